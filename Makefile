@@ -1,0 +1,71 @@
+# Set-up, runs and checks. `make help` lists the targets.
+
+PYTHON ?= python3
+ARGS ?=
+
+VENV := .venv
+BIN := $(VENV)/bin
+LOCK := requirements/dev.lock
+LOCK_VENV := build/lock-venv
+
+# Spark's workers run this Python; by default they would take the python3 of the PATH.
+export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
+export PYSPARK_DRIVER_PYTHON := $(PYSPARK_PYTHON)
+
+# Java is looked for each time: it belongs to the machine, not to the environment.
+WITH_JAVA := JAVA_HOME="$$(scripts/setup_java.sh)" && export JAVA_HOME &&
+
+.DEFAULT_GOAL := help
+.PHONY: help env run test lint bench format lock clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+env: $(VENV)/.ready ## make the environment in .venv: the locked packages and rowtime itself
+
+run: env ## run the main job, an example over a year of flights
+	@$(WITH_JAVA) $(BIN)/python -m examples.flights $(ARGS)
+
+test: env ## run the tests (ARGS="-k tsort" chooses some)
+	@$(WITH_JAVA) $(BIN)/python -m pytest $(ARGS)
+
+lint: env ## run every linter, the type checker and the size check
+	@failed=; \
+	for check in "ruff check" "ruff format --check" mypy lint-imports "python scripts/check_sizes.py"; do \
+		echo "== $$check"; \
+		$(BIN)/$$check || failed="$$failed, $$check"; \
+	done; \
+	if [ -n "$$failed" ]; then echo "Failed: $${failed#, }"; exit 1; fi
+
+bench: env ## run the short benchmarks
+	@$(WITH_JAVA) $(BIN)/python -m benchmarks --short $(ARGS)
+
+format: env ## format the code and mend what ruff can mend
+	@$(BIN)/ruff format
+	@$(BIN)/ruff check --fix
+
+lock: ## write requirements/dev.lock anew from pyproject.toml
+	@scripts/setup_venv.sh "$(PYTHON)" $(LOCK_VENV)
+	@$(LOCK_VENV)/bin/python -m pip install --quiet '.[dev]'
+	@{ echo "# Made by \`make lock\` from the dependencies and the dev extra in pyproject.toml."; \
+	   $(LOCK_VENV)/bin/python -m pip freeze --exclude rowtime; } > $(LOCK).new
+	@mv $(LOCK).new $(LOCK)
+	@rm -r $(LOCK_VENV)
+	@echo "Wrote $(LOCK)."
+
+clean: ## remove the environment, caches and builds; streams and checkpoints stay
+	@rm -rf $(VENV) build dist spark-warehouse .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# Another lock means another environment, made from nothing: what the lock does not name is not there.
+$(VENV)/.locked: $(LOCK) scripts/setup_venv.sh
+	@scripts/setup_venv.sh "$(PYTHON)" $(VENV)
+	@echo "Installing the packages of $(LOCK) ..."
+	@$(BIN)/python -m pip install --quiet -r $(LOCK)
+	@touch $@
+
+# The build tools are locked too, hence no isolated build.
+$(VENV)/.ready: $(VENV)/.locked pyproject.toml
+	@$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e .
+	@$(BIN)/python -m pip check
+	@touch $@

@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# Installs the first of the named Debian packages that this machine can have. Fails without a
+# word where there is no apt, no right to use it, or no such package: the caller says what to do.
+set -euo pipefail
+
+as_root() {
+    if [[ $(id -u) == 0 ]]; then "$@"; else sudo -n "$@"; fi
+}
+
+available() {
+    apt-cache policy "$1" | grep -q '^  Candidate: [^(]'
+}
+
+command -v apt-get >/dev/null || exit 1
+as_root true 2>/dev/null || exit 1
+
+# Lists that are missing or old lead to packages that are gone; without network, what is there must do.
+as_root apt-get -qq update >&2 || true
+for package in "$@"; do
+    if available "$package"; then
+        echo "Installing the Debian package $package ..." >&2
+        as_root env DEBIAN_FRONTEND=noninteractive \
+            apt-get -qq -o DPkg::Lock::Timeout=120 install -y --no-install-recommends "$package" >&2
+        exit
+    fi
+done
+exit 1

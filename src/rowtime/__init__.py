@@ -1,0 +1,53 @@
+"""rowtime: event-time streaming SQL on Apache Spark.
+
+    import rowtime as rt
+
+    pipeline = rt.Pipeline()
+    pipeline.sql("CREATE STREAM clicks (page STRING); SELECT STREAM page FROM clicks")
+    query = pipeline.run_available()
+
+What is exported here is the public surface; names are resolved on first use, so that
+``rowtime check`` and a writer of a stream log load neither Spark nor Java.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rowtime.client.writer import open_writer as writer
+    from rowtime.core.errors import Failure, Problem, Refused, RowtimeError
+    from rowtime.plan.check import check, order_of
+    from rowtime.runtime.pipeline import Pipeline
+    from rowtime.runtime.query import Query
+    from rowtime.runtime.sinks.contract import Batch
+    from rowtime.runtime.sources.contract import Limits
+
+__version__ = "0.1.0"
+
+_WHERE = {
+    "Pipeline": ("rowtime.runtime.pipeline", "Pipeline"),
+    "Query": ("rowtime.runtime.query", "Query"),
+    "Batch": ("rowtime.runtime.sinks.contract", "Batch"),
+    "Limits": ("rowtime.runtime.sources.contract", "Limits"),
+    "check": ("rowtime.plan.check", "check"),
+    "order_of": ("rowtime.plan.check", "order_of"),
+    "writer": ("rowtime.client.writer", "open_writer"),
+    "Problem": ("rowtime.core.errors", "Problem"),
+    "Refused": ("rowtime.core.errors", "Refused"),
+    "Failure": ("rowtime.core.errors", "Failure"),
+    "RowtimeError": ("rowtime.core.errors", "RowtimeError"),
+}
+
+__all__ = [
+    "Batch", "Failure", "Limits", "Pipeline", "Problem", "Query", "Refused", "RowtimeError",
+    "check", "order_of", "writer",
+]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401 - whatever the name stands for
+    if name not in _WHERE:
+        raise AttributeError(f"module 'rowtime' has no attribute {name!r}")
+    module, attribute = _WHERE[name]
+    return getattr(import_module(module), attribute)

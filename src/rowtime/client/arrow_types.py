@@ -1,0 +1,171 @@
+"""Arrow types of declared columns: Spark SQL's type text, read without a JVM.
+
+The grammar is the part of Spark's that can stand in a stored stream:
+``BIGINT``, ``DECIMAL(10, 2)``, ``ARRAY<T>``, ``MAP<K, V>``, ``STRUCT<a: T, b: T>``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final, NoReturn
+
+import pyarrow as pa
+
+from rowtime.core.errors import refuse
+
+INSTANT: Final = pa.timestamp("us", tz="UTC")
+
+_PLAIN_TYPES: Final[Mapping[str, pa.DataType]] = {
+    "BOOLEAN": pa.bool_(),
+    "TINYINT": pa.int8(),
+    "BYTE": pa.int8(),
+    "SMALLINT": pa.int16(),
+    "SHORT": pa.int16(),
+    "INT": pa.int32(),
+    "INTEGER": pa.int32(),
+    "BIGINT": pa.int64(),
+    "LONG": pa.int64(),
+    "FLOAT": pa.float32(),
+    "REAL": pa.float32(),
+    "DOUBLE": pa.float64(),
+    "STRING": pa.string(),
+    "BINARY": pa.binary(),
+    "DATE": pa.date32(),
+    "TIMESTAMP": INSTANT,
+    "TIMESTAMP_LTZ": INSTANT,
+    "TIMESTAMP_NTZ": pa.timestamp("us"),
+}
+_DECIMALS: Final = frozenset({"DECIMAL", "DEC", "NUMERIC"})
+_TEXTS: Final = frozenset({"VARCHAR", "CHAR", "CHARACTER"})
+_MAX_PRECISION: Final = 38
+
+_TOKEN: Final = re.compile(r"\s*(`(?:[^`]|``)*`|'(?:[^'\\]|\\.)*'|\w+|[<>(),:])", re.UNICODE)
+
+
+def arrow_type(text: str) -> pa.DataType:
+    """The Arrow type of a Spark SQL type; ``Refused`` (R208) where a log cannot hold it.
+
+    ``VARCHAR(n)`` and ``CHAR(n)`` are strings: the length is the SQL side's to check.
+    """
+    return _TypeText(text).whole()
+
+
+def arrow_schema(definition: Mapping[str, Any]) -> pa.Schema:
+    """The Arrow schema of the columns of a stream's definition (see ``home``)."""
+    return pa.schema(
+        [
+            pa.field(column["name"], arrow_type(column["type"]), nullable=column.get("nullable", True))
+            for column in definition["columns"]
+        ]
+    )
+
+
+class _TypeText:
+    """A type text and how far it is read: one method a production, no backtracking."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.tokens = self._split()
+
+    def _split(self) -> list[str]:
+        """The tokens, last one first, above a mark of the end."""
+        tokens, at = [], 0
+        text = self.text.rstrip()
+        while at < len(text):
+            found = _TOKEN.match(text, at)
+            if found is None:
+                self._refuse()
+            tokens.append(found[1])
+            at = found.end()
+        return ["", *reversed(tokens)]
+
+    def whole(self) -> pa.DataType:
+        found = self._type()
+        if self.tokens != [""]:
+            self._refuse()
+        return found
+
+    def _type(self) -> pa.DataType:
+        word = self._next().upper()
+        if word in _PLAIN_TYPES:
+            return _PLAIN_TYPES[word]
+        if word in _DECIMALS:
+            return self._decimal()
+        if word in _TEXTS:
+            self._numbers()
+            return pa.string()
+        if word in {"ARRAY", "MAP", "STRUCT"}:
+            return self._nested(word)
+        return self._refuse()
+
+    def _nested(self, word: str) -> pa.DataType:
+        self._expect("<")
+        if word == "ARRAY":
+            found = pa.list_(self._type())
+        elif word == "MAP":
+            key = self._type()
+            self._expect(",")
+            found = pa.map_(key, self._type())
+        else:
+            found = pa.struct(self._fields())
+        self._expect(">")
+        return found
+
+    def _fields(self) -> list[pa.Field]:
+        fields = [self._field()]  # Parquet has no struct without fields
+        while self._skip(","):
+            fields.append(self._field())
+        return fields
+
+    def _field(self) -> pa.Field:
+        name = self._next()
+        if not (name.startswith("`") or name[:1].isalnum() or name[:1] == "_"):
+            self._refuse()
+        self._skip(":")
+        kind = self._type()
+        required = self._skip("NOT") and self._expect("NULL")
+        if self._skip("COMMENT"):
+            self._next()
+        return pa.field(_unquoted(name), kind, nullable=not required)
+
+    def _decimal(self) -> pa.DataType:
+        numbers = self._numbers()
+        precision, scale, *surplus = {0: [10, 0], 1: [*numbers, 0]}.get(len(numbers), numbers)
+        if surplus or not (1 <= precision <= _MAX_PRECISION and 0 <= scale <= precision):
+            self._refuse()
+        return pa.decimal128(precision, scale)
+
+    def _numbers(self) -> list[int]:
+        """``(10, 2)`` as a list; empty where no parenthesis follows."""
+        numbers: list[int] = []
+        while self._skip("," if numbers else "("):
+            word = self._next()
+            numbers.append(int(word) if word.isdecimal() else self._refuse())
+        if numbers:
+            self._expect(")")
+        return numbers
+
+    def _next(self) -> str:
+        return self.tokens.pop() if len(self.tokens) > 1 else self._refuse()
+
+    def _skip(self, wanted: str) -> bool:
+        found = self.tokens[-1].upper() == wanted
+        if found:
+            self.tokens.pop()
+        return found
+
+    def _expect(self, wanted: str) -> bool:
+        return self._skip(wanted) or self._refuse()
+
+    def _refuse(self) -> NoReturn:
+        raise refuse(
+            "R208",
+            f"{self.text!r} is not a type of a stream's column",
+            f"Types are {', '.join(sorted(_PLAIN_TYPES))}, DECIMAL(p, s), VARCHAR(n), CHAR(n), "
+            "ARRAY<...>, MAP<..., ...> and STRUCT<name: ..., ...>.",
+        )
+
+
+def _unquoted(name: str) -> str:
+    return name[1:-1].replace("``", "`") if name.startswith("`") else name

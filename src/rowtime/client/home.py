@@ -1,0 +1,187 @@
+"""The home directory: named streams, where other processes find their definitions and logs.
+
+    <home>/streams/<name>.json   the definition of a stream, as text
+    <home>/logs/<name>/          its rows and bounds (``stream_log``)
+
+A definition is plain JSON: ``{"columns": [{"name", "type", "nullable"}, ...], "format":
+null or a Spark format, "options": {...}}``; the type is Spark SQL's text.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import unquote
+
+from rowtime.core.errors import Failure, Problem, refuse
+
+DEFAULT_HOME: Final = ".rowtime"
+PRIVATE: Final = 0o700
+
+_PLAIN: Final = frozenset(b"abcdefghijklmnopqrstuvwxyz0123456789_-")
+_LONGEST: Final = 200  # bytes; file systems allow 255, and a suffix must fit as well
+
+
+def escape(name: str) -> str:
+    """A name as one safe component of a path: all but ``[a-z0-9_-]`` is percent-encoded.
+
+    Law: ``unescape(escape(name)) == name``; no two names share a path, not even where the
+    file system ignores case. Raises ``Refused`` (R207) for names that fit no file name.
+    """
+    try:
+        encoded = name.encode()
+    except UnicodeEncodeError:
+        raise refuse("R207", f"{name!r} is not valid Unicode, so it cannot be a name") from None
+    escaped = "".join(chr(byte) if byte in _PLAIN else f"%{byte:02X}" for byte in encoded)
+    if not 0 < len(escaped) <= _LONGEST:
+        raise refuse(
+            "R207",
+            f"the name {name[:40]!r} is {'too long' if escaped else 'empty'}",
+            f"A name takes 1 to {_LONGEST} bytes; each byte other than a-z, 0-9, _ and - counts three times.",
+        )
+    return escaped
+
+
+def unescape(component: str) -> str:
+    """The name that ``escape`` turned into this component of a path."""
+    return unquote(component)
+
+
+def sync_directory(directory: Path) -> None:
+    """Make the entries of a directory durable: a new file survives a crash only after this."""
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+class Home:
+    """The definitions of named streams, and where their logs are.
+
+    Names are case-insensitive. Nothing is created before the first definition is written
+    or ``create`` is called; what is created belongs to the owner alone (mode 0700).
+    """
+
+    def __init__(self, path: Path | str | None = None) -> None:
+        self.path = Path(path or os.environ.get("ROWTIME_HOME") or DEFAULT_HOME).absolute()
+
+    def __repr__(self) -> str:
+        return f"Home({str(self.path)!r})"
+
+    @property
+    def _definitions(self) -> Path:
+        return self.path / "streams"
+
+    def _definition_path(self, name: str) -> Path:
+        return self._definitions / f"{escape(name.lower())}.json"
+
+    def log_path(self, name: str) -> Path:
+        """Where the log of a stream is or would be; defined or not, existing or not."""
+        return self.path / "logs" / escape(name.lower())
+
+    def create(self) -> None:
+        """Create what is missing of the directory, private to its owner."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        for directory in (self.path, self._definitions, self.path / "logs"):
+            if not directory.is_dir():
+                directory.mkdir(mode=PRIVATE, exist_ok=True)
+                sync_directory(directory.parent)
+
+    def define(self, name: str, definition: Mapping[str, Any], replace: bool = False) -> None:  # noqa: FBT001, FBT002
+        """Write a definition; the same one again changes nothing.
+
+        Raises ``Refused`` (R203) where the name has a different definition, unless
+        ``replace``. Readers see the old definition or the new one, never a part.
+        """
+        path = self._definition_path(name)
+        wanted = json.loads(json.dumps(definition))
+        with _reaching(self.path):
+            self.create()
+            with _staged(self._definitions, json.dumps(wanted, indent=2, ensure_ascii=False)) as staged:
+                if replace:
+                    staged.replace(path)
+                elif not _create(staged, path) and self.definition(name) != wanted:
+                    raise refuse(
+                        "R203",
+                        f"the stream {name} exists in {self.path} with a different definition",
+                        "Write CREATE OR REPLACE STREAM to change it, or choose another name.",
+                    )
+            sync_directory(self._definitions)
+
+    def definition(self, name: str) -> dict[str, Any] | None:
+        """The definition of a stream, or ``None``; ``Failure`` (R501) where it is unreadable."""
+        path = self._definition_path(name)
+        try:
+            found = json.loads(path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError) as error:
+            raise _unreadable(path, error) from error
+        if not isinstance(found, dict):
+            raise _unreadable(path, "it is not a JSON object")
+        return found
+
+    def names(self) -> list[str]:
+        """The names of all defined streams, lower-cased, sorted."""
+        with _reaching(self.path):
+            paths = list(self._definitions.glob("[!.]*.json"))
+        return sorted(unescape(path.stem) for path in paths)
+
+    def drop(self, name: str) -> bool:
+        """Remove a stream: its definition and its log. True if there was a definition.
+
+        The log goes too, so that a stream defined anew under the name starts empty.
+        """
+        path, log = self._definition_path(name), self.log_path(name)
+        with _reaching(self.path):
+            defined = path.exists()
+            path.unlink(missing_ok=True)
+            if log.exists():
+                # Renamed first: nobody ever reads half a log.
+                doomed = Path(tempfile.mkdtemp(prefix=".dropped-", dir=log.parent))
+                log.rename(doomed / "log")
+                shutil.rmtree(doomed)
+        return defined
+
+
+def _create(staged: Path, path: Path) -> bool:
+    """Give the staged file its name unless that is taken: atomic, unlike asking first."""
+    try:
+        os.link(staged, path)
+    except FileExistsError:
+        return False
+    return True
+
+
+@contextmanager
+def _staged(directory: Path, text: str) -> Iterator[Path]:
+    """A durable file under a hidden name, removed afterwards unless it was renamed."""
+    descriptor, name = tempfile.mkstemp(prefix=".", suffix=".tmp", dir=directory)
+    staged = Path(name)
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        yield staged
+    finally:
+        staged.unlink(missing_ok=True)
+
+
+@contextmanager
+def _reaching(home: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise _unreadable(home, error) from error
+
+
+def _unreadable(path: Path, why: object) -> Failure:
+    return Failure(Problem("R501", f"{path} cannot be used: {why}"))

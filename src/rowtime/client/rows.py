@@ -1,0 +1,298 @@
+"""Rows as a client gives them, turned into the declared columns of a stream.
+
+Nothing is lost or guessed on the way: a value that its column cannot hold exactly is
+refused, with its row and column; so is a column that the stream does not have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any, Final, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rowtime.client.arrow_types import INSTANT
+from rowtime.core.errors import Refused, refuse
+from rowtime.core.time import MAX_MICROS, MIN_MICROS, to_micros
+
+ROWTIME: Final = "rowtime"
+RESERVED: Final = frozenset({"__p", "__a", "__t", "__w", "__b", "__m"})  # columns a source adds
+
+Rows: TypeAlias = Sequence[Mapping[str, object]] | pa.Table
+Values: TypeAlias = list[Any] | pa.ChunkedArray
+Converter: TypeAlias = Callable[[Any], Any]
+
+_SHOWN: Final = 60  # characters of a value that an error shows
+# What Arrow and the converters below raise for a value that a type cannot hold.
+_UNFIT: Final = (pa.ArrowException, Refused, TypeError, ValueError, ArithmeticError)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Rows ready to be stored: their columns, and the rowtimes given (µs UTC, null if none)."""
+
+    columns: pa.Table
+    rowtimes: pa.Array
+
+    def __len__(self) -> int:
+        return len(self.rowtimes)
+
+
+def batch(rows: Rows, schema: pa.Schema | None = None, rowtime: str | None = None) -> Batch:
+    """The rows as ``schema`` has them; without one, with the types Arrow infers.
+
+    Names of columns are case-insensitive; a column that a row lacks is null. ``rowtime``
+    names the column that gives the rowtime: it stays a column if the schema has it. By
+    default that is the key ``rowtime``, which is no column, and may be missing.
+    Raises ``Refused``: R205 for an unknown column, R206 for a value that does not convert.
+    """
+    given = _table_columns(rows) if isinstance(rows, pa.Table) else _row_columns(rows)
+    times = _rowtimes(given, rowtime, len(rows))
+    if RESERVED & given.keys():
+        raise refuse("R205", f"{', '.join(sorted(RESERVED & given.keys()))}: names that rowtime uses itself")
+    if schema is None:
+        return Batch(_inferred(given), times)
+    _check_known(given, schema, (rowtime or ROWTIME).lower())
+    missing = [None] * len(rows)
+    arrays = [_column(given.get(field.name.lower(), missing), field) for field in schema]
+    return Batch(pa.Table.from_arrays(arrays, schema=schema), times)
+
+
+def _row_columns(rows: Sequence[Mapping[str, object]]) -> dict[str, list[Any]]:
+    """The values of each column by its lower-cased name, in the order first seen."""
+    spellings: dict[str, list[Any]] = {}
+    for key in dict.fromkeys(key for row in rows for key in row):
+        spellings.setdefault(str(key).lower(), []).append(key)
+    return {name: _values(rows, keys) for name, keys in spellings.items()}
+
+
+def _values(rows: Sequence[Mapping[str, object]], keys: list[Any]) -> list[Any]:
+    if len(keys) == 1:
+        return [row.get(keys[0]) for row in rows]
+    return [next((row[key] for key in keys if key in row), None) for row in rows]
+
+
+def _table_columns(table: pa.Table) -> dict[str, pa.ChunkedArray]:
+    return {name.lower(): table.column(i) for i, name in enumerate(table.column_names)}
+
+
+def _rowtimes(given: Mapping[str, Values], name: str | None, count: int) -> pa.Array:
+    values = given.get((name or ROWTIME).lower())
+    if values is None:
+        if name is not None and count:
+            raise refuse("R205", f"no row has the column {name} that is to give the rowtime")
+        return pa.nulls(count, INSTANT)
+    array = _column(values, pa.field(ROWTIME, INSTANT))
+    _check_years(array)
+    return array
+
+
+def _check_years(times: pa.Array) -> None:
+    micros = times.cast(pa.int64())
+    outside = pc.or_(pc.less(micros, MIN_MICROS), pc.greater(micros, MAX_MICROS))
+    row = pc.index(outside, value=True).as_py()
+    if row >= 0:
+        raise _unfit(row, pa.field(ROWTIME, INSTANT), f"{micros[row]} µs", "it lies outside the years 0001 to 9999")
+
+
+def _check_known(given: Iterable[str], schema: pa.Schema, rowtime: str) -> None:
+    known = {name.lower() for name in schema.names}
+    unknown = [name for name in given if name not in known and name != rowtime]
+    if unknown:
+        raise refuse(
+            "R205",
+            f"the stream has no column {', '.join(unknown)}",
+            f"Its columns are {', '.join(schema.names)}; the key rowtime gives the rowtime.",
+        )
+
+
+def _inferred(given: Mapping[str, Values]) -> pa.Table:
+    """Columns of inferred types; one without any value is left out: it reads as null anyway."""
+    columns = ((name, values) for name, values in given.items() if name != ROWTIME)
+    arrays = {name: _column(values, pa.field(name, pa.null())) for name, values in columns}
+    return pa.table({name: array for name, array in arrays.items() if not pa.types.is_null(array.type)})
+
+
+def _column(values: Values, field: pa.Field) -> pa.Array:
+    """One column; where it does not convert, the first value at fault is named."""
+    convert = _caster(field.type) if isinstance(values, pa.ChunkedArray) else _builder(field.type)
+    try:
+        array = convert(values)
+    except _UNFIT as error:
+        row = _first_unfit(values, convert)
+        raise _unfit(row, field, _shown(values[row]), str(error).splitlines()[0]) from error
+    if array.null_count and not field.nullable:
+        raise _unfit(pc.index(array.is_null(), value=True).as_py(), field, "null", "it is declared NOT NULL")
+    return array
+
+
+def _first_unfit(values: Values, convert: Converter) -> int:
+    """The row of the first value at fault: the longest prefix that converts ends before it."""
+    good, bad = 0, len(values)
+    while bad - good > 1:
+        middle = (good + bad) // 2
+        try:
+            convert(values[:middle])
+            good = middle
+        except _UNFIT:
+            bad = middle
+    return good
+
+
+def _shown(value: object) -> str:
+    text = repr(value.as_py() if isinstance(value, pa.Scalar) else value)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+
+
+def _unfit(row: int, field: pa.Field, value: str, why: str) -> Refused:
+    kind = "" if pa.types.is_null(field.type) else f" ({field.type})"
+    return refuse(
+        "R206",
+        f"row {row}, column {field.name}{kind}: {value} does not fit: {why}",
+        "Rows count from 0. Nothing of this insert was written.",
+    )
+
+
+def _builder(kind: pa.DataType) -> Callable[[list[Any]], pa.Array]:
+    """How a list of Python values becomes an array of this type."""
+    if pa.types.is_null(kind):
+        return lambda values: _one_chunk(pa.array(values))
+    convert = _converter(kind)
+    if convert is None:
+        return lambda values: _one_chunk(pa.array(values, kind))
+    return lambda values: _one_chunk(pa.array([None if v is None else convert(v) for v in values], kind))
+
+
+def _caster(kind: pa.DataType) -> Callable[[pa.ChunkedArray], pa.Array]:
+    """How a column of an Arrow table becomes an array of this type.
+
+    Between kinds, Arrow's casts have rules of their own (1 to '1', true to 1): there the
+    values go the way of Python values, so that both ways accept and refuse the same.
+    """
+    build = _builder(kind)
+
+    def cast(column: pa.ChunkedArray) -> pa.Array:
+        if pa.types.is_null(kind):
+            return _one_chunk(column)
+        return _one_chunk(column.cast(kind)) if _same_kind(column.type, kind) else build(column.to_pylist())
+
+    return cast
+
+
+def _one_chunk(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+
+def _same_kind(one: pa.DataType, other: pa.DataType) -> bool:
+    if pa.types.is_timestamp(one) and pa.types.is_timestamp(other):
+        return one.tz is None or other.tz is not None
+    return one == other or any(kind(one) and kind(other) for kind in _KINDS)
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+_KINDS: Final = (_is_number, _is_text, pa.types.is_decimal, pa.types.is_date)
+
+
+def _converter(kind: pa.DataType) -> Converter | None:
+    """How one Python value, not null, becomes one that Arrow takes exactly; ``None``: as it is."""
+    if pa.types.is_integer(kind):
+        return _whole
+    if pa.types.is_floating(kind):
+        return _number
+    for applies, convert in _CONVERTERS:
+        if applies(kind):
+            return convert(kind)
+    return None
+
+
+def _whole(value: Any) -> Any:
+    """Arrow itself would cut 1.5 to 1."""
+    if isinstance(value, float | Decimal) and value != int(value):
+        raise ValueError("it has a fraction")
+    return int(value) if isinstance(value, Decimal) else value
+
+
+def _number(value: Any) -> Any:
+    if isinstance(value, bool):
+        raise TypeError("it is a truth value")
+    return float(value) if isinstance(value, Decimal) else value
+
+
+def _decimal(value: Any) -> Any:
+    """By way of text, so that the float 1.1 is 1.1."""
+    if isinstance(value, bool):
+        raise TypeError("it is a truth value")
+    return Decimal(str(value))
+
+
+def _instant(value: Any) -> Any:
+    """Infinity is a bound, never the time of a row."""
+    micros = to_micros(value)
+    if not MIN_MICROS <= micros <= MAX_MICROS:
+        raise ValueError("it lies outside the years 0001 to 9999")
+    return micros
+
+
+def _local(value: Any) -> Any:
+    """A local timestamp has no zone, so a value with one does not fit."""
+    if isinstance(value, str):
+        value = datetime.fromisoformat(value.strip())
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        raise ValueError("it has a time zone, the column has none")
+    return _instant(value)
+
+
+def _day(value: Any) -> Any:
+    if isinstance(value, datetime):
+        raise TypeError("it is a timestamp, the column a date")
+    return date.fromisoformat(value.strip()) if isinstance(value, str) else value
+
+
+def _list(kind: pa.DataType) -> Converter:
+    convert = _or_null(kind.value_type)
+    return lambda values: [convert(value) for value in values]
+
+
+def _map(kind: pa.DataType) -> Converter:
+    key, item = _or_null(kind.key_type), _or_null(kind.item_type)
+    return lambda value: [(key(k), item(v)) for k, v in (value.items() if isinstance(value, Mapping) else value)]
+
+
+def _struct(kind: pa.DataType) -> Converter:
+    fields = {field.name: _or_null(field.type) for field in kind}
+
+    def convert(value: Mapping[str, Any]) -> dict[str, Any]:
+        unknown = value.keys() - fields.keys()
+        if unknown:
+            raise ValueError(f"it has no field {', '.join(sorted(map(str, unknown)))}")
+        return {name: into(value.get(name)) for name, into in fields.items()}
+
+    return convert
+
+
+def _or_null(kind: pa.DataType) -> Converter:
+    convert = _converter(kind)
+    if convert is None:
+        return lambda value: value
+    return lambda value: None if value is None else convert(value)
+
+
+_CONVERTERS: Final[tuple[tuple[Callable[[pa.DataType], bool], Callable[[pa.DataType], Converter]], ...]] = (
+    (pa.types.is_decimal, lambda _: _decimal),
+    (pa.types.is_timestamp, lambda kind: _instant if kind.tz else _local),
+    (pa.types.is_date, lambda _: _day),
+    (pa.types.is_list, _list),
+    (pa.types.is_map, _map),
+    (pa.types.is_struct, _struct),
+)

@@ -1,0 +1,1 @@
+"""Time, bounds, errors: the words that everything else is made of."""

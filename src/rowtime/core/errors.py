@@ -1,0 +1,76 @@
+"""Problems and errors: what is wrong, where, and what would make it right.
+
+A *problem* is one finding about the user's input; it has a stable code. An error carries
+one or more problems. ``Refused`` means that the input is at fault (exit status 1),
+``Failure`` that something went wrong while running (exit status 3).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where in a text: line and column count from 1; ``text`` is the whole line."""
+
+    line: int
+    column: int
+    text: str = ""
+    length: int = 1
+
+    def __str__(self) -> str:
+        label = f"{self.line:>3} | "
+        caret = " " * (len(label) - 2) + "| " + " " * (self.column - 1) + "^" * max(1, self.length)
+        return f"{label}{self.text}\n{caret}"
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One finding: a stable code, what is wrong, where, and what would make it right."""
+
+    code: str
+    message: str
+    place: Place | None = None
+    hint: str = ""
+    note: str = ""
+
+    def __str__(self) -> str:
+        lines = [f"{self.code} {self.message}"]
+        if self.place is not None and self.place.text:
+            lines.append(f"{self.place} {self.note}".rstrip())
+        if self.hint:
+            lines.append(self.hint)
+        return "\n".join(lines)
+
+    def as_json(self) -> dict[str, object]:
+        """The problem as plain values, for ``--json``."""
+        place = self.place
+        return {
+            "code": self.code,
+            "message": self.message,
+            "line": place.line if place else None,
+            "column": place.column if place else None,
+            "hint": self.hint,
+        }
+
+
+class RowtimeError(Exception):
+    """Base of every error that rowtime raises on purpose; ``problems`` is never empty."""
+
+    def __init__(self, *problems: Problem) -> None:
+        super().__init__("\n\n".join(str(p) for p in problems))
+        self.problems = problems
+
+
+class Refused(RowtimeError):
+    """The user's input is refused: SQL, a name, a value, a checkpoint that does not fit."""
+
+
+class Failure(RowtimeError):
+    """Something failed while running: a source or a sink that cannot be reached, a broken file."""
+
+
+def refuse(code: str, message: str, hint: str = "", place: Place | None = None) -> Refused:
+    """A ``Refused`` with one problem, ready to raise."""
+    return Refused(Problem(code, message, place, hint))

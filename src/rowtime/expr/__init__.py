@@ -1,0 +1,1 @@
+"""Expressions: their order, their inverses, their aggregates, their value at a bound."""

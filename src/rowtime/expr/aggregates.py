@@ -1,0 +1,170 @@
+"""Aggregates: which ones split into partial results, and how they are put together.
+
+A decomposable aggregate is three things: its *seed* (the partial result of one row), its
+*merge* (an aggregate over partial results) and its *final* value. Since a row's seed is
+itself a partial result, new rows and kept partials go through one aggregation. Aggregates
+without such a form make the group keep the columns that they need.
+
+Aggregates that depend on order use stream order (SPEC 3): the first and last rows are the
+least and greatest (rowtime, writer, position). Ties of MAX_BY go to the last row in stream
+order, ties of MIN_BY to the first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from rowtime.sql.generate import to_spark
+
+PLACE = "__t, __w, __p"
+
+
+@dataclass(frozen=True)
+class Part:
+    """One partial column: ``seed`` over a row, ``merge`` with ``{}`` for the column itself.
+
+    ``typed``: an aggregate over the row whose type the column has; empty where seed and
+    merge already agree.
+    """
+
+    seed: str
+    merge: str
+    typed: str = ""
+
+
+@dataclass(frozen=True)
+class Decomposed:
+    """An aggregate in partial form; ``final`` is text with ``{0}``, ``{1}``… for the parts."""
+
+    parts: tuple[Part, ...]
+    final: str
+    result: str = ""
+    """The aggregate whose type the final value has; empty for the type of ``final``."""
+
+
+Form = Callable[[str, str], Decomposed]
+
+
+def decompose(node: exp.Expression) -> Decomposed | None:
+    """The partial form of an aggregate call; ``None`` if it has none."""
+    condition, call = _filtered(node)
+    if isinstance(call.this, exp.Distinct) or call.args.get("distinct"):
+        return None
+    if isinstance(call, exp.Count):
+        return _count(call, condition)
+    if isinstance(call, exp.IgnoreNulls):
+        form = _IGNORING_NULLS.get(type(call.this))
+        return form(*_arguments(call.this, condition)) if form else None
+    name = call.name.upper() if isinstance(call, exp.Anonymous) else type(call)
+    form = _FORMS.get(name)
+    return form(*_arguments(call, condition)) if form else None
+
+
+def ordered_text(node: exp.Expression) -> str:
+    """Spark SQL for an aggregate over kept rows; what depends on order gets stream order."""
+    condition, call = _filtered(node)
+    if not isinstance(call, exp.ArrayAgg):
+        return to_spark(node)
+    value = to_spark(call.this)
+    wanted = f"{value} IS NOT NULL" + (f" AND ({condition})" if condition else "")
+    rows = f"collect_list(CASE WHEN {wanted} THEN struct({PLACE}, {value} AS v) END)"
+    return f"transform(array_sort({rows}), x -> x.v)"
+
+
+def _filtered(node: exp.Expression) -> tuple[str, exp.Expression]:
+    if isinstance(node, exp.Filter):
+        return to_spark(node.expression.this), node.this
+    return "", node
+
+
+def _arguments(call: exp.Expression, condition: str) -> tuple[str, str]:
+    value = to_spark(call.this) if isinstance(call.this, exp.Expression) else ""
+    second = call.args.get("expression")
+    by = to_spark(second) if isinstance(second, exp.Expression) else ""
+    if isinstance(call, exp.Anonymous) and call.expressions:
+        value = to_spark(call.expressions[0])
+    if condition:
+        value = f"CASE WHEN {condition} THEN {value} END"
+        by = f"CASE WHEN {condition} THEN {by} END" if by else by
+    return value, by
+
+
+def _count(call: exp.Count, condition: str) -> Decomposed:
+    tests = [condition] if condition else []
+    if not isinstance(call.this, exp.Star):
+        tests += [f"({to_spark(a)}) IS NOT NULL" for a in (call.this, *call.expressions) if a is not None]
+    seed = f"CASE WHEN {' AND '.join(tests)} THEN 1L ELSE 0L END" if tests else "1L"
+    return Decomposed((Part(seed, "sum({})"),), "{0}")
+
+
+def _count_if(value: str, _by: str) -> Decomposed:
+    return Decomposed((Part(f"CASE WHEN {value} THEN 1L ELSE 0L END", "sum({})"),), "{0}")
+
+
+def _sum(value: str, _by: str) -> Decomposed:
+    return Decomposed((Part(value, "sum({})", f"sum({value})"),), "{0}")
+
+
+def _avg(value: str, _by: str) -> Decomposed:
+    # Spark sums whole numbers for AVG as doubles; the sum's type follows the average's.
+    counted = Part(f"CASE WHEN ({value}) IS NOT NULL THEN 1L ELSE 0L END", "sum({})")
+    final = "CASE WHEN {1} > 0 THEN {0} / {1} END"
+    return Decomposed((Part(value, "sum({})", f"avg+sum({value})"), counted), final, f"avg({value})")
+
+
+def _same(function: str) -> Form:
+    return lambda value, _by: Decomposed((Part(value, function + "({})"),), "{0}")
+
+
+def _edge(function: str, *, nulls: bool) -> Form:
+    def form(value: str, _by: str) -> Decomposed:
+        place = f"struct({PLACE}, {value} AS v)"
+        seed = place if nulls else f"CASE WHEN ({value}) IS NOT NULL THEN {place} END"
+        return Decomposed((Part(seed, function + "({})"),), "{0}.v")
+
+    return form
+
+
+def _by(function: str) -> Form:
+    def form(value: str, by: str) -> Decomposed:
+        seed = f"CASE WHEN ({by}) IS NOT NULL THEN struct({by} AS k, {PLACE}, {value} AS v) END"
+        return Decomposed((Part(seed, function + "({})"),), "{0}.v")
+
+    return form
+
+
+_FORMS: dict[type[exp.Expression] | str, Form] = {
+    exp.CountIf: _count_if,
+    exp.Sum: _sum,
+    exp.Avg: _avg,
+    exp.Min: _same("min"),
+    exp.Max: _same("max"),
+    exp.LogicalAnd: _same("bool_and"),
+    exp.LogicalOr: _same("bool_or"),
+    exp.BitwiseAndAgg: _same("bit_and"),
+    exp.BitwiseOrAgg: _same("bit_or"),
+    exp.BitwiseXorAgg: _same("bit_xor"),
+    exp.First: _edge("min", nulls=True),
+    exp.FirstValue: _edge("min", nulls=True),
+    exp.AnyValue: _edge("min", nulls=True),
+    exp.Last: _edge("max", nulls=True),
+    exp.LastValue: _edge("max", nulls=True),
+    exp.ArgMax: _by("max"),
+    exp.ArgMin: _by("min"),
+}
+
+ORDERED = (
+    exp.First, exp.FirstValue, exp.AnyValue, exp.Last, exp.LastValue, exp.ArgMax, exp.ArgMin, exp.ArrayAgg,
+)  # fmt: skip
+"""Aggregates whose value depends on the order of rows."""
+
+_IGNORING_NULLS: dict[type[exp.Expression], Form] = {
+    exp.First: _edge("min", nulls=False),
+    exp.FirstValue: _edge("min", nulls=False),
+    exp.AnyValue: _edge("min", nulls=False),
+    exp.Last: _edge("max", nulls=False),
+    exp.LastValue: _edge("max", nulls=False),
+}

@@ -1,0 +1,201 @@
+"""The end of a group: from which instant on no row can belong to it any more.
+
+For a grouping expression f of the rowtime and a group with value g, ``group_end`` gives the
+first instant n with f(n) past g, as Spark SQL over the key column; the group is complete as
+soon as the bound has reached n. The group row is stamped with the least upper bound of its
+rowtimes (SPEC 5): n itself where f is continuous from the right (FLOOR: the hour from 3:00
+ends at 4:00), n - 1 µs where it is not (CEIL: the group 4:00 still holds 4:00).
+
+Rounding functions have an inverse that is written down here; every other monotonic
+function of the rowtime is inverted by bisection, in Spark SQL too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from rowtime.core.time import END
+from rowtime.sql.intervals import Duration, Months, span_of
+from rowtime.sql.nodes import Step
+from rowtime.sql.generate import to_spark
+
+_MONTHS = {"MONTH": 1, "QUARTER": 3, "YEAR": 12, "DECADE": 120, "CENTURY": 1200}
+_FIXED = {
+    "MICROSECOND": 1,
+    "MILLISECOND": 1_000,
+    "SECOND": 1_000_000,
+    "MINUTE": 60_000_000,
+    "HOUR": 3_600_000_000,
+    "DAY": 86_400_000_000,
+    "WEEK": 604_800_000_000,
+}
+SPAN = 2**51  # how far (µs, 71 years) bisection looks for the end of a group
+
+
+@dataclass(frozen=True)
+class GroupEnd:
+    """``text``: the first instant past the group, BIGINT µs; ``closed``: the group holds n - 1 µs at its edge.
+
+    ``seen``: the text needs ``__x``, some rowtime of the group.
+    """
+
+    text: str
+    closed: bool
+    seen: bool = False
+
+
+def group_end(node: exp.Expression, key: str) -> GroupEnd:
+    """The end of the group of a grouping expression whose value stands in column ``key``."""
+    node, moved = unshifted(node)
+    if moved:
+        key = f"({key} - INTERVAL '{moved}' MICROSECOND)"
+    if isinstance(node, exp.Column):
+        return GroupEnd(f"unix_micros({key}) + 1", closed=True)
+    inner, late = unshifted(_argument(node))
+    known = _known(node, key) if isinstance(inner, exp.Column) else None
+    if known is None:
+        return _bisected(node, key)
+    # f(t - d) moves to its next value d later than f(t) does.
+    return known if not late else GroupEnd(f"{known.text} - {late}L", known.closed)
+
+
+def unshifted(node: exp.Expression) -> tuple[exp.Expression, int]:
+    """A time without the intervals added to it, and their sum in µs."""
+    node = node.unnest()
+    if isinstance(node, exp.Add | exp.Sub):
+        micros = interval_micros(node.expression)
+        if micros is not None:
+            inner, moved = unshifted(node.this)
+            return inner, moved + (micros if isinstance(node, exp.Add) else -micros)
+    return node, 0
+
+
+def _argument(node: exp.Expression) -> exp.Expression:
+    return node.expression if isinstance(node, exp.Extract) else node.this
+
+
+def _known(node: exp.Expression, key: str) -> GroupEnd | None:
+    unit = unit_of(node)
+    if isinstance(node, exp.Ceil):
+        return GroupEnd(f"unix_micros({key}) + 1", closed=True) if unit else None
+    if isinstance(node, exp.Extract | exp.Year):
+        wanted = isinstance(node, exp.Year) or node.name.upper() == "YEAR"
+        text = f"unix_micros(make_timestamp(CAST({key} + 1 AS INT), 1, 1, 0, 0, 0))"
+        return GroupEnd(text, closed=False) if wanted else None
+    if isinstance(node, exp.Cast | exp.TryCast) and node.to.this == exp.DType.DATE:
+        return GroupEnd(f"unix_micros(CAST({key} AS TIMESTAMP)) + {_FIXED['DAY']}", closed=False)
+    if isinstance(node, Step):
+        return _after(key, interval_micros(node.expression), interval_months(node.expression))
+    if unit is not None:
+        return _after(key, _FIXED.get(unit), _MONTHS.get(unit))
+    return None
+
+
+def _after(key: str, micros: int | None, months: int | None) -> GroupEnd | None:
+    if micros is not None:
+        return GroupEnd(f"unix_micros({key}) + {micros}L", closed=False)
+    if months is not None:
+        return GroupEnd(f"unix_micros({key} + INTERVAL '{months}' MONTH)", closed=False)
+    return None
+
+
+def _bisected(node: exp.Expression, key: str) -> GroupEnd:
+    middle = "shiftright(a[0] + a[1], 1)"
+    value = to_spark(node.transform(lambda part: _at(part, f"timestamp_micros({middle})")))
+    halve = f"CASE WHEN ({value}) <=> {key} THEN array({middle}, a[1]) ELSE array(a[0], {middle}) END"
+    bounds = f"array(unix_micros(__x), unix_micros(__x) + {SPAN}L)"
+    found = f"aggregate(sequence(1, 52), {bounds}, (a, i) -> {halve})[1]"
+    far = f"CASE WHEN {found} >= unix_micros(__x) + {SPAN}L THEN {END}L ELSE {found} END"
+    return GroupEnd(far, closed=_left_continuous(node), seen=True)
+
+
+def _at(part: exp.Expression, text: str) -> exp.Expression:
+    if isinstance(part, exp.Column) and part.name == "__t":
+        return exp.maybe_parse(text, dialect="spark")
+    return part
+
+
+def _left_continuous(node: exp.Expression) -> bool:
+    # The innermost function that is not continuous decides: below it nothing jumps.
+    steps = [part for part in node.walk() if isinstance(part, _JUMPS)]
+    return not steps or isinstance(steps[-1], exp.Ceil)
+
+
+_JUMPS = (
+    exp.Floor, exp.Ceil, Step, exp.TimestampTrunc, exp.DateTrunc, exp.Cast, exp.TryCast, exp.Extract,
+    exp.Year, exp.TsOrDsToDate, exp.UnixSeconds, exp.UnixMillis, exp.IntDiv, exp.LastDay,
+)  # fmt: skip
+
+
+def unit_of(node: exp.Expression) -> str | None:
+    """The unit of ``FLOOR/CEIL(x TO unit)`` and ``date_trunc``, upper case and singular."""
+    unit = node.args.get("to") if isinstance(node, exp.Floor | exp.Ceil) else node.args.get("unit")
+    if not isinstance(unit, exp.Expression):
+        return None
+    name = unit.name.upper()
+    return name if name in _FIXED or name in _MONTHS else name.rstrip("S")
+
+
+def interval_micros(node: exp.Expression | None) -> int | None:
+    """The length of a day-time interval literal in µs; ``None`` for anything else."""
+    span = _span(node)
+    return span.micros if isinstance(span, Duration) else None
+
+
+def interval_months(node: exp.Expression | None) -> int | None:
+    """The length of a year-month interval literal in months; ``None`` for anything else."""
+    span = _span(node)
+    return span.count if isinstance(span, Months) else None
+
+
+def _span(node: exp.Expression | None) -> Duration | Months | None:
+    if node is None or node.find(exp.Interval) is None:
+        return None
+    try:
+        return span_of(node)
+    except ValueError:
+        return None
+
+
+def first_after(node: exp.Expression, at: int) -> int | None:
+    """The end of the group that holds the instant ``at`` (µs); ``None`` where only Spark can tell.
+
+    Law: equal to ``group_end`` evaluated by Spark for a row at ``at``.
+    """
+    node, _ = unshifted(node)
+    if isinstance(node, exp.Column):
+        return at + 1
+    inner, late = unshifted(_argument(node))
+    if not isinstance(inner, exp.Column):
+        return None
+    end = _first_after_known(node, at + late)
+    return None if end is None else end - late
+
+
+def _first_after_known(node: exp.Expression, at: int) -> int | None:
+    if isinstance(node, exp.Cast | exp.TryCast):
+        return _next(at, _FIXED["DAY"], 0) if node.to.this == exp.DType.DATE else None
+    if isinstance(node, Step):
+        width = interval_micros(node.expression)
+        return None if width is None else _next(at, width, 0)
+    return _first_after_unit(node, at)
+
+
+def _first_after_unit(node: exp.Expression, at: int) -> int | None:
+    unit = unit_of(node) or ""
+    width = _FIXED.get(unit)
+    if width is None:
+        return None
+    origin = _MONDAY if unit == "WEEK" else 0
+    if isinstance(node, exp.Ceil):
+        return _next(at - 1, width, origin) + 1
+    return _next(at, width, origin) if isinstance(node, exp.Floor | exp.TimestampTrunc) else None
+
+
+def _next(at: int, width: int, origin: int) -> int:
+    return (at - origin) // width * width + width + origin
+
+
+_MONDAY = 4 * _FIXED["DAY"]  # 1970-01-05, the first Monday

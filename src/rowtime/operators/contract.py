@@ -1,0 +1,325 @@
+"""What an operator is: a frozen plan node that says what it needs, keeps, emits and promises.
+
+An operator file reads in this order: ``requires``, ``keeps``, ``emits``, ``promises``,
+``step``. The first four are pure Python on facts and scalars: the planner, EXPLAIN and the
+running tick all use the same ones. ``step`` turns the new rows of a tick (DataFrames) into
+results; it is the only place that touches Spark.
+
+Every edge carries, beside the user's columns, the rowtime and what orders equal rowtimes:
+writer and position. The order of a stream is (rowtime, writer, position) (SPEC 2.1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+from rowtime.core.clock import Clocks
+from rowtime.core.time import BEGINNING, END
+from rowtime.expr.order import Order
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+T = "__t"  # TIMESTAMP, never null: the rowtime
+W = "__w"  # STRING: the writer; its order is the order between writers
+P = "__p"  # BIGINT: the position in the writer
+A = "__a"  # TIMESTAMP: the recorded arrival time, on edges that still have it
+
+Control = MutableMapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of an edge: name, Spark type text (empty: only Spark knows), order."""
+
+    name: str
+    type: str = ""
+    order: Order = Order.NONE
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What an edge carries.
+
+    ``order``: the sort expressions that make the stream order, the rowtime first unless the
+    rows are released anyway. ``extra``: hidden columns that ``order`` needs. ``placed``:
+    writer and position order the rows of a writer. ``single``: all rows count as one
+    writer's. ``released``: no row runs ahead of the edge's bound. ``arrival``: rows still
+    have their recorded arrival time.
+    """
+
+    columns: tuple[Column, ...]
+    order: tuple[str, ...] = (T, W, P)
+    extra: tuple[str, ...] = ()
+    placed: bool = True
+    single: bool = False
+    released: bool = False
+    arrival: bool = False
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The user's columns, in order."""
+        return tuple(column.name for column in self.columns)
+
+    @property
+    def internals(self) -> tuple[str, ...]:
+        """The columns of ours that travel with the rows."""
+        return (T, W, P, *([A] if self.arrival else []), *self.extra)
+
+
+@dataclass(frozen=True)
+class Kept:
+    """State that an operator keeps: what, and what bounds it."""
+
+    what: str
+    until: str
+
+
+@dataclass(frozen=True)
+class Delta:
+    """What passes over an edge in one tick: new rows and the bounds after them.
+
+    ``rows`` is ``None`` where there is certainly none. ``count`` is an upper limit;
+    every rowtime lies in [``lowest``, ``highest``] (µs UTC).
+    """
+
+    rows: DataFrame | None
+    clocks: Clocks
+    count: int | None = None
+    lowest: int = BEGINNING
+    highest: int = END
+
+
+@dataclass(frozen=True)
+class Segment:
+    """One immutable file of state: its rows have ``lowest`` <= time <= ``highest`` (µs UTC)."""
+
+    path: str
+    rows: int
+    lowest: int
+    highest: int
+    level: int = 0
+
+
+class Segments(Protocol):
+    """The live segments of one kept thing of one operator."""
+
+    def overlapping(self, low: int, high: int) -> Sequence[Segment]:
+        """Segments that may hold a time in (low, high]."""
+        ...
+
+    def add(self, written: Sequence[Segment]) -> None:
+        """Make segments part of the state, from this tick's commit on."""
+        ...
+
+    def forget(self, up_to: int) -> None:
+        """Drop the segments in which every time is at or below ``up_to``."""
+        ...
+
+    def replace(self, old: Sequence[Segment], new: Sequence[Segment]) -> None:
+        """Exchange segments for their compacted form."""
+        ...
+
+    def crowded(self) -> Sequence[Segment]:
+        """Segments that should be merged now, so that their number stays O(log) of the ticks."""
+        ...
+
+    def read(self, segments: Sequence[Segment]) -> DataFrame:
+        """The rows of some segments."""
+        ...
+
+    @property
+    def rows(self) -> int:
+        """How many rows are kept."""
+        ...
+
+    @property
+    def lowest(self) -> int:
+        """The least time that is kept; END if nothing is."""
+        ...
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a gate decided about one tick's rows.
+
+    ``refused`` has columns ``__w``, ``__p``, ``reason``, ``mark`` (µs), or is ``None``;
+    ``marks`` the mark of each writer afterwards.
+    """
+
+    refused: pa.Table | None
+    counts: Mapping[str, int]
+    marks: Mapping[str, int]
+    lowest: int
+    highest: int
+
+
+class Tick(Protocol):
+    """The services of one tick; what an operator may use while it steps."""
+
+    spark: SparkSession
+    number: int
+
+    def intake(self, node: Operator) -> Intake:
+        """What this tick takes from the source of a stream."""
+        ...
+
+    def refused(self, gate: str) -> Sequence[DataFrame]:
+        """The rows that the gate of that name refused in this tick."""
+        ...
+
+    def deliver(self, node: Operator, delta: Delta) -> None:
+        """Stage the rows of a sink; they become visible with the tick's commit."""
+        ...
+
+    def scalar(self, query: str) -> int:
+        """The one value of a query over constants, computed by Spark without a job."""
+        ...
+
+    def control(self, node: Operator) -> Control:
+        """The operator's own scalars; what it holds after the tick is journaled."""
+        ...
+
+    def segments(self, node: Operator, what: str = "state") -> Segments:
+        """The operator's kept rows."""
+        ...
+
+    def write(
+        self, node: Operator, rows: DataFrame, routes: Mapping[str, Route], count: int | None
+    ) -> Mapping[str, Sequence[Segment]]:
+        """Write rows to new files, one route each, in one Spark job; nothing is visible yet."""
+        ...
+
+    def judge(self, node: Operator, rows: DataFrame, gate: Gate, count: int | None) -> Verdict:
+        """Decide at a gate which rows are refused (the clock pass)."""
+        ...
+
+    def account(self, node: Operator, rows: DataFrame, verdict: Verdict, time: str) -> DataFrame:
+        """Put refused rows into the ledger and ``name.rejected``; the accepted rows come back."""
+        ...
+
+    def describe(self, node: Operator, what: str) -> None:
+        """Say what the next Spark jobs do, for Spark's own UI."""
+        ...
+
+
+@dataclass(frozen=True)
+class Gate:
+    """What the clock pass needs to know to refuse rows exactly.
+
+    A row at ``time`` (column; µs after reading) is refused iff time + ``within`` < the mark
+    of its writer: the greatest of the earlier times and bounds. ``bounds`` are items
+    (writer, position, µs). ``floors``: below it a row is late whatever the mark.
+    """
+
+    time: str
+    within: int
+    reason: str
+    marks: Mapping[str, int]
+    bounds: Sequence[tuple[str, int, int]] = ()
+    floors: Mapping[str, int] = field(default_factory=dict)
+    bound_column: str | None = None
+    malformed_column: str | None = None
+    judged: str | None = None
+    """Another column that is compared with the mark in place of the time (the end of a group)."""
+
+
+@dataclass(frozen=True)
+class Intake:
+    """What one tick takes from a source (see `runtime.sources.contract` for the words).
+
+    ``gated``: the rows have to pass the clock pass; False where the source knows that every
+    row is in order. ``shown`` are the clocks that the range shows without a clock pass
+    (ordered rows, arrival times). ``present``: the writers that hold the stream; ``joined``:
+    those of them that are new or came back. ``raises``: arrival times may go back, so each
+    is raised to the running maximum. All times in µs UTC; rowtimes known beforehand lie in
+    [``lowest``, ``highest``].
+    """
+
+    rows: DataFrame | None
+    count: int | None = None
+    gated: bool = False
+    raises: bool = False
+    in_band: bool = False
+    decodes: bool = False
+    bounds: Sequence[tuple[str, int, int]] = ()
+    shown: Mapping[str, int] = field(default_factory=dict)
+    present: Sequence[str] = ()
+    joined: Sequence[str] = ()
+    lowest: int = BEGINNING
+    highest: int = END
+
+
+@dataclass(frozen=True)
+class Route:
+    """Where some rows of a write go: those whose ``__route`` is ``key``.
+
+    ``columns`` maps the columns of the file to columns of the DataFrame; ``time`` names the
+    BIGINT column (µs) whose least and greatest value the segment remembers.
+    """
+
+    key: int
+    columns: Mapping[str, str]
+    time: str
+
+
+class Operator(Protocol):
+    """A plan node. ``name`` is unique in its plan and stable from run to run."""
+
+    name: str
+    kind: ClassVar[str]
+    reason: ClassVar[str]
+    """Why the promise holds, in one sentence; empty where it is the identity or the least."""
+
+    @property
+    def inputs(self) -> tuple[Operator, ...]:
+        """The operators that this one reads."""
+        ...
+
+    def requires(self) -> str:
+        """What the inputs must give, in words: order, or nothing."""
+        ...
+
+    def keeps(self) -> tuple[Kept, ...]:
+        """What is kept from tick to tick, and what bounds it."""
+        ...
+
+    def emits(self) -> Shape:
+        """What the output edge carries."""
+        ...
+
+    def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:
+        """The output's bounds, given those of the inputs and the operator's scalars."""
+        ...
+
+    def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
+        """The results of one tick."""
+        ...
+
+
+def walk(root: Operator) -> Iterator[Operator]:
+    """Every operator below and including ``root``, inputs first, each once."""
+    seen: set[str] = set()
+
+    def visit(node: Operator) -> Iterator[Operator]:
+        if node.name in seen:
+            return
+        seen.add(node.name)
+        for child in node.inputs:
+            yield from visit(child)
+        yield node
+
+    return visit(root)
+
+
+def quoted(name: str) -> str:
+    """A column name in Spark SQL text."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def micros(at: int) -> str:
+    """An instant as Spark SQL text of type TIMESTAMP."""
+    return f"timestamp_micros({at}L)"

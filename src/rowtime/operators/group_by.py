@@ -1,0 +1,289 @@
+"""GROUP BY on a stream: one row a group, as soon as no row of the group can come.
+
+SPEC 5. A group is complete when the input's bound has reached its end (`expr.group_end`).
+Rows are taken at once, whatever their order: new rows and kept partial results go through
+one aggregation, in which what is complete goes out and the rest is kept. Kept partials know
+their end, so closing reads only the segments that hold one that is due.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from sqlglot import exp
+
+from rowtime.core.clock import Clocks, least
+from rowtime.core.time import BEGINNING, END
+from rowtime.expr.group_end import GroupEnd, first_after, group_end
+from rowtime.sql.generate import to_spark
+from rowtime.operators.contract import (
+    Delta,
+    Kept,
+    Operator,
+    P,
+    Route,
+    Segment,
+    Shape,
+    T,
+    Tick,
+    W,
+)
+from rowtime.operators.partials import Accumulators
+from rowtime.operators.select import Item
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+END_OF_GROUP = "__n"  # BIGINT: the first instant past the group, µs
+SEEN = "__x"  # TIMESTAMP: some rowtime of the group, where bisection needs one
+KEPT, COMPLETE = 0, 1
+
+
+@dataclass(frozen=True)
+class GroupBy:
+    """``GROUP BY keys`` with ``aggregates``; ``items`` and ``having`` are over both by name.
+
+    Keys are named ``__k0``, …, aggregates ``__a0``, …; ``closers`` are the indexes of the
+    keys that are monotonic functions of the rowtime. ``stamp``: the ``AS ROWTIME`` of the
+    select list, else the end of the group.
+    """
+
+    name: str
+    input: Operator
+    keys: tuple[Item, ...]
+    aggregates: tuple[Item, ...]
+    items: tuple[Item, ...]
+    closers: tuple[int, ...]
+    having: exp.Expression | None = None
+    stamp: exp.Expression | None = None
+
+    kind: ClassVar[str] = "group by"
+    reason: ClassVar[str] = (
+        "the next group row is of the group that holds the bound, or of a later one, "
+        "and is stamped with that group's end"
+    )
+
+    @property
+    def inputs(self) -> tuple[Operator, ...]:
+        """The one input."""
+        return (self.input,)
+
+    def requires(self) -> str:
+        """Nothing, but where an aggregate depends on order, places."""
+        return "nothing"
+
+    def keeps(self) -> tuple[Kept, ...]:
+        """Partial results, or rows where an aggregate has no partial form."""
+        what = "partial results a group" if self._accumulators.splits else "the aggregated columns of each row"
+        return (Kept(what, "the bound reaches the end of the group"),)
+
+    def emits(self) -> Shape:
+        """The select list; rows are released, ordered by the end of the group and the keys."""
+        keys = tuple(key.column.name for key in self.keys)
+        return Shape(
+            tuple(item.column for item in self.items),
+            order=(END_OF_GROUP, T, *keys),
+            extra=(END_OF_GROUP, *keys),
+            placed=False,
+            single=True,
+            released=True,
+        )
+
+    def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:
+        """The stamp of the group that holds the bound, evaluated there by ``step``."""
+        return {"": control.get("stamp", least(clocks[0].values()))}
+
+    def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
+        """Aggregate new rows with the kept ones that are due; keep the rest."""
+        delta, control = deltas[0], tick.control(self)
+        bound = max(least(delta.clocks.values()), control.get("closed", BEGINNING))
+        segments = tick.segments(self)
+        due = segments.lowest <= bound or (delta.rows is not None and self._end_at(tick, delta.lowest) <= bound)
+        rows: DataFrame | None = None
+        count: int | None = 0
+        if due:
+            rows, count = self._close(tick, delta, bound)
+        elif delta.rows is not None:
+            self._keep(tick, delta)
+        control["closed"] = bound
+        control["stamp"] = self._stamp_at(tick, bound)
+        segments.forget(bound)
+        self._compact(tick)
+        return Delta(rows, self.promises([delta.clocks], control), count)
+
+    # -- what is complete -------------------------------------------------------------
+
+    def _ends(self) -> list[GroupEnd]:
+        return [group_end(self.keys[i].expression, self.keys[i].column.name) for i in self.closers]
+
+    @property
+    def end_text(self) -> str:
+        """The end of a group, as Spark SQL over its keys: the earliest of the closers'."""
+        return _least([end.text for end in self._ends()])
+
+    @property
+    def stamp_text(self) -> str:
+        """The rowtime of a group row, as Spark SQL over its keys."""
+        if self.stamp is not None:
+            return to_spark(self.stamp)
+        stamps = [f"{end.text} - 1" if end.closed else end.text for end in self._ends()]
+        return f"timestamp_micros({_least(stamps)})"
+
+    @property
+    def _seen(self) -> bool:
+        return any(end.seen for end in self._ends())
+
+    def _end_at(self, tick: Tick, at: int) -> int:
+        """The end of the group that holds the instant ``at``: the earliest of the closers'."""
+        if not BEGINNING < at < END:
+            return at
+        ends = [first_after(self.keys[i].expression, at) for i in self.closers]
+        if None not in ends:
+            return min(end for end in ends if end is not None)
+        return tick.scalar(self._at(at, self.end_text))
+
+    def _stamp_at(self, tick: Tick, at: int) -> int:
+        """The stamp of the group that holds the instant ``at``: no later row has a lesser one."""
+        if not BEGINNING < at < END:
+            return at
+        ends = self._ends()
+        if self.stamp is None and len({end.closed for end in ends}) == 1:
+            return self._end_at(tick, at) - (1 if ends[0].closed else 0)
+        return tick.scalar(self._at(at, f"unix_micros({self.stamp_text})"))
+
+    def _at(self, at: int, text: str) -> str:
+        keys = [self.keys[i].sql for i in self.closers]
+        inner = f"SELECT {', '.join(keys)}, {T} AS {SEEN} FROM (SELECT timestamp_micros({at}L) AS {T})"
+        return f"SELECT {text} FROM ({inner})"
+
+    def _close(self, tick: Tick, delta: Delta, bound: int) -> tuple[DataFrame | None, int | None]:
+        """One job: what is complete at ``bound`` goes out, the rest is kept."""
+        kept = tick.segments(self).overlapping(tick.control(self).get("closed", BEGINNING), bound)
+        known = delta.rows is None or delta.count is not None
+        count = (delta.count or 0) + sum(s.rows for s in kept) if known else None
+        groups = self._groups(tick, delta, kept, bound)
+        if not self._accumulators.splits:
+            self._hold_rows(tick, delta, bound)
+            groups = self._aggregated(groups.where(f"{END_OF_GROUP} <= {bound}L"))
+        else:
+            groups = groups.selectExpr("*", *self._accumulators.finals(self._types(tick, delta)))
+        tick.describe(self, "aggregate, close groups")
+        written = tick.write(self, self._routed(groups, bound), self._routes(), count)
+        tick.segments(self).add(written.get("state", ()))
+        done = written["complete"]
+        return (tick.segments(self, "complete").read(done) if done else None), sum(s.rows for s in done)
+
+    def _routed(self, groups: DataFrame, bound: int) -> DataFrame:
+        complete = f"{END_OF_GROUP} <= {bound}L"
+        if self.having is not None:
+            groups = groups.where(f"NOT ({complete}) OR ({to_spark(self.having)})")
+        out = [
+            f"CASE WHEN {complete} THEN {to_spark(item.expression)} END AS __f{n}"
+            for n, item in enumerate(self.items)
+        ]
+        places = [f"CAST({self.stamp_text} AS TIMESTAMP) AS {T}", f"'' AS {W}", f"0L AS {P}"]
+        state = self._state_columns() if self._accumulators.splits else []
+        columns = dict.fromkeys([*state, *self.emits().extra])
+        route = f"CASE WHEN {complete} THEN {COMPLETE} ELSE {KEPT} END AS __route"
+        return groups.selectExpr(*columns, *out, *places, route)
+
+    def _routes(self) -> dict[str, Route]:
+        shape = self.emits()
+        complete = {name: f"__f{n}" for n, name in enumerate(shape.names)}
+        complete |= {name: name for name in shape.internals}
+        routes = {"complete": Route(COMPLETE, complete, END_OF_GROUP)}
+        if self._accumulators.splits:
+            state = {name: name for name in self._state_columns()}
+            routes["state"] = Route(KEPT, state, END_OF_GROUP)
+        return routes
+
+    def _hold_rows(self, tick: Tick, delta: Delta, bound: int) -> None:
+        if delta.rows is None or self._end_at(tick, delta.highest) <= bound:
+            return
+        rows = self._merged(self._seeded(tick, delta), {}).where(f"{END_OF_GROUP} > {bound}L")
+        tick.describe(self, "keep rows of open groups")
+        self._write_state(tick, rows, delta.count)
+
+    def _aggregated(self, rows: DataFrame) -> DataFrame:
+        from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+        finals = [F.expr(text) for text in self._accumulators.finals({})]
+        seen = [F.expr(f"max({SEEN}) AS {SEEN}")] if self._seen else []
+        groups = rows.groupBy(*self._key_names()).agg(*finals, *seen)
+        return groups.selectExpr("*", f"{self.end_text} AS {END_OF_GROUP}")
+
+    def _groups(self, tick: Tick, delta: Delta, kept: Sequence[Segment], bound: int) -> DataFrame:
+        segments, control = tick.segments(self), tick.control(self)
+        parts = [] if delta.rows is None else [self._seeded(tick, delta)]
+        if kept:
+            due = f"{END_OF_GROUP} > {control.get('closed', BEGINNING)}L AND {END_OF_GROUP} <= {bound}L"
+            parts.append(segments.read(kept).where(due).drop(END_OF_GROUP))
+        rows = parts[0] if len(parts) == 1 else parts[0].unionByName(parts[1])
+        return self._merged(rows, self._types(tick, delta))
+
+    def _keep(self, tick: Tick, delta: Delta) -> None:
+        merged = self._merged(self._seeded(tick, delta), self._types(tick, delta))
+        tick.describe(self, "aggregate, keep partial results")
+        self._write_state(tick, merged, delta.count)
+
+    def _write_state(self, tick: Tick, groups: DataFrame, count: int | None) -> Sequence[Segment]:
+        columns = self._state_columns()
+        rows = groups.selectExpr(*columns, f"{KEPT} AS __route")
+        route = Route(KEPT, {name: name for name in columns}, END_OF_GROUP)
+        written = tick.write(self, rows, {"state": route}, count)["state"]
+        tick.segments(self).add(written)
+        return written
+
+    def _compact(self, tick: Tick) -> None:
+        segments = tick.segments(self)
+        crowded = segments.crowded()
+        if not crowded:
+            return
+        closed = tick.control(self)["closed"]
+        rows = segments.read(crowded).where(f"{END_OF_GROUP} > {closed}L").drop(END_OF_GROUP)
+        merged = self._merged(rows, tick.control(self)["types"])
+        tick.describe(self, "compact partial results")
+        written = self._write_state(tick, merged, sum(s.rows for s in crowded))
+        segments.replace(crowded, written)
+
+    # -- partial results --------------------------------------------------------------
+
+    @property
+    def _accumulators(self) -> Accumulators:
+        return Accumulators(tuple((a.column.name, a.expression) for a in self.aggregates))
+
+    def _key_names(self) -> list[str]:
+        return [key.column.name for key in self.keys]
+
+    def _state_columns(self) -> list[str]:
+        seen = [SEEN] if self._seen else []
+        return [*self._key_names(), *self._accumulators.columns, *seen, END_OF_GROUP]
+
+    def _seeded(self, tick: Tick, delta: Delta) -> DataFrame:
+        assert delta.rows is not None
+        keys = [key.sql for key in self.keys]
+        seen = [f"{T} AS {SEEN}"] if self._seen else []
+        return delta.rows.selectExpr(*keys, *self._accumulators.seeds(self._types(tick, delta)), *seen)
+
+    def _merged(self, rows: DataFrame, types: Mapping[str, str]) -> DataFrame:
+        from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+        if not self._accumulators.splits:
+            return rows.selectExpr("*", f"{self.end_text} AS {END_OF_GROUP}")
+        merges = [F.expr(text) for text in self._accumulators.merges(types)]
+        seen = [F.expr(f"max({SEEN}) AS {SEEN}")] if self._seen else []
+        merged = rows.groupBy(*self._key_names()).agg(*merges, *seen)
+        return merged.selectExpr("*", f"{self.end_text} AS {END_OF_GROUP}")
+
+    def _types(self, tick: Tick, delta: Delta) -> Mapping[str, str]:
+        """The types of partial columns, which only Spark knows; asked once a checkpoint."""
+        control = tick.control(self)
+        if "types" not in control and delta.rows is not None:
+            control["types"] = self._accumulators.types(delta.rows)
+        return control.get("types", {})
+
+
+def _least(texts: Sequence[str]) -> str:
+    return texts[0] if len(texts) == 1 else f"least({', '.join(texts)})"

@@ -1,0 +1,144 @@
+"""Merge, the order enforcer: holds rows above the bound, releases the rest in stream order.
+
+SPEC 2.5. Order is a property of an edge: a merge is planned only where a consumer needs it
+(a T-sort above a UNION ALL, a sink), as a database plans a sort. What may leave is a prefix
+of the merged order (see `core.clock.frontier`), so the output does not depend on the cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+from rowtime.core.clock import Clocks, frontier, least
+from rowtime.core.time import BEGINNING, END
+from rowtime.operators.contract import (
+    Delta,
+    Kept,
+    Operator,
+    P,
+    Route,
+    Shape,
+    T,
+    Tick,
+    W,
+    micros,
+    quoted,
+)
+
+Frontier = tuple[int, str]
+
+
+@dataclass(frozen=True)
+class Merge:
+    """Releases the input's rows in stream order.
+
+    ``numbers``: the consumer needs positions, so each released row gets its number in the
+    merged order as its position.
+    """
+
+    name: str
+    input: Operator
+    numbers: bool = False
+
+    kind: ClassVar[str] = "merge"
+    reason: ClassVar[str] = "rows below the least clock have been released; none can follow them"
+
+    @property
+    def inputs(self) -> tuple[Operator, ...]:
+        """The one input; a UNION ALL gives it several streams at once."""
+        return (self.input,)
+
+    def requires(self) -> str:
+        """Nothing: this is where order is made."""
+        return "nothing"
+
+    def keeps(self) -> tuple[Kept, ...]:
+        """The rows that run ahead of the bound."""
+        return (Kept("rows above the bound", "the least clock of its writers passes them"),)
+
+    def emits(self) -> Shape:
+        """The same columns, released in order, as one writer's."""
+        below = replace(self.input.emits(), single=True, released=True, placed=self.numbers)
+        return replace(below, order=(P,), extra=()) if self.numbers else below
+
+    @property
+    def strict(self) -> bool:
+        """True if keys order equal rowtimes: then rows at the bound itself have to wait."""
+        return self.input.emits().order[:2] != (T, W)
+
+    def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:
+        """The least of the input's clocks, as one writer's."""
+        return {"": max(least(clocks[0].values()), control.get("clock", BEGINNING))}
+
+    def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
+        """Release what the clocks allow of the kept and the new rows; keep the rest."""
+        delta, control = deltas[0], tick.control(self)
+        before: Frontier = (control.get("clock", BEGINNING), control.get("writer", ""))
+        after = max(before, self._frontier(delta.clocks))
+        clocks = self.promises([delta.clocks], control)
+        control["clock"], control["writer"] = after
+        released = self._release(tick, delta, before, after)
+        tick.segments(self).forget(after[0] - 1)
+        return Delta(released[0], clocks, released[1])
+
+    def _frontier(self, clocks: Clocks) -> Frontier:
+        at, writer = frontier(clocks)
+        return (at, "") if self.strict else (at, writer)
+
+    def _release(self, tick: Tick, delta: Delta, before: Frontier, after: Frontier) -> tuple[Any, int | None]:
+        segments = tick.segments(self)
+        kept = segments.overlapping(before[0] - 1, after[0])
+        parts = []
+        if kept and after > before:
+            parts.append(segments.read(kept).where(f"NOT ({self._within(before)}) AND {self._within(after)}"))
+        if delta.rows is not None:
+            parts.extend(self._new(tick, delta, after))
+        if not parts:
+            return None, 0
+        rows = parts[0] if len(parts) == 1 else parts[0].unionByName(parts[1])
+        counts = [delta.count if delta.rows is not None else 0, sum(s.rows for s in kept)]
+        return self._numbered(tick, rows, None if counts[0] is None else counts[0] + (counts[1] or 0))
+
+    def _new(self, tick: Tick, delta: Delta, after: Frontier) -> list[Any]:
+        assert delta.rows is not None
+        if self.input.emits().released or delta.highest < after[0] or after[0] >= END:
+            return [delta.rows]
+        self._hold(tick, delta, after)
+        return [] if delta.lowest > after[0] else [delta.rows.where(self._within(after))]
+
+    def _hold(self, tick: Tick, delta: Delta, after: Frontier) -> None:
+        assert delta.rows is not None
+        tick.describe(self, "keep rows above the bound")
+        held = delta.rows.where(f"NOT ({self._within(after)})")
+        held = held.selectExpr("*", f"unix_micros({T}) AS __n", "0 AS __route")
+        columns = {name: name for name in delta.rows.columns}
+        written = tick.write(self, held, {"state": Route(0, columns, "__n")}, delta.count)
+        tick.segments(self).add(written["state"])
+
+    def _within(self, edge: Frontier) -> str:
+        at, writer = edge
+        if at <= BEGINNING:
+            return "false"
+        if at >= END:
+            return "true"
+        text = writer.replace("\\", "\\\\").replace("'", "\\'")
+        tie = f" OR ({T} = {micros(at)} AND {W} <= '{text}')" if writer or not self.strict else ""
+        return f"({T} < {micros(at)}{tie})"
+
+    def _numbered(self, tick: Tick, rows: Any, count: int | None) -> tuple[Any, int | None]:  # noqa: ANN401
+        if not self.numbers:
+            return rows, count
+        control = tick.control(self)
+        base = control.get("numbered", 0)
+        internals = [name for name in self.emits().internals if name not in (W, P)]
+        columns = [*map(quoted, self.emits().names), *internals]
+        number = f"CAST({base} - 1 + row_number() OVER (ORDER BY {', '.join(self.input.emits().order)}) AS BIGINT) AS {P}"
+        rows = rows.selectExpr(*columns, f"'' AS {W}", number, f"unix_micros({T}) AS __n", "0 AS __route")
+        tick.describe(self, "number rows in merged order")
+        names = {name.strip("`"): name.strip("`") for name in [*columns, W, P]}
+        written = tick.write(self, rows, {"merged": Route(0, names, "__n")}, count)["merged"]
+        total = sum(segment.rows for segment in written)
+        control["numbered"] = base + total
+        return (tick.segments(self, "merged").read(written) if total else None), total

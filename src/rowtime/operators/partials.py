@@ -1,0 +1,105 @@
+"""Accumulators: the columns in which a GROUP BY keeps its aggregates from tick to tick.
+
+If every aggregate splits into partial results, those are kept, one row a group and
+segment. Otherwise the rows themselves are kept, with the columns that the aggregates use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from rowtime.expr.aggregates import Decomposed, decompose, ordered_text
+from rowtime.operators.contract import P, T, W, quoted
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True)
+class Accumulators:
+    """The kept form of the aggregates ``(name, call)`` of one GROUP BY."""
+
+    aggregates: tuple[tuple[str, exp.Expression], ...]
+
+    @cached_property
+    def forms(self) -> tuple[Decomposed | None, ...]:
+        """The partial form of each aggregate, where it has one."""
+        return tuple(decompose(call) for _, call in self.aggregates)
+
+    @property
+    def splits(self) -> bool:
+        """True if partial results are enough; no row has to be kept."""
+        return all(form is not None for form in self.forms)
+
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        """The kept columns."""
+        if self.splits:
+            return tuple(name for name, _, _ in self._parts()) or ("__c",)
+        used = {c.name: None for _, call in self.aggregates for c in call.find_all(exp.Column)}
+        return tuple(dict.fromkeys([*used, T, W, P]))
+
+    def seeds(self, types: Mapping[str, str]) -> list[str]:
+        """The kept columns of one row, as select items."""
+        if not self.splits:
+            return [quoted(name) for name in self.columns]
+        parts = [_cast(part.seed, types.get(name)) + f" AS {name}" for name, part, _ in self._parts()]
+        return parts or ["1L AS __c"]
+
+    def merges(self, types: Mapping[str, str]) -> list[str]:
+        """Aggregates that put kept columns together."""
+        parts = [_cast(part.merge.format(name), types.get(name)) + f" AS {name}" for name, part, _ in self._parts()]
+        return parts or ["sum(__c) AS __c"]
+
+    def finals(self, types: Mapping[str, str]) -> list[str]:
+        """The values of the aggregates, as select items over kept columns."""
+        if not self.splits:
+            return [f"{ordered_text(call)} AS {name}" for name, call in self.aggregates]
+        texts = []
+        for index, (name, _) in enumerate(self.aggregates):
+            form = self.forms[index]
+            assert form is not None
+            final = form.final.format(*(f"__s{index}_{n}" for n in range(len(form.parts))))
+            texts.append(_cast(final, types.get(name) if form.result else None) + f" AS {name}")
+        return texts
+
+    def types(self, rows: DataFrame) -> dict[str, str]:
+        """The Spark types that partial and final columns have, by analysis without a job."""
+        wanted = {name: part.typed for name, part, _ in self._parts() if part.typed} if self.splits else {}
+        results = {
+            name: form.result
+            for (name, _), form in zip(self.aggregates, self.forms, strict=True)
+            if self.splits and form is not None and form.result
+        }
+        return {name: _type_of(rows, text) for name, text in {**wanted, **results}.items()}
+
+    def _parts(self) -> list[tuple[str, object, Decomposed] | tuple]:  # type: ignore[type-arg]
+        return [
+            (f"__s{index}_{n}", part, form)
+            for index, form in enumerate(self.forms)
+            if form is not None
+            for n, part in enumerate(form.parts)
+        ]
+
+
+def _type_of(rows: DataFrame, text: str) -> str:
+    if text.startswith("avg+"):
+        total = text.removeprefix("avg+")
+        mean = _type_of(rows, "avg" + total.removeprefix("sum"))
+        return mean if mean == "double" else _type_of(rows, total)
+    return rows.groupBy().agg(_expression(text)).schema[0].dataType.simpleString()
+
+
+def _expression(text: str):  # type: ignore[no-untyped-def]  # noqa: ANN202
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+    return F.expr(text)
+
+
+def _cast(text: str, kind: str | None) -> str:
+    return f"CAST({text} AS {kind})" if kind else text

@@ -1,0 +1,66 @@
+"""The rejected rows of a gate, as a stream like any other (SPEC 4): ``name.rejected``.
+
+Its rowtime is the clock that refused the row; where there was none yet, the first instant
+of the year 0001, so that no refused row is lost for want of a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any, ClassVar
+
+from rowtime.core.clock import Clocks
+from rowtime.operators.contract import Column, Delta, Kept, Operator, Shape, Tick
+
+ADDED = (
+    Column("reason", "STRING"),
+    Column("refused_time", "TIMESTAMP"),
+    Column("refused_by", "TIMESTAMP"),
+    Column("writer", "STRING"),
+    Column("position", "BIGINT"),
+    Column("raw_record", "STRING"),
+)
+"""What a refused row has beside the columns of its stream."""
+
+
+@dataclass(frozen=True)
+class Rejected:
+    """``SELECT STREAM … FROM gate.rejected``; ``gate`` is the operator that refuses."""
+
+    name: str
+    gate: Operator
+    columns: tuple[Column, ...]
+
+    kind: ClassVar[str] = "rejected"
+    reason: ClassVar[str] = "a later refusal is made by the same or a later clock of the writer"
+
+    @property
+    def inputs(self) -> tuple[Operator, ...]:
+        """The gate."""
+        return (self.gate,)
+
+    def requires(self) -> str:
+        """Nothing."""
+        return "nothing"
+
+    def keeps(self) -> tuple[Kept, ...]:
+        """Nothing; the rows themselves stand in the ledger."""
+        return ()
+
+    def emits(self) -> Shape:
+        """The columns of the refused rows, then why and by what they were refused."""
+        return Shape((*self.columns, *ADDED))
+
+    def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:  # noqa: ARG002
+        """The clocks of the gate's writers before tolerance; its own promise is below them."""
+        return clocks[0]
+
+    def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
+        """The rows refused in this tick."""
+        clocks = self.promises([delta.clocks for delta in deltas], tick.control(self))
+        parts = tick.refused(self.gate.name)
+        if not parts:
+            return Delta(None, clocks)
+        return Delta(reduce(lambda left, right: left.unionByName(right), parts), clocks)

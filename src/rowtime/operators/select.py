@@ -1,0 +1,76 @@
+"""Projection and filter: the same rows, the same rowtimes, the same writers.
+
+A row that the filter drops still moves the clock: bounds travel beside the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+from sqlglot import exp
+
+from rowtime.core.clock import Clocks
+from rowtime.sql.generate import to_spark
+from rowtime.operators.contract import Column, Delta, Kept, Operator, Shape, Tick, quoted
+
+
+@dataclass(frozen=True)
+class Item:
+    """One entry of a select list: the output column and its bound expression."""
+
+    column: Column
+    expression: exp.Expression
+
+    @property
+    def sql(self) -> str:
+        """The entry as Spark SQL text."""
+        return f"{to_spark(self.expression)} AS {quoted(self.column.name)}"
+
+
+@dataclass(frozen=True)
+class Select:
+    """``SELECT items FROM input WHERE condition``; ``hidden`` items are for the operator above."""
+
+    name: str
+    input: Operator
+    items: tuple[Item, ...]
+    where: exp.Expression | None = None
+    hidden: tuple[Item, ...] = ()
+
+    kind: ClassVar[str] = "select"
+    reason: ClassVar[str] = ""
+
+    @property
+    def inputs(self) -> tuple[Operator, ...]:
+        """The one input."""
+        return (self.input,)
+
+    def requires(self) -> str:
+        """Nothing."""
+        return "nothing"
+
+    def keeps(self) -> tuple[Kept, ...]:
+        """Nothing."""
+        return ()
+
+    def emits(self) -> Shape:
+        """The select list, placed as the input was."""
+        return replace(self.input.emits(), columns=tuple(item.column for item in self.items))
+
+    def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:  # noqa: ARG002
+        """The input's bounds."""
+        return clocks[0]
+
+    def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:  # noqa: ARG002
+        """The new rows, filtered and projected; lazily, without a job."""
+        delta = deltas[0]
+        rows = delta.rows
+        if rows is None:
+            return delta
+        if self.where is not None:
+            rows = rows.where(to_spark(self.where))
+        items = [item.sql for item in (*self.items, *self.hidden)]
+        rows = rows.selectExpr(*items, *self.emits().internals)
+        return Delta(rows, delta.clocks, delta.count, delta.lowest, delta.highest)

@@ -1,0 +1,158 @@
+"""A stream: the rows of its writers, each with a rowtime; refuses what lies below a clock.
+
+SPEC 2. A writer's clock is the strongest bound it has shown, by a row or by a bound. A row
+below it is refused as ``OUT_OF_ORDER``; as ``LATE`` where the writer came or came back
+below the stream's clock. What does not decode is ``MALFORMED``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from rowtime.core.clock import Clocks, least
+from rowtime.core.time import BEGINNING, END
+from rowtime.operators.contract import (
+    A,
+    Column,
+    Control,
+    Delta,
+    Gate,
+    Intake,
+    Kept,
+    Operator,
+    P,
+    Shape,
+    T,
+    Tick,
+    W,
+    micros,
+    quoted,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+CANDIDATE = "__g"  # TIMESTAMP: the rowtime that the gate judges
+
+
+@dataclass(frozen=True)
+class Stream:
+    """A named stream and where its items come from.
+
+    ``source`` is the format with its options, as in CREATE STREAM; ``idle_after`` (µs) after
+    how much silence a writer is set aside. ``single``: there can be only one writer.
+    ``timed``: False if nobody looks at the stream's own rowtime (it is promoted at once).
+    """
+
+    name: str
+    columns: tuple[Column, ...]
+    source: tuple[str, tuple[tuple[str, str], ...]] = ("log", ())
+    idle_after: int | None = None
+    single: bool = False
+    timed: bool = True
+
+    kind: ClassVar[str] = "stream"
+    reason: ClassVar[str] = "each writer's rows and bounds: a row promises its own rowtime"
+
+    @property
+    def inputs(self) -> tuple[Operator, ...]:
+        """None: the source stands behind it."""
+        return ()
+
+    def requires(self) -> str:
+        """Nothing."""
+        return "nothing"
+
+    def keeps(self) -> tuple[Kept, ...]:
+        """A clock a writer."""
+        return (Kept("one clock a writer", "the number of writers"),)
+
+    def emits(self) -> Shape:
+        """The declared columns, placed by writer and position, with the arrival time."""
+        return Shape(self.columns, single=self.single, released=self.single, arrival=True)
+
+    def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:  # noqa: ARG002
+        """The clock of each writer that holds the stream."""
+        return dict(control.get("clocks", {}))
+
+    def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:  # noqa: ARG002
+        """Take the tick's range, give each row its rowtime, refuse what is below the clock."""
+        intake, control = tick.intake(self), tick.control(self)
+        before = self._welcome(intake, control)
+        if intake.rows is None:
+            marks = self._bounded(before, intake)
+            self._settle(intake, control, marks)
+            return Delta(None, self.promises([], control))
+        rows = self._timed_rows(intake, before)
+        lowest, highest, marks = intake.lowest, intake.highest, before
+        if intake.gated or intake.decodes or intake.in_band:
+            verdict = tick.judge(self, rows, self._gate(intake, before, control), intake.count)
+            rows = tick.account(self, rows, verdict, CANDIDATE)
+            lowest, highest, marks = verdict.lowest, verdict.highest, dict(verdict.marks)
+        marks = self._bounded(marks, intake)
+        self._settle(intake, control, marks)
+        columns = [*map(quoted, self.emits().names), f"{CANDIDATE} AS {T}", W, P, A]
+        return Delta(rows.selectExpr(*columns), self.promises([], control), intake.count, lowest, highest)
+
+    def _gate(self, intake: Intake, before: Mapping[str, int], control: Control) -> Gate:
+        return Gate(
+            CANDIDATE,
+            0,
+            "OUT_OF_ORDER",
+            before,
+            intake.bounds,
+            control["floors"],
+            "__b" if intake.in_band else None,
+            "__m" if intake.decodes else None,
+        )
+
+    def _welcome(self, intake: Intake, control: Control) -> dict[str, int]:
+        # SPEC 2.6: who comes or comes back starts at the stream's clock; a stream whose
+        # writers have all left keeps it.
+        clocks = {w: b for w, b in control.setdefault("clocks", {}).items() if w in set(intake.present)}
+        floors = control.setdefault("floors", {})
+        started = "clock" in control
+        now = max(control.get("clock", BEGINNING), least(clocks.values()))
+        for writer in intake.present:
+            if writer in intake.joined and started:
+                floors[writer] = now
+            clocks.setdefault(writer, floors.get(writer, BEGINNING))
+            clocks[writer] = max(clocks[writer], floors.get(writer, BEGINNING))
+        return clocks
+
+    def _bounded(self, marks: Mapping[str, int], intake: Intake) -> dict[str, int]:
+        bounds = [(writer, at) for writer, _, at in intake.bounds]
+        after = dict(marks)
+        for writer, at in [*intake.shown.items(), *bounds]:
+            after[writer] = max(after.get(writer, BEGINNING), at)
+        return after
+
+    def _settle(self, intake: Intake, control: Control, marks: Mapping[str, int]) -> None:
+        present = set(intake.present)
+        control["clocks"] = {writer: at for writer, at in marks.items() if writer in present}
+        if intake.present:
+            control["clock"] = max(control.get("clock", BEGINNING), least(control["clocks"].values()))
+        else:
+            control["clocks"] = {"": control.get("clock", BEGINNING)} if "clock" in control else {}
+
+    def _timed_rows(self, intake: Intake, before: Mapping[str, int]) -> DataFrame:
+        # SPEC 2.4: the rowtime is what the writer gave, else the arrival time, raised to the
+        # writer's previous one where it goes back.
+        assert intake.rows is not None
+        arrival = A
+        moved = {w: at for w, at in before.items() if BEGINNING < at < END}
+        if moved and self.timed:
+            cases = " ".join(f"WHEN {_text(w)} THEN {micros(at)}" for w, at in sorted(moved.items()))
+            arrival = f"greatest({A}, CASE {W} {cases} END)"
+        if intake.raises and self.timed:
+            shown = "coalesce(__b, __t, __a)" if intake.in_band else "coalesce(__t, __a)"
+            frame = f"PARTITION BY {W} ORDER BY {P} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING"
+            arrival = f"greatest({arrival}, max({shown}) OVER ({frame}))"
+        return intake.rows.selectExpr("*", f"coalesce({T}, {arrival}) AS {CANDIDATE}")
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+

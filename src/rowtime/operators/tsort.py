@@ -1,0 +1,117 @@
+"""T-sort: promotes an event time to rowtime, within a tolerance for disorder.
+
+SPEC 5 and 7.1. A row is refused as ``LATE`` iff its time + w lies below the mark, the
+greatest time of the earlier rows of its writer. What is accepted is not sorted here: the
+bound mark - w goes on, and whoever needs order has a `Merge` planned above. Promotion
+without a sort (``expr AS ROWTIME``) is a T-sort within 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+from rowtime.core.clock import Clocks, least
+from rowtime.core.time import BEGINNING, END, shift
+from rowtime.operators.contract import (
+    Delta,
+    Gate,
+    Kept,
+    Operator,
+    Shape,
+    P,
+    T,
+    Tick,
+    W,
+    quoted,
+)
+
+TIME = "__g"  # TIMESTAMP: the time to be promoted, a hidden item of the select list below
+JUDGED = "__j"  # TIMESTAMP: the last instant of the time's group, where a group decides who is late
+
+
+@dataclass(frozen=True)
+class TSort:
+    """``ORDER BY time WITHIN within`` with ``time AS ROWTIME``; ``within`` in µs.
+
+    ``keys`` are hidden columns ``__k0``, … that order equal times, ``directions`` theirs;
+    with them a row leaves only when its time lies strictly below the bound. ``by_group``: a
+    row is late only once its whole group is (GROUP BY … WITHIN), so it may lie below the bound.
+    """
+
+    name: str
+    input: Operator
+    within: int
+    keys: tuple[str, ...] = ()
+    directions: tuple[str, ...] = ()
+    sorts: bool = True
+    by_group: bool = False
+
+    kind: ClassVar[str] = "t-sort"
+    reason: ClassVar[str] = (
+        "a later row of a writer is accepted only at or above its mark less the tolerance; "
+        "bounds of the old clock say nothing about the new one, except that the input has ended"
+    )
+
+    @property
+    def inputs(self) -> tuple[Operator, ...]:
+        """The one input."""
+        return (self.input,)
+
+    def requires(self) -> str:
+        """The arrival order inside each writer, which decides who is late."""
+        return "the order of each writer"
+
+    def keeps(self) -> tuple[Kept, ...]:
+        """A mark a writer."""
+        return (Kept("one mark a writer", "the number of writers"),)
+
+    def emits(self) -> Shape:
+        """The input's columns under a new rowtime; rows run ahead of the bound."""
+        keys = (f"{key} {way}" for key, way in zip(self.keys, self.directions, strict=True))
+        below = self.input.emits()
+        return replace(below, order=(T, *keys, W, P), extra=self.keys, released=False)
+
+    def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:
+        """Each writer's mark less the tolerance; the end where the writer has ended."""
+        marks, floors = control.get("marks", {}), control.get("floors", {})
+        return {
+            writer: END
+            if bound >= END
+            else max(shift(marks.get(writer, BEGINNING), -self.within), floors.get(writer, BEGINNING))
+            for writer, bound in clocks[0].items()
+        }
+
+    def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
+        """Judge the new rows by the marks, promote the accepted ones."""
+        delta, control = deltas[0], tick.control(self)
+        self._welcome(delta.clocks, control)
+        if delta.rows is None:
+            return Delta(None, self.promises([delta.clocks], control))
+        marks = control.setdefault("marks", {})
+        gate = Gate(TIME, self.within, "LATE", marks, floors=control["floors"], judged=JUDGED if self.by_group else None)
+        verdict = tick.judge(self, delta.rows, gate, delta.count)
+        control["marks"] = dict(verdict.marks)
+        rows = tick.account(self, delta.rows, verdict, TIME)
+        rows = rows.selectExpr(*self._columns())
+        clocks = self.promises([delta.clocks], control)
+        return Delta(rows, clocks, delta.count, verdict.lowest, verdict.highest)
+
+    def _columns(self) -> list[str]:
+        shape = self.emits()
+        internals = [name for name in shape.internals if name != T]
+        return [*map(quoted, shape.names), f"{TIME} AS {T}", *internals]
+
+    def _welcome(self, clocks: Clocks, control: dict[str, Any] | Any) -> None:  # noqa: ANN401
+        # SPEC 2.6: a writer that comes or comes back starts at the stream's clock, so that
+        # the clock never goes back; its rows below are late.
+        known = control.setdefault("known", sorted(clocks))
+        floors = control.setdefault("floors", {})
+        present = {writer: clocks[writer] for writer in known if writer in clocks}
+        now = max(control.get("clock", BEGINNING), least(self.promises([present], control).values()))
+        for writer in clocks:
+            if writer not in known:
+                floors[writer] = max(now, floors.get(writer, BEGINNING))
+        control["clock"] = now if now < END else control.get("clock", BEGINNING)
+        control["known"] = sorted(clocks)

@@ -1,0 +1,95 @@
+"""UNION ALL: rows of several inputs as one stream, ties by input number, then writer, position.
+
+The rows are not ordered here: whoever needs order has a `Merge` planned above, so a
+GROUP BY over a UNION ALL costs no merge. What stands here is the naming that makes the
+merged order one order: the writer ``w`` of input ``i`` becomes ``iiii/w``, and the order of
+these names is (input, writer).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any, ClassVar
+
+from rowtime.core.clock import Clocks
+from rowtime.core.time import BEGINNING
+from rowtime.expr.order import Order
+from rowtime.operators.contract import A, Column, Delta, Kept, Operator, P, Shape, T, Tick, W, quoted
+
+
+def prefix(index: int) -> str:
+    """The beginning of the writer names of input ``index``, of one length for all."""
+    return f"{index:04d}/"
+
+
+@dataclass(frozen=True)
+class UnionAll:
+    """The inputs have the same number of columns; names are those of the first (as in SQL).
+
+    ``optional``: an input without any writer does not hold the others (a stream that pumps
+    fill, and that nobody else writes to).
+    """
+
+    name: str
+    inputs: tuple[Operator, ...]
+    optional: bool = False
+
+    kind: ClassVar[str] = "union all"
+    reason: ClassVar[str] = ""
+
+    def requires(self) -> str:
+        """Nothing: order is made above, where it is needed."""
+        return "nothing"
+
+    def keeps(self) -> tuple[Kept, ...]:
+        """Nothing."""
+        return ()
+
+    def emits(self) -> Shape:
+        """The first input's columns; an order stays where all inputs have it and agree."""
+        shapes = [node.emits() for node in self.inputs]
+        columns = tuple(
+            Column(same[0].name, same[0].type if len({c.type for c in same}) == 1 else "", Order.NONE)
+            for same in zip(*(shape.columns for shape in shapes), strict=True)
+        )
+        arrival = all(shape.arrival for shape in shapes)
+        return Shape(columns, placed=all(shape.placed for shape in shapes), arrival=arrival)
+
+    def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:  # noqa: ARG002
+        """Every input's bounds side by side; the stream's bound is the least of them."""
+        nobody = {} if self.optional else {"": BEGINNING}
+        return {
+            prefix(index) + writer: bound
+            for index, input_clocks in enumerate(clocks)
+            for writer, bound in (input_clocks or nobody).items()
+        }
+
+    def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
+        """The new rows of all inputs; lazily, without a job."""
+        clocks = self.promises([delta.clocks for delta in deltas], tick.control(self))
+        live = [(i, delta) for i, delta in enumerate(deltas) if delta.rows is not None]
+        if not live:
+            return Delta(None, clocks)
+        parts = [self._part(index, delta) for index, delta in live]
+        counts = [delta.count for _, delta in live]
+        return Delta(
+            reduce(lambda left, right: left.union(right), parts),
+            clocks,
+            None if None in counts else sum(c for c in counts if c is not None),
+            min(delta.lowest for _, delta in live),
+            max(delta.highest for _, delta in live),
+        )
+
+    def _part(self, index: int, delta: Delta) -> Any:  # noqa: ANN401
+        assert delta.rows is not None
+        mine, first = self.inputs[index].emits(), self.emits()
+        columns = [
+            f"{quoted(old.name)} AS {quoted(new.name)}"
+            for old, new in zip(mine.columns, first.columns, strict=True)
+        ]
+        arrival = [A] if first.arrival else []
+        writer = f"concat('{prefix(index)}', {W}) AS {W}"
+        return delta.rows.selectExpr(*columns, T, writer, P, *arrival)
+

@@ -1,0 +1,146 @@
+"""The catalog: which streams, views, pumps and tables a script can name.
+
+Streams live in the home directory, where other processes find them; what a script defines
+itself comes on top. Names mean the same in upper and lower case.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from sqlglot import exp
+
+from rowtime.core.errors import Place, Problem, Refused
+from rowtime.sql.intervals import Duration, span_of
+from rowtime.sql.statements import ColumnDef, CreatePump, CreateStream, CreateTable, CreateView
+
+
+class Definitions(Protocol):
+    """Where definitions persist; `client.home.Home` is one."""
+
+    def definition(self, name: str) -> Mapping[str, Any] | None:
+        """The definition of a stream, or ``None``."""
+        ...
+
+    def names(self) -> Iterable[str]:
+        """The names that are defined."""
+        ...
+
+
+@dataclass(frozen=True)
+class StreamDef:
+    """A stream: its columns, where its items come from, how long a writer may be silent (µs)."""
+
+    name: str
+    columns: tuple[tuple[str, str], ...]
+    format: str = "log"
+    options: tuple[tuple[str, str], ...] = ()
+    idle_after: int | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """The definition as the home directory keeps it."""
+        return {
+            "columns": [{"name": name, "type": kind, "nullable": True} for name, kind in self.columns],
+            "format": None if self.format == "log" else self.format,
+            "options": dict(self.options),
+            "idle_after": self.idle_after,
+        }
+
+
+@dataclass
+class Catalog:
+    """What can be named, by lower-case name."""
+
+    home: Definitions | None = None
+    streams: dict[str, StreamDef] = field(default_factory=dict)
+    views: dict[str, CreateView] = field(default_factory=dict)
+    pumps: dict[str, CreatePump] = field(default_factory=dict)
+    tables: dict[str, CreateTable] = field(default_factory=dict)
+
+    def stream(self, name: str) -> StreamDef | None:
+        """A stream of the script or of the home directory."""
+        key = name.lower()
+        if key not in self.streams and self.home is not None:
+            stored = self.home.definition(key)
+            if stored is not None:
+                self.streams[key] = _stored(key, stored)
+        return self.streams.get(key)
+
+    def names(self) -> list[str]:
+        """Everything that can stand after FROM."""
+        stored = self.home.names() if self.home is not None else ()
+        return sorted({*self.streams, *self.views, *self.tables, *stored})
+
+    def unknown(self, name: str, place: Place) -> Problem:
+        """The problem of a name that nothing has."""
+        return Problem("R103", f"there is no stream or view {name}", place, suggestion(name, self.names()))
+
+    def define(self, statement: CreateStream) -> StreamDef:
+        """Take over CREATE STREAM; raises ``Refused`` (R203) if the name means something else."""
+        defined = stream_of(statement)
+        old = self.stream(defined.name)
+        if old is not None and old != defined and not statement.replace:
+            if statement.if_not_exists:
+                return old
+            raise Refused(
+                Problem(
+                    "R203",
+                    f"the stream {defined.name} is there already, with another definition",
+                    statement.name.place,
+                    "Write CREATE OR REPLACE STREAM, or take another name.",
+                )
+            )
+        self.streams[defined.name] = defined
+        return defined
+
+
+def stream_of(statement: CreateStream) -> StreamDef:
+    """The definition that CREATE STREAM gives."""
+    _refuse_reserved(statement.columns)
+    idle = None
+    if statement.idle_after is not None:
+        span = span_of(statement.idle_after)
+        if not isinstance(span, Duration):
+            raise Refused(Problem("R208", "IDLE AFTER takes a duration, not months", statement.place))
+        idle = span.micros
+    kind = (statement.using or "log").lower()
+    columns = tuple((column.name, column.type) for column in statement.columns)
+    return StreamDef(statement.name.text.lower(), columns, kind, statement.options, idle)
+
+
+def _refuse_reserved(columns: Iterable[ColumnDef]) -> None:
+    seen: set[str] = set()
+    problems = []
+    for column in columns:
+        name = column.name.lower()
+        if name.startswith("__") or name == "rowtime":
+            problems.append(Problem("R209", f"a column cannot have the name {column.name}", column.place,
+                                    "ROWTIME is there anyway; names that begin with __ are rowtime's own."))  # fmt: skip
+        if name in seen:
+            problems.append(Problem("R209", f"there are two columns {column.name}", column.place))
+        seen.add(name)
+    if problems:
+        raise Refused(*problems)
+
+
+def _stored(name: str, stored: Mapping[str, Any]) -> StreamDef:
+    columns = tuple((column["name"], column["type"]) for column in stored["columns"])
+    options = tuple(dict(stored.get("options") or {}).items())
+    return StreamDef(name, columns, stored.get("format") or "log", options, stored.get("idle_after"))
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """A hint that names the nearest known name, or all of them."""
+    names = list(known)
+    near = difflib.get_close_matches(name.lower(), [n.lower() for n in names], n=1)
+    if near:
+        return f"Did you mean {near[0]}?"
+    return f"There are: {', '.join(names[:20])}." if names else "Nothing is defined yet; begin with CREATE STREAM."
+
+
+def is_true(node: object) -> bool:
+    """The truth of an argument that the parser sets as a flag."""
+    return node is True or (isinstance(node, exp.Boolean) and bool(node.this))

@@ -1,0 +1,260 @@
+"""Binds GROUP BY, HAVING and DISTINCT: keys, aggregates, and what closes the groups.
+
+SPEC 6: a GROUP BY on a stream is accepted only if a grouping expression is monotonic and
+not constant, because only then will each group be complete some day.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from rowtime.expr.aggregates import ORDERED
+from rowtime.expr.group_end import group_end, unshifted
+from rowtime.expr.monotonicity import is_constant, order_of
+from rowtime.expr.order import Order
+from rowtime.operators.contract import Column, Operator, T
+from rowtime.operators.group_by import GroupBy
+from rowtime.operators.select import Item
+from rowtime.operators.tsort import JUDGED, TIME
+from rowtime.plan.scope import Scope, columns_of
+from rowtime.sql.generate import to_rowtime, to_spark
+from rowtime.sql.nodes import Within
+
+AGGREGATE_NAMES = frozenset({
+    "PERCENTILE", "PERCENTILE_DISC", "PERCENTILE_CONT", "HISTOGRAM_NUMERIC", "HLL_SKETCH_AGG", "BITMAP_CONSTRUCT_AGG",
+    "TRY_SUM", "TRY_AVG", "REGR_COUNT", "SOME", "EVERY", "MEAN", "STD", "COLLECT_SET", "COLLECT_LIST", "LISTAGG",
+    "STRING_AGG", "BIT_AND", "BIT_OR", "BIT_XOR", "COUNT_MIN_SKETCH", "MAX_BY", "MIN_BY", "PRODUCT",
+})  # fmt: skip
+"""Aggregates of Spark that the parser knows by name only."""
+
+
+def is_aggregate(node: exp.Expression) -> bool:
+    """True for an aggregate call, with its FILTER or IGNORE NULLS."""
+    if isinstance(node, exp.Filter | exp.IgnoreNulls | exp.WithinGroup):
+        return is_aggregate(node.this)
+    if isinstance(node, exp.AggFunc):
+        return True
+    return isinstance(node, exp.Anonymous) and node.name.upper() in AGGREGATE_NAMES
+
+
+def has_aggregates(node: exp.Expression) -> bool:
+    """True if an aggregate stands anywhere in the expression, not under OVER."""
+    return any(is_aggregate(part) and part.find_ancestor(exp.Window) is None for part in node.walk())
+
+
+def needs_places(aggregates: Sequence[Item]) -> bool:
+    """True if an aggregate depends on the order of rows."""
+    return any(isinstance(part, ORDERED) for item in aggregates for part in item.expression.walk())
+
+
+@dataclass(frozen=True)
+class WithinGroup:
+    """GROUP BY … WITHIN: the time and the end of its group as hidden columns, the tolerance in µs."""
+
+    hidden: tuple[Item, ...]
+    micros: int
+
+
+@dataclass(frozen=True)
+class GroupPlan:
+    """A bound GROUP BY, ready to be put on its input."""
+
+    keys: tuple[Item, ...]
+    aggregates: tuple[Item, ...]
+    items: tuple[Item, ...]
+    closers: tuple[int, ...]
+    having: exp.Expression | None
+    stamp: exp.Expression | None
+    within: WithinGroup | None
+
+    def build(self, name: str, source: Operator) -> GroupBy:
+        """The operator on its input."""
+        return GroupBy(name, source, self.keys, self.aggregates, self.items, self.closers, self.having, self.stamp)
+
+
+class Grouping:
+    """Binds the grouped SELECT ``query`` in its scope."""
+
+    def __init__(self, query: exp.Select, scope: Scope, micros: Callable[[Scope, exp.Expression], int]) -> None:
+        self.query, self.scope, self._micros = query, scope, micros
+        self.keys: list[Item] = []
+        self._written: list[exp.Expression] = []  # the keys as the query has them
+        self.aggregates: list[Item] = []
+        self.within: WithinGroup | None = None
+
+    def bind(self) -> GroupPlan:
+        """Keys first, then the select list and HAVING over keys and aggregates."""
+        for node in self._grouping():
+            self._key(node)
+        items, stamp = self._select_list()
+        having = self.query.args.get("having")
+        condition = self._over_groups(having.this) if having else None
+        closers = tuple(n for n, key in enumerate(self.keys) if self._closes(key))
+        if not closers:
+            self._refuse_endless()
+        if stamp is not None and not self._ascends(stamp):
+            self.scope.refuse("R126", "AS ROWTIME of a grouped stream must ascend from group to group", self.query,
+                              "Use one of the grouping expressions on ROWTIME, or leave it out.")  # fmt: skip
+            stamp = None
+        return GroupPlan(
+            tuple(self.keys), tuple(self.aggregates), items, closers, condition, stamp, self.within
+        )
+
+    # -- keys -------------------------------------------------------------------------
+
+    def _grouping(self) -> list[exp.Expression]:
+        group = self.query.args.get("group")
+        if self.query.args.get("distinct") and group is None:
+            return [e.unalias() for e in self.query.expressions if not self._names_rowtime(e)]
+        if group is None:
+            return []
+        for kind in ("cube", "rollup", "grouping_sets", "all", "totals"):
+            if group.args.get(kind):
+                self.scope.refuse("R127", f"GROUP BY {kind.replace('_', ' ').upper()} has groups without a monotonic key",
+                                  group, "Write one GROUP BY for each set, with UNION ALL.")  # fmt: skip
+        return [self._ordinal(node) for node in group.expressions]
+
+    def _names_rowtime(self, entry: exp.Expression) -> bool:
+        return entry.alias_or_name.lower() == "rowtime"
+
+    def _ordinal(self, node: exp.Expression) -> exp.Expression:
+        """``GROUP BY 1`` and an alias of the select list mean the entry there, as in Spark."""
+        listed = self.query.expressions
+        if isinstance(node, exp.Literal) and not node.is_string and 1 <= int(node.name) <= len(listed):
+            return listed[int(node.name) - 1].unalias()
+        if isinstance(node, exp.Column) and not node.text("table"):
+            known = {c.name.lower() for c in self.scope.columns} | {"rowtime"}
+            aliased = [e for e in listed if isinstance(e, exp.Alias) and e.alias.lower() == node.name.lower()]
+            if node.name.lower() not in known and aliased:
+                return aliased[0].unalias()
+        return node
+
+    def _key(self, node: exp.Expression) -> None:
+        tolerance = None
+        if isinstance(node, Within):
+            tolerance, node = node.args["interval"], node.this
+        bound = self.scope.inlined(self.scope.bind(node))
+        written = bound
+        if tolerance is not None:
+            bound = self._out_of_order(bound, tolerance, node)
+        self._written.append(written)
+        order = order_of(bound, self.scope.orders)
+        self.keys.append(Item(Column(f"__k{len(self.keys)}", order=order), bound))
+
+    def _out_of_order(self, bound: exp.Expression, tolerance: exp.Expression, node: exp.Expression) -> exp.Expression:
+        """The key over the promoted time; rows are refused once their group has closed."""
+        leaves = list(bound.find_all(exp.Column))
+        time = unshifted(bound.this)[0] if isinstance(bound.this, exp.Expression) else bound
+        if len(leaves) != 1 or not isinstance(time, exp.Column):
+            self.scope.refuse("R128", "WITHIN goes with a rounded time column", node,
+                              "For example GROUP BY FLOOR(t TO MINUTE) WITHIN INTERVAL '30' SECOND.")  # fmt: skip
+            return bound
+        key = bound.copy()
+        leaf = key.find(exp.Column)
+        assert leaf is not None
+        leaf.replace(exp.column(exp.to_identifier(T, quoted=True)))
+        # A row is late iff mark - within has reached the end n of its group: n + within <= mark.
+        end = f"timestamp_micros({group_end(key, to_spark(bound)).text} - 1)"
+        raw = exp.maybe_parse(end, dialect="spark")
+        hidden = (Item(Column(TIME), time), Item(Column(JUDGED), raw))
+        self.within = WithinGroup(hidden, self._micros(self.scope, tolerance))
+        return key
+
+    def _closes(self, key: Item) -> bool:
+        return key.column.order.moves and columns_of([key.expression]) == {T}
+
+    def _ascends(self, stamp: exp.Expression) -> bool:
+        orders = {key.column.name: key.column.order for key in self.keys}
+        return order_of(stamp, orders).direction > 0
+
+    # -- what is selected -------------------------------------------------------------
+
+    def _select_list(self) -> tuple[tuple[Item, ...], exp.Expression | None]:
+        items: list[Item] = []
+        stamp: exp.Expression | None = None
+        for entry in self.query.expressions:
+            if entry.is_star:
+                self.scope.refuse("R129", "* cannot stand in a grouped select list", entry, "Name the columns.")
+                continue
+            if self._names_rowtime(entry) and self.query.args.get("distinct"):
+                continue
+            bound = self._over_groups(entry.unalias())
+            name = entry.alias_or_name or f"_c{len(items)}"
+            if name.lower() == "rowtime":
+                stamp = bound
+            else:
+                items.append(Item(Column(name, order=self._order(bound)), bound))
+        return tuple(items), stamp
+
+    def _order(self, bound: exp.Expression) -> Order:
+        return order_of(bound, {key.column.name: key.column.order for key in self.keys})
+
+    def _over_groups(self, node: exp.Expression) -> exp.Expression:
+        """The expression over key and aggregate columns; other columns are refused."""
+        bound = self._factored(self.scope.inlined(self.scope.bind(node)))
+        for column in bound.find_all(exp.Column):
+            if not column.name.startswith(("__k", "__a")):
+                shown = "ROWTIME" if column.name == T else column.name
+                self.scope.refuse("R106", f"{shown} is neither grouped nor aggregated", node,
+                                  f"Add {shown} to GROUP BY, or aggregate it, for example MAX({shown}).")  # fmt: skip
+        return bound
+
+    def _factored(self, node: exp.Expression) -> exp.Expression:
+        for key, written in zip(self.keys, self._written, strict=True):
+            if node in (key.expression, written):
+                return _reference(key.column.name)
+        if is_aggregate(node):
+            return _reference(self._aggregate(node))
+        for part in list(node.iter_expressions()):
+            changed = self._factored(part)
+            if changed is not part:
+                part.replace(changed)
+        return node
+
+    def _aggregate(self, call: exp.Expression) -> str:
+        for known in self.aggregates:
+            if known.expression == call:
+                return known.column.name
+        if any(has_aggregates(part) for part in call.iter_expressions()) and not isinstance(
+            call, exp.Filter | exp.IgnoreNulls | exp.WithinGroup
+        ):
+            self.scope.refuse("R130", "an aggregate of an aggregate needs a sub-query", call)
+        name = f"__a{len(self.aggregates)}"
+        self.aggregates.append(Item(Column(name), call.copy()))
+        return name
+
+    # -- refusals ---------------------------------------------------------------------
+
+    def _refuse_endless(self) -> None:
+        group = self.query.args.get("group")
+        what = "SELECT STREAM DISTINCT" if self.query.args.get("distinct") else "GROUP BY"
+        if group is None and what == "GROUP BY":
+            self.scope.refuse("R104", "an aggregate without GROUP BY is one endless group, which never completes",
+                              self.query, f"Add GROUP BY FLOOR({self.scope.alias}.ROWTIME TO HOUR).")  # fmt: skip
+            return
+        reasons = "; ".join(self._reason(key) for key in self.keys)
+        names = ", ".join(to_rowtime(node) for node in self._grouping())
+        self.scope.refuse(
+            "R104", f"{what} has no monotonic expression, so no group would ever be complete.",
+            group or self.query,
+            f"Group by time as well, for example GROUP BY FLOOR({self.scope.alias}.ROWTIME TO HOUR), {names}.",
+            reasons,
+        )  # fmt: skip
+
+    def _reason(self, key: Item) -> str:
+        text = to_rowtime(key.expression).replace("`", "").replace(T, "ROWTIME")
+        if is_constant(key.expression):
+            return f"{text} is constant"
+        if key.column.order.moves:
+            return f"{text} is {key.column.order.value}, but closing groups by a column is not supported yet"
+        return f"{text}: no order is known"
+
+
+def _reference(name: str) -> exp.Column:
+    return exp.column(exp.to_identifier(name, quoted=True))
+
+
+__all__ = ["GroupPlan", "Grouping", "has_aggregates", "is_aggregate", "needs_places", "replace"]

@@ -1,0 +1,305 @@
+"""A program: the whole of a script, bound. What runs, what is defined, what happens once."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from typing import Any
+
+from sqlglot import exp
+
+from rowtime.core.errors import Place, Problem, Refused
+from rowtime.operators.contract import Operator, walk
+from rowtime.operators.group_by import GroupBy
+from rowtime.operators.merge import Merge
+from rowtime.operators.rejected import Rejected
+from rowtime.operators.sink import Sink
+from rowtime.operators.stream import Stream
+from rowtime.operators.tsort import TSort
+from rowtime.operators.union_all import UnionAll
+from rowtime.plan.catalog import Catalog, Definitions, StreamDef
+from rowtime.plan.select import Binder
+from rowtime.plan.sources import Sources, pump_name
+from rowtime.sql.generate import to_spark
+from rowtime.sql.intervals import Duration, span_of
+from rowtime.sql.script import parse_script
+from rowtime.sql.statements import (
+    AlterPump,
+    CreatePump,
+    CreateStream,
+    CreateTable,
+    CreateView,
+    Drop,
+    EndStream,
+    Explain,
+    InsertValues,
+    Query,
+    SetBound,
+    SetIdle,
+    Statement,
+)
+
+DIRECTORIES = frozenset({"parquet", "csv", "json"})
+FORMATS = frozenset({"log", "parquet", "csv", "json", "kafka", "rate", "console", "memory", "function", "dataframe"})
+
+
+@dataclass
+class Program:
+    """A bound script.
+
+    ``sinks`` are the roots of the plan; ``once`` the statements that insert rows or set
+    bounds, which take effect once per checkpoint; ``defines`` the streams to remember.
+    """
+
+    text: str
+    sinks: tuple[Sink, ...] = ()
+    once: tuple[Statement, ...] = ()
+    defines: tuple[StreamDef, ...] = ()
+    explains: tuple[tuple[str, Operator], ...] = ()
+    problems: tuple[Problem, ...] = ()
+    catalog: Catalog = field(default_factory=Catalog)
+
+    @property
+    def operators(self) -> tuple[Operator, ...]:
+        """Every operator, inputs first, each once."""
+        seen: dict[str, Operator] = {}
+        for sink in self.sinks:
+            for node in walk(sink):
+                seen.setdefault(node.name, node)
+        return tuple(seen.values())
+
+    def described(self) -> dict[str, Any]:
+        """The canonical plan, for ``plan.json``: what each operator is, and one fingerprint."""
+        operators = {node.name: describe(node) for node in self.operators}
+        data = json.dumps(operators, sort_keys=True).encode()
+        tree = {node.name: [child.name for child in node.inputs] for node in self.operators}
+        kinds = {node.name: node.kind for node in self.operators}
+        return {
+            "fingerprint": hashlib.sha256(data).hexdigest(),
+            "sql": self.text,
+            "operators": operators,
+            "inputs": tree,
+            "kinds": kinds,
+        }
+
+
+def compile_script(
+    text: str,
+    home: Definitions | None = None,
+    variables: Mapping[str, str] | None = None,
+    streams: Mapping[str, StreamDef] | None = None,
+    sinks: Sequence[str] = (),
+) -> Program:
+    """Parse and bind a script; its problems are all reported in ``Program.problems``.
+
+    ``variables`` replace ``${name}`` in the text. ``streams`` are given from Python;
+    ``sinks`` are names of Python functions that pumps can write to.
+    """
+    text, missing = _substituted(text, variables or {})
+    script = parse_script(text)
+    compiler = _Compiler(text, Catalog(home, dict(streams or {})), frozenset(name.lower() for name in sinks))
+    compiler.problems.extend([*missing, *script.problems])
+    compiler.take(script.statements)
+    return compiler.program()
+
+
+def _substituted(text: str, variables: Mapping[str, str]) -> tuple[str, list[Problem]]:
+    missing: list[Problem] = []
+
+    def value(match: re.Match[str]) -> str:
+        if match[1] in variables:
+            return variables[match[1]].replace("'", "''")
+        line = text.count("\n", 0, match.start()) + 1
+        start = text.rfind("\n", 0, match.start()) + 1
+        shown = text[start:].split("\n", 1)[0]
+        place = Place(line, match.start() - start + 1, shown, len(match[0]))
+        missing.append(Problem("R131", f"the variable {match[1]} has no value", place, f"Give it with --set {match[1]}=…"))
+        return match[0]
+
+    return re.sub(r"\$\{(\w+)\}", value, text), missing
+
+
+class _Compiler:
+    """Takes the statements of a script in two rounds: definitions first, then what runs."""
+
+    def __init__(self, text: str, catalog: Catalog, functions: frozenset[str]) -> None:
+        self.text, self.catalog, self.functions = text, catalog, functions
+        self.problems: list[Problem] = []
+        self.once: list[Statement] = []
+        self.defines: list[StreamDef] = []
+        self.queries: list[Query] = []
+        self.explained: list[Explain] = []
+        self.sources = Sources(catalog)
+        self.binder = Binder(text, self.sources)
+
+    def take(self, statements: Sequence[Statement]) -> None:
+        """The first round: what is defined, and what is to be bound later."""
+        for statement in statements:
+            self._guard(lambda statement=statement: self._take(statement))
+
+    def program(self) -> Program:
+        """The second round: bind pumps, queries and views."""
+        sinks = [sink for pump in self.catalog.pumps.values() if pump.started
+                 for sink in self._guard(lambda pump=pump: self._pump(pump))]  # fmt: skip
+        for number, query in enumerate(self.queries, 1):
+            name = "query" if len(self.queries) == 1 else f"query{number}"
+            sinks.extend(self._guard(lambda query=query, name=name: self._query(query, name)))
+        explains = [pair for explain in self.explained for pair in self._guard(lambda e=explain: self._explain(e))]
+        for name, view in self.catalog.views.items():
+            if name not in self.sources.bound:
+                self._guard(lambda name=name, view=view: self.sources._named(self.binder, name, view.query))  # noqa: SLF001
+        found = sorted(set(self.problems), key=lambda p: (p.place.line, p.place.column) if p.place else (0, 0))
+        timed = _untimed(tuple(sinks))
+        return Program(self.text, timed, tuple(self.once), tuple(self.defines), tuple(explains), tuple(found), self.catalog)
+
+    def _guard(self, action: Callable[[], object]) -> list[Any]:
+        try:
+            result = action()
+        except Refused as refused:
+            self.problems.extend(refused.problems)
+            return []
+        return [] if result is None else [result]
+
+    def _take(self, statement: Statement) -> None:
+        match statement:
+            case CreateStream():
+                self._format(statement)
+                self.defines.append(self.catalog.define(statement))
+            case CreateView():
+                self.catalog.views[statement.name.text.lower()] = statement
+            case CreateTable():
+                self.catalog.tables[statement.name.text.lower()] = statement
+            case CreatePump():
+                self.catalog.pumps[pump_name(statement)] = statement
+            case AlterPump():
+                self._alter_pump(statement)
+            case Drop():
+                self._drop(statement)
+            case SetIdle():
+                self._set_idle(statement)
+            case InsertValues() | SetBound() | EndStream():
+                self._known(statement.stream.text, statement.stream.place)
+                self.once.append(statement)
+            case Query():
+                self.queries.append(statement)
+            case Explain():
+                self.explained.append(statement)
+            case _:
+                raise Refused(Problem("R190", "this statement is not supported yet", statement.place))
+
+    def _format(self, statement: CreateStream) -> None:
+        if statement.using and statement.using.lower() not in FORMATS:
+            raise Refused(Problem("R210", f"there is no format {statement.using}", statement.place,
+                                  f"There are: {', '.join(sorted(FORMATS - {'log'}))}."))  # fmt: skip
+
+    def _known(self, name: str, place: Place) -> StreamDef:
+        stream = self.catalog.stream(name)
+        if stream is None:
+            raise Refused(self.catalog.unknown(name, place))
+        return stream
+
+    def _alter_pump(self, statement: AlterPump) -> None:
+        name = statement.pump.text.lower()
+        if name not in self.catalog.pumps:
+            raise Refused(Problem("R103", f"there is no pump {name}", statement.pump.place))
+        self.catalog.pumps[name] = replace(self.catalog.pumps[name], started=statement.start)
+
+    def _set_idle(self, statement: SetIdle) -> None:
+        stream = self._known(statement.stream.text, statement.stream.place)
+        span = span_of(statement.after)
+        if not isinstance(span, Duration):
+            raise Refused(Problem("R208", "IDLE AFTER takes a duration, not months", statement.place))
+        self.catalog.streams[stream.name] = replace(stream, idle_after=span.micros)
+        self.defines.append(self.catalog.streams[stream.name])
+
+    def _drop(self, statement: Drop) -> None:
+        name = statement.name.text.lower()
+        for kind in (self.catalog.streams, self.catalog.views, self.catalog.pumps, self.catalog.tables):
+            if name in kind:
+                del kind[name]
+                return
+        if not statement.if_exists:
+            raise Refused(self.catalog.unknown(name, statement.name.place))
+
+    # -- roots ------------------------------------------------------------------------
+
+    def _pump(self, pump: CreatePump) -> Sink:
+        target = pump.target.text.lower()
+        name = pump_name(pump)
+        node = self.sources.pump(self.binder, pump).node
+        if target in self.functions:
+            return self._sink(f"{name}.sink", node, "function", (("function", target),))
+        stream = self._known(pump.target.text, pump.target.place)
+        self._fits(pump, node, stream)
+        return self._sink(f"{name}.sink", node, stream.format, (*stream.options, ("stream", stream.name)))
+
+    def _fits(self, pump: CreatePump, node: Operator, stream: StreamDef) -> None:
+        given, wanted = node.emits().names, [name for name, _ in stream.columns]
+        names = list(pump.columns) or wanted
+        if len(given) != len(names):
+            raise Refused(Problem("R132", f"{stream.name} takes {len(names)} columns ({', '.join(names)}), "
+                                  f"the query gives {len(given)} ({', '.join(given)})", pump.place,
+                                  "Select one column for each, in this order; ROWTIME goes along by itself."))  # fmt: skip
+        unknown = [name for name in pump.columns if name.lower() not in {w.lower() for w in wanted}]
+        if unknown:
+            raise Refused(Problem("R103", f"{stream.name} has no column {unknown[0]}", pump.place))
+
+    def _query(self, query: Query, name: str) -> Sink:
+        node = self.binder.bind(query.query, name).node
+        return self._sink(f"{name}.result", node, "console", ())
+
+    def _sink(self, name: str, node: Operator, kind: str, options: tuple[tuple[str, str], ...]) -> Sink:
+        asked = dict(options).get("ordered", "").lower()
+        # A directory is read as a set, and the rows of a GROUP BY leave it when they are
+        # final, so their order within a tick is not worth a sort.
+        ordered = asked != "false" and not (kind in DIRECTORIES and _grouped(node) and asked != "true")
+        shape = node.emits()
+        if ordered and not (shape.released and (shape.single or isinstance(node, GroupBy))):
+            node = Merge(self.sources.fresh(f"{name}.merge"), node)
+        rowtime = dict(options).get("rowtime.column", "rowtime")
+        if rowtime and rowtime.lower() in {column.lower() for column in node.emits().names}:
+            raise Refused(Problem("R133", f"the result has a column {rowtime}, which ROWTIME is written to",
+                                  hint="Rename it, or set OPTIONS (rowtime.column 'other'), or '' for none."))  # fmt: skip
+        return Sink(self.sources.fresh(name), node, kind, options, ordered, rowtime)
+
+    def _explain(self, explain: Explain) -> tuple[str, Operator]:
+        return explain.kind, self.binder.bind(explain.query, "explained").node
+
+
+def _grouped(node: Operator) -> bool:
+    while not isinstance(node, GroupBy):
+        if len(node.inputs) != 1 or isinstance(node, TSort | Merge | UnionAll | Rejected):
+            return False
+        node = node.inputs[0]
+    return True
+
+
+def _untimed(sinks: tuple[Sink, ...]) -> tuple[Sink, ...]:
+    """Streams whose own rowtime nobody looks at need not raise arrival times row by row."""
+    return sinks
+
+
+def describe(node: Operator) -> str:
+    """An operator in one line of canonical text, without its inputs."""
+    parts = [f"{f.name}={_canonical(getattr(node, f.name))}" for f in fields(node)  # type: ignore[arg-type]
+             if f.name not in ("name", "input", "inputs", "gate", "timed")]  # fmt: skip
+    inputs = ", ".join(child.name for child in node.inputs)
+    return f"{node.kind}({inputs}; {'; '.join(parts)})"
+
+
+def _canonical(value: object) -> str:
+    if isinstance(value, exp.Expression):
+        return to_spark(value)
+    if isinstance(value, tuple):
+        return "[" + ", ".join(_canonical(part) for part in value) + "]"
+    if is_dataclass(value) and not isinstance(value, type):
+        return "(" + ", ".join(_canonical(getattr(value, f.name)) for f in fields(value)) + ")"
+    return str(value)
+
+
+def gates(operators: Sequence[Operator]) -> Iterator[Operator]:
+    """The operators that may refuse rows."""
+    yield from (node for node in operators if isinstance(node, Stream | TSort))

@@ -1,0 +1,143 @@
+"""Scope: what the names of one SELECT mean, and the expressions with the names resolved."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from rowtime.core.errors import Problem
+from rowtime.expr.monotonicity import non_deterministic
+from rowtime.expr.order import Order
+from rowtime.operators.contract import A, Column, Operator, T
+from rowtime.plan.catalog import suggestion
+from rowtime.sql.generate import to_rowtime
+from rowtime.sql.nodes import CurrentRowTimestamp, Step
+from rowtime.sql.places import place_of
+
+WINDOW_FUNCTIONS = {"TUMBLE", "TUMBLE_START", "TUMBLE_END"}
+
+
+@dataclass
+class Scope:
+    """The one input of a SELECT under its name, and the problems found so far."""
+
+    text: str
+    input: Operator
+    alias: str
+    lineage: Mapping[str, exp.Expression] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The input's columns."""
+        return self.input.emits().columns
+
+    @property
+    def orders(self) -> dict[str, Order]:
+        """What is known about the order of each column; the rowtime ascends."""
+        return {T: Order.ASCENDING, **{column.name: column.order for column in self.columns}}
+
+    def refuse(self, code: str, message: str, node: exp.Expression, hint: str = "", note: str = "") -> None:
+        """Note a problem at a node."""
+        self.problems.append(Problem(code, message, place_of(self.text, node), hint, note))
+
+    def bind(self, node: exp.Expression) -> exp.Expression:
+        """A copy of the expression whose columns are the input's, by their own names."""
+        for part in node.walk():
+            self._check(part)
+        return _replaced(node.copy(), self._bound)
+
+    def _check(self, part: exp.Expression) -> None:
+        if non_deterministic(part):
+            self.refuse("R111", f"{to_rowtime(part)} gives another answer each time it is asked", part,
+                        "A stream's answer is a function of its input; use a column instead.")  # fmt: skip
+        if isinstance(part, exp.Window):
+            self.refuse("R190", "OVER is not supported yet", part)
+        if isinstance(part, exp.Subquery | exp.Exists):
+            self.refuse("R190", "a sub-query in an expression is not supported", part)
+
+    def _bound(self, part: exp.Expression) -> exp.Expression:
+        if isinstance(part, exp.Column) and not isinstance(part.this, exp.Star):
+            return self._column(part)
+        if isinstance(part, CurrentRowTimestamp):
+            return self._arrival(part)
+        if isinstance(part, exp.Anonymous) and part.name.upper() in WINDOW_FUNCTIONS:
+            return self._tumble(part)
+        return part
+
+    def _column(self, column: exp.Column) -> exp.Expression:
+        name, table = column.name, column.text("table")
+        if table and table.lower() != self.alias.lower():
+            self.refuse("R103", f"there is no stream {table} here", column, suggestion(table, [self.alias]))
+            return column
+        if name.lower() == "rowtime":
+            return _named(T, column)
+        for known in self.columns:
+            if known.name.lower() == name.lower():
+                return _named(known.name, column)
+        hint = suggestion(name, [known.name for known in self.columns])
+        self.refuse("R103", f"there is no column {name} in {self.alias}", column, hint)
+        return column
+
+    def _arrival(self, node: exp.Expression) -> exp.Expression:
+        if not self.input.emits().arrival:
+            self.refuse("R112", "CURRENT_ROW_TIMESTAMP is gone here: these rows did not arrive, they were made", node)
+        return _named(A, node)
+
+    def _tumble(self, call: exp.Anonymous) -> exp.Expression:
+        """TUMBLE and its edges, as STEP: [start, end) aligned to the epoch plus an offset."""
+        arguments = call.expressions
+        if len(arguments) not in (2, 3) or not isinstance(arguments[1], exp.Interval):
+            self.refuse("R113", f"{call.name} takes a time, an interval and perhaps an offset", call)
+            return call
+        time, width = arguments[0], arguments[1]
+        offset = _offset(arguments[2]) if len(arguments) == 3 else None  # noqa: PLR2004
+        start: exp.Expression = Step(this=exp.Sub(this=time, expression=offset) if offset else time, expression=width)
+        if offset is not None:
+            start = exp.Add(this=start, expression=offset.copy())
+        if call.name.upper() == "TUMBLE_END":
+            start = exp.Add(this=start, expression=width.copy())
+        return start
+
+    def inlined(self, node: exp.Expression) -> exp.Expression:
+        """The expression over the rowtime itself, where its columns are functions of it."""
+        return _replaced(node.copy(), lambda part: self.lineage[part.name].copy()
+                         if isinstance(part, exp.Column) and part.name in self.lineage else part)  # fmt: skip
+
+
+def _replaced(node: exp.Expression, change: object) -> exp.Expression:
+    """The tree with each node changed once, from the leaves up; positions stay."""
+    for part in list(node.walk(bfs=False))[::-1]:
+        changed = change(part)  # type: ignore[operator]
+        if changed is part:
+            continue
+        if changed.meta is not part.meta:
+            changed.meta.update({k: v for k, v in part.meta.items() if k not in changed.meta})
+        if part is node:
+            node = changed
+        else:
+            part.replace(changed)
+    return node
+
+
+def _named(name: str, origin: exp.Expression) -> exp.Column:
+    column = exp.column(exp.to_identifier(name, quoted=True))
+    for source in (origin, origin.this if isinstance(origin.this, exp.Expression) else origin):
+        column.meta.update(source.meta)
+    return column
+
+
+def _offset(node: exp.Expression) -> exp.Expression:
+    """An offset as an interval: an interval as it stands, a TIME as the time since midnight."""
+    if isinstance(node, exp.Cast) and isinstance(node.this, exp.Literal):
+        hours, minutes, seconds = (node.this.name.split(":") + ["0", "0"])[:3]
+        total = (int(hours) * 60 + int(minutes)) * 60 + float(seconds)
+        return exp.Interval(this=exp.Literal.string(f"{total:g}"), unit=exp.var("SECOND"))
+    return node.copy()
+
+
+def columns_of(nodes: Sequence[exp.Expression]) -> set[str]:
+    """The names of the columns in some bound expressions."""
+    return {column.name for node in nodes for column in node.find_all(exp.Column)}

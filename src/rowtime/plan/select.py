@@ -1,0 +1,309 @@
+"""Binds queries: SELECT STREAM, UNION ALL and sub-queries become operators.
+
+One class for one query text; a query's problems are gathered, so that all of them can be
+reported. What a rule refuses it refuses with a place and a hint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from sqlglot import exp
+
+from rowtime.core.errors import Problem, Refused
+from rowtime.expr.monotonicity import order_of
+from rowtime.expr.order import Order
+from rowtime.operators.contract import Column, Operator, T
+from rowtime.operators.merge import Merge
+from rowtime.operators.select import Item, Select
+from rowtime.operators.tsort import TIME, TSort
+from rowtime.operators.union_all import UnionAll
+from rowtime.plan.groups import Grouping, has_aggregates, needs_places
+from rowtime.plan.scope import Scope, columns_of
+from rowtime.plan.sources import Sources
+from rowtime.sql.generate import to_rowtime
+from rowtime.sql.intervals import Duration, span_of
+from rowtime.sql.places import place_of
+
+
+@dataclass
+class Bound:
+    """A bound query: its operator, and the columns that are functions of its rowtime."""
+
+    node: Operator
+    lineage: Mapping[str, exp.Expression] = field(default_factory=dict)
+
+
+@dataclass
+class Binder:
+    """Binds the queries of one text; ``sources`` gives the operators of named things."""
+
+    text: str
+    sources: Sources
+
+    def bind(self, query: exp.Expression, name: str) -> Bound:
+        """The operators of a query; ``name`` names the gates in it. Raises ``Refused``."""
+        query = query.unnest()
+        if isinstance(query, exp.Union):
+            return self._union(query, name)
+        if not isinstance(query, exp.Select):
+            raise Refused(Problem("R114", "only SELECT and UNION ALL make a query", place_of(self.text, query)))
+        return _SelectBinder(self, query, name).bind()
+
+    def _union(self, query: exp.Expression, name: str) -> Bound:
+        if not isinstance(query, exp.Union) or query.args.get("distinct") or type(query) is not exp.Union:
+            raise Refused(Problem("R109", "streams know UNION ALL only", place_of(self.text, query),
+                                  "Write UNION ALL; to drop duplicates, SELECT STREAM DISTINCT above it."))  # fmt: skip
+        self._refuse_tail(query)
+        parts = [self.bind(part, f"{name}.{n}") for n, part in enumerate(_flat(query), 1)]
+        widths = {len(part.node.emits().columns) for part in parts}
+        if len(widths) > 1:
+            raise Refused(Problem("R115", "the inputs of UNION ALL have different numbers of columns",
+                                  place_of(self.text, query), "Select the same number of columns on each side."))  # fmt: skip
+        return Bound(UnionAll(self.sources.fresh(f"{name}.union"), tuple(part.node for part in parts)))
+
+    def _refuse_tail(self, query: exp.Expression) -> None:
+        for part in ("order", "limit", "offset"):
+            if query.args.get(part):
+                raise Refused(Problem("R190", f"{part.upper()} of a UNION ALL is not supported yet",
+                                      place_of(self.text, query.args[part])))  # fmt: skip
+
+
+def _flat(query: exp.Expression) -> list[exp.Expression]:
+    query = query.unnest()
+    if isinstance(query, exp.Union) and not query.args.get("distinct"):
+        return [*_flat(query.this), *_flat(query.expression)]
+    return [query]
+
+
+_LATER = {
+    "joins": "JOIN is", "laterals": "LATERAL is", "limit": "LIMIT is", "offset": "OFFSET is",
+    "windows": "a named WINDOW is", "qualify": "QUALIFY is", "windowed": "WINDOWED BY is",
+}  # fmt: skip
+
+
+class _SelectBinder:
+    """Binds one SELECT: source, filter, promotion, groups, select list, in this order."""
+
+    def __init__(self, binder: Binder, query: exp.Select, name: str) -> None:
+        self.binder, self.query, self.name = binder, query, name
+        self.text, self.sources = binder.text, binder.sources
+
+    def bind(self) -> Bound:
+        self._refuse_unsupported()
+        below, alias, lineage = self._source()
+        scope = Scope(self.text, below, alias, lineage)
+        where = self.query.args.get("where")
+        condition = scope.bind(where.this) if where else None
+        if condition is not None and has_aggregates(condition):
+            scope.refuse("R116", "WHERE cannot contain an aggregate", where, "Use HAVING.")
+        bound = self._grouped(scope, condition) if self._groups() else self._plain(scope, condition)
+        if scope.problems:
+            raise Refused(*scope.problems)
+        return bound()
+
+    def _refuse_unsupported(self) -> None:
+        query = self.query
+        if query.args.get("stream") is not True:
+            raise Refused(Problem("R105", "a stream cannot be read as a table", place_of(self.text, query),
+                                  "Write SELECT STREAM."))  # fmt: skip
+        found = [(key, query.args[key]) for key in _LATER if query.args.get(key)]
+        if found:
+            problems = []
+            for key, part in found:
+                node = part[0] if isinstance(part, list) else part
+                problems.append(Problem("R190", f"{_LATER[key]} not supported yet", place_of(self.text, node)))
+            raise Refused(*problems)
+
+    def _source(self) -> tuple[Operator, str, Mapping[str, exp.Expression]]:
+        source = self.query.args.get("from_")
+        if source is None:
+            raise Refused(Problem("R117", "SELECT STREAM needs a FROM", place_of(self.text, self.query)))
+        item = source.this
+        if item.args.get("over"):
+            raise Refused(Problem("R190", "a window on an input is not supported yet", place_of(self.text, item)))
+        if isinstance(item, exp.Subquery):
+            bound = self.binder.bind(item.this, f"{self.name}.{item.alias_or_name or 'sub'}")
+            node, lineage = bound.node, bound.lineage
+        elif isinstance(item, exp.Table) and isinstance(item.this, exp.Identifier):
+            node, lineage = self.sources.table(self.binder, item)
+        else:
+            raise Refused(Problem("R190", f"{to_rowtime(item)} is no stream", place_of(self.text, item),
+                                  "Name a stream or a view."))  # fmt: skip
+        return self._renamed(node, item, lineage)
+
+    def _renamed(
+        self, node: Operator, item: exp.Expression, lineage: Mapping[str, exp.Expression]
+    ) -> tuple[Operator, str, Mapping[str, exp.Expression]]:
+        alias = item.args.get("alias")
+        new = [identifier.name for identifier in (alias.args.get("columns") or [])] if alias else []
+        name = item.alias_or_name
+        if not new:
+            return node, name, lineage
+        old = node.emits().columns
+        if len(new) != len(old) or any(n.lower() == "rowtime" for n in new):
+            raise Refused(Problem("R118", f"{name} has {len(old)} columns: {', '.join(node.emits().names)}",
+                                  place_of(self.text, alias), "Give each a name; ROWTIME does not count and keeps its own."))  # fmt: skip
+        items = tuple(
+            Item(replace(column, name=to), exp.column(exp.to_identifier(column.name, quoted=True)))
+            for column, to in zip(old, new, strict=True)
+        )
+        moved = {to: lineage[c.name] for c, to in zip(old, new, strict=True) if c.name in lineage}
+        return Select(self.sources.fresh(f"{self.name}.renamed"), node, items), name, moved
+
+    def _groups(self) -> bool:
+        query = self.query
+        listed = [e for e in query.expressions if has_aggregates(e)]
+        return bool(query.args.get("group") or query.args.get("having") or query.args.get("distinct") or listed)
+
+    # -- without groups ---------------------------------------------------------------
+
+    def _plain(self, scope: Scope, where: exp.Expression | None):  # noqa: ANN202
+        items, promoted = self._items(scope)
+        sort = self._sort(scope, promoted)
+        hidden: tuple[Item, ...] = ()
+        if promoted is not None or sort is not None:
+            time = promoted if promoted is not None else exp.null()
+            hidden = (Item(Column(TIME), time), *(item for item, _ in (sort.keys if sort else ())))
+
+        def build() -> Bound:
+            source = scope.input
+            if not hidden:
+                lineage = {
+                    i.column.name: scope.inlined(i.expression)
+                    for i in items
+                    if columns_of([scope.inlined(i.expression)]) == {T} and i.column.order.moves
+                }
+                return Bound(Select(self.sources.fresh(f"{self.name}.select"), source, items, where), lineage)
+            if not source.emits().placed:
+                source = Merge(self.sources.fresh(f"{self.name}.merge"), source, numbers=True)
+            below = Select(self.sources.fresh(f"{self.name}.select"), source, items, where, hidden)
+            keys = tuple(item.column.name for item, _ in sort.keys) if sort else ()
+            ways = tuple(way for _, way in sort.keys) if sort else ()
+            within = sort.within if sort else 0
+            return Bound(TSort(self.sources.fresh(self.name), below, within, keys, ways, sorts=sort is not None))
+
+        return build
+
+    def _items(self, scope: Scope) -> tuple[tuple[Item, ...], exp.Expression | None]:
+        """The select list without ROWTIME, and what is promoted to it, if anything is."""
+        items: list[Item] = []
+        promoted: exp.Expression | None = None
+        for entry in self.query.expressions:
+            if entry.is_star:
+                items.extend(self._star(scope, entry))
+                continue
+            bound = scope.bind(entry.unalias())
+            name = self._name(entry, bound, len(items))
+            if name.lower() == "rowtime":
+                promoted = None if _is_rowtime(bound) else bound
+                continue
+            items.append(Item(Column(name, _type_of(scope, bound), order_of(bound, scope.orders)), bound))
+        self._refuse_twice(scope, items)
+        return tuple(items), promoted
+
+    def _star(self, scope: Scope, entry: exp.Expression) -> list[Item]:
+        table = entry.text("table") if isinstance(entry, exp.Column) else ""
+        if table and table.lower() != scope.alias.lower():
+            scope.refuse("R103", f"there is no stream {table} here", entry)
+        return [Item(c, exp.column(exp.to_identifier(c.name, quoted=True))) for c in scope.columns]
+
+    def _name(self, entry: exp.Expression, bound: exp.Expression, number: int) -> str:
+        if isinstance(entry, exp.Alias):
+            return entry.alias
+        if isinstance(entry, exp.Column):
+            return entry.name if not _is_rowtime(bound) else "ROWTIME"
+        return f"_c{number}"
+
+    def _refuse_twice(self, scope: Scope, items: list[Item]) -> None:
+        seen: set[str] = set()
+        for item in items:
+            if item.column.name.lower() in seen:
+                scope.refuse("R119", f"the select list has two columns {item.column.name}", self.query,
+                             "Give one of them another name with AS.")  # fmt: skip
+            seen.add(item.column.name.lower())
+
+    def _sort(self, scope: Scope, promoted: exp.Expression | None) -> _Sort | None:
+        order = self.query.args.get("order")
+        if order is None:
+            return None
+        first, *others = order.expressions
+        if first.args.get("within") is None:
+            if _is_rowtime(scope.bind(first.this)) and not first.args.get("desc") and not others:
+                return None  # the order that a stream has anyway
+            scope.refuse("R190", "ORDER BY of a stream without WITHIN is supported for ROWTIME only, so far", order,
+                         "Sort an event time with ORDER BY t WITHIN INTERVAL '1' MINUTE and select t AS ROWTIME.")  # fmt: skip
+            return None
+        if first.args.get("desc"):
+            scope.refuse("R120", "a T-sort cannot be descending", first, "Leave out DESC.")
+        time = scope.bind(first.this)
+        if promoted is None or time != promoted:
+            scope.refuse("R121", "a T-sort must give its sort expression the name ROWTIME in the select list", first,
+                         f"Select {to_rowtime(first.this)} AS ROWTIME.")  # fmt: skip
+        keys = []
+        for number, key in enumerate(others):
+            way = "DESC" if key.args.get("desc") else "ASC"
+            keys.append((Item(Column(f"__k{number}"), scope.bind(key.this)), way))
+        return _Sort(self._micros(scope, first.args["within"]), tuple(keys))
+
+    def _micros(self, scope: Scope, node: exp.Expression) -> int:
+        try:
+            span = span_of(node)
+        except ValueError as wrong:
+            scope.refuse("R122", str(wrong), node)
+            return 0
+        if not isinstance(span, Duration) or span.micros < 0:
+            scope.refuse("R122", "WITHIN takes a duration that is not negative", node, "For example INTERVAL '1' MINUTE.")
+            return 0
+        return span.micros
+
+    # -- with groups ------------------------------------------------------------------
+
+    def _grouped(self, scope: Scope, where: exp.Expression | None):  # noqa: ANN202
+        if self.query.args.get("order"):
+            scope.refuse("R190", "ORDER BY of a grouped stream is not supported yet", self.query.args["order"])
+        grouping = Grouping(self.query, scope, self._micros)
+        plan = grouping.bind()
+
+        def build() -> Bound:
+            source = scope.input
+            if plan.within is not None:
+                source = self._promoted(scope, source, plan.within, where)
+            elif needs_places(plan.aggregates) and not source.emits().placed:
+                source = Merge(self.sources.fresh(f"{self.name}.merge"), source, numbers=True)
+            if where is not None and plan.within is None:
+                everything = tuple(Item(c, exp.column(exp.to_identifier(c.name, quoted=True))) for c in scope.columns)
+                source = Select(self.sources.fresh(f"{self.name}.where"), source, everything, where)
+            return Bound(plan.build(self.sources.fresh(f"{self.name}.group"), source))
+
+        return build
+
+    def _promoted(self, scope: Scope, source: Operator, within: object, where: exp.Expression | None) -> Operator:
+        """GROUP BY … WITHIN: a T-sort that refuses by the end of the row's group."""
+        if not source.emits().placed:
+            source = Merge(self.sources.fresh(f"{self.name}.merge"), source, numbers=True)
+        items = tuple(Item(c, exp.column(exp.to_identifier(c.name, quoted=True))) for c in scope.columns)
+        hidden = within.hidden  # type: ignore[attr-defined]
+        below = Select(self.sources.fresh(f"{self.name}.select"), source, items, where, hidden)
+        return TSort(self.sources.fresh(self.name), below, within.micros, sorts=False, by_group=True)  # type: ignore[attr-defined]
+
+
+@dataclass(frozen=True)
+class _Sort:
+    within: int
+    keys: tuple[tuple[Item, str], ...]
+
+
+def _is_rowtime(node: exp.Expression) -> bool:
+    return isinstance(node.unnest(), exp.Column) and node.unnest().name == T
+
+
+def _type_of(scope: Scope, bound: exp.Expression) -> str:
+    inner = bound.unnest()
+    if isinstance(inner, exp.Column):
+        return next((c.type for c in scope.columns if c.name == inner.name), "TIMESTAMP" if inner.name == T else "")
+    return inner.args["to"].sql("spark") if isinstance(inner, exp.Cast) else ""
+
+
+__all__ = ["Binder", "Bound", "Order"]

@@ -1,0 +1,237 @@
+"""The clock pass: decides at a gate, exactly, which rows of a tick are refused.
+
+A small tick is judged whole. In a large one, a first job takes the least and greatest time
+of each *block*, a run of positions of one writer; the driver folds them in the writer's
+order and so knows the mark after each. A block whose least time + tolerance is not below
+the mark after it holds no refused row. Only the times of the other blocks are fetched and
+scanned row by row (`kernels.high_water`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rowtime.core.time import BEGINNING, END
+from rowtime.operators.contract import Gate, P, Verdict, W
+from rowtime.runtime.kernels.high_water import scan
+from rowtime.runtime.segment_writer import SMALL
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+BLOCK = 8192
+_LISTED = 400  # blocks that are named one by one in a filter
+
+
+def judge(rows: DataFrame, gate: Gate, count: int | None) -> Verdict:
+    """The verdict of a gate over the rows of one tick; one Spark job, or two."""
+    if count is not None and count <= SMALL:
+        return _verdict(_items(rows, gate), gate)
+    blocks = _blocks(rows, gate)
+    open_blocks, marks, counts = _fold(blocks, gate)
+    lowest, highest = _range(blocks)
+    if not open_blocks:
+        return Verdict(None, counts, marks, lowest, highest)
+    listed = rows if len(open_blocks) > _LISTED else rows.where(_one_of(open_blocks))
+    return _scan_open(_items(listed, gate), gate, open_blocks, counts, marks, (lowest, highest))
+
+
+# -- the blocks -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Block:
+    writer: str
+    number: int
+    least: int | None
+    greatest: int
+    rows: int
+    odd: bool  # holds a null time or a record that does not decode
+
+
+def _blocks(rows: DataFrame, gate: Gate) -> list[_Block]:
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+    time = f"unix_micros({gate.time})"
+    bound = f"unix_micros({gate.bound_column})" if gate.bound_column else "CAST(NULL AS BIGINT)"
+    bad = f"{gate.malformed_column} IS NOT NULL" if gate.malformed_column else "false"
+    is_row = f"{gate.bound_column} IS NULL" if gate.bound_column else "true"
+    good = f"CASE WHEN {is_row} AND NOT ({bad}) THEN {time} END"
+    judged = f"unix_micros({gate.judged or gate.time})"
+    items = rows.selectExpr(
+        W, f"{P} DIV {BLOCK} AS blk", f"{good} AS t", f"{judged} AS j", f"{bound} AS b", f"{is_row} AS r"
+    )
+    folded = items.groupBy(W, "blk").agg(
+        F.expr("min(CASE WHEN t IS NOT NULL THEN j END) AS lo"), F.expr("greatest(max(t), max(b)) AS hi"),
+        F.expr("count_if(r) AS n"), F.expr("count(t) AS k"),
+    )  # fmt: skip
+    table = folded.toArrow().sort_by([(W, "ascending"), ("blk", "ascending")])
+    return [
+        _Block(r[W], r["blk"], r["lo"], BEGINNING if r["hi"] is None else r["hi"], r["n"], r["n"] != r["k"])
+        for r in table.to_pylist()
+    ]
+
+
+def _fold(blocks: Iterable[_Block], gate: Gate) -> tuple[dict[tuple[str, int], int], dict[str, int], Counter[str]]:
+    """Blocks that may hold a refused row, with the mark before each; the marks after; counts of the others."""
+    marks, counts = dict(gate.marks), Counter[str]()
+    bounds = _bounds_by_block(gate)
+    uncertain: dict[tuple[str, int], int] = {}
+    for block in blocks:
+        before = marks.get(block.writer, BEGINNING)
+        after = max(before, block.greatest, bounds.get((block.writer, block.number), BEGINNING))
+        least = END if block.least is None else block.least
+        if block.odd or least + gate.within < after or least < gate.floors.get(block.writer, BEGINNING):
+            uncertain[block.writer, block.number] = before
+        else:
+            counts.update({"in": block.rows, "accepted": block.rows})
+        marks[block.writer] = after
+    return uncertain, marks, counts
+
+
+def _bounds_by_block(gate: Gate) -> dict[tuple[str, int], int]:
+    found: dict[tuple[str, int], int] = {}
+    for writer, position, at in gate.bounds:
+        key = (writer, position // BLOCK)
+        found[key] = max(at, found.get(key, BEGINNING))
+    return found
+
+
+def _range(blocks: Iterable[_Block]) -> tuple[int, int]:
+    leasts = [block.least for block in blocks if block.least is not None]
+    return min(leasts, default=BEGINNING), max((block.greatest for block in blocks), default=END)
+
+
+def _one_of(blocks: Iterable[tuple[str, int]]) -> str:
+    by_writer: dict[str, list[int]] = {}
+    for writer, number in blocks:
+        by_writer.setdefault(writer, []).append(number)
+    tests = []
+    for writer, numbers in by_writer.items():
+        text = writer.replace("\\", "\\\\").replace("'", "\\'")
+        tests.append(f"({W} = '{text}' AND {P} DIV {BLOCK} IN ({', '.join(map(str, numbers))}))")
+    return " OR ".join(tests)
+
+
+# -- row by row -----------------------------------------------------------------------
+
+
+def _items(rows: DataFrame, gate: Gate) -> pa.Table:
+    bound = f"unix_micros({gate.bound_column})" if gate.bound_column else "CAST(NULL AS BIGINT)"
+    bad = f"{gate.malformed_column} IS NOT NULL" if gate.malformed_column else "false"
+    judged = f"unix_micros({gate.judged or gate.time}) AS j"
+    columns = [f"unix_micros({gate.time}) AS t", judged, f"{bound} AS b", f"{bad} AS bad"]
+    return rows.selectExpr(W, P, *columns).toArrow()
+
+
+def _with_bounds(items: pa.Table, gate: Gate, wanted: Mapping[tuple[str, int], int] | None) -> pa.Table:
+    chosen = [b for b in gate.bounds if wanted is None or (b[0], b[1] // BLOCK) in wanted]
+    if chosen:
+        extra = pa.table(
+            {
+                W: pa.array([b[0] for b in chosen], pa.string()),
+                P: pa.array([b[1] for b in chosen], pa.int64()),
+                "t": pa.array([None] * len(chosen), pa.int64()),
+                "j": pa.array([None] * len(chosen), pa.int64()),
+                "b": pa.array([b[2] for b in chosen], pa.int64()),
+                "bad": pa.array([False] * len(chosen)),
+            }
+        )
+        items = pa.concat_tables([items.cast(extra.schema), extra])
+    return items.sort_by([(W, "ascending"), (P, "ascending")])
+
+
+def _verdict(items: pa.Table, gate: Gate) -> Verdict:
+    items = _with_bounds(items, gate, None)
+    marks, counts = dict(gate.marks), Counter[str]()
+    parts, times = [], []
+    for writer, part in _runs(items, [W]):
+        refused, mark, accepted = _judge_run(writer[0], part, marks.get(writer[0], BEGINNING), gate, counts)
+        marks[writer[0]] = mark
+        parts.append(refused)
+        times.append(accepted)
+    refused_table = _together(parts)
+    lowest = min((int(t.min()) for t in times if len(t)), default=END)
+    highest = max((int(t.max()) for t in times if len(t)), default=BEGINNING)
+    return Verdict(refused_table, counts, marks, lowest, highest)
+
+
+def _scan_open(  # noqa: PLR0913 - the fold's results belong together
+    items: pa.Table,
+    gate: Gate,
+    open_blocks: Mapping[tuple[str, int], int],
+    counts: Counter[str],
+    marks: Mapping[str, int],
+    span: tuple[int, int],
+) -> Verdict:
+    items = _with_bounds(items, gate, open_blocks)
+    items = items.append_column("blk", pc.divide(items[P], BLOCK))
+    parts = []
+    for (writer, number), part in _runs(items, [W, "blk"]):
+        if (writer, number) in open_blocks:
+            refused, _, _ = _judge_run(writer, part, open_blocks[writer, number], gate, counts)
+            parts.append(refused)
+    return Verdict(_together(parts), counts, marks, *span)
+
+
+def _runs(items: pa.Table, keys: list[str]) -> Iterable[tuple[tuple, pa.Table]]:  # type: ignore[type-arg]
+    """The stretches of equal keys of a sorted table."""
+    if not items.num_rows:
+        return
+    change = np.zeros(items.num_rows, bool)
+    change[0] = True
+    for key in keys:
+        column = items[key].combine_chunks()
+        values = column.dictionary_encode()
+        codes = (values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values).indices.to_numpy()
+        change[1:] |= codes[1:] != codes[:-1]
+    starts = [*np.flatnonzero(change).tolist(), items.num_rows]
+    for start, stop in zip(starts, starts[1:], strict=False):
+        part = items.slice(start, stop - start)
+        yield tuple(part[key][0].as_py() for key in keys), part
+
+
+def _judge_run(
+    writer: str, part: pa.Table, mark: int, gate: Gate, counts: Counter[str]
+) -> tuple[pa.Table, int, np.ndarray]:
+    time, bound = _numbers(part["t"]), _numbers(part["b"])
+    rows, bad = ~bound[1], part["bad"].to_numpy()
+    known = np.where(rows, time[1] & ~bad, bound[1])
+    values = np.where(rows, time[0], bound[0])
+    judged = _numbers(part["j"])[0]
+    found = scan(values, judged, known, rows, mark, gate.within, gate.floors.get(writer, BEGINNING))
+    missing = rows & ~bad & ~known
+    refused = (found.refused | missing | (bad & rows)) & rows
+    late = found.below_floor & (gate.reason == "OUT_OF_ORDER")
+    reasons = np.select([bad, missing, late], ["MALFORMED", "NULL_ROWTIME", "LATE"], gate.reason)
+    accepted = rows & ~refused
+    counts.update({"in": int(rows.sum()), "accepted": int(accepted.sum())})
+    counts.update(Counter(reasons[refused].tolist()))
+    by = np.maximum(found.before, gate.floors.get(writer, BEGINNING))
+    table = pa.table(
+        {
+            W: pa.array([writer] * int(refused.sum()), pa.string()),
+            P: pa.array(part[P].to_numpy()[refused], pa.int64()),
+            "reason": pa.array(reasons[refused].tolist(), pa.string()),
+            "mark": pa.array(by[refused], pa.int64()),
+        }
+    )
+    return table, found.mark, values[accepted]
+
+
+def _numbers(column: pa.ChunkedArray) -> tuple[np.ndarray, np.ndarray]:
+    known = pc.is_valid(column).to_numpy()
+    return pc.fill_null(column, BEGINNING).to_numpy(), known
+
+
+def _together(parts: list[pa.Table]) -> pa.Table | None:
+    if not any(part.num_rows for part in parts):
+        return None
+    return pa.concat_tables(part for part in parts if part.num_rows)

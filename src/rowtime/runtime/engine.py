@@ -1,0 +1,256 @@
+"""The engine: runs the ticks of one program on one checkpoint.
+
+A tick asks every source for its next range, lets the operators step in plan order, commits
+one journal entry, and publishes what the sinks have staged. Whoever drives the ticks, a
+loop or Spark's ``foreachBatch``, calls the same ``tick``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from rowtime.core.clock import least
+from rowtime.core.time import BEGINNING, END
+from rowtime.operators.contract import Control, Delta, Intake, Operator
+from rowtime.operators.sink import Sink as SinkNode
+from rowtime.operators.stream import Stream
+from rowtime.plan.program import Program
+from rowtime.runtime.intake import Taken, intake_of
+from rowtime.runtime.sources.contract import BoundItem, Limits, Slice, Source
+from rowtime.runtime.tick import RunningTick
+from rowtime.state.files import remove
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from rowtime.runtime.sinks.staging import Stage
+    from rowtime.state.checkpoint import Checkpoint
+
+Entry = Mapping[str, Any]
+Hook = Callable[[str], None]
+_EMPTY: Entry = {"tick": -1, "sources": {}, "control": {}, "segments": {}, "rejected": {}, "outputs": {}, "totals": {}}
+
+
+def wall_clock() -> int:
+    """The time of day, µs UTC."""
+    return time.time_ns() // 1000
+
+
+@dataclass(frozen=True)
+class TickReport:
+    """What a tick did: rows taken per stream, its ledger, how long its parts took (seconds)."""
+
+    tick: int
+    taken: Mapping[str, int]
+    ledger: Mapping[str, Mapping[str, int]]
+    written: Mapping[str, int]
+    seconds: Mapping[str, float]
+    jobs: tuple[str, ...] = ()
+
+
+@dataclass
+class Engine:
+    """One program at work. ``ends``: finite sources end their streams once they are read.
+
+    ``hook`` is called with the name of each point of a tick at which a crash is tested.
+    """
+
+    spark: SparkSession
+    program: Program
+    checkpoint: Checkpoint
+    sources: Mapping[str, Source]
+    stages: Mapping[str, Stage]
+    limits: Limits = field(default_factory=Limits)
+    ends: bool = False
+    clock: Callable[[], int] = wall_clock
+    hook: Hook = lambda _point: None
+    entry: Entry = field(default_factory=lambda: _EMPTY)
+
+    def __post_init__(self) -> None:
+        self._heard: dict[tuple[str, str], int] = {}
+        self._streams = [node for node in self.program.operators if isinstance(node, Stream)]
+
+    # -- life -------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Take the checkpoint over: check that it fits, finish the last commit, sweep the rest."""
+        self.checkpoint.acquire()
+        try:
+            self.checkpoint.bind(self.program.described())
+            self._recover(self.checkpoint.journal.last())
+        except BaseException:
+            self.checkpoint.release()
+            raise
+
+    def stop(self) -> None:
+        """Give the checkpoint back."""
+        self.checkpoint.release()
+
+    def _recover(self, last: Entry | None) -> None:
+        self.entry = last or _EMPTY
+        self.checkpoint.sweep(last)
+        for node in self._sinks():
+            staged = self.entry["outputs"].get(node.name)
+            self.stages[node.name].recover(staged)
+            if staged is not None:
+                self.stages[node.name].publish(self.spark, node, self.entry["tick"], staged)
+
+    def _sinks(self) -> list[SinkNode]:
+        return [node for node in self.program.operators if isinstance(node, SinkNode)]
+
+    # -- one tick ---------------------------------------------------------------------
+
+    def tick(self) -> TickReport | None:
+        """Run one tick; ``None`` if there was nothing to do, and then nothing is journaled."""
+        began = time.perf_counter()
+        taken, notes = self._discover()
+        if not self._worth(taken, notes):
+            return None
+        found = time.perf_counter()
+        running = self._running(taken)
+        self.hook("before state")
+        deltas = self._step(running)
+        self.hook("after state")
+        stepped = time.perf_counter()
+        entry = self._entry(running, notes, deltas)
+        self.hook("before journal")
+        self.checkpoint.journal.commit(running.number, entry)
+        self.entry = {"tick": running.number, **entry}
+        self.hook("after journal")
+        self._publish(running)
+        self.hook("after output")
+        done = time.perf_counter()
+        seconds = {"discover": found - began, "step": stepped - found, "commit": done - stepped, "all": done - began}
+        return TickReport(
+            running.number,
+            {name: taken[name].part.rows or 0 for name in taken},
+            entry["ledger"],
+            {name: staged["count"] for name, staged in running.outputs.items()},
+            seconds,
+            tuple(running.jobs),
+        )
+
+    def _running(self, taken: Mapping[str, Taken]) -> RunningTick:
+        def intakes(node: Operator, control: Control) -> Intake:
+            return intake_of(self.spark, taken[node.name], control)
+
+        number = self.entry["tick"] + 1
+        return RunningTick(self.spark, number, self.checkpoint.folder, self.entry, intakes, self.stages)
+
+    def _step(self, running: RunningTick) -> dict[str, Delta]:
+        deltas: dict[str, Delta] = {}
+        try:
+            for node in self.program.operators:
+                deltas[node.name] = node.step(running, [deltas[child.name] for child in node.inputs])
+        finally:
+            self.spark.sparkContext.setJobDescription("")
+        return deltas
+
+    def _publish(self, running: RunningTick) -> None:
+        for node in self._sinks():
+            staged = running.outputs.get(node.name)
+            if staged is not None:
+                self.stages[node.name].publish(self.spark, node, running.number, staged)
+        for segment in running.dropped():
+            remove(self.checkpoint.folder / segment.path)
+        # Files of results on their way are of no use once the tick is committed.
+        for path in running.passing():
+            remove(self.checkpoint.folder / path)
+
+    def _entry(self, running: RunningTick, notes: Mapping[str, Any], deltas: Mapping[str, Delta]) -> dict[str, Any]:
+        entry = running.entry()
+        rejected = {name: list(paths) for name, paths in self.entry["rejected"].items()}
+        for name, paths in running.rejected.items():
+            rejected.setdefault(name, []).extend(paths)
+        totals = {name: Counter(counts) for name, counts in self.entry["totals"].items()}
+        for name, counts in running.ledger.items():
+            totals.setdefault(name, Counter()).update(counts)
+        return {
+            **entry,
+            "at": self.clock(),
+            "sources": notes,
+            "rejected": rejected,
+            "totals": {name: dict(counts) for name, counts in totals.items()},
+            "clocks": {name: dict(delta.clocks) for name, delta in deltas.items()},
+            "held": {key: sum(row[1] for row in rows) for key, rows in entry["segments"].items()},
+        }
+
+    # -- what there is to do ----------------------------------------------------------
+
+    def _discover(self) -> tuple[dict[str, Taken], dict[str, Any]]:
+        taken: dict[str, Taken] = {}
+        notes: dict[str, Any] = {}
+        for node in self._streams:
+            taken[node.name], notes[node.name] = self._ask(node)
+        return taken, notes
+
+    def _ask(self, node: Stream) -> tuple[Taken, dict[str, Any]]:
+        source = self.sources[node.name]
+        before = self.entry["sources"].get(node.name, {"offsets": {}, "state": {}, "away": {}})
+        part, state = source.discover(before["offsets"], self.limits, before["state"])
+        part = self._ended(node, source, part)
+        known, away = set(before["offsets"]), dict(before["away"])
+        moved = [w for w in part.end if part.end[w] > part.start.get(w, 0) or w not in known]
+        joined = [w for w in moved if w not in known or w in away]
+        for writer in moved:
+            away.pop(writer, None)
+        away.update(dict.fromkeys(part.left, "left"))
+        away.update(self._silent(node, part, moved, away))
+        present = sorted(w for w in part.end if w not in away)
+        notes = {"offsets": dict(part.end), "state": dict(state), "away": away}
+        return Taken(source, part, present, joined), notes
+
+    def _ended(self, node: Stream, source: Source, part: Slice) -> Slice:
+        """SPEC 2.6: a finite input ends its stream."""
+        finite = node.source[0] in ("parquet", "csv", "json")
+        clocks = self.entry.get("clocks", {}).get(node.name, {})
+        if not (self.ends and finite and source.finished(part.end)) or least(clocks.values()) >= END:
+            return part
+        bounds = tuple(BoundItem(writer, end << 40, END) for writer, end in part.end.items())
+        return replace(part, bounds=(*part.bounds, *bounds))
+
+    def _silent(self, node: Stream, part: Slice, moved: list[str], away: Mapping[str, str]) -> dict[str, str]:
+        """Writers to set aside for silence; the last one that holds the stream never is."""
+        now = self.clock()
+        for writer in part.end:
+            if writer in moved or (node.name, writer) not in self._heard:
+                self._heard[node.name, writer] = now
+        if node.idle_after is None:
+            return {}
+        here = [w for w in part.end if w not in away]
+        silent = sorted((self._heard[node.name, w], w) for w in here if now - self._heard[node.name, w] >= node.idle_after)
+        spared = len(silent) == len(here)
+        return {writer: "idle" for _, writer in (silent[:-1] if spared else silent)}
+
+    def _worth(self, taken: Mapping[str, Taken], notes: Mapping[str, Any]) -> bool:
+        for name, intake in taken.items():
+            before = self.entry["sources"].get(name)
+            if before is None or dict(intake.part.end) != before["offsets"] or notes[name]["away"] != before["away"]:
+                return True
+            if intake.part.bounds:
+                return True
+        return self._moves(taken)
+
+    def _moves(self, taken: Mapping[str, Taken]) -> bool:
+        """True if arrival clocks alone let something out: only if something is held at all."""
+        if not self.entry.get("held"):
+            return False
+        for name, intake in taken.items():
+            clocks = self.entry["clocks"].get(name, {})
+            arrival = not intake.source.gives_rowtime or "runs" in intake.part.detail
+            if arrival and any(at > clocks.get(w, BEGINNING) for w, at in intake.part.arrived.items()):
+                modes = self.entry["control"].get(name, {}).get("modes", {})
+                if not modes or any(modes.get(w) == "arrival" for w in intake.part.arrived):
+                    return True
+        return False
+
+    def close(self) -> None:
+        """Release what sources hold open."""
+        for source in self.sources.values():
+            with contextlib.suppress(AttributeError):
+                source.close()  # type: ignore[attr-defined]

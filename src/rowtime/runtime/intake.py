@@ -1,0 +1,116 @@
+"""Intake: what a tick takes from a source, in the words of the stream operator.
+
+Here the facts that a source knows without a Spark job (file names, footers, offsets) decide
+whether a clock pass is needed at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from rowtime.core.time import BEGINNING, END
+from rowtime.operators.contract import Control, Intake
+from rowtime.runtime.sources.contract import Slice, Source
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True)
+class Taken:
+    """A source's range in this tick, and who holds the stream."""
+
+    source: Source
+    part: Slice
+    present: Sequence[str]
+    joined: Sequence[str]
+
+
+def intake_of(spark: SparkSession, taken: Taken, control: Control) -> Intake:
+    """The intake of one stream for one tick."""
+    source, part = taken.source, taken.part
+    bounds = [(item.writer, item.position, item.at) for item in part.bounds]
+    moved = any(part.end[w] > part.start.get(w, 0) for w in part.end)
+    rows = source.read(spark, part) if moved and part.rows != 0 else None
+    facts = _Runs(part.detail.get("runs"), control) if "runs" in part.detail else None
+    present = [*taken.present]
+    if facts is not None:
+        return Intake(
+            rows if facts.rows else None, part.rows, facts.gated, facts.mixed, False, source.decodes,
+            bounds, facts.shown(part), present, taken.joined, facts.lowest, facts.highest,
+        )  # fmt: skip
+    shown = {} if source.gives_rowtime else dict(part.arrived)
+    gated = source.gives_rowtime or (bool(bounds) and not all(at >= END for _, _, at in bounds))
+    return Intake(
+        rows, part.rows, gated, not source.steady or source.gives_rowtime, source.in_band, source.decodes,
+        bounds, shown, present, taken.joined, BEGINNING, END,
+    )  # fmt: skip
+
+
+class _Runs:
+    """What the names of stream log files tell: runs of rows, given rowtimes and their order."""
+
+    def __init__(self, runs: Mapping[str, Sequence[Sequence[int]]], control: Control) -> None:
+        self._runs = {writer: list(found) for writer, found in runs.items() if found}
+        self._clocks: Mapping[str, int] = control.get("clocks", {})
+        self._modes: dict[str, str] = control.setdefault("modes", {})
+        for writer, found in self._runs.items():
+            given = [run for run in found if _given(run)]
+            mode = "given" if len(given) == len(found) else "mixed" if given else "arrival"
+            if self._modes.get(writer, mode) != mode:
+                mode = "mixed"
+            self._modes[writer] = mode
+
+    @property
+    def rows(self) -> bool:
+        return bool(self._runs)
+
+    @property
+    def mixed(self) -> bool:
+        """True if some rows may lack a rowtime while others have one."""
+        return any(self._modes[w] == "mixed" or any(run[4] == "u" for run in r) for w, r in self._runs.items())
+
+    @property
+    def gated(self) -> bool:
+        """True unless every run of given rowtimes lies at or above what came before it."""
+        return self.mixed or not all(
+            self._clean(writer, found) for writer, found in self._runs.items() if self._modes[writer] == "given"
+        )
+
+    def _clean(self, writer: str, found: Sequence[Sequence[int]]) -> bool:
+        mark = self._clocks.get(writer, BEGINNING)
+        for run in found:
+            if not _ordered(run) or run[2] < mark:
+                return False
+            mark = run[3]
+        return True
+
+    def shown(self, part: Slice) -> dict[str, int]:
+        """Clocks that the range shows: the last rowtime of ordered runs, else the arrival clock."""
+        marks = {w: max(r[3] for r in found) for w, found in self._runs.items() if self._modes[w] == "given"}
+        if self.gated:
+            marks = {}
+        arrival = {w: at for w, at in part.arrived.items() if self._modes.get(w) == "arrival"}
+        return {**arrival, **marks}
+
+    @property
+    def lowest(self) -> int:
+        if self.gated or any(mode != "given" for mode in self._modes.values()):
+            return BEGINNING
+        return min((run[2] for found in self._runs.values() for run in found), default=BEGINNING)
+
+    @property
+    def highest(self) -> int:
+        if self.gated or any(mode != "given" for mode in self._modes.values()):
+            return END
+        return max((run[3] for found in self._runs.values() for run in found), default=END)
+
+
+def _given(run: Sequence[Any]) -> bool:
+    return run[4] != "n"
+
+
+def _ordered(run: Sequence[Any]) -> bool:
+    return run[4] == "o"

@@ -1,0 +1,155 @@
+"""Connector jars: the Java libraries of Spark's Kafka connector, found in a cache or fetched.
+
+PySpark ships without its Kafka connector. ``mvn`` resolves it with its dependencies (so
+that mirrors and credentials of the user's Maven settings count), once for each version,
+into ``~/.cache/rowtime/jars``. What Spark ships itself is left out: two versions of one
+library on a class path are worse than none.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import pyspark
+
+from rowtime.core.errors import Failure, Problem
+
+SCALA: Final = "2.13"
+OFFLINE_SECONDS: Final = 60
+ONLINE_SECONDS: Final = 300
+CONNECT_MILLIS: Final = 10_000
+
+# The pinned plugin is the one whose options are given below.
+_COPY: Final = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
+
+# Spark's own poms put a mirror of Maven Central first, and Maven gives up where that host is
+# not reached, even if Central is. A repository of the same id that holds nothing lets
+# it go on to Central, or to whatever the user's settings put in its place.
+_POM: Final = """\
+<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>rowtime</groupId><artifactId>jars</artifactId><version>1</version>
+  <packaging>pom</packaging>
+  <repositories>
+    <repository><id>gcs-maven-central-mirror</id><url>{nothing}</url></repository>
+  </repositories>
+  <dependencies>
+{dependencies}
+  </dependencies>
+</project>
+"""
+_DEPENDENCY: Final = (
+    "    <dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version></dependency>"
+)
+
+
+def connector(version: str | None = None) -> str:
+    """The Maven coordinates of the Kafka connector of a Spark version, by default of this PySpark."""
+    return f"org.apache.spark:spark-sql-kafka-0-10_{SCALA}:{version or pyspark.__version__}"
+
+
+def kafka_jars(version: str | None = None, *, cache: Path | None = None) -> list[str]:
+    """The paths of the connector's jars, for ``spark.jars``, without those that Spark ships.
+
+    ``version`` is for those who know that another Spark version's connector works with
+    theirs; it is never chosen for them. Raises ``Failure`` (R502) where the jars are
+    neither cached nor to be had; the first fetch may take up to five minutes.
+    """
+    theirs = shipped()
+    return [jar for jar in fetch([connector(version)], cache=cache) if artifact(jar) not in theirs]
+
+
+def fetch(coordinates: Sequence[str], *, cache: Path | None = None) -> list[str]:
+    """The jars of ``group:artifact:version`` coordinates with their run-time dependencies.
+
+    Raises ``Failure`` (R502). A directory of the cache is complete or absent, so two
+    processes may fetch at once.
+    """
+    root = cache or _default_cache()
+    home = root / "+".join(c.split(":", 1)[1].replace(":", "-") for c in coordinates)
+    if not home.is_dir():
+        root.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=root) as work:
+            _place(_resolve(coordinates, Path(work)), home)
+    return sorted(str(jar) for jar in home.glob("*.jar"))
+
+
+def artifact(jar: str) -> str:
+    """The artifact's name of a jar's path: ``…/kafka-clients-3.9.1.jar`` is ``kafka-clients``."""
+    return re.sub(r"-\d[^-]*(-[A-Za-z]\w*)?\.jar$", "", Path(jar).name)
+
+
+def shipped() -> set[str]:
+    """The artifacts whose jars PySpark brings along."""
+    home = Path(os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent)
+    return {artifact(jar.name) for jar in (home / "jars").glob("*.jar")}
+
+
+def _default_cache() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "rowtime" / "jars"
+
+
+def _place(jars: Path, home: Path) -> None:
+    try:
+        jars.rename(home)
+    except OSError:
+        if not home.is_dir():  # another process was first: its jars are the same
+            raise
+
+
+def _resolve(coordinates: Sequence[str], work: Path) -> Path:
+    """Let Maven copy the jars below ``work``; first from its own repository, then from outside."""
+    mvn = shutil.which("mvn")
+    if mvn is None:
+        raise _missing(coordinates, "mvn is not installed")
+    (work / "nothing").mkdir()
+    (work / "pom.xml").write_text(_pom(coordinates, work / "nothing"), encoding="utf-8")
+    if _run(mvn, work, OFFLINE_SECONDS, "--offline"):
+        why = _run(mvn, work, ONLINE_SECONDS, "--update-snapshots")
+        if why:
+            raise _missing(coordinates, why)
+    return work / "jars"
+
+
+def _pom(coordinates: Sequence[str], nothing: Path) -> str:
+    lines = [_DEPENDENCY.format(*c.split(":")) for c in coordinates]
+    return _POM.format(nothing=nothing.as_uri(), dependencies="\n".join(lines))
+
+
+def _run(mvn: str, work: Path, seconds: int, mode: str) -> str:
+    """Run Maven; what went wrong, in its own words, or nothing."""
+    command = [mvn, "--batch-mode", "--quiet", mode, "-f", str(work / "pom.xml"), _COPY]
+    command += ["-DincludeScope=runtime", f"-DoutputDirectory={work / 'jars'}"]
+    command += [f"-Dmaven.wagon.http.connectionTimeout={CONNECT_MILLIS}"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False)  # noqa: S603 - mvn of the PATH, arguments of our own
+    except subprocess.TimeoutExpired:
+        return f"mvn did not finish within {seconds} s"
+    return "" if done.returncode == 0 else _reason(done.stdout + done.stderr)
+
+
+def _reason(output: str) -> str:
+    """The first error that Maven printed, without the prefaces: the others say how to see more."""
+    absent = re.search(r"Could not find artifact (\S+)", output)
+    if absent:  # Maven blames the first repository it asked, which is our empty one
+        return f"{absent[1]} is in no repository that mvn asked"
+    errors = [line.split("[ERROR]", 1)[1].strip() for line in output.splitlines() if "[ERROR]" in line]
+    return errors[0] if errors else "mvn failed without a word"
+
+
+def _missing(coordinates: Sequence[str], why: str) -> Failure:
+    return Failure(
+        Problem(
+            "R502",
+            f"the jars of {', '.join(coordinates)} cannot be fetched: {why}",
+            hint="Install Maven (mvn) and let it reach a repository that has them, or give Spark the "
+            "jars yourself: spark.jars with their paths, or spark.jars.packages with the coordinates.",
+        )
+    )

@@ -1,0 +1,53 @@
+"""The high-water scan: which rows lie too far below what their writer has shown before.
+
+SPEC 7.1. In the order of one writer, a row at t is refused iff t + within < the mark, the
+greatest of the earlier times and bounds, or t < the writer's floor. Refused rows lie below
+the mark, so they never move it: the mark is a running maximum, and whole columns are
+judged at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rowtime.core.time import BEGINNING
+
+Times = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Scan:
+    """The judgement over the rows of one writer; ``before`` is the mark that each row met."""
+
+    refused: NDArray[np.bool_]
+    below_floor: NDArray[np.bool_]
+    before: Times
+    mark: int
+
+
+def scan(  # noqa: PLR0913 - the columns of one judgement
+    times: Times,
+    judged: Times,
+    known: NDArray[np.bool_],
+    rows: NDArray[np.bool_],
+    mark: int,
+    within: int,
+    floor: int,
+) -> Scan:
+    """Judge the items of one writer, in its order.
+
+    ``times`` µs move the mark, ``judged`` µs are compared with it (the same, as a rule);
+    ``known`` False where the time is null; ``rows`` False where the item is
+    a bound, which moves the mark and is never refused. Null times move nothing and are not
+    judged here.
+    """
+    shown = np.where(known, times, BEGINNING)
+    running = np.maximum.accumulate(np.concatenate(([max(mark, BEGINNING)], shown)))
+    before = running[:-1]
+    below_floor = known & rows & (judged < floor)
+    # before - within cannot overflow: BEGINNING leaves room for every interval.
+    refused = known & rows & (judged < before - within)
+    return Scan(refused | below_floor, below_floor, before, int(running[-1]))

@@ -1,0 +1,180 @@
+"""The Python surface: a pipeline is SQL, sources and sinks; a query is a pipeline at work."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rowtime.client.home import Home
+from rowtime.core.errors import Problem, Refused, refuse
+from rowtime.operators.sink import Sink as SinkNode
+from rowtime.operators.stream import Stream
+from rowtime.plan.catalog import StreamDef
+from rowtime.plan.program import Program, compile_script
+from rowtime.runtime.engine import Engine
+from rowtime.runtime.once import perform
+from rowtime.runtime.query import Query
+from rowtime.runtime.sinks.callables import ConsoleSink, FunctionSink, MemorySink
+from rowtime.runtime.sinks.contract import Batch, Sink
+from rowtime.runtime.sinks.directory import DirectorySink
+from rowtime.runtime.sinks.stream_log import StreamLogSink
+from rowtime.runtime.sinks.staging import Stage
+from rowtime.runtime.sources.contract import Limits, Source
+from rowtime.runtime.sources.files import FilesSource
+from rowtime.runtime.sources.stream_log import StreamLogSource
+from rowtime.state.checkpoint import Checkpoint
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+DEFAULT_LIMITS = Limits(rows=2_000_000, files=1000, bytes=1 << 30)
+Handed = tuple["DataFrame", Mapping[str, Any]]
+
+
+class Pipeline:
+    """SQL text with its sources and sinks.
+
+    ``spark``: the user's session, of which rowtime derives one of its own; without it a
+    local one is made. ``home``: where named streams live (default ``ROWTIME_HOME``, else
+    ``.rowtime``).
+    """
+
+    def __init__(self, spark: SparkSession | None = None, *, home: str | Path | None = None) -> None:
+        self._spark = spark
+        self.home = Home(home)
+        self._text: list[str] = []
+        self._variables: dict[str, str] = {}
+        self._functions: dict[str, Callable[[Batch], object]] = {}
+        self._handed: dict[str, Handed] = {}
+
+    def sql(self, text: str, variables: Mapping[str, str] | None = None) -> Pipeline:
+        """Add statements; ``${name}`` in the text stands for a variable."""
+        self._text.append(text)
+        self._variables.update(variables or {})
+        return self
+
+    def source(
+        self, name: str, streaming: DataFrame, *, rowtime: str | None = None,
+        writer: str | None = None, position: str | None = None,
+    ) -> Pipeline:  # fmt: skip
+        """Make a streaming DataFrame the stream ``name``.
+
+        It is read through Spark's ``foreachBatch``. ``rowtime`` names the column that gives
+        the rowtime; ``writer`` and ``position`` those that give the order of rows (topic and
+        partition, offset, say). Without them a batch is an unordered set, sorted by rowtime
+        and judged against the clock before the batch.
+        """
+        self._handed[name.lower()] = (streaming, {"rowtime": rowtime, "writer": writer, "position": position})
+        return self
+
+    def sink(self, name: str, function: Callable[[Batch], object]) -> Pipeline:
+        """Let pumps write to a function: it is called once a tick with a ``Batch``."""
+        self._functions[name.lower()] = function
+        return self
+
+    def compile(self) -> Program:
+        """Bind the SQL; raises ``Refused`` with all problems there are."""
+        streams = {name: _handed_stream(name, frame) for name, (frame, _) in self._handed.items()}
+        text = ";\n".join(part.rstrip().rstrip(";") for part in self._text)
+        program = compile_script(text, self.home, self._variables, streams, tuple(self._functions))
+        if program.problems:
+            raise Refused(*program.problems)
+        return program
+
+    def start(
+        self, checkpoint: str | Path | None = None, *, available_now: bool = False,
+        limits: Limits = DEFAULT_LIMITS, interval: float = 0.1, **options: Any,
+    ) -> Query:  # fmt: skip
+        """Run in the background until ``Query.stop``; ``interval``: seconds between two looks for input."""
+        return Query(self._engine(checkpoint, limits, ends=available_now), interval, available_now, **options).start()
+
+    def run_available(self, checkpoint: str | Path | None = None, *, limits: Limits = DEFAULT_LIMITS, **options: Any) -> Query:
+        """Process what is there now, end finite inputs, and come back."""
+        query = Query(self._engine(checkpoint, limits, ends=True), 0.0, available_now=True, **options)
+        query.run()
+        return query
+
+    def _engine(self, checkpoint: str | Path | None, limits: Limits, *, ends: bool) -> Engine:
+        from rowtime.runtime.session import derive, new_spark  # noqa: PLC0415 - only a run needs Spark
+
+        program = self.compile()
+        if not program.sinks:
+            raise refuse("R134", "nothing would run: there is no query and no started pump",
+                         "Add a SELECT STREAM, or CREATE PUMP … AS INSERT INTO … SELECT STREAM ….")  # fmt: skip
+        for stream in program.defines:
+            self.home.define(stream.name, stream.as_json(), replace=True)
+        folder = Path(checkpoint) if checkpoint else Path(tempfile.mkdtemp(prefix="rowtime-"))
+        spark = derive(self._spark or new_spark(self._jars(program)))
+        place = Checkpoint(folder.absolute())
+        sources = {n.name: self._source(n, place, program) for n in program.operators if isinstance(n, Stream)}
+        stages = {n.name: Stage(self._sink(n), place.folder) for n in program.operators if isinstance(n, SinkNode)}
+        engine = Engine(spark, program, place, sources, stages, limits, ends)
+        engine.start()
+        perform(program, self.home, place)
+        return engine
+
+    def _jars(self, program: Program) -> list[str]:
+        formats = {node.source[0] for node in program.operators if isinstance(node, Stream)}
+        formats |= {node.format for node in program.operators if isinstance(node, SinkNode)}
+        if "kafka" not in formats:
+            return []
+        from rowtime.runtime.jars import kafka_jars  # noqa: PLC0415
+
+        return kafka_jars()
+
+    def _source(self, node: Stream, place: Checkpoint, program: Program) -> Source:
+        kind, options = node.source[0], dict(node.source[1])
+        columns = [(column.name, column.type) for column in node.columns]
+        pumps = [f"pump.{n.name.removesuffix('.sink')}" for n in program.sinks if dict(n.options).get("stream") == node.name]
+        if kind == "log":
+            return StreamLogSource(self.home.log_path(node.name), columns, exclude=pumps)
+        if kind in ("parquet", "csv", "json"):
+            return FilesSource(kind, options, columns, place.folder / "sources" / node.name)
+        if kind == "kafka":
+            return _kafka(options, columns)
+        if kind == "rate":
+            from rowtime.runtime.sources.rate import RateSource  # noqa: PLC0415
+
+            return RateSource(options)
+        if kind == "dataframe":
+            from rowtime.runtime.sources.batches import BatchSource  # noqa: PLC0415
+
+            return BatchSource(*self._handed[node.name])
+        raise Refused(Problem("R210", f"{kind} cannot be read as a stream"))
+
+    def _sink(self, node: SinkNode) -> Sink:
+        options = dict(node.options)
+        if node.format in ("parquet", "csv", "json"):
+            if "path" not in options:
+                raise refuse("R207", f"a {node.format} sink needs a path", "Add OPTIONS (path '/data/out').")
+            return DirectorySink(Path(options["path"]).absolute())
+        if node.format == "log":
+            return StreamLogSink(self.home, options["stream"], f"pump.{node.name.removesuffix('.sink')}")
+        if node.format == "function":
+            return FunctionSink(self._functions[options["function"]], node.name)
+        if node.format == "memory":
+            return MemorySink(node.name)
+        if node.format == "kafka":
+            from rowtime.runtime.sinks.kafka_topic import KafkaSink  # noqa: PLC0415
+
+            return KafkaSink(options)
+        if node.format == "console":
+            return self._functions_or_console(node)
+        raise Refused(Problem("R210", f"{node.format} cannot be written to"))
+
+    def _functions_or_console(self, node: SinkNode) -> Sink:
+        result = self._functions.get("result")
+        return FunctionSink(result, node.name) if result else ConsoleSink(node.name)
+
+
+def _handed_stream(name: str, frame: DataFrame) -> StreamDef:
+    columns = tuple((field.name, field.dataType.simpleString()) for field in frame.schema.fields)
+    return StreamDef(name, columns, "dataframe")
+
+
+def _kafka(options: Mapping[str, str], columns: list[tuple[str, str]]) -> Source:
+    from rowtime.runtime.sources.kafka import KafkaSource  # noqa: PLC0415
+
+    return KafkaSource(options, columns, options.get("format", "json"))

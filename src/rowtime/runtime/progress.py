@@ -1,0 +1,61 @@
+"""Progress in the shape of Spark's ``StreamingQueryProgress``, one per tick."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from rowtime.core.clock import least
+from rowtime.core.time import BEGINNING, to_text
+from rowtime.operators.sink import Sink as SinkNode
+from rowtime.operators.stream import Stream
+
+if TYPE_CHECKING:
+    from rowtime.runtime.engine import Engine, TickReport
+
+
+def progress_of(engine: Engine, report: TickReport, query_id: str, run_id: str) -> dict[str, Any]:
+    """The progress of one tick as plain values, with the names that Spark uses."""
+    entry, taken = engine.entry, sum(report.taken.values())
+    seconds = report.seconds["all"] or 1e-9
+    return {
+        "id": query_id,
+        "runId": run_id,
+        "name": ", ".join(node.name for node in engine.program.sinks),
+        "timestamp": to_text(entry["at"]).replace(" ", "T") + "Z",
+        "batchId": report.tick,
+        "batchDuration": int(seconds * 1000),
+        "numInputRows": taken,
+        "processedRowsPerSecond": taken / seconds,
+        "durationMs": {
+            "latestOffset": int(report.seconds["discover"] * 1000),
+            "addBatch": int(report.seconds["step"] * 1000),
+            "commitOffsets": int(report.seconds["commit"] * 1000),
+            "triggerExecution": int(seconds * 1000),
+        },
+        "eventTime": {"watermark": _bound(entry, engine)},
+        "stateOperators": [
+            {"operatorName": key, "numRowsTotal": rows} for key, rows in sorted(entry["held"].items())
+        ],
+        "sources": [_source(engine, node, report) for node in engine.program.operators if isinstance(node, Stream)],
+        "sink": {
+            "description": ", ".join(f"{n.name} ({n.format})" for n in engine.program.operators if isinstance(n, SinkNode)),
+            "numOutputRows": sum(report.written.values()),
+        },
+        "observedMetrics": {name: dict(counts) for name, counts in report.ledger.items()},
+    }
+
+
+def _bound(entry: Mapping[str, Any], engine: Engine) -> str:
+    bounds = [least(entry["clocks"].get(node.name, {}).values()) for node in engine.program.sinks]
+    return to_text(min(bounds, default=BEGINNING))
+
+
+def _source(engine: Engine, node: Stream, report: TickReport) -> dict[str, Any]:
+    notes = engine.entry["sources"][node.name]
+    return {
+        "description": f"{node.name} ({node.source[0]})",
+        "endOffset": notes["offsets"],
+        "numInputRows": report.taken.get(node.name, 0),
+        "clock": to_text(least(engine.entry["clocks"].get(node.name, {}).values())),
+    }

@@ -1,0 +1,165 @@
+"""A running pipeline: Spark's ``StreamingQuery``, with bounds, ledger and what waits for what."""
+
+from __future__ import annotations
+
+import threading
+import time
+import uuid
+from collections import deque
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rowtime.core.clock import least
+from rowtime.core.errors import RowtimeError
+from rowtime.core.time import to_text
+from rowtime.plan.waiting import Wait, waiting
+from rowtime.runtime.progress import progress_of
+
+if TYPE_CHECKING:
+    from rowtime.runtime.engine import Engine, TickReport
+
+Listener = Callable[[dict[str, Any]], None]
+PAUSES = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)  # seconds between tries of a tick that fails
+
+
+class Query:
+    """One pipeline at work. ``listener`` is called with the progress of every tick."""
+
+    def __init__(
+        self, engine: Engine, interval: float, available_now: bool, *, listener: Listener | None = None,
+        keep: int = 100,
+    ) -> None:  # fmt: skip
+        self.engine, self._interval, self._available_now = engine, interval, available_now
+        self._listener = listener
+        self.id, self.runId = _identity(engine), str(uuid.uuid4())
+        self.recentProgress: deque[dict[str, Any]] = deque(maxlen=keep)
+        self.exception: BaseException | None = None
+        self._stop, self._done = threading.Event(), threading.Event()
+        self._failures = 0
+
+    # -- Spark's names ----------------------------------------------------------------
+
+    @property
+    def lastProgress(self) -> dict[str, Any] | None:  # noqa: N802 - Spark's name
+        """The progress of the newest tick."""
+        return self.recentProgress[-1] if self.recentProgress else None
+
+    @property
+    def isActive(self) -> bool:  # noqa: N802 - Spark's name
+        """True while ticks may follow."""
+        return not self._done.is_set()
+
+    @property
+    def status(self) -> dict[str, Any]:
+        """What the query does now, in Spark's words."""
+        message = "Processing new data" if self.isActive else "Stopped"
+        return {"message": message, "isDataAvailable": self.isActive, "isTriggerActive": self.isActive}
+
+    def awaitTermination(self, timeout: float | None = None) -> bool:  # noqa: N802 - Spark's name
+        """Wait for the end; raises what made the query fail."""
+        ended = self._done.wait(timeout)
+        if self.exception is not None:
+            raise self.exception
+        return ended
+
+    def stop(self) -> None:
+        """End after the tick under way."""
+        self._stop.set()
+        self._done.wait()
+
+    # -- ours -------------------------------------------------------------------------
+
+    @property
+    def checkpoint(self) -> Path:
+        """The checkpoint folder."""
+        return self.engine.checkpoint.folder
+
+    @property
+    def bounds(self) -> Mapping[str, str]:
+        """The bound of every operator, as people read it (UTC)."""
+        return {name: to_text(least(clocks.values())) for name, clocks in self.engine.entry.get("clocks", {}).items()}
+
+    @property
+    def ledger(self) -> Mapping[str, Mapping[str, int]]:
+        """Rows in, accepted and refused by reason, for every gate that judged rows."""
+        return dict(self.engine.entry["totals"])
+
+    def waiting(self) -> list[Wait]:
+        """What is held, by what, and the statement that would release it."""
+        return waiting(self.engine.program.described(), self.engine.entry)
+
+    def rejected(self, gate: str) -> list[Path]:
+        """The Parquet files that hold the rows which a gate refused."""
+        return [self.checkpoint / path for path in self.engine.entry["rejected"].get(gate, [])]
+
+    # -- the loop ---------------------------------------------------------------------
+
+    def start(self) -> Query:
+        """Run in a thread of its own."""
+        threading.Thread(target=self._guarded, name="rowtime", daemon=True).start()
+        return self
+
+    def run(self) -> None:
+        """Run in this thread, until there is nothing more to do or ``stop`` is called."""
+        try:
+            self._loop()
+        finally:
+            self.engine.close()
+            self.engine.stop()
+            self._done.set()
+
+    def _guarded(self) -> None:
+        try:
+            self.run()
+        except BaseException as error:  # noqa: BLE001 - handed to who waits
+            self.exception = error
+        finally:
+            self._done.set()
+
+    def _loop(self) -> None:
+        while not self._stop.is_set():
+            report = self._try()
+            if report is not None:
+                self._tell(report)
+            elif self._available_now:
+                return
+            else:
+                self._stop.wait(self._interval)
+
+    def _try(self) -> TickReport | None:
+        """One tick; in continuous mode a failing one is tried again, after a growing pause."""
+        try:
+            report = self.engine.tick()
+        except RowtimeError as error:
+            if self._available_now or _final(error):
+                raise
+            return self._pause(error)
+        except Exception as error:
+            if self._available_now:
+                raise
+            return self._pause(error)
+        self._failures = 0
+        return report
+
+    def _pause(self, error: Exception) -> None:
+        self._failures += 1
+        self.recentProgress.append({"failure": str(error).split("\n", 1)[0], "failures": self._failures})
+        if self._listener is not None:
+            self._listener(self.recentProgress[-1])
+        self._stop.wait(PAUSES[min(self._failures, len(PAUSES)) - 1])
+        time.sleep(0)
+
+    def _tell(self, report: TickReport) -> None:
+        self.recentProgress.append(progress_of(self.engine, report, self.id, self.runId))
+        if self._listener is not None:
+            self._listener(self.recentProgress[-1])
+
+
+def _identity(engine: Engine) -> str:
+    return str(uuid.uuid5(uuid.NAMESPACE_URL, str(engine.checkpoint.folder)))
+
+
+def _final(error: RowtimeError) -> bool:
+    """True for what no retry can mend."""
+    return any(problem.code in ("R403", "R503", "R901") for problem in error.problems)

@@ -1,0 +1,160 @@
+"""Writes the rows of one Spark job into several files, one route each.
+
+A tick's aggregation yields rows that go out and rows that are kept. Both leave in one job:
+each task writes its rows to Parquet files by route, and what comes back are the files with
+their counts and times. A small result is collected and written by the driver, which on a
+small tick costs half of what tasks with a Python worker cost (`docs/design/tick-cost.md`).
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from rowtime.operators.contract import Route, Segment
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+SMALL = 200_000  # rows that the driver takes itself
+_REPORT = "route string, path string, rows bigint, lowest bigint, highest bigint"
+
+
+def write_routes(
+    rows: DataFrame,
+    folder: Path,
+    stem: str,
+    routes: Mapping[str, Route],
+    count: int | None,
+    kind: str = "parquet",
+    header: str | None = None,
+) -> tuple[dict[str, list[Segment]], dict[str, pa.Table]]:
+    """Write ``rows`` (with a column ``__route``) below ``folder``; one Spark job.
+
+    ``kind``: ``parquet``, or the ending of a text file of the lines in column ``value``,
+    each file beginning with ``header``. Names of files sort in the order of the rows.
+
+    The segments of each route come back, with paths below ``folder``; and, where the driver
+    wrote them, the rows themselves.
+    """
+    if count is not None and count <= SMALL:
+        return _write_here(rows.toArrow(), _Target(str(folder), stem, kind, header), routes)
+    task = _Task(_Target(str(folder), stem, kind, header), dict(routes))
+    report = rows.mapInArrow(task, _REPORT).toArrow()
+    written: dict[str, list[Segment]] = {name: [] for name in routes}
+    for line in report.to_pylist():
+        written[line["route"]].append(Segment(line["path"], line["rows"], line["lowest"], line["highest"]))
+    return written, {}
+
+
+@dataclass(frozen=True)
+class _Target:
+    """Where files go and of what kind they are."""
+
+    folder: str
+    stem: str
+    kind: str
+    header: str | None
+
+    def path(self, route: str, part: int) -> str:
+        return f"{self.stem}-{part:05d}-{route}-{uuid.uuid4().hex[:8]}.{self.kind}"
+
+
+def _write_here(
+    table: pa.Table, target: _Target, routes: Mapping[str, Route]
+) -> tuple[dict[str, list[Segment]], dict[str, pa.Table]]:
+    written: dict[str, list[Segment]] = {name: [] for name in routes}
+    tables: dict[str, pa.Table] = {}
+    for name, route in routes.items():
+        chosen = table.filter(pc.equal(table["__route"], route.key)) if len(routes) > 1 else table
+        if chosen.num_rows:
+            file = _File(target, name, 0)
+            part = _columns(chosen, route)
+            file.write(part, chosen[route.time])
+            written[name].append(file.close())
+            tables[file.path] = part
+    return written, tables
+
+
+def _columns(rows: Any, route: Route) -> Any:  # noqa: ANN401
+    return rows.select(list(route.columns.values())).rename_columns(list(route.columns))
+
+
+class _Task:
+    """What one Spark task does with its rows: write them by route, report the files."""
+
+    def __init__(self, target: _Target, routes: dict[str, Route]) -> None:
+        self.target, self.routes = target, routes
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from pyspark import TaskContext  # noqa: PLC0415 - runs on an executor
+
+        context = TaskContext.get()
+        part_number = context.partitionId() if context else 0
+        files: dict[str, _File] = {}
+        for batch in batches:
+            for name, route in self.routes.items():
+                part = batch.filter(pc.equal(batch.column("__route"), route.key))
+                if part.num_rows:
+                    if name not in files:
+                        files[name] = _File(self.target, name, part_number)
+                    files[name].write(_columns(part, route), part.column(route.time))
+        for name, file in files.items():
+            yield _report(name, file.close())
+
+
+def _report(route: str, segment: Segment) -> pa.RecordBatch:
+    numbers = (segment.rows, segment.lowest, segment.highest)
+    arrays = [pa.array([route]), pa.array([segment.path]), *(pa.array([n], pa.int64()) for n in numbers)]
+    return pa.record_batch(arrays, names=["route", "path", "rows", "lowest", "highest"])
+
+
+class _File:
+    """One open file of one route."""
+
+    def __init__(self, target: _Target, route: str, part: int) -> None:
+        self.target, self.path = target, target.path(route, part)
+        self.rows, self.lowest, self.highest = 0, 2**62, -(2**62)
+        self._writer: pq.ParquetWriter | None = None
+        self._lines: IO[bytes] | None = None
+
+    def write(self, part: pa.RecordBatch | pa.Table, times: pa.Array | pa.ChunkedArray) -> None:
+        if self.target.kind == "parquet":
+            self._parquet(part.schema).write(part)
+        else:
+            self._text().write(("\n".join(part["value"].to_pylist()) + "\n").encode())
+        edges = pc.min_max(times)
+        self.rows += part.num_rows
+        self.lowest = min(self.lowest, edges["min"].as_py())
+        self.highest = max(self.highest, edges["max"].as_py())
+
+    def close(self) -> Segment:
+        if self._writer is not None:
+            self._writer.close()
+        if self._lines is not None:
+            self._lines.close()
+        return Segment(self.path, self.rows, self.lowest, self.highest)
+
+    def _parquet(self, schema: pa.Schema) -> pq.ParquetWriter:
+        if self._writer is None:
+            self._writer = pq.ParquetWriter(self._place(), schema)
+        return self._writer
+
+    def _text(self) -> IO[bytes]:
+        if self._lines is None:
+            self._lines = self._place().open("wb")
+            if self.target.header is not None:
+                self._lines.write((self.target.header + "\n").encode())
+        return self._lines
+
+    def _place(self) -> Path:
+        place = Path(self.target.folder) / self.path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        return place

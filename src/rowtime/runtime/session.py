@@ -1,0 +1,70 @@
+"""The Spark session in which rowtime computes: one of its own, derived from the user's.
+
+SPEC 6: other time zones break the rules of monotonicity, so the derived session runs in
+UTC and ANSI mode; the user's session is neither changed nor refused.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+
+from pyspark.sql import SparkSession
+
+_CONF: Mapping[str, str] = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.ansi.enabled": "true",
+    # A tick is small and its plans are known: re-planning at run time costs more than it saves.
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+    # State is read by explicit paths; listing them must not become a Spark job.
+    "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
+    # Text files are numbered by the rows of a file, so a file is one split, and a split one
+    # file: a split is closed as soon as its size and the cost of opening the next pass this.
+    "spark.sql.files.maxPartitionBytes": str(2**50),
+    "spark.sql.files.openCostInBytes": "4194304",
+    "spark.sql.files.ignoreCorruptFiles": "false",
+}
+
+_QUIET: Mapping[str, str] = {
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.shuffle.partitions": "",
+}
+
+
+def python_of_workers() -> None:
+    """Let Spark's workers run this interpreter; by default they take `python3` of the PATH."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+
+
+def new_spark(jars: Sequence[str] = (), master: str | None = None, conf: Mapping[str, str] | None = None) -> SparkSession:
+    """A session for a process that has none: local, as quiet as Spark gets."""
+    python_of_workers()
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    builder = SparkSession.builder.appName("rowtime")
+    if master or "SPARK_REMOTE" not in os.environ and "MASTER" not in os.environ:
+        builder = builder.master(master or "local[*]")
+    settings = {
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.memory": os.environ.get("ROWTIME_DRIVER_MEMORY", "4g"),
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.log.level": "ERROR",
+        **({"spark.jars": ",".join(jars)} if jars else {}),
+        **(conf or {}),
+    }
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def derive(spark: SparkSession) -> SparkSession:
+    """A session of rowtime's own over the same Spark application."""
+    derived = spark.newSession()
+    for key, value in _CONF.items():
+        derived.conf.set(key, value)
+    derived.conf.set("spark.sql.shuffle.partitions", str(max(1, derived.sparkContext.defaultParallelism)))
+    return derived

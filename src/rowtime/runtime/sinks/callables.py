@@ -1,0 +1,92 @@
+"""Sinks inside the process: a Python function, a table in memory, the console.
+
+A function is called once a tick, after the commit, with the rows as an Arrow table in
+stream order. After a crash between commit and call it is called again with the same rows
+and the same sequence numbers: at least once, and repeats can be told from ``batch.first``.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from rowtime.core.time import to_text
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from rowtime.operators.sink import Sink as SinkNode
+    from rowtime.runtime.sinks.contract import Batch
+
+
+class FunctionSink:
+    """Calls ``function(batch)`` for every tick that has rows or moves the bound."""
+
+    def __init__(self, function: Callable[[Batch], object], name: str = "function") -> None:
+        self._function, self._name = function, name
+
+    def folder(self, checkpoint: Path) -> Path:
+        """In the checkpoint: the rows stay there until the next commit."""
+        return checkpoint / "handover" / self._name
+
+    def publish(self, spark: SparkSession, node: SinkNode, batch: Batch) -> None:  # noqa: ARG002
+        """Call the function."""
+        self._function(batch)
+        self._sweep(batch)
+
+    def recover(self, staged: Sequence[str]) -> None:
+        """Nothing to undo: files that no commit names are overwritten or swept."""
+
+    def _sweep(self, batch: Batch) -> None:
+        folder = batch.files[0].parent if batch.files else None
+        for file in folder.glob("*") if folder else ():
+            if file not in batch.files:
+                file.unlink()
+
+
+class MemorySink(FunctionSink):
+    """Keeps the rows in memory, for notebooks and tests: ``table`` is all of them so far."""
+
+    def __init__(self, name: str = "memory") -> None:
+        super().__init__(self._take, name)
+        self.batches: list[tuple[int, pa.Table]] = []
+        self.bound: int | None = None
+
+    def _take(self, batch: Batch) -> None:
+        self.bound = batch.bound
+        if batch.count:
+            self.batches.append((batch.first, batch.table()))
+
+    @property
+    def table(self) -> pa.Table | None:
+        """All rows of this process, in stream order; ``None`` before the first."""
+        return pa.concat_tables(table for _, table in self.batches) if self.batches else None
+
+
+class ConsoleSink(FunctionSink):
+    """Prints the rows, a line each."""
+
+    def __init__(self, name: str = "console", limit: int = 1000) -> None:
+        super().__init__(self._print, name)
+        self._limit = limit
+
+    def _print(self, batch: Batch) -> None:
+        if not batch.count:
+            return
+        for row in batch.table().slice(0, self._limit).to_pylist():
+            cells = (f"{name}={_cell(value)}" for name, value in row.items())
+            sys.stdout.write("  ".join(cells) + "\n")
+        if batch.count > self._limit:
+            sys.stdout.write(f"… {batch.count - self._limit} more rows, up to {to_text(batch.bound)}\n")
+        sys.stdout.flush()
+
+
+def _cell(value: object) -> str:
+    replace = getattr(value, "replace", None)
+    if hasattr(value, "tzinfo") and replace is not None:
+        return str(replace(tzinfo=None))
+    return "NULL" if value is None else str(value)

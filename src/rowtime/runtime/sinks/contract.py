@@ -1,0 +1,61 @@
+"""What a sink is: rows are staged with the tick, and published after its commit.
+
+Staging writes the rows of a tick to files under names that nobody reads; the journal entry
+makes them part of the output; publishing hands them over. A crash between the two is mended
+at the next start, which publishes the last entry's rows again: the very same rows with the
+same sequence numbers, because they are committed. So each sink says what a second
+publishing does: a directory and a stream log take nothing twice; Kafka and functions are
+given sequence numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from rowtime.operators.contract import Delta, Operator
+from rowtime.operators.sink import Sink as SinkNode
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+    from rowtime.runtime.tick import RunningTick
+
+Deliver = Callable[["RunningTick", Operator, Delta], Mapping[str, Any] | None]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """The rows that one tick gives to a sink.
+
+    ``first`` is the sequence number of the first row, counted from 0 over the whole output;
+    ``bound`` (µs UTC): no later row has a rowtime below it. ``table`` and ``rows`` are the
+    same rows, in stream order, with ``rowtime`` as the first column if the sink has one.
+    """
+
+    tick: int
+    first: int
+    count: int
+    bound: int
+    files: Sequence[Path]
+    table: Callable[[], pa.Table]
+    rows: Callable[[], DataFrame]
+
+
+class Sink(Protocol):
+    """The outside end of one sink operator."""
+
+    def folder(self, checkpoint: Path) -> Path:
+        """Where to stage: on the file system where the rows will stay."""
+        ...
+
+    def publish(self, spark: SparkSession, node: SinkNode, batch: Batch) -> None:
+        """Hand over a committed batch; may be called again with the same one after a crash."""
+        ...
+
+    def recover(self, staged: Sequence[str]) -> None:
+        """Remove what crashed ticks staged; ``staged`` are the files of the last commit."""
+        ...

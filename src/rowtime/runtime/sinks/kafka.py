@@ -1,0 +1,161 @@
+"""Kafka as a sink: rows with their sequence numbers, then bounds to every partition.
+
+What is guaranteed is *at least once, in order*. Every row reaches the topic. One task
+writes them in the order of their sequence numbers, with Kafka's idempotent producer, so
+in each partition the rows of an undisturbed run stand in stream order, and a bound stands
+after the rows it follows. After a crash or a failed tick, rows of the unfinished tick are
+written once more, with the same sequence numbers and after their first writing; nothing
+else is ever repeated. A consumer that wants each row once keeps, for each stream, the
+set (or, where the topic has one partition, the greatest) of the ``rowtime-seq`` it has
+seen, and drops what it has. The connector has no transactions, so a consumer may see a
+tick before it commits.
+
+Which numbers of an unfinished tick are there already cannot be told from the last one in
+the topic: a partition may hold number 8 while number 7, meant for another, was lost.
+So nothing here skips rows by looking at the topic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j has no types
+from pyspark.errors import PySparkException
+from pyspark.sql import functions as F  # noqa: N812 - the customary name
+
+from rowtime.core.errors import Failure, Problem, refuse
+from rowtime.core.time import BEGINNING, END
+from rowtime.runtime.brokers import Brokers
+from rowtime.runtime.sources.contract import ROWTIME
+from rowtime.runtime.sources.kafka_rows import BOUND_HEADER, quoted
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+SEQUENCE: Final = "__seq"
+STREAM_HEADER: Final = "rowtime-stream"
+SEQUENCE_HEADER: Final = "rowtime-seq"
+
+_KAFKA_ERROR: Final = "org.apache.kafka.common"
+# Spark's default text of a timestamp in JSON stops at milliseconds.
+_JSON_OPTIONS: Final = {
+    "timeZone": "UTC",
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+    "ignoreNullFields": "false",
+}
+
+
+def write_kafka(  # noqa: PLR0913 - the sequence, the columns and the rowtime are the caller's
+    rows: DataFrame,
+    options: Mapping[str, str],
+    *,
+    stream: str,
+    first_sequence: int,
+    columns: Sequence[str],
+    rowtime_column: str | None = "rowtime",
+) -> None:
+    """Write the rows from ``first_sequence`` on to the topic that ``options`` name.
+
+    ``rows`` has the output ``columns``, ``__seq`` (BIGINT) and ``__t`` (TIMESTAMP). The
+    value is one JSON object of the columns and the rowtime; with ``value.format 'raw'``
+    it is the column ``value``, and the key the column ``key`` if there is one. Raises
+    ``Refused`` (R504) for options that do not fit and ``Failure`` (R501) where the
+    brokers cannot be reached or the topic is not there.
+    """
+    target = _Target(options)
+    records = rows.where(F.col(SEQUENCE) >= first_sequence).select(
+        F.col(SEQUENCE),
+        target.key(rows).alias("key"),
+        target.value(rows, columns, rowtime_column).alias("value"),
+        _headers({STREAM_HEADER: F.lit(stream), SEQUENCE_HEADER: F.col(SEQUENCE).cast("string")}).alias("headers"),
+    )
+    target.partitions()  # a few seconds at most, where Spark's own producer would try for minutes
+    # One writer: two would interleave, and then a partition would not be in stream order.
+    ordered = records.repartition(1).sortWithinPartitions(SEQUENCE)
+    target.save(ordered.drop(SEQUENCE))
+
+
+def write_bound(spark: SparkSession, options: Mapping[str, str], stream: str, at: int) -> None:
+    """Write the bound ``at`` (µs UTC, ``END`` for the end) to every partition; call it after the rows.
+
+    Raises as ``write_kafka``. The promise that there is no bound yet is not written. A
+    bound that is written twice says the same twice, so a repeat does no harm.
+    """
+    if at <= BEGINNING:
+        return
+    target = _Target(options)
+    text = "end" if at >= END else str(at)
+    bounds = spark.range(0, target.partitions(), 1, 1).select(
+        F.col("id").cast("int").alias("partition"),
+        F.lit(None).cast("binary").alias("value"),
+        _headers({BOUND_HEADER: F.lit(text), STREAM_HEADER: F.lit(stream)}).alias("headers"),
+    )
+    target.save(bounds)
+
+
+class _Target:
+    """The topic that the options name, and how a row becomes a record of it."""
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        self._options = {name.lower(): value for name, value in options.items()}
+        self._servers = Brokers(self._options).servers  # refused early, before any job
+        if not self._options.get("topic"):
+            raise refuse("R504", "the option topic is missing", "OPTIONS (topic 'name', …)")
+        self._raw = self._options.get("value.format", "json").lower() == "raw"
+
+    def partitions(self) -> int:
+        """How many partitions the topic has now."""
+        brokers = Brokers(self._options)
+        try:
+            return len(brokers.partitions(self._options["topic"]))
+        finally:
+            brokers.close()
+
+    def key(self, rows: DataFrame) -> Column:
+        """The record's key: the column that ``key.column`` names, else none."""
+        name = self._options.get("key.column", "key" if self._raw and "key" in rows.columns else None)
+        if name is None:
+            return F.lit(None).cast("binary")
+        return _bytes(rows, name, "key.column")
+
+    def value(self, rows: DataFrame, columns: Sequence[str], rowtime_column: str | None) -> Column:
+        """The record's value: a JSON object, or the column ``value`` as it is."""
+        if self._raw:
+            return _bytes(rows, "value", "value.format 'raw'")
+        members = [F.col(quoted(name)).alias(name) for name in columns]
+        if rowtime_column is not None and rowtime_column not in columns:
+            members.append(F.col(ROWTIME).alias(rowtime_column))
+        return F.to_json(F.struct(*members), _JSON_OPTIONS).cast("binary")
+
+    def save(self, records: DataFrame) -> None:
+        """Write and wait; ``Failure`` (R501) where it is Kafka that fails."""
+        kafka = {name: value for name, value in self._options.items() if name.startswith("kafka.")}
+        try:
+            records.write.format("kafka").options(**kafka).option("topic", self._options["topic"]).save()
+        except (PySparkException, Py4JJavaError) as error:
+            if _KAFKA_ERROR not in str(error):
+                raise
+            raise self._failure(error) from error
+
+    def _failure(self, error: Exception) -> Failure:
+        line = next(line for line in str(error).splitlines() if _KAFKA_ERROR in line)
+        what = f"Kafka at {self._servers}: topic {self._options['topic']!r} cannot be written: {line.strip()}"
+        return Failure(Problem("R501", what, hint="The tick is not committed; its rows are written again."))
+
+
+def _bytes(rows: DataFrame, name: str, option: str) -> Column:
+    """A column as bytes: binary as it is, everything else as its text."""
+    if name not in rows.columns:
+        raise refuse("R504", f"{option} needs a column {name!r}", f"There are {', '.join(rows.columns)}.")
+    kind = dict(rows.dtypes)[name]
+    column = F.col(quoted(name))
+    return column if kind == "binary" else column.cast("string").cast("binary")
+
+
+def _headers(headers: Mapping[str, Column]) -> Column:
+    """The array of headers that Spark's connector writes."""
+    return F.array(
+        *(F.struct(F.lit(name).alias("key"), value.cast("binary").alias("value")) for name, value in headers.items())
+    )

@@ -1,0 +1,106 @@
+"""Staging: writes the rows of a tick for a sink, ordered if it asks for order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from rowtime.core.clock import least
+from rowtime.operators.contract import Delta, Operator, Route, T, quoted
+from rowtime.operators.sink import Sink as SinkNode
+from rowtime.runtime.segment_writer import SMALL, write_routes
+from rowtime.runtime.sinks.contract import Batch, Sink
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from rowtime.runtime.tick import RunningTick
+
+TEXT_FORMATS = {"csv": "to_csv", "json": "to_json"}
+
+
+class Stage:
+    """Stages and publishes for one sink operator."""
+
+    def __init__(self, sink: Sink, checkpoint: Path) -> None:
+        self.sink, self.folder = sink, sink.folder(checkpoint)
+        self._tables: dict[str, pa.Table] = {}
+
+    def __call__(self, tick: RunningTick, node: Operator, delta: Delta) -> Mapping[str, Any] | None:
+        """Write the tick's rows; what the journal records of them comes back."""
+        assert isinstance(node, SinkNode)
+        control, bound = tick.control(node), least(delta.clocks.values())
+        first = control.setdefault("sequence", 0)
+        files: list[list[Any]] = []
+        if delta.rows is not None:
+            files = self._write(tick, node, delta)
+        count = sum(rows for _, rows in files)
+        control["sequence"] = first + count
+        if not count and bound == control.get("bound"):
+            return None
+        control["bound"] = bound
+        return {"files": files, "first": first, "count": count, "bound": bound}
+
+    def _write(self, tick: RunningTick, node: SinkNode, delta: Delta) -> list[list[Any]]:
+        assert delta.rows is not None
+        rows = ordered(delta.rows, node, delta.count) if node.ordered else delta.rows
+        names = output_names(node)
+        kind = node.format if node.format in TEXT_FORMATS else "parquet"
+        shown = [f"{T} AS {quoted(node.rowtime)}"] if node.rowtime else []
+        rows = rows.selectExpr(*shown, *map(quoted, node.emits().names), f"unix_micros({T}) AS __n")
+        columns = {name: name for name in names}
+        if kind != "parquet":
+            rows, columns = _as_text(rows, names, kind), {"value": "value"}
+        rows = rows.selectExpr("*", "0 AS __route")
+        stem = f"{tick.number:010d}"
+        route = {"part": Route(0, columns, "__n")}
+        header = ",".join(names) if kind == "csv" and dict(node.options).get("header") == "true" else None
+        written, tables = write_routes(rows, self.folder, stem, route, delta.count, kind, header)
+        self._tables = tables
+        return [[segment.path, segment.rows] for segment in sorted(written["part"], key=lambda s: s.path)]
+
+    def publish(self, spark: SparkSession, node: SinkNode, tick: int, staged: Mapping[str, Any]) -> None:
+        """Hand over what a committed entry staged."""
+        files = [self.folder / path for path, _ in staged["files"]]
+        tables, self._tables = self._tables, {}
+
+        def table() -> pa.Table:
+            kept = [tables.get(path) for path, _ in staged["files"]]
+            parts = [part if part is not None else pq.read_table(file) for part, file in zip(kept, files, strict=True)]
+            return pa.concat_tables(parts) if parts else pa.table({})
+
+        def rows() -> DataFrame:
+            return spark.read.parquet(*map(str, files))
+
+        batch = Batch(tick, staged["first"], staged["count"], staged["bound"], files, table, rows)
+        self.sink.publish(spark, node, batch)
+
+    def recover(self, staged: Mapping[str, Any] | None) -> None:
+        """Remove files of crashed ticks."""
+        self.sink.recover([path for path, _ in staged["files"]] if staged else [])
+
+
+def output_names(node: SinkNode) -> list[str]:
+    """The columns that a sink writes."""
+    return [*([node.rowtime] if node.rowtime else []), *node.emits().names]
+
+
+def ordered(rows: DataFrame, node: SinkNode, count: int | None) -> DataFrame:
+    """Rows in stream order: one sorted task for a small tick, a range sort for a large one."""
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+    terms = [F.expr(t.rsplit(" ", 1)[0]).desc() if t.endswith(" DESC") else F.expr(t.removesuffix(" ASC")).asc()
+             for t in node.input.emits().order]  # fmt: skip
+    if count is not None and count <= SMALL:
+        return rows.coalesce(1).sortWithinPartitions(*terms)
+    return rows.sort(*terms)
+
+
+def _as_text(rows: DataFrame, names: list[str], kind: str) -> DataFrame:
+    packed = f"struct({', '.join(map(quoted, names))})"
+    options = "map('timestampFormat', \"yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX\")"
+    return rows.selectExpr(f"{TEXT_FORMATS[kind]}({packed}, {options}) AS value", "__n")

@@ -1,0 +1,68 @@
+"""An embedded stream log as a sink: exactly once, with bounds after the rows.
+
+The position in the log is the sequence number of the output, so what a crash repeats is
+skipped; the bound follows the rows, so pipelines chain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rowtime.client.arrow_types import arrow_schema
+from rowtime.client.home import Home
+from rowtime.client.stream_log import Rows, scan
+from rowtime.client.writer import Writer
+from rowtime.core.time import BEGINNING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from rowtime.operators.sink import Sink as SinkNode
+    from rowtime.runtime.sinks.contract import Batch
+
+
+class StreamLogSink:
+    """Writes as one writer of the stream; ``writer`` is its name there."""
+
+    def __init__(self, home: Home, stream: str, writer: str) -> None:
+        self._home, self._stream, self._name = home, stream, writer
+        self._writer: Writer | None = None
+        self._bound = BEGINNING
+        self._rows = 0
+
+    def folder(self, checkpoint: Path) -> Path:
+        """In the checkpoint, until the rows are in the log."""
+        return checkpoint / "handover" / self._name
+
+    def publish(self, spark: SparkSession, node: SinkNode, batch: Batch) -> None:  # noqa: ARG002
+        """Append the rows that are not there yet, then the bound."""
+        writer = self._open()
+        there = self._rows
+        if there < batch.first + batch.count:
+            names = [field["name"] for field in (self._home.definition(self._stream) or {})["columns"]]
+            table = batch.table()
+            shown = [node.rowtime] if node.rowtime else []
+            table = table.rename_columns([*shown, *names])
+            table = table.slice(max(0, there - batch.first))
+            writer.insert(table, rowtime=node.rowtime or None)
+            self._rows = batch.first + batch.count
+        if batch.bound > self._bound:
+            writer.set_rowtime_bound(batch.bound)
+            self._bound = batch.bound
+        for file in batch.files:
+            file.unlink(missing_ok=True)
+
+    def _open(self) -> Writer:
+        if self._writer is None:
+            log = self._home.log_path(self._stream)
+            schema = arrow_schema(self._home.definition(self._stream) or {})
+            self._writer = Writer(log, self._name, schema)
+            # Bounds take positions too, so the rows that are there are counted, not the items.
+            entries = scan(log, {}).get(self._name, [])
+            self._rows = sum(entry.count for entry in entries if isinstance(entry, Rows))
+        return self._writer
+
+    def recover(self, staged: Sequence[str]) -> None:
+        """Nothing to undo: what a crashed tick staged never reached the log."""

@@ -1,0 +1,1 @@
+"""Where rows come from: one file a source; `contract.py` says what a source is."""

@@ -1,0 +1,99 @@
+"""What a source is: positions of writers, and a DataFrame between two positions.
+
+A source answers two questions (DESIGN 3.1): which positions are there now, per writer,
+and which rows lie between two positions. The driver asks the first at the start of a
+tick, journals the answer, and reads the second as often as the tick needs. Everything
+that decides a result comes from the journaled range, so a range read twice gives the
+same rows, in the same order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+# Columns that a source adds to the declared ones. Types in Spark's words.
+ROWTIME = "__t"  # TIMESTAMP: the rowtime the writer gave; null where it gave none
+WRITER = "__w"  # STRING: the writer's name; the order between writers is the order of names
+POSITION = "__p"  # BIGINT: the position of the item in its writer
+ARRIVAL = "__a"  # TIMESTAMP: the recorded arrival time, never null
+BOUND = "__b"  # TIMESTAMP: null for a row; for an item that is a bound, its (plain) time
+MALFORMED = "__m"  # STRING: the raw record where it does not decode, else null
+
+Offsets = Mapping[str, int]  # writer -> the next position to read
+
+
+@dataclass(frozen=True)
+class BoundItem:
+    """A bound that the driver knows without reading rows; ``at`` in µs UTC, END for the end."""
+
+    writer: str
+    position: int
+    at: int
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much one tick may take from one source; ``None`` is no limit."""
+
+    rows: int | None = None
+    files: int | None = None
+    bytes: int | None = None
+
+
+@dataclass(frozen=True)
+class Slice:
+    """What one tick takes from a source: positions [start, end) of each writer.
+
+    ``bounds`` are the bound items in the range; ``arrived`` the arrival clock that each
+    writer has reached by this reading (its last arrival, or the time of the reading where
+    it was read to its present end); ``left`` the writers that left in this range;
+    ``rows`` at most how many rows there are, if that is known; ``detail`` whatever else
+    the source needs to read the very same range again. All of it is plain JSON.
+    """
+
+    start: Offsets
+    end: Offsets
+    bounds: tuple[BoundItem, ...] = ()
+    arrived: Mapping[str, int] = field(default_factory=dict)
+    left: tuple[str, ...] = ()
+    rows: int | None = None
+    detail: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def empty(self) -> bool:
+        """True if the range holds no item at all."""
+        return dict(self.start) == dict(self.end)
+
+
+class Source(Protocol):
+    """One source of one stream, as the driver sees it."""
+
+    in_band: bool
+    """True if bounds may stand among the rows (column ``__b``), so that only a job sees them."""
+    decodes: bool
+    """True if records may fail to decode (column ``__m``)."""
+    gives_rowtime: bool
+    """True if writers may give a rowtime of their own (column ``__t`` may be non-null)."""
+    steady: bool
+    """True if the arrival times of a writer never go back."""
+
+    def discover(self, start: Offsets, limits: Limits, state: Mapping[str, Any]) -> tuple[Slice, Mapping[str, Any]]:
+        """The next range from ``start`` on, and the source's own notes (``state``) after it.
+
+        Known writers stand in ``end`` even where nothing new came. Raises ``Failure``
+        (R501) where the source cannot be reached.
+        """
+        ...
+
+    def read(self, spark: SparkSession, part: Slice) -> DataFrame:
+        """The items of a range: the declared columns, then the columns named above."""
+        ...
+
+    def finished(self, at: Offsets) -> bool:
+        """True if no item can ever follow these positions (a finite input)."""
+        ...

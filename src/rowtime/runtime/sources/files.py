@@ -1,0 +1,214 @@
+"""A directory of CSV, JSON or Parquet files: one writer, whose files are numbered as found.
+
+Files get their numbers when they are discovered, by (modification time, name) among those
+found together; a file that appears later follows, whatever its name or time. The numbers
+stand in a list of the checkpoint, of which the journal says how much is committed. The
+position of a row is its file's number and its row number in the file.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlparse
+
+import pyarrow.parquet as pq
+
+from rowtime.core.errors import Failure, Problem, refuse
+from rowtime.runtime.sources.contract import (
+    ARRIVAL,
+    MALFORMED,
+    POSITION,
+    ROWTIME,
+    WRITER,
+    Limits,
+    Offsets,
+    Slice,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+THE_WRITER = "files"
+FORMATS = ("parquet", "csv", "json")
+ROWS_BITS = 40  # a file holds fewer than 2**40 rows
+_FEW = 8  # files that are read one by one; more are read together and joined to their numbers
+
+
+@dataclass(frozen=True)
+class _File:
+    path: str
+    arrived: int
+    size: int
+
+
+class FilesSource:
+    """Files as a ``Source``; ``notes`` is the folder where their numbers are kept."""
+
+    in_band = False
+    steady = True
+
+    def __init__(
+        self, kind: str, options: Mapping[str, str], columns: Sequence[tuple[str, str]], notes: Path
+    ) -> None:
+        if "path" not in options:
+            raise refuse("R207", f"a {kind} source needs a path", "Add OPTIONS (path '/data/in').")
+        self.kind, self.columns, self.notes = kind, list(columns), notes
+        self.path = _local(options["path"])
+        self.rowtime = options.get("rowtime.column", "")
+        skipped = ("path", "rowtime.column")
+        self._options = {key: value for key, value in options.items() if key not in skipped}
+        self.decodes = kind != "parquet"
+        self.gives_rowtime = bool(self.rowtime)
+        self._files: list[_File] | None = None
+        self._seen: set[str] = set()
+
+    def discover(self, start: Offsets, limits: Limits, state: Mapping[str, Any]) -> tuple[Slice, Mapping[str, Any]]:
+        """Number new files and take the next ones, within the limits, at least one."""
+        first = start.get(THE_WRITER, 0)
+        files = self._known(state.get("listed", 0))
+        if first >= len(files):
+            self._number(self._new())
+        taken = list(_within(files[first:], limits))
+        end = first + len(taken)
+        arrived = {THE_WRITER: taken[-1].arrived} if taken and not self.gives_rowtime else {}
+        numbered = [[number, file.path, file.arrived] for number, file in enumerate(taken, first)]
+        part = Slice(
+            {THE_WRITER: first},
+            {THE_WRITER: end},
+            arrived=arrived,
+            rows=self._count(taken),
+            detail={"files": numbered},
+        )
+        return part, {"listed": end}
+
+    def read(self, spark: SparkSession, part: Slice) -> DataFrame:
+        """The rows of some files, with their positions and their file's time as arrival."""
+        files = [(number, path, arrived) for number, path, arrived in part.detail["files"]]
+        if len(files) <= _FEW:
+            return reduce(lambda one, other: one.unionAll(other), (self._one(spark, *file) for file in files))
+        table = [(Path(path).as_uri(), number, arrived) for number, path, arrived in files]
+        numbers = spark.createDataFrame(table, "__path string, __number bigint, __arrived bigint")
+        from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+        rows = self._scan(spark, [path for _, path, _ in files])
+        rows = rows.join(F.broadcast(numbers), F.expr("replace(__from, 'file:///', 'file:/') = replace(__path, 'file:///', 'file:/')"))
+        return rows.selectExpr(*self._shown("__number", "__arrived"))
+
+    def finished(self, at: Offsets) -> bool:
+        """True once every file that is there now has been taken."""
+        return at.get(THE_WRITER, 0) >= len(self._files or []) and not self._new()
+
+    def _one(self, spark: SparkSession, number: int, path: str, arrived: int) -> DataFrame:
+        return self._scan(spark, [path]).selectExpr(*self._shown(f"{number}L", f"{arrived}L"))
+
+    def _shown(self, number: str, arrived: str) -> list[str]:
+        names = [f"`{name}`" for name, _ in self.columns]
+        given = "__given" if self.gives_rowtime else "CAST(NULL AS TIMESTAMP)"
+        position = f"shiftleft({number}, {ROWS_BITS}) + __row AS {POSITION}"
+        malformed = [MALFORMED] if self.decodes else []
+        arrival = f"timestamp_micros({arrived}) AS {ARRIVAL}"
+        return [*names, f"{given} AS {ROWTIME}", f"'{THE_WRITER}' AS {WRITER}", position, arrival, *malformed]
+
+    def _scan(self, spark: SparkSession, paths: Sequence[str]) -> DataFrame:
+        wanted = [f"`{name}` {kind}" for name, kind in self.columns]
+        names = {name.lower() for name, _ in self.columns}
+        if self.gives_rowtime and self.rowtime.lower() not in names:
+            wanted.append(f"`{self.rowtime}` TIMESTAMP")
+        given = [f"`{self.rowtime}` AS __given"] if self.gives_rowtime else []
+        columns = [*(f"`{name}`" for name, _ in self.columns), *given]
+        reader = spark.read.options(**self._options)
+        paths = [_escaped(path) for path in paths]
+        if self.kind == "parquet":
+            rows = reader.schema(", ".join(wanted)).parquet(*paths)
+            return rows.selectExpr(*columns, "_metadata.row_index AS __row", "_metadata.file_path AS __from")
+        schema = ", ".join([*wanted, f"`{MALFORMED}` STRING"])
+        permissive = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": MALFORMED}
+        rows = reader.options(**permissive).schema(schema).format(self.kind).load(list(paths))
+        # A task reads one file from its beginning (see `runtime.session`), so the number of
+        # a row in its task is its number in the file.
+        row = "monotonically_increasing_id() & 8589934591 AS __row"
+        return rows.selectExpr(*columns, MALFORMED, row, "_metadata.file_path AS __from")
+
+    # -- numbering --------------------------------------------------------------------
+
+    @property
+    def _list(self) -> Path:
+        return self.notes / "files.jsonl"
+
+    def _known(self, committed: int) -> list[_File]:
+        """The numbered files; what a crashed tick numbered beyond the commit is numbered anew."""
+        if self._files is None:
+            lines = self._list.read_text().splitlines()[:committed] if self._list.exists() else []
+            self._files = [_File(*json.loads(line)) for line in lines]
+            self.notes.mkdir(parents=True, exist_ok=True)
+            self._list.write_text("".join(line + "\n" for line in lines))
+            self._seen = {file.path for file in self._files}
+        return self._files
+
+    def _new(self) -> list[_File]:
+        if not self.path.exists():
+            raise Failure(
+                Problem("R501", f"the source {self.path} is not there", hint="Create the directory, or mend the path.")
+            )
+        found = [file for file in _listed(self.path) if file.path not in self._seen]
+        return sorted(found, key=lambda file: (file.arrived, file.path))
+
+    def _number(self, files: Sequence[_File]) -> None:
+        assert self._files is not None
+        latest = self._files[-1].arrived if self._files else 0
+        with self._list.open("a") as numbers:
+            for file in files:
+                # SPEC 2.4: an arrival time that goes back is raised to the previous one.
+                latest = max(latest, file.arrived)
+                raised = _File(file.path, latest, file.size)
+                self._files.append(raised)
+                self._seen.add(file.path)
+                numbers.write(json.dumps([raised.path, raised.arrived, raised.size]) + "\n")
+            numbers.flush()
+            os.fsync(numbers.fileno())
+
+    def _count(self, files: Sequence[_File]) -> int:
+        """At most how many rows there are: a row of a text file takes at least two bytes."""
+        if self.kind == "parquet":
+            return sum(pq.read_metadata(file.path).num_rows for file in files)
+        return sum(file.size // 2 + 1 for file in files)
+
+
+def _local(path: str) -> Path:
+    parsed = urlparse(path)
+    return Path(unquote(parsed.path) if parsed.scheme == "file" else path).absolute()
+
+
+def _escaped(path: str) -> str:
+    """A path whose characters are not taken for a pattern."""
+    return re.sub(r"([\\*?\[\]{}])", r"\\\1", path)
+
+
+def _listed(path: Path) -> Iterator[_File]:
+    entries = [path] if path.is_file() else sorted(path.rglob("*"))
+    for entry in entries:
+        relative = entry.relative_to(path).parts if entry != path else ()
+        if entry.is_file() and not any(part.startswith(("_", ".")) for part in relative):
+            facts = entry.stat()
+            yield _File(str(entry), facts.st_mtime_ns // 1000, facts.st_size)
+
+
+def _within(files: Sequence[_File], limits: Limits) -> Iterator[_File]:
+    used = 0
+    for number, file in enumerate(files):
+        used += file.size
+        if number and limits.files is not None and number >= limits.files:
+            return
+        if number and limits.bytes is not None and used > limits.bytes:
+            return
+        yield file
+
+
+WallClock = Callable[[], int]

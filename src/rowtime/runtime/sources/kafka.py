@@ -1,0 +1,213 @@
+"""Kafka as a source: a partition is a writer, its offsets are the positions.
+
+A range is read by the batch reader of Spark's connector with explicit offsets, so it can
+be read again as long as the brokers keep it. Bounds stand among the records, as headers
+(``docs/kafka.md``); a record's own timestamp is its arrival time.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from rowtime.core.errors import Failure, Problem, refuse
+from rowtime.runtime.brokers import Brokers, Extent, Partition
+from rowtime.runtime.sources.contract import Limits, Offsets, Slice
+from rowtime.runtime.sources.kafka_rows import RECORD, Columns, check_raw, json_items, raw_items
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+TOPICS: Final = ("subscribe", "subscribepattern", "assign")
+_OURS: Final = (*TOPICS, "startingoffsets", "format", "value.format", "rowtime.column", "includeheaders")
+# Options of the connector that would decide the range, which the driver does and journals.
+_REFUSED: Final = (
+    "endingoffsets",
+    "startingtimestamp",
+    "endingtimestamp",
+    "startingoffsetsbytimestamp",
+    "endingoffsetsbytimestamp",
+    "maxoffsetspertrigger",
+    "minoffsetspertrigger",
+    "maxtriggerdelay",
+)
+
+
+def wall_clock() -> int:
+    """The time of this machine, µs UTC."""
+    return time.time_ns() // 1000
+
+
+class KafkaSource:
+    """The partitions of some topics. ``options`` are those of Spark's connector, in any case.
+
+    ``columns`` are the declared ones: name and Spark type. ``value_format`` is ``json`` or
+    ``raw``, in any case. ``clock`` says when a reading happens (µs UTC). Raises ``Refused`` (R504) for options that do not fit together.
+    """
+
+    in_band = True
+    decodes = True
+    steady = False  # producers stamp records themselves, or several brokers do
+
+    def __init__(
+        self,
+        options: Mapping[str, str],
+        columns: Columns,
+        value_format: str = "json",
+        clock: Callable[[], int] = wall_clock,
+    ) -> None:
+        self._options = {name.lower(): value for name, value in options.items()}
+        self._columns = list(columns)
+        self._raw = _is_raw(value_format)
+        self._clock = clock
+        self.gives_rowtime = not self._raw
+        if self._raw:
+            check_raw(self._columns)
+        self._check_options()
+        self._brokers = Brokers(self._options)
+
+    def discover(self, start: Offsets, limits: Limits, state: Mapping[str, Any]) -> tuple[Slice, Mapping[str, Any]]:
+        """The next range; new partitions begin at their earliest record, also under ``latest``.
+
+        Besides R501 raises ``Failure`` R503 where the brokers no longer hold what comes
+        next; with ``failOnDataLoss 'false'`` such a range begins at what they hold.
+        """
+        asked_at = self._clock()  # before the question: what is written after it has not been read
+        extents = {p.writer: extent for p, extent in self._brokers.extents(self._partitions()).items()}
+        begin = self._begin(start, extents, first=not state)
+        end = share(begin, {w: extent.end for w, extent in extents.items()}, limits.rows)
+        gone = self._gone(start, extents)
+        part = Slice(
+            start={**begin, **{w: start[w] for w in gone}},
+            end={**end, **{w: start[w] for w in gone}},
+            arrived={w: asked_at for w, extent in extents.items() if end[w] == extent.end},
+            left=tuple(w for w in gone if w not in state.get("left", ())),
+            rows=sum(end[w] - begin[w] for w in end),
+        )
+        return part, {"started": True, "left": gone}
+
+    def read(self, spark: SparkSession, part: Slice) -> DataFrame:
+        """The items of a range. Spark's own error says so where records were aged out meanwhile."""
+        records = self._records(spark, part)
+        if self._raw:
+            return raw_items(records, self._columns)
+        return json_items(records, self._columns, self._options.get("rowtime.column", "rowtime"))
+
+    def finished(self, at: Offsets) -> bool:  # noqa: ARG002 - the contract's
+        """Never: a topic stays open."""
+        return False
+
+    def close(self) -> None:
+        """Drop the connection to the brokers; the next ``discover`` opens it again."""
+        self._brokers.close()
+
+    def _check_options(self) -> None:
+        if sum(name in self._options for name in TOPICS) != 1:
+            raise refuse("R504", "a Kafka source needs one of subscribe, subscribePattern and assign")
+        if self._starting not in {"earliest", "latest"}:
+            raise refuse("R504", f"startingOffsets is 'earliest' or 'latest', not {self._starting!r}")
+        for name in _REFUSED:
+            if name in self._options:
+                raise refuse("R504", f"the option {name} has no effect here: ticks choose their own ranges")
+        if "assign" in self._options:
+            assigned(self._options["assign"])
+
+    @property
+    def _starting(self) -> str:
+        return self._options.get("startingoffsets", "earliest").lower()
+
+    @property
+    def _strict(self) -> bool:
+        return self._options.get("failondataloss", "true").lower() != "false"
+
+    def _partitions(self) -> list[Partition]:
+        if "assign" in self._options:
+            return assigned(self._options["assign"])
+        if "subscribepattern" in self._options:
+            topics = self._brokers.matching(self._options["subscribepattern"])
+        else:
+            topics = [topic.strip() for topic in self._options["subscribe"].split(",")]
+        return self._brokers.partitions(*topics)
+
+    def _begin(self, start: Offsets, extents: Mapping[str, Extent], *, first: bool) -> dict[str, int]:
+        """Where each partition's range begins."""
+        latest = first and self._starting == "latest"
+        begin = {w: start.get(w, extent.end if latest else extent.first) for w, extent in extents.items()}
+        anew = [f"{w} ends at {e.end}, {begin[w]} was reached" for w, e in extents.items() if begin[w] > e.end]
+        if anew:  # positions never go back, so this cannot be gone on with
+            raise _lost(f"topics were made anew or cut: {', '.join(anew)}", "Start with a new checkpoint.")
+        aged = [f"{w} from {begin[w]} to {e.first - 1}" for w, e in extents.items() if begin[w] < e.first]
+        if aged and self._strict:
+            raise _lost(f"offsets are no longer there: {', '.join(aged)}", _GO_ON)
+        return {w: max(begin[w], extent.first) for w, extent in extents.items()}
+
+    def _gone(self, start: Offsets, extents: Mapping[str, Extent]) -> list[str]:
+        """The writers whose topics were deleted."""
+        gone = sorted(set(start) - set(extents))
+        if gone and self._strict:
+            raise _lost(f"topics are gone: {', '.join(f'{w} from {start[w]} on' for w in gone)}", _GO_ON)
+        return gone
+
+    def _records(self, spark: SparkSession, part: Slice) -> DataFrame:
+        wanted = {w: end for w, end in part.end.items() if end > part.start[w]}
+        if not wanted:  # the connector does not take an empty assignment
+            return spark.range(0).selectExpr(*(f"CAST(NULL AS {kind}) AS {name}" for name, kind in RECORD.items()))
+        passed = {name: value for name, value in self._options.items() if name not in _OURS}
+        ranges = {
+            "assign": json.dumps(_by_topic(wanted, lambda items: [number for number, _ in items])),
+            "startingOffsets": _offsets({w: part.start[w] for w in wanted}),
+            "endingOffsets": _offsets(wanted),
+            "includeHeaders": "true",
+        }
+        return spark.read.format("kafka").options(**passed, **ranges).load()
+
+
+_GO_ON: Final = "To go on without them, set the option failOnDataLoss 'false'."
+
+
+def share(begin: Offsets, end: Offsets, rows: int | None) -> dict[str, int]:
+    """Ends that take about ``rows`` in all, from each in proportion to what waits there, at least 1.
+
+    So a partition with little is never starved by one with much; the limit is passed by
+    less than the number of partitions.
+    """
+    waiting = {w: end[w] - begin[w] for w in end}
+    total = sum(waiting.values())
+    if rows is None or total <= rows:
+        return dict(end)
+    return {w: begin[w] + (max(1, n * rows // total) if n else 0) for w, n in waiting.items()}
+
+
+def _is_raw(value_format: str) -> bool:
+    if value_format.lower() not in {"json", "raw"}:
+        raise refuse("R504", f"the format of a Kafka stream is 'json' or 'raw', not {value_format!r}")
+    return value_format.lower() == "raw"
+
+
+def assigned(text: str) -> list[Partition]:
+    """The partitions of an ``assign`` option: ``{"topic": [0, 1]}``; R504 for other text."""
+    try:
+        return [Partition(str(t), int(n)) for t, numbers in json.loads(text).items() for n in numbers]
+    except (ValueError, TypeError, AttributeError):
+        raise refuse("R504", f"assign is not JSON of topics and partitions: {text}", '{"topic": [0, 1]}') from None
+
+
+def _offsets(offsets: Offsets) -> str:
+    return json.dumps(_by_topic(offsets, lambda items: {str(number): at for number, at in items}))
+
+
+def _by_topic(offsets: Offsets, shape: Callable[[list[tuple[int, int]]], object]) -> dict[str, object]:
+    topics: dict[str, list[tuple[int, int]]] = {}
+    for partition, at in _named(offsets):
+        topics.setdefault(partition.topic, []).append((partition.number, at))
+    return {topic: shape(items) for topic, items in topics.items()}
+
+
+def _named(offsets: Offsets) -> Iterable[tuple[Partition, int]]:
+    return ((Partition.of(writer), at) for writer, at in offsets.items())
+
+
+def _lost(what: str, hint: str) -> Failure:
+    return Failure(Problem("R503", f"Kafka has lost what comes next: {what}", hint=hint))

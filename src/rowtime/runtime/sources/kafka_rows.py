@@ -1,0 +1,196 @@
+"""Kafka records as items: rows decoded from a value, bounds from headers, the rest malformed.
+
+Everything is an expression of Spark SQL, so that no record passes through Python. The
+verdict on a record depends on its whole text and never on which columns a query reads,
+on the session's time zone or on the day.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import functions as F  # noqa: N812 - the customary name
+
+from rowtime.core.errors import refuse
+from rowtime.core.time import END, MAX_MICROS, MIN_MICROS
+from rowtime.runtime.sources.contract import ARRIVAL, BOUND, MALFORMED, POSITION, ROWTIME, WRITER
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+BOUND_HEADER: Final = "rowtime-bound"
+STRICT_HEADER: Final = "rowtime-bound-strict"
+
+# What Spark's connector gives for a record, when it is asked for headers.
+RECORD: Final = {
+    "key": "BINARY",
+    "value": "BINARY",
+    "topic": "STRING",
+    "partition": "INT",
+    "offset": "BIGINT",
+    "timestamp": "TIMESTAMP",
+    "headers": "ARRAY<STRUCT<key: STRING, value: BINARY>>",
+}
+
+_ISO: Final = (
+    "^[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9]{2}:[0-9]{2}(:[0-9]{2}([.][0-9]{1,6})?)?(Z|[+-][0-9]{2}:?[0-9]{2})?)?$"
+)
+_ZONE: Final = "(Z|[+-][0-9]{2}:?[0-9]{2})$"
+
+# The pattern is Spark's default one less the time without a date, which would mean a time
+# of the day on which the record happens to be read.
+_JSON_OPTIONS: Final = {
+    "columnNameOfCorruptRecord": "__raw",
+    "timeZone": "UTC",
+    "allowSingleQuotes": "false",
+    "timestampFormat": "yyyy-MM-dd[['T'][ ]HH:mm[:ss[.SSSSSS]]][XXX]",
+}
+
+
+@dataclass(frozen=True)
+class Field:
+    """One declared column: the expression of what the record holds, and that as the declared type."""
+
+    name: str
+    given: str
+    converted: str
+
+    @property
+    def broken(self) -> str:
+        """True where the record holds a value that does not convert."""
+        return f"({self.given} IS NOT NULL AND {self.converted} IS NULL)"
+
+
+Columns = Sequence[tuple[str, str]]  # name and Spark type, as declared
+
+
+def json_items(records: DataFrame, columns: Columns, rowtime: str) -> DataFrame:
+    """Items of records whose value is one JSON object; ``rowtime`` names the field of the rowtime."""
+    name = next((n for n, _ in columns if n.lower() == rowtime.lower()), rowtime)
+    given = f"__e.{quoted(name)}"
+    moment = Field(ROWTIME, given, _in_range(instant(given)))
+    fields = [_json_field(n, kind, moment if n == name else None) for n, kind in columns]
+    schema = [(n, "STRING" if n == name else kind) for n, kind in columns if n != name] + [(name, "STRING")]
+    parsed = _parsed(_prepared(records), schema)
+    broken = " OR ".join(["__undecoded", *(f.broken for f in [moment, *fields] if f.given != f.converted)])
+    return _items(parsed, fields, broken, f"timestamp_micros({moment.converted})")
+
+
+def raw_items(records: DataFrame, columns: Columns) -> DataFrame:
+    """Items whose columns are the parts of the record itself (``RECORD``), cast as declared."""
+    fields = [_raw_field(name, kind) for name, kind in columns]
+    broken = " OR ".join(["FALSE", *(f.broken for f in fields if f.given != f.converted)])
+    return _items(_prepared(records), fields, broken, "CAST(NULL AS TIMESTAMP)")
+
+
+def check_raw(columns: Columns) -> None:
+    """Refuse (R504) a declared column that a record does not have."""
+    for name, _ in columns:
+        if name.lower() not in RECORD:
+            raise refuse("R504", f"a raw Kafka record has no {name!r}", f"It has {', '.join(RECORD)}.")
+
+
+def instant(text: str) -> str:
+    """SQL: the µs of an ISO timestamp (UTC where it names no zone) or of a decimal number, else null."""
+    text = f"trim({text})"
+    whole = f"CASE WHEN length({text}) = 10 THEN concat({text}, ' 00:00:00Z') WHEN {text} RLIKE '{_ZONE}'"
+    whole += f" THEN {text} ELSE concat({text}, 'Z') END"
+    return (
+        f"CASE WHEN {text} RLIKE '^[+-]?[0-9]+$' THEN try_cast({text} AS BIGINT)"
+        f" WHEN {text} RLIKE '{_ISO}' THEN unix_micros(try_cast({whole} AS TIMESTAMP)) END"
+    )
+
+
+def quoted(name: str) -> str:
+    """A column's name in backticks."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _in_range(micros: str) -> str:
+    """SQL: the instant, or null outside the years 0001 to 9999."""
+    return f"CASE WHEN ({micros}) BETWEEN {MIN_MICROS} AND {MAX_MICROS} THEN ({micros}) END"
+
+
+def _header(name: str) -> str:
+    """SQL: the text of the last header of that name; Kafka allows several."""
+    last = f"try_element_at(filter(__k.headers, h -> h.key = '{name}'), -1).value"
+    return f"CAST({last} AS STRING)"
+
+
+def _prepared(records: DataFrame) -> DataFrame:
+    """The record as one struct ``__k``, its value as text, and what its headers say of a bound."""
+    whole = records.select(F.struct(*RECORD).alias("__k")).selectExpr(
+        "__k",
+        "try_validate_utf8(CAST(__k.value AS STRING)) AS __text",
+        f"coalesce(exists(__k.headers, h -> h.key = '{BOUND_HEADER}'), FALSE) AS __bound",
+        f"{_header(BOUND_HEADER)} AS __at",
+        f"coalesce(lower(trim({_header(STRICT_HEADER)})), 'false') AS __strict",
+    )
+    return whole.selectExpr("__k", "__text", "__bound", f"{_bound_micros()} AS __micros")
+
+
+def _bound_micros() -> str:
+    """SQL: the plain time of a bound; a strict one is the next microsecond (SPEC 1), the end stays."""
+    moved = f"{_in_range(instant('__at'))} + CASE WHEN __strict = 'true' THEN 1 ELSE 0 END"
+    return (
+        "CASE WHEN NOT __bound OR __strict NOT IN ('true', 'false') THEN NULL"
+        f" WHEN lower(trim(__at)) IN ('end', 'infinity', '+infinity', '{END}') THEN {END}"
+        f" ELSE {moved} END"
+    )
+
+
+def _parsed(prepared: DataFrame, schema: Columns) -> DataFrame:
+    """The value's object as ``__e``, and ``__undecoded`` where the text is not exactly one object.
+
+    The text is parsed inside an array of an object: alone, Spark reads the first object
+    and says nothing of what stands after it.
+    """
+    members = ", ".join(f"{quoted(name)}: {kind}" for name, kind in schema)
+    wrapped = F.concat(F.lit('{"v":['), F.col("__text"), F.lit("]}"))
+    parsed = F.from_json(wrapped, f"v ARRAY<STRUCT<{members}>>, __raw STRING", _JSON_OPTIONS)
+    return prepared.withColumn("__p", parsed).selectExpr(
+        "__k",
+        "__bound",
+        "__micros",
+        "try_element_at(__p.v, 1) AS __e",
+        "__p IS NULL OR __p.__raw IS NOT NULL OR coalesce(size(__p.v), 0) <> 1"
+        " OR try_element_at(__p.v, 1) IS NULL AS __undecoded",
+    )
+
+
+def _json_field(name: str, kind: str, moment: Field | None) -> Field:
+    given = f"__e.{quoted(name)}"
+    if moment is None:  # from_json has converted it, and told where it could not
+        return Field(name, given, given)
+    if kind.strip().upper() == "TIMESTAMP":
+        return Field(name, given, f"timestamp_micros({moment.converted})")
+    return Field(name, given, f"try_cast({given} AS {kind})")
+
+
+def _raw_field(name: str, kind: str) -> Field:
+    given = f"__k.{name.lower()}"
+    if RECORD[name.lower()] == kind.strip().upper():
+        return Field(name, given, given)
+    if RECORD[name.lower()] == "BINARY":
+        return Field(name, given, f"try_cast(try_validate_utf8(CAST({given} AS STRING)) AS {kind})")
+    return Field(name, given, f"try_cast({given} AS {kind})")
+
+
+def _items(parsed: DataFrame, fields: Sequence[Field], broken: str, moment: str) -> DataFrame:
+    """The declared columns and then those of the contract."""
+    judged = parsed.withColumn(
+        "__broken", F.expr(f"CASE WHEN __bound THEN __micros IS NULL ELSE coalesce({broken}, TRUE) END")
+    )
+    good = "NOT __bound AND NOT __broken"
+    return judged.selectExpr(
+        *(f"CASE WHEN {good} THEN {f.converted} END AS {quoted(f.name)}" for f in fields),
+        f"CASE WHEN {good} THEN {moment} END AS {ROWTIME}",
+        f"format_string('%s/%05d', __k.topic, __k.partition) AS {WRITER}",
+        f"__k.offset AS {POSITION}",
+        f"__k.timestamp AS {ARRIVAL}",
+        f"timestamp_micros(__micros) AS {BOUND}",
+        # A tombstone has no text to show, but must not look decoded.
+        f"CASE WHEN __broken THEN coalesce(make_valid_utf8(CAST(__k.value AS STRING)), 'NULL') END AS {MALFORMED}",
+    )

@@ -1,0 +1,213 @@
+"""The embedded stream log as a source: whole files, chosen by their names alone.
+
+What a tick takes is known without reading a row: positions, bounds, arrival times and
+the rowtimes' range stand in the names of the files (``client.stream_log``).
+"""
+
+from __future__ import annotations
+
+import heapq
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import reduce
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from rowtime.client import stream_log
+from rowtime.client.home import unescape
+from rowtime.client.stream_log import Bound, Entry, Leave, Order, Rows, Seen
+from rowtime.core.time import BEGINNING, END
+from rowtime.runtime.sources.contract import (
+    ARRIVAL,
+    POSITION,
+    ROWTIME,
+    WRITER,
+    BoundItem,
+    Limits,
+    Offsets,
+    Slice,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+# A literal costs nothing a row, but each read adds to the plan; beyond, the path is asked.
+FEW_WRITERS: Final = 8
+# With limits, a backlog is listed piece by piece, not as a whole for each small tick.
+SHARDS_A_TICK: Final = 2
+
+_LENGTHS: Final = re.compile(r"\b(?:VAR)?CHAR(?:ACTER)?\s*\(\s*\d+\s*\)", re.IGNORECASE)
+_WRITER_OF_PATH: Final = r"([^/]+)/s-[0-9]{20}/[^/]+$"
+# Spark takes a path for a pattern. Its own switch against that (__globPaths__) reads each
+# of n files n times, measured on 4.3.0, so what would be a pattern is escaped.
+_PATTERN: Final = re.compile(r"([\[\]{}*?\\])")
+
+Taken = Mapping[str, Sequence[Entry]]
+
+
+class StreamLogSource:
+    """A stream log as a ``Source``; ``columns`` are the declared ones with Spark's type texts.
+
+    ``clock`` tells the time of a reading (µs UTC); ``exclude`` names writers not to read.
+    The detail of a slice: ``files``, relative to the log; ``ordered``, true if all their
+    rows have a rowtime and no file's go back; ``runs``, per writer and file ``[first
+    position, count, least rowtime, greatest rowtime, order]`` (0 and 0 where none is given).
+    """
+
+    in_band = False
+    decodes = False
+    gives_rowtime = True
+    steady = True
+
+    def __init__(
+        self,
+        log: Path,
+        columns: Sequence[tuple[str, str]],
+        clock: Callable[[], int] = stream_log.wall_clock,
+        exclude: Collection[str] = (),
+    ) -> None:
+        self.log, self.exclude = Path(log), frozenset(exclude)
+        self._clock = clock
+        declared = [f"{_quoted(name)} {_LENGTHS.sub('STRING', kind)}" for name, kind in columns]
+        self._stored = ", ".join([*declared, f"{POSITION} BIGINT", f"{ARRIVAL} TIMESTAMP", f"{ROWTIME} TIMESTAMP"])
+        self._order = [*(_quoted(name) for name, _ in columns), ROWTIME, WRITER, POSITION, ARRIVAL]
+
+    def discover(self, start: Offsets, limits: Limits, state: Mapping[str, Any]) -> tuple[Slice, Mapping[str, Any]]:
+        """The next whole files from ``start`` on, within the limits, but at least one."""
+        # The time first: what is inserted after the survey began arrives after it.
+        now = self._clock()
+        most = None if limits == Limits() else SHARDS_A_TICK
+        seen = stream_log.survey(self.log, start, self.exclude, most)
+        with stream_log.reading(self.log):
+            taken = _take(self.log, {writer: found.entries for writer, found in seen.items()}, limits)
+        return _slice(start, seen, taken, now), state
+
+    def read(self, spark: SparkSession, part: Slice) -> DataFrame:
+        """The rows of a slice: the declared columns, then rowtime, writer, position, arrival."""
+        files = _by_writer(part.detail.get("files", ()))
+        if not files:
+            return spark.createDataFrame([], self._stored).selectExpr(*self._columns("''"))
+        if len(files) <= FEW_WRITERS:
+            parts = [self._read(spark, paths, _literal(unescape(name))) for name, paths in files.items()]
+            return reduce(lambda one, other: one.unionAll(other), parts)
+        # Once for the URL, in which Spark gives the path, and once for our own escapes.
+        named = f"url_decode(url_decode(regexp_extract(_metadata.file_path, '{_WRITER_OF_PATH}', 1)))"
+        return self._read(spark, [path for paths in files.values() for path in paths], named)
+
+    def finished(self, at: Offsets) -> bool:
+        """True if every writer has ended its part of the stream, and ``at`` is past that."""
+        found = stream_log.last(self.log, self.exclude)
+        return bool(found) and all(
+            isinstance(entry, Bound) and entry.at >= END and at.get(writer, 0) >= entry.end
+            for writer, entry in found.items()
+        )
+
+    def _read(self, spark: SparkSession, paths: Iterable[str], writer: str) -> DataFrame:
+        whole = [_PATTERN.sub(r"\\\1", f"{self.log.absolute()}/{path}") for path in paths]
+        # Arrow writes the proleptic calendar: years before 1900 are what they are.
+        rows = spark.read.schema(self._stored).option("datetimeRebaseMode", "CORRECTED").parquet(*whole)
+        return rows.selectExpr(*self._columns(writer))
+
+    def _columns(self, writer: str) -> list[str]:
+        return [f"{writer} AS {WRITER}" if column == WRITER else column for column in self._order]
+
+
+def _take(log: Path, entries: Taken, limits: Limits) -> dict[str, list[Entry]]:
+    """The entries that fit the limits, and the first file of rows even if it does not.
+
+    In the order of arrival over all writers: they advance together, so that no writer's
+    backlog holds back the clock of the stream while another's is read.
+    """
+    taken: dict[str, list[Entry]] = {writer: [] for writer in entries}
+    used = Limits(rows=0, files=0, bytes=0)
+    for writer, entry in _by_arrival(entries):
+        grown = _with(used, log, entry, limits)
+        if used.files and not _fits(grown, limits):
+            break
+        used = grown
+        taken[writer].append(entry)
+    return taken
+
+
+def _with(used: Limits, log: Path, entry: Entry, limits: Limits) -> Limits:
+    """What is used once the entry is taken; bounds and leaves cost nothing."""
+    if not isinstance(entry, Rows):
+        return used
+    size = (log / entry.path).stat().st_size if limits.bytes is not None else 0
+    return Limits((used.rows or 0) + entry.count, (used.files or 0) + 1, (used.bytes or 0) + size)
+
+
+def _fits(used: Limits, limits: Limits) -> bool:
+    pairs = ((used.rows, limits.rows), (used.files, limits.files), (used.bytes, limits.bytes))
+    return all(limit is None or (amount or 0) <= limit for amount, limit in pairs)
+
+
+def _by_arrival(entries: Taken) -> Iterator[tuple[str, Entry]]:
+    merged = heapq.merge(*(_stamped(writer, found) for writer, found in entries.items()))
+    return ((writer, entries[writer][index]) for _, writer, index in merged)
+
+
+def _stamped(writer: str, entries: Sequence[Entry]) -> Iterator[tuple[int, str, int]]:
+    """(arrival, writer, index); a bound arrives with the rows before it."""
+    arrival = BEGINNING
+    for index, entry in enumerate(entries):
+        arrival = entry.arrival if isinstance(entry, Rows) else arrival
+        yield arrival, writer, index
+
+
+def _slice(start: Offsets, seen: Mapping[str, Seen], taken: Taken, now: int) -> Slice:
+    rows = {writer: [entry for entry in part if isinstance(entry, Rows)] for writer, part in taken.items()}
+    clocks = {writer: _arrived(found, taken[writer], now) for writer, found in seen.items()}
+    return Slice(
+        start={**{writer: part[0].first for writer, part in taken.items() if part}, **start},
+        end={**start, **{writer: part[-1].end for writer, part in taken.items() if part}},
+        bounds=tuple(_bounds(taken)),
+        arrived={writer: at for writer, at in clocks.items() if at is not None},
+        left=tuple(writer for writer, part in taken.items() if part and isinstance(part[-1], Leave)),
+        rows=sum(file.count for part in rows.values() for file in part),
+        detail=_detail(rows),
+    )
+
+
+def _bounds(taken: Taken) -> Iterator[BoundItem]:
+    for writer, part in taken.items():
+        for entry in part:
+            if isinstance(entry, Bound):
+                yield BoundItem(writer, entry.first, entry.at)
+
+
+def _arrived(seen: Seen, taken: Sequence[Entry], now: int) -> int | None:
+    """The arrival clock of a writer: its last row's, or ``now`` where no earlier row can come."""
+    last = max((entry.arrival for entry in taken if isinstance(entry, Rows)), default=None)
+    if not seen.to_end or len(taken) < len(seen.entries):
+        return last
+    return now if last is None else max(now, last)
+
+
+def _detail(rows: Mapping[str, Sequence[Rows]]) -> dict[str, Any]:
+    files = [file for part in rows.values() for file in part]
+    return {
+        "files": [file.path for file in files],
+        "ordered": all(file.order is Order.ORDERED for file in files),
+        "runs": {
+            writer: [[file.first, file.count, file.least, file.greatest, file.order.value] for file in part]
+            for writer, part in rows.items()
+            if part
+        },
+    }
+
+
+def _by_writer(files: Iterable[str]) -> dict[str, list[str]]:
+    """The files of each writer's directory."""
+    found: dict[str, list[str]] = {}
+    for path in files:
+        found.setdefault(path.split("/", 1)[0], []).append(path)
+    return found
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"

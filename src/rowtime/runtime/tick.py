@@ -1,0 +1,234 @@
+"""One tick: a Spark batch over an explicit range of every source, and one journal entry.
+
+The tick offers operators their services (`operators.contract.Tick`) and gathers what they
+leave behind: scalars, segments, refused rows, staged output. Nothing of it is visible
+before the journal entry; whatever a crash leaves is swept at the next start.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections import Counter
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import StructType
+
+from rowtime.core.errors import Failure, Problem
+from rowtime.core.time import MAX_MICROS, MIN_MICROS
+from rowtime.operators.contract import (
+    Control,
+    Delta,
+    Gate,
+    Intake,
+    Operator,
+    P,
+    Route,
+    Segment,
+    T,
+    Verdict,
+    W,
+)
+from rowtime.runtime import clock_pass
+from rowtime.runtime.segment_writer import write_routes
+from rowtime.state.segments import SegmentLog
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from rowtime.runtime.sinks.contract import Deliver
+
+Ledger = MutableMapping[str, Counter[str]]
+
+
+class TickSegments:
+    """The kept rows of one operator, as one tick sees them."""
+
+    def __init__(self, tick: RunningTick, key: str, log: SegmentLog) -> None:
+        self._tick, self._key, self.log = tick, key, log
+        self.overlapping, self.add, self.forget = log.overlapping, log.add, log.forget
+        self.replace, self.crowded = log.replace, log.crowded
+
+    @property
+    def rows(self) -> int:
+        """How many rows are kept."""
+        return self.log.rows
+
+    @property
+    def lowest(self) -> int:
+        """The least time that is kept; END if nothing is."""
+        return self.log.lowest
+
+    def read(self, segments: Sequence[Segment]) -> DataFrame:
+        """The rows of some segments, from the driver's memory where it wrote them in this tick."""
+        return self._tick.read(self._key, segments)
+
+
+class RunningTick:
+    """The tick under way; implements `operators.contract.Tick`."""
+
+    def __init__(  # noqa: PLR0913 - the pipeline's parts, handed over once
+        self,
+        spark: SparkSession,
+        number: int,
+        folder: Path,
+        entry: Mapping[str, Any],
+        intakes: Callable[[Operator, Control], Intake],
+        deliver: Mapping[str, Deliver],
+    ) -> None:
+        self.spark, self.number, self.folder = spark, number, folder
+        self.controls: dict[str, dict[str, Any]] = json.loads(json.dumps(entry.get("control", {})))
+        self.schemas: dict[str, Any] = dict(entry.get("schemas", {}))
+        self.logs = {key: SegmentLog(rows) for key, rows in entry.get("segments", {}).items()}
+        self.rejected: dict[str, list[str]] = {}
+        self.outputs: dict[str, Any] = {}
+        self.ledger: Ledger = {}
+        self.jobs: list[str] = []
+        self._intakes, self._deliver = intakes, deliver
+        self._refused: dict[str, list[DataFrame]] = {}
+        self._tables: dict[str, pa.Table] = {}
+        self._written: list[str] = []
+
+    # -- what operators use -----------------------------------------------------------
+
+    def intake(self, node: Operator) -> Intake:
+        """What this tick takes from the source of a stream."""
+        return self._intakes(node, self.control(node))
+
+    def control(self, node: Operator) -> Control:
+        """The operator's own scalars."""
+        return self.controls.setdefault(node.name, {})
+
+    def segments(self, node: Operator, what: str = "state") -> TickSegments:
+        """The operator's kept rows."""
+        key = f"{node.name}/{what}"
+        return TickSegments(self, key, self.logs.setdefault(key, SegmentLog()))
+
+    def refused(self, gate: str) -> Sequence[DataFrame]:
+        """The rows that a gate refused in this tick."""
+        return self._refused.get(gate, [])
+
+    def scalar(self, query: str) -> int:
+        """The one value of a query over constants; folded by Spark, without a job."""
+        return int(self.spark.sql(query).collect()[0][0])
+
+    def describe(self, node: Operator, what: str) -> None:
+        """Name the next jobs in Spark's UI: tick, operator, what for."""
+        text = f"tick {self.number} · {node.kind} {node.name}: {what}"
+        self.jobs.append(text)
+        self.spark.sparkContext.setJobDescription(text)
+
+    def write(
+        self, node: Operator, rows: DataFrame, routes: Mapping[str, Route], count: int | None
+    ) -> Mapping[str, Sequence[Segment]]:
+        """Write rows to new files of the checkpoint, one route each, in one Spark job."""
+        fields = {field.name: field for field in rows.schema.fields}
+        for name, route in routes.items():
+            picked = [{**fields[src].jsonValue(), "name": dst, "nullable": True} for dst, src in route.columns.items()]
+            self.schemas[f"{node.name}/{name}"] = {"type": "struct", "fields": picked}
+        stem = f"state/{_folder(node.name)}/{self.number:012d}"
+        written, tables = write_routes(rows, self.folder, stem, routes, count)
+        self._tables.update(tables)
+        self._written.extend(segment.path for segments in written.values() for segment in segments)
+        return written
+
+    def judge(self, node: Operator, rows: DataFrame, gate: Gate, count: int | None) -> Verdict:
+        """Decide at a gate which rows are refused."""
+        self.describe(node, "clock pass")
+        verdict = clock_pass.judge(rows, gate, count)
+        refused = sum(n for name, n in verdict.counts.items() if name not in ("in", "accepted"))
+        listed = 0 if verdict.refused is None else verdict.refused.num_rows
+        if verdict.counts["in"] != verdict.counts["accepted"] + refused or listed != refused:
+            raise Failure(Problem("R901", f"the ledger of {node.name} does not add up: {dict(verdict.counts)}"))
+        return verdict
+
+    def account(self, node: Operator, rows: DataFrame, verdict: Verdict, time: str) -> DataFrame:
+        """Write refused rows to the ledger; the accepted rows come back."""
+        self.ledger.setdefault(node.name, Counter()).update(verdict.counts)
+        if verdict.refused is None:
+            return rows.where("__b IS NULL") if "__b" in rows.columns else rows
+        key = self.spark.createDataFrame(verdict.refused)
+        self._reject(node, rows, key, time, verdict.refused.num_rows)
+        accepted = rows.join(F.broadcast(key.select(W, P)), [W, P], "left_anti")
+        return accepted.where("__b IS NULL") if "__b" in rows.columns else accepted
+
+    def deliver(self, node: Operator, delta: Delta) -> None:
+        """Stage the rows of a sink."""
+        self.describe(node, "write output")
+        staged = self._deliver[node.name](self, node, delta)
+        if staged is not None:
+            self.outputs[node.name] = staged
+
+    # -- what stands behind them ------------------------------------------------------
+
+    def read(self, key: str, segments: Sequence[Segment]) -> DataFrame:
+        """Rows of segments: written in this tick by the driver, or from their files."""
+        tables = [self._tables.get(segment.path) for segment in segments]
+        if segments and all(table is not None for table in tables):
+            table = pa.concat_tables(tables)
+            return self.spark.createDataFrame(table, schema=self._schema(key))
+        paths = [str(self.folder / segment.path) for segment in segments]
+        return self.spark.read.schema(self._schema(key)).parquet(*paths)
+
+    def table(self, segments: Sequence[Segment]) -> pa.Table | None:
+        """The rows of segments that the driver wrote in this tick, else ``None``."""
+        tables = [self._tables.get(segment.path) for segment in segments]
+        return pa.concat_tables(tables) if tables and all(t is not None for t in tables) else None
+
+    def entry(self) -> dict[str, Any]:
+        """What the journal records of this tick."""
+        return {
+            "control": self.controls,
+            "schemas": self.schemas,
+            "segments": {k: log.entries() for k, log in self.logs.items() if log.live and not k.endswith(_PASSING)},
+            "rejected": self.rejected,
+            "outputs": self.outputs,
+            "ledger": {name: dict(counts) for name, counts in self.ledger.items()},
+        }
+
+    def passing(self) -> list[str]:
+        """Files of results that were on their way inside the tick."""
+        return [path for path in self._written if any(f"-{kind[1:]}-" in path for kind in _PASSING)]
+
+    def dropped(self) -> list[Segment]:
+        """Segments that are dead once this tick is committed."""
+        return [segment for log in self.logs.values() for segment in log.dropped]
+
+    def _schema(self, key: str) -> StructType:
+        return StructType.fromJson(self.schemas[key])
+
+    def _reject(self, node: Operator, rows: DataFrame, key: DataFrame, time: str, count: int) -> None:
+        """Refused rows with their reasons, written below ``rejected/<gate>``."""
+        user = [name for name in rows.columns if not name.startswith("__")]
+        mark = f"timestamp_micros(greatest(least(mark, {MAX_MICROS}L), {MIN_MICROS}L))"
+        raw = "__m" if "__m" in rows.columns else "CAST(NULL AS STRING)"
+        refused = rows.join(F.broadcast(key), [W, P], "inner").selectExpr(
+            *(f"`{name}`" for name in user), "reason", f"{time} AS refused_time", f"{mark} AS refused_by",
+            f"{W} AS writer", f"{P} AS position", f"{raw} AS raw_record", f"{mark} AS {T}", W, P,
+            "mark AS __n", "0 AS __route",
+        )  # fmt: skip
+        names = [name for name in refused.columns if name not in ("__n", "__route")]
+        route = Route(0, {name: name for name in names}, "__n")
+        self.describe(node, "write refused rows")
+        stem = f"rejected/{_folder(node.name)}/{self.number:012d}-{uuid.uuid4().hex[:6]}"
+        fields = {field.name: field.jsonValue() for field in refused.schema.fields}
+        self.schemas[f"{node.name}/rejected"] = {"type": "struct", "fields": [fields[name] for name in names]}
+        written, tables = write_routes(refused, self.folder, stem, {"rejected": route}, count)
+        self._tables.update(tables)
+        if sum(segment.rows for segment in written["rejected"]) != count:
+            raise Failure(Problem("R901", f"{node.name} refused {count} rows, but not all were written"))
+        self.rejected.setdefault(node.name, []).extend(s.path for s in written["rejected"])
+        self._refused.setdefault(node.name, []).append(self.read(f"{node.name}/rejected", written["rejected"]))
+
+
+_PASSING = ("/complete", "/merged")  # files of results on their way; of no use after the tick
+
+
+def _folder(name: str) -> str:
+    """A folder name for an operator: what users write never becomes a path as it stands."""
+    return "".join(c if c.isalnum() or c in "-_." else f"%{ord(c):x}" for c in name).lstrip(".") or "_"

@@ -1,0 +1,1 @@
+"""The language: text to statements, and bound expressions to Spark SQL."""

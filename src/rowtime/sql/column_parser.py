@@ -1,0 +1,102 @@
+"""Column definitions, names and the small words that statements are made of."""
+
+from __future__ import annotations
+
+from sqlglot import Token, TokenType, exp
+
+from rowtime.core.errors import Place
+from rowtime.sql.places import place_at
+from rowtime.sql.query_parser import RowtimeParser
+from rowtime.sql.statements import ColumnDef, DeclaredOrder, Name
+
+
+class ColumnParser(RowtimeParser):
+    """Reads names, lists of columns and what is declared about a column."""
+
+    def _place(self, first: Token, last: Token) -> Place:
+        return place_at(self.sql, first.start, last.end)
+
+    def _required(self, *words: str) -> None:
+        for word in words:
+            if not self._match_text_seq(word):
+                self.raise_error(f"{word} is expected")
+
+    def _required_expression(self) -> exp.Expr:
+        expression = self._parse_disjunction()
+        if expression is None:
+            self.raise_error("an expression is expected")
+        return expression
+
+    def _text(self, what: str) -> str:
+        if not self._match(TokenType.STRING):
+            self.raise_error(f"{what} is expected, in single quotes")
+        return self._prev.text
+
+    def _name(self, *, any_token: bool = False) -> Name:
+        first = self._curr
+        parts = [self._name_part(any_token=any_token)]
+        while self._match(TokenType.DOT):
+            parts.append(self._name_part(any_token=True))
+        return Name(".".join(parts), self._place(first, self._prev))
+
+    def _name_part(self, *, any_token: bool) -> str:
+        part = self._parse_id_var(any_token=any_token)
+        if part is None:
+            self.raise_error("a name is expected")
+        return part.name
+
+    def _column_names(self) -> tuple[str, ...]:
+        """``(a, b)``, or nothing; the parenthesis may also begin a query."""
+        if not self._match(TokenType.L_PAREN, advance=False) or self._next.token_type in (
+            TokenType.SELECT,
+            TokenType.WITH,
+            TokenType.L_PAREN,
+        ):
+            return ()
+        return tuple(self._parse_wrapped_csv(lambda: self._name_part(any_token=True)))
+
+    def _columns(self) -> tuple[ColumnDef, ...]:
+        return tuple(self._parse_wrapped_csv(self._column))
+
+    def _column(self) -> ColumnDef:
+        first = self._curr
+        name = self._name_part(any_token=True)
+        place = self._place(first, self._prev)
+        kind = self._parse_types(schema=True)
+        if kind is None:
+            self.raise_error(f"column {name} needs a type of Spark SQL, as in {name} STRING")
+        nullable, order, checks, comment = True, None, [], ""
+        while True:
+            if self._match_text_seq("NOT", "NULL"):
+                nullable = False
+            elif self._match_texts(("STRICTLY", "ASCENDING", "DESCENDING"), advance=False):
+                order = self._order(again=order is not None)
+            elif self._match_text_seq("CHECK"):
+                checks.append(self._parse_wrapped(self._required_expression))
+            elif self._match_text_seq("COMMENT"):
+                comment = self._text("a comment")
+            else:
+                break
+        return ColumnDef(name, kind.sql(self.dialect), nullable, order, tuple(checks), comment, place)
+
+    def _order(self, *, again: bool) -> DeclaredOrder:
+        if again:
+            self.raise_error("a column has one order")
+        strict = self._match_text_seq("STRICTLY")
+        if not self._match_texts(("ASCENDING", "DESCENDING")):
+            self.raise_error("STRICTLY needs ASCENDING or DESCENDING")
+        ascending = self._prev.text.upper() == "ASCENDING"
+        if not self._match_text_seq("WITHIN"):
+            return DeclaredOrder(ascending, strict)
+        if self._match(TokenType.NUMBER, advance=False):
+            return DeclaredOrder(ascending, strict, within_rows=self._row_count())
+        return DeclaredOrder(ascending, strict, within=self._parse_required_interval())
+
+    def _row_count(self) -> int:
+        if not self._curr.text.isdecimal():
+            self.raise_error("WITHIN counts whole rows, as in WITHIN 100 ROWS")
+        self._advance()
+        count = int(self._prev.text)
+        if not self._match_texts(("ROWS", "ROW")):
+            self.raise_error("ROWS is expected, as in WITHIN 100 ROWS")
+        return count

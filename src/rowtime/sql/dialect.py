@@ -1,0 +1,84 @@
+"""The SQL dialect: Spark's, with the clauses and functions of event-time streams."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ClassVar
+
+from sqlglot import TokenType, exp
+from sqlglot.dialects.spark import Spark
+from sqlglot.generators.spark import SparkGenerator
+
+from rowtime.sql import nodes
+from rowtime.sql.query_parser import RowtimeParser
+
+
+class RowtimeGenerator(SparkGenerator):
+    """The text of a tree in rowtime's own SQL, as messages and EXPLAIN show it."""
+
+    TYPE_MAPPING: ClassVar[dict[exp.DType, str]] = {**SparkGenerator.TYPE_MAPPING, exp.DType.TIME: "TIME"}
+    TRANSFORMS: ClassVar[dict[type[exp.Expr], Callable[..., str]]] = {
+        **SparkGenerator.TRANSFORMS,
+        nodes.Step: lambda self, e: f"STEP({self.sql(e, 'this')} BY {self.sql(e, 'expression')})",
+        nodes.CurrentRowTimestamp: lambda _self, _e: "CURRENT_ROW_TIMESTAMP",
+        nodes.Within: lambda self, e: f"{self.sql(e, 'this')} WITHIN {self.sql(e, 'interval')}",
+        nodes.TableArgument: lambda self, e: f"TABLE {self.sql(e, 'this')}",
+        nodes.Stagger: lambda self, e: (
+            f"STAGGER (PARTITION BY {self.expressions(e, flat=True)} RANGE {self.sql(e, 'interval')})"
+        ),
+    }
+
+    def select_sql(self, expression: exp.Select) -> str:
+        """STREAM after the first SELECT that is not one of a WITH."""
+        if not expression.args.get("stream"):
+            return super().select_sql(expression)
+        bare = expression.copy()
+        bare.set("stream", None)
+        bare.set("with_", None)
+        text = "SELECT STREAM" + super().select_sql(bare).removeprefix("SELECT")
+        return self.prepend_ctes(expression, text)
+
+    def after_limit_modifiers(self, expression: exp.Expr) -> list[str]:
+        """WINDOWED BY comes last; a query that has it has neither GROUP BY nor ORDER BY."""
+        windowed = self.sql(expression, "windowed")
+        clause = f"{self.seg('WINDOWED BY')} {windowed}" if windowed else ""
+        return [clause, *super().after_limit_modifiers(expression)]
+
+    def ordered_sql(self, expression: exp.Ordered) -> str:
+        """A sort key, with the disorder that a T-sort mends."""
+        within = self.sql(expression, "within")
+        return super().ordered_sql(expression) + (f" WITHIN {within}" if within else "")
+
+    def table_parts(self, expression: exp.Table) -> str:
+        """The name of an input, with its window in a join."""
+        return super().table_parts(expression) + self._input_window(expression)
+
+    def wrap(self, expression: exp.Expr | str) -> str:
+        """A query in parentheses, with its window in a join."""
+        over = self._input_window(expression) if isinstance(expression, exp.Subquery) else ""
+        return super().wrap(expression) + over
+
+    def _input_window(self, expression: exp.Expr) -> str:
+        return self.sql(expression, "over").removeprefix("ROWS")
+
+    def nthvalue_sql(self, expression: exp.NthValue) -> str:
+        """NTH_VALUE counts from the end of its frame after FROM LAST."""
+        last = " FROM LAST" if expression.args.get("from_first") is False else ""
+        return f"NTH_VALUE({self.sql(expression, 'this')}, {self.sql(expression, 'offset')}){last}"
+
+
+class Rowtime(Spark):
+    """Spark's dialect with streams; both ``"x"`` and backticks quote an identifier."""
+
+    class Tokenizer(Spark.Tokenizer):
+        """Cuts SQL into tokens; only single quotes hold text."""
+
+        QUOTES = ["'"]
+        IDENTIFIERS = ["`", '"']
+        STRING_ESCAPES = ["\\", "'"]  # 'it''s' is one literal, as in the standard and in Spark 4
+        RAW_STRINGS = [("r'", "'"), ("R'", "'")]
+        # sqlglot keeps the rest of some statements as one string; here every word is a token.
+        COMMANDS: ClassVar[set[TokenType]] = set()
+
+    Parser = RowtimeParser  # type: ignore[assignment]  # sqlglot declares the class it has itself
+    Generator = RowtimeGenerator

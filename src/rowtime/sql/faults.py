@@ -1,0 +1,85 @@
+"""What is wrong with a text that does not parse, in words, with a guess at what was meant."""
+
+from __future__ import annotations
+
+import difflib
+import re
+
+from sqlglot import Token, TokenType
+
+from rowtime.core.errors import Problem
+from rowtime.sql.places import place_at
+from rowtime.sql.query_parser import SyntaxFault
+
+KEYWORDS = (
+    *("SELECT", "STREAM", "DISTINCT", "FROM", "WHERE", "GROUP", "HAVING", "ORDER", "WITHIN", "INTERVAL", "UNION"),
+    *("JOIN", "LEFT", "RIGHT", "FULL", "INNER", "OUTER", "OVER", "PARTITION", "RANGE", "ROWS", "PRECEDING"),
+    *("BETWEEN", "WINDOW", "FLOOR", "CEIL", "STEP", "MONOTONIC", "TIMESTAMP", "CREATE", "REPLACE", "FOREIGN"),
+    *("TABLE", "VIEW", "PUMP", "FUNCTION", "USING", "OPTIONS", "INSERT", "INTO", "VALUES", "ALTER", "ROWTIME"),
+    *("BOUND", "STRICT", "DROP", "CASCADE", "EXISTS", "EXPLAIN", "MONOTONICITY", "WAITING", "ASCENDING"),
+    *("DESCENDING", "STRICTLY", "CHECK", "COMMENT", "STARTED", "STOPPED"),
+)
+"""Words worth a guess: a near miss of one, next to the fault, is taken for it."""
+
+REWORDED = {
+    "Expecting )": "a closing parenthesis is missing",
+    "Expecting (": "an opening parenthesis is missing",
+    "Expected table name": "the name of a stream or table is expected",
+    "Required argument": "an expression is missing",
+    "Failed to parse any statement following CTE": "a query is expected after WITH",
+}
+"""Messages of sqlglot by their beginnings, and ours."""
+
+_QUOTE = re.compile(r"Missing (\S+) from \d+:(\d+)")
+_NEARNESS = 0.75
+
+
+def explain_fault(text: str, tokens: list[Token], fault: SyntaxFault) -> Problem:
+    """The problem (R101) of a statement: what, where, and perhaps what was meant."""
+    what = _reworded(text, fault)
+    if fault.at_end:
+        what = f"the statement ends too early: {what}"
+    return Problem(
+        "R101", f"This does not parse: {what}.", place_at(text, fault.start, fault.end), _hint(tokens, fault)
+    )
+
+
+def _reworded(text: str, fault: SyntaxFault) -> str:
+    if "nexpected token" in fault.message:
+        return f"{text[fault.start : fault.end + 1]} is not expected here"
+    for beginning, ours in REWORDED.items():
+        if fault.message.startswith(beginning):
+            return ours
+    return fault.message.rstrip(".")
+
+
+def _hint(tokens: list[Token], fault: SyntaxFault) -> str:
+    """A keyword that the word at the fault, or one just before it, nearly spells."""
+    words = [t for t in tokens if t.start <= fault.start and t.token_type == TokenType.VAR]
+    for word in words[:-4:-1]:
+        spelled = word.text.upper()
+        near = difflib.get_close_matches(spelled, KEYWORDS, n=1, cutoff=_NEARNESS)
+        if near and spelled not in KEYWORDS and abs(len(near[0]) - len(spelled)) <= 1:
+            return f"Did you mean {near[0]} instead of {word.text}?"
+    if "parenthesis" in fault.message or fault.message.startswith("Expecting )"):
+        return "Check that each ( has its ), and that a comma stands between items."
+    return ""
+
+
+def spelling_fault(text: str, error: Exception) -> tuple[Problem, int]:
+    """The problem of a text that has no tokens, and the offset at which it lies."""
+    cause = str(error.__cause__ or error)
+    quote = _QUOTE.search(cause)
+    if quote:
+        at = min(int(quote[2]), len(text))
+        return explain_spelling(text, at, f"the {quote[1]} that opens here is never closed"), at
+    comment = text.rfind("/*")
+    if comment >= 0 and "*/" not in text[comment:]:
+        return explain_spelling(text, comment, "the comment that opens here is never closed"), comment
+    at = getattr(error, "start", None) or 0
+    return explain_spelling(text, at, "something near here is not a word, a number or a text"), at
+
+
+def explain_spelling(text: str, at: int, what: str) -> Problem:
+    """The problem (R101) of characters that make no token."""
+    return Problem("R101", f"This does not parse: {what}.", place_at(text, at))

@@ -1,0 +1,114 @@
+"""Spark SQL text of bound expressions, for a session in ANSI mode and UTC.
+
+Time is microseconds and a day has 24 hours, because the session is in UTC; that is what
+makes FLOOR, CEIL and STEP exact here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from sqlglot import exp
+from sqlglot.errors import ErrorLevel
+
+from rowtime.core.errors import refuse
+from rowtime.sql import nodes
+from rowtime.sql.dialect import Rowtime, RowtimeGenerator
+from rowtime.sql.intervals import Duration, span_of
+
+ONE_UNIT = {
+    **{unit: f"INTERVAL '1' {unit}" for unit in nodes.TIME_UNITS},
+    "WEEK": "INTERVAL '7' DAY",
+    "QUARTER": "INTERVAL '3' MONTH",
+}
+FLOATING = (exp.DType.FLOAT, exp.DType.DOUBLE)
+
+
+def to_spark(expression: exp.Expr) -> str:
+    """The Spark SQL text of a scalar or aggregate expression.
+
+    Raises ``Refused`` (R102) for what binding has to replace first.
+    """
+    return SparkText(dialect=Rowtime(), unsupported_level=ErrorLevel.IGNORE, comments=False).generate(expression)
+
+
+def to_rowtime(node: exp.Expr) -> str:
+    """The text of a tree in rowtime's own SQL, for messages and EXPLAIN."""
+    return RowtimeGenerator(dialect=Rowtime(), unsupported_level=ErrorLevel.IGNORE, comments=False).generate(node)
+
+
+def _untranslated(_self: SparkText, node: exp.Expr) -> str:
+    raise refuse("R102", f"{to_rowtime(node)} does not stand here")
+
+
+class SparkText(RowtimeGenerator):
+    """Writes Spark's SQL: only what Spark itself does not have is spelled differently."""
+
+    TRANSFORMS: ClassVar[dict[type[exp.Expr], Callable[..., str]]] = {
+        **RowtimeGenerator.TRANSFORMS,
+        **dict.fromkeys(nodes.UNTRANSLATED, _untranslated),
+        exp.Floor: lambda self, e: self.rounded_sql(e),
+        exp.Ceil: lambda self, e: self.rounded_sql(e),
+        nodes.Step: lambda self, e: self.step_text(e),
+        nodes.Monotonic: lambda self, e: self.sql(e, "this"),  # the check is an operator's
+    }
+
+    def rounded_sql(self, node: exp.Floor | exp.Ceil) -> str:
+        """FLOOR and CEIL, of numbers as Spark has them, of times by ``date_trunc``.
+
+        The least edge that is not before x is the floor of x - 1 µs, one unit later:
+        equal to x on an edge, and x is computed once.
+        """
+        unit = node.text("to").upper()
+        if not unit:
+            return self.ceil_floor(node)
+        x = self.sql(node, "this")
+        if isinstance(node, exp.Floor):
+            return f"date_trunc('{unit}', {x})"
+        return f"(date_trunc('{unit}', ({x}) - INTERVAL '1' MICROSECOND) + {ONE_UNIT[unit]})"
+
+    def step_text(self, node: nodes.Step) -> str:
+        """``STEP(x BY n)``, for each kind of step the greatest multiple of n that is <= x."""
+        x, by = self.sql(node, "this"), node.expression
+        if isinstance(by.unnest(), exp.Interval | exp.Add) and by.find(exp.Interval):
+            return _time_step(x, by)
+        n = self.sql(by)
+        if _is_floating(node.this) or _is_floating(by):
+            return _floating_step(x, n)
+        return f"(({x}) - pmod({x}, {n}))"
+
+
+def _time_step(x: str, by: exp.Expr) -> str:
+    try:
+        span: Any = span_of(by)
+    except ValueError as wrong:
+        raise refuse("R102", f"STEP BY {to_rowtime(by)}: {wrong}") from None
+    if isinstance(span, Duration):
+        micros = f"unix_micros(CAST({x} AS TIMESTAMP))"
+        return f"timestamp_micros({micros} - pmod({micros}, {span.micros}L))"
+    months = f"((year({x}) - 1970) * 12 + month({x}) - 1)"
+    return f"(TIMESTAMP '1970-01-01 00:00:00' + make_ym_interval(0, {months} - pmod({months}, {span.count})))"
+
+
+def _floating_step(x: str, n: str) -> str:
+    """A product with floor(x / n) never falls, however it rounds; x - pmod(x, n) may.
+
+    Quotients that no BIGINT holds (NaN, the infinities, very large numbers) have no
+    fraction to lose: there the step is x itself.
+    """
+    quotient = f"(({x}) / ({n}))"
+    step = f"CAST(floor({quotient}) AS DOUBLE) * ({n})"
+    return f"if(abs({quotient}) < 9.2E18D, {step}, CAST({x} AS DOUBLE))"
+
+
+def _is_floating(node: exp.Expr) -> bool:
+    """What the tree itself shows to be floating point; binding may set the types of columns."""
+    inner = node.unnest()
+    if inner.type is not None and inner.type.this in FLOATING:
+        return True
+    if isinstance(inner, exp.Neg | exp.Binary):
+        return any(_is_floating(operand) for operand in inner.iter_expressions())
+    if isinstance(inner, exp.Literal):
+        return not inner.is_string and "e" in inner.name.lower()
+    return isinstance(inner, exp.Cast) and inner.to.this in FLOATING

@@ -1,0 +1,138 @@
+"""Interval literals as numbers: a duration in microseconds, or a count of months.
+
+The two are different types: a duration is the same everywhere on the time line, a
+year-month interval is not, and breaks the order of timestamps (SPEC 6).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+
+from sqlglot import exp
+
+from rowtime.core.time import DAY, HOUR, MINUTE, SECOND
+
+MICROS = {
+    "MICROSECOND": 1,
+    "MILLISECOND": 1_000,
+    "SECOND": SECOND,
+    "MINUTE": MINUTE,
+    "HOUR": HOUR,
+    "DAY": DAY,
+    "WEEK": 7 * DAY,
+}
+MONTHS = {"MONTH": 1, "QUARTER": 3, "YEAR": 12}
+
+_RANGES = (("DAY", "HOUR", "MINUTE", "SECOND"), ("YEAR", "MONTH"))
+_PART = re.compile(r"\s*([+-]?\s*[\d.]+)\s*([A-Za-z]+)\s*,?")
+
+
+@dataclass(frozen=True)
+class Duration:
+    """A length of time in microseconds."""
+
+    micros: int
+
+    def __neg__(self) -> Duration:
+        return Duration(-self.micros)
+
+
+@dataclass(frozen=True)
+class Months:
+    """A number of calendar months."""
+
+    count: int
+
+    def __neg__(self) -> Months:
+        return Months(-self.count)
+
+
+def singular(unit: str) -> str:
+    """``MINUTES`` as ``MINUTE``, in upper case."""
+    return unit.upper().removesuffix("S")
+
+
+def span_of(interval: exp.Expr) -> Duration | Months:
+    """The value of a literal interval.
+
+    Raises ``ValueError`` (a sentence without its full stop) for text that is no interval,
+    for a mixture of months and durations, and for anything that is not a literal.
+    """
+    # One kind of exception, whatever is not a literal interval (hence noqa: TRY004 below).
+    if isinstance(interval, exp.Paren):
+        return span_of(interval.this)
+    if isinstance(interval, exp.Neg):
+        return -span_of(interval.this)
+    if isinstance(interval, exp.Add):
+        return _sum([span_of(interval.this), span_of(interval.expression)])
+    if not isinstance(interval, exp.Interval):
+        raise ValueError("an interval literal is expected, as INTERVAL '10' SECOND")  # noqa: TRY004
+    return _literal(interval)
+
+
+def _literal(interval: exp.Interval) -> Duration | Months:
+    sign, text = 1, interval.this
+    while isinstance(text, exp.Neg):
+        sign, text = -sign, text.this
+    if not isinstance(text, exp.Literal):
+        raise ValueError("the amount of an interval is a literal, as in INTERVAL '10' SECOND")  # noqa: TRY004
+    unit = interval.args.get("unit")
+    if unit is None:
+        value = _parts(text.name)
+    elif isinstance(unit, exp.IntervalSpan):
+        value = _range(text.name, singular(unit.this.name), singular(unit.expression.name))
+    else:
+        value = _amount(text.name, unit.name)
+    return value if sign == 1 else -value
+
+
+def _parts(text: str) -> Duration | Months:
+    """``'1 hour 30 minutes'``: amounts with their units."""
+    parts, at = [], 0
+    while found := _PART.match(text, at):
+        parts.append(_amount(found[1], found[2]))
+        at = found.end()
+    if not parts or text[at:].strip():
+        raise ValueError(f"INTERVAL '{text}' needs a unit, as in INTERVAL '10' SECOND")
+    return _sum(parts)
+
+
+def _range(text: str, first: str, last: str) -> Duration | Months:
+    """``'1:30' MINUTE TO SECOND``: one amount for each unit from the first to the last."""
+    for units in _RANGES:
+        if first in units and last in units and units.index(first) < units.index(last):
+            wanted = units[units.index(first) : units.index(last) + 1]
+            amounts = re.split(r"[ :-]+", text.strip().lstrip("+-"))
+            if len(amounts) != len(wanted):
+                break
+            total = _sum([_amount(a, u) for a, u in zip(amounts, wanted, strict=True)])
+            return -total if text.strip().startswith("-") else total
+    raise ValueError(f"'{text}' is no interval {first} TO {last}")
+
+
+def _amount(text: str, unit: str) -> Duration | Months:
+    unit = singular(unit)
+    if unit not in MICROS and unit not in MONTHS:
+        raise ValueError(f"{unit} is no unit of an interval; units are {', '.join((*MICROS, *MONTHS))}")
+    try:
+        amount = Decimal(text.replace(" ", ""))
+    except InvalidOperation:
+        raise ValueError(f"'{text}' is no amount of {unit}") from None
+    if not amount.is_finite() or (unit != "SECOND" and amount != int(amount)):
+        raise ValueError(f"'{text}' is no whole number of {unit}; only seconds have fractions")
+    if unit in MONTHS:
+        return Months(int(amount) * MONTHS[unit])
+    micros = amount * MICROS[unit]
+    if micros != int(micros):
+        raise ValueError(f"INTERVAL '{text}' SECOND is finer than a microsecond")
+    return Duration(int(micros))
+
+
+def _sum(values: list[Duration | Months]) -> Duration | Months:
+    durations = [v.micros for v in values if isinstance(v, Duration)]
+    months = [v.count for v in values if isinstance(v, Months)]
+    if durations and months:
+        raise ValueError("an interval is either of months and years or of days and less, not both")
+    return Months(sum(months)) if months else Duration(sum(durations))

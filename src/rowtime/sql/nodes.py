@@ -1,0 +1,76 @@
+"""Expression nodes that rowtime's SQL has and sqlglot does not.
+
+Beside these, plain nodes carry a few arguments of ours (``node.args``):
+
+========== ================ ==========================================================
+node       argument         meaning
+========== ================ ==========================================================
+Select     stream           ``True`` after ``SELECT STREAM``
+Select     windowed         ``Stagger``: the clause ``WINDOWED BY STAGGER (...)``
+query      unbounded_state  ``True`` after ``WITH UNBOUNDED STATE``
+query      emit_changes     ``True`` after ``EMIT CHANGES``
+query      keys_expire      the interval of ``KEYS EXPIRE AFTER``
+Ordered    within           the interval of ``ORDER BY t WITHIN``
+Table,     over             ``exp.Window``: the window of a join input,
+Subquery                    ``s OVER (RANGE ...) AS s``
+Floor/Ceil to               ``exp.Var``: the unit, in singular and upper case
+========== ================ ==========================================================
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+TIME_UNITS = (
+    "MICROSECOND",
+    "MILLISECOND",
+    "SECOND",
+    "MINUTE",
+    "HOUR",
+    "DAY",
+    "WEEK",
+    "MONTH",
+    "QUARTER",
+    "YEAR",
+)
+"""Units that FLOOR and CEIL round to, and that intervals count in."""
+
+
+class Step(exp.Expression, exp.Func):
+    """``STEP(x BY n)``: the greatest multiple of n (from 1970-01-01 UTC) that is <= x."""
+
+    arg_types = {"this": True, "expression": True}
+    _sql_names = ["STEP"]
+
+
+class Monotonic(exp.Expression, exp.Func):
+    """``MONOTONIC(e)``: the promise, checked at run time, that e never falls."""
+
+    _sql_names = ["MONOTONIC"]
+
+
+class CurrentRowTimestamp(exp.Expression, exp.Func):
+    """``CURRENT_ROW_TIMESTAMP``: the recorded arrival time of the row."""
+
+    arg_types = {}
+    _sql_names = ["CURRENT_ROW_TIMESTAMP"]
+
+
+class Within(exp.Expression):
+    """A GROUP BY key on a time out of order: ``FLOOR(t TO MINUTE) WITHIN interval``."""
+
+    arg_types = {"this": True, "interval": True}
+
+
+class Stagger(exp.Expression):
+    """``WINDOWED BY STAGGER (PARTITION BY keys RANGE interval)``."""
+
+    arg_types = {"expressions": True, "interval": True}
+
+
+class TableArgument(exp.Expression):
+    """``TABLE s`` as the argument of a table function; ``this`` is a Table or a Subquery."""
+
+
+UNTRANSLATED = (CurrentRowTimestamp, Within, Stagger, TableArgument)
+"""Nodes that have no Spark SQL text: binding replaces them."""

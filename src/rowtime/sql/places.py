@@ -1,0 +1,80 @@
+"""Places of tokens and tree nodes in the text they came from.
+
+The parser works on tokens of the whole file, so every offset is one in the file. A node
+is located by the metadata that sqlglot keeps (``start`` and ``end``: offsets of the first
+and last character; ``line`` and ``col`` of the last one), on itself or on what it holds.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rowtime.core.errors import Place
+
+if TYPE_CHECKING:
+    from sqlglot import Token, exp
+
+
+def locate(node: exp.Expr, first: Token, last: Token) -> None:
+    """Record on a node that it reaches from one token to another.
+
+    ``col`` is the column where the node would end if it stood on one line, so that
+    ``col - (end - start)`` is the column of its beginning for every located node.
+    """
+    node.update_positions(
+        line=first.line,
+        col=first.col + last.end - first.end,
+        start=first.start,
+        end=last.end,
+    )
+
+
+def position(node: exp.Expr) -> tuple[int, int] | None:
+    """Line and column (from 1) of the first located token in a node; ``None`` if none is."""
+    located = [n.meta for n in node.walk() if n.meta.get("start") is not None]
+    if not located:
+        return None
+    first = min(located, key=lambda meta: int(meta["start"]))
+    return int(first["line"]), max(1, int(first["col"]) - int(first["end"]) + int(first["start"]))
+
+
+def span(node: exp.Expr) -> tuple[int, int] | None:
+    """Offsets of the first and last located character in a node; ``None`` if there is none."""
+    located = [n.meta for n in node.walk() if n.meta.get("start") is not None]
+    if not located:
+        return None
+    return min(int(m["start"]) for m in located), max(int(m["end"]) for m in located)
+
+
+def place_at(text: str, start: int, end: int | None = None) -> Place:
+    """The place of the characters ``start`` to ``end`` (inclusive) of a text.
+
+    The place ends with its line; tabs in the line become blanks, so that carets fit.
+    """
+    start = max(0, min(start, len(text)))
+    line_start = text.rfind("\n", 0, start) + 1
+    line_end = text.find("\n", start)
+    line = text[line_start : line_end if line_end >= 0 else len(text)].rstrip("\r")
+    column = start - line_start + 1
+    length = (start if end is None else end) - start + 1
+    return Place(
+        line=text.count("\n", 0, start) + 1,
+        column=column,
+        text=line.replace("\t", " "),
+        length=max(1, min(length, len(line) - column + 1)),
+    )
+
+
+def place_of(text: str, node: exp.Expr) -> Place:
+    """The place of a node in the file it was parsed from.
+
+    A node without any token of its own (one that a rule made) stands where its nearest
+    located ancestor does, and at the beginning of the text if there is none.
+    """
+    ancestor: exp.Expr | None = node
+    while ancestor is not None:
+        found = span(ancestor)
+        if found is not None:
+            return place_at(text, *found)
+        ancestor = ancestor.parent
+    return place_at(text, 0)

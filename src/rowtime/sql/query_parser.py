@@ -1,0 +1,277 @@
+"""Queries and expressions from tokens: Spark's, with the clauses of event-time streams.
+
+Parsing is generous and binding is strict: whatever reads like streaming SQL becomes a
+tree here, and the binder says what cannot be done, and where. ``nodes`` lists what the
+trees hold beyond sqlglot's own nodes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, ClassVar, NoReturn
+
+from sqlglot import Token, TokenType, exp
+from sqlglot.errors import ErrorLevel, ParseError
+from sqlglot.parsers.spark import SparkParser
+
+from rowtime.sql import nodes
+from rowtime.sql.intervals import Duration, singular, span_of
+from rowtime.sql.places import locate
+
+_COMPOUND = re.compile(r"\d[ :-]+\d")
+
+
+class SyntaxFault(ParseError):
+    """A parse error at the characters ``start`` to ``end`` (inclusive) of the text."""
+
+    def __init__(self, message: str, start: int, end: int, *, at_end: bool) -> None:
+        super().__init__(message, [{"description": message}])
+        self.message = message
+        self.start = start
+        self.end = end
+        self.at_end = at_end  # the text stopped where more was expected
+
+
+class RowtimeParser(SparkParser):
+    """Reads queries and expressions; statements are in ``statement_parser``."""
+
+    INTERVAL_SPANS = False  # TO is read by _parse_interval_span
+    STRICT_CAST = True  # ANSI mode: CAST fails where it cannot convert
+    SUPPORTS_NTH_VALUE_FROM_MODIFIER = True
+    FUNC_TOKENS = SparkParser.FUNC_TOKENS | {TokenType.SESSION}
+    FUNCTIONS: ClassVar[dict[str, Callable[..., exp.Expr]]] = {
+        **SparkParser.FUNCTIONS,
+        "MONOTONIC": nodes.Monotonic.from_arg_list,
+    }
+    FUNCTION_PARSERS: ClassVar[dict[str, Callable[..., exp.Expr | None]]] = {
+        **SparkParser.FUNCTION_PARSERS,
+        "CEILING": lambda self: self._parse_ceil_floor(exp.Ceil),
+        "STEP": lambda self: self._parse_step(),
+    }
+    NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, Callable[..., exp.Expr | None]]] = {
+        **SparkParser.NO_PAREN_FUNCTION_PARSERS,
+        "CURRENT_ROW_TIMESTAMP": lambda self: self._parse_current_row_timestamp(),
+    }
+
+    # Two words that open a clause after a table; alone, each may be the table's alias.
+    CLAUSE_PAIRS = (("WINDOWED", "BY"), ("EMIT", "CHANGES"), ("KEYS", "EXPIRE"))
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{**options, "error_level": ErrorLevel.IMMEDIATE})
+        self.furthest: SyntaxFault | None = None
+
+    def raise_error(self, message: str, token: Token | None = None) -> NoReturn:
+        """Raise a ``SyntaxFault``; the furthest one is kept, as tried alternatives hide theirs."""
+        at = token or self._curr or self._prev
+        start, end = (at.start, at.end) if at else (0, 0)
+        fault = SyntaxFault(message, start, end, at_end=not token and not self._curr)
+        if self.furthest is None or (fault.at_end, start) > (self.furthest.at_end, self.furthest.start):
+            self.furthest = fault
+        raise fault
+
+    # SELECT STREAM
+
+    def _parse_statement(self) -> exp.Expr | None:
+        """What follows WITH is a query: statements do not nest in queries."""
+        return self._parse_select(nested=True)
+
+    def _parse_select_query(self, *args: Any, **options: Any) -> exp.Expr | None:
+        stream = self._curr.token_type == TokenType.SELECT and _is_word(self._next, "STREAM")
+        query = super()._parse_select_query(*args, **options)
+        if stream and query:
+            first = query
+            while isinstance(first, exp.SetOperation):
+                first = first.this
+            first.set("stream", value=True)
+        return query
+
+    def _parse_hint(self) -> exp.Hint | None:
+        """STREAM stands directly after SELECT, where Spark has its hints."""
+        if self._prev.token_type == TokenType.SELECT and _is_word(self._curr, "STREAM"):
+            self._advance()
+        return super()._parse_hint()
+
+    # Clauses of a query
+
+    def _parse_query_modifiers(self, this: Any) -> Any:
+        query = super()._parse_query_modifiers(this)
+        if isinstance(query, exp.Select) and self._match_text_seq("WINDOWED", "BY"):
+            query.set("windowed", self._parse_stagger())
+            query = super()._parse_query_modifiers(query)
+        return query
+
+    def _parse_stagger(self) -> nodes.Stagger:
+        first = self._prev
+        if not self._match_text_seq("STAGGER"):
+            self.raise_error("WINDOWED BY knows STAGGER (PARTITION BY ... RANGE interval) only")
+        self._match_l_paren()
+        keys = self._parse_partition_by()
+        if not self._match(TokenType.RANGE):
+            self.raise_error("STAGGER needs RANGE and an interval")
+        node = self.expression(nodes.Stagger(expressions=keys, interval=self._parse_required_interval()))
+        self._match_r_paren()
+        locate(node, first, self._prev)
+        return node
+
+    def _parse_group(self, *args: Any, **options: Any) -> exp.Group | None:
+        del args, options  # sqlglot's ways to begin after GROUP BY, which Spark does not use
+        if not self._match(TokenType.GROUP_BY):
+            return None
+        first = self._prev
+        group = self.expression(exp.Group(expressions=self._parse_csv(self._parse_group_key)))
+        if not group.expressions:
+            self.raise_error("GROUP BY needs an expression")
+        locate(group, first, self._prev)
+        return group
+
+    def _parse_group_key(self) -> exp.Expr | None:
+        sets = self._parse_grouping_sets() or self._parse_cube_or_rollup()
+        key = sets or self._parse_disjunction()
+        if key and self._match_text_seq("WITHIN"):
+            return self.expression(nodes.Within(this=key, interval=self._parse_required_interval()))
+        return key
+
+    def _parse_order(self, *args: Any, **options: Any) -> exp.Expr | None:
+        first = self._curr
+        order = super()._parse_order(*args, **options)
+        if isinstance(order, exp.Order) and first.token_type == TokenType.ORDER_BY:
+            locate(order, first, self._prev)
+        return order
+
+    def _parse_ordered(self, *args: Any, **options: Any) -> exp.Ordered | None:
+        ordered = super()._parse_ordered(*args, **options)
+        if ordered and self._match_text_seq("WITHIN"):
+            ordered.set("within", self._parse_required_interval())
+        return ordered
+
+    # Inputs of a query
+
+    def _parse_table_alias(self, *args: Any, **options: Any) -> exp.TableAlias | None:
+        if any(self._match_text_seq(*pair, advance=False) for pair in self.CLAUSE_PAIRS):
+            return None
+        return super()._parse_table_alias(*args, **options)
+
+    def _parse_table_parts(self, *args: Any, **options: Any) -> exp.Table | exp.Dot | None:
+        table = super()._parse_table_parts(*args, **options)
+        if table and (window := self._parse_input_window()):
+            table.set("over", window)
+        return table
+
+    def _parse_subquery(self, this: exp.Expr | None, *args: Any, **options: Any) -> exp.Subquery | None:
+        window = self._parse_input_window() if this else None
+        subquery = super()._parse_subquery(this, *args, **options)
+        if subquery and window:
+            subquery.set("over", window)
+        return subquery
+
+    def _parse_input_window(self) -> exp.Expr | None:
+        """``s OVER (RANGE ...)``: sqlglot's window of a function, over the rows of an input."""
+        first = self._curr
+        if not self._match_pair(TokenType.OVER, TokenType.L_PAREN, advance=False):
+            return None
+        window = self._parse_window(exp.Var(this="ROWS"))
+        if window:
+            locate(window, first, self._prev)
+        return window
+
+    # Expressions
+
+    def _parse_function_call(self, *args: Any, **options: Any) -> exp.Expr | None:
+        first = self._curr
+        call = super()._parse_function_call(*args, **options)
+        if isinstance(call, exp.Expr):
+            locate(call, first, self._prev)
+        return call
+
+    def _parse_window(self, *args: Any, **options: Any) -> exp.Expr | None:
+        """A frame given by its lower end alone reaches to the current row."""
+        window = super()._parse_window(*args, **options)
+        frame = window.args.get("spec") if isinstance(window, exp.Window) else None
+        if frame is not None and not frame.args.get("end"):
+            frame.set("end", "CURRENT ROW")
+        return window
+
+    def _parse_lambda(self, *args: Any, **options: Any) -> exp.Expr | None:
+        first = self._curr
+        if not self._match(TokenType.TABLE):
+            return super()._parse_lambda(*args, **options)
+        argument = self.expression(nodes.TableArgument(this=self._parse_table()))
+        locate(argument, first, self._prev)
+        return argument
+
+    def _parse_step(self) -> nodes.Step:
+        this = self._parse_disjunction()
+        if not self._match_text_seq("BY"):
+            self.raise_error("STEP needs BY, as in STEP(x BY INTERVAL '10' SECOND)")
+        by, first = self._parse_bitwise(), self._prev
+        if isinstance(by, exp.Literal | exp.Neg | exp.Interval) and not _positive(by):
+            self.raise_error("the step is not above zero", first)
+        return self.expression(nodes.Step(this=this, expression=by))
+
+    def _parse_current_row_timestamp(self) -> nodes.CurrentRowTimestamp:
+        if self._match(TokenType.L_PAREN):
+            self._match_r_paren()
+        return self.expression(nodes.CurrentRowTimestamp())
+
+    def _parse_ceil_floor(self, expr_type: type[Any]) -> Any:
+        this = self._parse_lambda()
+        decimals = self._parse_lambda() if self._match(TokenType.COMMA) else None
+        unit = self._parse_time_unit() if self._match_text_seq("TO") else None
+        return self.expression(expr_type(this=this, decimals=decimals, to=unit))
+
+    def _parse_time_unit(self) -> exp.Var:
+        token = self._curr
+        unit = singular(token.text) if token else ""
+        if unit not in nodes.TIME_UNITS:
+            self.raise_error(f"a time unit is expected after TO, one of {', '.join(nodes.TIME_UNITS)}")
+        self._advance()
+        return self.expression(exp.Var(this=unit), token)
+
+    def _parse_interval(self, *args: Any, **options: Any) -> exp.Add | exp.Interval | None:
+        first = self._curr
+        interval = super()._parse_interval(*args, **options)
+        if interval is not None:
+            locate(interval, first, self._prev)
+            self._check_interval(interval, first)
+        return interval
+
+    def _parse_interval_span(self, *args: Any, **options: Any) -> exp.Interval:
+        """Read ``'1:30' MINUTE TO SECOND``, but leave the TO of ``FLOOR(t + INTERVAL '1' DAY TO HOUR)``."""
+        interval = super()._parse_interval_span(*args, **options)
+        compound = isinstance(interval.this, exp.Literal) and _COMPOUND.search(interval.this.name)
+        if compound and interval.args.get("unit") and self._match_text_seq("TO"):
+            last = self._parse_var(any_token=True, upper=True)
+            interval.set("unit", self.expression(exp.IntervalSpan(this=interval.args["unit"], expression=last)))
+        return interval
+
+    def _check_interval(self, interval: exp.Expr, first: Token) -> None:
+        for unit in interval.find_all(exp.Var):
+            unit.set("this", singular(unit.name))
+        if isinstance(interval, exp.Interval) and not isinstance(interval.this, exp.Literal):
+            return  # an amount computed at run time: Spark's own business
+        try:
+            span_of(interval)
+        except ValueError as wrong:
+            self.raise_error(str(wrong), first)
+
+    def _parse_required_interval(self) -> exp.Expr:
+        interval = self._parse_interval()
+        if interval is None:
+            self.raise_error("an interval is expected, as INTERVAL '10' SECOND")
+        return interval
+
+
+def _is_word(token: Token | None, word: str) -> bool:
+    """Whether a token is that word, and not a quoted name or a text."""
+    return token is not None and token.token_type == TokenType.VAR and token.text.upper() == word
+
+
+def _positive(step: exp.Expr) -> bool:
+    if isinstance(step, exp.Interval):
+        try:
+            span = span_of(step)
+        except ValueError:
+            return True
+        return (span.micros if isinstance(span, Duration) else span.count) > 0
+    return isinstance(step, exp.Literal) and float(step.name) > 0

@@ -1,0 +1,103 @@
+"""The front door of the language: text to statements, and a problem for each that fails.
+
+Whatever the text holds, the answer is statements and problems, never an exception. Each
+statement is parsed on its own, so that one mistake does not hide the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from sqlglot import Token, TokenType, exp
+
+from rowtime.core.errors import Problem, Refused
+from rowtime.sql.dialect import Rowtime
+from rowtime.sql.faults import explain_fault, explain_spelling, spelling_fault
+from rowtime.sql.places import place_at
+from rowtime.sql.query_parser import SyntaxFault
+from rowtime.sql.statement_parser import StatementParser, new_parser
+from rowtime.sql.statements import ColumnDef, Script, Statement
+
+T = TypeVar("T")
+
+NESTED_TOO_DEEPLY = "the statement is nested too deeply"
+NOT_UNDERSTOOD = "the statement is not understood"
+
+
+def parse_script(text: str) -> Script:
+    """All statements of a text; a problem (R101) for each one that does not parse."""
+    tokens, fault = _tokens(text)
+    groups = _split(tokens)
+    if fault is not None and groups:
+        groups.pop()  # the statement with the fault is not judged any further
+    statements: list[Statement] = []
+    problems: list[Problem] = []
+    for group in filter(None, groups):
+        parsed: Statement | Problem = _guarded(StatementParser.statement, group, text)
+        if isinstance(parsed, Problem):
+            problems.append(parsed)
+        else:
+            statements.append(parsed)
+    if fault is not None:
+        problems.append(fault)
+    return Script(text, tuple(statements), tuple(problems))
+
+
+def parse_expression(text: str) -> exp.Expr:
+    """One scalar expression. Raises ``Refused`` (R101)."""
+    return _one(StatementParser.expression_of, text)
+
+
+def parse_column(text: str) -> ColumnDef:
+    """One column as in CREATE STREAM: ``id BIGINT STRICTLY ASCENDING``. Raises ``Refused`` (R101)."""
+    return _one(StatementParser.column_of, text)
+
+
+def _one(parse: Callable[[StatementParser, list[Token], str], T], text: str) -> T:
+    tokens, fault = _tokens(text)
+    if fault is not None:
+        raise Refused(fault)
+    if not tokens:
+        raise Refused(Problem("R101", "There is no SQL here.", place_at(text, 0)))
+    parsed = _guarded(parse, tokens, text)
+    if isinstance(parsed, Problem):
+        raise Refused(parsed)
+    return parsed
+
+
+def _tokens(text: str) -> tuple[list[Token], Problem | None]:
+    """The tokens up to the first fault of spelling (a quote that is not closed, say)."""
+    if "\0" in text:
+        at = text.index("\0")
+        return _tokens(text[:at])[0], explain_spelling(text, at, "a NUL byte is not text")
+    try:
+        return Rowtime().tokenize(text), None
+    except Exception as error:  # noqa: BLE001 - sqlglot raises more than TokenError on odd input
+        problem, at = spelling_fault(text, error)
+    try:
+        return Rowtime().tokenize(text[:at]), problem
+    except Exception:  # noqa: BLE001 - the same
+        return [], problem
+
+
+def _split(tokens: list[Token]) -> list[list[Token]]:
+    groups: list[list[Token]] = [[]]
+    for token in tokens:
+        if token.token_type == TokenType.SEMICOLON:
+            groups.append([])
+        else:
+            groups[-1].append(token)
+    return groups
+
+
+def _guarded(parse: Callable[[StatementParser, list[Token], str], T], tokens: list[Token], text: str) -> T | Problem:
+    try:
+        return parse(new_parser(), tokens, text)
+    except SyntaxFault as fault:
+        return explain_fault(text, tokens, fault)
+    except RecursionError:
+        message = NESTED_TOO_DEEPLY
+    except Exception:  # noqa: BLE001 - a front end answers; sqlglot may trip over odd input
+        message = NOT_UNDERSTOOD
+    return explain_fault(text, tokens, SyntaxFault(message, tokens[0].start, tokens[-1].end, at_end=False))

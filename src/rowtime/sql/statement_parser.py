@@ -1,0 +1,242 @@
+"""Statements from tokens: CREATE, ALTER, DROP, INSERT, EXPLAIN and queries.
+
+Each method reads one construct at the current token; what a query or an expression is,
+the dialect's parser knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal, get_args
+
+from sqlglot import Token, TokenType, exp
+from sqlglot.errors import ParseError
+
+from rowtime.sql import statements as st
+from rowtime.sql.column_parser import ColumnParser
+from rowtime.sql.dialect import Rowtime
+
+QUERY_WORDS = ("SELECT", "WITH", "(", "VALUES")
+
+
+class StatementParser(ColumnParser):
+    """One statement at a time, located in the text of the whole script."""
+
+    def statement(self, tokens: list[Token], text: str) -> st.Statement:
+        """The statement that the tokens make up, all of them. Raises ``SyntaxFault``."""
+        statement: st.Statement = self._all_of(tokens, text, self._statement)
+        return statement
+
+    def expression_of(self, tokens: list[Token], text: str) -> exp.Expr:
+        """The scalar expression that the tokens make up, all of them. Raises ``SyntaxFault``."""
+        expression: exp.Expr = self._all_of(tokens, text, self._required_expression)
+        return expression
+
+    def column_of(self, tokens: list[Token], text: str) -> st.ColumnDef:
+        """The column definition that the tokens make up. Raises ``SyntaxFault``."""
+        column: st.ColumnDef = self._all_of(tokens, text, self._column)
+        return column
+
+    def _all_of(self, tokens: list[Token], text: str, parse: Callable[[], Any]) -> Any:
+        self.reset()
+        self.furthest = None
+        self.sql = text
+        self._chunks = [tokens]
+        self._advance_chunk()
+        try:
+            parsed = parse()
+            if self._curr:
+                self.raise_error("Unexpected token")
+        except ParseError as error:
+            raise (self.furthest or error) from None
+        return parsed
+
+    def _statement(self) -> st.Statement:
+        facts: dict[str, Any] = {"place": self._place(self._curr, self._curr), "text": self._source(self._tokens[0])}
+        word = self._curr.text.upper()
+        if word in QUERY_WORDS:
+            return st.Query(query=self._query(), **facts)
+        parsers = {
+            "CREATE": self._create,
+            "ALTER": self._alter,
+            "DROP": self._drop,
+            "INSERT": self._insert,
+            "EXPLAIN": self._explain,
+        }
+        if not self._match_texts(tuple(parsers)):
+            self.raise_error("a statement begins with SELECT, CREATE, ALTER, DROP, INSERT or EXPLAIN")
+        return parsers[word](facts)
+
+    def _source(self, first: Token) -> str:
+        return self._find_sql(first, self._tokens[-1])
+
+    # Queries
+
+    def _query(self) -> exp.Query:
+        query = self._parse_select(nested=True)
+        if query is not None:
+            query = self._parse_query_modifiers(self._parse_set_operations(query))
+        if not isinstance(query, exp.Query):
+            self.raise_error("a query is expected")
+        self._query_options(query)
+        return query
+
+    def _query_options(self, query: exp.Query) -> None:
+        """What a query says about itself after its last clause, in any order."""
+        while True:
+            if self._match_text_seq("WITH", "UNBOUNDED", "STATE"):
+                query.set("unbounded_state", value=True)
+            elif self._match_text_seq("EMIT", "CHANGES"):
+                query.set("emit_changes", value=True)
+            elif self._match_text_seq("KEYS", "EXPIRE", "AFTER"):
+                query.set("keys_expire", self._parse_required_interval())
+            else:
+                return
+
+    def _explain(self, facts: dict[str, Any]) -> st.Explain:
+        kind: Literal["PLAN", "MONOTONICITY", "WAITING"] = "PLAN"
+        if self._match_text_seq("MONOTONICITY"):
+            kind = "MONOTONICITY"
+        elif self._match_text_seq("WAITING"):
+            kind = "WAITING"
+        self._match_text_seq("FOR")
+        return st.Explain(kind=kind, query=self._query(), **facts)
+
+    # CREATE
+
+    def _create(self, facts: dict[str, Any]) -> st.Statement:
+        if self._match_text_seq("OR", "REPLACE"):
+            facts["replace"] = True
+        foreign = self._match_text_seq("FOREIGN")
+        if self._match_text_seq("STREAM"):
+            return self._create_stream(facts, foreign=foreign)
+        if foreign or not self._match_texts(("VIEW", "PUMP", "TABLE", "FUNCTION")):
+            self.raise_error("CREATE makes a STREAM, VIEW, PUMP, TABLE or FUNCTION")
+        return {
+            "VIEW": self._create_view,
+            "PUMP": self._create_pump,
+            "TABLE": self._create_table,
+            "FUNCTION": self._create_function,
+        }[self._prev.text.upper()](facts)
+
+    def _named(self, facts: dict[str, Any]) -> dict[str, Any]:
+        if self._match_text_seq("IF", "NOT", "EXISTS"):
+            facts["if_not_exists"] = True
+        return {**facts, "name": self._name()}
+
+    def _create_stream(self, facts: dict[str, Any], *, foreign: bool) -> st.CreateStream:
+        facts = self._named(facts)
+        return st.CreateStream(columns=self._columns(), foreign=foreign, **self._clauses(stream=True), **facts)
+
+    def _create_table(self, facts: dict[str, Any]) -> st.CreateTable:
+        facts = self._named(facts)
+        return st.CreateTable(columns=self._columns(), **self._clauses(stream=False), **facts)
+
+    def _clauses(self, *, stream: bool) -> dict[str, Any]:
+        """What follows the columns, in any order, each at most once."""
+        clauses: dict[str, Any] = {}
+        while found := self._clause(stream=stream):
+            key, value = found
+            if key in clauses:
+                self.raise_error(f"{key.upper().replace('_', ' ')} is given twice", self._prev)
+            clauses[key] = value
+        return clauses
+
+    def _clause(self, *, stream: bool) -> tuple[str, Any] | None:
+        if self._match_text_seq("USING"):
+            return "using", self._name().text
+        if self._match_text_seq("OPTIONS"):
+            return "options", tuple(self._parse_wrapped_csv(self._option, optional=False))
+        if self._match_texts(("COMMENT", "DESCRIPTION")):
+            return "comment", self._text("a comment")
+        if stream and self._match_text_seq("IDLE", "AFTER"):
+            return "idle_after", self._parse_required_interval()
+        if stream and self._match_text_seq("SERVER"):
+            return "server", self._name().text
+        return None
+
+    def _option(self) -> tuple[str, str]:
+        quoted = self._match(TokenType.STRING)
+        key = self._prev.text if quoted else self._name(any_token=True).text
+        self._match(TokenType.EQ)
+        sign = "-" if self._match(TokenType.DASH) else ""
+        if not self._match_set((TokenType.STRING, TokenType.NUMBER, TokenType.TRUE, TokenType.FALSE)):
+            self.raise_error(f"option {key} needs a value, as in {key} 'value'")
+        return key, sign + self._prev.text
+
+    def _create_view(self, facts: dict[str, Any]) -> st.CreateView:
+        facts = self._named(facts)
+        columns = self._column_names()
+        self._required("AS")
+        return st.CreateView(columns=columns, query=self._query(), **facts)
+
+    def _create_pump(self, facts: dict[str, Any]) -> st.CreatePump:
+        facts = self._named(facts)
+        stopped = self._match_texts(("STARTED", "STOPPED")) and self._prev.text.upper() == "STOPPED"
+        self._required("AS")
+        self._required("INSERT", "INTO")
+        return st.CreatePump(
+            target=self._name(), columns=self._column_names(), query=self._query(), started=not stopped, **facts
+        )
+
+    def _create_function(self, facts: dict[str, Any]) -> st.CreateFunction:
+        name = self._name()
+        if not self._curr:
+            self.raise_error("a function needs a definition")
+        definition = self._source(self._curr)
+        self._advance(len(self._tokens) - self._index)
+        return st.CreateFunction(name=name, definition=definition, **facts)
+
+    # INSERT, ALTER, DROP
+
+    def _insert(self, facts: dict[str, Any]) -> st.InsertValues | st.CreatePump:
+        self._required("INTO")
+        target, columns = self._name(), self._column_names()
+        if not self._match_text_seq("VALUES"):
+            return st.CreatePump(name=None, target=target, columns=columns, query=self._query(), **facts)
+        rows = tuple(self._parse_csv(self._row))
+        if not rows:
+            self.raise_error("VALUES needs a row in parentheses")
+        return st.InsertValues(stream=target, columns=columns, rows=rows, **facts)
+
+    def _row(self) -> tuple[exp.Expr, ...]:
+        return tuple(self._parse_wrapped_csv(self._required_expression))
+
+    def _alter(self, facts: dict[str, Any]) -> st.Statement:
+        if self._match_text_seq("PUMP"):
+            pump = self._name()
+            if not self._match_texts(("START", "STOP")):
+                self.raise_error("ALTER PUMP needs START or STOP")
+            return st.AlterPump(pump=pump, start=self._prev.text.upper() == "START", **facts)
+        self._required("STREAM")
+        stream = self._name()
+        writer = self._text("a writer's name") if self._match_text_seq("WRITER") else None
+        return self._alter_stream(stream, writer, facts)
+
+    def _alter_stream(self, stream: st.Name, writer: str | None, facts: dict[str, Any]) -> st.Statement:
+        if self._match_text_seq("END"):
+            return st.EndStream(stream=stream, writer=writer, **facts)
+        if self._match_text_seq("SET", "ROWTIME", "BOUND"):
+            at = self._required_expression()
+            strict = self._match_text_seq("STRICT")
+            return st.SetBound(stream=stream, writer=writer, at=at, strict=strict, **facts)
+        if writer is not None or not self._match_text_seq("SET", "(", "IDLE", "AFTER"):
+            self.raise_error("ALTER STREAM needs SET ROWTIME BOUND, SET (IDLE AFTER interval) or END")
+        after = self._parse_required_interval()
+        self._match_r_paren()
+        return st.SetIdle(stream=stream, after=after, **facts)
+
+    def _drop(self, facts: dict[str, Any]) -> st.Drop:
+        if not self._match_texts(get_args(st.Kind)):
+            self.raise_error("DROP takes a STREAM, VIEW, PUMP, TABLE or FUNCTION")
+        kind: st.Kind = self._prev.text.upper()  # type: ignore[assignment]  # one of the words just matched
+        if_exists = self._match_text_seq("IF", "EXISTS")
+        return st.Drop(kind=kind, if_exists=if_exists, name=self._name(), cascade=self._cascade(), **facts)
+
+    def _cascade(self) -> bool:
+        return self._match_texts(("CASCADE", "RESTRICT")) is True and self._prev.text.upper() == "CASCADE"
+
+
+def new_parser() -> StatementParser:
+    """A parser for one statement."""
+    return StatementParser(dialect=Rowtime())

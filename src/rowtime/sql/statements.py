@@ -1,0 +1,199 @@
+"""Statements: what a script says, one frozen dataclass a kind.
+
+Names are as written (without quotes); they mean the same in upper and lower case. Queries
+and expressions are sqlglot trees, located in the text of the whole script. ``place`` and
+``text`` (the statement's own source, without its semicolon) do not count for equality.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from sqlglot import exp
+
+from rowtime.core.errors import Place, Problem
+
+Options = tuple[tuple[str, str], ...]
+Kind = Literal["STREAM", "VIEW", "PUMP", "TABLE", "FUNCTION"]
+
+
+@dataclass(frozen=True)
+class Name:
+    """A name with its place; the parts of a qualified one are joined by dots."""
+
+    text: str
+    place: Place = field(default=Place(1, 1), compare=False)
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True)
+class DeclaredOrder:
+    """``[STRICTLY] ASCENDING|DESCENDING [WITHIN n ROWS | WITHIN interval]`` of a column."""
+
+    ascending: bool
+    strict: bool = False
+    within_rows: int | None = None
+    within: exp.Expr | None = None
+
+
+@dataclass(frozen=True)
+class ColumnDef:
+    """One declared column; ``type`` is Spark's name of the type, as in ``DECIMAL(10, 2)``."""
+
+    name: str
+    type: str
+    nullable: bool = True
+    order: DeclaredOrder | None = None
+    checks: tuple[exp.Expr, ...] = ()
+    comment: str = ""
+    place: Place = field(default=Place(1, 1), compare=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Statement:
+    """What every statement has: where it begins, and its source."""
+
+    place: Place = field(compare=False)
+    text: str = field(compare=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CreateStream(Statement):
+    """``CREATE [OR REPLACE] [FOREIGN] STREAM``; without ``using`` it is an embedded log."""
+
+    name: Name
+    columns: tuple[ColumnDef, ...]
+    using: str | None = None
+    options: Options = ()
+    idle_after: exp.Expr | None = None
+    server: str | None = None
+    comment: str = ""
+    foreign: bool = False
+    replace: bool = False
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class CreateTable(Statement):
+    """``CREATE TABLE``: a static table."""
+
+    name: Name
+    columns: tuple[ColumnDef, ...]
+    using: str | None = None
+    options: Options = ()
+    comment: str = ""
+    replace: bool = False
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class CreateView(Statement):
+    """``CREATE VIEW v [(columns)] AS query``."""
+
+    name: Name
+    query: exp.Query
+    columns: tuple[str, ...] = ()
+    replace: bool = False
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class CreatePump(Statement):
+    """``CREATE PUMP p AS INSERT INTO s query``; an INSERT of a query alone has no name."""
+
+    name: Name | None
+    target: Name
+    query: exp.Query
+    columns: tuple[str, ...] = ()
+    started: bool = True
+    replace: bool = False
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class CreateFunction(Statement):
+    """``CREATE FUNCTION name ...``; ``definition`` is the text after the name."""
+
+    name: Name
+    definition: str
+    replace: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class InsertValues(Statement):
+    """``INSERT INTO s [(columns)] VALUES ...``; without columns, those of the stream in order."""
+
+    stream: Name
+    columns: tuple[str, ...]
+    rows: tuple[tuple[exp.Expr, ...], ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SetBound(Statement):
+    """``ALTER STREAM s [WRITER 'w'] SET ROWTIME BOUND at [STRICT]``."""
+
+    stream: Name
+    at: exp.Expr
+    strict: bool = False
+    writer: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SetIdle(Statement):
+    """``ALTER STREAM s SET (IDLE AFTER interval)``."""
+
+    stream: Name
+    after: exp.Expr
+
+
+@dataclass(frozen=True, kw_only=True)
+class EndStream(Statement):
+    """``ALTER STREAM s [WRITER 'w'] END``."""
+
+    stream: Name
+    writer: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class AlterPump(Statement):
+    """``ALTER PUMP p START|STOP``."""
+
+    pump: Name
+    start: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Drop(Statement):
+    """``DROP kind [IF EXISTS] name [CASCADE]``."""
+
+    kind: Kind
+    name: Name
+    if_exists: bool = False
+    cascade: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Explain(Statement):
+    """``EXPLAIN [MONOTONICITY | WAITING] query``."""
+
+    kind: Literal["PLAN", "MONOTONICITY", "WAITING"]
+    query: exp.Query
+
+
+@dataclass(frozen=True, kw_only=True)
+class Query(Statement):
+    """A query on its own: its result is what the script shows."""
+
+    query: exp.Query
+
+
+@dataclass(frozen=True)
+class Script:
+    """A parsed text: the statements that parse, in order, and a problem for each other one."""
+
+    text: str
+    statements: tuple[Statement, ...]
+    problems: tuple[Problem, ...]

@@ -1,0 +1,1 @@
+"""What survives a tick: the journal, the segments, the checkpoint that holds both."""

@@ -1,0 +1,99 @@
+"""A checkpoint: the folder that holds a pipeline's plan, journal, state and rejected rows.
+
+``plan.json`` (what runs), ``journal/`` (what has happened), ``state/`` (segments),
+``rejected/`` (refused rows, a folder a gate), ``sources/`` (files that were numbered),
+``spark/`` (Spark's own checkpoint, where a ``foreachBatch`` source needs one).
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import IO, Any
+
+from rowtime.core.errors import refuse
+from rowtime.state.files import remove, write_new
+from rowtime.state.journal import FORMAT, Entry, Journal
+
+
+class Checkpoint:
+    """One checkpoint folder. Reading needs no lock; running does (``acquire``)."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.journal = Journal(folder / "journal")
+        self._lock: IO[str] | None = None
+
+    @property
+    def plan(self) -> Mapping[str, Any] | None:
+        """What ``plan.json`` says; ``None`` for a fresh checkpoint."""
+        path = self.folder / "plan.json"
+        return json.loads(path.read_bytes()) if path.exists() else None
+
+    def acquire(self) -> None:
+        """Become the one driver of this checkpoint; raises ``Refused`` (R404) if there is another."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        lock = (self.folder / ".lock").open("a+")
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.seek(0)
+            raise refuse(
+                "R404",
+                f"a pipeline (process {lock.read().strip() or 'unknown'}) is running on this checkpoint",
+                "Stop it first, or give this one a --checkpoint of its own.",
+            ) from None
+        lock.truncate(0)
+        lock.write(str(os.getpid()))
+        lock.flush()
+        self._lock = lock
+
+    def release(self) -> None:
+        """Let another driver in."""
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+
+    def bind(self, plan: Mapping[str, Any]) -> None:
+        """Write the plan of a fresh checkpoint, or check that the old one is the same.
+
+        Raises ``Refused`` (R401) with the first statement that differs; nothing is written.
+        """
+        old = self.plan
+        if old is None:
+            data = json.dumps({"format": FORMAT, **plan}, indent=1)
+            write_new(self.folder / "plan.json", data.encode())
+            return
+        if old.get("format", 0) > FORMAT:
+            raise refuse("R402", f"the checkpoint has format {old['format']}, this version reads up to {FORMAT}")
+        if old["fingerprint"] != plan["fingerprint"]:
+            raise refuse(
+                "R401",
+                f"the checkpoint belongs to another query: {_difference(old, plan)}",
+                "Run the query it was made for, or give this one a --checkpoint of its own.",
+            )
+
+    def sweep(self, entry: Entry | None) -> None:
+        """Remove what a crashed tick left: state files that no committed entry names."""
+        live = set() if entry is None else set(named_files(entry))
+        for kind in ("state", "rejected"):
+            for path in (self.folder / kind).rglob("*"):
+                if path.is_file() and str(path.relative_to(self.folder)) not in live:
+                    remove(path)
+
+
+def named_files(entry: Entry) -> list[str]:
+    """The files below the checkpoint that an entry makes live."""
+    segments = [segment[0] for log in entry["segments"].values() for segment in log]
+    return [*segments, *(path for files in entry["rejected"].values() for path in files)]
+
+
+def _difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
+    before, after = old.get("operators", {}), new.get("operators", {})
+    for name in [*before, *after]:
+        if before.get(name) != after.get(name):
+            return f"{name} was {before.get(name, 'absent')!r}, is {after.get(name, 'absent')!r}"
+    return "the statements are not the same"

@@ -1,0 +1,77 @@
+"""The segment log: state as immutable files, appended, compacted, forgotten; never rewritten.
+
+Writing costs O(new rows), closing reads only segments that overlap what closes, and
+compaction merges segments of one level into the next, so that their number stays
+O(log of the ticks). What a segment holds below the bound is dead and is skipped by those
+who read; a segment that is dead as a whole is dropped.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from rowtime.core.time import END
+from rowtime.operators.contract import Segment
+
+FANOUT = 8  # segments of one level that are merged into one of the next
+
+
+class SegmentLog:
+    """The live segments of one kept thing; plain values in, plain values out."""
+
+    def __init__(self, entries: Iterable[Sequence[Any]] = ()) -> None:
+        self._live = [Segment(*entry) for entry in entries]
+        self.dropped: list[Segment] = []
+
+    @property
+    def live(self) -> tuple[Segment, ...]:
+        """The live segments, oldest first."""
+        return tuple(self._live)
+
+    @property
+    def rows(self) -> int:
+        """How many rows the live segments hold."""
+        return sum(segment.rows for segment in self._live)
+
+    @property
+    def lowest(self) -> int:
+        """The least time in a live segment; END if there is none."""
+        return min((segment.lowest for segment in self._live), default=END)
+
+    def overlapping(self, low: int, high: int) -> tuple[Segment, ...]:
+        """Segments that may hold a time in (low, high]."""
+        return tuple(s for s in self._live if s.highest > low and s.lowest <= high)
+
+    def add(self, written: Sequence[Segment]) -> None:
+        """Append segments."""
+        self._live.extend(segment for segment in written if segment.rows)
+
+    def forget(self, up_to: int) -> None:
+        """Drop the segments in which every time is at or below ``up_to``."""
+        self._drop({s.path for s in self._live if s.highest <= up_to})
+
+    def replace(self, old: Sequence[Segment], new: Sequence[Segment]) -> None:
+        """Exchange segments for their compacted form, one level up."""
+        level = max(segment.level for segment in old) + 1
+        fresh = {segment.path for segment in new}
+        self._drop({segment.path for segment in old})
+        self._live = [s for s in self._live if s.path not in fresh]
+        self._live.extend(Segment(s.path, s.rows, s.lowest, s.highest, level) for s in new if s.rows)
+
+    def crowded(self) -> tuple[Segment, ...]:
+        """The segments of the lowest level that has ``FANOUT`` of them; else none."""
+        levels: dict[int, list[Segment]] = defaultdict(list)
+        for segment in self._live:
+            levels[segment.level].append(segment)
+        full = [level for level, segments in sorted(levels.items()) if len(segments) >= FANOUT]
+        return tuple(levels[full[0]]) if full else ()
+
+    def entries(self) -> list[list[Any]]:
+        """The live segments as plain values, for the journal."""
+        return [[s.path, s.rows, s.lowest, s.highest, s.level] for s in self._live]
+
+    def _drop(self, paths: set[str]) -> None:
+        self.dropped.extend(s for s in self._live if s.path in paths)
+        self._live = [s for s in self._live if s.path not in paths]

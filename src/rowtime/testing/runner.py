@@ -1,0 +1,270 @@
+"""Runs transcripts three ways: an item a tick, all items in one tick, random cuts.
+
+The rows, their order and the refusals have to be the same each time (SPEC 3). *When* a row
+comes out is checked where the cut allows it: no earlier than its item, and no later than
+the end of the tick that its item is in.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.parquet as pq
+
+from rowtime.core.clock import least
+from rowtime.core.errors import RowtimeError
+from rowtime.core.time import to_micros, to_text
+from rowtime.operators.contract import Operator
+from rowtime.operators.stream import Stream
+from rowtime.plan.program import Program, compile_script
+from rowtime.runtime.engine import Engine
+from rowtime.runtime.sinks.callables import FunctionSink
+from rowtime.runtime.sinks.contract import Batch
+from rowtime.runtime.sinks.staging import Stage
+from rowtime.state.checkpoint import Checkpoint
+from rowtime.testing.scripted import ScriptedSource
+from rowtime.testing.transcripts import Expected, Transcript, load
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Cut = Sequence[int]
+RANDOM_CUTS = 2
+OTHER_FORMATS = {"monotonicity", "statements", "scalar_values"}
+
+
+@dataclass
+class Outcome:
+    """What came out: (tick, row) in order, refusals, and the output clock after each tick."""
+
+    rows: list[tuple[int, Mapping[str, Any]]] = field(default_factory=list)
+    rejected: frozenset[tuple[int, str]] = frozenset()
+    clocks: list[int] = field(default_factory=list)
+    ends: list[int] = field(default_factory=list)
+
+
+def play(spark: SparkSession, case: Transcript, cut: Cut, *, restart: bool = False) -> Outcome:
+    """Run a case with ticks that end after the items ``cut``; ``restart``: a new engine for each tick."""
+    folder = Path(tempfile.mkdtemp(prefix="rowtime-test-"))
+    outcome = Outcome()
+    try:
+        program = compile_script(case.sql)
+        if program.problems:
+            raise RowtimeError(*program.problems)
+        engine = _engine(spark, program, case, folder, outcome)
+        for upto in cut:
+            for source in engine.sources.values():
+                source.upto = upto  # type: ignore[attr-defined]
+            outcome.ends.append(upto)
+            engine.tick()
+            outcome.clocks.append(_clock(engine))
+            if restart and upto != cut[-1]:
+                engine.stop()
+                engine = _engine(spark, program, case, folder, outcome)
+        outcome.rejected = frozenset(_rejected(engine))
+        engine.stop()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return outcome
+
+
+def _engine(spark: SparkSession, program: Program, case: Transcript, folder: Path, outcome: Outcome) -> Engine:
+    place = Checkpoint(folder)
+
+    def take(batch: Batch) -> None:
+        tick = len(outcome.ends) - 1
+        if batch.count and batch.first == len(outcome.rows):
+            outcome.rows.extend((tick, row) for row in batch.table().to_pylist())
+
+    sources = {n.name: _source(n, case) for n in program.operators if isinstance(n, Stream)}
+    stages = {sink.name: Stage(FunctionSink(take, sink.name), folder) for sink in program.sinks[-1:]}
+    for sink in program.sinks[:-1]:
+        stages[sink.name] = Stage(FunctionSink(lambda _batch: None, sink.name), folder)
+    engine = Engine(spark, program, place, sources, stages)
+    engine.start()
+    return engine
+
+
+def _source(node: Operator, case: Transcript) -> ScriptedSource:
+    assert isinstance(node, Stream)
+    items = [item for item in case.items if item.stream == node.name]
+    columns = [(column.name, column.type) for column in node.columns]
+    return ScriptedSource(items, columns, case.writers.get(node.name, ()))
+
+
+def _clock(engine: Engine) -> int:
+    return least(engine.entry.get("clocks", {}).get(engine.program.sinks[-1].name, {}).values())
+
+
+def _rejected(engine: Engine) -> Iterator[tuple[int, str]]:
+    for paths in engine.entry["rejected"].values():
+        for path in paths:
+            table = pq.read_table(engine.checkpoint.folder / path)
+            yield from zip(table["position"].to_pylist(), table["reason"].to_pylist(), strict=True)
+
+
+# -- judging --------------------------------------------------------------------------
+
+
+def findings(case: Transcript, outcome: Outcome) -> list[str]:
+    """What differs from the expectation; nothing if the case is met."""
+    wanted = [entry for entry in case.expected if entry.row is not None]
+    found = [*_rows(case, outcome, wanted), *_times(outcome, wanted, case.order), *_bounds(case, outcome)]
+    if outcome.rejected != case.rejected:
+        found.append(f"refused {sorted(outcome.rejected)}, expected {sorted(case.rejected)}")
+    return found
+
+
+def _rows(case: Transcript, outcome: Outcome, wanted: Sequence[Expected]) -> Iterator[str]:
+    got = [row for _, row in outcome.rows]
+    expected = [entry.row or {} for entry in wanted]
+    if case.order == "exact":
+        same = len(got) == len(expected) and all(_alike(r, e) for r, e in zip(got, expected, strict=True))
+    elif case.order == "per_step_set":
+        same = len(got) == len(expected) and all(
+            _matched([got[i] for i in block], [expected[i] for i in block]) for block in _blocks(wanted)
+        )
+    else:
+        same = _matched(got, expected)
+    if not same:
+        yield f"rows {_shown(got)}\nexpected {_shown(expected)}"
+
+
+def _blocks(wanted: Sequence[Expected]) -> Iterator[list[int]]:
+    """Stretches of rows that may come in any order: the same item and rowtime."""
+    block: list[int] = []
+    for index, entry in enumerate(wanted):
+        key = (entry.after, (entry.row or {}).get("rowtime"))
+        before = wanted[block[-1]] if block else None
+        if before is not None and key != (before.after, (before.row or {}).get("rowtime")):
+            yield block
+            block = []
+        block.append(index)
+    if block:
+        yield block
+
+
+def _matched(got: Sequence[Mapping[str, Any]], expected: Sequence[Mapping[str, Any]]) -> bool:
+    left = list(expected)
+    for row in got:
+        match = next((entry for entry in left if _alike(row, entry)), None)
+        if match is None:
+            return False
+        left.remove(match)
+    return not left
+
+
+def _alike(row: Mapping[str, Any], expected: Mapping[str, Any]) -> bool:
+    names = {name.lower(): value for name, value in row.items()}
+    if set(names) - {"rowtime"} != set(expected) - {"rowtime"}:
+        return False
+    return all(_equal(names[name], value) for name, value in expected.items())
+
+
+def _equal(got: Any, wanted: Any) -> bool:  # noqa: ANN401
+    if isinstance(got, datetime) and wanted is not None:
+        return to_micros(got) == to_micros(wanted)
+    if isinstance(got, date) and isinstance(wanted, str):
+        return got.isoformat() == wanted[:10]
+    if isinstance(got, float) and wanted is not None:
+        return abs(got - float(wanted)) <= 1e-9 * max(1.0, abs(got))
+    if isinstance(got, Decimal) and wanted is not None:
+        return got == Decimal(str(wanted))
+    return bool(got == wanted)
+
+
+def _times(outcome: Outcome, wanted: Sequence[Expected], order: str) -> Iterator[str]:
+    """Each row with a fixed step has to be out in the tick that its item ends up in."""
+    if len(wanted) != len(outcome.rows):
+        return
+    left = list(outcome.rows)
+    for index, entry in enumerate(wanted):
+        at = index if order == "exact" else None
+        tick, row = left[at] if at is not None else _taken(left, entry)
+        if entry.after is not None and tick != _tick_of(outcome, entry.after):
+            yield f"row {_shown([row])} came with item {outcome.ends[tick]}, expected after item {entry.after}"
+
+
+def _taken(left: list[tuple[int, Mapping[str, Any]]], entry: Expected) -> tuple[int, Mapping[str, Any]]:
+    index = next((i for i, (_, row) in enumerate(left) if _alike(row, entry.row or {})), 0)
+    return left.pop(index)
+
+
+def _tick_of(outcome: Outcome, item: int) -> int:
+    return next(tick for tick, upto in enumerate(outcome.ends) if upto >= item)
+
+
+def _bounds(case: Transcript, outcome: Outcome) -> Iterator[str]:
+    for entry in case.expected:
+        if entry.bound is not None and entry.after is not None:
+            clock = outcome.clocks[_tick_of(outcome, entry.after)]
+            if clock < entry.bound:
+                yield f"the clock is {to_text(clock)} after item {entry.after}, expected {to_text(entry.bound)}"
+
+
+def _shown(rows: Iterable[Mapping[str, Any]]) -> str:
+    def cell(value: Any) -> str:  # noqa: ANN401
+        return to_text(to_micros(value)) if isinstance(value, datetime) else str(value)
+
+    return "[" + "; ".join(", ".join(f"{k}={cell(v)}" for k, v in row.items()) for row in rows) + "]"
+
+
+# -- whole cases, whole folders --------------------------------------------------------
+
+
+def cuts(case: Transcript, seed: int = 1) -> Iterator[tuple[str, Cut]]:
+    """The cuts that a case is run with."""
+    count = len(case.items)
+    yield "an item a tick", range(1, count + 1)
+    yield "one tick", [count]
+    chance = random.Random(f"{case.name}/{seed}")  # noqa: S311 - repeatable on purpose
+    for number in range(1, RANDOM_CUTS + 1):
+        size = chance.randint(1, max(1, count - 1))
+        inner = sorted(chance.sample(range(1, count), min(size, count - 1))) if count > 1 else []
+        yield f"random cut {number} {inner}", [*inner, count]
+
+
+def run_case(spark: SparkSession, case: Transcript) -> list[str]:
+    """All findings over all cuts of one case."""
+    found = []
+    for name, cut in cuts(case):
+        try:
+            problems = findings(case, play(spark, case, cut))
+        except RowtimeError as refused:
+            return [str(refused)]
+        found.extend(f"{name}: {problem}" for problem in problems)
+    return found
+
+
+def paths_of(paths: Iterable[Path]) -> list[Path]:
+    """The transcript files below some paths; files of other formats have their own runners."""
+    found = [file for path in paths for file in (sorted(path.rglob("*.yaml")) if path.is_dir() else [path])]
+    return [file for file in found if file.stem not in OTHER_FORMATS]
+
+
+def run_paths(
+    paths: Iterable[Path], report: Callable[[str], None] = print, spark: SparkSession | None = None
+) -> tuple[int, int]:
+    """Run the transcripts below some paths; how many passed and how many failed."""
+    from rowtime.runtime.session import derive, new_spark  # noqa: PLC0415 - only a run needs Spark
+
+    session = derive(spark or new_spark())
+    passed = failed = 0
+    for path in paths_of(paths):
+        try:
+            problems = run_case(session, load(path))
+        except RowtimeError as refused:
+            problems = [str(refused)]
+        passed, failed = passed + (not problems), failed + bool(problems)
+        report(f"{'FAILED' if problems else 'passed'} {path}")
+        for problem in problems:
+            report("    " + problem.replace("\n", "\n    "))
+    return passed, failed

@@ -1,0 +1,73 @@
+"""A scripted source: hands the items of a transcript to a stream, up to where the test allows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from rowtime.client.arrow_types import arrow_schema
+from rowtime.client.rows import batch
+from rowtime.core.time import END
+from rowtime.runtime.sources.contract import ARRIVAL, POSITION, ROWTIME, WRITER, BoundItem, Limits, Offsets, Slice
+from rowtime.testing.transcripts import ScriptItem
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+class ScriptedSource:
+    """The items of one stream; positions are item numbers. ``upto`` is moved by the test."""
+
+    in_band = False
+    decodes = False
+    gives_rowtime = True
+    steady = True
+
+    def __init__(
+        self, items: Sequence[ScriptItem], columns: Sequence[tuple[str, str]], writers: Sequence[str] = ()
+    ) -> None:
+        self._items, self._columns = list(items), list(columns)
+        named = {*writers, *(item.writer for item in items)}
+        # Several writers are known from the start; the only one of a stream comes with its
+        # first item, as a client does.
+        self.writers = sorted(named) if writers or len(named) > 1 else []
+        self.upto = 0
+
+    def discover(self, start: Offsets, limits: Limits, state: Mapping[str, Any]) -> tuple[Slice, Mapping[str, Any]]:  # noqa: ARG002
+        """The items that the test has let through and that were not taken yet."""
+        taken = [i for i in self._items if start.get(i.writer, 1) <= i.number <= self.upto]
+        end = {**dict.fromkeys(self.writers, 1), **start}
+        end.update({item.writer: item.number + 1 for item in taken})
+        begin = {writer: start.get(writer, 1) for writer in end}
+        bounds = tuple(bound for item in taken if item.at is not None for bound in _bounds(item, end))
+        rows = sum(item.values is not None for item in taken)
+        return Slice(begin, end, bounds, rows=rows, detail={"upto": self.upto}), state
+
+    def read(self, spark: SparkSession, part: Slice) -> DataFrame:
+        """The rows of the range."""
+        rows = [
+            item for item in self._items
+            if item.values is not None and part.start.get(item.writer, 1) <= item.number < part.end.get(item.writer, 1)
+        ]  # fmt: skip
+        definition = {"columns": [{"name": n, "type": t, "nullable": True} for n, t in self._columns]}
+        known = {name.lower() for name, _ in self._columns} | {"rowtime"}
+        values = [{k: v for k, v in (item.values or {}).items() if k in known} for item in rows]
+        ready = batch(values, arrow_schema(definition), None)
+        table = ready.columns.append_column(ROWTIME, ready.rowtimes.cast(pa.timestamp("us", "UTC")))
+        table = table.append_column(WRITER, pa.array([item.writer for item in rows], pa.string()))
+        table = table.append_column(POSITION, pa.array([item.number for item in rows], pa.int64()))
+        arrival = pa.array([item.number for item in rows], pa.int64()).cast(pa.timestamp("us", "UTC"))
+        return spark.createDataFrame(table.append_column(ARRIVAL, arrival))
+
+    def finished(self, at: Offsets) -> bool:  # noqa: ARG002
+        """False: an end is an item of the transcript."""
+        return False
+
+
+def _bounds(item: ScriptItem, end: Mapping[str, int]) -> list[BoundItem]:
+    """A bound of its writer; an end is that of every writer."""
+    assert item.at is not None
+    writers = sorted({*end, item.writer}) if item.at >= END else [item.writer]
+    return [BoundItem(writer, item.number, item.at) for writer in writers]

@@ -1,0 +1,72 @@
+"""A broker and a Spark session with the connector; the tests are skipped where either is not to be had."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from broker import Broker, find_connector
+from pyspark import SparkContext
+
+from rowtime.core.errors import Failure
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+HERE = Path(__file__).parent
+_topics = itertools.count()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if HERE in item.path.parents:
+            item.add_marker(pytest.mark.kafka)
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Say it where the tests ran with another connector than users get."""
+    if find_connector.cache_info().currsize and find_connector().note:
+        terminalreporter.write_line(f"kafka tests: {find_connector().note}")
+
+
+@pytest.fixture(scope="session")
+def _connector() -> None:
+    """Put the connector's jars on the class path, if the JVM is still to be started."""
+    jars = find_connector().jars
+    if jars is None:
+        pytest.skip(find_connector().note)
+    if SparkContext._gateway is None:  # noqa: SLF001 - there is no public way to ask
+        os.environ["PYSPARK_SUBMIT_ARGS"] = f"--jars {','.join(jars)} pyspark-shell"
+
+
+@pytest.fixture(scope="session")
+def spark(_connector: None, spark: SparkSession) -> SparkSession:
+    """The session of the whole run, if it was started with the connector."""
+    loader = spark._jvm.Thread.currentThread().getContextClassLoader()  # noqa: SLF001
+    if loader.getResource("org/apache/spark/sql/kafka010/KafkaSourceProvider.class") is None:
+        pytest.skip("the Spark session of this run was started without the Kafka connector")
+    return spark
+
+
+@pytest.fixture(scope="session")
+def broker(spark: SparkSession) -> Iterator[Broker]:  # noqa: ARG001 - without a connector there is nothing to test
+    """One broker for all tests; each has topics of its own."""
+    pytest.importorskip("confluent_kafka")
+    try:
+        made = Broker()
+    except Failure as failure:
+        pytest.skip(failure.problems[0].message)
+    with made:
+        yield made
+
+
+@pytest.fixture
+def topic(broker: Broker) -> str:
+    """A new topic of three partitions."""
+    name = f"t{next(_topics)}"
+    broker.create_topic(name, 3)
+    return name
