@@ -8,19 +8,21 @@ as_root() {
 }
 
 available() {
-    apt-cache policy "$1" | grep -q '^  Candidate: [^(]'
+    local policy
+    policy=$(LC_ALL=C apt-cache policy "$1")
+    [[ $policy == *"Candidate: "* && $policy != *"Candidate: (none)"* ]]
 }
 
 command -v apt-get >/dev/null || exit 1
 as_root true 2>/dev/null || exit 1
 
 # Lists that are missing or old lead to packages that are gone; without network, what is there must do.
-as_root apt-get -qq update >&2 || true
+as_root apt-get -qq update >/dev/null || true
 for package in "$@"; do
     if available "$package"; then
         echo "Installing the Debian package $package ..." >&2
         as_root env DEBIAN_FRONTEND=noninteractive \
-            apt-get -qq -o DPkg::Lock::Timeout=120 install -y --no-install-recommends "$package" >&2
+            apt-get -qq -o DPkg::Lock::Timeout=120 install -y --no-install-recommends "$package" >/dev/null
         exit
     fi
 done

@@ -151,12 +151,12 @@ class Broker:
 
     def _format(self) -> None:
         command = [*self._java, "kafka.tools.StorageTool", "format", "-t", CLUSTER, "-c", str(self._properties)]
-        subprocess.run(command, check=True, capture_output=True, timeout=START_SECONDS)  # noqa: S603
+        subprocess.run(command, check=True, capture_output=True, timeout=START_SECONDS)
 
     def _launch(self) -> None:
         command = [*self._java, "kafka.Kafka", str(self._properties)]
         with (self._home / "broker.log").open("wb") as log:
-            self._process = subprocess.Popen(command, stdout=log, stderr=log, cwd=self._home)  # noqa: S603
+            self._process = subprocess.Popen(command, stdout=log, stderr=log, cwd=self._home)
 
     def _wait(self) -> None:
         """Wait until the broker tells what topics it has: an open port is not yet an answer."""

@@ -39,21 +39,21 @@ def _connector() -> None:
     jars = find_connector().jars
     if jars is None:
         pytest.skip(find_connector().note)
-    if SparkContext._gateway is None:  # noqa: SLF001 - there is no public way to ask
+    if SparkContext._gateway is None:
         os.environ["PYSPARK_SUBMIT_ARGS"] = f"--jars {','.join(jars)} pyspark-shell"
 
 
 @pytest.fixture(scope="session")
 def spark(_connector: None, spark: SparkSession) -> SparkSession:
     """The session of the whole run, if it was started with the connector."""
-    loader = spark._jvm.Thread.currentThread().getContextClassLoader()  # noqa: SLF001
+    loader = spark._jvm.Thread.currentThread().getContextClassLoader()
     if loader.getResource("org/apache/spark/sql/kafka010/KafkaSourceProvider.class") is None:
         pytest.skip("the Spark session of this run was started without the Kafka connector")
     return spark
 
 
 @pytest.fixture(scope="session")
-def broker(spark: SparkSession) -> Iterator[Broker]:  # noqa: ARG001 - without a connector there is nothing to test
+def broker(spark: SparkSession) -> Iterator[Broker]:
     """One broker for all tests; each has topics of its own."""
     pytest.importorskip("confluent_kafka")
     try:

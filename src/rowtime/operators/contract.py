@@ -11,7 +11,7 @@ writer and position. The order of a stream is (rowtime, writer, position) (SPEC 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
@@ -48,7 +48,8 @@ class Shape:
     rows are released anyway. ``extra``: hidden columns that ``order`` needs. ``placed``:
     writer and position order the rows of a writer. ``single``: all rows count as one
     writer's. ``released``: no row runs ahead of the edge's bound. ``arrival``: rows still
-    have their recorded arrival time.
+    have their recorded arrival time. ``batched``: the rows of one tick are a set without
+    an order of arrival.
     """
 
     columns: tuple[Column, ...]
@@ -58,6 +59,7 @@ class Shape:
     single: bool = False
     released: bool = False
     arrival: bool = False
+    batched: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -78,12 +80,18 @@ class Kept:
     until: str
 
 
+Peek = Callable[[str], "pa.Table | None"]
+"""Column name -> table ``__w``, ``__p``, ``t`` (BIGINT µs) of all rows, or ``None``."""
+
+
 @dataclass(frozen=True)
 class Delta:
     """What passes over an edge in one tick: new rows and the bounds after them.
 
     ``rows`` is ``None`` where there is certainly none. ``count`` is an upper limit;
-    every rowtime lies in [``lowest``, ``highest``] (µs UTC).
+    every rowtime lies in [``lowest``, ``highest``] (µs UTC). ``peek`` reads a column of
+    every row without a Spark job, where the source can; ``files`` are the rows as they
+    stand in files that a sink may take as they are.
     """
 
     rows: DataFrame | None
@@ -91,6 +99,8 @@ class Delta:
     count: int | None = None
     lowest: int = BEGINNING
     highest: int = END
+    peek: Peek | None = None
+    files: tuple[Segment, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -193,8 +203,14 @@ class Tick(Protocol):
         """Write rows to new files, one route each, in one Spark job; nothing is visible yet."""
         ...
 
-    def judge(self, node: Operator, rows: DataFrame, gate: Gate, count: int | None) -> Verdict:
-        """Decide at a gate which rows are refused (the clock pass)."""
+    def judge(
+        self, node: Operator, rows: DataFrame, gate: Gate, count: int | None, peeked: pa.Table | None = None
+    ) -> Verdict:
+        """Decide at a gate which rows are refused (the clock pass); ``peeked``: the times, if known."""
+        ...
+
+    def taker(self, node: Operator) -> str | None:
+        """The name of the rowtime column of a sink that takes the operator's files as they are."""
         ...
 
     def account(self, node: Operator, rows: DataFrame, verdict: Verdict, time: str) -> DataFrame:
@@ -223,6 +239,8 @@ class Gate:
     floors: Mapping[str, int] = field(default_factory=dict)
     bound_column: str | None = None
     malformed_column: str | None = None
+    batched: bool = False
+    """All rows of a tick are judged against the mark before it: they have no order."""
     judged: str | None = None
     """Another column that is compared with the mark in place of the time (the end of a group)."""
 
@@ -241,6 +259,7 @@ class Intake:
 
     rows: DataFrame | None
     count: int | None = None
+    peek: Peek | None = None
     gated: bool = False
     raises: bool = False
     in_band: bool = False
@@ -269,10 +288,14 @@ class Route:
 class Operator(Protocol):
     """A plan node. ``name`` is unique in its plan and stable from run to run."""
 
-    name: str
     kind: ClassVar[str]
     reason: ClassVar[str]
     """Why the promise holds, in one sentence; empty where it is the identity or the least."""
+
+    @property
+    def name(self) -> str:
+        """The operator's name."""
+        ...
 
     @property
     def inputs(self) -> tuple[Operator, ...]:

@@ -101,17 +101,20 @@ class GroupBy:
         bound = max(least(delta.clocks.values()), control.get("closed", BEGINNING))
         segments = tick.segments(self)
         due = segments.lowest <= bound or (delta.rows is not None and self._end_at(tick, delta.lowest) <= bound)
-        rows: DataFrame | None = None
-        count: int | None = 0
+        done: tuple[Segment, ...] = ()
         if due:
-            rows, count = self._close(tick, delta, bound)
+            done = self._close(tick, delta, bound)
         elif delta.rows is not None:
             self._keep(tick, delta)
         control["closed"] = bound
         control["stamp"] = self._stamp_at(tick, bound)
         segments.forget(bound)
         self._compact(tick)
-        return Delta(rows, self.promises([delta.clocks], control), count)
+        clocks = self.promises([delta.clocks], control)
+        if tick.taker(self) is not None:
+            return Delta(None, clocks, files=done)
+        rows = tick.segments(self, "complete").read(done) if done else None
+        return Delta(rows, clocks, sum(segment.rows for segment in done))
 
     # -- what is complete -------------------------------------------------------------
 
@@ -158,7 +161,7 @@ class GroupBy:
         inner = f"SELECT {', '.join(keys)}, {T} AS {SEEN} FROM (SELECT timestamp_micros({at}L) AS {T})"
         return f"SELECT {text} FROM ({inner})"
 
-    def _close(self, tick: Tick, delta: Delta, bound: int) -> tuple[DataFrame | None, int | None]:
+    def _close(self, tick: Tick, delta: Delta, bound: int) -> tuple[Segment, ...]:
         """One job: what is complete at ``bound`` goes out, the rest is kept."""
         kept = tick.segments(self).overlapping(tick.control(self).get("closed", BEGINNING), bound)
         known = delta.rows is None or delta.count is not None
@@ -170,10 +173,10 @@ class GroupBy:
         else:
             groups = groups.selectExpr("*", *self._accumulators.finals(self._types(tick, delta)))
         tick.describe(self, "aggregate, close groups")
-        written = tick.write(self, self._routed(groups, bound), self._routes(), count)
+        routes = self._routes(tick.taker(self))
+        written = tick.write(self, self._routed(groups, bound), routes, count)
         tick.segments(self).add(written.get("state", ()))
-        done = written["complete"]
-        return (tick.segments(self, "complete").read(done) if done else None), sum(s.rows for s in done)
+        return tuple(written["complete"])
 
     def _routed(self, groups: DataFrame, bound: int) -> DataFrame:
         complete = f"{END_OF_GROUP} <= {bound}L"
@@ -189,10 +192,13 @@ class GroupBy:
         route = f"CASE WHEN {complete} THEN {COMPLETE} ELSE {KEPT} END AS __route"
         return groups.selectExpr(*columns, *out, *places, route)
 
-    def _routes(self) -> dict[str, Route]:
+    def _routes(self, taker: str | None) -> dict[str, Route]:
         shape = self.emits()
         complete = {name: f"__f{n}" for n, name in enumerate(shape.names)}
-        complete |= {name: name for name in shape.internals}
+        if taker is None:
+            complete |= {name: name for name in shape.internals}
+        elif taker:
+            complete = {taker: T, **complete}
         routes = {"complete": Route(COMPLETE, complete, END_OF_GROUP)}
         if self._accumulators.splits:
             state = {name: name for name in self._state_columns()}

@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from rowtime.core.clock import Clocks
 from rowtime.sql.generate import to_spark
-from rowtime.operators.contract import Column, Delta, Kept, Operator, Shape, Tick, quoted
+from rowtime.operators.contract import Column, Delta, Kept, Operator, Peek, Shape, Tick, quoted
 
 
 @dataclass(frozen=True)
@@ -73,4 +73,14 @@ class Select:
             rows = rows.where(to_spark(self.where))
         items = [item.sql for item in (*self.items, *self.hidden)]
         rows = rows.selectExpr(*items, *self.emits().internals)
-        return Delta(rows, delta.clocks, delta.count, delta.lowest, delta.highest)
+        peek = self._peek(delta.peek) if delta.peek is not None and self.where is None else None
+        return Delta(rows, delta.clocks, delta.count, delta.lowest, delta.highest, peek)
+
+    def _peek(self, below: Peek) -> Peek:
+        """Columns that are only passed on can be read where they come from."""
+        passed = {
+            item.column.name: item.expression.name
+            for item in (*self.items, *self.hidden)
+            if isinstance(item.expression, exp.Column)
+        }
+        return lambda name: below(passed[name]) if name in passed else None

@@ -43,7 +43,7 @@ class Stream:
 
     ``source`` is the format with its options, as in CREATE STREAM; ``idle_after`` (µs) after
     how much silence a writer is set aside. ``single``: there can be only one writer.
-    ``timed``: False if nobody looks at the stream's own rowtime (it is promoted at once).
+    ``batched``: rows come in sets that have no order inside (``foreachBatch``).
     """
 
     name: str
@@ -51,7 +51,7 @@ class Stream:
     source: tuple[str, tuple[tuple[str, str], ...]] = ("log", ())
     idle_after: int | None = None
     single: bool = False
-    timed: bool = True
+    batched: bool = False
 
     kind: ClassVar[str] = "stream"
     reason: ClassVar[str] = "each writer's rows and bounds: a row promises its own rowtime"
@@ -71,7 +71,8 @@ class Stream:
 
     def emits(self) -> Shape:
         """The declared columns, placed by writer and position, with the arrival time."""
-        return Shape(self.columns, single=self.single, released=self.single, arrival=True)
+        released = self.single and not self.batched
+        return Shape(self.columns, single=self.single, released=released, arrival=True, batched=self.batched)
 
     def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:  # noqa: ARG002
         """The clock of each writer that holds the stream."""
@@ -85,16 +86,18 @@ class Stream:
             marks = self._bounded(before, intake)
             self._settle(intake, control, marks)
             return Delta(None, self.promises([], control))
-        rows = self._timed_rows(intake, before)
+        rows = rows_judged = self._timed_rows(intake, before)
         lowest, highest, marks = intake.lowest, intake.highest, before
         if intake.gated or intake.decodes or intake.in_band:
             verdict = tick.judge(self, rows, self._gate(intake, before, control), intake.count)
-            rows = tick.account(self, rows, verdict, CANDIDATE)
+            rows = tick.account(self, rows_judged, verdict, CANDIDATE)
             lowest, highest, marks = verdict.lowest, verdict.highest, dict(verdict.marks)
         marks = self._bounded(marks, intake)
         self._settle(intake, control, marks)
         columns = [*map(quoted, self.emits().names), f"{CANDIDATE} AS {T}", W, P, A]
-        return Delta(rows.selectExpr(*columns), self.promises([], control), intake.count, lowest, highest)
+        whole = rows_judged is rows
+        peek = intake.peek if whole else None
+        return Delta(rows.selectExpr(*columns), self.promises([], control), intake.count, lowest, highest, peek)
 
     def _gate(self, intake: Intake, before: Mapping[str, int], control: Control) -> Gate:
         return Gate(
@@ -106,6 +109,7 @@ class Stream:
             control["floors"],
             "__b" if intake.in_band else None,
             "__m" if intake.decodes else None,
+            self.batched,
         )
 
     def _welcome(self, intake: Intake, control: Control) -> dict[str, int]:
@@ -143,10 +147,10 @@ class Stream:
         assert intake.rows is not None
         arrival = A
         moved = {w: at for w, at in before.items() if BEGINNING < at < END}
-        if moved and self.timed:
+        if moved:
             cases = " ".join(f"WHEN {_text(w)} THEN {micros(at)}" for w, at in sorted(moved.items()))
             arrival = f"greatest({A}, CASE {W} {cases} END)"
-        if intake.raises and self.timed:
+        if intake.raises:
             shown = "coalesce(__b, __t, __a)" if intake.in_band else "coalesce(__t, __a)"
             frame = f"PARTITION BY {W} ORDER BY {P} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING"
             arrival = f"greatest({arrival}, max({shown}) OVER ({frame}))"

@@ -90,8 +90,12 @@ class TSort:
         if delta.rows is None:
             return Delta(None, self.promises([delta.clocks], control))
         marks = control.setdefault("marks", {})
-        gate = Gate(TIME, self.within, "LATE", marks, floors=control["floors"], judged=JUDGED if self.by_group else None)
-        verdict = tick.judge(self, delta.rows, gate, delta.count)
+        gate = Gate(
+            TIME, self.within, "LATE", marks, floors=control["floors"], judged=JUDGED if self.by_group else None,
+            batched=self.input.emits().batched,
+        )
+        peeked = delta.peek(TIME) if delta.peek is not None and not self.by_group else None
+        verdict = tick.judge(self, delta.rows, gate, delta.count, peeked)
         control["marks"] = dict(verdict.marks)
         rows = tick.account(self, delta.rows, verdict, TIME)
         rows = rows.selectExpr(*self._columns())

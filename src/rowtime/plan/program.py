@@ -152,8 +152,7 @@ class _Compiler:
             if name not in self.sources.bound:
                 self._guard(lambda name=name, view=view: self.sources._named(self.binder, name, view.query))  # noqa: SLF001
         found = sorted(set(self.problems), key=lambda p: (p.place.line, p.place.column) if p.place else (0, 0))
-        timed = _untimed(tuple(sinks))
-        return Program(self.text, timed, tuple(self.once), tuple(self.defines), tuple(explains), tuple(found), self.catalog)
+        return Program(self.text, tuple(sinks), tuple(self.once), tuple(self.defines), tuple(explains), tuple(found), self.catalog)
 
     def _guard(self, action: Callable[[], object]) -> list[Any]:
         try:
@@ -277,15 +276,10 @@ def _grouped(node: Operator) -> bool:
     return True
 
 
-def _untimed(sinks: tuple[Sink, ...]) -> tuple[Sink, ...]:
-    """Streams whose own rowtime nobody looks at need not raise arrival times row by row."""
-    return sinks
-
-
 def describe(node: Operator) -> str:
     """An operator in one line of canonical text, without its inputs."""
     parts = [f"{f.name}={_canonical(getattr(node, f.name))}" for f in fields(node)  # type: ignore[arg-type]
-             if f.name not in ("name", "input", "inputs", "gate", "timed")]  # fmt: skip
+             if f.name not in ("name", "input", "inputs", "gate")]  # fmt: skip
     inputs = ", ".join(child.name for child in node.inputs)
     return f"{node.kind}({inputs}; {'; '.join(parts)})"
 

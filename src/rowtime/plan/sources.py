@@ -83,9 +83,13 @@ class Sources:
     def _stream(self, binder: Binder, stream: StreamDef) -> Operator:
         columns = tuple(Column(name, kind) for name, kind in stream.columns)
         pumps = [p for p in self.catalog.pumps.values() if p.target.text.lower() == stream.name and p.started]
-        single = stream.format in SINGLE_WRITER
         source = Stream(
-            self.fresh(stream.name), columns, (stream.format, stream.options), stream.idle_after, single and not pumps
+            self.fresh(stream.name),
+            columns,
+            (stream.format, stream.options),
+            stream.idle_after,
+            single=stream.format in SINGLE_WRITER or dict(stream.options).get("writer") == "",
+            batched=dict(stream.options).get("position") == "",
         )
         if not pumps:
             return source

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from rowtime.core.time import BEGINNING, END
 from rowtime.operators.contract import Gate, P, Verdict, W
-from rowtime.runtime.kernels.high_water import scan
+from rowtime.runtime.kernels.high_water import Scan, scan
 from rowtime.runtime.segment_writer import SMALL
 
 if TYPE_CHECKING:
@@ -30,9 +30,14 @@ BLOCK = 8192
 _LISTED = 400  # blocks that are named one by one in a filter
 
 
-def judge(rows: DataFrame, gate: Gate, count: int | None) -> Verdict:
-    """The verdict of a gate over the rows of one tick; one Spark job, or two."""
-    if count is not None and count <= SMALL:
+def judge(rows: DataFrame, gate: Gate, count: int | None, peeked: pa.Table | None = None) -> Verdict:
+    """The verdict of a gate over the rows of one tick; one Spark job, or two.
+
+    None at all where the times are known already: ``peeked`` has ``__w``, ``__p``, ``t``.
+    """
+    if peeked is not None:
+        return _verdict(_as_items(peeked), gate)
+    if gate.batched or (count is not None and count <= SMALL):
         return _verdict(_items(rows, gate), gate)
     blocks = _blocks(rows, gate)
     open_blocks, marks, counts = _fold(blocks, gate)
@@ -131,6 +136,14 @@ def _items(rows: DataFrame, gate: Gate) -> pa.Table:
     return rows.selectExpr(W, P, *columns).toArrow()
 
 
+def _as_items(peeked: pa.Table) -> pa.Table:
+    """Times that the source gave: rows only, all of which decode."""
+    count = peeked.num_rows
+    items = peeked.append_column("j", peeked["t"])
+    items = items.append_column("b", pa.nulls(count, pa.int64()))
+    return items.append_column("bad", pa.repeat(pa.scalar(False), count))  # noqa: FBT003
+
+
 def _with_bounds(items: pa.Table, gate: Gate, wanted: Mapping[tuple[str, int], int] | None) -> pa.Table:
     chosen = [b for b in gate.bounds if wanted is None or (b[0], b[1] // BLOCK) in wanted]
     if chosen:
@@ -144,8 +157,18 @@ def _with_bounds(items: pa.Table, gate: Gate, wanted: Mapping[tuple[str, int], i
                 "bad": pa.array([False] * len(chosen)),
             }
         )
-        items = pa.concat_tables([items.cast(extra.schema), extra])
-    return items.sort_by([(W, "ascending"), (P, "ascending")])
+        items = pa.concat_tables([items.select(extra.column_names).cast(extra.schema), extra])
+    return items if _in_order(items) else items.set_column(
+        items.column_names.index(W), W, items[W].cast(pa.string())
+    ).sort_by([(W, "ascending"), (P, "ascending")])
+
+
+def _in_order(items: pa.Table) -> bool:
+    """True for the rows of one writer whose positions ascend already."""
+    if not items.num_rows or len(items[W].unique()) > 1:
+        return not items.num_rows
+    positions = items[P].to_numpy()
+    return bool((positions[1:] > positions[:-1]).all())
 
 
 def _verdict(items: pa.Table, gate: Gate) -> Verdict:
@@ -189,8 +212,8 @@ def _runs(items: pa.Table, keys: list[str]) -> Iterable[tuple[tuple, pa.Table]]:
     change[0] = True
     for key in keys:
         column = items[key].combine_chunks()
-        values = column.dictionary_encode()
-        codes = (values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values).indices.to_numpy()
+        encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+        codes = (encoded.combine_chunks() if isinstance(encoded, pa.ChunkedArray) else encoded).indices.to_numpy()
         change[1:] |= codes[1:] != codes[:-1]
     starts = [*np.flatnonzero(change).tolist(), items.num_rows]
     for start, stop in zip(starts, starts[1:], strict=False):
@@ -207,6 +230,8 @@ def _judge_run(
     values = np.where(rows, time[0], bound[0])
     judged = _numbers(part["j"])[0]
     found = scan(values, judged, known, rows, mark, gate.within, gate.floors.get(writer, BEGINNING))
+    if gate.batched:
+        found = _against_start(found, judged, known & rows, mark, gate)
     missing = rows & ~bad & ~known
     refused = (found.refused | missing | (bad & rows)) & rows
     late = found.below_floor & (gate.reason == "OUT_OF_ORDER")
@@ -224,6 +249,12 @@ def _judge_run(
         }
     )
     return table, found.mark, values[accepted]
+
+
+def _against_start(found: Scan, judged: np.ndarray, known: np.ndarray, mark: int, gate: Gate) -> Scan:
+    """The same judgement for a set without order: every row meets the mark before the set."""
+    before = np.full(len(judged), max(mark, BEGINNING))
+    return Scan((known & (judged < before - gate.within)) | found.below_floor, found.below_floor, before, found.mark)
 
 
 def _numbers(column: pa.ChunkedArray) -> tuple[np.ndarray, np.ndarray]:

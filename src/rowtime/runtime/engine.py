@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from rowtime.core.clock import least
 from rowtime.core.time import BEGINNING, END
 from rowtime.operators.contract import Control, Delta, Intake, Operator
+from rowtime.operators.group_by import GroupBy
 from rowtime.operators.sink import Sink as SinkNode
 from rowtime.operators.stream import Stream
 from rowtime.plan.program import Program
@@ -73,6 +74,7 @@ class Engine:
 
     def __post_init__(self) -> None:
         self._heard: dict[tuple[str, str], int] = {}
+        self._takers = _takers(self.program)
         self._streams = [node for node in self.program.operators if isinstance(node, Stream)]
 
     # -- life -------------------------------------------------------------------------
@@ -140,7 +142,8 @@ class Engine:
             return intake_of(self.spark, taken[node.name], control)
 
         number = self.entry["tick"] + 1
-        return RunningTick(self.spark, number, self.checkpoint.folder, self.entry, intakes, self.stages)
+        folder = self.checkpoint.folder
+        return RunningTick(self.spark, number, folder, self.entry, intakes, self.stages, self._takers)
 
     def _step(self, running: RunningTick) -> dict[str, Delta]:
         deltas: dict[str, Delta] = {}
@@ -254,3 +257,21 @@ class Engine:
         for source in self.sources.values():
             with contextlib.suppress(AttributeError):
                 source.close()  # type: ignore[attr-defined]
+
+
+def _takers(program: Program) -> dict[str, str]:
+    """Operators whose one consumer is a Parquet directory in any order, with its rowtime column.
+
+    What such an operator writes as its result is what the directory holds: the file is
+    renamed into place, and nothing is written twice.
+    """
+    readers = Counter(child.name for node in program.operators for child in node.inputs)
+    return {
+        node.input.name: node.rowtime
+        for node in program.operators
+        if isinstance(node, SinkNode)
+        and node.format == "parquet"
+        and not node.ordered
+        and isinstance(node.input, GroupBy)
+        and readers[node.input.name] == 1
+    }

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import Control, Intake
+from rowtime.operators.contract import Control, Intake, Peek
 from rowtime.runtime.sources.contract import Slice, Source
 
 if TYPE_CHECKING:
@@ -36,17 +36,29 @@ def intake_of(spark: SparkSession, taken: Taken, control: Control) -> Intake:
     rows = source.read(spark, part) if moved and part.rows != 0 else None
     facts = _Runs(part.detail.get("runs"), control) if "runs" in part.detail else None
     present = [*taken.present]
+    peek = _peek(source, part)
     if facts is not None:
         return Intake(
-            rows if facts.rows else None, part.rows, facts.gated, facts.mixed, False, source.decodes,
+            rows if facts.rows else None, part.rows, peek, facts.gated, facts.mixed, False, source.decodes,
             bounds, facts.shown(part), present, taken.joined, facts.lowest, facts.highest,
         )  # fmt: skip
     shown = {} if source.gives_rowtime else dict(part.arrived)
     gated = source.gives_rowtime or (bool(bounds) and not all(at >= END for _, _, at in bounds))
     return Intake(
-        rows, part.rows, gated, not source.steady or source.gives_rowtime, source.in_band, source.decodes,
+        rows, part.rows, peek, gated, not source.steady or source.gives_rowtime, source.in_band, source.decodes,
         bounds, shown, present, taken.joined, BEGINNING, END,
     )  # fmt: skip
+
+
+PEEKED_ROWS = 5_000_000  # of one column, 24 bytes a row, in the driver's memory
+
+
+def _peek(source: Source, part: Slice) -> Peek | None:
+    """Reading one column of a range with Arrow, where its files are at hand: no Spark job."""
+    column = getattr(source, "column", None)
+    if column is None or part.rows is None or part.rows > PEEKED_ROWS:
+        return None
+    return lambda name: column(part, name)
 
 
 class _Runs:

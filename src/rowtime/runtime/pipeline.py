@@ -13,7 +13,7 @@ from rowtime.operators.sink import Sink as SinkNode
 from rowtime.operators.stream import Stream
 from rowtime.plan.catalog import StreamDef
 from rowtime.plan.program import Program, compile_script
-from rowtime.runtime.engine import Engine
+from rowtime.runtime.engine import Engine, wall_clock
 from rowtime.runtime.once import perform
 from rowtime.runtime.query import Query
 from rowtime.runtime.sinks.callables import ConsoleSink, FunctionSink, MemorySink
@@ -76,7 +76,7 @@ class Pipeline:
 
     def compile(self) -> Program:
         """Bind the SQL; raises ``Refused`` with all problems there are."""
-        streams = {name: _handed_stream(name, frame) for name, (frame, _) in self._handed.items()}
+        streams = {name: _handed_stream(name, *handed) for name, handed in self._handed.items()}
         text = ";\n".join(part.rstrip().rstrip(";") for part in self._text)
         program = compile_script(text, self.home, self._variables, streams, tuple(self._functions))
         if program.problems:
@@ -97,7 +97,7 @@ class Pipeline:
         return query
 
     def _engine(self, checkpoint: str | Path | None, limits: Limits, *, ends: bool) -> Engine:
-        from rowtime.runtime.session import derive, new_spark  # noqa: PLC0415 - only a run needs Spark
+        from rowtime.runtime.session import derive, new_spark, whole_files  # noqa: PLC0415 - only a run needs Spark
 
         program = self.compile()
         if not program.sinks:
@@ -107,6 +107,8 @@ class Pipeline:
             self.home.define(stream.name, stream.as_json(), replace=True)
         folder = Path(checkpoint) if checkpoint else Path(tempfile.mkdtemp(prefix="rowtime-"))
         spark = derive(self._spark or new_spark(self._jars(program)))
+        if any(isinstance(n, Stream) and n.source[0] in ("csv", "json") for n in program.operators):
+            whole_files(spark)
         place = Checkpoint(folder.absolute())
         sources = {n.name: self._source(n, place, program) for n in program.operators if isinstance(n, Stream)}
         stages = {n.name: Stage(self._sink(n), place.folder) for n in program.operators if isinstance(n, SinkNode)}
@@ -137,7 +139,7 @@ class Pipeline:
         if kind == "rate":
             from rowtime.runtime.sources.rate import RateSource  # noqa: PLC0415
 
-            return RateSource(options)
+            return RateSource(options, wall_clock)
         if kind == "dataframe":
             from rowtime.runtime.sources.batches import BatchSource  # noqa: PLC0415
 
@@ -159,7 +161,7 @@ class Pipeline:
         if node.format == "kafka":
             from rowtime.runtime.sinks.kafka_topic import KafkaSink  # noqa: PLC0415
 
-            return KafkaSink(options)
+            return KafkaSink(options, options["stream"])
         if node.format == "console":
             return self._functions_or_console(node)
         raise Refused(Problem("R210", f"{node.format} cannot be written to"))
@@ -169,9 +171,9 @@ class Pipeline:
         return FunctionSink(result, node.name) if result else ConsoleSink(node.name)
 
 
-def _handed_stream(name: str, frame: DataFrame) -> StreamDef:
+def _handed_stream(name: str, frame: DataFrame, names: Mapping[str, str | None]) -> StreamDef:
     columns = tuple((field.name, field.dataType.simpleString()) for field in frame.schema.fields)
-    return StreamDef(name, columns, "dataframe")
+    return StreamDef(name, columns, "dataframe", tuple((key, value or "") for key, value in names.items()))
 
 
 def _kafka(options: Mapping[str, str], columns: list[tuple[str, str]]) -> Source:

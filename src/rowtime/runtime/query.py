@@ -14,6 +14,7 @@ from rowtime.core.clock import least
 from rowtime.core.errors import RowtimeError
 from rowtime.core.time import to_text
 from rowtime.plan.waiting import Wait, waiting
+from rowtime.runtime.batch_driver import BatchDriver
 from rowtime.runtime.progress import progress_of
 
 if TYPE_CHECKING:
@@ -118,6 +119,11 @@ class Query:
             self._done.set()
 
     def _loop(self) -> None:
+        driver = BatchDriver(self.engine, self._tell)
+        if driver.sources:
+            driver.start(available_now=self._available_now)
+            driver.await_end(self._stop)
+            return
         while not self._stop.is_set():
             report = self._try()
             if report is not None:

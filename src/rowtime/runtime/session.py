@@ -21,16 +21,7 @@ _CONF: Mapping[str, str] = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
     # State is read by explicit paths; listing them must not become a Spark job.
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
-    # Text files are numbered by the rows of a file, so a file is one split, and a split one
-    # file: a split is closed as soon as its size and the cost of opening the next pass this.
-    "spark.sql.files.maxPartitionBytes": str(2**50),
-    "spark.sql.files.openCostInBytes": "4194304",
     "spark.sql.files.ignoreCorruptFiles": "false",
-}
-
-_QUIET: Mapping[str, str] = {
-    "spark.ui.showConsoleProgress": "false",
-    "spark.sql.shuffle.partitions": "",
 }
 
 
@@ -59,6 +50,16 @@ def new_spark(jars: Sequence[str] = (), master: str | None = None, conf: Mapping
     for key, value in settings.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
+
+
+def whole_files(spark: SparkSession) -> None:
+    """Let every task read one whole file: rows of text files are numbered by their task.
+
+    A split is closed as soon as its size plus the cost of opening the next file passes the
+    greatest size; with a cost of that size every split holds one file, and no file is cut.
+    """
+    spark.conf.set("spark.sql.files.maxPartitionBytes", str(2**50))
+    spark.conf.set("spark.sql.files.openCostInBytes", str(2**50))
 
 
 def derive(spark: SparkSession) -> SparkSession:

@@ -80,6 +80,7 @@ class RunningTick:
         entry: Mapping[str, Any],
         intakes: Callable[[Operator, Control], Intake],
         deliver: Mapping[str, Deliver],
+        takers: Mapping[str, str],
     ) -> None:
         self.spark, self.number, self.folder = spark, number, folder
         self.controls: dict[str, dict[str, Any]] = json.loads(json.dumps(entry.get("control", {})))
@@ -89,7 +90,7 @@ class RunningTick:
         self.outputs: dict[str, Any] = {}
         self.ledger: Ledger = {}
         self.jobs: list[str] = []
-        self._intakes, self._deliver = intakes, deliver
+        self._intakes, self._deliver, self._takers = intakes, deliver, takers
         self._refused: dict[str, list[DataFrame]] = {}
         self._tables: dict[str, pa.Table] = {}
         self._written: list[str] = []
@@ -117,6 +118,10 @@ class RunningTick:
         """The one value of a query over constants; folded by Spark, without a job."""
         return int(self.spark.sql(query).collect()[0][0])
 
+    def taker(self, node: Operator) -> str | None:
+        """The rowtime column of a sink that takes the operator's files as they are."""
+        return self._takers.get(node.name)
+
     def describe(self, node: Operator, what: str) -> None:
         """Name the next jobs in Spark's UI: tick, operator, what for."""
         text = f"tick {self.number} · {node.kind} {node.name}: {what}"
@@ -137,10 +142,12 @@ class RunningTick:
         self._written.extend(segment.path for segments in written.values() for segment in segments)
         return written
 
-    def judge(self, node: Operator, rows: DataFrame, gate: Gate, count: int | None) -> Verdict:
+    def judge(
+        self, node: Operator, rows: DataFrame, gate: Gate, count: int | None, peeked: pa.Table | None = None
+    ) -> Verdict:
         """Decide at a gate which rows are refused."""
         self.describe(node, "clock pass")
-        verdict = clock_pass.judge(rows, gate, count)
+        verdict = clock_pass.judge(rows, gate, count, peeked)
         refused = sum(n for name, n in verdict.counts.items() if name not in ("in", "accepted"))
         listed = 0 if verdict.refused is None else verdict.refused.num_rows
         if verdict.counts["in"] != verdict.counts["accepted"] + refused or listed != refused:

@@ -10,10 +10,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rowtime.core.clock import least
-from rowtime.operators.contract import Delta, Operator, Route, T, quoted
+from rowtime.operators.contract import Delta, Operator, Route, Segment, T, quoted
 from rowtime.operators.sink import Sink as SinkNode
 from rowtime.runtime.segment_writer import SMALL, write_routes
 from rowtime.runtime.sinks.contract import Batch, Sink
+from rowtime.state.files import move
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -36,7 +37,9 @@ class Stage:
         control, bound = tick.control(node), least(delta.clocks.values())
         first = control.setdefault("sequence", 0)
         files: list[list[Any]] = []
-        if delta.rows is not None:
+        if delta.files is not None:
+            files = [self._take(tick, segment) for segment in delta.files]
+        elif delta.rows is not None:
             files = self._write(tick, node, delta)
         count = sum(rows for _, rows in files)
         control["sequence"] = first + count
@@ -62,6 +65,13 @@ class Stage:
         written, tables = write_routes(rows, self.folder, stem, route, delta.count, kind, header)
         self._tables = tables
         return [[segment.path, segment.rows] for segment in sorted(written["part"], key=lambda s: s.path)]
+
+    def _take(self, tick: RunningTick, segment: Segment) -> list[Any]:
+        """A file that is already what the sink writes: it is moved, not written again."""
+        name = f"{tick.number:010d}-{Path(segment.path).name.split('-', 1)[1]}"
+        self.folder.mkdir(parents=True, exist_ok=True)
+        move(tick.folder / segment.path, self.folder / name)
+        return [name, segment.rows]
 
     def publish(self, spark: SparkSession, node: SinkNode, tick: int, staged: Mapping[str, Any]) -> None:
         """Hand over what a committed entry staged."""

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlparse
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rowtime.core.errors import Failure, Problem, refuse
@@ -31,6 +32,8 @@ from rowtime.runtime.sources.contract import (
     Offsets,
     Slice,
 )
+
+from rowtime.runtime.sources.peek import timestamps
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -100,6 +103,12 @@ class FilesSource:
         rows = self._scan(spark, [path for _, path, _ in files])
         rows = rows.join(F.broadcast(numbers), F.expr("replace(__from, 'file:///', 'file:/') = replace(__path, 'file:///', 'file:/')"))
         return rows.selectExpr(*self._shown("__number", "__arrived"))
+
+    def column(self, part: Slice, name: str) -> pa.Table | None:
+        """One timestamp column of a range with writers and positions; ``None`` if it is no such column."""
+        if self.kind != "parquet":
+            return None
+        return timestamps(((number << ROWS_BITS, THE_WRITER, path) for number, path, _ in part.detail["files"]), name)
 
     def finished(self, at: Offsets) -> bool:
         """True once every file that is there now has been taken."""

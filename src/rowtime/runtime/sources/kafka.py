@@ -44,7 +44,8 @@ class KafkaSource:
     """The partitions of some topics. ``options`` are those of Spark's connector, in any case.
 
     ``columns`` are the declared ones: name and Spark type. ``value_format`` is ``json`` or
-    ``raw``, in any case. ``clock`` says when a reading happens (µs UTC). Raises ``Refused`` (R504) for options that do not fit together.
+    ``raw``, in any case. ``clock`` says when a reading happens (µs UTC).
+    Raises ``Refused`` (R504) for options that do not fit together.
     """
 
     in_band = True

@@ -28,7 +28,10 @@ from rowtime.runtime.sources.contract import (
     Slice,
 )
 
+from rowtime.runtime.sources.peek import timestamps
+
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
 # A literal costs nothing a row, but each read adds to the plan; beyond, the path is asked.
@@ -93,6 +96,12 @@ class StreamLogSource:
         # Once for the URL, in which Spark gives the path, and once for our own escapes.
         named = f"url_decode(url_decode(regexp_extract(_metadata.file_path, '{_WRITER_OF_PATH}', 1)))"
         return self._read(spark, [path for paths in files.values() for path in paths], named)
+
+    def column(self, part: Slice, name: str) -> pa.Table | None:
+        """One timestamp column of a slice with writers and positions; ``None`` if it is no such column."""
+        runs = {writer: iter(found) for writer, found in part.detail.get("runs", {}).items()}
+        owners = ((unescape(path.split("/", 1)[0]), path) for path in part.detail.get("files", ()))
+        return timestamps(((next(runs[w])[0], w, f"{self.log}/{path}") for w, path in owners), name)
 
     def finished(self, at: Offsets) -> bool:
         """True if every writer has ended its part of the stream, and ``at`` is past that."""

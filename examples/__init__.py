@@ -1,0 +1,1 @@
+"""Pipelines to run and to learn from."""

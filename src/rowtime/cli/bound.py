@@ -1,0 +1,92 @@
+"""``rowtime bound``: promises that no earlier row will come to a stream."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated
+
+import typer
+
+from rowtime.cli.options import AsJson, HomeFolder
+from rowtime.cli.outcome import REFUSED, write_json
+from rowtime.client import stream_log
+from rowtime.client.home import Home
+from rowtime.client.writer import DEFAULT_WRITER, Writer, open_writer
+from rowtime.core.clock import strict as strictly
+from rowtime.core.errors import Refused
+from rowtime.core.time import to_micros, to_text
+
+StreamName = Annotated[str, typer.Argument(metavar="STREAM", help="A stream of the home directory.")]
+Instant = Annotated[str, typer.Argument(metavar="TIME", help="A timestamp (UTC where it has no zone), or 'end'.")]
+Strict = Annotated[bool, typer.Option("--strict", help="The next row is later than TIME, not at it.")]
+WriterName = Annotated[
+    str | None, typer.Option("--writer", metavar="NAME", help="Only this writer; default: all that are present.")
+]
+
+IN_USE = "R204"  # another process has the writer open
+
+
+def bound(
+    stream: StreamName,
+    time: Instant,
+    strict: Strict = False,
+    writer: WriterName = None,
+    home: HomeFolder = None,
+    as_json: AsJson = False,
+) -> None:
+    """Promise that no row of a stream will be earlier than TIME; 'end': that no row will come."""
+    at = strictly(to_micros(time)) if strict else to_micros(time)
+    place = Home(home)
+    names = [writer] if writer else present_writers(place, stream) or [DEFAULT_WRITER]
+    told, held = _tell(place, stream, names, at)
+    if as_json:
+        write_json({"stream": stream, "bound": to_text(at), "writers": told, "held": held})
+    else:
+        _show(stream, at, told, held)
+    if held:
+        raise typer.Exit(REFUSED)
+
+
+def present_writers(home: Home, stream: str) -> list[str]:
+    """The writers of a stream's log that have not left, sorted."""
+    last = stream_log.last(home.log_path(stream))
+    return [name for name, entry in last.items() if not isinstance(entry, stream_log.Leave)]
+
+
+def _tell(home: Home, stream: str, names: Iterable[str], at: int) -> tuple[list[str], list[str]]:
+    """Who was given the bound, and who could not be, because a process has that writer open."""
+    told: list[str] = []
+    held: list[str] = []
+    for name in names:
+        opened = _open(home, stream, name)
+        if opened is None:
+            held.append(name)
+            continue
+        with opened:
+            opened.set_rowtime_bound(at)
+        told.append(name)
+    return told, held
+
+
+def _open(home: Home, stream: str, name: str) -> Writer | None:
+    try:
+        return open_writer(stream, home=home, writer=name)
+    except Refused as refused:
+        if any(problem.code == IN_USE for problem in refused.problems):
+            return None
+        raise
+
+
+def _show(stream: str, at: int, told: list[str], held: list[str]) -> None:
+    if told:
+        typer.echo(f"{stream}: bound {to_text(at)} for {_writers(told)}")
+    if held:
+        typer.echo(
+            f"{stream}: no bound for {_writers(held)}, which a running process has open.\n"
+            "Let that process set the bound, or stop it first.",
+            err=True,
+        )
+
+
+def _writers(names: list[str]) -> str:
+    return f"writer{'' if len(names) == 1 else 's'} {', '.join(names)}"

@@ -1,0 +1,54 @@
+"""``rowtime check``: all problems of some scripts, without Spark or Java."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from rowtime.cli.options import AsJson, HomeFolder, Settings, script_text, variables
+from rowtime.cli.outcome import REFUSED, write_json
+from rowtime.client.home import Home
+from rowtime.core.errors import Problem
+from rowtime.plan.check import check as problems_of
+from rowtime.sql.script import parse_script
+
+Scripts = Annotated[
+    list[Path], typer.Argument(metavar="FILE", exists=True, dir_okay=False, readable=True, help="Files of SQL.")
+]
+
+
+def check(files: Scripts, home: HomeFolder = None, settings: Settings = None, as_json: AsJson = False) -> None:
+    """Say what is wrong with scripts, without running them."""
+    found = {file: _findings(file, Home(home), variables(settings)) for file in files}
+    if as_json:
+        write_json([_as_json(file, *finding) for file, finding in found.items()])
+    else:
+        for file, finding in found.items():
+            _show(file, *finding, named=len(files) > 1)
+    if any(problems for problems, _ in found.values()):
+        raise typer.Exit(REFUSED)
+
+
+def _findings(file: Path, home: Home, values: dict[str, str]) -> tuple[list[Problem], int]:
+    """The problems of a script, and how many statements it has."""
+    text = script_text(file)
+    problems = problems_of(text, home, values)
+    return problems, 0 if problems else len(parse_script(text).statements)
+
+
+def _as_json(file: Path, problems: list[Problem], statements: int) -> dict[str, Any]:
+    return {
+        "file": str(file),
+        "ok": not problems,
+        "statements": statements,
+        "problems": [problem.as_json() for problem in problems],
+    }
+
+
+def _show(file: Path, problems: list[Problem], statements: int, *, named: bool) -> None:
+    verdict = f"ok: {statements} statement{'' if statements == 1 else 's'}"
+    if problems:
+        verdict = "\n\n".join(map(str, problems))
+    typer.echo(f"{file}\n{verdict}\n" if named and problems else f"{file}: {verdict}" if named else verdict)

@@ -1,0 +1,99 @@
+"""Figures of a run, added up from the progress of its ticks: what every display shows."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict, deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+WINDOW = 5.0  # seconds over which the rate is taken
+
+
+@dataclass
+class Figures:
+    """Rows, clocks and the ledger since ``began``; all times in seconds of one monotonic clock.
+
+    ``taken`` and ``clocks`` go by stream, ``ledger`` by gate; ``failure`` is that of the
+    last try, empty once a tick has succeeded.
+    """
+
+    began: float
+    ticks: int = 0
+    last_tick: int | None = None
+    rows_out: int = 0
+    last_output: float = 0.0
+    taken: Counter[str] = field(default_factory=Counter)
+    clocks: dict[str, str] = field(default_factory=dict)
+    ledger: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    failure: str = ""
+    failures: int = 0
+    recent: deque[tuple[float, float, int]] = field(default_factory=deque)
+
+    def __post_init__(self) -> None:
+        self.last_output = self.began
+
+    def take(self, progress: Mapping[str, Any], now: float) -> None:
+        """Add one tick, or one failed try of it."""
+        if "failure" in progress:
+            self.failure, self.failures = progress["failure"], progress.get("failures", 1)
+            return
+        self.failure = ""
+        self.ticks += 1
+        self.last_tick = progress["batchId"]
+        self._count(progress, now)
+        self.recent.append((now - progress["batchDuration"] / 1000, now, progress["numInputRows"]))
+
+    def _count(self, progress: Mapping[str, Any], now: float) -> None:
+        for source in progress["sources"]:
+            name = source["description"].rsplit(" (", 1)[0]
+            self.taken[name] += source["numInputRows"]
+            self.clocks[name] = source["clock"]
+        for gate, counts in progress["observedMetrics"].items():
+            self.ledger[gate].update(counts)
+        if progress["sink"]["numOutputRows"]:
+            self.rows_out += progress["sink"]["numOutputRows"]
+            self.last_output = now
+
+    @property
+    def rows_in(self) -> int:
+        """Rows taken from all streams."""
+        return self.taken.total()
+
+    @property
+    def refused(self) -> dict[str, dict[str, int]]:
+        """Refused rows by gate and reason, without zeros."""
+        by_gate = {gate: {why: n for why, n in counts.items() if why not in ("in", "accepted") and n}
+                   for gate, counts in self.ledger.items()}  # fmt: skip
+        return {gate: reasons for gate, reasons in by_gate.items() if reasons}
+
+    @property
+    def rows_refused(self) -> int:
+        """Rows refused at all gates."""
+        return sum(n for reasons in self.refused.values() for n in reasons.values())
+
+    def rate(self, now: float) -> float:
+        """Rows a second of late: over the ticks that ended within the window."""
+        while self.recent and self.recent[0][1] < now - WINDOW:
+            self.recent.popleft()
+        if not self.recent:
+            return 0.0
+        return sum(rows for _, _, rows in self.recent) / max(now - self.recent[0][0], 1e-3)
+
+    def summary(self, now: float) -> dict[str, Any]:
+        """The run as plain values."""
+        return {
+            "ticks": self.ticks,
+            "rows_in": self.rows_in,
+            "rows_out": self.rows_out,
+            "rows_refused": self.rows_refused,
+            "refused": self.refused,
+            "clocks": dict(self.clocks),
+            "seconds": round(now - self.began, 3),
+        }
+
+    def summary_text(self, now: float) -> str:
+        """The run in a line."""
+        ticks = f"{self.ticks:,} tick{'' if self.ticks == 1 else 's'}"
+        rows = f"{self.rows_in:,} rows in, {self.rows_out:,} out, {self.rows_refused:,} refused"
+        return f"done: {rows}, in {ticks} and {now - self.began:.1f} s"

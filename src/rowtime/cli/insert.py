@@ -1,0 +1,103 @@
+"""``rowtime insert``: rows of a file, or of standard input, into an embedded stream."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rowtime.cli.options import AsJson, HomeFolder
+from rowtime.cli.outcome import write_json
+from rowtime.cli.row_files import FORMATS, Chunk, chunks_of
+from rowtime.client import stream_log
+from rowtime.client.home import escape
+from rowtime.client.writer import Writer, open_writer
+from rowtime.core.errors import Refused
+from rowtime.core.time import BEGINNING, to_text
+
+StreamName = Annotated[str, typer.Argument(metavar="STREAM", help="A stream of the home directory.")]
+RowFile = Annotated[
+    Path, typer.Argument(metavar="FILE", help="Rows as CSV, JSON lines or Parquet; - is standard input.")
+]
+Format = Annotated[
+    str | None, typer.Option("--format", metavar="FORMAT", help="csv, json or parquet; default: by the name's ending.")
+]
+WriterName = Annotated[str | None, typer.Option("--writer", metavar="NAME", help="The writer; default: main.")]
+Rowtime = Annotated[
+    str | None, typer.Option("--rowtime", metavar="COLUMN", help="The column that gives the rowtime; default: rowtime.")
+]
+
+
+def insert(
+    stream: StreamName,
+    file: RowFile,
+    format_: Format = None,
+    writer: WriterName = None,
+    rowtime: Rowtime = None,
+    home: HomeFolder = None,
+    as_json: AsJson = False,
+) -> None:
+    """Insert the rows of a file into a stream."""
+    kind = _format(file, format_)
+    with open_writer(stream, home=home, writer=writer) as opened:
+        assert opened.schema is not None
+        rows = _insert(opened, chunks_of(file, kind, opened.schema), str(file), rowtime)
+        clock = to_text(clock_of(opened))
+        if as_json:
+            write_json({"stream": stream, "writer": opened.name, "rows": rows, "clock": clock})
+        else:
+            typer.echo(f"{rows:,} row{'' if rows == 1 else 's'} into {stream} (writer {opened.name}); clock {clock}")
+
+
+def _format(file: Path, given: str | None) -> str:
+    kind = given or ("json" if str(file) == "-" else FORMATS.get(file.suffix.lower()))
+    if kind is None or kind not in FORMATS.values():
+        endings = ", ".join(FORMATS)
+        raise typer.BadParameter(
+            f"the format of {file} is none of csv, json, parquet ({endings})", param_hint="--format"
+        )
+    if str(file) != "-" and not file.is_file():
+        raise typer.BadParameter(f"there is no file {file}", param_hint="FILE")
+    if str(file) == "-" and kind != "json":
+        raise typer.BadParameter("standard input is read as JSON lines", param_hint="--format")
+    return kind
+
+
+def _insert(writer: Writer, chunks: Iterable[Chunk], source: str, rowtime: str | None) -> int:
+    """Write chunk by chunk; what is refused says how many rows before it are in the stream."""
+    done = 0
+    try:
+        for chunk in chunks:
+            writer.insert(chunk, rowtime)
+            done += len(chunk)
+    except Refused as refused:
+        raise _after(refused, done, source) from None
+    return done
+
+
+def _after(refused: Refused, done: int, source: str) -> Refused:
+    if not done:
+        return refused
+    note = f"The {done:,} rows of {source} before these are in the stream; rows here count on from them."
+    return Refused(*(replace(problem, hint=f"{problem.hint} {note}".strip()) for problem in refused.problems))
+
+
+def clock_of(writer: Writer) -> int:
+    """The strongest bound that a writer has shown so far (µs UTC), from the names of its files."""
+    shards = stream_log.shards(writer.log / escape(writer.name))
+    entries = (entry for shard in shards for entry in stream_log.shard_entries(writer.log, writer.name, shard))
+    return max((_shown(entry) for entry in entries), default=BEGINNING)
+
+
+def _shown(entry: stream_log.Entry) -> int:
+    match entry:
+        case stream_log.Bound(at=at):
+            return at
+        case stream_log.Rows(order=stream_log.Order.NONE, arrival=arrival):
+            return arrival
+        case stream_log.Rows(greatest=greatest):
+            return greatest
+    return BEGINNING

@@ -1,0 +1,52 @@
+"""``rowtime``: the list of commands."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from rowtime import __version__
+from rowtime.cli.bound import bound
+from rowtime.cli.check import check
+from rowtime.cli.explain import explain
+from rowtime.cli.insert import insert
+from rowtime.cli.outcome import guarded
+from rowtime.cli.run import run
+from rowtime.cli.status import status
+from rowtime.cli.streams import streams
+from rowtime.cli.transcripts import test
+
+COMMANDS = (run, check, explain, status, insert, bound, streams, test)
+
+app = typer.Typer(
+    name="rowtime",
+    help="Event-time streaming SQL on Apache Spark.",
+    epilog="Exit status: 0 good, 1 the input is refused, 2 usage, 3 a failure while running.",
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"rowtime {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="The version.")] = False,
+) -> None:
+    pass
+
+
+for _command in COMMANDS:
+    app.command()(guarded(_command))
+
+
+def main() -> None:
+    """The console entry point."""
+    app()

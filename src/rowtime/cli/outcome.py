@@ -1,0 +1,86 @@
+"""How a command ends: exit status, and what it says of a refusal or a failure.
+
+0: good. 1: the user's input is refused. 2: usage, which typer handles. 3: a failure while
+running. With ``--json`` the same is said as one object on standard output.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
+
+import typer
+
+from rowtime.core.errors import Problem, Refused, RowtimeError
+
+REFUSED = 1
+FAILED = 3
+SHOWN_CAUSES = 3
+
+_CAUSED_BY = re.compile(r"^\s*Caused by: (.+)$", re.MULTILINE)
+Command = TypeVar("Command", bound=Callable[..., None])
+
+
+def guarded(command: Command) -> Command:
+    """The command, with an exit status for what it raises; the one place that decides it."""
+
+    @functools.wraps(command)
+    def run(*args: object, **options: object) -> None:
+        as_json = bool(options.get("as_json"))
+        try:
+            command(*args, **options)
+        except (typer.Exit, typer.Abort, typer.BadParameter, BrokenPipeError):
+            raise
+        except Refused as refused:
+            say_refused(refused.problems, as_json)
+            raise typer.Exit(REFUSED) from None
+        except Exception as error:  # noqa: BLE001 - the last stop before the shell
+            _say_failed(error, as_json)
+            raise typer.Exit(FAILED) from None
+
+    return run  # type: ignore[return-value]
+
+
+def write_json(value: object, indent: int | None = 2) -> None:
+    """One JSON value on standard output; ``indent=None``: on one line."""
+    typer.echo(json.dumps(value, indent=indent, ensure_ascii=False, default=str))
+
+
+def say_refused(problems: Sequence[Problem], as_json: bool) -> None:
+    """What is wrong, on standard error; as JSON on standard output."""
+    if as_json:
+        write_json({"problems": [problem.as_json() for problem in problems]})
+    else:
+        typer.echo("\n\n".join(map(str, problems)), err=True)
+
+
+def _say_failed(error: Exception, as_json: bool) -> None:
+    notes = getattr(error, "__notes__", [])
+    causes = list(_causes(error))[-SHOWN_CAUSES:]
+    if as_json:
+        write_json({"failure": _headline(error), "causes": causes, "notes": notes})
+        return
+    lines = [f"Failed: {_headline(error)}", *(f"  caused by {cause}" for cause in causes), *notes]
+    typer.echo("\n".join(lines), err=True)
+
+
+def _headline(error: BaseException) -> str:
+    if isinstance(error, RowtimeError):
+        return str(error)
+    first = str(error).strip().split("\n", 1)[0]
+    return f"{type(error).__name__}: {first}" if first else type(error).__name__
+
+
+def _causes(error: BaseException) -> Iterator[str]:
+    """What made the error, the innermost last: Java's causes stand in the text of Spark's errors."""
+    seen: dict[str, Any] = {}
+    current: BaseException | None = error
+    while current is not None:
+        seen.update(dict.fromkeys(found.strip() for found in _CAUSED_BY.findall(str(current))))
+        current = current.__cause__
+        if current is not None:
+            seen[_headline(current)] = None
+    return iter(seen)

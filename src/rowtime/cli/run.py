@@ -1,0 +1,169 @@
+"""``rowtime run``: runs a script until its input ends or Ctrl-C."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+import time
+import traceback
+import warnings
+from collections.abc import Iterator, Sized
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rowtime.cli.display import Display
+from rowtime.cli.explain import explained_as_json, explained_as_text
+from rowtime.cli.figures import Figures
+from rowtime.cli.options import AsJson, HomeFolder, Script, Settings, script_text, variables
+from rowtime.cli.outcome import write_json
+from rowtime.core.errors import Refused
+
+if TYPE_CHECKING:
+    from rowtime.plan.program import Program
+    from rowtime.runtime.pipeline import Pipeline
+    from rowtime.runtime.query import Query
+
+Folder = Annotated[
+    Path | None,
+    typer.Option("--checkpoint", metavar="DIR", help="Default: checkpoints/<name of the file> in the home directory."),
+]
+AvailableNow = Annotated[
+    bool,
+    typer.Option("--available-now/--continuous", help="End once everything that is there is read, or go on."),
+]
+
+POLL = 0.2  # seconds between two looks whether the run has ended or should
+
+
+def run(
+    file: Script,
+    checkpoint: Folder = None,
+    home: HomeFolder = None,
+    available_now: AvailableNow = False,
+    settings: Settings = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run a script; Ctrl-C ends it after the tick under way, and a second one at once."""
+    warnings.filterwarnings("ignore", category=FutureWarning, module="pyspark")
+    from rowtime.runtime.pipeline import Pipeline  # noqa: PLC0415 - the other commands need no Spark
+
+    pipeline = Pipeline(home=home).sql(script_text(file), variables(settings))
+    program = pipeline.compile()
+    _explain(program, as_json)
+    if program.explains and not program.sinks:
+        return
+    folder = checkpoint or pipeline.home.path / "checkpoints" / file.stem
+    with _traceback_kept(folder):
+        if not program.sinks and (program.defines or program.once):
+            _define(program, pipeline, folder, as_json)
+            return
+        follow = _run_as_json if as_json else _run_with_display
+        follow(pipeline, program, folder, available_now)
+
+
+def _explain(program: Program, as_json: bool) -> None:
+    if as_json:
+        for entry in explained_as_json(program):
+            write_json(entry, indent=None)
+        return
+    for text in explained_as_text(program):
+        typer.echo(text + "\n")
+
+
+def _define(program: Program, pipeline: Pipeline, folder: Path, as_json: bool) -> None:
+    """A script that only defines streams and inserts rows does that, without Spark."""
+    from rowtime.runtime.once import perform  # noqa: PLC0415
+    from rowtime.state.checkpoint import Checkpoint  # noqa: PLC0415
+
+    for stream in program.defines:
+        pipeline.home.define(stream.name, stream.as_json(), replace=True)
+    if program.once:
+        place = Checkpoint(folder.absolute())
+        place.acquire()
+        try:
+            perform(program, pipeline.home, place)
+        finally:
+            place.release()
+    names = [stream.name for stream in program.defines]
+    if as_json:
+        write_json({"summary": {"defined": names, "statements": len(program.once)}}, indent=None)
+    else:
+        typer.echo(f"done: {_count(names, 'stream')} defined, {_count(program.once, 'statement')} carried out")
+
+
+def _count(things: Sized, noun: str) -> str:
+    return f"{len(things)} {noun}{'' if len(things) == 1 else 's'}"
+
+
+def _run_with_display(pipeline: Pipeline, program: Program, folder: Path, available_now: bool) -> None:
+    # Results have standard output to themselves.
+    console = any(sink.format == "console" for sink in program.sinks)
+    with Display(plain=True if console else None, file=sys.stderr if console else None) as display:
+        display.query = pipeline.start(folder, available_now=available_now, listener=display.listener)
+        _await(display.query)
+
+
+def _run_as_json(pipeline: Pipeline, program: Program, folder: Path, available_now: bool) -> None:  # noqa: ARG001
+    figures = Figures(time.monotonic())
+
+    def listener(progress: dict[str, Any]) -> None:
+        figures.take(progress, time.monotonic())
+        write_json(progress, indent=None)
+
+    query = pipeline.start(folder, available_now=available_now, listener=listener)
+    _await(query)
+    waits = [wait.as_json() for wait in query.waiting()]
+    write_json({"summary": {**figures.summary(time.monotonic()), "waiting": waits}}, indent=None)
+
+
+def _await(query: Query) -> None:
+    """Wait for the end of the query, or end it when asked to."""
+    with _interruptible() as stop:
+        while not stop.is_set():
+            if query.awaitTermination(POLL):
+                return
+        query.stop()
+        if query.exception is not None:  # Ctrl-C reaches Spark's Python workers as well
+            sys.stderr.write("the tick under way was broken off; the next start repeats it\n")
+
+
+@contextmanager
+def _interruptible() -> Iterator[threading.Event]:
+    """An event that Ctrl-C or SIGTERM sets; a second one ends the process as usual.
+
+    To be entered once Spark runs: its own handler would cancel the jobs of the tick under way.
+    """
+    stop = threading.Event()
+
+    def ask(_number: int, _frame: FrameType | None) -> None:
+        if stop.is_set():
+            raise KeyboardInterrupt
+        stop.set()
+        sys.stderr.write("\nstopping after the tick under way; once more stops at once, and nothing is lost\n")
+
+    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def _traceback_kept(folder: Path) -> Iterator[None]:
+    """A failure leaves its whole traceback in the checkpoint, and the terminal gets a line."""
+    try:
+        yield
+    except (Refused, typer.Exit):
+        raise
+    except Exception as error:
+        path = folder / "last-error.txt"
+        folder.mkdir(parents=True, exist_ok=True)
+        path.write_text("".join(traceback.format_exception(error)), encoding="utf-8")
+        error.add_note(f"The whole traceback is in {path}.")
+        raise

@@ -1,0 +1,135 @@
+"""``rowtime status``: where time is in a pipeline and what waits for what.
+
+Read from the plan and the newest journal entry of a checkpoint, so it answers for a running,
+a stopped and a crashed pipeline, without Spark or Java.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from rowtime.cli.options import AsJson
+from rowtime.cli.outcome import write_json
+from rowtime.core.clock import least
+from rowtime.core.errors import refuse
+from rowtime.core.time import BEGINNING, SECOND, to_text
+from rowtime.plan.waiting import waiting
+from rowtime.state.checkpoint import Checkpoint
+
+CheckpointFolder = Annotated[Path, typer.Argument(metavar="CHECKPOINT", help="The checkpoint folder of a pipeline.")]
+OnlyWaiting = Annotated[bool, typer.Option("--waiting", help="Only what waits for what.")]
+
+
+def status(checkpoint: CheckpointFolder, only_waiting: OnlyWaiting = False, as_json: AsJson = False) -> None:
+    """Show clocks, ledger, held rows and outputs of a pipeline, running or not."""
+    found = status_of(checkpoint)
+    if as_json:
+        write_json(found["waiting"] if only_waiting else found)
+    elif only_waiting:
+        typer.echo("\n".join(_waits(found)))
+    else:
+        typer.echo("\n".join(_lines(found)))
+
+
+def status_of(folder: Path) -> dict[str, Any]:
+    """The status of a checkpoint as plain values; raises ``Refused`` (R405) where there is none."""
+    checkpoint = Checkpoint(folder.absolute())
+    plan, entry = checkpoint.plan, checkpoint.journal.last()
+    if plan is None:
+        raise refuse(
+            "R405", f"{folder} is no checkpoint: it has no plan.json", "Give the folder that the pipeline has."
+        )
+    found: dict[str, Any] = {"checkpoint": str(folder), "tick": None, "at": None}
+    if entry is None:
+        return {**found, "streams": [], "ledger": {}, "held": {}, "waiting": [], "outputs": []}
+    return {
+        **found,
+        "tick": entry["tick"],
+        "at": to_text(entry["at"]),
+        "age_seconds": max(0, time.time_ns() // 1000 - entry["at"]) / SECOND,
+        "streams": [_stream(name, entry) for name in _of_kind(plan, "stream")],
+        "ledger": entry["totals"],
+        "held": {key: rows for key, rows in entry.get("held", {}).items() if rows},
+        "waiting": [{**wait.as_json(), "text": str(wait)} for wait in waiting(plan, entry)],
+        "outputs": [_output(name, entry) for name in _of_kind(plan, "sink")],
+    }
+
+
+def _of_kind(plan: Mapping[str, Any], kind: str) -> list[str]:
+    return [name for name, its in plan["kinds"].items() if its == kind]
+
+
+def _stream(name: str, entry: Mapping[str, Any]) -> dict[str, Any]:
+    clocks = entry["clocks"].get(name, {})
+    notes = entry["sources"].get(name, {"offsets": {}, "away": {}})
+    writers = [
+        {
+            "writer": writer,
+            "clock": to_text(clocks[writer]) if writer in clocks else None,
+            "offset": offset,
+            "set_aside": notes["away"].get(writer),
+        }
+        for writer, offset in sorted(notes["offsets"].items())
+    ]
+    return {"stream": name, "clock": to_text(least(clocks.values())), "writers": writers}
+
+
+def _output(name: str, entry: Mapping[str, Any]) -> dict[str, Any]:
+    control = entry["control"].get(name, {})
+    bound = to_text(control.get("bound", BEGINNING))
+    return {"sink": name, "rows": control.get("sequence", 0), "bound": bound}
+
+
+# -- as text --------------------------------------------------------------------------
+
+
+def _lines(found: Mapping[str, Any]) -> Iterator[str]:
+    yield found["checkpoint"]
+    if found["tick"] is None:
+        yield "  no tick yet"
+        return
+    yield f"  tick {found['tick']}, at {found['at']} UTC, {_age(found['age_seconds'])} ago"
+    yield from _section("streams", (line for stream in found["streams"] for line in _stream_lines(stream)))
+    yield from _section("ledger", (f"{gate}: {counts_as_text(counts)}" for gate, counts in found["ledger"].items()))
+    yield from _section("held", (f"{key}: {rows:,} rows" for key, rows in found["held"].items()))
+    yield from _section("waiting", (wait["text"] for wait in found["waiting"]))
+    yield from _section("outputs", (f"{o['sink']}: {o['rows']:,} rows, up to {o['bound']}" for o in found["outputs"]))
+
+
+def _waits(found: Mapping[str, Any]) -> list[str]:
+    return [wait["text"] for wait in found["waiting"]] or ["nothing waits"]
+
+
+def _section(title: str, lines: Iterator[str]) -> Iterator[str]:
+    listed = list(lines)
+    if listed:
+        yield f"{title}"
+        yield from (f"  {line}" for line in listed)
+
+
+def _stream_lines(stream: Mapping[str, Any]) -> Iterator[str]:
+    yield f"{stream['stream']}: clock {stream['clock']}"
+    for writer in stream["writers"]:
+        clock = f"clock {writer['clock']}" if writer["clock"] else "no clock"
+        aside = f", set aside: {writer['set_aside']}" if writer["set_aside"] else ""
+        yield f"  {writer['writer']}: {clock}, offset {writer['offset']}{aside}"
+
+
+def counts_as_text(counts: Mapping[str, int]) -> str:
+    """The counts of a gate: ``10 in, 8 accepted, 2 refused (2 LATE)``."""
+    reasons = {reason: n for reason, n in counts.items() if reason not in ("in", "accepted") and n}
+    why = ", ".join(f"{n:,} {reason}" for reason, n in reasons.items())
+    refused = f"{sum(reasons.values()):,} refused{f' ({why})' if why else ''}"
+    return f"{counts.get('in', 0):,} in, {counts.get('accepted', 0):,} accepted, {refused}"
+
+
+def _age(seconds: float) -> str:
+    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} s"

@@ -1,0 +1,107 @@
+"""Two views of a run: a screen that is drawn over, and lines that stay."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TextIO
+
+from rowtime.cli.figures import Figures
+from rowtime.cli.status import counts_as_text
+from rowtime.plan.waiting import Wait
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+LINE_EVERY = 1.0  # seconds: at most one line of figures
+QUIET = 3.0  # seconds without output before a line says what waits
+REPEAT = 30.0  # seconds before the same is said again
+
+Outputs = Sequence[tuple[str, int, str]]
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """What there is to show at one moment; ``outputs`` are sinks with their rows and bounds."""
+
+    figures: Figures
+    waits: Sequence[Wait]
+    outputs: Outputs
+    now: float
+
+
+def screen(seen: Snapshot) -> RenderableType:
+    """The snapshot as a small table for a terminal."""
+    from rich.table import Table  # noqa: PLC0415 - only a terminal needs it
+    from rich.text import Text  # noqa: PLC0415
+
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column()
+    for label, text, style in _screen_rows(seen):
+        table.add_row(label, Text(text, style=style))
+    return table
+
+
+def _screen_rows(seen: Snapshot) -> Iterator[tuple[str, str, str]]:
+    figures = seen.figures
+    speed = f"{figures.rows_in:,} rows   {figures.rate(seen.now):,.0f} rows/s   {seen.now - figures.began:.0f} s"
+    yield "rowtime", f"tick {figures.last_tick}   {speed}" if figures.ticks else f"waiting for rows   {speed}", ""
+    for stream, clock in figures.clocks.items():
+        yield stream, f"clock {clock}   {figures.taken[stream]:,} rows", ""
+    for gate, counts in figures.ledger.items():
+        yield f"at {gate}", counts_as_text(counts), "yellow" if gate in figures.refused else ""
+    for sink, rows, bound in seen.outputs:
+        yield f"to {sink}", f"{rows:,} rows, up to {bound}", ""
+    if figures.failure:
+        yield "failed", f"try {figures.failures}: {figures.failure}", "red"
+    for wait in seen.waits:
+        yield "waits", str(wait), "dim"
+
+
+@dataclass
+class Lines:
+    """Plain lines: one a tick, at most one a second, and what waits when nothing comes out."""
+
+    file: TextIO
+    told: float = float("-inf")
+    ticks: int = 0
+    rows: int = 0
+    failures: int = 0
+    waits: str = ""
+    waits_told: float = field(default=float("-inf"))
+
+    def show(self, seen: Snapshot) -> None:
+        """Write what is new since the last time, if it is time."""
+        figures = seen.figures
+        if figures.failure and figures.failures != self.failures:
+            self.failures = figures.failures
+            self._write(f"tick failed (try {figures.failures}), trying again: {figures.failure}")
+        if figures.ticks > self.ticks and seen.now - self.told >= LINE_EVERY:
+            self._figures(seen)
+        if seen.now - figures.last_output >= QUIET:
+            self._waits(seen)
+
+    def finish(self, seen: Snapshot) -> None:
+        """Write the figures that are still untold."""
+        if seen.figures.ticks > self.ticks:
+            self._figures(seen)
+
+    def _figures(self, seen: Snapshot) -> None:
+        figures = seen.figures
+        self.told = seen.now
+        added, self.rows, self.ticks = figures.rows_in - self.rows, figures.rows_in, figures.ticks
+        clocks = ", ".join(f"{stream} at {clock}" for stream, clock in figures.clocks.items())
+        refused = f"  refused {figures.rows_refused:,}" if figures.rows_refused else ""
+        rate = f"{figures.rate(seen.now):,.0f} rows/s"
+        self._write(f"tick {figures.last_tick}  +{added:,} rows ({rate})  out {figures.rows_out:,}{refused}  {clocks}")
+
+    def _waits(self, seen: Snapshot) -> None:
+        text = "\n".join(f"waiting  {wait}" for wait in seen.waits)
+        if text and (text != self.waits or seen.now - self.waits_told >= REPEAT):
+            self.waits, self.waits_told = text, seen.now
+            self._write(text)
+
+    def _write(self, text: str) -> None:
+        self.file.write(text + "\n")
+        self.file.flush()

@@ -1,0 +1,215 @@
+"""EXPLAIN: what each operator needs, keeps, emits and promises, as text and as plain values.
+
+It shows what the operators say of themselves, the same that the planner and the running tick
+use; nothing is said a second time here. No Spark and no Java are needed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
+from datetime import timedelta
+from typing import Any
+
+from sqlglot import exp
+
+from rowtime.expr.order import Order
+from rowtime.operators.contract import Column, Operator, P, Shape, T, W, walk
+from rowtime.operators.select import Item
+from rowtime.plan.program import Program
+from rowtime.sql.generate import to_rowtime
+
+Entry = Mapping[str, Any]
+
+# Fields that the other lines of an entry show, or that only the running tick looks at.
+_SHOWN_ELSEWHERE = frozenset({"name", "input", "inputs", "gate", "columns", "items", "hidden", "timed", "closers"})
+_MICROS = frozenset({"within", "idle_after"})
+_SECRET = re.compile("password|secret|token|credential|jaas|access.?key", re.IGNORECASE)
+_OURS = {T: "ROWTIME", W: "writer", P: "position", "__n": "end of group"}
+
+
+def explain(program: Program) -> list[dict[str, Any]]:
+    """Every operator that the program runs, inputs first, each once."""
+    return [_entry(node) for node in program.operators]
+
+
+def explain_query(root: Operator) -> list[dict[str, Any]]:
+    """Every operator below and including one, inputs first: what EXPLAIN of a query shows."""
+    return [_entry(node) for node in walk(root)]
+
+
+def as_text(entries: Sequence[Entry]) -> str:
+    """The entries as a tree: a reader above what it reads, a shared operator once."""
+    by_name = {entry["name"]: entry for entry in entries}
+    read = {name for entry in entries for name in entry["inputs"]}
+    printed: set[str] = set()
+    trees = ("\n".join(_tree(by_name, entry["name"], printed)) for entry in entries if entry["name"] not in read)
+    return "\n\n".join(trees)
+
+
+def orders_as_text(entries: Sequence[Entry]) -> str:
+    """The order of each column of each operator, and of the keys that close groups."""
+    return "\n\n".join("\n".join(_order_lines(entry)) for entry in entries)
+
+
+def explained(kind: str, root: Operator) -> str:
+    """The answer to an EXPLAIN statement of this kind; WAITING needs a checkpoint, see `waiting`."""
+    entries = explain_query(root)
+    return orders_as_text(entries) if kind == "MONOTONICITY" else as_text(entries)
+
+
+# -- one operator as plain values -------------------------------------------------------
+
+
+def _entry(node: Operator) -> dict[str, Any]:
+    shape = node.emits()
+    return {
+        "name": node.name,
+        "kind": node.kind,
+        "with": dict(_settings(node)),
+        "inputs": [child.name for child in node.inputs],
+        "requires": node.requires(),
+        "keeps": [{"what": kept.what, "until": kept.until} for kept in node.keeps()],
+        "emits": {
+            "columns": [_column(column) for column in shape.columns],
+            "single": shape.single,
+            "placed": shape.placed,
+            "released": shape.released,
+            "in_words": _in_words(shape),
+        },
+        "groups": [_group(node, number, key) for number, key in enumerate(_keys(node))],
+        "promises": {"bound": _bound(node), "reason": node.reason},
+    }
+
+
+def _column(column: Column) -> dict[str, Any]:
+    return {"name": column.name, "type": column.type or None, "order": column.order.value}
+
+
+def _in_words(shape: Shape) -> list[str]:
+    sorted_by = ", ".join(_readable(term) for term in shape.order)
+    return [
+        "as one writer" if shape.single else "a clock for each writer",
+        "each row has a place in its writer" if shape.placed else "rows have no place of their own",
+        f"released: no row runs ahead of the bound, order {sorted_by}"
+        if shape.released
+        else "rows may run ahead of the bound",
+    ]
+
+
+def _keys(node: Operator) -> tuple[Item, ...]:
+    keys = getattr(node, "keys", ())
+    return tuple(key for key in keys if isinstance(key, Item))
+
+
+def _group(node: Operator, number: int, key: Item) -> dict[str, Any]:
+    closes = number in getattr(node, "closers", ())
+    return {"key": _text(key.expression), "order": key.column.order.value, "closes": closes}
+
+
+def _bound(node: Operator) -> str:
+    """An operator without a reason passes bounds on as they are (see `Operator.reason`)."""
+    if node.reason:
+        return "its own"
+    if len(node.inputs) == 1:
+        return f"that of {node.inputs[0].name}"
+    return f"the least of {', '.join(child.name for child in node.inputs)}"
+
+
+def _settings(node: Operator) -> Iterator[tuple[str, str]]:
+    """What an operator is set to do, beyond its name, inputs and columns."""
+    for field in fields(node):  # type: ignore[arg-type]  # every operator is one
+        value = getattr(node, field.name)
+        if field.name in _SHOWN_ELSEWHERE or value in (None, (), "", False):
+            continue
+        if field.name == "keys" and _keys(node):
+            continue  # shown one by one, with their orders
+        yield field.name, _setting(field.name, value)
+
+
+def _setting(name: str, value: object) -> str:
+    if name in _MICROS and isinstance(value, int):
+        return str(timedelta(microseconds=value))
+    if name == "source" and isinstance(value, tuple):
+        return " ".join(filter(None, [value[0], _options(value[1])]))
+    if name == "options" and isinstance(value, tuple):
+        return _options(value)
+    return _value(value)
+
+
+def _options(pairs: Sequence[tuple[str, str]]) -> str:
+    """Options as they were written, without what must stay secret."""
+    shown = (f"{name} '{'…' if _SECRET.search(name) else value}'" for name, value in pairs)
+    return f"({', '.join(shown)})" if pairs else ""
+
+
+def _value(value: object) -> str:
+    if isinstance(value, exp.Expression):
+        return _text(value)
+    if isinstance(value, Item):
+        return _text(value.expression)
+    if isinstance(value, tuple):
+        return ", ".join(map(_value, value))
+    return "yes" if value is True else _readable(str(value))
+
+
+def _text(expression: exp.Expression) -> str:
+    return _readable(to_rowtime(expression))
+
+
+def _readable(text: str) -> str:
+    """Plain names without quotes, and names of ours as users know them."""
+    bare = re.sub(r"`(\w+)`", r"\1", text)
+    named = re.sub(r"__[twpn]\b", lambda found: _OURS[found[0]], bare)
+    return re.sub(r"__k(\d+)", lambda found: f"key {int(found[1]) + 1}", named)
+
+
+# -- as text ----------------------------------------------------------------------------
+
+
+def _tree(entries: Mapping[str, Entry], name: str, printed: set[str]) -> list[str]:
+    entry = entries[name]
+    if name in printed:
+        return [f"{name}: {entry['kind']}, as above"]
+    printed.add(name)
+    lines = [f"{name}: {entry['kind']}", *(f"    {line}" for line in _lines(entry))]
+    for child in entry["inputs"]:
+        lines.extend(f"  {line}" for line in _tree(entries, child, printed))
+    return lines
+
+
+def _lines(entry: Entry) -> Iterator[str]:
+    settings = "; ".join(f"{name} {value}" for name, value in entry["with"].items())
+    kept = "; ".join(f"{kept['what']}, until {kept['until']}" for kept in entry["keeps"])
+    promise = entry["promises"]
+    if settings:
+        yield f"with      {settings}"
+    for group in entry["groups"]:
+        yield f"group     {group['key']}: {_order_of(group['order'])}{', closes groups' if group['closes'] else ''}"
+    if entry["inputs"]:
+        yield f"reads     {', '.join(entry['inputs'])}"
+    yield f"requires  {entry['requires']}"
+    yield f"keeps     {kept or 'nothing'}"
+    yield f"emits     {', '.join(map(_column_text, entry['emits']['columns'])) or 'no columns'}"
+    yield f"          {'; '.join(entry['emits']['in_words'])}"
+    yield f"promises  {promise['bound']}{': ' + promise['reason'] if promise['reason'] else ''}"
+
+
+def _column_text(column: Mapping[str, Any]) -> str:
+    order = column["order"]
+    return " ".join([column["name"], *filter(None, [column["type"]]), *([order] if order != Order.NONE.value else [])])
+
+
+def _order_of(order: str) -> str:
+    return "no order is known" if order == Order.NONE.value else order
+
+
+def _order_lines(entry: Entry) -> Iterator[str]:
+    yield f"{entry['name']}: {entry['kind']}"
+    rows = [("ROWTIME", Order.ASCENDING.value), *((c["name"], c["order"]) for c in entry["emits"]["columns"])]
+    width = max(len(name) for name, _ in rows)
+    for name, order in rows:
+        yield f"    {name:<{width}}  {_order_of(order)}"
+    for group in entry["groups"]:
+        yield f"    GROUP BY {group['key']}: {_order_of(group['order'])}{', closes groups' if group['closes'] else ''}"

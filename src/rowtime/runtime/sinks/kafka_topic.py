@@ -1,0 +1,47 @@
+"""A Kafka topic as a sink operator's outside end: rows, then the bound to every partition."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rowtime.core.time import BEGINNING
+from rowtime.operators.contract import quoted
+from rowtime.runtime.sinks.kafka import write_bound, write_kafka
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from rowtime.operators.sink import Sink as SinkNode
+    from rowtime.runtime.sinks.contract import Batch
+
+
+class KafkaSink:
+    """At least once: after a crash the last tick's rows come again, with the same sequence numbers."""
+
+    def __init__(self, options: Mapping[str, str], stream: str) -> None:
+        self._options, self._stream = dict(options), stream
+        self._bound = BEGINNING
+
+    def folder(self, checkpoint: Path) -> Path:
+        """In the checkpoint, until the next commit."""
+        return checkpoint / "handover" / f"kafka-{self._stream}"
+
+    def publish(self, spark: SparkSession, node: SinkNode, batch: Batch) -> None:
+        """Write the rows with their sequence numbers, then the bound."""
+        if batch.count:
+            table = batch.table()
+            names = [name for name in table.column_names if name != node.rowtime]
+            rows = spark.createDataFrame(table)
+            number = f"{batch.first}L + monotonically_increasing_id() AS __seq"
+            time = f"{quoted(node.rowtime)} AS __t" if node.rowtime else "CAST(NULL AS TIMESTAMP) AS __t"
+            rows = rows.coalesce(1).selectExpr(*map(quoted, names), time, number)
+            write_kafka(rows, self._options, stream=self._stream, first_sequence=batch.first, columns=names,
+                        rowtime_column=node.rowtime or None)  # fmt: skip
+        if batch.bound > self._bound:
+            write_bound(spark, self._options, self._stream, batch.bound)
+            self._bound = batch.bound
+
+    def recover(self, staged: Sequence[str]) -> None:
+        """Nothing to undo in a topic."""

@@ -1,0 +1,122 @@
+"""``rowtime check``: every problem with its place, and neither Spark nor Java."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from typer.testing import Result
+
+from rowtime.client.home import Home
+
+GOOD = "CREATE STREAM clicks (page STRING);\nSELECT STREAM page FROM clicks;\n"
+BAD = """\
+CREATE STREAM clicks (page STRING, n INT);
+SELECT STREAM page, COUNT(*) FROM clicks
+GROUP BY page;
+SELECT STREAM page FROM klicks;
+"""
+MAIN = "from rowtime.cli.main import main; main()"
+WITHOUT_SPARK = """
+import subprocess, sys
+from pathlib import Path
+started = []
+subprocess.Popen.__init__ = lambda self, *a, **k: started.append(a)
+from rowtime.cli.main import app
+for command in ["check", "explain"]:
+    try:
+        app([command, "good.sql"])
+    except SystemExit as ended:
+        assert not ended.code, ended.code
+assert not started, started
+assert "pyspark" not in sys.modules, "pyspark was imported"
+assert "py4j" not in sys.modules, "py4j was imported"
+"""
+
+
+def test_a_good_script_is_ok(rowtime: Callable[..., Result], tmp_path: Path) -> None:
+    (tmp_path / "good.sql").write_text(GOOD)
+    result = rowtime("check", "good.sql")
+    assert (result.exit_code, result.stdout) == (0, "ok: 2 statements\n")
+
+
+def test_all_problems_of_a_file_are_said_at_once_with_their_places(
+    rowtime: Callable[..., Result], tmp_path: Path
+) -> None:
+    (tmp_path / "bad.sql").write_text(BAD)
+    result = rowtime("check", "bad.sql")
+    assert result.exit_code == 1
+    first, second = result.stdout.strip().split("\n\n")
+    assert first.splitlines()[:2] == [
+        "R104 GROUP BY has no monotonic expression, so no group would ever be complete.",
+        "  3 | GROUP BY page;",
+    ]
+    assert "page: no order is known" in first
+    assert second.splitlines() == [
+        "R103 there is no stream or view klicks",
+        "  4 | SELECT STREAM page FROM klicks;",
+        "    |                         ^^^^^^",
+        "Did you mean clicks?",
+    ]
+
+
+def test_problems_as_json_have_codes_and_places(rowtime: Callable[..., Result], tmp_path: Path) -> None:
+    (tmp_path / "bad.sql").write_text(BAD)
+    (tmp_path / "good.sql").write_text(GOOD)
+    result = rowtime("check", "bad.sql", "good.sql", "--json")
+    assert result.exit_code == 1
+    bad, good = json.loads(result.stdout)
+    assert [(p["code"], p["line"]) for p in bad["problems"]] == [("R104", 3), ("R103", 4)]
+    assert good == {"file": "good.sql", "ok": True, "statements": 2, "problems": []}
+
+
+def test_streams_of_the_home_directory_are_known(rowtime: Callable[..., Result], tmp_path: Path) -> None:
+    (tmp_path / "query.sql").write_text("SELECT STREAM page FROM visits;")
+    assert rowtime("check", "query.sql").exit_code == 1
+    columns = [{"name": "page", "type": "STRING", "nullable": True}]
+    Home(tmp_path / "elsewhere").define("visits", {"columns": columns, "format": None, "options": {}})
+    assert rowtime("check", "query.sql", "--home", "elsewhere").exit_code == 0
+
+
+def test_a_variable_gets_its_value_from_set(rowtime: Callable[..., Result], tmp_path: Path) -> None:
+    (tmp_path / "query.sql").write_text(GOOD.replace("page FROM", "page FROM ${stream}").replace("clicks;", ";"))
+    result = rowtime("check", "query.sql")
+    assert result.exit_code == 1
+    assert "--set stream=" in result.stdout
+    assert rowtime("check", "query.sql", "--set", "stream=clicks").exit_code == 0
+
+
+@pytest.mark.parametrize("arguments", [["check", "none.sql"], ["check"], ["check", "good.sql", "--set", "novalue"], ["chek"]])
+def test_wrong_usage_has_exit_status_2(
+    rowtime: Callable[..., Result], tmp_path: Path, arguments: list[str]
+) -> None:
+    (tmp_path / "good.sql").write_text(GOOD)
+    assert rowtime(*arguments).exit_code == 2
+
+
+def test_a_file_that_is_not_text_is_refused(rowtime: Callable[..., Result], tmp_path: Path) -> None:
+    (tmp_path / "binary.sql").write_bytes(b"SELECT \xff")
+    result = rowtime("check", "binary.sql")
+    assert result.exit_code == 1
+    assert "binary.sql is not UTF-8 text" in result.stderr
+
+
+def test_check_and_explain_import_no_spark_and_start_no_process(
+    process: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
+) -> None:
+    (tmp_path / "good.sql").write_text(GOOD)
+    done = process(WITHOUT_SPARK)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("ok: 2 statements\n")
+
+
+def test_the_shell_sees_the_exit_status(
+    process: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
+) -> None:
+    (tmp_path / "bad.sql").write_text(BAD)
+    (tmp_path / "good.sql").write_text(GOOD)
+    statuses = [process(MAIN, "check", name).returncode for name in ("good.sql", "bad.sql", "none.sql")]
+    assert statuses == [0, 1, 2]

@@ -1,0 +1,132 @@
+"""What a display says of a run: figures, lines and the screen, without Spark."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+from rich.console import Console
+
+from rowtime.cli.display import Display
+from rowtime.cli.figures import Figures
+from rowtime.cli.views import Lines, Snapshot, screen
+from rowtime.plan.waiting import Wait
+
+WAIT = Wait("query.group", "group by", 3, "2024-01-01 00:01:30", "clicks", "main", "type rowtime bound clicks '<time>'")
+
+
+def progress(tick: int, rows: int, out: int = 0, late: int = 0) -> dict[str, Any]:
+    ledger = {"sorted": {"in": rows, "accepted": rows - late, "LATE": late}}
+    return {
+        "batchId": tick,
+        "batchDuration": 500,
+        "numInputRows": rows,
+        "sources": [{"description": "clicks (log)", "numInputRows": rows, "clock": f"2024-01-01 00:00:0{tick}"}],
+        "sink": {"description": "query.result (console)", "numOutputRows": out},
+        "observedMetrics": ledger,
+    }
+
+
+def seen(figures: Figures, now: float, *waits: Wait) -> Snapshot:
+    return Snapshot(figures, waits, [("query.result", 5, "2024-01-01 00:01:00")], now)
+
+
+def test_figures_add_up_over_ticks() -> None:
+    figures = Figures(began=0.0)
+    figures.take(progress(0, 100, out=5, late=2), now=1.0)
+    figures.take(progress(1, 50, late=1), now=2.0)
+    assert figures.summary(3.0) == {
+        "ticks": 2,
+        "rows_in": 150,
+        "rows_out": 5,
+        "rows_refused": 3,
+        "refused": {"sorted": {"LATE": 3}},
+        "clocks": {"clicks": "2024-01-01 00:00:01"},
+        "seconds": 3.0,
+    }
+
+
+def test_the_rate_is_that_of_the_last_seconds() -> None:
+    figures = Figures(began=0.0)
+    figures.take(progress(0, 1_000_000), now=1.0)
+    figures.take(progress(1, 300), now=10.0)
+    assert figures.rate(10.0) == 300 / 0.5
+    assert figures.rate(12.5) == 300 / 3.0
+    assert figures.rate(100.0) == 0.0
+
+
+def test_lines_come_at_most_once_a_second_and_none_is_lost() -> None:
+    figures, file = Figures(began=0.0), io.StringIO()
+    lines = Lines(file)
+    for tick in range(5):
+        figures.take(progress(tick, 10, out=1), now=tick / 10)
+        lines.show(seen(figures, tick / 10))
+    assert file.getvalue().count("\n") == 1
+    lines.finish(seen(figures, 0.5))
+    first, last = file.getvalue().splitlines()
+    assert first.startswith("tick 0  +10 rows")
+    assert last.startswith("tick 4  +40 rows")
+    assert last.endswith("out 5  clicks at 2024-01-01 00:00:04")
+
+
+def test_a_line_says_what_waits_when_nothing_comes_out() -> None:
+    figures, file = Figures(began=0.0), io.StringIO()
+    lines = Lines(file)
+    figures.take(progress(0, 10), now=0.5)
+    for now in (1.0, 2.0, 4.0, 4.5, 5.0, 40.0):
+        lines.show(seen(figures, now, WAIT))
+    waiting = [line for line in file.getvalue().splitlines() if line.startswith("waiting")]
+    assert waiting == [f"waiting  {WAIT}"] * 2
+    assert "waits for writer main of clicks; type rowtime bound clicks '<time>'" in waiting[0]
+
+
+def test_a_failing_tick_is_told_each_time_and_forgotten_once_it_succeeds() -> None:
+    figures, file = Figures(began=0.0), io.StringIO()
+    lines = Lines(file)
+    for failures in (1, 2):
+        figures.take({"failure": "no broker", "failures": failures}, now=0.1)
+        lines.show(seen(figures, 0.1))
+        lines.show(seen(figures, 0.1))
+    figures.take(progress(0, 10), now=0.2)
+    lines.show(seen(figures, 0.2))
+    assert file.getvalue().splitlines()[:2] == [
+        "tick failed (try 1), trying again: no broker",
+        "tick failed (try 2), trying again: no broker",
+    ]
+    assert figures.failure == ""
+
+
+def test_the_screen_shows_clocks_ledger_outputs_and_waits() -> None:
+    figures = Figures(began=0.0)
+    figures.take(progress(3, 1234, late=2), now=1.0)
+    console = Console(file=io.StringIO(), width=160)
+    console.print(screen(seen(figures, 1.0, WAIT)))
+    text = " ".join(console.file.getvalue().split())  # type: ignore[attr-defined]
+    for part in (
+        "tick 3 1,234 rows",
+        "clicks clock 2024-01-01 00:00:03 1,234 rows",
+        "at sorted 1,234 in, 1,232 accepted, 2 refused (2 LATE)",
+        "to query.result 5 rows, up to 2024-01-01 00:01:00",
+        "query.group holds 3 rows",
+    ):
+        assert part in text
+
+
+def test_a_display_without_a_query_shows_what_ticks_say() -> None:
+    file = io.StringIO()
+    with Display(file=file) as display:
+        display.listener(progress(0, 10, out=2, late=1))
+    lines = file.getvalue().splitlines()
+    assert lines[0].startswith("tick 0  +10 rows")
+    assert lines[1].startswith("done: 10 rows in, 2 out, 1 refused, in 1 tick")
+    assert lines[2] == "refused at sorted: 1 LATE"
+
+
+def test_after_an_error_there_is_no_summary() -> None:
+    file = io.StringIO()
+    try:
+        with Display(file=file):
+            raise RuntimeError
+    except RuntimeError:
+        pass
+    assert file.getvalue() == ""

@@ -1,0 +1,140 @@
+"""``rowtime run``: results, progress and exit status of whole runs."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow.dataset as ds
+import pytest
+from typer.testing import Result
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+CLICKS = """\
+CREATE STREAM clicks (page STRING, n STRING);
+INSERT INTO clicks (ROWTIME, page, n) VALUES
+  ('2024-01-01 00:00:00', 'a', '1'), ('2024-01-01 00:00:30', 'b', '2'), ('2024-01-01 00:01:30', 'a', 'three');
+"""
+BY_MINUTE = CLICKS + """\
+SELECT STREAM FLOOR(c.ROWTIME TO MINUTE) AS m, COUNT(*) AS visits FROM clicks c GROUP BY FLOOR(c.ROWTIME TO MINUTE);
+"""
+TO_FILES = CLICKS + """\
+CREATE STREAM pages (page STRING) USING parquet OPTIONS (path 'out');
+CREATE PUMP p AS INSERT INTO pages SELECT STREAM page FROM clicks;
+"""
+
+
+def test_results_have_standard_output_to_themselves(
+    rowtime: Callable[..., Result], spark: SparkSession, tmp_path: Path
+) -> None:
+    (tmp_path / "by_minute.sql").write_text(BY_MINUTE)
+    result = rowtime("run", "by_minute.sql", "--available-now")
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout == "rowtime=2024-01-01 00:01:00  m=2024-01-01 00:00:00  visits=2\n"
+    lines = result.stderr.splitlines()
+    assert any(line.startswith("tick 0  +3 rows") and line.endswith("clicks at 2024-01-01 00:01:30") for line in lines)
+    assert any(line.startswith("done: 3 rows in, 1 out, 0 refused, in 1 tick") for line in lines)
+    assert any(line.startswith("still waiting: query.group holds 1 rows") for line in lines)
+    assert (tmp_path / ".rowtime" / "checkpoints" / "by_minute" / "plan.json").exists()
+
+
+def test_without_results_to_print_progress_goes_to_standard_output(
+    rowtime: Callable[..., Result], spark: SparkSession, tmp_path: Path
+) -> None:
+    (tmp_path / "pages.sql").write_text(TO_FILES)
+    result = rowtime("run", "pages.sql", "--available-now", "--checkpoint", "here", "--home", "home")
+    assert result.exit_code == 0, result.stderr
+    assert "done: 3 rows in, 3 out" in result.stdout
+    assert "p.sink: 3 rows in all, up to 2024-01-01 00:01:30" in result.stdout
+    assert ds.dataset(tmp_path / "out").to_table()["page"].to_pylist() == ["a", "b", "a"]
+    assert (tmp_path / "here" / "journal").is_dir()
+
+
+def test_json_is_an_object_a_tick_and_a_summary(
+    rowtime: Callable[..., Result], spark: SparkSession, tmp_path: Path
+) -> None:
+    (tmp_path / "pages.sql").write_text(TO_FILES)
+    result = rowtime("run", "pages.sql", "--available-now", "--json")
+    assert result.exit_code == 0, result.stderr
+    *ticks, last = map(json.loads, result.stdout.splitlines())
+    assert [tick["numInputRows"] for tick in ticks] == [3]
+    assert {name: last["summary"][name] for name in ("ticks", "rows_in", "rows_out", "waiting")} == {
+        "ticks": 1,
+        "rows_in": 3,
+        "rows_out": 3,
+        "waiting": [],
+    }
+
+
+def test_a_failure_has_exit_status_3_and_leaves_its_traceback(
+    rowtime: Callable[..., Result], spark: SparkSession, tmp_path: Path
+) -> None:
+    (tmp_path / "cast.sql").write_text(CLICKS + "SELECT STREAM CAST(n AS INT) AS n FROM clicks;")
+    result = rowtime("run", "cast.sql", "--available-now", "--checkpoint", "here")
+    assert result.exit_code == 3
+    assert "CAST_INVALID_INPUT" in result.stderr
+    assert "Traceback" not in result.stderr
+    assert "The whole traceback is in here/last-error.txt." in result.stderr
+    assert "Traceback" in (tmp_path / "here" / "last-error.txt").read_text()
+
+
+def test_a_checkpoint_of_another_query_is_refused(
+    rowtime: Callable[..., Result], spark: SparkSession, tmp_path: Path
+) -> None:
+    (tmp_path / "one.sql").write_text(TO_FILES)
+    (tmp_path / "two.sql").write_text(TO_FILES.replace("SELECT STREAM page", "SELECT STREAM n"))
+    assert rowtime("run", "one.sql", "--available-now", "--checkpoint", "here").exit_code == 0
+    result = rowtime("run", "two.sql", "--available-now", "--checkpoint", "here")
+    assert result.exit_code == 1
+    assert "R401" in result.stderr
+    assert not (tmp_path / "here" / "last-error.txt").exists()
+
+
+def test_a_script_of_definitions_defines_and_inserts(rowtime: Callable[..., Result], tmp_path: Path) -> None:
+    (tmp_path / "clicks.sql").write_text(CLICKS)
+    for _ in range(2):
+        result = rowtime("run", "clicks.sql")
+        assert result.stdout == "done: 1 stream defined, 1 statement carried out\n"
+    assert rowtime("streams").stdout == "clicks (page STRING, n STRING)\n"
+    assert len(list((tmp_path / ".rowtime" / "logs" / "clicks").rglob("r-*.parquet"))) == 3
+
+
+def test_a_script_with_problems_is_refused_before_anything_is_written(
+    rowtime: Callable[..., Result], tmp_path: Path
+) -> None:
+    (tmp_path / "bad.sql").write_text(CLICKS + "SELECT STREAM a FROM klicks;")
+    result = rowtime("run", "bad.sql")
+    assert result.exit_code == 1
+    assert "R103" in result.stderr
+    assert not (tmp_path / ".rowtime").exists()
+
+
+@pytest.mark.slow
+def test_an_interrupt_ends_a_continuous_run_after_its_tick(tmp_path: Path) -> None:
+    (tmp_path / "by_minute.sql").write_text(BY_MINUTE)
+    command = [sys.executable, "-c", "from rowtime.cli.main import main; main()", "run", "by_minute.sql"]
+    source = str(Path(__file__).parents[2] / "src")
+    running = subprocess.Popen(
+        command,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": source},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert running.stdout is not None
+    first = running.stdout.readline()
+    running.send_signal(signal.SIGINT)
+    out, errors = running.communicate(timeout=120)
+    assert running.returncode == 0, errors
+    assert first + out == "rowtime=2024-01-01 00:01:00  m=2024-01-01 00:00:00  visits=2\n"
+    assert "stopping after the tick under way" in errors
+    assert "done: 3 rows in, 1 out" in errors

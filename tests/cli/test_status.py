@@ -1,0 +1,117 @@
+"""``rowtime status``: read from a plan and a journal entry, without Spark."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import Result
+
+from rowtime.core.time import to_micros
+from rowtime.plan.program import compile_script
+from rowtime.state.checkpoint import Checkpoint
+
+SCRIPT = """\
+CREATE STREAM clicks (page STRING);
+SELECT STREAM FLOOR(c.ROWTIME TO MINUTE) AS m, COUNT(*) AS n FROM clicks c GROUP BY FLOOR(c.ROWTIME TO MINUTE);
+"""
+AT = to_micros("2024-01-01 00:01:30")
+ENTRY: dict[str, Any] = {
+    "at": to_micros("2024-06-01"),
+    "control": {"query.result": {"sequence": 7, "bound": to_micros("2024-01-01 00:02:00")}},
+    "segments": {},
+    "rejected": {},
+    "outputs": {},
+    "totals": {"clicks": {"in": 12, "accepted": 10, "OUT_OF_ORDER": 2}},
+    "clocks": {"clicks": {"fast": AT + 60_000_000, "slow": AT}, "query.group": {"": AT}, "query.result": {"": AT}},
+    "held": {"query.group/state": 3},
+    "sources": {"clicks": {"offsets": {"fast": 8, "slow": 4, "old": 2}, "state": {}, "away": {"old": "idle"}}},
+}
+
+
+@pytest.fixture
+def checkpoint(tmp_path: Path) -> Checkpoint:
+    made = Checkpoint(tmp_path / "checkpoint")
+    made.folder.mkdir()
+    made.bind(compile_script(SCRIPT).described())
+    return made
+
+
+def test_all_that_a_journal_entry_knows_is_said(rowtime: Callable[..., Result], checkpoint: Checkpoint) -> None:
+    checkpoint.journal.commit(41, ENTRY)
+    result = rowtime("status", "checkpoint")
+    assert result.exit_code == 0, result.stderr
+    lines = result.stdout.splitlines()
+    assert lines[1].startswith("  tick 41, at 2024-06-01 00:00:00 UTC, ")
+    assert lines[2:] == [
+        "streams",
+        "  clicks: clock 2024-01-01 00:01:30",
+        "    fast: clock 2024-01-01 00:02:30, offset 8",
+        "    old: no clock, offset 2, set aside: idle",
+        "    slow: clock 2024-01-01 00:01:30, offset 4",
+        "ledger",
+        "  clicks: 12 in, 10 accepted, 2 refused (2 OUT_OF_ORDER)",
+        "held",
+        "  query.group/state: 3 rows",
+        "waiting",
+        lines[12],
+        "outputs",
+        "  query.result: 7 rows, up to 2024-01-01 00:02:00",
+    ]
+    assert "waits for writer slow of clicks" in lines[12]
+
+
+def test_waiting_says_who_holds_and_what_to_type(rowtime: Callable[..., Result], checkpoint: Checkpoint) -> None:
+    checkpoint.journal.commit(0, ENTRY)
+    text = rowtime("status", "checkpoint", "--waiting").stdout
+    assert text.startswith("query.group holds 3 rows")
+    assert "rowtime bound clicks '<time>'" in text
+    (wait,) = json.loads(rowtime("status", "checkpoint", "--waiting", "--json").stdout)
+    assert (wait["operator"], wait["held"], wait["writer"]) == ("query.group", 3, "slow")
+
+
+def test_where_nothing_is_held_nothing_waits(rowtime: Callable[..., Result], checkpoint: Checkpoint) -> None:
+    checkpoint.journal.commit(0, {**ENTRY, "held": {}})
+    assert rowtime("status", "checkpoint", "--waiting").stdout == "nothing waits\n"
+
+
+def test_json_has_the_same_in_plain_values(rowtime: Callable[..., Result], checkpoint: Checkpoint) -> None:
+    checkpoint.journal.commit(3, ENTRY)
+    found = json.loads(rowtime("status", "checkpoint", "--json").stdout)
+    assert found["tick"] == 3
+    assert found["ledger"] == ENTRY["totals"]
+    assert found["outputs"] == [{"sink": "query.result", "rows": 7, "bound": "2024-01-01 00:02:00"}]
+    assert found["streams"][0]["writers"][1] == {"writer": "old", "clock": None, "offset": 2, "set_aside": "idle"}
+
+
+def test_before_the_first_tick_there_is_little_to_say(rowtime: Callable[..., Result], checkpoint: Checkpoint) -> None:
+    result = rowtime("status", "checkpoint")
+    assert (result.exit_code, result.stdout) == (0, "checkpoint\n  no tick yet\n")
+    assert rowtime("status", "checkpoint", "--json").exit_code == 0
+
+
+def test_a_folder_that_is_no_checkpoint_is_refused(rowtime: Callable[..., Result], tmp_path: Path) -> None:
+    result = rowtime("status", "nowhere")
+    assert result.exit_code == 1
+    assert "R405 nowhere is no checkpoint" in result.stderr
+    assert not (tmp_path / "nowhere").exists()
+
+
+def test_a_checkpoint_of_a_newer_format_is_refused(rowtime: Callable[..., Result], checkpoint: Checkpoint) -> None:
+    checkpoint.journal.commit(0, ENTRY)
+    path = next((checkpoint.folder / "journal").iterdir())
+    path.write_text(json.dumps({**json.loads(path.read_text()), "format": 99}))
+    result = rowtime("status", "checkpoint")
+    assert result.exit_code == 1
+    assert "R402" in result.stderr
+
+
+def test_status_imports_no_spark(process: Callable[..., Any], checkpoint: Checkpoint) -> None:
+    checkpoint.journal.commit(0, ENTRY)
+    code = "import sys; from rowtime.cli.status import status_of; from pathlib import Path\n"
+    code += "status_of(Path(sys.argv[1])); sys.exit('pyspark' in sys.modules)"
+    assert process(code, str(checkpoint.folder)).returncode == 0, sys.executable

@@ -1,0 +1,79 @@
+"""The oracle's words: items, feeds, refusals. Plain values, read from top to bottom, never fast.
+
+A *feed* is a stream as its writers show it: for each writer the items in its order. An item
+is a row or a bound. Inside the oracle a row promises nothing by itself: whoever lets a row
+promise its own rowtime says so with a bound behind it. Times are µs UTC; BEGINNING and END
+stand for the infinities.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+BEGINNING, END = -(2**62), 2**62
+FIRST_INSTANT, LAST_INSTANT = -62_135_596_800_000_000, 253_402_300_799_999_999
+
+Values = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row at ``at``; ``arrived`` is when the source recorded it, ``keys`` order equal times."""
+
+    at: int | None
+    values: Values
+    arrived: int = BEGINNING
+    keys: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A promise: no later row of this writer lies below ``at``."""
+
+    at: int
+
+
+Item = Row | Bound
+Feed = Mapping[str, Sequence[Item]]
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A row that a gate refused: why, at which time, and the clock or mark that refused it."""
+
+    gate: str
+    values: Values
+    reason: str
+    time: int | None
+    by: int
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What a gate lets through, and what it refuses."""
+
+    feed: Feed
+    refused: Sequence[Refusal]
+    rows_in: int
+
+
+def rows_of(items: Sequence[Item]) -> list[Row]:
+    """The rows among some items."""
+    return [item for item in items if isinstance(item, Row)]
+
+
+def clock_of(items: Sequence[Item]) -> int:
+    """SPEC 2.2: a writer's clock is the strongest bound that it has shown."""
+    return max((item.at for item in items if isinstance(item, Bound)), default=BEGINNING)
+
+
+def bound_of(feed: Feed) -> int:
+    """SPEC 2.5: the clock of several writers is the least of theirs; nobody promises nothing."""
+    return min((clock_of(items) for items in feed.values()), default=BEGINNING)
+
+
+def sortable(value: Any) -> tuple[bool, Any]:
+    """A value as Spark sorts it: null first."""
+    return (value is not None, value)

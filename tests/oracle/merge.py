@@ -1,0 +1,30 @@
+"""Oracle of the merge: rows leave in the order (rowtime, keys, writer, position) (SPEC 2.1, 2.5)."""
+
+from __future__ import annotations
+
+from tests.oracle.feed import Bound, Feed, Row, bound_of, clock_of, rows_of, sortable
+
+
+def merge(feed: Feed, *, keyed: bool = False) -> Feed:
+    """The rows that the clocks let out, in stream order, as one writer's; then the bound.
+
+    A row of writer i at t leaves when every writer named before i has a clock beyond t, and
+    every other has reached t. Where further keys order equal times (``keyed``), a row may
+    come that belongs before it as long as the bound is not beyond t, so it waits for that.
+    """
+    clocks = {writer: clock_of(items) for writer, items in feed.items()}
+
+    def may_leave(writer: str, row: Row) -> bool:
+        assert row.at is not None
+        if keyed:
+            return all(row.at < clock for clock in clocks.values())
+        return all(row.at < clock if other < writer else row.at <= clock for other, clock in clocks.items())
+
+    out = [
+        (row.at, [sortable(key) for key in row.keys], writer, position, row)
+        for writer, items in feed.items()
+        for position, row in enumerate(rows_of(items))
+        if may_leave(writer, row)
+    ]
+    out.sort(key=lambda entry: entry[:4])
+    return {"": [*(entry[4] for entry in out), Bound(bound_of(feed))]}

@@ -1,0 +1,31 @@
+"""Oracle of a stream: what its writers may say (SPEC 2.2 to 2.4)."""
+
+from __future__ import annotations
+
+from tests.oracle.feed import BEGINNING, Bound, Feed, Item, Judged, Refusal, Row
+
+
+def stream(name: str, feed: Feed) -> Judged:
+    """Give every row its rowtime; refuse what lies below its writer's clock.
+
+    A row raises the clock to its own rowtime, equal is accepted, a weaker bound is ignored.
+    Without a rowtime of its own a row has its arrival time, raised to the clock.
+    """
+    accepted: dict[str, list[Item]] = {}
+    refused: list[Refusal] = []
+    for writer, items in feed.items():
+        clock = BEGINNING
+        accepted[writer] = []
+        for item in items:
+            if isinstance(item, Row):
+                at = max(item.arrived, clock) if item.at is None else item.at
+                if at < clock:
+                    refused.append(Refusal(name, item.values, "OUT_OF_ORDER", at, clock))
+                    continue
+                accepted[writer].append(Row(at, item.values, item.arrived))
+            else:
+                at = item.at
+            clock = max(clock, at)
+            accepted[writer].append(Bound(clock))
+    rows_in = sum(isinstance(item, Row) for items in feed.values() for item in items)
+    return Judged(accepted, refused, rows_in)

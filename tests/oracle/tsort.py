@@ -1,0 +1,46 @@
+"""Oracle of the T-sort and of promotion, which is a T-sort within 0 (SPEC 5, 7.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tests.oracle.feed import BEGINNING, END, Bound, Feed, Item, Judged, Refusal, Row, Values
+
+
+def tsort(
+    name: str,
+    feed: Feed,
+    time: Callable[[Values], int | None],
+    within: int = 0,
+    keys: Callable[[Values], tuple[Any, ...]] = lambda _: (),
+    last_of_group: Callable[[int], int] = lambda at: at,
+) -> Judged:
+    """Promote ``time`` to rowtime, each writer judged by its own mark.
+
+    A row is late iff time + within < the mark, the greatest time of the earlier rows of its
+    writer. Bounds of the old clock say nothing about the new one, save the end. Rows run
+    ahead of the bound, which is mark - within; `merge` brings them into order.
+
+    ``last_of_group``: GROUP BY … WITHIN judges a row by the last instant of its group.
+    """
+    promoted: dict[str, list[Item]] = {}
+    refused: list[Refusal] = []
+    for writer, items in feed.items():
+        mark = BEGINNING
+        promoted[writer] = []
+        for item in items:
+            if isinstance(item, Bound):
+                if item.at >= END:
+                    promoted[writer].append(item)
+                continue
+            at = time(item.values)
+            if at is None:
+                refused.append(Refusal(name, item.values, "NULL_ROWTIME", None, mark))
+            elif last_of_group(at) + within < mark:
+                refused.append(Refusal(name, item.values, "LATE", at, mark))
+            else:
+                mark = max(mark, at)
+                promoted[writer] += [Row(at, item.values, keys=keys(item.values)), Bound(mark - within)]
+    rows_in = sum(isinstance(item, Row) for items in feed.values() for item in items)
+    return Judged(promoted, refused, rows_in)

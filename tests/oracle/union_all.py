@@ -1,0 +1,17 @@
+"""Oracle of UNION ALL: inputs side by side, ordered by input number, then writer (SPEC 5)."""
+
+from __future__ import annotations
+
+from tests.oracle.feed import Feed
+
+
+def union_all(*feeds: Feed) -> Feed:
+    """The writers of all inputs, named so that the order of names is (input, writer).
+
+    An input that nobody has written to yet is a writer who has promised nothing.
+    """
+    return {
+        f"{number:04d}/{writer}": items
+        for number, feed in enumerate(feeds)
+        for writer, items in (feed or {"": ()}).items()
+    }
