@@ -8,9 +8,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from typer.testing import Result
 
 from rowtime.client.home import Home
+
+if TYPE_CHECKING:
+    from typer.testing import Result
 
 GOOD = "CREATE STREAM clicks (page STRING);\nSELECT STREAM page FROM clicks;\n"
 BAD = """\
@@ -23,6 +25,7 @@ MAIN = "from rowtime.cli.main import main; main()"
 WITHOUT_SPARK = """
 import subprocess, sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 started = []
 subprocess.Popen.__init__ = lambda self, *a, **k: started.append(a)
 from rowtime.cli.main import app
@@ -89,10 +92,10 @@ def test_a_variable_gets_its_value_from_set(rowtime: Callable[..., Result], tmp_
     assert rowtime("check", "query.sql", "--set", "stream=clicks").exit_code == 0
 
 
-@pytest.mark.parametrize("arguments", [["check", "none.sql"], ["check"], ["check", "good.sql", "--set", "novalue"], ["chek"]])
-def test_wrong_usage_has_exit_status_2(
-    rowtime: Callable[..., Result], tmp_path: Path, arguments: list[str]
-) -> None:
+@pytest.mark.parametrize(
+    "arguments", [["check", "none.sql"], ["check"], ["check", "good.sql", "--set", "novalue"], ["chek"]]
+)
+def test_wrong_usage_has_exit_status_2(rowtime: Callable[..., Result], tmp_path: Path, arguments: list[str]) -> None:
     (tmp_path / "good.sql").write_text(GOOD)
     assert rowtime(*arguments).exit_code == 2
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-
-from typer.testing import Result
+from typing import TYPE_CHECKING
 
 from rowtime.operators.contract import Operator
 from rowtime.plan.explain import explain
 from rowtime.plan.program import compile_script
+
+if TYPE_CHECKING:
+    from typer.testing import Result
 
 SCRIPT = """\
 CREATE STREAM clicks (page STRING, at TIMESTAMP);
@@ -33,7 +35,8 @@ def test_the_plan_reads_as_the_golden_text(rowtime: Callable[..., Result], tmp_p
 def test_the_orders_of_columns_and_keys(rowtime: Callable[..., Result], tmp_path: Path) -> None:
     (tmp_path / "visits.sql").write_text(SCRIPT)
     result = rowtime("explain", "visits.sql", "--monotonicity")
-    assert """\
+    assert (
+        """\
 query.group: group by
     ROWTIME  ascending
     m        ascending
@@ -41,7 +44,9 @@ query.group: group by
     c        no order is known
     GROUP BY FLOOR(ROWTIME TO MINUTE): ascending, closes groups
     GROUP BY page: no order is known
-""" in result.stdout
+"""
+        in result.stdout
+    )
 
 
 def test_json_says_the_same_inputs_first(rowtime: Callable[..., Result], tmp_path: Path) -> None:

@@ -7,18 +7,20 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from typer.testing import Result
 
 from rowtime.cli import row_files
 from rowtime.client import stream_log
 from rowtime.client.home import Home
 from rowtime.client.writer import open_writer
 from rowtime.core.time import END, to_micros
+
+if TYPE_CHECKING:
+    from typer.testing import Result
 
 COLUMNS = {"page": "STRING", "n": "INT", "at": "TIMESTAMP", "price": "DECIMAL(10, 2)"}
 NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)
@@ -61,7 +63,9 @@ def test_csv_rows_have_the_declared_types_and_empty_cells_are_null(
 def test_json_lines_and_a_column_that_gives_the_rowtime(
     rowtime: Callable[..., Result], home: Home, tmp_path: Path
 ) -> None:
-    (tmp_path / "clicks.jsonl").write_text('{"page": "a", "at": "2024-01-01 12:00:00"}\n\n{"page": "b", "at": "2024-01-02"}\n')
+    (tmp_path / "clicks.jsonl").write_text(
+        '{"page": "a", "at": "2024-01-01 12:00:00"}\n\n{"page": "b", "at": "2024-01-02"}\n'
+    )
     result = rowtime("insert", "clicks", "clicks.jsonl", "--rowtime", "at", "--writer", "w", "--json")
     assert json.loads(result.stdout) == {"stream": "clicks", "writer": "w", "rows": 2, "clock": "2024-01-02 00:00:00"}
     assert [row["__t"].day for row in rows(home, "w")] == [1, 2]
@@ -84,19 +88,20 @@ def test_standard_input_is_json_lines(rowtime: Callable[..., Result], home: Home
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "said"),
+    ("file", "said"),
     [
-        ("a.csv", "page,n\na,1\nb,many\n", "many"),
-        ("a.csv", "page,m\na,1\n", "R205 the stream has no column m"),
-        ("a.jsonl", '{"page": "a"}\nnonsense\n', "line 2 of a.jsonl is not JSON"),
-        ("a.jsonl", "[1]\n", "line 1 of a.jsonl is not a JSON object"),
-        ("a.jsonl", '{"n": "one"}\n', "R206 row 0, column n"),
-        ("a.parquet", "nonsense", "a.parquet cannot be read"),
+        (("a.csv", "page,n\na,1\nb,many\n"), "many"),
+        (("a.csv", "page,m\na,1\n"), "R205 the stream has no column m"),
+        (("a.jsonl", '{"page": "a"}\nnonsense\n'), "line 2 of a.jsonl is not JSON"),
+        (("a.jsonl", "[1]\n"), "line 1 of a.jsonl is not a JSON object"),
+        (("a.jsonl", '{"n": "one"}\n'), "R206 row 0, column n"),
+        (("a.parquet", "nonsense"), "a.parquet cannot be read"),
     ],
 )
 def test_rows_that_do_not_fit_are_refused_and_nothing_is_written(
-    rowtime: Callable[..., Result], home: Home, tmp_path: Path, name: str, content: str, said: str
+    rowtime: Callable[..., Result], home: Home, tmp_path: Path, file: tuple[str, str], said: str
 ) -> None:
+    name, content = file
     (tmp_path / name).write_text(content)
     result = rowtime("insert", "clicks", name)
     assert result.exit_code == 1

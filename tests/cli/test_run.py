@@ -13,23 +13,29 @@ from typing import TYPE_CHECKING
 
 import pyarrow.dataset as ds
 import pytest
-from typer.testing import Result
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from typer.testing import Result
 
 CLICKS = """\
 CREATE STREAM clicks (page STRING, n STRING);
 INSERT INTO clicks (ROWTIME, page, n) VALUES
   ('2024-01-01 00:00:00', 'a', '1'), ('2024-01-01 00:00:30', 'b', '2'), ('2024-01-01 00:01:30', 'a', 'three');
 """
-BY_MINUTE = CLICKS + """\
+BY_MINUTE = (
+    CLICKS
+    + """\
 SELECT STREAM FLOOR(c.ROWTIME TO MINUTE) AS m, COUNT(*) AS visits FROM clicks c GROUP BY FLOOR(c.ROWTIME TO MINUTE);
 """
-TO_FILES = CLICKS + """\
+)
+TO_FILES = (
+    CLICKS
+    + """\
 CREATE STREAM pages (page STRING) USING parquet OPTIONS (path 'out');
 CREATE PUMP p AS INSERT INTO pages SELECT STREAM page FROM clicks;
 """
+)
 
 
 def test_results_have_standard_output_to_themselves(

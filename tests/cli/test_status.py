@@ -6,14 +6,16 @@ import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from typer.testing import Result
 
 from rowtime.core.time import to_micros
 from rowtime.plan.program import compile_script
 from rowtime.state.checkpoint import Checkpoint
+
+if TYPE_CHECKING:
+    from typer.testing import Result
 
 SCRIPT = """\
 CREATE STREAM clicks (page STRING);

@@ -46,7 +46,9 @@ def ceil(width: int) -> Rounding:
 def shifted(rounding: Rounding, by: int) -> Rounding:
     """f(t + by): its values are f's, its groups come ``by`` earlier."""
     return Rounding(
-        lambda at: rounding.value(at + by), lambda at: rounding.end(at + by) - by, lambda at: rounding.stamp(at + by) - by
+        lambda at: rounding.value(at + by),
+        lambda at: rounding.end(at + by) - by,
+        lambda at: rounding.stamp(at + by) - by,
     )
 
 

@@ -9,7 +9,9 @@ from tests.oracle.feed import Feed, Row, Values
 
 
 def select(
-    feed: Feed, where: Callable[[Values], bool | None] = lambda _: True, project: Callable[[Values], Values] = lambda v: v
+    feed: Feed,
+    where: Callable[[Values], bool | None] = lambda _: True,
+    project: Callable[[Values], Values] = lambda v: v,
 ) -> Feed:
     """A row goes on iff the condition is true, not null; its bound goes on whatever happens to it."""
     return {

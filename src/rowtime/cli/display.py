@@ -87,7 +87,7 @@ class Display:
 
     def _seen(self) -> Snapshot:
         waits = self.query.waiting() if self.query is not None else []
-        return Snapshot(self.figures, waits, self._outputs(), time.monotonic())
+        return Snapshot(self.figures, waits, self._outputs(), time.monotonic(), self.query is not None)
 
     def _outputs(self) -> Outputs:
         """Rows and bound of each sink since the checkpoint began, which only the query knows."""

@@ -22,12 +22,16 @@ Outputs = Sequence[tuple[str, int, str]]
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What there is to show at one moment; ``outputs`` are sinks with their rows and bounds."""
+    """What there is to show at one moment.
+
+    ``outputs`` are sinks with their rows and bounds; ``started``: Spark runs.
+    """
 
     figures: Figures
     waits: Sequence[Wait]
     outputs: Outputs
     now: float
+    started: bool = True
 
 
 def screen(seen: Snapshot) -> RenderableType:
@@ -46,7 +50,8 @@ def screen(seen: Snapshot) -> RenderableType:
 def _screen_rows(seen: Snapshot) -> Iterator[tuple[str, str, str]]:
     figures = seen.figures
     speed = f"{figures.rows_in:,} rows   {figures.rate(seen.now):,.0f} rows/s   {seen.now - figures.began:.0f} s"
-    yield "rowtime", f"tick {figures.last_tick}   {speed}" if figures.ticks else f"waiting for rows   {speed}", ""
+    doing = f"tick {figures.last_tick}" if figures.ticks else "waiting for rows" if seen.started else "starting Spark"
+    yield "rowtime", f"{doing}   {speed}", ""
     for stream, clock in figures.clocks.items():
         yield stream, f"clock {clock}   {figures.taken[stream]:,} rows", ""
     for gate, counts in figures.ledger.items():

@@ -48,7 +48,7 @@ class Decomposed:
 Form = Callable[[str, str], Decomposed]
 
 
-def decompose(node: exp.Expression) -> Decomposed | None:
+def decompose(node: exp.Expr) -> Decomposed | None:
     """The partial form of an aggregate call; ``None`` if it has none."""
     condition, call = _filtered(node)
     if isinstance(call.this, exp.Distinct) or call.args.get("distinct"):
@@ -63,7 +63,7 @@ def decompose(node: exp.Expression) -> Decomposed | None:
     return form(*_arguments(call, condition)) if form else None
 
 
-def ordered_text(node: exp.Expression) -> str:
+def ordered_text(node: exp.Expr) -> str:
     """Spark SQL for an aggregate over kept rows; what depends on order gets stream order."""
     condition, call = _filtered(node)
     if not isinstance(call, exp.ArrayAgg):
@@ -74,16 +74,16 @@ def ordered_text(node: exp.Expression) -> str:
     return f"transform(array_sort({rows}), x -> x.v)"
 
 
-def _filtered(node: exp.Expression) -> tuple[str, exp.Expression]:
+def _filtered(node: exp.Expr) -> tuple[str, exp.Expr]:
     if isinstance(node, exp.Filter):
         return to_spark(node.expression.this), node.this
     return "", node
 
 
-def _arguments(call: exp.Expression, condition: str) -> tuple[str, str]:
-    value = to_spark(call.this) if isinstance(call.this, exp.Expression) else ""
+def _arguments(call: exp.Expr, condition: str) -> tuple[str, str]:
+    value = to_spark(call.this) if isinstance(call.this, exp.Expr) else ""
     second = call.args.get("expression")
-    by = to_spark(second) if isinstance(second, exp.Expression) else ""
+    by = to_spark(second) if isinstance(second, exp.Expr) else ""
     if isinstance(call, exp.Anonymous) and call.expressions:
         value = to_spark(call.expressions[0])
     if condition:
@@ -136,7 +136,7 @@ def _by(function: str) -> Form:
     return form
 
 
-_FORMS: dict[type[exp.Expression] | str, Form] = {
+_FORMS: dict[type[exp.Expr] | str, Form] = {
     exp.CountIf: _count_if,
     exp.Sum: _sum,
     exp.Avg: _avg,
@@ -161,7 +161,7 @@ ORDERED = (
 )  # fmt: skip
 """Aggregates whose value depends on the order of rows."""
 
-_IGNORING_NULLS: dict[type[exp.Expression], Form] = {
+_IGNORING_NULLS: dict[type[exp.Expr], Form] = {
     exp.First: _edge("min", nulls=False),
     exp.FirstValue: _edge("min", nulls=False),
     exp.AnyValue: _edge("min", nulls=False),

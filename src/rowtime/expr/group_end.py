@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from rowtime.core.time import END
+from rowtime.sql.generate import to_spark
 from rowtime.sql.intervals import Duration, Months, span_of
 from rowtime.sql.nodes import Step
-from rowtime.sql.generate import to_spark
 
 _MONTHS = {"MONTH": 1, "QUARTER": 3, "YEAR": 12, "DECADE": 120, "CENTURY": 1200}
 _FIXED = {
@@ -46,7 +46,7 @@ class GroupEnd:
     seen: bool = False
 
 
-def group_end(node: exp.Expression, key: str) -> GroupEnd:
+def group_end(node: exp.Expr, key: str) -> GroupEnd:
     """The end of the group of a grouping expression whose value stands in column ``key``."""
     node, moved = unshifted(node)
     if moved:
@@ -61,7 +61,7 @@ def group_end(node: exp.Expression, key: str) -> GroupEnd:
     return known if not late else GroupEnd(f"{known.text} - {late}L", known.closed)
 
 
-def unshifted(node: exp.Expression) -> tuple[exp.Expression, int]:
+def unshifted(node: exp.Expr) -> tuple[exp.Expr, int]:
     """A time without the intervals added to it, and their sum in µs."""
     node = node.unnest()
     if isinstance(node, exp.Add | exp.Sub):
@@ -72,11 +72,12 @@ def unshifted(node: exp.Expression) -> tuple[exp.Expression, int]:
     return node, 0
 
 
-def _argument(node: exp.Expression) -> exp.Expression:
-    return node.expression if isinstance(node, exp.Extract) else node.this
+def _argument(node: exp.Expr) -> exp.Expr:
+    inner: exp.Expr = node.expression if isinstance(node, exp.Extract) else node.this
+    return inner
 
 
-def _known(node: exp.Expression, key: str) -> GroupEnd | None:
+def _known(node: exp.Expr, key: str) -> GroupEnd | None:
     unit = unit_of(node)
     if isinstance(node, exp.Ceil):
         return GroupEnd(f"unix_micros({key}) + 1", closed=True) if unit else None
@@ -101,7 +102,7 @@ def _after(key: str, micros: int | None, months: int | None) -> GroupEnd | None:
     return None
 
 
-def _bisected(node: exp.Expression, key: str) -> GroupEnd:
+def _bisected(node: exp.Expr, key: str) -> GroupEnd:
     middle = "shiftright(a[0] + a[1], 1)"
     value = to_spark(node.transform(lambda part: _at(part, f"timestamp_micros({middle})")))
     halve = f"CASE WHEN ({value}) <=> {key} THEN array({middle}, a[1]) ELSE array(a[0], {middle}) END"
@@ -111,13 +112,13 @@ def _bisected(node: exp.Expression, key: str) -> GroupEnd:
     return GroupEnd(far, closed=_left_continuous(node), seen=True)
 
 
-def _at(part: exp.Expression, text: str) -> exp.Expression:
+def _at(part: exp.Expr, text: str) -> exp.Expr:
     if isinstance(part, exp.Column) and part.name == "__t":
         return exp.maybe_parse(text, dialect="spark")
     return part
 
 
-def _left_continuous(node: exp.Expression) -> bool:
+def _left_continuous(node: exp.Expr) -> bool:
     # The innermost function that is not continuous decides: below it nothing jumps.
     steps = [part for part in node.walk() if isinstance(part, _JUMPS)]
     return not steps or isinstance(steps[-1], exp.Ceil)
@@ -129,28 +130,28 @@ _JUMPS = (
 )  # fmt: skip
 
 
-def unit_of(node: exp.Expression) -> str | None:
+def unit_of(node: exp.Expr) -> str | None:
     """The unit of ``FLOOR/CEIL(x TO unit)`` and ``date_trunc``, upper case and singular."""
     unit = node.args.get("to") if isinstance(node, exp.Floor | exp.Ceil) else node.args.get("unit")
-    if not isinstance(unit, exp.Expression):
+    if not isinstance(unit, exp.Expr):
         return None
     name = unit.name.upper()
     return name if name in _FIXED or name in _MONTHS else name.rstrip("S")
 
 
-def interval_micros(node: exp.Expression | None) -> int | None:
+def interval_micros(node: exp.Expr | None) -> int | None:
     """The length of a day-time interval literal in µs; ``None`` for anything else."""
     span = _span(node)
     return span.micros if isinstance(span, Duration) else None
 
 
-def interval_months(node: exp.Expression | None) -> int | None:
+def interval_months(node: exp.Expr | None) -> int | None:
     """The length of a year-month interval literal in months; ``None`` for anything else."""
     span = _span(node)
     return span.count if isinstance(span, Months) else None
 
 
-def _span(node: exp.Expression | None) -> Duration | Months | None:
+def _span(node: exp.Expr | None) -> Duration | Months | None:
     if node is None or node.find(exp.Interval) is None:
         return None
     try:
@@ -159,7 +160,7 @@ def _span(node: exp.Expression | None) -> Duration | Months | None:
         return None
 
 
-def first_after(node: exp.Expression, at: int) -> int | None:
+def first_after(node: exp.Expr, at: int) -> int | None:
     """The end of the group that holds the instant ``at`` (µs); ``None`` where only Spark can tell.
 
     Law: equal to ``group_end`` evaluated by Spark for a row at ``at``.
@@ -174,7 +175,7 @@ def first_after(node: exp.Expression, at: int) -> int | None:
     return None if end is None else end - late
 
 
-def _first_after_known(node: exp.Expression, at: int) -> int | None:
+def _first_after_known(node: exp.Expr, at: int) -> int | None:
     if isinstance(node, exp.Cast | exp.TryCast):
         return _next(at, _FIXED["DAY"], 0) if node.to.this == exp.DType.DATE else None
     if isinstance(node, Step):
@@ -183,7 +184,7 @@ def _first_after_known(node: exp.Expression, at: int) -> int | None:
     return _first_after_unit(node, at)
 
 
-def _first_after_unit(node: exp.Expression, at: int) -> int | None:
+def _first_after_unit(node: exp.Expr, at: int) -> int | None:
     unit = unit_of(node) or ""
     width = _FIXED.get(unit)
     if width is None:

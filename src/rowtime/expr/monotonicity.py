@@ -11,11 +11,11 @@ from decimal import Decimal, InvalidOperation
 
 from sqlglot import exp
 
-from rowtime.sql.nodes import Monotonic, Step
 from rowtime.expr.order import Order
+from rowtime.sql.nodes import Monotonic, Step
 
 Columns = Mapping[str, Order]
-Rule = Callable[[exp.Expression, Columns], Order]
+Rule = Callable[[exp.Expr, Columns], Order]
 
 NON_DETERMINISTIC: frozenset[str] = frozenset({
     "RAND", "RANDN", "RANDOM", "UUID", "SHUFFLE", "SPARK_PARTITION_ID", "MONOTONICALLY_INCREASING_ID",
@@ -26,12 +26,10 @@ NON_DETERMINISTIC: frozenset[str] = frozenset({
 
 _KEEPS_PREFIXES = frozenset({"YEAR", "DECADE", "CENTURY", "MILLENNIUM", "EPOCH"})
 _ROUNDS = (exp.Floor, exp.Ceil, Step, exp.TimestampTrunc, exp.DateTrunc, exp.LastDay, exp.Year)
-_EXACT_TIMES = frozenset({
-    exp.UnixMicros, exp.UnixMillis, exp.UnixSeconds,
-})  # fmt: skip
+_EXACT_TIMES = (exp.UnixMicros, exp.UnixMillis, exp.UnixSeconds)
 
 
-def order_of(node: exp.Expression, columns: Columns) -> Order:
+def order_of(node: exp.Expr, columns: Columns) -> Order:
     """The order of a bound expression; ``Order.NONE`` where no rule proves one."""
     if is_constant(node):
         return Order.CONSTANT
@@ -43,20 +41,20 @@ def order_of(node: exp.Expression, columns: Columns) -> Order:
     return Order.NONE
 
 
-def is_constant(node: exp.Expression) -> bool:
+def is_constant(node: exp.Expr) -> bool:
     """True if there is no column, aggregate, window or non-deterministic call inside."""
     banned = (exp.Column, exp.Star, exp.AggFunc, exp.Window, exp.Subquery, exp.Query)
     return not any(isinstance(part, banned) or non_deterministic(part) for part in node.walk())
 
 
-def non_deterministic(node: exp.Expression) -> bool:
+def non_deterministic(node: exp.Expr) -> bool:
     """True for a call whose value is no function of its row."""
     if isinstance(node, (exp.Rand, exp.Randn, exp.Uuid)):
         return True
     return isinstance(node, exp.Anonymous) and node.name.upper() in NON_DETERMINISTIC
 
 
-def number_of(node: exp.Expression) -> Decimal | None:
+def number_of(node: exp.Expr) -> Decimal | None:
     """The value of a constant number, folded; ``None`` for NULL and what is not folded here."""
     if isinstance(node, exp.Paren | exp.Cast):
         return number_of(node.this)
@@ -82,50 +80,50 @@ def _fold(node: exp.Binary) -> Decimal | None:
     return left - right if isinstance(node, exp.Sub) else left * right
 
 
-def _same(node: exp.Expression, columns: Columns) -> Order:
+def _same(node: exp.Expr, columns: Columns) -> Order:
     return order_of(node.this, columns)
 
 
-def _rounded(node: exp.Expression, columns: Columns) -> Order:
+def _rounded(node: exp.Expr, columns: Columns) -> Order:
     return order_of(node.this, columns).loosened()
 
 
-def _negated(node: exp.Expression, columns: Columns) -> Order:
+def _negated(node: exp.Expr, columns: Columns) -> Order:
     return order_of(node.this, columns).reversed()
 
 
-def _sum(node: exp.Expression, columns: Columns) -> Order:
+def _sum(node: exp.Expr, columns: Columns) -> Order:
     if _month_interval(node.this) or _month_interval(node.expression):
         return Order.NONE
     return order_of(node.this, columns).plus(order_of(node.expression, columns))
 
 
-def _difference(node: exp.Expression, columns: Columns) -> Order:
+def _difference(node: exp.Expr, columns: Columns) -> Order:
     if _month_interval(node.expression):
         return Order.NONE
     return order_of(node.this, columns).plus(order_of(node.expression, columns).reversed())
 
 
-def _month_interval(node: exp.Expression) -> bool:
+def _month_interval(node: exp.Expr) -> bool:
     # A month added to 30 January 23:00 and 31 January 01:00 makes them change places.
     units = {str(unit).upper().rstrip("S") for unit in node.find_all(exp.Var)}
     return isinstance(node, exp.Interval) and bool(units & {"MONTH", "YEAR", "QUARTER"})
 
 
-def _product(node: exp.Expression, columns: Columns) -> Order:
+def _product(node: exp.Expr, columns: Columns) -> Order:
     for factor, other in ((node.this, node.expression), (node.expression, node.this)):
         if is_constant(factor):
             return _scaled(order_of(other, columns), _sign(factor))
     return Order.NONE
 
 
-def _quotient(node: exp.Expression, columns: Columns) -> Order:
+def _quotient(node: exp.Expr, columns: Columns) -> Order:
     if is_constant(node.expression):
         return _scaled(order_of(node.this, columns), _sign(node.expression))
     return Order.NONE
 
 
-def _sign(node: exp.Expression) -> int | None:
+def _sign(node: exp.Expr) -> int | None:
     if isinstance(node, exp.Interval):
         node = node.this
     number = number_of(node)
@@ -139,7 +137,7 @@ def _scaled(order: Order, sign: int | None) -> Order:
     return scaled.loosened()  # rounding of fractions may merge neighbours
 
 
-def _extract(node: exp.Expression, columns: Columns) -> Order:
+def _extract(node: exp.Expr, columns: Columns) -> Order:
     if node.name.upper() in _KEEPS_PREFIXES:
         return order_of(node.expression, columns).loosened()
     return Order.NONE
@@ -148,14 +146,14 @@ def _extract(node: exp.Expression, columns: Columns) -> Order:
 _TEMPORAL = (exp.DType.DATE, exp.DType.TIMESTAMP, exp.DType.TIMESTAMPTZ, exp.DType.TIMESTAMPLTZ)
 
 
-def _cast(node: exp.Expression, columns: Columns) -> Order:
+def _cast(node: exp.Expr, columns: Columns) -> Order:
     if node.args["to"].this in _TEMPORAL and columns.get("__temporal__") is not Order.NONE:
         inner = order_of(node.this, columns)
         return inner.loosened() if _about_time(node.this) else Order.NONE
     return Order.NONE
 
 
-def _about_time(node: exp.Expression) -> bool:
+def _about_time(node: exp.Expr) -> bool:
     """True if the value is a time for sure: the rowtime, or a rounding or shift of one."""
     if isinstance(node, exp.Column):
         return node.name == "__t"
@@ -163,11 +161,11 @@ def _about_time(node: exp.Expression) -> bool:
     return isinstance(node, kinds) and _about_time(node.this)
 
 
-def _promised(_node: exp.Expression, _columns: Columns) -> Order:
+def _promised(_node: exp.Expr, _columns: Columns) -> Order:
     return Order.ASCENDING
 
 
-_RULES: dict[type[exp.Expression] | tuple[type[exp.Expression], ...], Rule] = {
+_RULES: dict[type[exp.Expr] | tuple[type[exp.Expr], ...], Rule] = {
     exp.Paren: _same,
     exp.Neg: _negated,
     exp.Add: _sum,
@@ -179,5 +177,5 @@ _RULES: dict[type[exp.Expression] | tuple[type[exp.Expression], ...], Rule] = {
     exp.TsOrDsToDate: lambda n, c: _rounded(n, c) if _about_time(n.this) else Order.NONE,
     Monotonic: _promised,
     _ROUNDS: _rounded,
-    tuple(_EXACT_TIMES): _rounded,
+    _EXACT_TIMES: _rounded,
 }

@@ -12,12 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from sqlglot import exp
-
 from rowtime.core.clock import Clocks, least
 from rowtime.core.time import BEGINNING, END
 from rowtime.expr.group_end import GroupEnd, first_after, group_end
-from rowtime.sql.generate import to_spark
 from rowtime.operators.contract import (
     Delta,
     Kept,
@@ -32,9 +29,11 @@ from rowtime.operators.contract import (
 )
 from rowtime.operators.partials import Accumulators
 from rowtime.operators.select import Item
+from rowtime.sql.generate import to_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+    from sqlglot import exp
 
 END_OF_GROUP = "__n"  # BIGINT: the first instant past the group, µs
 SEEN = "__x"  # TIMESTAMP: some rowtime of the group, where bisection needs one
@@ -56,8 +55,8 @@ class GroupBy:
     aggregates: tuple[Item, ...]
     items: tuple[Item, ...]
     closers: tuple[int, ...]
-    having: exp.Expression | None = None
-    stamp: exp.Expression | None = None
+    having: exp.Expr | None = None
+    stamp: exp.Expr | None = None
 
     kind: ClassVar[str] = "group by"
     reason: ClassVar[str] = (
@@ -158,8 +157,9 @@ class GroupBy:
 
     def _at(self, at: int, text: str) -> str:
         keys = [self.keys[i].sql for i in self.closers]
-        inner = f"SELECT {', '.join(keys)}, {T} AS {SEEN} FROM (SELECT timestamp_micros({at}L) AS {T})"
-        return f"SELECT {text} FROM ({inner})"
+        # Names and numbers of ours, and expressions that were parsed and bound.
+        inner = f"SELECT {', '.join(keys)}, {T} AS {SEEN} FROM (SELECT timestamp_micros({at}L) AS {T})"  # noqa: S608
+        return f"SELECT {text} FROM ({inner})"  # noqa: S608
 
     def _close(self, tick: Tick, delta: Delta, bound: int) -> tuple[Segment, ...]:
         """One job: what is complete at ``bound`` goes out, the rest is kept."""
@@ -183,8 +183,7 @@ class GroupBy:
         if self.having is not None:
             groups = groups.where(f"NOT ({complete}) OR ({to_spark(self.having)})")
         out = [
-            f"CASE WHEN {complete} THEN {to_spark(item.expression)} END AS __f{n}"
-            for n, item in enumerate(self.items)
+            f"CASE WHEN {complete} THEN {to_spark(item.expression)} END AS __f{n}" for n, item in enumerate(self.items)
         ]
         places = [f"CAST({self.stamp_text} AS TIMESTAMP) AS {T}", f"'' AS {W}", f"0L AS {P}"]
         state = self._state_columns() if self._accumulators.splits else []
@@ -288,7 +287,8 @@ class GroupBy:
         control = tick.control(self)
         if "types" not in control and delta.rows is not None:
             control["types"] = self._accumulators.types(delta.rows)
-        return control.get("types", {})
+        types: Mapping[str, str] = control.get("types", {})
+        return types
 
 
 def _least(texts: Sequence[str]) -> str:

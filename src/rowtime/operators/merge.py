@@ -127,14 +127,16 @@ class Merge:
         tie = f" OR ({T} = {micros(at)} AND {W} <= '{text}')" if writer or not self.strict else ""
         return f"({T} < {micros(at)}{tie})"
 
-    def _numbered(self, tick: Tick, rows: Any, count: int | None) -> tuple[Any, int | None]:  # noqa: ANN401
+    def _numbered(self, tick: Tick, rows: Any, count: int | None) -> tuple[Any, int | None]:
         if not self.numbers:
             return rows, count
         control = tick.control(self)
         base = control.get("numbered", 0)
         internals = [name for name in self.emits().internals if name not in (W, P)]
         columns = [*map(quoted, self.emits().names), *internals]
-        number = f"CAST({base} - 1 + row_number() OVER (ORDER BY {', '.join(self.input.emits().order)}) AS BIGINT) AS {P}"
+        number = (
+            f"CAST({base} - 1 + row_number() OVER (ORDER BY {', '.join(self.input.emits().order)}) AS BIGINT) AS {P}"
+        )
         rows = rows.selectExpr(*columns, f"'' AS {W}", number, f"unix_micros({T}) AS __n", "0 AS __route")
         tick.describe(self, "number rows in merged order")
         names = {name.strip("`"): name.strip("`") for name in [*columns, W, P]}

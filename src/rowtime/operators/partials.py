@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from rowtime.expr.aggregates import Decomposed, decompose, ordered_text
+from rowtime.expr.aggregates import Decomposed, Part, decompose, ordered_text
 from rowtime.operators.contract import P, T, W, quoted
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class Accumulators:
     """The kept form of the aggregates ``(name, call)`` of one GROUP BY."""
 
-    aggregates: tuple[tuple[str, exp.Expression], ...]
+    aggregates: tuple[tuple[str, exp.Expr], ...]
 
     @cached_property
     def forms(self) -> tuple[Decomposed | None, ...]:
@@ -40,7 +40,7 @@ class Accumulators:
     def columns(self) -> tuple[str, ...]:
         """The kept columns."""
         if self.splits:
-            return tuple(name for name, _, _ in self._parts()) or ("__c",)
+            return tuple(name for name, _ in self._parts()) or ("__c",)
         used = {c.name: None for _, call in self.aggregates for c in call.find_all(exp.Column)}
         return tuple(dict.fromkeys([*used, T, W, P]))
 
@@ -48,12 +48,12 @@ class Accumulators:
         """The kept columns of one row, as select items."""
         if not self.splits:
             return [quoted(name) for name in self.columns]
-        parts = [_cast(part.seed, types.get(name)) + f" AS {name}" for name, part, _ in self._parts()]
+        parts = [_cast(part.seed, types.get(name)) + f" AS {name}" for name, part in self._parts()]
         return parts or ["1L AS __c"]
 
     def merges(self, types: Mapping[str, str]) -> list[str]:
         """Aggregates that put kept columns together."""
-        parts = [_cast(part.merge.format(name), types.get(name)) + f" AS {name}" for name, part, _ in self._parts()]
+        parts = [_cast(part.merge.format(name), types.get(name)) + f" AS {name}" for name, part in self._parts()]
         return parts or ["sum(__c) AS __c"]
 
     def finals(self, types: Mapping[str, str]) -> list[str]:
@@ -70,7 +70,7 @@ class Accumulators:
 
     def types(self, rows: DataFrame) -> dict[str, str]:
         """The Spark types that partial and final columns have, by analysis without a job."""
-        wanted = {name: part.typed for name, part, _ in self._parts() if part.typed} if self.splits else {}
+        wanted = {name: part.typed for name, part in self._parts() if part.typed} if self.splits else {}
         results = {
             name: form.result
             for (name, _), form in zip(self.aggregates, self.forms, strict=True)
@@ -78,9 +78,9 @@ class Accumulators:
         }
         return {name: _type_of(rows, text) for name, text in {**wanted, **results}.items()}
 
-    def _parts(self) -> list[tuple[str, object, Decomposed] | tuple]:  # type: ignore[type-arg]
+    def _parts(self) -> list[tuple[str, Part]]:
         return [
-            (f"__s{index}_{n}", part, form)
+            (f"__s{index}_{n}", part)
             for index, form in enumerate(self.forms)
             if form is not None
             for n, part in enumerate(form.parts)

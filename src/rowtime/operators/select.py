@@ -12,8 +12,8 @@ from typing import Any, ClassVar
 from sqlglot import exp
 
 from rowtime.core.clock import Clocks
-from rowtime.sql.generate import to_spark
 from rowtime.operators.contract import Column, Delta, Kept, Operator, Peek, Shape, Tick, quoted
+from rowtime.sql.generate import to_spark
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Item:
     """One entry of a select list: the output column and its bound expression."""
 
     column: Column
-    expression: exp.Expression
+    expression: exp.Expr
 
     @property
     def sql(self) -> str:
@@ -36,7 +36,7 @@ class Select:
     name: str
     input: Operator
     items: tuple[Item, ...]
-    where: exp.Expression | None = None
+    where: exp.Expr | None = None
     hidden: tuple[Item, ...] = ()
 
     kind: ClassVar[str] = "select"

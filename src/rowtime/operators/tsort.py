@@ -19,8 +19,8 @@ from rowtime.operators.contract import (
     Gate,
     Kept,
     Operator,
-    Shape,
     P,
+    Shape,
     T,
     Tick,
     W,
@@ -91,7 +91,12 @@ class TSort:
             return Delta(None, self.promises([delta.clocks], control))
         marks = control.setdefault("marks", {})
         gate = Gate(
-            TIME, self.within, "LATE", marks, floors=control["floors"], judged=JUDGED if self.by_group else None,
+            TIME,
+            self.within,
+            "LATE",
+            marks,
+            floors=control["floors"],
+            judged=JUDGED if self.by_group else None,
             batched=self.input.emits().batched,
         )
         peeked = delta.peek(TIME) if delta.peek is not None and not self.by_group else None
@@ -107,7 +112,7 @@ class TSort:
         internals = [name for name in shape.internals if name != T]
         return [*map(quoted, shape.names), f"{TIME} AS {T}", *internals]
 
-    def _welcome(self, clocks: Clocks, control: dict[str, Any] | Any) -> None:  # noqa: ANN401
+    def _welcome(self, clocks: Clocks, control: dict[str, Any] | Any) -> None:
         # SPEC 2.6: a writer that comes or comes back starts at the stream's clock, so that
         # the clock never goes back; its rows below are late.
         known = control.setdefault("known", sorted(clocks))

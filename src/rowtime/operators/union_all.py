@@ -82,14 +82,12 @@ class UnionAll:
             max(delta.highest for _, delta in live),
         )
 
-    def _part(self, index: int, delta: Delta) -> Any:  # noqa: ANN401
+    def _part(self, index: int, delta: Delta) -> Any:
         assert delta.rows is not None
         mine, first = self.inputs[index].emits(), self.emits()
         columns = [
-            f"{quoted(old.name)} AS {quoted(new.name)}"
-            for old, new in zip(mine.columns, first.columns, strict=True)
+            f"{quoted(old.name)} AS {quoted(new.name)}" for old, new in zip(mine.columns, first.columns, strict=True)
         ]
         arrival = [A] if first.arrival else []
         writer = f"concat('{prefix(index)}', {W}) AS {W}"
         return delta.rows.selectExpr(*columns, T, writer, P, *arrival)
-

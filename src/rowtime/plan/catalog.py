@@ -117,8 +117,14 @@ def _refuse_reserved(columns: Iterable[ColumnDef]) -> None:
     for column in columns:
         name = column.name.lower()
         if name.startswith("__") or name == "rowtime":
-            problems.append(Problem("R209", f"a column cannot have the name {column.name}", column.place,
-                                    "ROWTIME is there anyway; names that begin with __ are rowtime's own."))  # fmt: skip
+            problems.append(
+                Problem(
+                    "R209",
+                    f"a column cannot have the name {column.name}",
+                    column.place,
+                    "ROWTIME is there anyway; names that begin with __ are rowtime's own.",
+                )
+            )
         if name in seen:
             problems.append(Problem("R209", f"there are two columns {column.name}", column.place))
         seen.add(name)

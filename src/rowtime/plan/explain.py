@@ -145,7 +145,7 @@ def _options(pairs: Sequence[tuple[str, str]]) -> str:
 
 
 def _value(value: object) -> str:
-    if isinstance(value, exp.Expression):
+    if isinstance(value, exp.Expr):
         return _text(value)
     if isinstance(value, Item):
         return _text(value.expression)
@@ -154,7 +154,7 @@ def _value(value: object) -> str:
     return "yes" if value is True else _readable(str(value))
 
 
-def _text(expression: exp.Expression) -> str:
+def _text(expression: exp.Expr) -> str:
     return _readable(to_rowtime(expression))
 
 

@@ -23,15 +23,38 @@ from rowtime.plan.scope import Scope, columns_of
 from rowtime.sql.generate import to_rowtime, to_spark
 from rowtime.sql.nodes import Within
 
-AGGREGATE_NAMES = frozenset({
-    "PERCENTILE", "PERCENTILE_DISC", "PERCENTILE_CONT", "HISTOGRAM_NUMERIC", "HLL_SKETCH_AGG", "BITMAP_CONSTRUCT_AGG",
-    "TRY_SUM", "TRY_AVG", "REGR_COUNT", "SOME", "EVERY", "MEAN", "STD", "COLLECT_SET", "COLLECT_LIST", "LISTAGG",
-    "STRING_AGG", "BIT_AND", "BIT_OR", "BIT_XOR", "COUNT_MIN_SKETCH", "MAX_BY", "MIN_BY", "PRODUCT",
-})  # fmt: skip
+AGGREGATE_NAMES = frozenset(
+    {
+        "PERCENTILE",
+        "PERCENTILE_DISC",
+        "PERCENTILE_CONT",
+        "HISTOGRAM_NUMERIC",
+        "HLL_SKETCH_AGG",
+        "BITMAP_CONSTRUCT_AGG",
+        "TRY_SUM",
+        "TRY_AVG",
+        "REGR_COUNT",
+        "SOME",
+        "EVERY",
+        "MEAN",
+        "STD",
+        "COLLECT_SET",
+        "COLLECT_LIST",
+        "LISTAGG",
+        "STRING_AGG",
+        "BIT_AND",
+        "BIT_OR",
+        "BIT_XOR",
+        "COUNT_MIN_SKETCH",
+        "MAX_BY",
+        "MIN_BY",
+        "PRODUCT",
+    }
+)
 """Aggregates of Spark that the parser knows by name only."""
 
 
-def is_aggregate(node: exp.Expression) -> bool:
+def is_aggregate(node: exp.Expr) -> bool:
     """True for an aggregate call, with its FILTER or IGNORE NULLS."""
     if isinstance(node, exp.Filter | exp.IgnoreNulls | exp.WithinGroup):
         return is_aggregate(node.this)
@@ -40,7 +63,7 @@ def is_aggregate(node: exp.Expression) -> bool:
     return isinstance(node, exp.Anonymous) and node.name.upper() in AGGREGATE_NAMES
 
 
-def has_aggregates(node: exp.Expression) -> bool:
+def has_aggregates(node: exp.Expr) -> bool:
     """True if an aggregate stands anywhere in the expression, not under OVER."""
     return any(is_aggregate(part) and part.find_ancestor(exp.Window) is None for part in node.walk())
 
@@ -66,8 +89,8 @@ class GroupPlan:
     aggregates: tuple[Item, ...]
     items: tuple[Item, ...]
     closers: tuple[int, ...]
-    having: exp.Expression | None
-    stamp: exp.Expression | None
+    having: exp.Expr | None
+    stamp: exp.Expr | None
     within: WithinGroup | None
 
     def build(self, name: str, source: Operator) -> GroupBy:
@@ -78,10 +101,10 @@ class GroupPlan:
 class Grouping:
     """Binds the grouped SELECT ``query`` in its scope."""
 
-    def __init__(self, query: exp.Select, scope: Scope, micros: Callable[[Scope, exp.Expression], int]) -> None:
+    def __init__(self, query: exp.Select, scope: Scope, micros: Callable[[Scope, exp.Expr], int]) -> None:
         self.query, self.scope, self._micros = query, scope, micros
         self.keys: list[Item] = []
-        self._written: list[exp.Expression] = []  # the keys as the query has them
+        self._written: list[exp.Expr] = []  # the keys as the query has them
         self.aggregates: list[Item] = []
         self.within: WithinGroup | None = None
 
@@ -96,16 +119,18 @@ class Grouping:
         if not closers:
             self._refuse_endless()
         if stamp is not None and not self._ascends(stamp):
-            self.scope.refuse("R126", "AS ROWTIME of a grouped stream must ascend from group to group", self.query,
-                              "Use one of the grouping expressions on ROWTIME, or leave it out.")  # fmt: skip
+            self.scope.refuse(
+                "R126",
+                "AS ROWTIME of a grouped stream must ascend from group to group",
+                self.query,
+                "Use one of the grouping expressions on ROWTIME, or leave it out.",
+            )
             stamp = None
-        return GroupPlan(
-            tuple(self.keys), tuple(self.aggregates), items, closers, condition, stamp, self.within
-        )
+        return GroupPlan(tuple(self.keys), tuple(self.aggregates), items, closers, condition, stamp, self.within)
 
     # -- keys -------------------------------------------------------------------------
 
-    def _grouping(self) -> list[exp.Expression]:
+    def _grouping(self) -> list[exp.Expr]:
         group = self.query.args.get("group")
         if self.query.args.get("distinct") and group is None:
             return [e.unalias() for e in self.query.expressions if not self._names_rowtime(e)]
@@ -113,18 +138,23 @@ class Grouping:
             return []
         for kind in ("cube", "rollup", "grouping_sets", "all", "totals"):
             if group.args.get(kind):
-                self.scope.refuse("R127", f"GROUP BY {kind.replace('_', ' ').upper()} has groups without a monotonic key",
-                                  group, "Write one GROUP BY for each set, with UNION ALL.")  # fmt: skip
+                self.scope.refuse(
+                    "R127",
+                    f"GROUP BY {kind.replace('_', ' ').upper()} has groups without a monotonic key",
+                    group,
+                    "Write one GROUP BY for each set, with UNION ALL.",
+                )
         return [self._ordinal(node) for node in group.expressions]
 
-    def _names_rowtime(self, entry: exp.Expression) -> bool:
+    def _names_rowtime(self, entry: exp.Expr) -> bool:
         return entry.alias_or_name.lower() == "rowtime"
 
-    def _ordinal(self, node: exp.Expression) -> exp.Expression:
+    def _ordinal(self, node: exp.Expr) -> exp.Expr:
         """``GROUP BY 1`` and an alias of the select list mean the entry there, as in Spark."""
         listed = self.query.expressions
         if isinstance(node, exp.Literal) and not node.is_string and 1 <= int(node.name) <= len(listed):
-            return listed[int(node.name) - 1].unalias()
+            entry: exp.Expr = listed[int(node.name) - 1].unalias()
+            return entry
         if isinstance(node, exp.Column) and not node.text("table"):
             known = {c.name.lower() for c in self.scope.columns} | {"rowtime"}
             aliased = [e for e in listed if isinstance(e, exp.Alias) and e.alias.lower() == node.name.lower()]
@@ -132,7 +162,7 @@ class Grouping:
                 return aliased[0].unalias()
         return node
 
-    def _key(self, node: exp.Expression) -> None:
+    def _key(self, node: exp.Expr) -> None:
         tolerance = None
         if isinstance(node, Within):
             tolerance, node = node.args["interval"], node.this
@@ -144,13 +174,17 @@ class Grouping:
         order = order_of(bound, self.scope.orders)
         self.keys.append(Item(Column(f"__k{len(self.keys)}", order=order), bound))
 
-    def _out_of_order(self, bound: exp.Expression, tolerance: exp.Expression, node: exp.Expression) -> exp.Expression:
+    def _out_of_order(self, bound: exp.Expr, tolerance: exp.Expr, node: exp.Expr) -> exp.Expr:
         """The key over the promoted time; rows are refused once their group has closed."""
         leaves = list(bound.find_all(exp.Column))
-        time = unshifted(bound.this)[0] if isinstance(bound.this, exp.Expression) else bound
+        time = unshifted(bound.this)[0] if isinstance(bound.this, exp.Expr) else bound
         if len(leaves) != 1 or not isinstance(time, exp.Column):
-            self.scope.refuse("R128", "WITHIN goes with a rounded time column", node,
-                              "For example GROUP BY FLOOR(t TO MINUTE) WITHIN INTERVAL '30' SECOND.")  # fmt: skip
+            self.scope.refuse(
+                "R128",
+                "WITHIN goes with a rounded time column",
+                node,
+                "For example GROUP BY FLOOR(t TO MINUTE) WITHIN INTERVAL '30' SECOND.",
+            )
             return bound
         key = bound.copy()
         leaf = key.find(exp.Column)
@@ -158,7 +192,7 @@ class Grouping:
         leaf.replace(exp.column(exp.to_identifier(T, quoted=True)))
         # A row is late iff mark - within has reached the end n of its group: n + within <= mark.
         end = f"timestamp_micros({group_end(key, to_spark(bound)).text} - 1)"
-        raw = exp.maybe_parse(end, dialect="spark")
+        raw: exp.Expr = exp.maybe_parse(end, dialect="spark")
         hidden = (Item(Column(TIME), time), Item(Column(JUDGED), raw))
         self.within = WithinGroup(hidden, self._micros(self.scope, tolerance))
         return key
@@ -166,15 +200,15 @@ class Grouping:
     def _closes(self, key: Item) -> bool:
         return key.column.order.moves and columns_of([key.expression]) == {T}
 
-    def _ascends(self, stamp: exp.Expression) -> bool:
+    def _ascends(self, stamp: exp.Expr) -> bool:
         orders = {key.column.name: key.column.order for key in self.keys}
         return order_of(stamp, orders).direction > 0
 
     # -- what is selected -------------------------------------------------------------
 
-    def _select_list(self) -> tuple[tuple[Item, ...], exp.Expression | None]:
+    def _select_list(self) -> tuple[tuple[Item, ...], exp.Expr | None]:
         items: list[Item] = []
-        stamp: exp.Expression | None = None
+        stamp: exp.Expr | None = None
         for entry in self.query.expressions:
             if entry.is_star:
                 self.scope.refuse("R129", "* cannot stand in a grouped select list", entry, "Name the columns.")
@@ -189,20 +223,24 @@ class Grouping:
                 items.append(Item(Column(name, order=self._order(bound)), bound))
         return tuple(items), stamp
 
-    def _order(self, bound: exp.Expression) -> Order:
+    def _order(self, bound: exp.Expr) -> Order:
         return order_of(bound, {key.column.name: key.column.order for key in self.keys})
 
-    def _over_groups(self, node: exp.Expression) -> exp.Expression:
+    def _over_groups(self, node: exp.Expr) -> exp.Expr:
         """The expression over key and aggregate columns; other columns are refused."""
         bound = self._factored(self.scope.inlined(self.scope.bind(node)))
         for column in bound.find_all(exp.Column):
             if not column.name.startswith(("__k", "__a")):
                 shown = "ROWTIME" if column.name == T else column.name
-                self.scope.refuse("R106", f"{shown} is neither grouped nor aggregated", node,
-                                  f"Add {shown} to GROUP BY, or aggregate it, for example MAX({shown}).")  # fmt: skip
+                self.scope.refuse(
+                    "R106",
+                    f"{shown} is neither grouped nor aggregated",
+                    node,
+                    f"Add {shown} to GROUP BY, or aggregate it, for example MAX({shown}).",
+                )
         return bound
 
-    def _factored(self, node: exp.Expression) -> exp.Expression:
+    def _factored(self, node: exp.Expr) -> exp.Expr:
         for key, written in zip(self.keys, self._written, strict=True):
             if node in (key.expression, written):
                 return _reference(key.column.name)
@@ -214,7 +252,7 @@ class Grouping:
                 part.replace(changed)
         return node
 
-    def _aggregate(self, call: exp.Expression) -> str:
+    def _aggregate(self, call: exp.Expr) -> str:
         for known in self.aggregates:
             if known.expression == call:
                 return known.column.name
@@ -232,17 +270,22 @@ class Grouping:
         group = self.query.args.get("group")
         what = "SELECT STREAM DISTINCT" if self.query.args.get("distinct") else "GROUP BY"
         if group is None and what == "GROUP BY":
-            self.scope.refuse("R104", "an aggregate without GROUP BY is one endless group, which never completes",
-                              self.query, f"Add GROUP BY FLOOR({self.scope.alias}.ROWTIME TO HOUR).")  # fmt: skip
+            self.scope.refuse(
+                "R104",
+                "an aggregate without GROUP BY is one endless group, which never completes",
+                self.query,
+                f"Add GROUP BY FLOOR({self.scope.alias}.ROWTIME TO HOUR).",
+            )
             return
         reasons = "; ".join(self._reason(key) for key in self.keys)
         names = ", ".join(to_rowtime(node) for node in self._grouping())
         self.scope.refuse(
-            "R104", f"{what} has no monotonic expression, so no group would ever be complete.",
+            "R104",
+            f"{what} has no monotonic expression, so no group would ever be complete.",
             group or self.query,
             f"Group by time as well, for example GROUP BY FLOOR({self.scope.alias}.ROWTIME TO HOUR), {names}.",
             reasons,
-        )  # fmt: skip
+        )
 
     def _reason(self, key: Item) -> str:
         text = to_rowtime(key.expression).replace("`", "").replace(T, "ROWTIME")

@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
+from functools import partial
 from typing import Any
 
 from sqlglot import exp
@@ -116,7 +117,9 @@ def _substituted(text: str, variables: Mapping[str, str]) -> tuple[str, list[Pro
         start = text.rfind("\n", 0, match.start()) + 1
         shown = text[start:].split("\n", 1)[0]
         place = Place(line, match.start() - start + 1, shown, len(match[0]))
-        missing.append(Problem("R131", f"the variable {match[1]} has no value", place, f"Give it with --set {match[1]}=…"))
+        missing.append(
+            Problem("R131", f"the variable {match[1]} has no value", place, f"Give it with --set {match[1]}=…")
+        )
         return match[0]
 
     return re.sub(r"\$\{(\w+)\}", value, text), missing
@@ -138,21 +141,27 @@ class _Compiler:
     def take(self, statements: Sequence[Statement]) -> None:
         """The first round: what is defined, and what is to be bound later."""
         for statement in statements:
-            self._guard(lambda statement=statement: self._take(statement))
+            self._guard(partial(self._take, statement))
 
     def program(self) -> Program:
         """The second round: bind pumps, queries and views."""
-        sinks = [sink for pump in self.catalog.pumps.values() if pump.started
-                 for sink in self._guard(lambda pump=pump: self._pump(pump))]  # fmt: skip
+        sinks = [
+            sink
+            for pump in self.catalog.pumps.values()
+            if pump.started
+            for sink in self._guard(partial(self._pump, pump))
+        ]
         for number, query in enumerate(self.queries, 1):
             name = "query" if len(self.queries) == 1 else f"query{number}"
-            sinks.extend(self._guard(lambda query=query, name=name: self._query(query, name)))
-        explains = [pair for explain in self.explained for pair in self._guard(lambda e=explain: self._explain(e))]
+            sinks.extend(self._guard(partial(self._query, query, name)))
+        explains = [pair for explain in self.explained for pair in self._guard(partial(self._explain, explain))]
         for name, view in self.catalog.views.items():
             if name not in self.sources.bound:
-                self._guard(lambda name=name, view=view: self.sources._named(self.binder, name, view.query))  # noqa: SLF001
+                self._guard(partial(self.sources.named, self.binder, name, view.query))
         found = sorted(set(self.problems), key=lambda p: (p.place.line, p.place.column) if p.place else (0, 0))
-        return Program(self.text, tuple(sinks), tuple(self.once), tuple(self.defines), tuple(explains), tuple(found), self.catalog)
+        return Program(
+            self.text, tuple(sinks), tuple(self.once), tuple(self.defines), tuple(explains), tuple(found), self.catalog
+        )
 
     def _guard(self, action: Callable[[], object]) -> list[Any]:
         try:
@@ -191,8 +200,14 @@ class _Compiler:
 
     def _format(self, statement: CreateStream) -> None:
         if statement.using and statement.using.lower() not in FORMATS:
-            raise Refused(Problem("R210", f"there is no format {statement.using}", statement.place,
-                                  f"There are: {', '.join(sorted(FORMATS - {'log'}))}."))  # fmt: skip
+            raise Refused(
+                Problem(
+                    "R210",
+                    f"there is no format {statement.using}",
+                    statement.place,
+                    f"There are: {', '.join(sorted(FORMATS - {'log'}))}.",
+                )
+            )
 
     def _known(self, name: str, place: Place) -> StreamDef:
         stream = self.catalog.stream(name)
@@ -239,9 +254,15 @@ class _Compiler:
         given, wanted = node.emits().names, [name for name, _ in stream.columns]
         names = list(pump.columns) or wanted
         if len(given) != len(names):
-            raise Refused(Problem("R132", f"{stream.name} takes {len(names)} columns ({', '.join(names)}), "
-                                  f"the query gives {len(given)} ({', '.join(given)})", pump.place,
-                                  "Select one column for each, in this order; ROWTIME goes along by itself."))  # fmt: skip
+            raise Refused(
+                Problem(
+                    "R132",
+                    f"{stream.name} takes {len(names)} columns ({', '.join(names)}), "
+                    f"the query gives {len(given)} ({', '.join(given)})",
+                    pump.place,
+                    "Select one column for each, in this order; ROWTIME goes along by itself.",
+                )
+            )
         unknown = [name for name in pump.columns if name.lower() not in {w.lower() for w in wanted}]
         if unknown:
             raise Refused(Problem("R103", f"{stream.name} has no column {unknown[0]}", pump.place))
@@ -260,8 +281,13 @@ class _Compiler:
             node = Merge(self.sources.fresh(f"{name}.merge"), node)
         rowtime = dict(options).get("rowtime.column", "rowtime")
         if rowtime and rowtime.lower() in {column.lower() for column in node.emits().names}:
-            raise Refused(Problem("R133", f"the result has a column {rowtime}, which ROWTIME is written to",
-                                  hint="Rename it, or set OPTIONS (rowtime.column 'other'), or '' for none."))  # fmt: skip
+            raise Refused(
+                Problem(
+                    "R133",
+                    f"the result has a column {rowtime}, which ROWTIME is written to",
+                    hint="Rename it, or set OPTIONS (rowtime.column 'other'), or '' for none.",
+                )
+            )
         return Sink(self.sources.fresh(name), node, kind, options, ordered, rowtime)
 
     def _explain(self, explain: Explain) -> tuple[str, Operator]:
@@ -278,14 +304,17 @@ def _grouped(node: Operator) -> bool:
 
 def describe(node: Operator) -> str:
     """An operator in one line of canonical text, without its inputs."""
-    parts = [f"{f.name}={_canonical(getattr(node, f.name))}" for f in fields(node)  # type: ignore[arg-type]
-             if f.name not in ("name", "input", "inputs", "gate")]  # fmt: skip
+    parts = [
+        f"{f.name}={_canonical(getattr(node, f.name))}"
+        for f in fields(node)  # type: ignore[arg-type]
+        if f.name not in ("name", "input", "inputs", "gate")
+    ]
     inputs = ", ".join(child.name for child in node.inputs)
     return f"{node.kind}({inputs}; {'; '.join(parts)})"
 
 
 def _canonical(value: object) -> str:
-    if isinstance(value, exp.Expression):
+    if isinstance(value, exp.Expr):
         return to_spark(value)
     if isinstance(value, tuple):
         return "[" + ", ".join(_canonical(part) for part in value) + "]"

@@ -26,7 +26,7 @@ class Scope:
     text: str
     input: Operator
     alias: str
-    lineage: Mapping[str, exp.Expression] = field(default_factory=dict)
+    lineage: Mapping[str, exp.Expr] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
 
     @property
@@ -39,26 +39,30 @@ class Scope:
         """What is known about the order of each column; the rowtime ascends."""
         return {T: Order.ASCENDING, **{column.name: column.order for column in self.columns}}
 
-    def refuse(self, code: str, message: str, node: exp.Expression, hint: str = "", note: str = "") -> None:
+    def refuse(self, code: str, message: str, node: exp.Expr, hint: str = "", note: str = "") -> None:
         """Note a problem at a node."""
         self.problems.append(Problem(code, message, place_of(self.text, node), hint, note))
 
-    def bind(self, node: exp.Expression) -> exp.Expression:
+    def bind(self, node: exp.Expr) -> exp.Expr:
         """A copy of the expression whose columns are the input's, by their own names."""
         for part in node.walk():
             self._check(part)
         return _replaced(node.copy(), self._bound)
 
-    def _check(self, part: exp.Expression) -> None:
+    def _check(self, part: exp.Expr) -> None:
         if non_deterministic(part):
-            self.refuse("R111", f"{to_rowtime(part)} gives another answer each time it is asked", part,
-                        "A stream's answer is a function of its input; use a column instead.")  # fmt: skip
+            self.refuse(
+                "R111",
+                f"{to_rowtime(part)} gives another answer each time it is asked",
+                part,
+                "A stream's answer is a function of its input; use a column instead.",
+            )
         if isinstance(part, exp.Window):
             self.refuse("R190", "OVER is not supported yet", part)
         if isinstance(part, exp.Subquery | exp.Exists):
             self.refuse("R190", "a sub-query in an expression is not supported", part)
 
-    def _bound(self, part: exp.Expression) -> exp.Expression:
+    def _bound(self, part: exp.Expr) -> exp.Expr:
         if isinstance(part, exp.Column) and not isinstance(part.this, exp.Star):
             return self._column(part)
         if isinstance(part, CurrentRowTimestamp):
@@ -67,7 +71,7 @@ class Scope:
             return self._tumble(part)
         return part
 
-    def _column(self, column: exp.Column) -> exp.Expression:
+    def _column(self, column: exp.Column) -> exp.Expr:
         name, table = column.name, column.text("table")
         if table and table.lower() != self.alias.lower():
             self.refuse("R103", f"there is no stream {table} here", column, suggestion(table, [self.alias]))
@@ -81,12 +85,12 @@ class Scope:
         self.refuse("R103", f"there is no column {name} in {self.alias}", column, hint)
         return column
 
-    def _arrival(self, node: exp.Expression) -> exp.Expression:
+    def _arrival(self, node: exp.Expr) -> exp.Expr:
         if not self.input.emits().arrival:
             self.refuse("R112", "CURRENT_ROW_TIMESTAMP is gone here: these rows did not arrive, they were made", node)
         return _named(A, node)
 
-    def _tumble(self, call: exp.Anonymous) -> exp.Expression:
+    def _tumble(self, call: exp.Anonymous) -> exp.Expr:
         """TUMBLE and its edges, as STEP: [start, end) aligned to the epoch plus an offset."""
         arguments = call.expressions
         if len(arguments) not in (2, 3) or not isinstance(arguments[1], exp.Interval):
@@ -94,20 +98,24 @@ class Scope:
             return call
         time, width = arguments[0], arguments[1]
         offset = _offset(arguments[2]) if len(arguments) == 3 else None  # noqa: PLR2004
-        start: exp.Expression = Step(this=exp.Sub(this=time, expression=offset) if offset else time, expression=width)
+        start: exp.Expr = Step(this=exp.Sub(this=time, expression=offset) if offset else time, expression=width)
         if offset is not None:
             start = exp.Add(this=start, expression=offset.copy())
         if call.name.upper() == "TUMBLE_END":
             start = exp.Add(this=start, expression=width.copy())
         return start
 
-    def inlined(self, node: exp.Expression) -> exp.Expression:
+    def inlined(self, node: exp.Expr) -> exp.Expr:
         """The expression over the rowtime itself, where its columns are functions of it."""
-        return _replaced(node.copy(), lambda part: self.lineage[part.name].copy()
-                         if isinstance(part, exp.Column) and part.name in self.lineage else part)  # fmt: skip
+        return _replaced(
+            node.copy(),
+            lambda part: (
+                self.lineage[part.name].copy() if isinstance(part, exp.Column) and part.name in self.lineage else part
+            ),
+        )
 
 
-def _replaced(node: exp.Expression, change: object) -> exp.Expression:
+def _replaced(node: exp.Expr, change: object) -> exp.Expr:
     """The tree with each node changed once, from the leaves up; positions stay."""
     for part in list(node.walk(bfs=False))[::-1]:
         changed = change(part)  # type: ignore[operator]
@@ -122,22 +130,22 @@ def _replaced(node: exp.Expression, change: object) -> exp.Expression:
     return node
 
 
-def _named(name: str, origin: exp.Expression) -> exp.Column:
+def _named(name: str, origin: exp.Expr) -> exp.Column:
     column = exp.column(exp.to_identifier(name, quoted=True))
-    for source in (origin, origin.this if isinstance(origin.this, exp.Expression) else origin):
+    for source in (origin, origin.this if isinstance(origin.this, exp.Expr) else origin):
         column.meta.update(source.meta)
     return column
 
 
-def _offset(node: exp.Expression) -> exp.Expression:
+def _offset(node: exp.Expr) -> exp.Expr:
     """An offset as an interval: an interval as it stands, a TIME as the time since midnight."""
     if isinstance(node, exp.Cast) and isinstance(node.this, exp.Literal):
-        hours, minutes, seconds = (node.this.name.split(":") + ["0", "0"])[:3]
+        hours, minutes, seconds = ([*node.this.name.split(":"), "0", "0"])[:3]
         total = (int(hours) * 60 + int(minutes)) * 60 + float(seconds)
         return exp.Interval(this=exp.Literal.string(f"{total:g}"), unit=exp.var("SECOND"))
     return node.copy()
 
 
-def columns_of(nodes: Sequence[exp.Expression]) -> set[str]:
+def columns_of(nodes: Sequence[exp.Expr]) -> set[str]:
     """The names of the columns in some bound expressions."""
     return {column.name for node in nodes for column in node.find_all(exp.Column)}

@@ -6,7 +6,7 @@ reported. What a rule refuses it refuses with a place and a hint.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
@@ -19,7 +19,7 @@ from rowtime.operators.merge import Merge
 from rowtime.operators.select import Item, Select
 from rowtime.operators.tsort import TIME, TSort
 from rowtime.operators.union_all import UnionAll
-from rowtime.plan.groups import Grouping, has_aggregates, needs_places
+from rowtime.plan.groups import Grouping, WithinGroup, has_aggregates, needs_places
 from rowtime.plan.scope import Scope, columns_of
 from rowtime.plan.sources import Sources
 from rowtime.sql.generate import to_rowtime
@@ -32,7 +32,7 @@ class Bound:
     """A bound query: its operator, and the columns that are functions of its rowtime."""
 
     node: Operator
-    lineage: Mapping[str, exp.Expression] = field(default_factory=dict)
+    lineage: Mapping[str, exp.Expr] = field(default_factory=dict)
 
 
 @dataclass
@@ -42,7 +42,7 @@ class Binder:
     text: str
     sources: Sources
 
-    def bind(self, query: exp.Expression, name: str) -> Bound:
+    def bind(self, query: exp.Expr, name: str) -> Bound:
         """The operators of a query; ``name`` names the gates in it. Raises ``Refused``."""
         query = query.unnest()
         if isinstance(query, exp.Union):
@@ -51,36 +51,60 @@ class Binder:
             raise Refused(Problem("R114", "only SELECT and UNION ALL make a query", place_of(self.text, query)))
         return _SelectBinder(self, query, name).bind()
 
-    def _union(self, query: exp.Expression, name: str) -> Bound:
+    def _union(self, query: exp.Expr, name: str) -> Bound:
         if not isinstance(query, exp.Union) or query.args.get("distinct") or type(query) is not exp.Union:
-            raise Refused(Problem("R109", "streams know UNION ALL only", place_of(self.text, query),
-                                  "Write UNION ALL; to drop duplicates, SELECT STREAM DISTINCT above it."))  # fmt: skip
+            raise Refused(
+                Problem(
+                    "R109",
+                    "streams know UNION ALL only",
+                    place_of(self.text, query),
+                    "Write UNION ALL; to drop duplicates, SELECT STREAM DISTINCT above it.",
+                )
+            )
         self._refuse_tail(query)
         parts = [self.bind(part, f"{name}.{n}") for n, part in enumerate(_flat(query), 1)]
         widths = {len(part.node.emits().columns) for part in parts}
         if len(widths) > 1:
-            raise Refused(Problem("R115", "the inputs of UNION ALL have different numbers of columns",
-                                  place_of(self.text, query), "Select the same number of columns on each side."))  # fmt: skip
+            raise Refused(
+                Problem(
+                    "R115",
+                    "the inputs of UNION ALL have different numbers of columns",
+                    place_of(self.text, query),
+                    "Select the same number of columns on each side.",
+                )
+            )
         return Bound(UnionAll(self.sources.fresh(f"{name}.union"), tuple(part.node for part in parts)))
 
-    def _refuse_tail(self, query: exp.Expression) -> None:
+    def _refuse_tail(self, query: exp.Expr) -> None:
         for part in ("order", "limit", "offset"):
             if query.args.get(part):
-                raise Refused(Problem("R190", f"{part.upper()} of a UNION ALL is not supported yet",
-                                      place_of(self.text, query.args[part])))  # fmt: skip
+                raise Refused(
+                    Problem(
+                        "R190",
+                        f"{part.upper()} of a UNION ALL is not supported yet",
+                        place_of(self.text, query.args[part]),
+                    )
+                )
 
 
-def _flat(query: exp.Expression) -> list[exp.Expression]:
+def _flat(query: exp.Expr) -> list[exp.Expr]:
     query = query.unnest()
     if isinstance(query, exp.Union) and not query.args.get("distinct"):
         return [*_flat(query.this), *_flat(query.expression)]
     return [query]
 
 
+Build = Callable[[], Bound]  # makes the operators, once nothing is refused
+
 _LATER = {
-    "joins": "JOIN is", "laterals": "LATERAL is", "limit": "LIMIT is", "offset": "OFFSET is",
-    "windows": "a named WINDOW is", "qualify": "QUALIFY is", "windowed": "WINDOWED BY is",
-}  # fmt: skip
+    "joins": "JOIN is",
+    "laterals": "LATERAL is",
+    "limit": "LIMIT is",
+    "offset": "OFFSET is",
+    "windows": "a named WINDOW is",
+    "qualify": "QUALIFY is",
+    "windowed": "WINDOWED BY is",
+}
 
 
 class _SelectBinder:
@@ -96,18 +120,21 @@ class _SelectBinder:
         scope = Scope(self.text, below, alias, lineage)
         where = self.query.args.get("where")
         condition = scope.bind(where.this) if where else None
-        if condition is not None and has_aggregates(condition):
+        if where is not None and condition is not None and has_aggregates(condition):
             scope.refuse("R116", "WHERE cannot contain an aggregate", where, "Use HAVING.")
-        bound = self._grouped(scope, condition) if self._groups() else self._plain(scope, condition)
+        build = self._grouped(scope, condition) if self._groups() else self._plain(scope, condition)
         if scope.problems:
             raise Refused(*scope.problems)
-        return bound()
+        return build()
 
     def _refuse_unsupported(self) -> None:
         query = self.query
         if query.args.get("stream") is not True:
-            raise Refused(Problem("R105", "a stream cannot be read as a table", place_of(self.text, query),
-                                  "Write SELECT STREAM."))  # fmt: skip
+            raise Refused(
+                Problem(
+                    "R105", "a stream cannot be read as a table", place_of(self.text, query), "Write SELECT STREAM."
+                )
+            )
         found = [(key, query.args[key]) for key in _LATER if query.args.get(key)]
         if found:
             problems = []
@@ -116,7 +143,7 @@ class _SelectBinder:
                 problems.append(Problem("R190", f"{_LATER[key]} not supported yet", place_of(self.text, node)))
             raise Refused(*problems)
 
-    def _source(self) -> tuple[Operator, str, Mapping[str, exp.Expression]]:
+    def _source(self) -> tuple[Operator, str, Mapping[str, exp.Expr]]:
         source = self.query.args.get("from_")
         if source is None:
             raise Refused(Problem("R117", "SELECT STREAM needs a FROM", place_of(self.text, self.query)))
@@ -129,22 +156,31 @@ class _SelectBinder:
         elif isinstance(item, exp.Table) and isinstance(item.this, exp.Identifier):
             node, lineage = self.sources.table(self.binder, item)
         else:
-            raise Refused(Problem("R190", f"{to_rowtime(item)} is no stream", place_of(self.text, item),
-                                  "Name a stream or a view."))  # fmt: skip
+            raise Refused(
+                Problem(
+                    "R190", f"{to_rowtime(item)} is no stream", place_of(self.text, item), "Name a stream or a view."
+                )
+            )
         return self._renamed(node, item, lineage)
 
     def _renamed(
-        self, node: Operator, item: exp.Expression, lineage: Mapping[str, exp.Expression]
-    ) -> tuple[Operator, str, Mapping[str, exp.Expression]]:
+        self, node: Operator, item: exp.Expr, lineage: Mapping[str, exp.Expr]
+    ) -> tuple[Operator, str, Mapping[str, exp.Expr]]:
         alias = item.args.get("alias")
         new = [identifier.name for identifier in (alias.args.get("columns") or [])] if alias else []
         name = item.alias_or_name
-        if not new:
+        if alias is None or not new:
             return node, name, lineage
         old = node.emits().columns
         if len(new) != len(old) or any(n.lower() == "rowtime" for n in new):
-            raise Refused(Problem("R118", f"{name} has {len(old)} columns: {', '.join(node.emits().names)}",
-                                  place_of(self.text, alias), "Give each a name; ROWTIME does not count and keeps its own."))  # fmt: skip
+            raise Refused(
+                Problem(
+                    "R118",
+                    f"{name} has {len(old)} columns: {', '.join(node.emits().names)}",
+                    place_of(self.text, alias),
+                    "Give each a name; ROWTIME does not count and keeps its own.",
+                )
+            )
         items = tuple(
             Item(replace(column, name=to), exp.column(exp.to_identifier(column.name, quoted=True)))
             for column, to in zip(old, new, strict=True)
@@ -159,7 +195,7 @@ class _SelectBinder:
 
     # -- without groups ---------------------------------------------------------------
 
-    def _plain(self, scope: Scope, where: exp.Expression | None):  # noqa: ANN202
+    def _plain(self, scope: Scope, where: exp.Expr | None) -> Build:
         items, promoted = self._items(scope)
         sort = self._sort(scope, promoted)
         hidden: tuple[Item, ...] = ()
@@ -186,10 +222,10 @@ class _SelectBinder:
 
         return build
 
-    def _items(self, scope: Scope) -> tuple[tuple[Item, ...], exp.Expression | None]:
+    def _items(self, scope: Scope) -> tuple[tuple[Item, ...], exp.Expr | None]:
         """The select list without ROWTIME, and what is promoted to it, if anything is."""
         items: list[Item] = []
-        promoted: exp.Expression | None = None
+        promoted: exp.Expr | None = None
         for entry in self.query.expressions:
             if entry.is_star:
                 items.extend(self._star(scope, entry))
@@ -203,13 +239,13 @@ class _SelectBinder:
         self._refuse_twice(scope, items)
         return tuple(items), promoted
 
-    def _star(self, scope: Scope, entry: exp.Expression) -> list[Item]:
+    def _star(self, scope: Scope, entry: exp.Expr) -> list[Item]:
         table = entry.text("table") if isinstance(entry, exp.Column) else ""
         if table and table.lower() != scope.alias.lower():
             scope.refuse("R103", f"there is no stream {table} here", entry)
         return [Item(c, exp.column(exp.to_identifier(c.name, quoted=True))) for c in scope.columns]
 
-    def _name(self, entry: exp.Expression, bound: exp.Expression, number: int) -> str:
+    def _name(self, entry: exp.Expr, bound: exp.Expr, number: int) -> str:
         if isinstance(entry, exp.Alias):
             return entry.alias
         if isinstance(entry, exp.Column):
@@ -220,11 +256,15 @@ class _SelectBinder:
         seen: set[str] = set()
         for item in items:
             if item.column.name.lower() in seen:
-                scope.refuse("R119", f"the select list has two columns {item.column.name}", self.query,
-                             "Give one of them another name with AS.")  # fmt: skip
+                scope.refuse(
+                    "R119",
+                    f"the select list has two columns {item.column.name}",
+                    self.query,
+                    "Give one of them another name with AS.",
+                )
             seen.add(item.column.name.lower())
 
-    def _sort(self, scope: Scope, promoted: exp.Expression | None) -> _Sort | None:
+    def _sort(self, scope: Scope, promoted: exp.Expr | None) -> _Sort | None:
         order = self.query.args.get("order")
         if order is None:
             return None
@@ -232,35 +272,45 @@ class _SelectBinder:
         if first.args.get("within") is None:
             if _is_rowtime(scope.bind(first.this)) and not first.args.get("desc") and not others:
                 return None  # the order that a stream has anyway
-            scope.refuse("R190", "ORDER BY of a stream without WITHIN is supported for ROWTIME only, so far", order,
-                         "Sort an event time with ORDER BY t WITHIN INTERVAL '1' MINUTE and select t AS ROWTIME.")  # fmt: skip
+            scope.refuse(
+                "R190",
+                "ORDER BY of a stream without WITHIN is supported for ROWTIME only, so far",
+                order,
+                "Sort an event time with ORDER BY t WITHIN INTERVAL '1' MINUTE and select t AS ROWTIME.",
+            )
             return None
         if first.args.get("desc"):
             scope.refuse("R120", "a T-sort cannot be descending", first, "Leave out DESC.")
         time = scope.bind(first.this)
         if promoted is None or time != promoted:
-            scope.refuse("R121", "a T-sort must give its sort expression the name ROWTIME in the select list", first,
-                         f"Select {to_rowtime(first.this)} AS ROWTIME.")  # fmt: skip
+            scope.refuse(
+                "R121",
+                "a T-sort must give its sort expression the name ROWTIME in the select list",
+                first,
+                f"Select {to_rowtime(first.this)} AS ROWTIME.",
+            )
         keys = []
         for number, key in enumerate(others):
             way = "DESC" if key.args.get("desc") else "ASC"
             keys.append((Item(Column(f"__k{number}"), scope.bind(key.this)), way))
         return _Sort(self._micros(scope, first.args["within"]), tuple(keys))
 
-    def _micros(self, scope: Scope, node: exp.Expression) -> int:
+    def _micros(self, scope: Scope, node: exp.Expr) -> int:
         try:
             span = span_of(node)
         except ValueError as wrong:
             scope.refuse("R122", str(wrong), node)
             return 0
         if not isinstance(span, Duration) or span.micros < 0:
-            scope.refuse("R122", "WITHIN takes a duration that is not negative", node, "For example INTERVAL '1' MINUTE.")
+            scope.refuse(
+                "R122", "WITHIN takes a duration that is not negative", node, "For example INTERVAL '1' MINUTE."
+            )
             return 0
         return span.micros
 
     # -- with groups ------------------------------------------------------------------
 
-    def _grouped(self, scope: Scope, where: exp.Expression | None):  # noqa: ANN202
+    def _grouped(self, scope: Scope, where: exp.Expr | None) -> Build:
         if self.query.args.get("order"):
             scope.refuse("R190", "ORDER BY of a grouped stream is not supported yet", self.query.args["order"])
         grouping = Grouping(self.query, scope, self._micros)
@@ -279,14 +329,14 @@ class _SelectBinder:
 
         return build
 
-    def _promoted(self, scope: Scope, source: Operator, within: object, where: exp.Expression | None) -> Operator:
+    def _promoted(self, scope: Scope, source: Operator, within: WithinGroup, where: exp.Expr | None) -> Operator:
         """GROUP BY … WITHIN: a T-sort that refuses by the end of the row's group."""
         if not source.emits().placed:
             source = Merge(self.sources.fresh(f"{self.name}.merge"), source, numbers=True)
         items = tuple(Item(c, exp.column(exp.to_identifier(c.name, quoted=True))) for c in scope.columns)
-        hidden = within.hidden  # type: ignore[attr-defined]
+        hidden = within.hidden
         below = Select(self.sources.fresh(f"{self.name}.select"), source, items, where, hidden)
-        return TSort(self.sources.fresh(self.name), below, within.micros, sorts=False, by_group=True)  # type: ignore[attr-defined]
+        return TSort(self.sources.fresh(self.name), below, within.micros, sorts=False, by_group=True)
 
 
 @dataclass(frozen=True)
@@ -295,11 +345,11 @@ class _Sort:
     keys: tuple[tuple[Item, str], ...]
 
 
-def _is_rowtime(node: exp.Expression) -> bool:
+def _is_rowtime(node: exp.Expr) -> bool:
     return isinstance(node.unnest(), exp.Column) and node.unnest().name == T
 
 
-def _type_of(scope: Scope, bound: exp.Expression) -> str:
+def _type_of(scope: Scope, bound: exp.Expr) -> str:
     inner = bound.unnest()
     if isinstance(inner, exp.Column):
         return next((c.type for c in scope.columns if c.name == inner.name), "TIMESTAMP" if inner.name == T else "")

@@ -10,8 +10,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from sqlglot import exp
-
 from rowtime.core.errors import Problem, Refused
 from rowtime.operators.contract import Column, Operator, walk
 from rowtime.operators.merge import Merge
@@ -24,6 +22,8 @@ from rowtime.sql.places import place_of
 from rowtime.sql.statements import CreatePump
 
 if TYPE_CHECKING:
+    from sqlglot import exp
+
     from rowtime.plan.select import Binder, Bound
 
 SINGLE_WRITER = frozenset({"parquet", "csv", "json", "rate"})
@@ -46,17 +46,18 @@ class Sources:
         self.names.add(candidate)
         return candidate
 
-    def table(self, binder: Binder, item: exp.Table) -> tuple[Operator, Mapping[str, exp.Expression]]:
+    def table(self, binder: Binder, item: exp.Table) -> tuple[Operator, Mapping[str, exp.Expr]]:
         """The operator of a table item: a stream, a view, or ``gate.rejected``."""
         if item.text("db") and item.name.lower() == "rejected":
             return self._rejected(binder, item), {}
         name = item.name.lower()
         if item.text("db"):
             raise Refused(self.catalog.unknown(f"{item.text('db')}.{item.name}", place_of(binder.text, item)))
-        found = self._named(binder, name, item)
+        found = self.named(binder, name, item)
         return found.node, found.lineage
 
-    def _named(self, binder: Binder, name: str, item: exp.Expression) -> Bound:
+    def named(self, binder: Binder, name: str, item: exp.Expr) -> Bound:
+        """The query or stream behind a name, bound once."""
         from rowtime.plan.select import Bound  # noqa: PLC0415 - views are queries again
 
         if name in self.bound:
@@ -64,8 +65,9 @@ class Sources:
         if name in self.open:
             raise Refused(Problem("R123", f"{name} is defined by itself", place_of(binder.text, item)))
         if name in self.catalog.tables:
-            raise Refused(Problem("R124", f"{name} is a table; a table cannot be read as a stream",
-                                  place_of(binder.text, item)))  # fmt: skip
+            raise Refused(
+                Problem("R124", f"{name} is a table; a table cannot be read as a stream", place_of(binder.text, item))
+            )
         self.open.append(name)
         try:
             if name in self.catalog.views:
@@ -124,12 +126,18 @@ class Sources:
     def _bind_rejected(self, binder: Binder, item: exp.Table, name: str, key: str) -> None:
         from rowtime.plan.select import Bound  # noqa: PLC0415
 
-        node = self._named(binder, name, item).node
+        node = self.named(binder, name, item).node
         gates = [part for part in walk(node) if isinstance(part, TSort | Stream)]
         gate = next((part for part in gates if part.name == name), None)
         if gate is None:
-            raise Refused(Problem("R125", f"{name} refuses no rows", place_of(binder.text, item),
-                                  f"These do: {', '.join(part.name for part in gates)}."))  # fmt: skip
+            raise Refused(
+                Problem(
+                    "R125",
+                    f"{name} refuses no rows",
+                    place_of(binder.text, item),
+                    f"These do: {', '.join(part.name for part in gates)}.",
+                )
+            )
         below = gate.inputs[0].emits().columns if gate.inputs else gate.emits().columns
         self.bound[key] = Bound(Rejected(self.fresh(key), gate, below))
 

@@ -15,7 +15,7 @@ from rowtime.runtime.sources.batches import BatchSource
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-    from pyspark.sql.streaming import StreamingQuery
+    from pyspark.sql.streaming.query import StreamingQuery
 
     from rowtime.runtime.engine import Engine, TickReport
 

@@ -158,9 +158,13 @@ def _with_bounds(items: pa.Table, gate: Gate, wanted: Mapping[tuple[str, int], i
             }
         )
         items = pa.concat_tables([items.select(extra.column_names).cast(extra.schema), extra])
-    return items if _in_order(items) else items.set_column(
-        items.column_names.index(W), W, items[W].cast(pa.string())
-    ).sort_by([(W, "ascending"), (P, "ascending")])
+    return (
+        items
+        if _in_order(items)
+        else items.set_column(items.column_names.index(W), W, items[W].cast(pa.string())).sort_by(
+            [(W, "ascending"), (P, "ascending")]
+        )
+    )
 
 
 def _in_order(items: pa.Table) -> bool:

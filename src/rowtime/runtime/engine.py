@@ -226,7 +226,9 @@ class Engine:
         if node.idle_after is None:
             return {}
         here = [w for w in part.end if w not in away]
-        silent = sorted((self._heard[node.name, w], w) for w in here if now - self._heard[node.name, w] >= node.idle_after)
+        silent = sorted(
+            (self._heard[node.name, w], w) for w in here if now - self._heard[node.name, w] >= node.idle_after
+        )
         spared = len(silent) == len(here)
         return {writer: "idle" for _, writer in (silent[:-1] if spared else silent)}
 

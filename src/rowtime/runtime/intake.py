@@ -34,22 +34,40 @@ def intake_of(spark: SparkSession, taken: Taken, control: Control) -> Intake:
     bounds = [(item.writer, item.position, item.at) for item in part.bounds]
     moved = any(part.end[w] > part.start.get(w, 0) for w in part.end)
     rows = source.read(spark, part) if moved and part.rows != 0 else None
-    facts = _Runs(part.detail.get("runs"), control) if "runs" in part.detail else None
+    facts = _Runs(part.detail["runs"], control) if "runs" in part.detail else None
     present = [*taken.present]
     peek = _peek(source, part)
     if facts is not None:
         return Intake(
-            rows if facts.rows else None, part.rows, peek, facts.gated, facts.mixed, False, source.decodes,
-            bounds, facts.shown(part), present, taken.joined, facts.lowest, facts.highest,
-        )  # fmt: skip
-    shown = {} if source.gives_rowtime else dict(part.arrived)
-    gated = source.gives_rowtime or (bool(bounds) and not all(at >= END for _, _, at in bounds))
+            rows if facts.rows else None,
+            part.rows,
+            peek,
+            gated=facts.gated,
+            raises=facts.mixed,
+            decodes=source.decodes,
+            bounds=bounds,
+            shown=facts.shown(part),
+            present=present,
+            joined=taken.joined,
+            lowest=facts.lowest,
+            highest=facts.highest,
+        )
     return Intake(
-        rows, part.rows, peek, gated, not source.steady or source.gives_rowtime, source.in_band, source.decodes,
-        bounds, shown, present, taken.joined, BEGINNING, END,
-    )  # fmt: skip
+        rows,
+        part.rows,
+        peek,
+        gated=source.gives_rowtime or (bool(bounds) and not all(at >= END for _, _, at in bounds)),
+        raises=not source.steady or source.gives_rowtime,
+        in_band=source.in_band,
+        decodes=source.decodes,
+        bounds=bounds,
+        shown={} if source.gives_rowtime else dict(part.arrived),
+        present=present,
+        joined=taken.joined,
+    )
 
 
+Run = Sequence[Any]  # first position, count, least, greatest (µs UTC), order
 PEEKED_ROWS = 5_000_000  # of one column, 24 bytes a row, in the driver's memory
 
 
@@ -64,7 +82,7 @@ def _peek(source: Source, part: Slice) -> Peek | None:
 class _Runs:
     """What the names of stream log files tell: runs of rows, given rowtimes and their order."""
 
-    def __init__(self, runs: Mapping[str, Sequence[Sequence[int]]], control: Control) -> None:
+    def __init__(self, runs: Mapping[str, Sequence[Run]], control: Control) -> None:
         self._runs = {writer: list(found) for writer, found in runs.items() if found}
         self._clocks: Mapping[str, int] = control.get("clocks", {})
         self._modes: dict[str, str] = control.setdefault("modes", {})
@@ -91,7 +109,7 @@ class _Runs:
             self._clean(writer, found) for writer, found in self._runs.items() if self._modes[writer] == "given"
         )
 
-    def _clean(self, writer: str, found: Sequence[Sequence[int]]) -> bool:
+    def _clean(self, writer: str, found: Sequence[Run]) -> bool:
         mark = self._clocks.get(writer, BEGINNING)
         for run in found:
             if not _ordered(run) or run[2] < mark:
@@ -120,9 +138,9 @@ class _Runs:
         return max((run[3] for found in self._runs.values() for run in found), default=END)
 
 
-def _given(run: Sequence[Any]) -> bool:
-    return run[4] != "n"
+def _given(run: Run) -> bool:
+    return bool(run[4] != "n")
 
 
-def _ordered(run: Sequence[Any]) -> bool:
-    return run[4] == "o"
+def _ordered(run: Run) -> bool:
+    return bool(run[4] == "o")

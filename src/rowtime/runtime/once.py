@@ -59,7 +59,7 @@ def _send(writer: Writer, item: object) -> None:
     elif isinstance(item, EndStream):
         writer.set_rowtime_bound(END)
     else:
-        writer.insert([item])  # type: ignore[list-item]
+        writer.insert([item])
 
 
 def _rows(program: Program, statement: InsertValues) -> list[dict[str, object]]:
@@ -72,7 +72,7 @@ def _rows(program: Program, statement: InsertValues) -> list[dict[str, object]]:
     return [dict(zip(names, map(_constant, row), strict=True)) for row in statement.rows]
 
 
-def _constant(node: exp.Expression) -> object:
+def _constant(node: exp.Expr) -> object:
     inner = node.unnest()
     if isinstance(inner, exp.Cast):
         return _constant(inner.this)

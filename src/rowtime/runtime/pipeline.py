@@ -19,8 +19,8 @@ from rowtime.runtime.query import Query
 from rowtime.runtime.sinks.callables import ConsoleSink, FunctionSink, MemorySink
 from rowtime.runtime.sinks.contract import Batch, Sink
 from rowtime.runtime.sinks.directory import DirectorySink
-from rowtime.runtime.sinks.stream_log import StreamLogSink
 from rowtime.runtime.sinks.staging import Stage
+from rowtime.runtime.sinks.stream_log import StreamLogSink
 from rowtime.runtime.sources.contract import Limits, Source
 from rowtime.runtime.sources.files import FilesSource
 from rowtime.runtime.sources.stream_log import StreamLogSource
@@ -56,9 +56,14 @@ class Pipeline:
         return self
 
     def source(
-        self, name: str, streaming: DataFrame, *, rowtime: str | None = None,
-        writer: str | None = None, position: str | None = None,
-    ) -> Pipeline:  # fmt: skip
+        self,
+        name: str,
+        streaming: DataFrame,
+        *,
+        rowtime: str | None = None,
+        writer: str | None = None,
+        position: str | None = None,
+    ) -> Pipeline:
         """Make a streaming DataFrame the stream ``name``.
 
         It is read through Spark's ``foreachBatch``. ``rowtime`` names the column that gives
@@ -84,13 +89,22 @@ class Pipeline:
         return program
 
     def start(
-        self, checkpoint: str | Path | None = None, *, available_now: bool = False,
-        limits: Limits = DEFAULT_LIMITS, interval: float = 0.1, **options: Any,
-    ) -> Query:  # fmt: skip
+        self,
+        checkpoint: str | Path | None = None,
+        *,
+        available_now: bool = False,
+        limits: Limits = DEFAULT_LIMITS,
+        interval: float = 0.1,
+        **options: Any,
+    ) -> Query:
         """Run in the background until ``Query.stop``; ``interval``: seconds between two looks for input."""
-        return Query(self._engine(checkpoint, limits, ends=available_now), interval, available_now, **options).start()
+        return Query(
+            self._engine(checkpoint, limits, ends=available_now), interval, available_now=available_now, **options
+        ).start()
 
-    def run_available(self, checkpoint: str | Path | None = None, *, limits: Limits = DEFAULT_LIMITS, **options: Any) -> Query:
+    def run_available(
+        self, checkpoint: str | Path | None = None, *, limits: Limits = DEFAULT_LIMITS, **options: Any
+    ) -> Query:
         """Process what is there now, end finite inputs, and come back."""
         query = Query(self._engine(checkpoint, limits, ends=True), 0.0, available_now=True, **options)
         query.run()
@@ -101,8 +115,11 @@ class Pipeline:
 
         program = self.compile()
         if not program.sinks:
-            raise refuse("R134", "nothing would run: there is no query and no started pump",
-                         "Add a SELECT STREAM, or CREATE PUMP … AS INSERT INTO … SELECT STREAM ….")  # fmt: skip
+            raise refuse(
+                "R134",
+                "nothing would run: there is no query and no started pump",
+                "Add a SELECT STREAM, or CREATE PUMP … AS INSERT INTO … SELECT STREAM ….",
+            )
         for stream in program.defines:
             self.home.define(stream.name, stream.as_json(), replace=True)
         folder = Path(checkpoint) if checkpoint else Path(tempfile.mkdtemp(prefix="rowtime-"))
@@ -129,7 +146,9 @@ class Pipeline:
     def _source(self, node: Stream, place: Checkpoint, program: Program) -> Source:
         kind, options = node.source[0], dict(node.source[1])
         columns = [(column.name, column.type) for column in node.columns]
-        pumps = [f"pump.{n.name.removesuffix('.sink')}" for n in program.sinks if dict(n.options).get("stream") == node.name]
+        pumps = [
+            f"pump.{n.name.removesuffix('.sink')}" for n in program.sinks if dict(n.options).get("stream") == node.name
+        ]
         if kind == "log":
             return StreamLogSource(self.home.log_path(node.name), columns, exclude=pumps)
         if kind in ("parquet", "csv", "json"):

@@ -34,12 +34,12 @@ def progress_of(engine: Engine, report: TickReport, query_id: str, run_id: str) 
             "triggerExecution": int(seconds * 1000),
         },
         "eventTime": {"watermark": _bound(entry, engine)},
-        "stateOperators": [
-            {"operatorName": key, "numRowsTotal": rows} for key, rows in sorted(entry["held"].items())
-        ],
+        "stateOperators": [{"operatorName": key, "numRowsTotal": rows} for key, rows in sorted(entry["held"].items())],
         "sources": [_source(engine, node, report) for node in engine.program.operators if isinstance(node, Stream)],
         "sink": {
-            "description": ", ".join(f"{n.name} ({n.format})" for n in engine.program.operators if isinstance(n, SinkNode)),
+            "description": ", ".join(
+                f"{n.name} ({n.format})" for n in engine.program.operators if isinstance(n, SinkNode)
+            ),
             "numOutputRows": sum(report.written.values()),
         },
         "observedMetrics": {name: dict(counts) for name, counts in report.ledger.items()},

@@ -28,9 +28,14 @@ class Query:
     """One pipeline at work. ``listener`` is called with the progress of every tick."""
 
     def __init__(
-        self, engine: Engine, interval: float, available_now: bool, *, listener: Listener | None = None,
+        self,
+        engine: Engine,
+        interval: float,
+        *,
+        available_now: bool = False,
+        listener: Listener | None = None,
         keep: int = 100,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.engine, self._interval, self._available_now = engine, interval, available_now
         self._listener = listener
         self.id, self.runId = _identity(engine), str(uuid.uuid4())
@@ -140,11 +145,13 @@ class Query:
         except RowtimeError as error:
             if self._available_now or _final(error):
                 raise
-            return self._pause(error)
+            self._pause(error)
+            return None
         except Exception as error:
             if self._available_now:
                 raise
-            return self._pause(error)
+            self._pause(error)
+            return None
         self._failures = 0
         return report
 

@@ -27,7 +27,7 @@ SMALL = 200_000  # rows that the driver takes itself
 _REPORT = "route string, path string, rows bigint, lowest bigint, highest bigint"
 
 
-def write_routes(
+def write_routes(  # noqa: PLR0913 - what, where to, and in which form
     rows: DataFrame,
     folder: Path,
     stem: str,
@@ -83,7 +83,7 @@ def _write_here(
     return written, tables
 
 
-def _columns(rows: Any, route: Route) -> Any:  # noqa: ANN401
+def _columns(rows: Any, route: Route) -> Any:
     return rows.select(list(route.columns.values())).rename_columns(list(route.columns))
 
 

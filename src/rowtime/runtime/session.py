@@ -31,12 +31,14 @@ def python_of_workers() -> None:
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
 
 
-def new_spark(jars: Sequence[str] = (), master: str | None = None, conf: Mapping[str, str] | None = None) -> SparkSession:
+def new_spark(
+    jars: Sequence[str] = (), master: str | None = None, conf: Mapping[str, str] | None = None
+) -> SparkSession:
     """A session for a process that has none: local, as quiet as Spark gets."""
     python_of_workers()
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     builder = SparkSession.builder.appName("rowtime")
-    if master or "SPARK_REMOTE" not in os.environ and "MASTER" not in os.environ:
+    if master or ("SPARK_REMOTE" not in os.environ and "MASTER" not in os.environ):
         builder = builder.master(master or "local[*]")
     settings = {
         "spark.ui.showConsoleProgress": "false",

@@ -215,10 +215,19 @@ class RunningTick:
         mark = f"timestamp_micros(greatest(least(mark, {MAX_MICROS}L), {MIN_MICROS}L))"
         raw = "__m" if "__m" in rows.columns else "CAST(NULL AS STRING)"
         refused = rows.join(F.broadcast(key), [W, P], "inner").selectExpr(
-            *(f"`{name}`" for name in user), "reason", f"{time} AS refused_time", f"{mark} AS refused_by",
-            f"{W} AS writer", f"{P} AS position", f"{raw} AS raw_record", f"{mark} AS {T}", W, P,
-            "mark AS __n", "0 AS __route",
-        )  # fmt: skip
+            *(f"`{name}`" for name in user),
+            "reason",
+            f"{time} AS refused_time",
+            f"{mark} AS refused_by",
+            f"{W} AS writer",
+            f"{P} AS position",
+            f"{raw} AS raw_record",
+            f"{mark} AS {T}",
+            W,
+            P,
+            "mark AS __n",
+            "0 AS __route",
+        )
         names = [name for name in refused.columns if name not in ("__n", "__route")]
         route = Route(0, {name: name for name in names}, "__n")
         self.describe(node, "write refused rows")

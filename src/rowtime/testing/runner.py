@@ -169,7 +169,7 @@ def _alike(row: Mapping[str, Any], expected: Mapping[str, Any]) -> bool:
     return all(_equal(names[name], value) for name, value in expected.items())
 
 
-def _equal(got: Any, wanted: Any) -> bool:  # noqa: ANN401
+def _equal(got: Any, wanted: Any) -> bool:
     if isinstance(got, datetime) and wanted is not None:
         return to_micros(got) == to_micros(wanted)
     if isinstance(got, date) and isinstance(wanted, str):
@@ -211,7 +211,7 @@ def _bounds(case: Transcript, outcome: Outcome) -> Iterator[str]:
 
 
 def _shown(rows: Iterable[Mapping[str, Any]]) -> str:
-    def cell(value: Any) -> str:  # noqa: ANN401
+    def cell(value: Any) -> str:
         return to_text(to_micros(value)) if isinstance(value, datetime) else str(value)
 
     return "[" + "; ".join(", ".join(f"{k}={cell(v)}" for k, v in row.items()) for row in rows) + "]"
@@ -234,7 +234,7 @@ def cuts(case: Transcript, seed: int = 1) -> Iterator[tuple[str, Cut]]:
 
 def run_case(spark: SparkSession, case: Transcript) -> list[str]:
     """All findings over all cuts of one case."""
-    found = []
+    found: list[str] = []
     for name, cut in cuts(case):
         try:
             problems = findings(case, play(spark, case, cut))

@@ -94,7 +94,7 @@ def _item(number: int, entry: Mapping[str, Any]) -> ScriptItem:
     return ScriptItem(number, stream, writer, None, strict(at) if kind == "strict_bound" else at)
 
 
-def _value(value: Any) -> Any:  # noqa: ANN401
+def _value(value: Any) -> Any:
     return _BOOLEANS.get(value, value) if isinstance(value, str) else value
 
 

@@ -37,8 +37,14 @@ class KafkaSink:
             number = f"{batch.first}L + monotonically_increasing_id() AS __seq"
             time = f"{quoted(node.rowtime)} AS __t" if node.rowtime else "CAST(NULL AS TIMESTAMP) AS __t"
             rows = rows.coalesce(1).selectExpr(*map(quoted, names), time, number)
-            write_kafka(rows, self._options, stream=self._stream, first_sequence=batch.first, columns=names,
-                        rowtime_column=node.rowtime or None)  # fmt: skip
+            write_kafka(
+                rows,
+                self._options,
+                stream=self._stream,
+                first_sequence=batch.first,
+                columns=names,
+                rowtime_column=node.rowtime or None,
+            )
         if batch.bound > self._bound:
             write_bound(spark, self._options, self._stream, batch.bound)
             self._bound = batch.bound

@@ -103,8 +103,10 @@ def ordered(rows: DataFrame, node: SinkNode, count: int | None) -> DataFrame:
     """Rows in stream order: one sorted task for a small tick, a range sort for a large one."""
     from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
-    terms = [F.expr(t.rsplit(" ", 1)[0]).desc() if t.endswith(" DESC") else F.expr(t.removesuffix(" ASC")).asc()
-             for t in node.input.emits().order]  # fmt: skip
+    terms = [
+        F.expr(t.rsplit(" ", 1)[0]).desc() if t.endswith(" DESC") else F.expr(t.removesuffix(" ASC")).asc()
+        for t in node.input.emits().order
+    ]
     if count is not None and count <= SMALL:
         return rows.coalesce(1).sortWithinPartitions(*terms)
     return rows.sort(*terms)

@@ -67,7 +67,11 @@ class BatchSource:
             position = f"{number << 40}L + row_number() OVER (ORDER BY {order})"
         arrival = "current_timestamp()" if not part.arrived else f"timestamp_micros({max(part.arrived.values())}L)"
         return home.selectExpr(
-            *names, f"{given} AS {ROWTIME}", f"{writer} AS {WRITER}", f"{position} AS {POSITION}", f"{arrival} AS {ARRIVAL}"
+            *names,
+            f"{given} AS {ROWTIME}",
+            f"{writer} AS {WRITER}",
+            f"{position} AS {POSITION}",
+            f"{arrival} AS {ARRIVAL}",
         )
 
     def finished(self, at: Offsets) -> bool:  # noqa: ARG002
@@ -77,6 +81,6 @@ class BatchSource:
 
 def _rehomed(rows: DataFrame, spark: SparkSession) -> DataFrame:
     """The same rows in another session, so that expressions on top are resolved in UTC."""
-    jvm = spark._jvm  # noqa: SLF001 - Spark has no public way to do this
+    jvm: Any = spark._jvm  # noqa: SLF001 - Spark has no public way to do this
     plan = rows._jdf.queryExecution().analyzed()  # noqa: SLF001
     return DataFrame(jvm.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, plan), spark)  # noqa: SLF001

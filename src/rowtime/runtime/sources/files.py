@@ -32,7 +32,6 @@ from rowtime.runtime.sources.contract import (
     Offsets,
     Slice,
 )
-
 from rowtime.runtime.sources.peek import timestamps
 
 if TYPE_CHECKING:
@@ -57,9 +56,7 @@ class FilesSource:
     in_band = False
     steady = True
 
-    def __init__(
-        self, kind: str, options: Mapping[str, str], columns: Sequence[tuple[str, str]], notes: Path
-    ) -> None:
+    def __init__(self, kind: str, options: Mapping[str, str], columns: Sequence[tuple[str, str]], notes: Path) -> None:
         if "path" not in options:
             raise refuse("R207", f"a {kind} source needs a path", "Add OPTIONS (path '/data/in').")
         self.kind, self.columns, self.notes = kind, list(columns), notes
@@ -101,7 +98,10 @@ class FilesSource:
         from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
         rows = self._scan(spark, [path for _, path, _ in files])
-        rows = rows.join(F.broadcast(numbers), F.expr("replace(__from, 'file:///', 'file:/') = replace(__path, 'file:///', 'file:/')"))
+        rows = rows.join(
+            F.broadcast(numbers),
+            F.expr("replace(__from, 'file:///', 'file:/') = replace(__path, 'file:///', 'file:/')"),
+        )
         return rows.selectExpr(*self._shown("__number", "__arrived"))
 
     def column(self, part: Slice, name: str) -> pa.Table | None:

@@ -43,9 +43,12 @@ class RateSource:
         end = due if limits.rows is None else min(due, first + limits.rows)
         clock = now if end == due else self._time(origin, end)
         part = Slice(
-            {THE_WRITER: first}, {THE_WRITER: end}, arrived={THE_WRITER: clock}, rows=end - first,
+            {THE_WRITER: first},
+            {THE_WRITER: end},
+            arrived={THE_WRITER: clock},
+            rows=end - first,
             detail={"origin": origin},
-        )  # fmt: skip
+        )
         return part, {"origin": origin}
 
     def read(self, spark: SparkSession, part: Slice) -> DataFrame:
@@ -53,9 +56,13 @@ class RateSource:
         rows = spark.range(part.start[THE_WRITER], part.end[THE_WRITER])
         time = f"timestamp_micros({part.detail['origin']}L + (id * {SECOND}L) DIV {self._rate})"
         return rows.selectExpr(
-            f"{time} AS timestamp", "id AS value", f"CAST(NULL AS TIMESTAMP) AS {ROWTIME}",
-            f"'{THE_WRITER}' AS {WRITER}", f"id AS {POSITION}", f"{time} AS {ARRIVAL}",
-        )  # fmt: skip
+            f"{time} AS timestamp",
+            "id AS value",
+            f"CAST(NULL AS TIMESTAMP) AS {ROWTIME}",
+            f"'{THE_WRITER}' AS {WRITER}",
+            f"id AS {POSITION}",
+            f"{time} AS {ARRIVAL}",
+        )
 
     def finished(self, at: Offsets) -> bool:  # noqa: ARG002
         """False: there is always a next row."""

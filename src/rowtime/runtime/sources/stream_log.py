@@ -27,7 +27,6 @@ from rowtime.runtime.sources.contract import (
     Offsets,
     Slice,
 )
-
 from rowtime.runtime.sources.peek import timestamps
 
 if TYPE_CHECKING:
