@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,15 +14,30 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+KAFKA_TESTS = Path(__file__).parent / "kafka"
+
+
+def _jars(session: pytest.Session) -> list[str]:
+    """Kafka's connector, where tests of this run want it and it can be had: a JVM cannot be given it later."""
+    if not any(KAFKA_TESTS in item.path.parents for item in session.items):
+        return []
+    from broker import connector_jars_or_none  # noqa: PLC0415 - it asks Maven
+
+    return connector_jars_or_none() or []
+
+
 @pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
+def spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
     """A small local Spark session in UTC and ANSI mode, one for the whole run."""
     from pyspark.sql import SparkSession  # noqa: PLC0415 - most tests need no Spark
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
+    jars = _jars(request.session)
+    builder = SparkSession.builder.master("local[2]")
+    if jars:
+        builder = builder.config("spark.jars", ",".join(jars))
     session = (
-        SparkSession.builder.master("local[2]")
-        .appName("rowtime-tests")
+        builder.appName("rowtime-tests")
         .config("spark.ui.enabled", "false")
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.sql.adaptive.enabled", "false")

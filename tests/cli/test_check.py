@@ -6,6 +6,7 @@ import json
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -24,8 +25,6 @@ SELECT STREAM page FROM klicks;
 MAIN = "from rowtime.cli.main import main; main()"
 WITHOUT_SPARK = """
 import subprocess, sys
-from pathlib import Path
-from typing import TYPE_CHECKING
 started = []
 subprocess.Popen.__init__ = lambda self, *a, **k: started.append(a)
 from rowtime.cli.main import app

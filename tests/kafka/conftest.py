@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import itertools
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from broker import Broker, find_connector
-from pyspark import SparkContext
 
 from rowtime.core.errors import Failure
 
@@ -34,18 +32,11 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 
 
 @pytest.fixture(scope="session")
-def _connector() -> None:
-    """Put the connector's jars on the class path, if the JVM is still to be started."""
-    jars = find_connector().jars
-    if jars is None:
-        pytest.skip(find_connector().note)
-    if SparkContext._gateway is None:
-        os.environ["PYSPARK_SUBMIT_ARGS"] = f"--jars {','.join(jars)} pyspark-shell"
-
-
-@pytest.fixture(scope="session")
-def spark(_connector: None, spark: SparkSession) -> SparkSession:
-    """The session of the whole run, if it was started with the connector."""
+def spark(spark: SparkSession) -> SparkSession:
+    """The session of the whole run, which starts with the connector if that is to be had."""
+    found = find_connector()
+    if found.jars is None:
+        pytest.skip(found.note)
     loader = spark._jvm.Thread.currentThread().getContextClassLoader()
     if loader.getResource("org/apache/spark/sql/kafka010/KafkaSourceProvider.class") is None:
         pytest.skip("the Spark session of this run was started without the Kafka connector")

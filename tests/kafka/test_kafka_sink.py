@@ -103,9 +103,10 @@ def test_what_the_sink_writes_the_source_reads(spark: SparkSession, broker: Brok
     rows = rows_of(spark, 20)
     write_kafka(rows, options, stream="s", first_sequence=0, columns=["name", "n"])
     write_bound(spark, options, "s", 1_704_067_200_000_100)
-    at = {"kafka.bootstrap.servers": broker.bootstrap, "subscribe": topic}
+    at = {"kafka.bootstrap.servers": broker.bootstrap, "subscribe": topic, "rowtime.column": "rowtime"}
     src = KafkaSource(at, [("name", "STRING"), ("n", "BIGINT")])
     items = src.read(spark, src.discover({}, Limits(), {})[0])
+    src.close()
     chosen = ["name", "n", "unix_micros(__t)"]
     assert items.where("__m IS NOT NULL").count() == 0
     back = items.where("__b IS NULL").selectExpr(*chosen).collect()

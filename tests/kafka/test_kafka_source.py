@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -20,14 +20,28 @@ if TYPE_CHECKING:
 
 NOW = 1_800_000_000_000_000
 COLUMNS = [("a", "INT"), ("b", "STRING")]
+GIVEN = {"rowtime.column": "rowtime"}
 EMPTY_ROW = {"a": None, "b": None, "__t": None}
+
+
+made: list[KafkaSource] = []
+
+
+@pytest.fixture(autouse=True)
+def _closed() -> Iterator[None]:
+    """A client that stays open asks for its broker for ever."""
+    yield
+    for src in made:
+        src.close()
+    made.clear()
 
 
 def source(broker: Broker, topic: str, columns: Any = COLUMNS, **options: str) -> KafkaSource:
     given = {"kafka.bootstrap.servers": broker.bootstrap, **options}
     if not {"subscribePattern", "assign"} & set(options):
         given["subscribe"] = topic
-    return KafkaSource(given, columns, clock=lambda: NOW)
+    made.append(KafkaSource(given, columns, clock=lambda: NOW))
+    return made[-1]
 
 
 def discover(src: KafkaSource, start: Mapping[str, int] | None = None, rows: int | None = None) -> Slice:
@@ -43,10 +57,10 @@ def read(spark: SparkSession, src: KafkaSource, part: Slice) -> list[Row]:
     return sorted(frame.selectExpr(*chosen).collect(), key=lambda row: (row["__w"], row["__p"]))
 
 
-def items(spark: SparkSession, broker: Broker, topic: str, *records: Record) -> list[Row]:
+def items(spark: SparkSession, broker: Broker, topic: str, *records: Record, **options: str) -> list[Row]:
     """Send records to a new topic and read them all."""
     broker.send(topic, *records)
-    src = source(broker, topic)
+    src = source(broker, topic, **options)
     return read(spark, src, discover(src))
 
 
@@ -123,6 +137,7 @@ def test_the_zone_of_the_session_decides_nothing(spark: SparkSession, broker: Br
             topic,
             Record('{"rowtime": "2024-01-01 00:00:00"}'),
             Record(None, headers=[("rowtime-bound", "2024-01-01 00:00:00")]),
+            **GIVEN,
         )
     finally:
         spark.conf.set("spark.sql.session.timeZone", "UTC")
@@ -169,7 +184,7 @@ MALFORMED = [
 
 
 def test_what_does_not_decode_is_malformed_and_whole(spark: SparkSession, broker: Broker, topic: str) -> None:
-    rows = items(spark, broker, topic, *(Record(text) for text in MALFORMED), Record('{"a": null, "c": 1}'))
+    rows = items(spark, broker, topic, *(Record(text) for text in MALFORMED), Record('{"a": null, "c": 1}'), **GIVEN)
     assert [r["__m"] for r in rows] == [*MALFORMED, None]
     assert all(r.asDict().items() >= EMPTY_ROW.items() for r in rows)
 
@@ -187,9 +202,26 @@ def test_a_tombstone_and_bytes_that_are_no_text_are_malformed(spark: SparkSessio
     assert [r["__m"] for r in rows] == ["NULL", '{"b": "�"}']
 
 
+def test_a_field_that_the_stream_does_not_name_is_not_the_rowtime(
+    spark: SparkSession, broker: Broker, topic: str
+) -> None:
+    broker.send(topic, Record('{"a": 1, "rowtime": "2024-01-01 00:00:00"}', at=5), Record('{"rowtime": "soon"}', at=6))
+    src = source(broker, topic)
+    assert not src.gives_rowtime
+    assert [(r["__t"], r["__a"], r["__m"]) for r in read(spark, src, discover(src))] == [
+        (None, 5000, None),
+        (None, 6000, None),
+    ]
+    declared = source(broker, topic, [("rowtime", "STRING")])
+    assert [(r["rowtime"], r["__t"]) for r in read(spark, declared, discover(declared))] == [
+        ("2024-01-01 00:00:00", None),
+        ("soon", None),
+    ]
+
+
 def test_a_rowtime_in_the_value_is_given(spark: SparkSession, broker: Broker, topic: str) -> None:
     texts = ['"2024-01-01T00:00:00.000001Z"', "1704067200000002", '"1704067200000003"', "null"]
-    rows = items(spark, broker, topic, *(Record(f'{{"a": 1, "rowtime": {text}}}') for text in texts))
+    rows = items(spark, broker, topic, *(Record(f'{{"a": 1, "rowtime": {text}}}') for text in texts), **GIVEN)
     base = to_micros("2024-01-01")
     assert [r["__t"] for r in rows] == [base + 1, base + 2, base + 3, None]
     assert [r["a"] for r in rows] == [1] * 4
@@ -351,6 +383,12 @@ def test_options_that_do_not_fit_are_refused(options: dict[str, str]) -> None:
 def test_a_format_that_is_unknown_is_refused() -> None:
     with pytest.raises(Refused, match=r"R504 .*'avro'"):
         KafkaSource({"kafka.bootstrap.servers": "h:1", "subscribe": "t"}, COLUMNS, "avro")
+
+
+def test_a_raw_record_has_no_field_for_the_rowtime() -> None:
+    options = {"kafka.bootstrap.servers": "h:1", "subscribe": "t", **GIVEN}
+    with pytest.raises(Refused, match=r"R504 .*rowtime.column"):
+        KafkaSource(options, [("value", "STRING")], "raw")
 
 
 def test_a_raw_record_has_no_other_columns() -> None:

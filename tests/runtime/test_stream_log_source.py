@@ -83,7 +83,7 @@ def test_a_slice_tells_positions_bounds_and_runs_without_reading(log: Path) -> N
     assert part.bounds == (BoundItem("a", 2, 5), BoundItem("b", 0, END))
     assert part.arrived == {"a": NOW, "b": NOW}
     assert (part.rows, part.left, part.detail["ordered"]) == (3, (), True)
-    assert part.detail["runs"] == {"a": [[0, 2, 1, 2], [3, 1, 7, 7]]}
+    assert part.detail["runs"] == {"a": [[0, 2, 1, 2, "o"], [3, 1, 7, 7, "o"]]}
 
 
 def test_nothing_new_is_an_empty_slice_that_still_moves_the_arrival_clock(log: Path) -> None:

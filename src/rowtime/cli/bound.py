@@ -11,7 +11,7 @@ from rowtime.cli.options import AsJson, HomeFolder
 from rowtime.cli.outcome import REFUSED, write_json
 from rowtime.client import stream_log
 from rowtime.client.home import Home
-from rowtime.client.writer import DEFAULT_WRITER, Writer, open_writer
+from rowtime.client.writer import DEFAULT_WRITER, EVERYONE, Writer, open_writer
 from rowtime.core.clock import strict as strictly
 from rowtime.core.errors import Refused
 from rowtime.core.time import to_micros, to_text
@@ -37,8 +37,7 @@ def bound(
     """Promise that no row of a stream will be earlier than TIME; 'end': that no row will come."""
     at = strictly(to_micros(time)) if strict else to_micros(time)
     place = Home(home)
-    names = [writer] if writer else present_writers(place, stream) or [DEFAULT_WRITER]
-    told, held = _tell(place, stream, names, at)
+    told, held = _tell(place, stream, [writer], at) if writer else (_tell_everyone(place, stream, at), [])
     if as_json:
         write_json({"stream": stream, "bound": to_text(at), "writers": told, "held": held})
     else:
@@ -50,7 +49,15 @@ def bound(
 def present_writers(home: Home, stream: str) -> list[str]:
     """The writers of a stream's log that have not left, sorted."""
     last = stream_log.last(home.log_path(stream))
-    return [name for name, entry in last.items() if not isinstance(entry, stream_log.Leave)]
+    return [name for name, entry in last.items() if name != EVERYONE and not isinstance(entry, stream_log.Leave)]
+
+
+def _tell_everyone(home: Home, stream: str, at: int) -> list[str]:
+    """Give the bound to each present writer, whoever has it open; to ``main`` if there is none."""
+    names = present_writers(home, stream)
+    with open_writer(stream, home=home, writer=EVERYONE if names else DEFAULT_WRITER) as opened:
+        opened.set_rowtime_bound(at)
+    return names or [DEFAULT_WRITER]
 
 
 def _tell(home: Home, stream: str, names: Iterable[str], at: int) -> tuple[list[str], list[str]]:

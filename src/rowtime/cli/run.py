@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import signal
 import sys
 import threading
@@ -49,9 +50,9 @@ def run(
     as_json: AsJson = False,
 ) -> None:
     """Run a script; Ctrl-C ends it after the tick under way, and a second one at once."""
-    warnings.filterwarnings("ignore", category=FutureWarning, module="pyspark")
     from rowtime.runtime.pipeline import Pipeline  # noqa: PLC0415 - the other commands need no Spark
 
+    _quiet()
     pipeline = Pipeline(home=home).sql(script_text(file), variables(settings))
     program = pipeline.compile()
     _explain(program, as_json)
@@ -64,6 +65,14 @@ def run(
             return
         follow = _run_as_json if as_json else _run_with_display
         follow(pipeline, program, folder, available_now)
+
+
+def _quiet() -> None:
+    """PySpark warns of pandas, which is not used, and logs errors that it raises as well."""
+    from pyspark.logger import PySparkLogger  # noqa: PLC0415
+
+    warnings.filterwarnings("ignore", category=FutureWarning, module="pyspark")
+    PySparkLogger.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
 
 
 def _explain(program: Program, as_json: bool) -> None:

@@ -31,6 +31,8 @@ from rowtime.core.errors import refuse
 from rowtime.core.time import END, to_micros
 
 DEFAULT_WRITER: Final = "main"
+EVERYONE: Final = "*"
+"""The writer whose bounds are given to each present writer of a stream; it sends no rows (SPEC 2.6)."""
 
 _TRIES: Final = 5
 _PAUSE: Final = 0.02  # seconds

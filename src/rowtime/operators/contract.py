@@ -181,6 +181,10 @@ class Tick(Protocol):
         """The rows that the gate of that name refused in this tick."""
         ...
 
+    def count(self, node: Operator, accepted: int) -> None:
+        """Put rows into the ledger that a gate accepts without a clock pass."""
+        ...
+
     def deliver(self, node: Operator, delta: Delta) -> None:
         """Stage the rows of a sink; they become visible with the tick's commit."""
         ...
@@ -251,10 +255,10 @@ class Intake:
 
     ``gated``: the rows have to pass the clock pass; False where the source knows that every
     row is in order. ``shown`` are the clocks that the range shows without a clock pass
-    (ordered rows, arrival times). ``present``: the writers that hold the stream; ``joined``:
-    those of them that are new or came back. ``raises``: arrival times may go back, so each
-    is raised to the running maximum. All times in µs UTC; rowtimes known beforehand lie in
-    [``lowest``, ``highest``].
+    (ordered rows, arrival times); ``bound`` is given to each present writer after them.
+    ``present``: the writers that hold the stream; ``joined``: those of them that are new or
+    came back. ``raises``: arrival times may go back, so each is raised to the running
+    maximum. All times in µs UTC; rowtimes known beforehand lie in [``lowest``, ``highest``].
     """
 
     rows: DataFrame | None
@@ -265,6 +269,7 @@ class Intake:
     in_band: bool = False
     decodes: bool = False
     bounds: Sequence[tuple[str, int, int]] = ()
+    bound: int = BEGINNING
     shown: Mapping[str, int] = field(default_factory=dict)
     present: Sequence[str] = ()
     joined: Sequence[str] = ()

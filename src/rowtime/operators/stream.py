@@ -34,6 +34,7 @@ from rowtime.operators.contract import (
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+NOBODY = "\U0010ffff"  # stands for a stream without writers; named after all, it holds no ties
 CANDIDATE = "__g"  # TIMESTAMP: the rowtime that the gate judges
 
 
@@ -67,7 +68,7 @@ class Stream:
 
     def keeps(self) -> tuple[Kept, ...]:
         """A clock a writer."""
-        return (Kept("one clock a writer", "the number of writers"),)
+        return (Kept("one clock a writer", "the writer leaves"),)
 
     def emits(self) -> Shape:
         """The declared columns, placed by writer and position, with the arrival time."""
@@ -92,6 +93,8 @@ class Stream:
             verdict = tick.judge(self, rows, self._gate(intake, before, control), intake.count)
             rows = tick.account(self, rows_judged, verdict, CANDIDATE)
             lowest, highest, marks = verdict.lowest, verdict.highest, dict(verdict.marks)
+        elif intake.count is not None:
+            tick.count(self, intake.count)
         marks = self._bounded(marks, intake)
         self._settle(intake, control, marks)
         columns = [*map(quoted, self.emits().names), f"{CANDIDATE} AS {T}", W, P, A]
@@ -129,17 +132,21 @@ class Stream:
     def _bounded(self, marks: Mapping[str, int], intake: Intake) -> dict[str, int]:
         bounds = [(writer, at) for writer, _, at in intake.bounds]
         after = dict(marks)
-        for writer, at in [*intake.shown.items(), *bounds]:
+        everyone = [(writer, intake.bound) for writer in intake.present]
+        for writer, at in [*intake.shown.items(), *bounds, *everyone]:
             after[writer] = max(after.get(writer, BEGINNING), at)
         return after
 
     def _settle(self, intake: Intake, control: Control, marks: Mapping[str, int]) -> None:
         present = set(intake.present)
         control["clocks"] = {writer: at for writer, at in marks.items() if writer in present}
+        before = control.get("clock", BEGINNING)
         if intake.present:
-            control["clock"] = max(control.get("clock", BEGINNING), least(control["clocks"].values()))
-        else:
-            control["clocks"] = {"": control.get("clock", BEGINNING)} if "clock" in control else {}
+            control["clock"] = max(before, least(control["clocks"].values()))
+        elif marks or intake.bound > BEGINNING or "clock" in control:
+            # All have left: the stream keeps the clock that the last of them had shown.
+            control["clock"] = max(before, intake.bound, *marks.values())
+            control["clocks"] = {NOBODY: control["clock"]}
 
     def _timed_rows(self, intake: Intake, before: Mapping[str, int]) -> DataFrame:
         # SPEC 2.4: the rowtime is what the writer gave, else the arrival time, raised to the

@@ -65,7 +65,7 @@ class TSort:
 
     def keeps(self) -> tuple[Kept, ...]:
         """A mark a writer."""
-        return (Kept("one mark a writer", "the number of writers"),)
+        return (Kept("one mark a writer", "the writer leaves"),)
 
     def emits(self) -> Shape:
         """The input's columns under a new rowtime; rows run ahead of the bound."""

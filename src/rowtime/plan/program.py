@@ -84,6 +84,7 @@ class Program:
             "operators": operators,
             "inputs": tree,
             "kinds": kinds,
+            "formats": {node.name: node.source[0] for node in self.operators if isinstance(node, Stream)},
         }
 
 
@@ -302,12 +303,15 @@ def _grouped(node: Operator) -> bool:
     return True
 
 
+_JOURNALED = ("idle_after",)  # what it decides stands in the journal, so it may change between two starts
+
+
 def describe(node: Operator) -> str:
     """An operator in one line of canonical text, without its inputs."""
     parts = [
         f"{f.name}={_canonical(getattr(node, f.name))}"
         for f in fields(node)  # type: ignore[arg-type]
-        if f.name not in ("name", "input", "inputs", "gate")
+        if f.name not in ("name", "input", "inputs", "gate", *_JOURNALED)
     ]
     inputs = ", ".join(child.name for child in node.inputs)
     return f"{node.kind}({inputs}; {'; '.join(parts)})"

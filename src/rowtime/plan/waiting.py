@@ -27,8 +27,9 @@ class Wait:
     release: str
 
     def __str__(self) -> str:
+        what = ("partial result" if self.kind == "group by" else "row") + ("s" if self.held != 1 else "")
         who = f"writer {self.writer} of {self.stream}" if self.writer else self.stream
-        return f"{self.operator} holds {self.held:,} rows at {self.bound}: waits for {who}; {self.release}"
+        return f"{self.operator} holds {self.held:,} {what} at {self.bound}: waits for {who}; {self.release}"
 
     def as_json(self) -> dict[str, Any]:
         """The finding as plain values."""
@@ -54,7 +55,16 @@ def _wait(plan: Mapping[str, Any], entry: Mapping[str, Any], name: str, rows: in
     if bound >= END:
         return None
     stream, writer = _holder(plan, entry["clocks"], below)
-    return Wait(name, plan["kinds"][name], rows, to_text(bound), stream, writer, _release(entry, stream, writer))
+    remedy = _Remedy(
+        stream,
+        writer,
+        plan.get("formats", {}).get(stream, "log"),
+        silent=bound <= BEGINNING,
+        promoted=_promoted(plan, below, stream),
+        alone=len(entry["clocks"].get(stream, {})) <= 1,
+    )
+    known = entry["sources"].get(stream, {}).get("offsets", {})
+    return Wait(name, plan["kinds"][name], rows, to_text(bound), stream, writer, remedy.text(started=bool(known)))
 
 
 def _holder(plan: Mapping[str, Any], clocks: Mapping[str, Mapping[str, int]], name: str) -> tuple[str, str]:
@@ -83,15 +93,67 @@ def _deeper(
     return _deeper(plan, clocks, plan["inputs"][name][0], writer)
 
 
-def _release(entry: Mapping[str, Any], stream: str, writer: str) -> str:
-    clock = entry["clocks"].get(stream, {}).get(writer, BEGINNING)
-    spoken = entry["sources"].get(stream, {}).get("offsets", {})
-    if not spoken:
-        return f"nobody has written to {stream} yet: insert rows, or ALTER STREAM {stream} END"
-    if not spoken.get(writer):
-        return (
-            f"it has sent nothing yet: send a row, type rowtime bound {stream} '<time>' --writer '{writer}', "
-            f"or set it aside with ALTER STREAM {stream} SET (IDLE AFTER INTERVAL '10' SECOND)"
-        )
-    shown = "" if clock <= BEGINNING else f" (its clock is {to_text(clock)})"
-    return f"a later row{shown}, a bound (rowtime bound {stream} '<time>'), or its end releases them"
+def _promoted(plan: Mapping[str, Any], name: str, stream: str) -> bool:
+    """True if the rowtime of ``name`` is an event time, of which the bounds of the stream say nothing."""
+    inputs = plan["inputs"][name]
+    below = [child for child in inputs if child == stream or stream in _beneath(plan, child)]
+    return bool(below) and (plan["kinds"][name] == "t-sort" or any(_promoted(plan, c, stream) for c in below))
+
+
+def _beneath(plan: Mapping[str, Any], name: str) -> set[str]:
+    inputs = plan["inputs"][name]
+    return {*inputs, *(deeper for child in inputs for deeper in _beneath(plan, child))}
+
+
+@dataclass(frozen=True)
+class _Remedy:
+    """What releases the rows that a writer holds, in the words of its source.
+
+    ``silent``: nothing that it sent has moved the clock yet. ``promoted``: only the writer's
+    rows and its end move the clock. ``alone``: no other writer holds the stream, so this
+    one is never set aside.
+    """
+
+    stream: str
+    writer: str
+    format: str
+    silent: bool
+    promoted: bool
+    alone: bool
+
+    def text(self, *, started: bool) -> str:
+        """The whole sentence."""
+        if not started and self.format == "log":
+            return f"nobody has written to {self.stream} yet: insert rows, or ALTER STREAM {self.stream} END"
+        ways = [f"send it {self._row}", *self._others]
+        begin = f"{self._who} has sent nothing that counts yet" if self.silent else f"{self._who} may send earlier rows"
+        return f"{begin}: {', '.join(ways[:-1])}{', or ' if ways[1:] else ''}{ways[-1]}"
+
+    @property
+    def _who(self) -> str:
+        if self.format == "kafka" and "/" in self.writer:
+            topic, number = self.writer.rsplit("/", 1)
+            return f"partition {int(number)} of topic {topic}"
+        return "it"
+
+    @property
+    def _row(self) -> str:
+        what = "record" if self.format == "kafka" else "row"
+        return f"a {'' if self.silent else 'later '}{what}{' with an event time' if self.promoted else ''}"
+
+    @property
+    def _others(self) -> list[str]:
+        ways = []
+        if self.format == "kafka":
+            value = "end" if self.promoted else "<time>"
+            after = " if it has ended" if self.promoted else ""
+            ways.append(f"send it a record with the header rowtime-bound: {value}{after}")
+        elif self.format == "log":
+            time = "end" if self.promoted else "'<time>'"
+            ways.append(f"type rowtime bound {self.stream} {time} --writer '{self.writer}'")
+        elif self.format in ("parquet", "csv", "json"):
+            ways.append("run with --available-now, which ends the stream with its last file")
+        if not self.alone:
+            idle = f"ALTER STREAM {self.stream} SET (IDLE AFTER INTERVAL '10' SECOND);"
+            ways.append(f"set it aside: stop, add {idle} to the script, start again")
+        return ways

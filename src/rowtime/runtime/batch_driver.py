@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from rowtime.runtime.engine import Engine, TickReport
 
+POLL = 0.1  # seconds
+
 
 class BatchDriver:
     """Runs one Spark streaming query for each handed DataFrame; ticks are taken in turn."""
@@ -27,56 +29,80 @@ class BatchDriver:
         self._engine, self._tell = engine, tell
         self._turn = threading.Lock()
         self._queries: list[StreamingQuery] = []
+        self._over = False
+        self._error: Exception | None = None
 
     @property
     def sources(self) -> Mapping[str, BatchSource]:
         """The handed DataFrames by stream."""
         return {name: s for name, s in self._engine.sources.items() if isinstance(s, BatchSource)}
 
-    def start(self, *, available_now: bool) -> None:
+    def run(self, stop: threading.Event, *, available_now: bool) -> None:
+        """Run until ``stop`` is set or every query has ended by itself; what makes one fail is raised."""
+        try:
+            self._start(available_now=available_now)
+            while any(query.isActive for query in self._queries) and not stop.wait(POLL):
+                self._raise()
+                self._between()
+            self._raise()
+            while available_now and not stop.is_set() and self._between():
+                pass  # what the direct sources still have
+        finally:
+            self._halt()
+
+    def _start(self, *, available_now: bool) -> None:
         """Start the streaming queries, with their checkpoints below ours."""
         for name, source in self.sources.items():
             place = self._engine.checkpoint.folder / "spark" / name
             writer = source.frame.writeStream.foreachBatch(self._handler(source))
-            writer = writer.option("checkpointLocation", str(place)).queryName(f"rowtime {name}")
+            # Names of running queries are unique in a session, and so is the folder.
+            writer = writer.option("checkpointLocation", str(place)).queryName(f"rowtime {name} {place.parent.parent}")
             writer = writer.trigger(availableNow=True) if available_now else writer
             self._queries.append(writer.start())
 
-    def await_end(self, stop: threading.Event) -> None:
-        """Wait until every query has ended by itself, or ``stop`` is set; errors are raised."""
-        while any(query.isActive for query in self._queries) and not stop.wait(0.1):
-            self._raise()
-            if len(self.sources) < len(self._engine.sources):
-                self._between()
-        for query in self._queries:
-            query.stop()
-        self._raise()
-
-    def _between(self) -> None:
-        """A tick of the direct sources, between batches."""
+    def _between(self) -> bool:
+        """A tick of the direct sources, between batches; True if there was something to do."""
+        if len(self.sources) == len(self._engine.sources):
+            return False
         with self._turn:
             report = self._engine.tick()
         if report is not None:
             self._tell(report)
+        return report is not None
 
     def _handler(self, source: BatchSource) -> Callable[[DataFrame, int], None]:
         def handle(rows: DataFrame, number: int) -> None:
-            with self._turn:
-                kept = rows.persist()
-                try:
-                    source.hand(number, kept, kept.count())
-                    report = self._engine.tick()
-                finally:
-                    source.drop()
-                    kept.unpersist()
-            self._engine.hook("before Spark's commit")
+            try:
+                report = self._tick(source, rows, number)
+                self._engine.hook("before Spark's commit")
+            except Exception as error:
+                self._error = self._error or error  # Spark would wrap it in an error of its own
+                raise
             if report is not None:
                 self._tell(report)
 
         return handle
 
+    def _tick(self, source: BatchSource, rows: DataFrame, number: int) -> TickReport | None:
+        with self._turn:
+            if self._over:
+                raise InterruptedError("the pipeline has been stopped; Spark repeats this batch at the next start")
+            kept = rows.persist()
+            try:
+                source.hand(number, kept)
+                return self._engine.tick()
+            finally:
+                source.drop()
+                kept.unpersist()
+
+    def _halt(self) -> None:
+        with self._turn:  # the tick under way ends; none follows
+            self._over = True
+        for query in self._queries:
+            query.stop()
+
     def _raise(self) -> None:
         for query in self._queries:
             error = query.exception()
             if error is not None:
-                raise error
+                raise self._error or error

@@ -14,7 +14,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from pyspark.errors import AnalysisException
+
+from rowtime.client.writer import EVERYONE
 from rowtime.core.clock import least
+from rowtime.core.errors import Refused, refuse
 from rowtime.core.time import BEGINNING, END
 from rowtime.operators.contract import Control, Delta, Intake, Operator
 from rowtime.operators.group_by import GroupBy
@@ -74,6 +78,7 @@ class Engine:
 
     def __post_init__(self) -> None:
         self._heard: dict[tuple[str, str], int] = {}
+        self.plan = self.program.described()
         self._takers = _takers(self.program)
         self._streams = [node for node in self.program.operators if isinstance(node, Stream)]
 
@@ -83,7 +88,7 @@ class Engine:
         """Take the checkpoint over: check that it fits, finish the last commit, sweep the rest."""
         self.checkpoint.acquire()
         try:
-            self.checkpoint.bind(self.program.described())
+            self.checkpoint.bind(self.plan)
             self._recover(self.checkpoint.journal.last())
         except BaseException:
             self.checkpoint.release()
@@ -99,8 +104,9 @@ class Engine:
         for node in self._sinks():
             staged = self.entry["outputs"].get(node.name)
             self.stages[node.name].recover(staged)
-            if staged is not None:
+            if staged is not None and self.checkpoint.published < self.entry["tick"]:
                 self.stages[node.name].publish(self.spark, node, self.entry["tick"], staged)
+        self.checkpoint.published = self.entry["tick"]
 
     def _sinks(self) -> list[SinkNode]:
         return [node for node in self.program.operators if isinstance(node, SinkNode)]
@@ -125,6 +131,7 @@ class Engine:
         self.entry = {"tick": running.number, **entry}
         self.hook("after journal")
         self._publish(running)
+        self.checkpoint.published = running.number
         self.hook("after output")
         done = time.perf_counter()
         seconds = {"discover": found - began, "step": stepped - found, "commit": done - stepped, "all": done - began}
@@ -150,8 +157,14 @@ class Engine:
         try:
             for node in self.program.operators:
                 deltas[node.name] = node.step(running, [deltas[child.name] for child in node.inputs])
+        except AnalysisException as wrong:
+            raise _refused(wrong) from wrong
         finally:
             self.spark.sparkContext.setJobDescription("")
+            for source in self.sources.values():
+                release = getattr(source, "release", None)
+                if release is not None:
+                    release()
         return deltas
 
     def _publish(self, running: RunningTick) -> None:
@@ -198,13 +211,14 @@ class Engine:
         part, state = source.discover(before["offsets"], self.limits, before["state"])
         part = self._ended(node, source, part)
         known, away = set(before["offsets"]), dict(before["away"])
-        moved = [w for w in part.end if part.end[w] > part.start.get(w, 0) or w not in known]
+        writers = [w for w in part.end if w != EVERYONE]
+        moved = [w for w in writers if part.end[w] > part.start.get(w, 0) or w not in known]
         joined = [w for w in moved if w not in known or w in away]
         for writer in moved:
             away.pop(writer, None)
         away.update(dict.fromkeys(part.left, "left"))
         away.update(self._silent(node, part, moved, away))
-        present = sorted(w for w in part.end if w not in away)
+        present = sorted(w for w in writers if w not in away)
         notes = {"offsets": dict(part.end), "state": dict(state), "away": away}
         return Taken(source, part, present, joined), notes
 
@@ -225,7 +239,7 @@ class Engine:
                 self._heard[node.name, writer] = now
         if node.idle_after is None:
             return {}
-        here = [w for w in part.end if w not in away]
+        here = [w for w in part.end if w not in away and w != EVERYONE]
         silent = sorted(
             (self._heard[node.name, w], w) for w in here if now - self._heard[node.name, w] >= node.idle_after
         )
@@ -259,6 +273,12 @@ class Engine:
         for source in self.sources.values():
             with contextlib.suppress(AttributeError):
                 source.close()  # type: ignore[attr-defined]
+
+
+def _refused(wrong: AnalysisException) -> Refused:
+    """What only Spark can find in an expression, reported as `check` would (types, functions)."""
+    message = str(wrong).split("\n", 1)[0].split(" SQLSTATE", 1)[0]
+    return refuse("R107", message, "Spark found this when it typed the expressions; mend the SQL.")
 
 
 def _takers(program: Program) -> dict[str, str]:

@@ -34,7 +34,7 @@ def intake_of(spark: SparkSession, taken: Taken, control: Control) -> Intake:
     bounds = [(item.writer, item.position, item.at) for item in part.bounds]
     moved = any(part.end[w] > part.start.get(w, 0) for w in part.end)
     rows = source.read(spark, part) if moved and part.rows != 0 else None
-    facts = _Runs(part.detail["runs"], control) if "runs" in part.detail else None
+    facts = _Runs(part.detail["runs"], control, taken.joined) if "runs" in part.detail else None
     present = [*taken.present]
     peek = _peek(source, part)
     if facts is not None:
@@ -46,6 +46,7 @@ def intake_of(spark: SparkSession, taken: Taken, control: Control) -> Intake:
             raises=facts.mixed,
             decodes=source.decodes,
             bounds=bounds,
+            bound=BEGINNING if part.bound is None else part.bound,
             shown=facts.shown(part),
             present=present,
             joined=taken.joined,
@@ -82,9 +83,12 @@ def _peek(source: Source, part: Slice) -> Peek | None:
 class _Runs:
     """What the names of stream log files tell: runs of rows, given rowtimes and their order."""
 
-    def __init__(self, runs: Mapping[str, Sequence[Run]], control: Control) -> None:
+    def __init__(self, runs: Mapping[str, Sequence[Run]], control: Control, joined: Sequence[str]) -> None:
         self._runs = {writer: list(found) for writer, found in runs.items() if found}
-        self._clocks: Mapping[str, int] = control.get("clocks", {})
+        self._clocks: dict[str, int] = dict(control.get("clocks", {}))
+        # SPEC 2.6: who comes or comes back starts at the stream's clock.
+        for writer in joined if "clock" in control else ():
+            self._clocks[writer] = max(control["clock"], self._clocks.get(writer, BEGINNING))
         self._modes: dict[str, str] = control.setdefault("modes", {})
         for writer, found in self._runs.items():
             given = [run for run in found if _given(run)]

@@ -6,25 +6,24 @@ it has written before is skipped, so an interrupted start is finished by the nex
 
 from __future__ import annotations
 
+import uuid
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from rowtime.client.writer import open_writer
+from rowtime.client.writer import EVERYONE, open_writer
 from rowtime.core.clock import strict
 from rowtime.core.errors import Problem, Refused
 from rowtime.core.time import END, to_micros
 from rowtime.sql.generate import to_rowtime
 from rowtime.sql.statements import EndStream, InsertValues, SetBound, Statement
+from rowtime.state.files import write_over
 
 if TYPE_CHECKING:
     from rowtime.client.home import Home
-    from rowtime.client.writer import Writer
     from rowtime.plan.program import Program
     from rowtime.state.checkpoint import Checkpoint
-
-THE_WRITER = "script"
 
 
 def perform(program: Program, home: Home, checkpoint: Checkpoint) -> None:
@@ -32,34 +31,48 @@ def perform(program: Program, home: Home, checkpoint: Checkpoint) -> None:
     done = checkpoint.folder / "statements.done"
     if not program.once or done.exists():
         return
+    writer = _writer_of(checkpoint)
     by_stream: dict[str, list[Statement]] = defaultdict(list)
     for statement in program.once:
         assert isinstance(statement, InsertValues | SetBound | EndStream)
         by_stream[statement.stream.text.lower()].append(statement)
     for stream, statements in by_stream.items():
-        _perform(program, home, stream, statements)
+        _perform(program, home, stream, statements, writer)
     done.touch()
 
 
-def _perform(program: Program, home: Home, stream: str, statements: list[Statement]) -> None:
-    with open_writer(stream, home=home.path, writer=THE_WRITER) as writer:
+def _writer_of(checkpoint: Checkpoint) -> str:
+    """The writer of this checkpoint's statements, kept there before it writes anything."""
+    path = checkpoint.folder / "statements.writer"
+    if not path.exists():
+        write_over(path, f"script-{uuid.uuid4().hex[:12]}".encode())
+    return path.read_text()
+
+
+def _perform(program: Program, home: Home, stream: str, statements: list[Statement], name: str) -> None:
+    """The statements about one stream, in their order; the script's own writer leaves after them."""
+    with open_writer(stream, home=home.path, writer=name) as writer:
         already, position = writer.position, 0
         for statement in statements:
-            items = _rows(program, statement) if isinstance(statement, InsertValues) else [statement]
-            for item in items:
-                if position >= already:
-                    _send(writer, item)
-                position += 1
+            if isinstance(statement, InsertValues):
+                for row in _rows(program, statement):
+                    if position >= already:
+                        writer.insert([row])
+                    position += 1
+            else:
+                # A bound that is set twice is one bound: it needs no counting.
+                _promise(home, stream, statement)
+        writer.close(leave=bool(position))
 
 
-def _send(writer: Writer, item: object) -> None:
-    if isinstance(item, SetBound):
-        at = _constant(item.at)
-        writer.set_rowtime_bound(strict(to_micros(at)) if item.strict else to_micros(at))  # type: ignore[arg-type]
-    elif isinstance(item, EndStream):
-        writer.set_rowtime_bound(END)
-    else:
-        writer.insert([item])
+def _promise(home: Home, stream: str, statement: Statement) -> None:
+    assert isinstance(statement, SetBound | EndStream)
+    at = END
+    if isinstance(statement, SetBound):
+        value = to_micros(_constant(statement.at))  # type: ignore[arg-type]
+        at = strict(value) if statement.strict else value
+    with open_writer(stream, home=home.path, writer=statement.writer or EVERYONE) as writer:
+        writer.set_rowtime_bound(at)
 
 
 def _rows(program: Program, statement: InsertValues) -> list[dict[str, object]]:

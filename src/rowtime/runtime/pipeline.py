@@ -154,7 +154,7 @@ class Pipeline:
         if kind in ("parquet", "csv", "json"):
             return FilesSource(kind, options, columns, place.folder / "sources" / node.name)
         if kind == "kafka":
-            return _kafka(options, columns)
+            return _kafka(options, columns, pumps)
         if kind == "rate":
             from rowtime.runtime.sources.rate import RateSource  # noqa: PLC0415
 
@@ -162,7 +162,7 @@ class Pipeline:
         if kind == "dataframe":
             from rowtime.runtime.sources.batches import BatchSource  # noqa: PLC0415
 
-            return BatchSource(*self._handed[node.name])
+            return BatchSource(*self._handed[node.name], wall_clock)
         raise Refused(Problem("R210", f"{kind} cannot be read as a stream"))
 
     def _sink(self, node: SinkNode) -> Sink:
@@ -195,7 +195,14 @@ def _handed_stream(name: str, frame: DataFrame, names: Mapping[str, str | None])
     return StreamDef(name, columns, "dataframe", tuple((key, value or "") for key, value in names.items()))
 
 
-def _kafka(options: Mapping[str, str], columns: list[tuple[str, str]]) -> Source:
+def _kafka(options: Mapping[str, str], columns: list[tuple[str, str]], pumps: list[str]) -> Source:
     from rowtime.runtime.sources.kafka import KafkaSource  # noqa: PLC0415
 
-    return KafkaSource(options, columns, options.get("format", "json"))
+    if pumps:  # the topic would give once more what the pump has given already
+        raise refuse(
+            "R504",
+            "a Kafka stream cannot be read in the script whose pump fills it",
+            "Read what the pump reads, through a view say; or read the stream in a script of its own.",
+        )
+    found = {name.lower(): value for name, value in options.items()}
+    return KafkaSource(options, columns, found.get("format", "json"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 import uuid
@@ -93,7 +94,7 @@ class Query:
 
     def waiting(self) -> list[Wait]:
         """What is held, by what, and the statement that would release it."""
-        return waiting(self.engine.program.described(), self.engine.entry)
+        return waiting(self.engine.plan, self.engine.entry)
 
     def rejected(self, gate: str) -> list[Path]:
         """The Parquet files that hold the rows which a gate refused."""
@@ -110,24 +111,22 @@ class Query:
         """Run in this thread, until there is nothing more to do or ``stop`` is called."""
         try:
             self._loop()
+        except BaseException as error:
+            self.exception = error
+            raise
         finally:
             self.engine.close()
             self.engine.stop()
             self._done.set()
 
     def _guarded(self) -> None:
-        try:
+        # The error is kept for who waits; a traceback of the thread would tell it twice.
+        with contextlib.suppress(BaseException):
             self.run()
-        except BaseException as error:  # noqa: BLE001 - handed to who waits
-            self.exception = error
-        finally:
-            self._done.set()
 
     def _loop(self) -> None:
-        driver = BatchDriver(self.engine, self._tell)
-        if driver.sources:
-            driver.start(available_now=self._available_now)
-            driver.await_end(self._stop)
+        if BatchDriver(self.engine, self._tell).sources:
+            self._batches()
             return
         while not self._stop.is_set():
             report = self._try()
@@ -138,17 +137,24 @@ class Query:
             else:
                 self._stop.wait(self._interval)
 
+    def _batches(self) -> None:
+        """Ticks that Spark's streaming queries cause; after a failure in continuous mode, new queries."""
+        while not self._stop.is_set():
+            try:
+                BatchDriver(self.engine, self._tell).run(self._stop, available_now=self._available_now)
+            except Exception as error:
+                if self._available_now or _final(error):
+                    raise
+                self._pause(error)
+            else:
+                return
+
     def _try(self) -> TickReport | None:
         """One tick; in continuous mode a failing one is tried again, after a growing pause."""
         try:
             report = self.engine.tick()
-        except RowtimeError as error:
-            if self._available_now or _final(error):
-                raise
-            self._pause(error)
-            return None
         except Exception as error:
-            if self._available_now:
+            if self._available_now or _final(error):
                 raise
             self._pause(error)
             return None
@@ -164,6 +170,7 @@ class Query:
         time.sleep(0)
 
     def _tell(self, report: TickReport) -> None:
+        self._failures = 0
         self.recentProgress.append(progress_of(self.engine, report, self.id, self.runId))
         if self._listener is not None:
             self._listener(self.recentProgress[-1])
@@ -173,6 +180,7 @@ def _identity(engine: Engine) -> str:
     return str(uuid.uuid5(uuid.NAMESPACE_URL, str(engine.checkpoint.folder)))
 
 
-def _final(error: RowtimeError) -> bool:
+def _final(error: Exception) -> bool:
     """True for what no retry can mend."""
-    return any(problem.code in ("R403", "R503", "R901") for problem in error.problems)
+    codes = ("R403", "R503", "R505", "R901")
+    return isinstance(error, RowtimeError) and any(problem.code in codes for problem in error.problems)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from pyspark.sql import SparkSession
 
@@ -40,12 +41,14 @@ def new_spark(
     builder = SparkSession.builder.appName("rowtime")
     if master or ("SPARK_REMOTE" not in os.environ and "MASTER" not in os.environ):
         builder = builder.master(master or "local[*]")
+    quiet = Path(__file__).with_name("log4j2.properties")
     settings = {
         "spark.ui.showConsoleProgress": "false",
+        # Errors only, on standard error; the user's own extraJavaOptions stay as they are.
+        "spark.driver.defaultJavaOptions": f"-Dlog4j2.configurationFile=file:{quiet}",
         "spark.driver.memory": os.environ.get("ROWTIME_DRIVER_MEMORY", "4g"),
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
-        "spark.log.level": "ERROR",
         **({"spark.jars": ",".join(jars)} if jars else {}),
         **(conf or {}),
     }

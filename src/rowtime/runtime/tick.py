@@ -164,6 +164,10 @@ class RunningTick:
         accepted = rows.join(F.broadcast(key.select(W, P)), [W, P], "left_anti")
         return accepted.where("__b IS NULL") if "__b" in rows.columns else accepted
 
+    def count(self, node: Operator, accepted: int) -> None:
+        """Put rows into the ledger that a gate accepts without a clock pass."""
+        self.ledger.setdefault(node.name, Counter()).update({"in": accepted, "accepted": accepted})
+
     def deliver(self, node: Operator, delta: Delta) -> None:
         """Stage the rows of a sink."""
         self.describe(node, "write output")

@@ -76,6 +76,18 @@ class Checkpoint:
                 "Run the query it was made for, or give this one a --checkpoint of its own.",
             )
 
+    @property
+    def published(self) -> int:
+        """The last tick whose output has been handed over as a whole, as far as is known; -1 for none."""
+        path = self.folder / "published"
+        text = path.read_text() if path.exists() else ""
+        return int(text) if text.strip().lstrip("-").isdigit() else -1
+
+    @published.setter
+    def published(self, tick: int) -> None:
+        # Not synced: losing it only hands the last tick over once more.
+        (self.folder / "published").write_text(str(tick))
+
     def sweep(self, entry: Entry | None) -> None:
         """Remove what a crashed tick left: state files that no committed entry names."""
         live = set() if entry is None else set(named_files(entry))

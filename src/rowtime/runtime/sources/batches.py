@@ -1,82 +1,149 @@
 """Any streaming DataFrame as a source: Spark's ``foreachBatch`` hands over one batch a tick.
 
-The batch's id is the position. Where columns for writer and position are named, they give
-the order of the rows. Where they are not, a batch is an unordered set: its rows are judged
-against the clock before the batch, so nobody is refused for an order that does not exist.
+Where columns for writer and position are named, they give the order of the rows, and a
+writer is known from its first row on. Where no position is named, a batch is an unordered
+set: its rows are judged against the clock before the batch, so nobody is refused for an
+order that does not exist. Which batches are done stands in the source's notes, because
+Spark hands over again what it had not committed itself when a run ended.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyspark.sql import DataFrame
 
+from rowtime.core.errors import Failure, Problem, Refused
+from rowtime.operators.contract import micros, quoted
 from rowtime.runtime.sources.contract import ARRIVAL, POSITION, ROWTIME, WRITER, Limits, Offsets, Slice
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 THE_WRITER = "batches"
+SET_BITS = 40  # a row of an unordered batch has the number of the batch and its own in it as position
+
+
+class _Batch(NamedTuple):
+    """What Spark handed over; ``spans`` are the positions [first, end) of each writer."""
+
+    number: int
+    rows: DataFrame
+    count: int
+    spans: Mapping[str, tuple[int, int]]
 
 
 class BatchSource:
-    """The batches of one streaming DataFrame; ``names`` are its rowtime, writer and position columns."""
+    """The batches of one streaming DataFrame; ``names`` are its rowtime, writer and position columns.
+
+    ``clock`` says when a batch arrives (µs UTC). Raises ``Refused`` (R103) where the
+    DataFrame has no column of a name.
+    """
 
     in_band = False
     decodes = False
     steady = True
 
-    def __init__(self, frame: DataFrame, names: Mapping[str, str | None]) -> None:
+    def __init__(self, frame: DataFrame, names: Mapping[str, str | None], clock: Callable[[], int]) -> None:
         self.frame = frame
         self._columns = [field.name for field in frame.schema.fields]
         self._rowtime, self._writer, self._position = names["rowtime"], names["writer"], names["position"]
+        self._check(names)
+        self._clock = clock
         self.gives_rowtime = self._rowtime is not None
         self.batched = self._position is None
-        self._pending: tuple[int, DataFrame] | None = None
-        self._count = 0
+        self._pending: _Batch | None = None
 
-    def hand(self, number: int, rows: DataFrame, count: int) -> None:
-        """Make a batch the next range; it stays until a tick has taken it."""
-        self._pending, self._count = (number, rows), count
+    def hand(self, number: int, rows: DataFrame) -> None:
+        """Make a batch the next range; it stays until it is dropped. Its rows are read several times.
+
+        Raises ``Failure`` (R505) where a row has no position, ``discover`` where positions go back.
+        """
+        known = "count(1)" if self._position is None else f"count({quoted(self._position)})"
+        texts = ["count(1) AS n", f"{known} AS known", f"min({self._place}) AS first", f"max({self._place}) AS last"]
+        found = rows.selectExpr("*", f"{self._who} AS __w").groupBy("__w").agg(*_expressions(texts)).collect()
+        missing = sum(row["n"] - row["known"] for row in found)
+        if missing:
+            raise _disordered(f"{missing} rows of a batch have no position: their {self._position} is null")
+        base = number << SET_BITS
+        whole = (base, base + (1 << SET_BITS))
+        spans = {row["__w"]: whole if self.batched else (row["first"], row["last"] + 1) for row in found}
+        self._pending = _Batch(number, rows, sum(row["n"] for row in found), spans)
 
     def drop(self) -> None:
-        """Forget the batch: its tick is committed."""
+        """Forget the batch: its tick is over."""
         self._pending = None
 
-    def discover(self, start: Offsets, limits: Limits, state: Mapping[str, Any]) -> tuple[Slice, Mapping[str, Any]]:  # noqa: ARG002
+    def discover(self, start: Offsets, limits: Limits, state: Mapping[str, Any]) -> tuple[Slice, Mapping[str, Any]]:  # noqa: ARG002 - a batch is one range
         """The pending batch, unless an earlier start has committed it already."""
-        at = start.get(THE_WRITER, 0)
-        if self._pending is None or self._pending[0] < at:
-            return Slice({THE_WRITER: at}, {THE_WRITER: at}, rows=0), state
-        arrived = state.get("arrived", {})
-        return Slice({THE_WRITER: at}, {THE_WRITER: self._pending[0] + 1}, arrived=arrived, rows=self._count), state
+        batch = self._pending
+        if batch is None or batch.number < state.get("next", 0):
+            return Slice(start, start, rows=0), state
+        back = [f"{w!r} from {start[w]} to {first}" for w, (first, _) in batch.spans.items() if first < start.get(w, 0)]
+        if back:
+            raise _disordered(f"positions ({self._position}) go back, of the writers {', '.join(back)}")
+        begin = {**{w: min(0, first) for w, (first, _) in batch.spans.items()}, **start}
+        end = {**start, **{w: after for w, (_, after) in batch.spans.items()}}
+        # Arrival is when the batch was handed over; what any writer sends next comes later.
+        now = max(self._clock(), state.get("arrival", 0))
+        part = Slice(begin, end, arrived=dict.fromkeys(end, now), rows=batch.count, detail={"arrival": now})
+        return part, {"next": batch.number + 1, "arrival": now}
 
     def read(self, spark: SparkSession, part: Slice) -> DataFrame:
         """The rows of the pending batch, in rowtime's own session."""
         assert self._pending is not None
-        number, rows = self._pending
-        home = _rehomed(rows, spark)
-        given = f"CAST(`{self._rowtime}` AS TIMESTAMP)" if self._rowtime else "CAST(NULL AS TIMESTAMP)"
-        writer = f"CAST(`{self._writer}` AS STRING)" if self._writer else f"'{THE_WRITER}'"
-        names = [f"`{name}`" for name in self._columns]
-        position = f"CAST(`{self._position}` AS BIGINT)"
-        if self._position is None:
+        names = [quoted(name) for name in self._columns]
+        given = f"CAST({quoted(self._rowtime)} AS TIMESTAMP)" if self._rowtime else "CAST(NULL AS TIMESTAMP)"
+        place = self._place
+        if self.batched:
             # The hash makes the numbers those of the rows, not of how Spark spread them.
             order = f"{given}, xxhash64({', '.join(names)})"
-            position = f"{number << 40}L + row_number() OVER (ORDER BY {order})"
-        arrival = "current_timestamp()" if not part.arrived else f"timestamp_micros({max(part.arrived.values())}L)"
-        return home.selectExpr(
+            place = (
+                f"{self._pending.number << SET_BITS}L + row_number() OVER (PARTITION BY {self._who} ORDER BY {order})"
+            )
+        return _rehomed(self._pending.rows, spark).selectExpr(
             *names,
             f"{given} AS {ROWTIME}",
-            f"{writer} AS {WRITER}",
-            f"{position} AS {POSITION}",
-            f"{arrival} AS {ARRIVAL}",
+            f"{self._who} AS {WRITER}",
+            f"{place} AS {POSITION}",
+            f"{micros(part.detail['arrival'])} AS {ARRIVAL}",
         )
 
     def finished(self, at: Offsets) -> bool:  # noqa: ARG002
         """False: only Spark knows whether a streaming DataFrame has ended."""
         return False
+
+    def _check(self, names: Mapping[str, str | None]) -> None:
+        there = {name.lower() for name in self._columns}
+        problems = [
+            Problem("R103", f"the DataFrame has no column {name} ({use})", hint=f"It has {', '.join(self._columns)}.")
+            for use, name in names.items()
+            if name is not None and name.lower() not in there
+        ]
+        if problems:
+            raise Refused(*problems)
+
+    @property
+    def _who(self) -> str:
+        """SQL: the writer of a row; null is a writer like others, without a name."""
+        return f"coalesce(CAST({quoted(self._writer)} AS STRING), '')" if self._writer else f"'{THE_WRITER}'"
+
+    @property
+    def _place(self) -> str:
+        """SQL: the position of a row, where there is one."""
+        return f"CAST({quoted(self._position)} AS BIGINT)" if self._position else "0L"
+
+
+def _disordered(what: str) -> Failure:
+    hint = "Name columns that number the rows of each writer, each row once and ascending, as Kafka's offset does."
+    return Failure(Problem("R505", what, hint=hint))
+
+
+def _expressions(texts: Sequence[str]) -> list[Any]:
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+    return [F.expr(text) for text in texts]
 
 
 def _rehomed(rows: DataFrame, spark: SparkSession) -> DataFrame:

@@ -59,6 +59,8 @@ class Slice:
     start: Offsets
     end: Offsets
     bounds: tuple[BoundItem, ...] = ()
+    bound: int | None = None
+    """A bound for each present writer, after the items of the range (µs UTC)."""
     arrived: Mapping[str, int] = field(default_factory=dict)
     left: tuple[str, ...] = ()
     rows: int | None = None

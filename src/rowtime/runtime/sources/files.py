@@ -67,6 +67,7 @@ class FilesSource:
         self.decodes = kind != "parquet"
         self.gives_rowtime = bool(self.rowtime)
         self._files: list[_File] | None = None
+        self._parsed: list[DataFrame] = []
         self._seen: set[str] = set()
 
     def discover(self, start: Offsets, limits: Limits, state: Mapping[str, Any]) -> tuple[Slice, Mapping[str, Any]]:
@@ -143,7 +144,17 @@ class FilesSource:
         # A task reads one file from its beginning (see `runtime.session`), so the number of
         # a row in its task is its number in the file.
         row = "monotonically_increasing_id() & 8589934591 AS __row"
-        return rows.selectExpr(*columns, MALFORMED, row, "_metadata.file_path AS __from")
+        rows = rows.selectExpr(*columns, MALFORMED, row, "_metadata.file_path AS __from")
+        # Spark parses only the columns that a job asks for, and a record is malformed only
+        # if one of those is; kept, every record is parsed once, with all of its columns.
+        self._parsed.append(rows.persist())
+        return rows
+
+    def release(self) -> None:
+        """Drop the parsed records of the tick."""
+        for rows in self._parsed:
+            rows.unpersist()
+        self._parsed.clear()
 
     # -- numbering --------------------------------------------------------------------
 

@@ -63,10 +63,12 @@ class KafkaSource:
         self._columns = list(columns)
         self._raw = _is_raw(value_format)
         self._clock = clock
-        self.gives_rowtime = not self._raw
+        self._rowtime = self._options.get("rowtime.column") or None
+        # SPEC 2.4: only a field that the stream names gives the rowtime, whatever others are called.
+        self.gives_rowtime = self._rowtime is not None
+        self._check_options()
         if self._raw:
             check_raw(self._columns)
-        self._check_options()
         self._brokers = Brokers(self._options)
 
     def discover(self, start: Offsets, limits: Limits, state: Mapping[str, Any]) -> tuple[Slice, Mapping[str, Any]]:
@@ -94,7 +96,7 @@ class KafkaSource:
         records = self._records(spark, part)
         if self._raw:
             return raw_items(records, self._columns)
-        return json_items(records, self._columns, self._options.get("rowtime.column", "rowtime"))
+        return json_items(records, self._columns, self._rowtime)
 
     def finished(self, at: Offsets) -> bool:  # noqa: ARG002 - the contract's
         """Never: a topic stays open."""
@@ -112,6 +114,8 @@ class KafkaSource:
         for name in _REFUSED:
             if name in self._options:
                 raise refuse("R504", f"the option {name} has no effect here: ticks choose their own ranges")
+        if self._raw and self._rowtime:
+            raise refuse("R504", "rowtime.column names a field of JSON; a raw record has its timestamp as arrival time")
         if "assign" in self._options:
             assigned(self._options["assign"])
 

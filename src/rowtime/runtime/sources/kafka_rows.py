@@ -37,6 +37,7 @@ RECORD: Final = {
 _ISO: Final = (
     "^[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9]{2}:[0-9]{2}(:[0-9]{2}([.][0-9]{1,6})?)?(Z|[+-][0-9]{2}:?[0-9]{2})?)?$"
 )
+_NO_TIME: Final = "CAST(NULL AS TIMESTAMP)"
 _ZONE: Final = "(Z|[+-][0-9]{2}:?[0-9]{2})$"
 
 # The pattern is Spark's default one less the time without a date, which would mean a time
@@ -66,13 +67,16 @@ class Field:
 Columns = Sequence[tuple[str, str]]  # name and Spark type, as declared
 
 
-def json_items(records: DataFrame, columns: Columns, rowtime: str) -> DataFrame:
-    """Items of records whose value is one JSON object; ``rowtime`` names the field of the rowtime."""
+def json_items(records: DataFrame, columns: Columns, rowtime: str | None) -> DataFrame:
+    """Items of records whose value is one JSON object; ``rowtime`` names the field that gives the rowtime, if any."""
+    if rowtime is None:
+        fields = [_json_field(name, kind, None) for name, kind in columns]
+        return _items(_parsed(_prepared(records), columns), fields, "__undecoded", _NO_TIME)
     name = next((n for n, _ in columns if n.lower() == rowtime.lower()), rowtime)
     given = f"__e.{quoted(name)}"
     moment = Field(ROWTIME, given, _in_range(instant(given)))
     fields = [_json_field(n, kind, moment if n == name else None) for n, kind in columns]
-    schema = [(n, "STRING" if n == name else kind) for n, kind in columns if n != name] + [(name, "STRING")]
+    schema = [*((n, kind) for n, kind in columns if n != name), (name, "STRING")]
     parsed = _parsed(_prepared(records), schema)
     broken = " OR ".join(["__undecoded", *(f.broken for f in [moment, *fields] if f.given != f.converted)])
     return _items(parsed, fields, broken, f"timestamp_micros({moment.converted})")
@@ -82,7 +86,7 @@ def raw_items(records: DataFrame, columns: Columns) -> DataFrame:
     """Items whose columns are the parts of the record itself (``RECORD``), cast as declared."""
     fields = [_raw_field(name, kind) for name, kind in columns]
     broken = " OR ".join(["FALSE", *(f.broken for f in fields if f.given != f.converted)])
-    return _items(_prepared(records), fields, broken, "CAST(NULL AS TIMESTAMP)")
+    return _items(_prepared(records), fields, broken, _NO_TIME)
 
 
 def check_raw(columns: Columns) -> None:

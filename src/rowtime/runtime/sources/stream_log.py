@@ -9,6 +9,7 @@ from __future__ import annotations
 import heapq
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rowtime.client import stream_log
 from rowtime.client.home import unescape
 from rowtime.client.stream_log import Bound, Entry, Leave, Order, Rows, Seen
+from rowtime.client.writer import EVERYONE
 from rowtime.core.time import BEGINNING, END
 from rowtime.runtime.sources.contract import (
     ARRIVAL,
@@ -79,10 +81,11 @@ class StreamLogSource:
         # The time first: what is inserted after the survey began arrives after it.
         now = self._clock()
         most = None if limits == Limits() else SHARDS_A_TICK
-        seen = stream_log.survey(self.log, start, self.exclude, most)
+        seen = stream_log.survey(self.log, start, {*self.exclude, EVERYONE}, most)
+        orders = stream_log.scan(self.log, start).get(EVERYONE, [])
         with stream_log.reading(self.log):
             taken = _take(self.log, {writer: found.entries for writer, found in seen.items()}, limits)
-        return _slice(start, seen, taken, now), state
+        return _ordered(_slice(start, seen, taken, now), orders), state
 
     def read(self, spark: SparkSession, part: Slice) -> DataFrame:
         """The rows of a slice: the declared columns, then rowtime, writer, position, arrival."""
@@ -104,7 +107,7 @@ class StreamLogSource:
 
     def finished(self, at: Offsets) -> bool:
         """True if every writer has ended its part of the stream, and ``at`` is past that."""
-        found = stream_log.last(self.log, self.exclude)
+        found = stream_log.last(self.log, {*self.exclude, EVERYONE})
         return bool(found) and all(
             isinstance(entry, Bound) and entry.at >= END and at.get(writer, 0) >= entry.end
             for writer, entry in found.items()
@@ -175,6 +178,14 @@ def _slice(start: Offsets, seen: Mapping[str, Seen], taken: Taken, now: int) -> 
         rows=sum(file.count for part in rows.values() for file in part),
         detail=_detail(rows),
     )
+
+
+def _ordered(part: Slice, orders: Sequence[Entry]) -> Slice:
+    """The slice with the bounds that are given to every present writer."""
+    if not orders:
+        return part
+    bound = max(entry.at for entry in orders if isinstance(entry, Bound))
+    return replace(part, end={**part.end, EVERYONE: orders[-1].end}, bound=bound)
 
 
 def _bounds(taken: Taken) -> Iterator[BoundItem]:

@@ -1,0 +1,66 @@
+"""Measures rowtime beside Spark's own engine: ``python -m benchmarks [--short] [--only NAME] [--out FILE]``.
+
+Both run in one process, on the same files, with the same settings, in turns; what is
+printed is a line of JSON a measurement, with medians and their ratio.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks.backfill import BACKFILL
+from benchmarks.engines import Engines, session
+from benchmarks.flat_state import FLAT_STATE
+from benchmarks.flat_ticks import FLAT_TICKS
+from benchmarks.measurement import Measurement, Result
+from benchmarks.small_tick import SMALL_TICK
+from benchmarks.throughput import GROUP_1M, GROUP_10K
+
+MEASUREMENTS: tuple[Measurement, ...] = (GROUP_10K, GROUP_1M, BACKFILL, SMALL_TICK, FLAT_STATE, FLAT_TICKS)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = _options(arguments)
+    chosen = [m for m in MEASUREMENTS if not options.only or m.name in options.only]
+    wrong = False
+    with tempfile.TemporaryDirectory(prefix="rowtime-benchmarks-") as folder:
+        engines = Engines(session(Path(folder)), Path(folder))
+        for measurement in chosen:
+            result = _measured(measurement, engines, short=options.short)
+            wrong |= any(answer != "equal" for answer in result.get("answers", {}).values())
+            _tell(result, options.out)
+        engines.spark.stop()
+    return 1 if wrong else 0
+
+
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("--short", action="store_true", help="fewer ticks and rounds: about five minutes")
+    parser.add_argument("--only", action="append", choices=[m.name for m in MEASUREMENTS], help="may be given again")
+    parser.add_argument("--out", type=Path, help="append the lines to this file too")
+    return parser.parse_args(arguments)
+
+
+def _measured(measurement: Measurement, engines: Engines, *, short: bool) -> Result:
+    began = time.perf_counter()
+    result = measurement.measure(engines, short=short)
+    seconds = round(time.perf_counter() - began)
+    return {"name": measurement.name, "what": measurement.says, "short": short, **result, "seconds": seconds}
+
+
+def _tell(result: Result, out: Path | None) -> None:
+    line = json.dumps(result)
+    print(line, flush=True)
+    if out is not None:
+        with out.open("a") as file:
+            file.write(line + "\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,123 @@
+"""The one query, run by rowtime, by Spark's streaming engine and by Spark as a batch."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import rowtime as rt
+from rowtime.runtime.session import new_spark
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+SCHEMA = "ev timestamp, k bigint, v bigint"
+SETTINGS = {
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.session.timeZone": "UTC",
+}
+STORES = {
+    "default": "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider",
+    "rocksdb": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
+}
+SQL = """
+CREATE STREAM s (ev TIMESTAMP, k BIGINT, v BIGINT) USING parquet OPTIONS (path '{source}');
+CREATE STREAM o (w TIMESTAMP, k BIGINT, c BIGINT, sv BIGINT) USING parquet OPTIONS (path '{output}');
+CREATE VIEW f AS SELECT STREAM ev AS ROWTIME, k, v FROM s ORDER BY ev WITHIN INTERVAL '{within}' SECOND;
+CREATE PUMP p AS INSERT INTO o
+SELECT STREAM FLOOR(f.ROWTIME TO MINUTE) w, k, COUNT(*) c, SUM(v) sv FROM f GROUP BY FLOOR(f.ROWTIME TO MINUTE), k;
+"""
+
+
+@dataclass
+class Run:
+    """One run: its output folder, the milliseconds of each tick and of all, the rows refused."""
+
+    output: Path
+    ticks: list[float] = field(default_factory=list)
+    total: float = 0.0
+    refused: int = 0
+
+
+@dataclass(frozen=True)
+class Engines:
+    """The session that all engines share, and a folder for what they write."""
+
+    spark: SparkSession
+    folder: Path
+
+    def fresh(self, name: str) -> Path:
+        path = self.folder / name
+        shutil.rmtree(path, ignore_errors=True)
+        path.mkdir(parents=True)
+        return path
+
+    def rowtime(self, source: Path, files: int, within: int = 10, listener: Listener | None = None) -> Run:
+        """Read ``files`` files a tick until none is left, then end the stream."""
+        place = self.fresh("rowtime")
+        run, began = Run(place / "out"), time.perf_counter()
+        query = self.pipeline(source, place, within).run_available(
+            place / "checkpoint", limits=rt.Limits(files=files), listener=listener or _milliseconds(run)
+        )
+        run.total = (time.perf_counter() - began) * 1000
+        run.refused = sum(counts["in"] - counts["accepted"] for counts in query.ledger.values())
+        return run
+
+    def pipeline(self, source: Path, place: Path, within: int = 10) -> rt.Pipeline:
+        text = SQL.format(source=source, output=place / "out", within=within)
+        return rt.Pipeline(self.spark, home=place / "home").sql(text)
+
+    def native(self, source: Path, files: int, store: str = "default") -> Run:
+        """Spark's streaming engine: the same files a batch, its own watermark, append mode."""
+        place = self.fresh(store)
+        spark = self._session({"spark.sql.streaming.stateStore.providerClass": STORES[store]})
+        rows = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", files).parquet(str(source))
+        groups = _grouped(rows.withWatermark("ev", "10 seconds"))
+        run, began = Run(place / "out"), time.perf_counter()
+        writer = groups.writeStream.format("parquet").option("path", str(run.output))
+        query = writer.option("checkpointLocation", str(place / "checkpoint")).trigger(availableNow=True).start()
+        query.awaitTermination()
+        run.total = (time.perf_counter() - began) * 1000
+        run.ticks = [p["durationMs"]["triggerExecution"] for p in query.recentProgress if p["numInputRows"]]
+        run.refused = sum(p["stateOperators"][0]["numRowsDroppedByWatermark"] for p in query.recentProgress)
+        return run
+
+    def batch(self, source: Path) -> Run:
+        """The same groups as one Spark batch query."""
+        run, began = Run(self.fresh("batch") / "out"), time.perf_counter()
+        rows = self._session({}).read.schema(SCHEMA).parquet(str(source))
+        _grouped(rows).write.parquet(str(run.output))
+        run.total = (time.perf_counter() - began) * 1000
+        return run
+
+    def _session(self, more: Mapping[str, str]) -> SparkSession:
+        session = self.spark.newSession()
+        for key, value in {**SETTINGS, **more}.items():
+            session.conf.set(key, value)
+        return session
+
+
+Listener = Callable[[dict[str, Any]], None]
+
+
+def session(folder: Path) -> SparkSession:
+    """One application on two cores, whose sessions all have the same settings."""
+    quiet = {"spark.ui.enabled": "false", "spark.sql.warehouse.dir": str(folder / "warehouse")}
+    kept = {"spark.sql.streaming.numRecentProgressUpdates": "10000"}
+    return new_spark(master="local[2]", conf={**SETTINGS, **quiet, **kept})
+
+
+def _milliseconds(run: Run) -> Listener:
+    return lambda progress: run.ticks.append(progress["durationMs"]["triggerExecution"])
+
+
+def _grouped(rows: DataFrame) -> DataFrame:
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+    groups = rows.groupBy(F.window("ev", "1 minute"), "k").agg(F.count("*").alias("c"), F.sum("v").alias("sv"))
+    return groups.select(F.col("window.start").alias("w"), "k", "c", "sv")

@@ -1,0 +1,41 @@
+"""What a measurement is and what it says of itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from benchmarks.engines import Engines
+
+Result = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """A name, a sentence, and the function that measures: ``measure(engines, short=…)``."""
+
+    name: str
+    says: str
+    measure: Callable[..., Result]
+
+
+def against(name: str, ratio: float, required: float, *, most: bool = False) -> Result:
+    """A ratio beside what is required of it: at least, or (``most``) at most so much."""
+    met = ratio <= required if most else ratio >= required
+    return {"against": name, "ratio": round(ratio, 2), "required": f"{'<=' if most else '>='} {required}", "met": met}
+
+
+def settled(ticks: Sequence[float]) -> Sequence[float]:
+    """Ticks without the first, which starts a query, and the last, in which rowtime ends its stream."""
+    return ticks[1:-1]
+
+
+def middle(values: Sequence[float]) -> float:
+    """The median, rounded to a tenth."""
+    return round(median(values), 1)
+
+
+Interleaved = Callable[["Engines"], Any]

@@ -1,0 +1,121 @@
+"""Directories of CSV, JSON and Parquet files as streams."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import rowtime as rt
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SQL = """
+CREATE STREAM clicks (page STRING, n INT, ev TIMESTAMP) USING {kind} OPTIONS (path '{path}'{more});
+CREATE VIEW timed AS SELECT STREAM ev AS ROWTIME, page, n FROM clicks ORDER BY ev WITHIN INTERVAL '10' SECOND;
+CREATE STREAM minutes (minute TIMESTAMP, page STRING, total BIGINT) USING parquet OPTIONS (path '{out}');
+CREATE PUMP p AS INSERT INTO minutes
+  SELECT STREAM FLOOR(t.ROWTIME TO MINUTE) AS minute, page, SUM(n) AS total
+  FROM timed AS t GROUP BY FLOOR(t.ROWTIME TO MINUTE), page;
+"""
+
+
+def run(spark: SparkSession, tmp_path: Path, kind: str, more: str = "", **options: object) -> rt.Query:
+    sql = SQL.format(kind=kind, path=tmp_path / "in", out=tmp_path / "out", more=more)
+    pipeline = rt.Pipeline(spark, home=tmp_path / "home").sql(sql)
+    return pipeline.run_available(tmp_path / "check", **options)
+
+
+def minutes(tmp_path: Path) -> list[tuple[str, str, int]]:
+    files = sorted((tmp_path / "out").glob("part-*.parquet"))
+    rows = [row for file in files for row in pq.read_table(file).to_pylist()]
+    return sorted((f"{row['minute']:%H:%M}", row["page"], row["total"]) for row in rows)
+
+
+def write(tmp_path: Path, name: str, text: str, age: int) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir(exist_ok=True)
+    (folder / name).write_text(text)
+    os.utime(folder / name, (1_700_000_000 + age, 1_700_000_000 + age))
+
+
+CSV = "a,1,2024-01-01 10:00:05\nb,2,2024-01-01 10:00:50\na,oops,2024-01-01 10:00:55\n"
+JSON = '{"page":"a","n":3,"ev":"2024-01-01 10:01:10"}\nnot json\n{"page":"b","n":4,"ev":null}\n'
+
+
+def test_csv_files_are_read_in_the_order_of_their_times_and_bad_lines_are_malformed(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    write(tmp_path, "z.csv", CSV, age=1)
+    write(tmp_path, "a.csv", "a,10,2024-01-01 10:02:00\nc,1,2024-01-01 10:00:01\n", age=2)
+    query = run(spark, tmp_path, "csv")
+    assert minutes(tmp_path) == [("10:00", "a", 1), ("10:00", "b", 2), ("10:02", "a", 10)]
+    assert query.ledger["clicks"] == {"in": 5, "accepted": 4, "MALFORMED": 1}
+    assert query.ledger["timed"] == {"in": 4, "accepted": 3, "LATE": 1}
+
+
+def test_json_lines_that_do_not_decode_keep_their_text_in_the_ledger(spark: SparkSession, tmp_path: Path) -> None:
+    write(tmp_path, "x.json", JSON, age=1)
+    query = run(spark, tmp_path, "json")
+    (file,) = query.rejected("clicks")
+    (row,) = pq.read_table(file).to_pylist()
+    assert (row["reason"], row["raw_record"], row["position"]) == ("MALFORMED", "not json", 1)
+    assert query.ledger["timed"] == {"in": 2, "accepted": 1, "NULL_ROWTIME": 1}
+
+
+@pytest.mark.parametrize("files", [None, 1])
+def test_the_positions_of_rows_do_not_depend_on_the_cut(spark: SparkSession, tmp_path: Path, files: int | None) -> None:
+    for number in range(12):
+        late = "2024-01-01 09:00:00" if number % 2 else f"2024-01-01 10:{number:02}:00"
+        write(tmp_path, f"f{number:02}.csv", f"a,1,2024-01-01 10:{number:02}:00\nb,1,{late}\n", age=number)
+    query = run(spark, tmp_path, "csv", limits=rt.Limits(files=files))
+    found = [
+        (row["position"], row["refused_time"].hour)
+        for file in query.rejected("timed")
+        for row in pq.read_table(file, columns=["position", "refused_time"]).to_pylist()
+    ]
+    assert sorted(found) == [((number << 40) + 1, 9) for number in range(1, 12, 2)]
+
+
+def test_a_file_that_appears_later_follows_whatever_its_name_and_time(spark: SparkSession, tmp_path: Path) -> None:
+    write(tmp_path, "b.csv", "b,1,2024-01-01 10:00:00\n", age=100)
+    sql = SQL.format(kind="csv", path=tmp_path / "in", out=tmp_path / "out", more="")
+    query = rt.Pipeline(spark, home=tmp_path / "home").sql(sql).start(tmp_path / "check")
+    wait_for(lambda: query.ledger.get("timed", {}).get("accepted") == 1)
+    write(tmp_path, "a.csv", "a,1,2024-01-01 10:00:30\nb,1,2024-01-01 10:05:00\n", age=1)
+    wait_for(lambda: query.ledger["timed"]["accepted"] == 3)
+    query.stop()
+    assert minutes(tmp_path) == [("10:00", "a", 1), ("10:00", "b", 1)]
+
+
+def test_parquet_rowtimes_that_go_back_are_out_of_order(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    times = pa.array([10, 30, 20, 30], pa.int64()).cast(pa.timestamp("us", "UTC"))
+    pq.write_table(pa.table({"v": pa.array([1, 2, 3, 4], pa.int32()), "at": times}), tmp_path / "in" / "x.parquet")
+    got: list[tuple[int, int]] = []
+    pipeline = rt.Pipeline(spark, home=tmp_path / "home").sql(
+        f"CREATE STREAM s (v INT) USING parquet OPTIONS (path '{tmp_path / 'in'}', rowtime.column 'at');"
+        "SELECT STREAM v FROM s"
+    )
+    pipeline.sink("result", lambda batch: got.extend((row["rowtime"].microsecond, row["v"]) for row in rows(batch)))
+    query = pipeline.run_available(tmp_path / "check")
+    assert got == [(10, 1), (30, 2), (30, 4)]
+    assert query.ledger["s"] == {"in": 4, "accepted": 3, "OUT_OF_ORDER": 1}
+
+
+def rows(batch: rt.Batch) -> list[dict[str, object]]:
+    return batch.table().to_pylist() if batch.count else []
+
+
+def wait_for(condition: object, seconds: float = 60.0) -> None:
+    import time  # noqa: PLC0415
+
+    end = time.monotonic() + seconds
+    while not condition():  # type: ignore[operator]
+        assert time.monotonic() < end, "it did not happen in time"
+        time.sleep(0.05)
