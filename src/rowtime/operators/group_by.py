@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rowtime.core.clock import Clocks, least
-from rowtime.core.time import BEGINNING, END
+from rowtime.core.time import BEGINNING, END, MAX_MICROS
 from rowtime.expr.group_end import GroupEnd, first_after, group_end
 from rowtime.operators.contract import (
     Delta,
@@ -99,7 +99,8 @@ class GroupBy:
         delta, control = deltas[0], tick.control(self)
         bound = max(least(delta.clocks.values()), control.get("closed", BEGINNING))
         segments = tick.segments(self)
-        due = segments.lowest <= bound or (delta.rows is not None and self._end_at(tick, delta.lowest) <= bound)
+        kept = segments.overlapping(control.get("closed", BEGINNING), bound)
+        due = bool(kept) or (delta.rows is not None and self._end_at(tick, delta.lowest) <= bound)
         done: tuple[Segment, ...] = ()
         if due:
             done = self._close(tick, delta, bound)
@@ -131,7 +132,8 @@ class GroupBy:
         if self.stamp is not None:
             return to_spark(self.stamp)
         stamps = [f"{end.text} - 1" if end.closed else end.text for end in self._ends()]
-        return f"timestamp_micros({_least(stamps)})"
+        # The last group of the calendar ends with it: there is no later time to stamp.
+        return f"timestamp_micros({_least([*stamps, f'{MAX_MICROS}L'])})"
 
     @property
     def _seen(self) -> bool:
@@ -152,7 +154,7 @@ class GroupBy:
             return at
         ends = self._ends()
         if self.stamp is None and len({end.closed for end in ends}) == 1:
-            return self._end_at(tick, at) - (1 if ends[0].closed else 0)
+            return min(MAX_MICROS, self._end_at(tick, at) - (1 if ends[0].closed else 0))
         return tick.scalar(self._at(at, f"unix_micros({self.stamp_text})"))
 
     def _at(self, at: int, text: str) -> str:

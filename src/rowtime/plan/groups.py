@@ -104,6 +104,7 @@ class Grouping:
     def __init__(self, query: exp.Select, scope: Scope, micros: Callable[[Scope, exp.Expr], int]) -> None:
         self.query, self.scope, self._micros = query, scope, micros
         self.keys: list[Item] = []
+        self._sets: list[exp.Expr] = []  # CUBE, ROLLUP, GROUPING SETS, which are refused
         self._written: list[exp.Expr] = []  # the keys as the query has them
         self.aggregates: list[Item] = []
         self.within: WithinGroup | None = None
@@ -116,7 +117,7 @@ class Grouping:
         having = self.query.args.get("having")
         condition = self._over_groups(having.this) if having else None
         closers = tuple(n for n, key in enumerate(self.keys) if self._closes(key))
-        if not closers:
+        if not closers and not self._sets:
             self._refuse_endless()
         if stamp is not None and not self._ascends(stamp):
             self.scope.refuse(
@@ -136,15 +137,15 @@ class Grouping:
             return [e.unalias() for e in self.query.expressions if not self._names_rowtime(e)]
         if group is None:
             return []
-        for kind in ("cube", "rollup", "grouping_sets", "all", "totals"):
-            if group.args.get(kind):
-                self.scope.refuse(
-                    "R127",
-                    f"GROUP BY {kind.replace('_', ' ').upper()} has groups without a monotonic key",
-                    group,
-                    "Write one GROUP BY for each set, with UNION ALL.",
-                )
-        return [self._ordinal(node) for node in group.expressions]
+        self._sets = [node for node in group.expressions if isinstance(node, exp.Cube | exp.Rollup | exp.GroupingSets)]
+        for node in self._sets:
+            self.scope.refuse(
+                "R127",
+                f"GROUP BY {type(node).__name__.upper()} has groups without a monotonic key",
+                node,
+                "Write one GROUP BY for each set, with UNION ALL.",
+            )
+        return [self._ordinal(node) for node in group.expressions if node not in self._sets]
 
     def _names_rowtime(self, entry: exp.Expr) -> bool:
         return entry.alias_or_name.lower() == "rowtime"

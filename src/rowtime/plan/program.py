@@ -190,7 +190,7 @@ class _Compiler:
             case SetIdle():
                 self._set_idle(statement)
             case InsertValues() | SetBound() | EndStream():
-                self._known(statement.stream.text, statement.stream.place)
+                self._logged(self._known(statement.stream.text, statement.stream.place), statement.stream.place)
                 self.once.append(statement)
             case Query():
                 self.queries.append(statement)
@@ -215,6 +215,11 @@ class _Compiler:
         if stream is None:
             raise Refused(self.catalog.unknown(name, place))
         return stream
+
+    def _logged(self, stream: StreamDef, place: Place) -> None:
+        if stream.format != "log":
+            what = f"{stream.name} has its rows and bounds from outside ({stream.format}); a statement gives it none"
+            raise Refused(Problem("R137", what, place, "Send them where the stream comes from."))
 
     def _alter_pump(self, statement: AlterPump) -> None:
         name = statement.pump.text.lower()
