@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -25,6 +25,7 @@ from rich.table import Table
 import rowtime as rt
 from examples.flights.feed import feed
 from examples.flights.records import AIRPORTS, INSTANT
+from rowtime.cli.display import Display
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -58,9 +59,10 @@ class Outcome:
 def main(arguments: Sequence[str] | None = None) -> int:
     places, console = _places(arguments), Console()
     try:
-        with _Display(console) as display:
-            feed(places.home, display.fed)
-            outcome = run(places, listener=display.ticked)
+        with _Feeding(console) as progress:
+            feed(places.home, progress.fed)
+        with Display() as display:
+            outcome = run(places, display=display)
     except KeyboardInterrupt:
         console.print("Interrupted. The same command goes on where it stopped.")
         return INTERRUPTED
@@ -72,12 +74,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0 if _total(outcome.ledger, "in") == FLIGHTS == _accounted(outcome.ledger) else 1
 
 
-def run(places: Places, spark: SparkSession | None = None, **options: Any) -> Outcome:
+def run(
+    places: Places, spark: SparkSession | None = None, display: Display | None = None, listener: Any = None
+) -> Outcome:
     """Process all records that are there and not processed yet."""
     text = Path(__file__).with_name("flights.sql").read_text(encoding="utf-8")
     pipeline = rt.Pipeline(spark, home=places.home)
     pipeline.sql(text, variables={"output": str(places.output)})
-    query = pipeline.run_available(checkpoint=places.checkpoint, limits=TICK, **options)
+    listener = display.listener if display else listener
+    query = pipeline.start(places.checkpoint, available_now=True, limits=TICK, listener=listener)
+    if display:
+        display.query = query
+    try:
+        query.awaitTermination()
+    finally:
+        query.stop()
     gates = [gate(airport) for airport in AIRPORTS]
     return Outcome({name: query.ledger[name] for name in gates}, {name: query.rejected(name) for name in gates})
 
@@ -149,8 +160,8 @@ def _shown(path: Path) -> Path:
     return whole.relative_to(Path.cwd()) if whole.is_relative_to(Path.cwd()) else whole
 
 
-class _Display:
-    """Progress: a bar for each stream's feed, and one for the flights processed; on a terminal only."""
+class _Feeding:
+    """A bar for each stream's feed; on a terminal only."""
 
     def __init__(self, console: Console) -> None:
         columns = (TextColumn("{task.description:<12}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
@@ -169,22 +180,10 @@ class _Display:
     def fed(self, stream: str, done: int, total: int) -> None:
         self._progress.update(self._bar(f"feed {stream}", total), completed=done)
 
-    def ticked(self, tick: Mapping[str, Any]) -> None:
-        """Show what the listener of a query is given after each tick."""
-        done = _processed(tick["sources"])
-        note = f"up to {tick['eventTime']['watermark']}"
-        self._progress.update(self._bar("process", FLIGHTS), completed=done, note=note)
-
     def _bar(self, name: str, total: int) -> TaskID:
         if name not in self._bars:
             self._bars[name] = self._progress.add_task(name, total=total, note="")
         return self._bars[name]
-
-
-def _processed(sources: Iterable[Mapping[str, Any]]) -> int:
-    """The flights read so far, in earlier runs too: the positions that the sources have reached."""
-    reached: int = sum(position for source in sources for position in source["endOffset"].values())
-    return min(reached, FLIGHTS)  # the end of a stream takes a position as well
 
 
 def _places(arguments: Sequence[str] | None) -> Places:

@@ -99,7 +99,9 @@ class GroupBy:
         delta, control = deltas[0], tick.control(self)
         bound = max(least(delta.clocks.values()), control.get("closed", BEGINNING))
         segments = tick.segments(self)
-        kept = segments.overlapping(control.get("closed", BEGINNING), bound)
+        # Between two ends of groups nothing kept can be due, whatever times its segment spans.
+        reached = control.get("next", BEGINNING) <= bound
+        kept = reached and segments.overlapping(control.get("closed", BEGINNING), bound)
         due = bool(kept) or (delta.rows is not None and self._end_at(tick, delta.lowest) <= bound)
         done: tuple[Segment, ...] = ()
         if due:
@@ -108,6 +110,7 @@ class GroupBy:
             self._keep(tick, delta)
         control["closed"] = bound
         control["stamp"] = self._stamp_at(tick, bound)
+        control["next"] = self._end_at(tick, bound)
         segments.forget(bound)
         self._compact(tick)
         clocks = self.promises([delta.clocks], control)
