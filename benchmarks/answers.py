@@ -33,7 +33,9 @@ def _rows(folder: Path) -> pa.Table:
     rows = pa.concat_tables(parts, promote_options="permissive")
     # Spark writes its timestamps as INT96, which are read as nanoseconds.
     times = rows["w"].cast(pa.timestamp("us", "UTC"), safe=False)
-    return pa.table({name: column.cast(pa.int64()) for name, column in zip(COLUMNS, [times, *rows.columns[1:]])})
+    return pa.table(
+        {name: column.cast(pa.int64()) for name, column in zip(COLUMNS, [times, *rows.columns[1:]], strict=True)}
+    )
 
 
 def _sorted(rows: pa.Table) -> pa.Table:

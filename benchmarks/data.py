@@ -1,4 +1,4 @@
-"""The files that the benchmarks read: rows in Parquet, made once and kept in the system's folder for what is temporary."""
+"""The files that the benchmarks read: rows in Parquet, made once, kept among the temporary files."""
 
 from __future__ import annotations
 
@@ -52,11 +52,13 @@ class Rows:
 
 def table(times: np.ndarray, keys: np.ndarray, random: np.random.Generator) -> pa.Table:
     """Rows of the one schema that all benchmarks use."""
-    return pa.table({
-        "ev": pa.array(times, pa.timestamp("us", "UTC")),
-        "k": pa.array(keys, pa.int64()),
-        "v": pa.array(random.integers(0, 1000, len(times)), pa.int64()),
-    })
+    return pa.table(
+        {
+            "ev": pa.array(times, pa.timestamp("us", "UTC")),
+            "k": pa.array(keys, pa.int64()),
+            "v": pa.array(random.integers(0, 1000, len(times)), pa.int64()),
+        }
+    )
 
 
 def write(folder: Path, number: int, rows: pa.Table) -> None:

@@ -20,7 +20,7 @@ WARM = 40  # ticks until Java has compiled what a tick runs
 
 
 def measure(engines: Engines, *, short: bool) -> Result:
-    """Files come while the query runs, one a tick, and consumed ones are moved away."""
+    """The files come while the query runs, one a tick."""
     ticks = 300 if short else 5000
     place = engines.fresh("flat")
     source = place / "in"
@@ -60,7 +60,8 @@ def measure(engines: Engines, *, short: bool) -> Result:
 
 def _next(source: Path, number: int, random: np.random.Generator) -> None:
     steps = (np.arange(ROWS) + number * ROWS) * STEP
-    write(source, number, table(BEGINNING + steps + random.integers(0, DISORDER, ROWS), random.integers(0, 10, ROWS), random))
+    times = BEGINNING + steps + random.integers(0, DISORDER, ROWS)
+    write(source, number, table(times, random.integers(0, 10, ROWS), random))
 
 
 def _memory(engines: Engines) -> dict[str, int]:

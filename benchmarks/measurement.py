@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from benchmarks.engines import Engines
+from typing import Any
 
 Result = dict[str, Any]
 
@@ -36,6 +33,3 @@ def settled(ticks: Sequence[float]) -> Sequence[float]:
 def middle(values: Sequence[float]) -> float:
     """The median, rounded to a tenth."""
     return round(median(values), 1)
-
-
-Interleaved = Callable[["Engines"], Any]

@@ -16,11 +16,13 @@ TICK = 1_000_000
 STORES = ("default", "rocksdb")
 
 
-def measure(engines: Engines, *, short: bool, keys: int, ticks: tuple[int, int], required: tuple[float, float]) -> Result:
+def measure(
+    engines: Engines, *, short: bool, keys: int, ticks: tuple[int, int], required: tuple[float, float]
+) -> Result:
     """Every round runs all three; ``ticks``: of a round, when short and when not."""
     rows, rounds = Rows(keys, ticks[0] if short else ticks[1]), 1 if short else 3
     source = rows.folder()
-    warm = Rows(keys, 3).folder()
+    warm = Rows(keys, 2 if short else 3).folder()
     found: dict[str, list[float]] = {"rowtime": [], **{store: [] for store in STORES}}
     runs: dict[str, Run] = {}
     for number in range(rounds + 1):
@@ -51,10 +53,10 @@ def measure(engines: Engines, *, short: bool, keys: int, ticks: tuple[int, int],
 GROUP_10K = Measurement(
     "group_10k",
     "tumbling GROUP BY, 10 thousand keys, exact lateness, rejects kept, ticks of 1 M rows",
-    partial(measure, keys=10_000, ticks=(8, 12), required=(1.2, 2.0)),
+    partial(measure, keys=10_000, ticks=(7, 12), required=(1.2, 2.0)),
 )
 GROUP_1M = Measurement(
     "group_1m",
     "the same with 1 million keys",
-    partial(measure, keys=1_000_000, ticks=(6, 10), required=(2.0, 5.0)),
+    partial(measure, keys=1_000_000, ticks=(5, 10), required=(2.0, 5.0)),
 )

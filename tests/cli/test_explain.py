@@ -70,7 +70,7 @@ def test_a_promise_without_a_reason_is_the_inputs_own() -> None:
     entries = {entry["name"]: entry for entry in explain(program)}
     for node in program.operators:
         bound = entries[node.name]["promises"]["bound"]
-        assert (bound == "its own") == bool(reasons(node))
+        assert (bound == node.promise) == bool(reasons(node))
 
 
 def test_a_shared_operator_is_explained_once(rowtime: Callable[..., Result], tmp_path: Path) -> None:

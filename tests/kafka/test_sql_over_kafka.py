@@ -23,7 +23,9 @@ USING kafka OPTIONS (kafka.bootstrap.servers '{servers}', subscribe '{topic}');
 CREATE VIEW sorted AS
   SELECT STREAM ev AS ROWTIME, page FROM clicks ORDER BY ev WITHIN INTERVAL '10' SECOND;
 """
-PER_MINUTE = "SELECT STREAM FLOOR(s.ROWTIME TO MINUTE) AS m, COUNT(*) AS n FROM {} s GROUP BY FLOOR(s.ROWTIME TO MINUTE)"
+PER_MINUTE = (
+    "SELECT STREAM FLOOR(s.ROWTIME TO MINUTE) AS m, COUNT(*) AS n FROM {} s GROUP BY FLOOR(s.ROWTIME TO MINUTE)"
+)
 
 
 class Rows:
@@ -65,7 +67,7 @@ def test_sorted_counts_of_disordered_partitions_go_to_a_function(
     broker.send(topic, click("10:00:59", 1), click("10:01:15", 1), click("10:01:11", 2))
     query = made.run_available(tmp_path / "check")
     assert rows.counts() == {"10:00": 3}
-    assert query.ledger["sorted.sort" if "sorted.sort" in query.ledger else "sorted"]["LATE"] == 1
+    assert query.ledger["sorted"] == {"in": 7, "accepted": 6, "LATE": 1}
     broker.send(topic, *(click("10:02:10", n) for n in range(3)))
     made.run_available(tmp_path / "check")
     assert rows.counts() == {"10:00": 3, "10:01": 3}
@@ -105,7 +107,7 @@ def test_malformed_records_are_counted_and_are_a_stream(
     assert sorted(map(tuple, kept.collect())) == sorted(
         [(broken[0], f"{topic}/00000", 1), (broken[1], f"{topic}/00002", 0)]
     )
-    assert [row["reason"] for row in rows.rows] == ["MALFORMED"] * len(rows.rows)
+    assert sorted(row["raw_record"] for row in rows.rows) == sorted(broken)
 
 
 GIVEN = """\
@@ -218,4 +220,4 @@ def test_a_session_that_is_given_is_asked_for_no_jars(
     made, rows = pipeline(spark, tmp_path, GIVEN + "SELECT STREAM page FROM clicks", broker, topic)
     broker.send(topic, *(click("10:00:00", n) for n in range(3)))
     made.run_available(tmp_path / "check")
-    assert len(rows.rows) == 3 or rows.rows
+    assert len(rows.rows) == 1  # the others wait for their elders, who may send more at the same time

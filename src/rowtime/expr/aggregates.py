@@ -66,6 +66,9 @@ def decompose(node: exp.Expr) -> Decomposed | None:
 def ordered_text(node: exp.Expr) -> str:
     """Spark SQL for an aggregate over kept rows; what depends on order gets stream order."""
     condition, call = _filtered(node)
+    form = decompose(node) if any(isinstance(part, ORDERED) for part in node.walk()) else None
+    if form is not None:
+        return form.final.format(*(part.merge.format(part.seed) for part in form.parts))
     if not isinstance(call, exp.ArrayAgg):
         return to_spark(node)
     value = to_spark(call.this)

@@ -49,7 +49,8 @@ class Shape:
     writer and position order the rows of a writer. ``single``: all rows count as one
     writer's. ``released``: no row runs ahead of the edge's bound. ``arrival``: rows still
     have their recorded arrival time. ``batched``: the rows of one tick are a set without
-    an order of arrival.
+    an order of arrival. ``unmerged``: several streams side by side, which count as one
+    writer's for whoever looks at the order of arrival.
     """
 
     columns: tuple[Column, ...]
@@ -60,6 +61,7 @@ class Shape:
     released: bool = False
     arrival: bool = False
     batched: bool = False
+    unmerged: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -294,6 +296,8 @@ class Operator(Protocol):
     """A plan node. ``name`` is unique in its plan and stable from run to run."""
 
     kind: ClassVar[str]
+    promise: ClassVar[str]
+    """Which bound goes downstream, in words; empty where it is the identity or the least."""
     reason: ClassVar[str]
     """Why the promise holds, in one sentence; empty where it is the identity or the least."""
 

@@ -59,6 +59,7 @@ class GroupBy:
     stamp: exp.Expr | None = None
 
     kind: ClassVar[str] = "group by"
+    promise: ClassVar[str] = "the stamp of the group that holds the bound of its input"
     reason: ClassVar[str] = (
         "the next group row is of the group that holds the bound, or of a later one, "
         "and is stamped with that group's end"
@@ -179,22 +180,22 @@ class GroupBy:
             groups = groups.selectExpr("*", *self._accumulators.finals(self._types(tick, delta)))
         tick.describe(self, "aggregate, close groups")
         routes = self._routes(tick.taker(self))
-        written = tick.write(self, self._routed(groups, bound), routes, count)
+        written = tick.write(self, self._routed(groups, bound, routes), routes, count)
         tick.segments(self).add(written.get("state", ()))
         return tuple(written["complete"])
 
-    def _routed(self, groups: DataFrame, bound: int) -> DataFrame:
+    def _routed(self, groups: DataFrame, bound: int, routes: Mapping[str, Route]) -> DataFrame:
+        """The columns that some route takes, and for each row its route."""
         complete = f"{END_OF_GROUP} <= {bound}L"
         if self.having is not None:
             groups = groups.where(f"NOT ({complete}) OR ({to_spark(self.having)})")
-        out = [
-            f"CASE WHEN {complete} THEN {to_spark(item.expression)} END AS __f{n}" for n, item in enumerate(self.items)
-        ]
-        places = [f"CAST({self.stamp_text} AS TIMESTAMP) AS {T}", f"'' AS {W}", f"0L AS {P}"]
-        state = self._state_columns() if self._accumulators.splits else []
-        columns = dict.fromkeys([*state, *self.emits().extra])
-        route = f"CASE WHEN {complete} THEN {COMPLETE} ELSE {KEPT} END AS __route"
-        return groups.selectExpr(*columns, *out, *places, route)
+        taken = dict.fromkeys(name for route in routes.values() for name in (*route.columns.values(), route.time))
+        made = {
+            f"__f{n}": f"CASE WHEN {complete} THEN {to_spark(item.expression)} END" for n, item in enumerate(self.items)
+        }
+        made |= {T: f"CAST({self.stamp_text} AS TIMESTAMP)", W: "''", P: "0L"}
+        columns = [f"{made[name]} AS {name}" if name in made else name for name in taken]
+        return groups.selectExpr(*columns, f"CASE WHEN {complete} THEN {COMPLETE} ELSE {KEPT} END AS __route")
 
     def _routes(self, taker: str | None) -> dict[str, Route]:
         shape = self.emits()
@@ -255,6 +256,8 @@ class GroupBy:
         rows = segments.read(crowded).where(f"{END_OF_GROUP} > {closed}L").drop(END_OF_GROUP)
         merged = self._merged(rows, tick.control(self)["types"])
         tick.describe(self, "compact partial results")
+        # In the order of their ends, so that closing reads only the part that is due.
+        merged = merged.sortWithinPartitions(END_OF_GROUP)
         written = self._write_state(tick, merged, sum(s.rows for s in crowded))
         segments.replace(crowded, written)
 

@@ -43,6 +43,7 @@ class Merge:
     numbers: bool = False
 
     kind: ClassVar[str] = "merge"
+    promise: ClassVar[str] = "the least clock of its input"
     reason: ClassVar[str] = "rows below the least clock have been released; none can follow them"
 
     @property
@@ -60,7 +61,7 @@ class Merge:
 
     def emits(self) -> Shape:
         """The same columns, released in order, as one writer's."""
-        below = replace(self.input.emits(), single=True, released=True, placed=self.numbers)
+        below = replace(self.input.emits(), single=True, released=True, placed=self.numbers, unmerged=False)
         return replace(below, order=(P,), extra=()) if self.numbers else below
 
     @property

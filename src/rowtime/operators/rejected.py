@@ -34,6 +34,7 @@ class Rejected:
     columns: tuple[Column, ...]
 
     kind: ClassVar[str] = "rejected"
+    promise: ClassVar[str] = "the clocks of the gate"
     reason: ClassVar[str] = "a later refusal is made by the same or a later clock of the writer"
 
     @property

@@ -40,6 +40,7 @@ class Select:
     hidden: tuple[Item, ...] = ()
 
     kind: ClassVar[str] = "select"
+    promise: ClassVar[str] = ""
     reason: ClassVar[str] = ""
 
     @property

@@ -26,6 +26,7 @@ class Sink:
     rowtime: str = "rowtime"
 
     kind: ClassVar[str] = "sink"
+    promise: ClassVar[str] = ""
     reason: ClassVar[str] = ""
 
     @property

@@ -55,6 +55,7 @@ class Stream:
     batched: bool = False
 
     kind: ClassVar[str] = "stream"
+    promise: ClassVar[str] = "each writer's clock"
     reason: ClassVar[str] = "each writer's rows and bounds: a row promises its own rowtime"
 
     @property

@@ -49,6 +49,7 @@ class TSort:
     by_group: bool = False
 
     kind: ClassVar[str] = "t-sort"
+    promise: ClassVar[str] = "each writer's mark less the tolerance"
     reason: ClassVar[str] = (
         "a later row of a writer is accepted only at or above its mark less the tolerance; "
         "bounds of the old clock say nothing about the new one, except that the input has ended"

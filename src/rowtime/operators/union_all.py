@@ -37,6 +37,7 @@ class UnionAll:
     optional: bool = False
 
     kind: ClassVar[str] = "union all"
+    promise: ClassVar[str] = ""
     reason: ClassVar[str] = ""
 
     def requires(self) -> str:
@@ -55,7 +56,7 @@ class UnionAll:
             for same in zip(*(shape.columns for shape in shapes), strict=True)
         )
         arrival = all(shape.arrival for shape in shapes)
-        return Shape(columns, placed=all(shape.placed for shape in shapes), arrival=arrival)
+        return Shape(columns, placed=all(shape.placed for shape in shapes), arrival=arrival, unmerged=not self.optional)
 
     def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:  # noqa: ARG002
         """Every input's bounds side by side; the stream's bound is the least of them."""

@@ -111,7 +111,7 @@ def _group(node: Operator, number: int, key: Item) -> dict[str, Any]:
 def _bound(node: Operator) -> str:
     """An operator without a reason passes bounds on as they are (see `Operator.reason`)."""
     if node.reason:
-        return "its own"
+        return node.promise
     if len(node.inputs) == 1:
         return f"that of {node.inputs[0].name}"
     return f"the least of {', '.join(child.name for child in node.inputs)}"

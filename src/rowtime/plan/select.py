@@ -212,7 +212,7 @@ class _SelectBinder:
                     if columns_of([scope.inlined(i.expression)]) == {T} and i.column.order.moves
                 }
                 return Bound(Select(self.sources.fresh(f"{self.name}.select"), source, items, where), lineage)
-            if not source.emits().placed:
+            if _to_be_merged(source):
                 source = Merge(self.sources.fresh(f"{self.name}.merge"), source, numbers=True)
             below = Select(self.sources.fresh(f"{self.name}.select"), source, items, where, hidden)
             keys = tuple(item.column.name for item, _ in sort.keys) if sort else ()
@@ -331,7 +331,7 @@ class _SelectBinder:
 
     def _promoted(self, scope: Scope, source: Operator, within: WithinGroup, where: exp.Expr | None) -> Operator:
         """GROUP BY … WITHIN: a T-sort that refuses by the end of the row's group."""
-        if not source.emits().placed:
+        if _to_be_merged(source):
             source = Merge(self.sources.fresh(f"{self.name}.merge"), source, numbers=True)
         items = tuple(Item(c, exp.column(exp.to_identifier(c.name, quoted=True))) for c in scope.columns)
         hidden = within.hidden
@@ -343,6 +343,12 @@ class _SelectBinder:
 class _Sort:
     within: int
     keys: tuple[tuple[Item, str], ...]
+
+
+def _to_be_merged(source: Operator) -> bool:
+    """SPEC 7.1: each writer has a mark of its own, but the result of a merge or group counts as one."""
+    shape = source.emits()
+    return not shape.placed or shape.unmerged
 
 
 def _is_rowtime(node: exp.Expr) -> bool:

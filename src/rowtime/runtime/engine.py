@@ -24,6 +24,7 @@ from rowtime.operators.contract import Control, Delta, Intake, Operator
 from rowtime.operators.group_by import GroupBy
 from rowtime.operators.sink import Sink as SinkNode
 from rowtime.operators.stream import Stream
+from rowtime.operators.tsort import TSort
 from rowtime.plan.program import Program
 from rowtime.runtime.intake import Taken, intake_of
 from rowtime.runtime.sources.contract import BoundItem, Limits, Slice, Source
@@ -80,6 +81,8 @@ class Engine:
         self._heard: dict[tuple[str, str], int] = {}
         self.plan = self.program.described()
         self._takers = _takers(self.program)
+        self._timed_by = _timed_by(self.program)
+        self._fresh = True
         self._streams = [node for node in self.program.operators if isinstance(node, Stream)]
 
     # -- life -------------------------------------------------------------------------
@@ -148,6 +151,7 @@ class Engine:
         def intakes(node: Operator, control: Control) -> Intake:
             return intake_of(self.spark, taken[node.name], control)
 
+        self._fresh = False
         number = self.entry["tick"] + 1
         folder = self.checkpoint.folder
         return RunningTick(self.spark, number, folder, self.entry, intakes, self.stages, self._takers)
@@ -217,9 +221,10 @@ class Engine:
         for writer in moved:
             away.pop(writer, None)
         away.update(dict.fromkeys(part.left, "left"))
-        away.update(self._silent(node, part, moved, away))
+        spoke = {**before.get("spoke", {}), **{w: self.clock() for w in moved if part.end[w] > part.start.get(w, 0)}}
+        away.update(self._silent(node, part, moved, away, spoke))
         present = sorted(w for w in writers if w not in away)
-        notes = {"offsets": dict(part.end), "state": dict(state), "away": away}
+        notes = {"offsets": dict(part.end), "state": dict(state), "away": away, "spoke": spoke}
         return Taken(source, part, present, joined), notes
 
     def _ended(self, node: Stream, source: Source, part: Slice) -> Slice:
@@ -231,8 +236,10 @@ class Engine:
         bounds = tuple(BoundItem(writer, end << 40, END) for writer, end in part.end.items())
         return replace(part, bounds=(*part.bounds, *bounds))
 
-    def _silent(self, node: Stream, part: Slice, moved: list[str], away: Mapping[str, str]) -> dict[str, str]:
-        """Writers to set aside for silence; the last one that holds the stream never is."""
+    def _silent(
+        self, node: Stream, part: Slice, moved: list[str], away: Mapping[str, str], spoke: Mapping[str, int]
+    ) -> dict[str, str]:
+        """Writers to set aside for silence; of those that hold the stream the last to speak never is."""
         now = self.clock()
         for writer in part.end:
             if writer in moved or (node.name, writer) not in self._heard:
@@ -240,11 +247,10 @@ class Engine:
         if node.idle_after is None:
             return {}
         here = [w for w in part.end if w not in away and w != EVERYONE]
-        silent = sorted(
-            (self._heard[node.name, w], w) for w in here if now - self._heard[node.name, w] >= node.idle_after
-        )
-        spared = len(silent) == len(here)
-        return {writer: "idle" for _, writer in (silent[:-1] if spared else silent)}
+        silent = [w for w in here if now - self._heard[node.name, w] >= node.idle_after]
+        if silent and len(silent) == len(here):
+            silent.remove(max(silent, key=lambda writer: (spoke.get(writer, 0), writer)))
+        return dict.fromkeys(silent, "idle")
 
     def _worth(self, taken: Mapping[str, Taken], notes: Mapping[str, Any]) -> bool:
         for name, intake in taken.items():
@@ -256,10 +262,18 @@ class Engine:
         return self._moves(taken)
 
     def _moves(self, taken: Mapping[str, Taken]) -> bool:
-        """True if arrival clocks alone let something out: only if something is held at all."""
-        if not self.entry.get("held"):
+        """True if arrival clocks alone may let something out.
+
+        Only where something is held that they time; and where what is there now is to be
+        processed, only at the first look, since every tick raises them to its own time.
+        """
+        held = {key.rsplit("/", 1)[0] for key in self.entry.get("held", ())}
+        timing = {stream for name in held for stream in self._timed_by.get(name, ())}
+        if self.ends and not self._fresh:
             return False
         for name, intake in taken.items():
+            if name not in timing:
+                continue
             clocks = self.entry["clocks"].get(name, {})
             arrival = not intake.source.gives_rowtime or "runs" in intake.part.detail
             if arrival and any(at > clocks.get(w, BEGINNING) for w, at in intake.part.arrived.items()):
@@ -279,6 +293,15 @@ def _refused(wrong: AnalysisException) -> Refused:
     """What only Spark can find in an expression, reported as `check` would (types, functions)."""
     message = str(wrong).split("\n", 1)[0].split(" SQLSTATE", 1)[0]
     return refuse("R107", message, "Spark found this when it typed the expressions; mend the SQL.")
+
+
+def _timed_by(program: Program) -> dict[str, set[str]]:
+    """The streams whose clocks reach each operator; a T-sort makes a clock of its own."""
+    found: dict[str, set[str]] = {}
+    for node in program.operators:
+        below = {stream for child in node.inputs for stream in found[child.name]}
+        found[node.name] = {node.name} if isinstance(node, Stream) else set() if isinstance(node, TSort) else below
+    return found
 
 
 def _takers(program: Program) -> dict[str, str]:

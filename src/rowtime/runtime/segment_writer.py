@@ -2,8 +2,8 @@
 
 A tick's aggregation yields rows that go out and rows that are kept. Both leave in one job:
 each task writes its rows to Parquet files by route, and what comes back are the files with
-their counts and times. A small result is collected and written by the driver, which on a
-small tick costs half of what tasks with a Python worker cost (`docs/design/tick-cost.md`).
+their counts and times. What fits in the driver is collected and written there, which costs
+less than tasks with a Python worker, in small and in large ticks (`docs/design/tick-cost.md`).
 """
 
 from __future__ import annotations
@@ -17,13 +17,17 @@ from typing import IO, TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from pyspark.sql.types import BooleanType, DatetimeType, NullType, NumericType
 
 from rowtime.operators.contract import Route, Segment
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-SMALL = 200_000  # rows that the driver takes itself
+SMALL = 200_000  # rows that the driver takes itself, whatever they are
+LARGEST = 512 << 20  # bytes that it takes; Spark refuses to collect more than 1 GiB
+LONG = 1024  # bytes that a value without a fixed width may take, so that rows of text are not underrated
+ROW_GROUP = 65_536  # rows; of a large segment that is sorted by time, few groups are read to close few windows
 _REPORT = "route string, path string, rows bigint, lowest bigint, highest bigint"
 
 
@@ -42,9 +46,9 @@ def write_routes(  # noqa: PLR0913 - what, where to, and in which form
     each file beginning with ``header``. Names of files sort in the order of the rows.
 
     The segments of each route come back, with paths below ``folder``; and, where the driver
-    wrote them, the rows themselves.
+    wrote few, the rows themselves.
     """
-    if count is not None and count <= SMALL:
+    if count is not None and (count <= SMALL or count * _width(rows) <= LARGEST):
         return _write_here(rows.toArrow(), _Target(str(folder), stem, kind, header), routes)
     task = _Task(_Target(str(folder), stem, kind, header), dict(routes))
     report = rows.mapInArrow(task, _REPORT).toArrow()
@@ -52,6 +56,12 @@ def write_routes(  # noqa: PLR0913 - what, where to, and in which form
     for line in report.to_pylist():
         written[line["route"]].append(Segment(line["path"], line["rows"], line["lowest"], line["highest"]))
     return written, {}
+
+
+def _width(rows: DataFrame) -> int:
+    """How many bytes a row takes at most, or where it holds text, probably."""
+    fixed = (NumericType, DatetimeType, BooleanType, NullType)
+    return sum(8 if isinstance(field.dataType, fixed) else LONG for field in rows.schema.fields)
 
 
 @dataclass(frozen=True)
@@ -79,7 +89,8 @@ def _write_here(
             part = _columns(chosen, route)
             file.write(part, chosen[route.time])
             written[name].append(file.close())
-            tables[file.path] = part
+            if part.num_rows <= SMALL:
+                tables[file.path] = part
     return written, tables
 
 
@@ -127,7 +138,7 @@ class _File:
 
     def write(self, part: pa.RecordBatch | pa.Table, times: pa.Array | pa.ChunkedArray) -> None:
         if self.target.kind == "parquet":
-            self._parquet(part.schema).write(part)
+            self._parquet(part.schema).write(part, row_group_size=ROW_GROUP)
         else:
             self._text().write(("\n".join(part["value"].to_pylist()) + "\n").encode())
         edges = pc.min_max(times)

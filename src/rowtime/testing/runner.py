@@ -43,12 +43,14 @@ OTHER_FORMATS = {"monotonicity", "statements", "scalar_values"}
 
 @dataclass
 class Outcome:
-    """What came out: (tick, row) in order, refusals, and the output clock after each tick."""
+    """What came out: (tick, row) in order, refusals, the output clock after each tick, rows still held."""
 
     rows: list[tuple[int, Mapping[str, Any]]] = field(default_factory=list)
     rejected: frozenset[tuple[int, str]] = frozenset()
+    refused: list[Mapping[str, Any]] = field(default_factory=list)
     clocks: list[int] = field(default_factory=list)
     ends: list[int] = field(default_factory=list)
+    held: int = 0
 
 
 def play(spark: SparkSession, case: Transcript, cut: Cut, *, restart: bool = False) -> Outcome:
@@ -69,7 +71,9 @@ def play(spark: SparkSession, case: Transcript, cut: Cut, *, restart: bool = Fal
             if restart and upto != cut[-1]:
                 engine.stop()
                 engine = _engine(spark, program, case, folder, outcome)
-        outcome.rejected = frozenset(_rejected(engine))
+        outcome.refused = list(_rejected(engine))
+        outcome.rejected = frozenset((row["position"], row["reason"]) for row in outcome.refused)
+        outcome.held = sum(engine.entry["held"].values())
         engine.stop()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -104,11 +108,10 @@ def _clock(engine: Engine) -> int:
     return least(engine.entry.get("clocks", {}).get(engine.program.sinks[-1].name, {}).values())
 
 
-def _rejected(engine: Engine) -> Iterator[tuple[int, str]]:
+def _rejected(engine: Engine) -> Iterator[Mapping[str, Any]]:
     for paths in engine.entry["rejected"].values():
         for path in paths:
-            table = pq.read_table(engine.checkpoint.folder / path)
-            yield from zip(table["position"].to_pylist(), table["reason"].to_pylist(), strict=True)
+            yield from pq.read_table(engine.checkpoint.folder / path).to_pylist()
 
 
 # -- judging --------------------------------------------------------------------------

@@ -1,0 +1,291 @@
+"""A first day with rowtime on Kafka: the example of the page, and a Spark job replaced line for line."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from broker import Broker, Record
+from pyspark.sql import functions as F  # noqa: N812 - the customary name
+
+import rowtime as rt
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+PATIENCE = 10  # seconds
+DOCS = Path(__file__).parents[2] / "docs" / "kafka.md"
+DAY = 1_704_067_200  # 2024-01-01
+
+
+class Rows:
+    """A sink that keeps what it is given."""
+
+    def __init__(self) -> None:
+        self.rows: list[dict[str, Any]] = []
+
+    def __call__(self, batch: rt.Batch) -> None:
+        if batch.count:
+            self.rows.extend(batch.table().to_pylist())
+
+
+def example(broker: Broker, topic: str) -> str:
+    """The first example of the page about Kafka, on this broker and topic."""
+    found = re.search(r"```sql\n(.*?)```", DOCS.read_text(encoding="utf-8"), re.DOTALL)
+    assert found is not None
+    text = found[1].replace("broker-1:9092,broker-2:9092", broker.bootstrap)
+    return text.replace("subscribe 'trips'", f"subscribe '{topic}'")
+
+
+def trips(*seconds: int, partition: int) -> list[Record]:
+    return [Record(json.dumps({"vehicle": "v", "km": 1.5, "ended": iso(s)}), partition) for s in seconds]
+
+
+def iso(second: float) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(DAY + second))
+
+
+@contextmanager
+def started(spark: SparkSession, tmp_path: Path, sql: str) -> Iterator[tuple[rt.Query, Rows]]:
+    """A pipeline that runs on, as `rowtime run` has it."""
+    rows = Rows()
+    query = rt.Pipeline(spark, home=tmp_path / "home").sql(sql).sink("result", rows).start(tmp_path / "check")
+    try:
+        yield query, rows
+    finally:
+        query.stop()
+        import os
+
+        if os.environ.get("SHOW"):
+            for pr in query.recentProgress:
+                print(pr.get("timestamp"), pr.get("durationMs"), pr.get("numInputRows"), pr.get("failure"))
+    assert query.exception is None
+
+
+def comes(condition: Callable[[], object], seconds: float = PATIENCE) -> bool:
+    """True if something becomes true in time."""
+    until = time.monotonic() + seconds
+    while not condition() and time.monotonic() < until:
+        time.sleep(0.05)
+    return bool(condition())
+
+
+# Three partitions, of which the last is empty; event times go back by up to 9 s.
+DISORDER = ((5, 20, 11, 40, 58, 50, 130), (0, 30, 21, 59, 61, 125))
+PER_MINUTE = {"00:01": 10}
+
+
+def counted(rows: Rows) -> dict[str, int]:
+    found: Counter[str] = Counter()
+    for row in rows.rows:
+        found[f"{row['rowtime']:%H:%M}"] += row["trips"]
+    return dict(found)
+
+
+@pytest.fixture
+def held(broker: Broker, topic: str) -> str:
+    for partition, seconds in enumerate(DISORDER):
+        broker.send(topic, *trips(*seconds, partition=partition))
+    return topic
+
+
+@pytest.fixture(scope="module")
+def warm(spark: SparkSession, broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Spark's own first jobs take long and say nothing about rowtime."""
+    broker.create_topic("warm")
+    broker.send("warm", *trips(1, 100, 200, partition=0), Record("broken"))
+    folder = tmp_path_factory.mktemp("warm")
+    rt.Pipeline(spark, home=folder).sql(example(broker, "warm")).sink("result", Rows()).run_available(folder / "check")
+
+
+@pytest.mark.usefixtures("warm")
+def test_the_example_says_which_partition_holds_and_what_to_type(
+    spark: SparkSession, broker: Broker, held: str, tmp_path: Path
+) -> None:
+    sql = example(broker, held)
+    with started(spark, tmp_path, sql) as (query, rows):
+        assert comes(query.waiting)
+        (wait,) = query.waiting()
+        ticks = query.engine.entry["tick"]
+        time.sleep(1)
+        assert query.engine.entry["tick"] == ticks  # what waits costs nothing
+    assert rows.rows == []
+    assert (wait.stream, wait.writer) == ("trips", f"{held}/00002")
+    assert f"partition 2 of topic {held} has sent nothing that counts yet" in str(wait)
+    # The statement that it tells to add, added.
+    (statement,) = re.findall(r"ALTER STREAM .*?;", wait.release)
+    quick = statement.replace("'10' SECOND", "'2' SECOND")
+    with started(spark, tmp_path, f"{sql};\n{quick}") as (query, rows):
+        assert comes(lambda: rows.rows)
+        assert counted(rows) == PER_MINUTE
+        # The partition comes back where the stream is: what is below is refused, the rest counts.
+        broker.send(held, *trips(10, 200, partition=2))
+        broker.send(held, *trips(200, partition=0), *trips(200, partition=1))
+        assert comes(lambda: counted(rows).get("00:03"))
+        assert counted(rows) == {**PER_MINUTE, "00:02": 1, "00:03": 2}
+        assert sum(gate.get("LATE", 0) for gate in query.ledger.values()) == 1
+
+
+@pytest.mark.usefixtures("warm")
+@pytest.mark.parametrize("way", ["record", "end"])
+def test_the_other_ways_that_it_tells_work_too(
+    spark: SparkSession, broker: Broker, held: str, tmp_path: Path, way: str
+) -> None:
+    with started(spark, tmp_path, example(broker, held)) as (query, rows):
+        assert comes(query.waiting)
+        told = query.waiting()[0].release
+        assert "send it a record with an event time" in told
+        assert "send it a record with the header rowtime-bound: end" in told
+        if way == "record":
+            broker.send(held, *trips(140, partition=2))
+        else:
+            broker.send(held, Record(None, 2, headers=[("rowtime-bound", "end")]))
+        assert comes(lambda: rows.rows)
+        assert counted(rows) == PER_MINUTE
+
+
+@pytest.mark.usefixtures("warm")
+def test_a_bound_releases_what_is_grouped_by_the_given_rowtime(
+    spark: SparkSession, broker: Broker, topic: str, tmp_path: Path
+) -> None:
+    sql = f"""CREATE STREAM trips (vehicle STRING) USING kafka OPTIONS (
+                kafka.bootstrap.servers '{broker.bootstrap}', subscribe '{topic}', rowtime.column 'ended');
+              SELECT STREAM COUNT(*) AS trips FROM trips t GROUP BY FLOOR(t.ROWTIME TO MINUTE)"""
+    broker.send(topic, *trips(5, 70, partition=0), *trips(7, 90, partition=1))
+    with started(spark, tmp_path, sql) as (query, rows):
+        assert comes(query.waiting)
+        assert "send it a record with the header rowtime-bound: <time>" in query.waiting()[0].release
+        broker.send(topic, Record(None, 2, headers=[("rowtime-bound", iso(60))]))
+        assert comes(lambda: rows.rows)
+        assert counted(rows) == {"00:01": 2}
+
+
+# -- an ordinary Spark job, replaced ------------------------------------------------------
+
+PLAIN = "page STRING, ev TIMESTAMP, id BIGINT"
+
+
+def clicks(seed: int) -> list[list[Record]]:
+    """Seven feeds of three partitions over nine minutes.
+
+    Inside a partition times go back by up to 10 s; the last partition is 90 s behind the
+    others, as happens; some rows are later than the tolerance, but their minute is still open.
+    """
+    chance, number = random.Random(seed), 0
+    feeds = []
+    for feed in range(7):
+        records = []
+        for step in range(80):
+            for partition in range(3):
+                second = 75 * feed + step - (90 if partition == 2 else 0)
+                late = chance.uniform(0, 10)
+                if 30 <= second % 60 <= 50 and chance.random() < 0.02:
+                    late = chance.uniform(10, 25)
+                at = iso(600 + second - late)
+                records.append(Record(json.dumps({"page": "p", "ev": at, "id": number}), partition))
+                number += 1
+        feeds.append(records)
+    return feeds
+
+
+def decoded(spark: SparkSession, broker: Broker, topic: str) -> DataFrame:
+    """The head of the job, which stays as it is."""
+    raw = spark.readStream.format("kafka").option("kafka.bootstrap.servers", broker.bootstrap)
+    records = raw.option("subscribe", topic).option("startingOffsets", "earliest").load()
+    fields = F.from_json(F.col("value").cast("string"), PLAIN).alias("v")
+    return records.select("topic", "partition", "offset", fields).select("topic", "partition", "offset", "v.*")
+
+
+class SparkJob:
+    """``withWatermark``, ``window``, ``count``, Parquet."""
+
+    def __init__(self, spark: SparkSession, broker: Broker, topic: str, folder: Path) -> None:
+        self.spark, self.out, self.check = spark, str(folder / "spark-out"), str(folder / "spark-check")
+        rows = decoded(spark, broker, topic).withWatermark("ev", "10 seconds")
+        counts = rows.groupBy(F.window("ev", "1 minute")).agg(
+            F.count("*").alias("n"), F.collect_list("id").alias("ids")
+        )
+        self.counts = counts.select(F.col("window.end").alias("rowtime"), "n", "ids")
+
+    def run(self) -> None:
+        writer = self.counts.writeStream.format("parquet").option("path", self.out)
+        writer.option("checkpointLocation", self.check).trigger(availableNow=True).start().awaitTermination()
+
+
+REPLACED = """
+CREATE STREAM counts (n BIGINT, ids ARRAY<BIGINT>) USING parquet OPTIONS (path '{out}');
+CREATE PUMP p AS INSERT INTO counts
+  SELECT STREAM COUNT(*) AS n, COLLECT_LIST(id) AS ids
+  FROM clicks GROUP BY FLOOR(ev TO MINUTE) WITHIN INTERVAL '10' SECOND;
+"""
+
+
+class Job:
+    """The same with rowtime: directly from Kafka, or behind the head of the Spark job."""
+
+    def __init__(self, spark: SparkSession, folder: Path, out: str) -> None:
+        self.out, self.check = str(folder / out), folder / f"{out}-check"
+        self.made = rt.Pipeline(spark, home=folder / f"{out}-home")
+        self.query: rt.Query | None = None
+
+    def direct(self, broker: Broker, topic: str) -> Job:
+        stream = f"""CREATE STREAM clicks ({PLAIN}) USING kafka
+                     OPTIONS (kafka.bootstrap.servers '{broker.bootstrap}', subscribe '{topic}')"""
+        self.made.sql(stream).sql(REPLACED.format(out=self.out))
+        return self
+
+    def handed(self, frame: DataFrame) -> Job:
+        self.made.source("clicks", frame, writer="partition", position="offset").sql(REPLACED.format(out=self.out))
+        return self
+
+    def run(self) -> None:
+        self.query = self.made.run_available(self.check)
+
+    @property
+    def refused(self) -> dict[str, int]:
+        assert self.query is not None
+        (gate,) = (counts for name, counts in self.query.ledger.items() if name != "clicks")
+        return {reason: n for reason, n in gate.items() if reason not in ("in", "accepted")}
+
+
+def windows(spark: SparkSession, path: str) -> dict[str, Sequence[int]]:
+    """The rows that were counted, by the end of their minute."""
+    rows = spark.read.parquet(path).selectExpr("date_format(rowtime, 'HH:mm') AS m", "n", "ids").collect()
+    assert all(row["n"] == len(set(row["ids"])) for row in rows)
+    assert len({row["m"] for row in rows}) == len(rows)
+    return {row["m"]: sorted(row["ids"]) for row in rows}
+
+
+def test_a_spark_job_is_replaced_line_for_line_and_no_row_is_lost(
+    spark: SparkSession, broker: Broker, topic: str, tmp_path: Path
+) -> None:
+    original = SparkJob(spark, broker, topic, tmp_path)
+    direct = Job(spark, tmp_path, "direct").direct(broker, topic)
+    handed = Job(spark, tmp_path, "handed").handed(decoded(spark, broker, topic))
+    for feed in clicks(seed=7):
+        broker.send(topic, *feed)
+        for job in (original, direct, handed):
+            job.run()
+    # The last partition is behind: rowtime waits for it, where Spark drops its rows. At the
+    # end each sends one row more, so that every minute that Spark has is complete here too.
+    broker.send(topic, *(Record(json.dumps({"page": "p", "ev": iso(1800), "id": -1 - n}), n) for n in range(3)))
+    direct.run()
+    handed.run()
+    theirs, ours = windows(spark, original.out), windows(spark, direct.out)
+    assert len(theirs) >= 7
+    assert set(theirs) <= set(ours)
+    for minute, ids in theirs.items():
+        assert set(ids) <= set(ours[minute])
+    total, counted = sum(map(len, theirs.values())), sum(len(ours[minute]) for minute in theirs)
+    assert counted > total  # the slow partition's rows
+    assert direct.refused == {}
+    assert windows(spark, handed.out) == ours
+    assert handed.refused == {}

@@ -1,0 +1,260 @@
+"""The high-water scan and the whole clock pass equal a loop that looks at one item after the other."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rowtime.core.time import BEGINNING, END
+from rowtime.operators.contract import Gate, Verdict
+from rowtime.runtime import clock_pass
+from rowtime.runtime.kernels.high_water import scan
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+LONG = bool(os.environ.get("ROWTIME_LONG"))
+NEAR = 1_000_000  # µs; times lie within a few µs of it, so that ties and edges are common
+INSTANT = pa.timestamp("us", "UTC")
+
+
+@dataclass(frozen=True)
+class Item:
+    """A row at ``time``, a record that does not decode, or a bound."""
+
+    kind: str
+    time: int | None
+    group: int  # how far the last instant of its group lies above the time
+
+
+@dataclass(frozen=True)
+class Case:
+    """One writer: where its mark and floor stand, its items, and the positions they leave out."""
+
+    mark: int
+    floor: int
+    items: Sequence[Item]
+    gaps: Sequence[int]
+
+    @property
+    def placed(self) -> list[tuple[int, Item]]:
+        """The items with their positions."""
+        positions = np.cumsum([1 + gap for gap in self.gaps[: len(self.items)]])
+        return list(zip(positions.tolist(), self.items, strict=True))
+
+
+@dataclass
+class Loop:
+    """What the loop over one writer finds: (position, reason, by what) of refused rows."""
+
+    mark: int
+    refused: list[tuple[int, str, int]] = field(default_factory=list)
+    accepted: list[int] = field(default_factory=list)
+
+
+def row_by_row(case: Case, within: int, reason: str, *, by_group: bool = False) -> Loop:
+    """SPEC 4 and 7.1, one item after the other."""
+    found = Loop(case.mark)
+    for position, item in case.placed:
+        by = max(found.mark, case.floor)
+        if item.kind == "bound":
+            assert item.time is not None
+            found.mark = max(found.mark, item.time)
+        elif item.kind == "malformed":
+            found.refused.append((position, "MALFORMED", by))
+        elif item.time is None:
+            found.refused.append((position, "NULL_ROWTIME", by))
+        else:
+            judged = item.time + (item.group if by_group else 0)
+            if judged < case.floor:
+                found.refused.append((position, "LATE", by))
+            elif judged + within < found.mark:
+                found.refused.append((position, reason, by))
+            else:
+                found.mark = max(found.mark, item.time)
+                found.accepted.append(item.time)
+    return found
+
+
+near = st.integers(NEAR - 4, NEAR + 8)
+rows = st.builds(Item, st.just("row"), near, st.integers(0, 3))
+nulls = st.builds(Item, st.just("row"), st.none(), st.just(0))
+bounds = st.builds(Item, st.just("bound"), st.one_of(near, near, st.just(END)), st.just(0))
+items = st.lists(st.one_of(rows, rows, rows, rows, nulls, bounds), max_size=10)
+marks = st.one_of(st.just(BEGINNING), near, st.just(END))
+floors = st.one_of(st.just(BEGINNING), st.just(BEGINNING), near)
+gaps = st.lists(st.sampled_from([0, 0, 0, 1, 7]), min_size=10, max_size=10)
+
+
+def cases(what: st.SearchStrategy[list[Item]]) -> st.SearchStrategy[Case]:
+    return st.builds(Case, marks, floors, what, gaps)
+
+
+withins = st.sampled_from([0, 0, 1, 2, 5])
+
+
+@settings(max_examples=1500 if LONG else 150, deadline=None, derandomize=not LONG, database=None)
+@given(cases(items), withins)
+def test_the_scan_equals_the_loop(case: Case, within: int) -> None:
+    placed = [item for _, item in case.placed]
+    known = np.array([item.time is not None for item in placed], bool)
+    times = np.array([0 if item.time is None else item.time for item in placed], np.int64)
+    is_row = np.array([item.kind == "row" for item in placed], bool)
+    found = scan(times, times, known, is_row, case.mark, within, case.floor)
+    loop = row_by_row(case, within, "LATE")
+    judged = {position for position, reason, _ in loop.refused if reason != "NULL_ROWTIME"}
+    assert {case.placed[n][0] for n in np.flatnonzero(found.refused)} == judged
+    assert max(found.mark, case.floor) == max(loop.mark, case.floor)
+
+
+@settings(max_examples=1500 if LONG else 150, deadline=None, derandomize=not LONG, database=None)
+@given(st.lists(cases(st.lists(st.one_of(rows, rows, rows, nulls), max_size=10)), max_size=4), withins)
+def test_times_that_the_source_gave_are_judged_like_the_loop(given_cases: list[Case], within: int) -> None:
+    writers = dict(zip("dacb", given_cases, strict=False))
+    gate = gate_of(writers, within, "LATE", in_band=False)
+    table = pa.table(
+        {
+            "__w": pa.array([w for w, case in writers.items() for _ in case.items], pa.string()),
+            "__p": pa.array([p for case in writers.values() for p, _ in case.placed], pa.int64()),
+            "t": pa.array([item.time for case in writers.values() for item in case.items], pa.int64()),
+        }
+    )
+    agree(clock_pass.judge(None, gate, None, table), writers, within, "LATE")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("block", [None, 1, 3], ids=["small tick", "blocks of 1", "blocks of 3"])
+@pytest.mark.parametrize("in_band", [False, True], ids=["bounds beside", "bounds among the rows"])
+@pytest.mark.parametrize("listed", [400, 0], ids=["named blocks", "all blocks"])
+def test_the_clock_pass_equals_the_loop(
+    spark: SparkSession,
+    monkeypatch: pytest.MonkeyPatch,
+    block: int | None,
+    in_band: bool,
+    listed: int,
+) -> None:
+    if block is None and listed == 0:
+        pytest.skip("a small tick has no blocks")
+    # A Spark job costs far more than an item, so an example is many independent writers.
+    monkeypatch.setattr(clock_pass, "BLOCK", block or clock_pass.BLOCK)
+    monkeypatch.setattr(clock_pass, "_LISTED", listed)
+
+    for seed in range(40 if LONG else 2):
+        chance = random.Random(seed)  # noqa: S311 - repeatable on purpose
+        writers = {f"w'{n % 7}\\{n}": random_case(chance) for n in range(60)}
+        within, reason = chance.choice([0, 1, 2, 5]), chance.choice(["LATE", "OUT_OF_ORDER"])
+        by_group = chance.random() < 0.5
+        gate = gate_of(writers, within, reason, in_band=in_band, by_group=by_group)
+        count = sum(len(case.items) for case in writers.values()) if block is None else None
+        found = clock_pass.judge(dataframe(spark, writers, in_band=in_band), gate, count)
+        agree(found, writers, within, reason, by_group=by_group)
+
+
+def random_case(chance: random.Random) -> Case:
+    def near_by() -> int:
+        return NEAR + chance.randint(-4, 8)
+
+    def item() -> Item:
+        kind = chance.choice(["row"] * 6 + ["null", "bound", "bound", "malformed"])
+        if kind == "bound":
+            return Item("bound", near_by() if chance.random() < 0.8 else END, 0)
+        if kind == "row":
+            return Item("row", near_by(), chance.randint(0, 3))
+        return Item("row" if kind == "null" else kind, None, 0)
+
+    mark = chance.choice([BEGINNING, near_by(), near_by(), END])
+    floor = chance.choice([BEGINNING, BEGINNING, near_by()])
+    count = chance.randint(0, 10)
+    return Case(mark, floor, [item() for _ in range(count)], [chance.choice([0, 0, 0, 1, 7]) for _ in range(10)])
+
+
+@pytest.mark.parametrize("block", [None, 2], ids=["small tick", "blocks of 2"])
+def test_all_rows_may_be_late(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, block: int | None) -> None:
+    monkeypatch.setattr(clock_pass, "BLOCK", block or clock_pass.BLOCK)
+    case = Case(NEAR, BEGINNING, [Item("row", NEAR - n, 0) for n in (3, 1, 2, 4)], [0] * 4)
+    gate = gate_of({"w": case}, 0, "LATE", in_band=False)
+    found = clock_pass.judge(dataframe(spark, {"w": case}, in_band=False), gate, None if block else 4)
+    assert dict(found.counts) == {"in": 4, "accepted": 0, "LATE": 4}
+    agree(found, {"w": case}, 0, "LATE")
+
+
+@pytest.mark.parametrize("count", [0, None], ids=["small tick", "blocks"])
+def test_a_tick_without_rows_refuses_nothing(spark: SparkSession, count: int | None) -> None:
+    gate = Gate("__g", 0, "LATE", {"w": NEAR})
+    found = clock_pass.judge(dataframe(spark, {}, in_band=False), gate, count)
+    assert found.refused is None
+    assert found.marks == {"w": NEAR}
+
+
+def gate_of(writers: Mapping[str, Case], within: int, reason: str, *, in_band: bool, by_group: bool = False) -> Gate:
+    beside = [
+        (w, p, i.time) for w, case in writers.items() for p, i in case.placed if i.kind == "bound" and not in_band
+    ]
+    return Gate(
+        "__g",
+        within,
+        reason,
+        {w: case.mark for w, case in writers.items() if case.mark > BEGINNING},
+        beside,  # type: ignore[arg-type]
+        {w: case.floor for w, case in writers.items() if case.floor > BEGINNING},
+        "__b" if in_band else None,
+        "__m",
+        judged="__j" if by_group else None,
+    )
+
+
+def dataframe(spark: SparkSession, writers: Mapping[str, Case], *, in_band: bool) -> Any:
+    placed = [(w, p, i) for w, case in writers.items() for p, i in case.placed if in_band or i.kind != "bound"]
+    time = [None if i.kind == "bound" else i.time for *_, i in placed]
+    bound = [min(i.time, NEAR * 1000) if i.kind == "bound" and i.time is not None else None for *_, i in placed]
+    last = [None if t is None else t + i.group for t, (*_, i) in zip(time, placed, strict=True)]
+    table = pa.table(
+        {
+            "__w": pa.array([w for w, *_ in placed], pa.string()),
+            "__p": pa.array([p for _, p, _ in placed], pa.int64()),
+            "__g": pa.array(time, INSTANT),
+            "__j": pa.array(last, INSTANT),
+            "__b": pa.array(bound, INSTANT),
+            "__m": pa.array(["?" if i.kind == "malformed" else None for *_, i in placed], pa.string()),
+        }
+    )
+    return spark.createDataFrame(table).repartition(3)
+
+
+def agree(
+    found: Verdict, writers: Mapping[str, Case], within: int, reason: str, *, by_group: bool = False
+) -> None:
+    """The verdict is the loops', put together."""
+    loops = {w: row_by_row(case, within, reason, by_group=by_group) for w, case in writers.items()}
+    expected = sorted((w, p, why, by) for w, loop in loops.items() for p, why, by in loop.refused)
+    table = [] if found.refused is None else found.refused.to_pylist()
+    got = sorted((r["__w"], r["__p"], r["reason"], r["mark"]) for r in table)
+    assert [entry[:3] for entry in got] == [entry[:3] for entry in expected]
+    assert [clipped(entry[3]) for entry in got] == [clipped(entry[3]) for entry in expected]
+    counts = Counter(why for *_, why, _ in expected)
+    counts.update({"in": len(expected), "accepted": 0})
+    accepted = [time for loop in loops.values() for time in loop.accepted]
+    counts.update({"in": len(accepted), "accepted": len(accepted)})
+    assert {k: n for k, n in found.counts.items() if n} == {k: n for k, n in counts.items() if n}
+    if accepted:
+        assert found.lowest <= min(accepted)
+        assert max(accepted) <= found.highest
+    for w, case in writers.items():
+        # Bounds behind the last row are the caller's, who knows them without looking at rows.
+        rest = [i.time for _, i in case.placed if i.kind == "bound" and i.time is not None]
+        mark = max([found.marks.get(w, BEGINNING), case.floor, *rest])
+        assert clipped(mark) == clipped(max(loops[w].mark, case.floor))
+
+
+def clipped(time: int) -> int:
+    """A bound among the rows is a timestamp, so its infinity is only a far one."""
+    return min(time, NEAR * 1000)

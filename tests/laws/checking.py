@@ -1,0 +1,48 @@
+"""Runs a law's query on some items and compares it with the oracle."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rowtime.core.time import to_micros
+from rowtime.testing.runner import Outcome, play
+from tests.laws.pipelines import Law, feeds, transcript
+from tests.oracle import feed as f
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from rowtime.testing.transcripts import ScriptItem
+
+
+def outcome(
+    spark: SparkSession, law: Law, made: Sequence[ScriptItem], cut: Sequence[int], *, restart: bool = False
+) -> Outcome:
+    """What the engine gives for the items, cut into ticks."""
+    return play(spark, transcript(law, made), cut, restart=restart)
+
+
+def check(law: Law, made: Sequence[ScriptItem], found: Outcome) -> None:
+    """Oracle equality of rows, their order, rowtimes, refusals and the last bound; promises kept."""
+    expected, refused = law.oracle(feeds(made))
+    (items,) = expected.values()
+    rows = [(row.at, dict(row.values)) for row in f.rows_of(items)]
+    got = [_row(row) for _, row in found.rows]
+    assert got == rows, f"rows {got}, expected {rows}"
+    turned_away = {(row["n"], row["reason"]) for row in found.refused}
+    assert turned_away == {(r.values["n"], r.reason) for r in refused}, f"refused {turned_away}, expected {refused}"
+    if f.clock_of(items) > f.BEGINNING or found.clocks[-1] > f.BEGINNING:
+        assert found.clocks[-1] == f.clock_of(items), f"bounds {found.clocks}, expected {f.clock_of(items)} at the end"
+    _promises_kept(found)
+
+
+def _row(row: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:
+    return to_micros(row["rowtime"]), {name: value for name, value in row.items() if name != "rowtime"}
+
+
+def _promises_kept(found: Outcome) -> None:
+    for tick, row in found.rows:
+        promised = found.clocks[tick - 1] if tick else f.BEGINNING
+        assert to_micros(row["rowtime"]) >= promised, "a row came below the bound that was promised before it"
+    assert found.clocks == sorted(found.clocks), "a bound went back"

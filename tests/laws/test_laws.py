@@ -1,0 +1,59 @@
+"""The laws of SPEC 3, 4 and 5 over random items: the output is a function of the items, not of the cut."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+
+from rowtime.operators import OPERATORS
+from rowtime.runtime.session import derive
+from tests.laws.checking import check, outcome
+from tests.laws.pipelines import LAWS, LONG, Law, items, shuffled
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from rowtime.testing.transcripts import ScriptItem
+
+ticks = settings(
+    max_examples=40 if LONG else 4,
+    deadline=None,
+    derandomize=not LONG,
+    database=None,
+    phases=[Phase.generate, Phase.shrink] if LONG else [Phase.generate],
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+
+
+def test_every_operator_has_a_law() -> None:
+    assert {operator.kind for operator in OPERATORS} == {kind for law in LAWS for kind in law.operators}
+
+
+@pytest.mark.parametrize("law", LAWS, ids=[law.name for law in LAWS])
+def test_the_output_is_the_oracles_however_it_is_cut_served_and_restarted(spark: SparkSession, law: Law) -> None:
+    session = derive(spark)
+
+    @ticks
+    @given(items())
+    def holds(made: list[ScriptItem]) -> None:
+        count = len(made)
+        chance = random.Random(count)  # noqa: S311 - repeatable on purpose
+        cut = sorted({*chance.sample(range(1, count + 1), min(2, count)), count})
+        check(law, made, outcome(session, law, made, [count]))
+        check(law, made, outcome(session, law, made, cut, restart=True))
+        other = shuffled(made, count)
+        check(law, other, outcome(session, law, other, cut))
+
+    holds()
+
+
+@pytest.mark.parametrize("law", LAWS, ids=[law.name for law in LAWS])
+def test_no_state_is_left_after_the_end(spark: SparkSession, law: Law) -> None:
+    from tests.laws.test_planted_faults import EXAMPLE  # noqa: PLC0415
+
+    found = outcome(derive(spark), law, EXAMPLE, [6, len(EXAMPLE)])
+    check(law, EXAMPLE, found)
+    assert found.held == 0

@@ -1,0 +1,146 @@
+"""Faults planted in the engine, one an operator: the laws have to catch each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import rowtime.operators.union_all as union_module
+from rowtime.core.time import END
+from rowtime.operators import GroupBy, Merge, Rejected, Select, Stream
+from rowtime.operators.contract import Delta
+from rowtime.runtime import clock_pass
+from rowtime.runtime.kernels.high_water import Scan
+from rowtime.runtime.session import derive
+from rowtime.state.segments import SegmentLog
+from rowtime.testing.transcripts import ScriptItem
+from tests.laws.checking import check, outcome
+from tests.laws.pipelines import HALF, LAWS, ORIGIN
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+LAW = {law.name: law for law in LAWS}
+Plant = Callable[[pytest.MonkeyPatch], None]
+
+
+def _item(number: int, stream: str, writer: str, at: int, ev: int | None = None, v: int = 1) -> ScriptItem:
+    time = ORIGIN + at * HALF
+    values = {"n": number, "v": v, "ev": None if ev is None else ORIGIN + ev * HALF, "rowtime": time}
+    return ScriptItem(number, stream, writer, values, None)
+
+
+def _bound(number: int, stream: str, writer: str, at: int) -> ScriptItem:
+    return ScriptItem(number, stream, writer, None, at if at >= END else ORIGIN + at * HALF)
+
+
+EXAMPLE = [
+    _item(1, "a", "y", 2, 3),
+    _item(2, "a", "x", 2, 9, v=2),
+    _item(3, "b", "x", 2, 2),
+    _item(4, "a", "x", 3, 4, v=0),
+    _item(5, "a", "x", 5, 6),
+    _item(6, "a", "y", 3, None),
+    _item(7, "a", "x", 4, 2),
+    _item(8, "a", "y", 8, 7),
+    _item(9, "b", "x", 8, 8),
+    _bound(10, "a", "y", 9),
+    _item(11, "a", "y", 8, 9),
+    _item(12, "a", "x", 9, 11),
+    _bound(13, "a", "x", END),
+    _bound(14, "b", "x", END),
+]
+CUT = [3, 6, 9, 11, 14]
+
+
+def _mark_of_the_tick(patch: pytest.MonkeyPatch) -> None:
+    def scan(times: Any, judged: Any, known: Any, rows: Any, mark: int, within: int, floor: int) -> Scan:
+        found = real(times, judged, known, rows, mark, within, floor)
+        late = known & rows & (judged < found.mark - within)
+        return Scan(late, found.below_floor, found.before, found.mark)
+
+    real = clock_pass.scan
+    patch.setattr(clock_pass, "scan", scan)
+
+
+def _inputs_swapped(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(union_module, "prefix", lambda index: f"{9999 - index:04d}/")
+
+
+def _bound_of_a_stream_forgotten(patch: pytest.MonkeyPatch) -> None:
+    real = Stream._gate
+    patch.setattr(Stream, "_gate", lambda self, intake, before, control: _without(real(self, intake, before, control)))
+
+
+def _without(gate: Any) -> Any:
+    from dataclasses import replace  # noqa: PLC0415
+
+    return replace(gate, bounds=())
+
+
+def _filter_that_stops_the_clock(patch: pytest.MonkeyPatch) -> None:
+    real = Select.step
+
+    def step(self: Select, tick: Any, deltas: Any) -> Delta:
+        if self.where is not None:
+            deltas = [Delta(deltas[0].rows, dict.fromkeys(deltas[0].clocks, ORIGIN), deltas[0].count)]
+        return real(self, tick, deltas)
+
+    patch.setattr(Select, "step", step)
+
+
+def _group_that_closes_late(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(GroupBy, "end_text", property(lambda _: "unix_micros(`__k0`) + 9000000L"))
+
+
+def _group_that_promises_too_much(patch: pytest.MonkeyPatch) -> None:
+    real = GroupBy.promises
+    patch.setattr(
+        GroupBy,
+        "promises",
+        lambda self, c, k: {w: b if b >= END else b + 3_600_000_000 for w, b in real(self, c, k).items()},
+    )
+
+
+def _merge_that_forgets(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Merge, "_hold", lambda *_: None)
+
+
+def _segments_dropped_early(patch: pytest.MonkeyPatch) -> None:
+    real = SegmentLog.forget
+    patch.setattr(SegmentLog, "forget", lambda self, up_to: real(self, up_to + 4 * HALF))
+
+
+def _refusals_lost(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Rejected, "step", lambda self, tick, deltas: Delta(None, deltas[0].clocks))
+
+
+FAULTS: tuple[tuple[str, Plant], ...] = (
+    ("t-sort", _mark_of_the_tick),
+    ("union all", _inputs_swapped),
+    ("filter and projection", _bound_of_a_stream_forgotten),
+    ("filter and projection", _filter_that_stops_the_clock),
+    ("group by with partial results", _group_that_closes_late),
+    ("group by with partial results", _group_that_promises_too_much),
+    ("group by with partial results", _segments_dropped_early),
+    ("t-sort with a further key", _merge_that_forgets),
+    ("rejected rows", _refusals_lost),
+)
+
+
+@pytest.mark.parametrize(("name", "plant"), FAULTS, ids=[plant.__name__.strip("_") for _, plant in FAULTS])
+def test_a_planted_fault_is_caught(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, name: str, plant: Plant
+) -> None:
+    session = derive(spark)
+    plant(monkeypatch)
+    with pytest.raises(Exception, match=r".*") as caught:
+        check(LAW[name], EXAMPLE, outcome(session, LAW[name], EXAMPLE, CUT))
+    assert isinstance(caught.value, AssertionError), caught.value
+
+
+@pytest.mark.parametrize("name", sorted({name for name, _ in FAULTS}))
+def test_without_a_fault_nothing_is_caught(spark: SparkSession, name: str) -> None:
+    check(LAW[name], EXAMPLE, outcome(derive(spark), LAW[name], EXAMPLE, CUT))
