@@ -21,7 +21,7 @@ def _jars(session: pytest.Session) -> list[str]:
     """Kafka's connector, where tests of this run want it and it can be had: a JVM cannot be given it later."""
     if not any(KAFKA_TESTS in item.path.parents for item in session.items):
         return []
-    from broker import connector_jars_or_none  # noqa: PLC0415 - it asks Maven
+    from broker import connector_jars_or_none
 
     return connector_jars_or_none() or []
 
@@ -29,7 +29,7 @@ def _jars(session: pytest.Session) -> list[str]:
 @pytest.fixture(scope="session")
 def spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
     """A small local Spark session in UTC and ANSI mode, one for the whole run."""
-    from pyspark.sql import SparkSession  # noqa: PLC0415 - most tests need no Spark
+    from pyspark.sql import SparkSession
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
     jars = _jars(request.session)

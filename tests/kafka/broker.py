@@ -103,13 +103,13 @@ class Broker:
 
     def create_topic(self, name: str, partitions: int = 1) -> None:
         """Create a topic and wait until it is there."""
-        from confluent_kafka.admin import NewTopic  # noqa: PLC0415
+        from confluent_kafka.admin import NewTopic
 
         _settle(self._admin.create_topics([NewTopic(name, partitions, 1)]))
 
     def add_partitions(self, name: str, total: int) -> None:
         """Give a topic more partitions, ``total`` in all."""
-        from confluent_kafka.admin import NewPartitions  # noqa: PLC0415
+        from confluent_kafka.admin import NewPartitions
 
         _settle(self._admin.create_partitions([NewPartitions(name, total)]))
 
@@ -119,13 +119,13 @@ class Broker:
 
     def delete_before(self, name: str, partition: int, offset: int) -> None:
         """Forget the records below an offset, as retention does."""
-        from confluent_kafka import TopicPartition  # noqa: PLC0415
+        from confluent_kafka import TopicPartition
 
         _settle(self._admin.delete_records([TopicPartition(name, partition, offset)]))
 
     def send(self, topic: str, *records: Record) -> None:
         """Write records and wait until they are there."""
-        from confluent_kafka import Producer  # noqa: PLC0415
+        from confluent_kafka import Producer
 
         producer = Producer({"bootstrap.servers": self.bootstrap})
         for record in records:
@@ -145,7 +145,7 @@ class Broker:
 
     @functools.cached_property
     def _admin(self) -> Any:
-        from confluent_kafka.admin import AdminClient  # noqa: PLC0415
+        from confluent_kafka.admin import AdminClient
 
         return AdminClient({"bootstrap.servers": self.bootstrap})
 
@@ -160,7 +160,7 @@ class Broker:
 
     def _wait(self) -> None:
         """Wait until the broker tells what topics it has: an open port is not yet an answer."""
-        from confluent_kafka import KafkaException  # noqa: PLC0415
+        from confluent_kafka import KafkaException
 
         until = time.monotonic() + START_SECONDS
         while time.monotonic() < until and self._process is not None and self._process.poll() is None:

@@ -149,7 +149,7 @@ def test_the_clock_pass_equals_the_loop(
     monkeypatch.setattr(clock_pass, "_LISTED", listed)
 
     for seed in range(40 if LONG else 2):
-        chance = random.Random(seed)  # noqa: S311 - repeatable on purpose
+        chance = random.Random(seed)
         writers = {f"w'{n % 7}\\{n}": random_case(chance) for n in range(60)}
         within, reason = chance.choice([0, 1, 2, 5]), chance.choice(["LATE", "OUT_OF_ORDER"])
         by_group = chance.random() < 0.5
@@ -230,9 +230,7 @@ def dataframe(spark: SparkSession, writers: Mapping[str, Case], *, in_band: bool
     return spark.createDataFrame(table).repartition(3)
 
 
-def agree(
-    found: Verdict, writers: Mapping[str, Case], within: int, reason: str, *, by_group: bool = False
-) -> None:
+def agree(found: Verdict, writers: Mapping[str, Case], within: int, reason: str, *, by_group: bool = False) -> None:
     """The verdict is the loops', put together."""
     loops = {w: row_by_row(case, within, reason, by_group=by_group) for w, case in writers.items()}
     expected = sorted((w, p, why, by) for w, loop in loops.items() for p, why, by in loop.refused)

@@ -189,7 +189,7 @@ def feeds(made: Sequence[ScriptItem]) -> Feeds:
 
 def shuffled(made: Sequence[ScriptItem], seed: int) -> list[ScriptItem]:
     """Another order of serving: each writer keeps its own order, and ends come last."""
-    chance = random.Random(seed)  # noqa: S311 - repeatable on purpose
+    chance = random.Random(seed)
     queues: dict[tuple[str, str], list[ScriptItem]] = {}
     for item in made:
         key = ("~", "~") if item.at is not None and item.at >= f.END else (item.stream, item.writer)

@@ -40,7 +40,7 @@ def test_the_output_is_the_oracles_however_it_is_cut_served_and_restarted(spark:
     @given(items())
     def holds(made: list[ScriptItem]) -> None:
         count = len(made)
-        chance = random.Random(count)  # noqa: S311 - repeatable on purpose
+        chance = random.Random(count)
         cut = sorted({*chance.sample(range(1, count + 1), min(2, count)), count})
         check(law, made, outcome(session, law, made, [count]))
         check(law, made, outcome(session, law, made, cut, restart=True))
@@ -52,7 +52,7 @@ def test_the_output_is_the_oracles_however_it_is_cut_served_and_restarted(spark:
 
 @pytest.mark.parametrize("law", LAWS, ids=[law.name for law in LAWS])
 def test_no_state_is_left_after_the_end(spark: SparkSession, law: Law) -> None:
-    from tests.laws.test_planted_faults import EXAMPLE  # noqa: PLC0415
+    from tests.laws.test_planted_faults import EXAMPLE
 
     found = outcome(derive(spark), law, EXAMPLE, [6, len(EXAMPLE)])
     check(law, EXAMPLE, found)

@@ -75,7 +75,7 @@ def _bound_of_a_stream_forgotten(patch: pytest.MonkeyPatch) -> None:
 
 
 def _without(gate: Any) -> Any:
-    from dataclasses import replace  # noqa: PLC0415
+    from dataclasses import replace
 
     return replace(gate, bounds=())
 

@@ -52,7 +52,7 @@ def shifted(rounding: Rounding, by: int) -> Rounding:
     )
 
 
-def group_by(  # noqa: PLR0913 - the clauses of the statement
+def group_by(
     feed: Feed,
     closers: Sequence[Rounding],
     keys: Callable[[int, Values], tuple[Any, ...]],

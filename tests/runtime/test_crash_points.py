@@ -75,9 +75,9 @@ def outcome(folder: Path, query_engine: Any) -> dict[str, Any]:
     ]
     rejected = sorted(
         (gate, row["writer"], row["position"], row["reason"])
-        for gate, paths in query_engine.entry["rejected"].items()
-        for path in paths
-        for row in pq.read_table(folder / "check" / path).to_pylist()
+        for gate in ("sa", "sb")
+        for path in query_engine.checkpoint.rejected(gate, query_engine.entry["tick"])
+        for row in pq.read_table(path).to_pylist()
     )
     return {"rows": sorted(rows), "log": logged, "ledger": query_engine.entry["totals"], "rejected": rejected}
 

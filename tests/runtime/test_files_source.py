@@ -113,7 +113,7 @@ def rows(batch: rt.Batch) -> list[dict[str, object]]:
 
 
 def wait_for(condition: object, seconds: float = 60.0) -> None:
-    import time  # noqa: PLC0415
+    import time
 
     end = time.monotonic() + seconds
     while not condition():  # type: ignore[operator]

@@ -155,6 +155,19 @@ def test_statements_that_insert_and_set_bounds_act_once_per_checkpoint(spark: Sp
     assert [(row["c"], row["d"]) for row in result.rows] == [(2, 1)]
 
 
+def test_a_stream_in_memory_is_a_table_for_notebooks(spark: SparkSession, tmp_path: Path) -> None:
+    made, _ = pipeline(
+        spark,
+        tmp_path,
+        "CREATE STREAM a (v INT); CREATE STREAM seen (v INT) USING memory; "
+        "CREATE PUMP p AS INSERT INTO seen SELECT STREAM v FROM a",
+    )
+    send(tmp_path, "a", ("10:00:00", 1), ("10:00:01", 2))
+    table = made.run_available(tmp_path / "check").table("seen")
+    assert table is not None
+    assert table["v"].to_pylist() == [1, 2]
+
+
 def test_a_bound_without_a_writer_is_given_to_each_present_writer(spark: SparkSession, tmp_path: Path) -> None:
     made, result = pipeline(
         spark, tmp_path, "CREATE STREAM a (v INT); SELECT STREAM COUNT(*) AS c FROM a GROUP BY FLOOR(a.ROWTIME TO HOUR)"

@@ -82,7 +82,7 @@ def test_a_view() -> None:
 
 
 @pytest.mark.parametrize(("word", "started"), [("", True), ("STARTED", True), ("STOPPED", False)])
-def test_a_pump(word: str, started: bool) -> None:  # noqa: FBT001 - a parameter of the test
+def test_a_pump(word: str, started: bool) -> None:
     pump = only(f"CREATE PUMP p {word} AS INSERT INTO t (a, b) SELECT STREAM a, b FROM s")
     assert isinstance(pump, st.CreatePump)
     assert (str(pump.name), pump.target.text, pump.columns, pump.started) == ("p", "t", ("a", "b"), started)

@@ -55,8 +55,9 @@ def judge(rows: DataFrame, gate: Gate, count: int | None, peeked: pa.Table | Non
 class _Block:
     writer: str
     number: int
-    least: int | None
+    least: int | None  # of what is judged
     greatest: int
+    lowest: int | None
     rows: int
     odd: bool  # holds a null time or a record that does not decode
 
@@ -75,11 +76,11 @@ def _blocks(rows: DataFrame, gate: Gate) -> list[_Block]:
     )
     folded = items.groupBy(W, "blk").agg(
         F.expr("min(CASE WHEN t IS NOT NULL THEN j END) AS lo"), F.expr("greatest(max(t), max(b)) AS hi"),
-        F.expr("count_if(r) AS n"), F.expr("count(t) AS k"),
+        F.expr("min(t) AS low"), F.expr("count_if(r) AS n"), F.expr("count(t) AS k"),
     )  # fmt: skip
     table = folded.toArrow().sort_by([(W, "ascending"), ("blk", "ascending")])
     return [
-        _Block(r[W], r["blk"], r["lo"], BEGINNING if r["hi"] is None else r["hi"], r["n"], r["n"] != r["k"])
+        _Block(r[W], r["blk"], r["lo"], BEGINNING if r["hi"] is None else r["hi"], r["low"], r["n"], r["n"] != r["k"])
         for r in table.to_pylist()
     ]
 
@@ -89,12 +90,15 @@ def _fold(blocks: Iterable[_Block], gate: Gate) -> tuple[dict[tuple[str, int], i
     marks, counts = dict(gate.marks), Counter[str]()
     bounds = _bounds_by_block(gate)
     uncertain: dict[tuple[str, int], int] = {}
-    for block in blocks:
+    there = {(block.writer, block.number): block for block in blocks}
+    # A block may hold bounds alone; they raise the mark for the blocks behind it.
+    for key in sorted({*there, *bounds}):
+        block = there.get(key) or _Block(*key, None, BEGINNING, None, 0, odd=False)
         before = marks.get(block.writer, BEGINNING)
-        after = max(before, block.greatest, bounds.get((block.writer, block.number), BEGINNING))
+        after = max(before, block.greatest, bounds.get(key, BEGINNING))
         least = END if block.least is None else block.least
         if block.odd or least + gate.within < after or least < gate.floors.get(block.writer, BEGINNING):
-            uncertain[block.writer, block.number] = before
+            uncertain[key] = before
         else:
             counts.update({"in": block.rows, "accepted": block.rows})
         marks[block.writer] = after
@@ -110,7 +114,7 @@ def _bounds_by_block(gate: Gate) -> dict[tuple[str, int], int]:
 
 
 def _range(blocks: Iterable[_Block]) -> tuple[int, int]:
-    leasts = [block.least for block in blocks if block.least is not None]
+    leasts = [block.lowest for block in blocks if block.lowest is not None]
     return min(leasts, default=BEGINNING), max((block.greatest for block in blocks), default=END)
 
 

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 Entry = Mapping[str, Any]
 Hook = Callable[[str], None]
-_EMPTY: Entry = {"tick": -1, "sources": {}, "control": {}, "segments": {}, "rejected": {}, "outputs": {}, "totals": {}}
+_EMPTY: Entry = {"tick": -1, "sources": {}, "control": {}, "segments": {}, "outputs": {}, "totals": {}}
 
 
 def wall_clock() -> int:
@@ -184,9 +184,6 @@ class Engine:
 
     def _entry(self, running: RunningTick, notes: Mapping[str, Any], deltas: Mapping[str, Delta]) -> dict[str, Any]:
         entry = running.entry()
-        rejected = {name: list(paths) for name, paths in self.entry["rejected"].items()}
-        for name, paths in running.rejected.items():
-            rejected.setdefault(name, []).extend(paths)
         totals = {name: Counter(counts) for name, counts in self.entry["totals"].items()}
         for name, counts in running.ledger.items():
             totals.setdefault(name, Counter()).update(counts)
@@ -194,7 +191,6 @@ class Engine:
             **entry,
             "at": self.clock(),
             "sources": notes,
-            "rejected": rejected,
             "totals": {name: dict(counts) for name, counts in totals.items()},
             "clocks": {name: dict(delta.clocks) for name, delta in deltas.items()},
             "held": {key: sum(row[1] for row in rows) for key, rows in entry["segments"].items()},

@@ -12,13 +12,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rowtime.core.clock import least
-from rowtime.core.errors import RowtimeError
+from rowtime.core.errors import RowtimeError, refuse
 from rowtime.core.time import to_text
 from rowtime.plan.waiting import Wait, waiting
 from rowtime.runtime.batch_driver import BatchDriver
 from rowtime.runtime.progress import progress_of
+from rowtime.runtime.sinks.callables import MemorySink
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from rowtime.runtime.engine import Engine, TickReport
 
 Listener = Callable[[dict[str, Any]], None]
@@ -98,7 +101,15 @@ class Query:
 
     def rejected(self, gate: str) -> list[Path]:
         """The Parquet files that hold the rows which a gate refused."""
-        return [self.checkpoint / path for path in self.engine.entry["rejected"].get(gate, [])]
+        return self.engine.checkpoint.rejected(gate, self.engine.entry["tick"])
+
+    def table(self, stream: str) -> pa.Table | None:
+        """The rows of a stream ``USING memory`` so far, for notebooks; ``None`` before the first row."""
+        for node in self.engine.program.sinks:
+            sink = self.engine.stages[node.name].sink
+            if isinstance(sink, MemorySink) and dict(node.options).get("stream") == stream.lower():
+                return sink.table
+        raise refuse("R103", f"no stream {stream} is kept in memory here", "Create it USING memory and pump into it.")
 
     # -- the loop ---------------------------------------------------------------------
 

@@ -34,6 +34,7 @@ from rowtime.operators.contract import (
 )
 from rowtime.runtime import clock_pass
 from rowtime.runtime.segment_writer import write_routes
+from rowtime.state.checkpoint import folder_of
 from rowtime.state.segments import SegmentLog
 
 if TYPE_CHECKING:
@@ -86,7 +87,6 @@ class RunningTick:
         self.controls: dict[str, dict[str, Any]] = json.loads(json.dumps(entry.get("control", {})))
         self.schemas: dict[str, Any] = dict(entry.get("schemas", {}))
         self.logs = {key: SegmentLog(rows) for key, rows in entry.get("segments", {}).items()}
-        self.rejected: dict[str, list[str]] = {}
         self.outputs: dict[str, Any] = {}
         self.ledger: Ledger = {}
         self.jobs: list[str] = []
@@ -136,7 +136,7 @@ class RunningTick:
         for name, route in routes.items():
             picked = [{**fields[src].jsonValue(), "name": dst, "nullable": True} for dst, src in route.columns.items()]
             self.schemas[f"{node.name}/{name}"] = {"type": "struct", "fields": picked}
-        stem = f"state/{_folder(node.name)}/{self.number:012d}"
+        stem = f"state/{folder_of(node.name)}/{self.number:012d}"
         written, tables = write_routes(rows, self.folder, stem, routes, count)
         self._tables.update(tables)
         self._written.extend(segment.path for segments in written.values() for segment in segments)
@@ -197,7 +197,6 @@ class RunningTick:
             "control": self.controls,
             "schemas": self.schemas,
             "segments": {k: log.entries() for k, log in self.logs.items() if log.live and not k.endswith(_PASSING)},
-            "rejected": self.rejected,
             "outputs": self.outputs,
             "ledger": {name: dict(counts) for name, counts in self.ledger.items()},
         }
@@ -235,20 +234,14 @@ class RunningTick:
         names = [name for name in refused.columns if name not in ("__n", "__route")]
         route = Route(0, {name: name for name in names}, "__n")
         self.describe(node, "write refused rows")
-        stem = f"rejected/{_folder(node.name)}/{self.number:012d}-{uuid.uuid4().hex[:6]}"
+        stem = f"rejected/{folder_of(node.name)}/{self.number:012d}-{uuid.uuid4().hex[:6]}"
         fields = {field.name: field.jsonValue() for field in refused.schema.fields}
         self.schemas[f"{node.name}/rejected"] = {"type": "struct", "fields": [fields[name] for name in names]}
         written, tables = write_routes(refused, self.folder, stem, {"rejected": route}, count)
         self._tables.update(tables)
         if sum(segment.rows for segment in written["rejected"]) != count:
             raise Failure(Problem("R901", f"{node.name} refused {count} rows, but not all were written"))
-        self.rejected.setdefault(node.name, []).extend(s.path for s in written["rejected"])
         self._refused.setdefault(node.name, []).append(self.read(f"{node.name}/rejected", written["rejected"]))
 
 
 _PASSING = ("/complete", "/merged")  # files of results on their way; of no use after the tick
-
-
-def _folder(name: str) -> str:
-    """A folder name for an operator: what users write never becomes a path as it stands."""
-    return "".join(c if c.isalnum() or c in "-_." else f"%{ord(c):x}" for c in name).lstrip(".") or "_"

@@ -90,17 +90,30 @@ class Checkpoint:
 
     def sweep(self, entry: Entry | None) -> None:
         """Remove what a crashed tick left: state files that no committed entry names."""
-        live = set() if entry is None else set(named_files(entry))
-        for kind in ("state", "rejected"):
-            for path in (self.folder / kind).rglob("*"):
-                if path.is_file() and str(path.relative_to(self.folder)) not in live:
-                    remove(path)
+        tick = -1 if entry is None else entry["tick"]
+        live = set() if entry is None else {row[0] for log in entry["segments"].values() for row in log}
+        for path in (self.folder / "state").rglob("*"):
+            if path.is_file() and str(path.relative_to(self.folder)) not in live:
+                remove(path)
+        for path in (self.folder / "rejected").rglob("*"):
+            if path.is_file() and _tick_of(path) > tick:
+                remove(path)
+
+    def rejected(self, gate: str, tick: int) -> list[Path]:
+        """The files of rows that a gate refused up to a committed tick, oldest first.
+
+        Their names begin with their tick, so the journal need not list them for ever.
+        """
+        return sorted(p for p in (self.folder / "rejected" / folder_of(gate)).glob("*") if _tick_of(p) <= tick)
 
 
-def named_files(entry: Entry) -> list[str]:
-    """The files below the checkpoint that an entry makes live."""
-    segments = [segment[0] for log in entry["segments"].values() for segment in log]
-    return [*segments, *(path for files in entry["rejected"].values() for path in files)]
+def _tick_of(path: Path) -> int:
+    return int(path.name.split("-", 1)[0])
+
+
+def folder_of(name: str) -> str:
+    """A folder name for an operator: what users write never becomes a path as it stands."""
+    return "".join(c if c.isalnum() or c in "-_." else f"%{ord(c):x}" for c in name).lstrip(".") or "_"
 
 
 def _difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:

@@ -109,9 +109,9 @@ def _clock(engine: Engine) -> int:
 
 
 def _rejected(engine: Engine) -> Iterator[Mapping[str, Any]]:
-    for paths in engine.entry["rejected"].values():
-        for path in paths:
-            yield from pq.read_table(engine.checkpoint.folder / path).to_pylist()
+    for node in engine.program.operators:
+        for path in engine.checkpoint.rejected(node.name, engine.entry["tick"]):
+            yield from pq.read_table(path).to_pylist()
 
 
 # -- judging --------------------------------------------------------------------------

@@ -30,7 +30,7 @@ class _Batch(NamedTuple):
 
     number: int
     rows: DataFrame
-    count: int
+    size: int
     spans: Mapping[str, tuple[int, int]]
 
 
@@ -87,7 +87,7 @@ class BatchSource:
         end = {**start, **{w: after for w, (_, after) in batch.spans.items()}}
         # Arrival is when the batch was handed over; what any writer sends next comes later.
         now = max(self._clock(), state.get("arrival", 0))
-        part = Slice(begin, end, arrived=dict.fromkeys(end, now), rows=batch.count, detail={"arrival": now})
+        part = Slice(begin, end, arrived=dict.fromkeys(end, now), rows=batch.size, detail={"arrival": now})
         return part, {"next": batch.number + 1, "arrival": now}
 
     def read(self, spark: SparkSession, part: Slice) -> DataFrame:
