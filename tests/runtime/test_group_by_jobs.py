@@ -35,3 +35,23 @@ def test_a_tick_costs_one_job_and_compaction_keeps_segments_few(spark: SparkSess
     assert max(len(tick) for tick in aggregations) == 2  # an aggregation, now and then a compaction
     closings = [number for number, tick in enumerate(aggregations) if "aggregate, close groups" in tick]
     assert closings == [14, 26]  # the ticks whose bound (10 s behind) reaches the end of a minute
+
+
+def test_rows_that_are_held_for_long_stay_in_few_segments(spark: SparkSession, tmp_path: Path) -> None:
+    got: list[int] = []
+    pipeline = rt.Pipeline(spark, home=tmp_path / "home").sql("CREATE STREAM a (v INT); SELECT STREAM v FROM a")
+    pipeline.sink("result", lambda batch: got.extend(batch.table()["v"].to_pylist() if batch.count else []))
+    stream = pipeline.compile().defines[0]
+    pipeline.home.define(stream.name, stream.as_json())
+    rt.writer("a", home=tmp_path / "home", writer="slow").set_rowtime_bound("2024-01-01 10:00:00")
+    with rt.writer("a", home=tmp_path / "home", writer="fast") as log:
+        engine = pipeline._engine(tmp_path / "check", rt.Limits(), ends=False)
+        for number in range(20):
+            log.insert([{"v": number, "rowtime": f"2024-01-01 10:01:{number:02}"}])
+            engine.tick()
+            assert len(engine.entry["segments"]["query.result.merge/state"]) < 8
+    assert got == []
+    rt.writer("a", home=tmp_path / "home", writer="*").set_rowtime_bound("2024-01-01 11:00:00")
+    engine.tick()
+    engine.stop()
+    assert got == list(range(20))

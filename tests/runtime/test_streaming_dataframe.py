@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,7 @@ from rowtime.runtime.sources.contract import Limits
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+DAY = 1_704_067_200  # 2024-01-01
 SCHEMA = "who STRING, n BIGINT, at TIMESTAMP"
 PER_MINUTE = "SELECT STREAM COUNT(*) AS n, SUM(s.n) AS total FROM {} s GROUP BY FLOOR(s.ROWTIME TO MINUTE)"
 PLACED = {"rowtime": "at", "writer": "who", "position": "n"}
@@ -57,6 +59,7 @@ class Folder:
         self._files += 1
         hidden = self._path / f".{self._files:04d}.json"
         hidden.write_text("\n".join(lines), encoding="utf-8")
+        os.utime(hidden, (DAY + self._files, DAY + self._files))  # Spark's order of files is that of these times
         hidden.rename(self._path / f"{self._files:04d}.json")
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from rowtime.core.clock import Clocks, frontier, least
 from rowtime.core.time import BEGINNING, END
@@ -19,6 +19,7 @@ from rowtime.operators.contract import (
     Operator,
     P,
     Route,
+    Segment,
     Shape,
     T,
     Tick,
@@ -26,6 +27,9 @@ from rowtime.operators.contract import (
     micros,
     quoted,
 )
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 Frontier = tuple[int, str]
 
@@ -82,6 +86,7 @@ class Merge:
         control["clock"], control["writer"] = after
         released = self._release(tick, delta, before, after)
         tick.segments(self).forget(after[0] - 1)
+        self._compact(tick, after)
         return Delta(released[0], clocks, released[1])
 
     def _frontier(self, clocks: Clocks) -> Frontier:
@@ -112,11 +117,21 @@ class Merge:
     def _hold(self, tick: Tick, delta: Delta, after: Frontier) -> None:
         assert delta.rows is not None
         tick.describe(self, "keep rows above the bound")
-        held = delta.rows.where(f"NOT ({self._within(after)})")
-        held = held.selectExpr("*", f"unix_micros({T}) AS __n", "0 AS __route")
-        columns = {name: name for name in delta.rows.columns}
-        written = tick.write(self, held, {"state": Route(0, columns, "__n")}, delta.count)
-        tick.segments(self).add(written["state"])
+        tick.segments(self).add(self._write(tick, delta.rows, after, delta.count))
+
+    def _compact(self, tick: Tick, after: Frontier) -> None:
+        segments = tick.segments(self)
+        crowded = segments.crowded()
+        if crowded:
+            tick.describe(self, "compact rows above the bound")
+            count = sum(segment.rows for segment in crowded)
+            segments.replace(crowded, self._write(tick, segments.read(crowded), after, count))
+
+    def _write(self, tick: Tick, rows: DataFrame, after: Frontier, count: int | None) -> Sequence[Segment]:
+        """What lies beyond the frontier, as new segments."""
+        columns = {name: name for name in rows.columns}
+        held = rows.where(f"NOT ({self._within(after)})").selectExpr("*", f"unix_micros({T}) AS __n", "0 AS __route")
+        return tick.write(self, held, {"state": Route(0, columns, "__n")}, count)["state"]
 
     def _within(self, edge: Frontier) -> str:
         at, writer = edge

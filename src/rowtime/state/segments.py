@@ -1,7 +1,7 @@
 """The segment log: state as immutable files, appended, compacted, forgotten; never rewritten.
 
 Writing costs O(new rows), closing reads only segments that overlap what closes, and
-compaction merges segments of one level into the next, so that their number stays
+compaction merges segments of one level (of a size), so that their number stays
 O(log of the ticks). What a segment holds below the bound is dead and is skipped by those
 who read; a segment that is dead as a whole is dropped.
 """
@@ -10,12 +10,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from rowtime.core.time import END
 from rowtime.operators.contract import Segment
 
-FANOUT = 8  # segments of one level that are merged into one of the next
+FANOUT = 8  # segments of one level that are merged
+SMALLEST = 10  # bits: fewer than 1,024 rows are level 0, and each level holds eight times more
 
 
 class SegmentLog:
@@ -46,19 +48,19 @@ class SegmentLog:
 
     def add(self, written: Sequence[Segment]) -> None:
         """Append segments."""
-        self._live.extend(segment for segment in written if segment.rows)
+        self._live.extend(_levelled(segment) for segment in written if segment.rows)
 
     def forget(self, up_to: int) -> None:
         """Drop the segments in which every time is at or below ``up_to``."""
         self._drop({s.path for s in self._live if s.highest <= up_to})
 
     def replace(self, old: Sequence[Segment], new: Sequence[Segment]) -> None:
-        """Exchange segments for their compacted form, one level up."""
+        """Exchange segments for their compacted form, one level up or more."""
         level = max(segment.level for segment in old) + 1
         fresh = {segment.path for segment in new}
         self._drop({segment.path for segment in old})
         self._live = [s for s in self._live if s.path not in fresh]
-        self._live.extend(Segment(s.path, s.rows, s.lowest, s.highest, level) for s in new if s.rows)
+        self._live.extend(_levelled(segment, level) for segment in new if segment.rows)
 
     def crowded(self) -> tuple[Segment, ...]:
         """The segments of the lowest level that has ``FANOUT`` of them; else none."""
@@ -75,3 +77,11 @@ class SegmentLog:
     def _drop(self, paths: set[str]) -> None:
         self.dropped.extend(s for s in self._live if s.path in paths)
         self._live = [s for s in self._live if s.path not in paths]
+
+
+def _levelled(segment: Segment, least: int = 0) -> Segment:
+    """A segment with its level: that of its merges, or of its size where that is higher.
+
+    So a row is rewritten once a level, and a large segment not with tiny ones.
+    """
+    return replace(segment, level=max(least, max(0, segment.rows.bit_length() - SMALLEST + 2) // 3))

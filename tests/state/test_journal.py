@@ -1,0 +1,195 @@
+"""The journal and what a checkpoint makes of it: entries that are there whole or not at all."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rowtime.core.errors import Refused
+from rowtime.state import files
+from rowtime.state.checkpoint import Checkpoint, folder_of
+from rowtime.state.journal import FORMAT, KEPT_ENTRIES, Journal
+
+PLAN: dict[str, Any] = {"fingerprint": "abc", "sql": "SELECT", "operators": {"s": "stream(; x)"}}
+
+
+def code(refused: pytest.ExceptionInfo[Refused]) -> str:
+    return refused.value.problems[0].code
+
+
+def tree(folder: Path) -> dict[str, bytes]:
+    """Every file and what is in it, but for the lock, which says who holds it."""
+    found = (path for path in sorted(folder.rglob("*")) if path.is_file() and path.name != ".lock")
+    return {str(path.relative_to(folder)): path.read_bytes() for path in found}
+
+
+# -- entries --------------------------------------------------------------------------
+
+
+def test_a_fresh_journal_has_no_last_entry(tmp_path: Path) -> None:
+    assert Journal(tmp_path / "journal").last() is None
+
+
+def test_the_last_entry_is_the_one_of_the_greatest_tick(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "journal")
+    for tick in (0, 1, 2):
+        journal.commit(tick, {"clock": tick * 10})
+    last = journal.last()
+    assert last is not None
+    assert (last["tick"], last["clock"], last["format"]) == (2, 20, FORMAT)
+    assert journal.read(1)["clock"] == 10
+
+
+def test_a_tick_is_committed_once(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "journal")
+    journal.commit(0, {"who": "first"})
+    with pytest.raises(Refused) as refused:
+        Journal(tmp_path / "journal").commit(0, {"who": "second"})
+    assert code(refused) == "R403"
+    assert journal.read(0)["who"] == "first"
+    assert [path.name for path in (tmp_path / "journal").iterdir()] == ["000000000000.json"], "no draft is left"
+
+
+@pytest.mark.parametrize("torn", [b"", b'{"format": 1, "tick": 1, "clo', b'{"format": 1, "tick": 1}'])
+def test_a_draft_that_a_crash_left_is_no_entry(tmp_path: Path, torn: bytes) -> None:
+    journal = Journal(tmp_path / "journal")
+    journal.commit(0, {"clock": 5})
+    (tmp_path / "journal" / ".000000000001.json.0123456789abcdef").write_bytes(torn)
+    last = journal.last()
+    assert last is not None
+    assert last["tick"] == 0
+    journal.commit(1, {"clock": 6})
+    assert journal.read(1)["clock"] == 6
+
+
+def test_a_crash_before_the_link_leaves_no_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    journal = Journal(tmp_path / "journal")
+    journal.commit(0, {"clock": 5})
+
+    def no_link(*_: object) -> None:
+        raise OSError("no space")
+
+    monkeypatch.setattr(files.os, "link", no_link)
+    with pytest.raises(OSError, match="no space"):
+        journal.commit(1, {"clock": 6})
+    monkeypatch.undo()
+    assert Journal(tmp_path / "journal").last() == journal.read(0)
+
+
+def test_old_entries_are_pruned_so_that_a_start_lists_few(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "journal")
+    for tick in range(3 * KEPT_ENTRIES + 5):
+        journal.commit(tick, {})
+    there = sorted(path.stem for path in (tmp_path / "journal").iterdir())
+    assert len(there) <= 2 * KEPT_ENTRIES
+    assert int(there[-1]) == 3 * KEPT_ENTRIES + 4
+    assert [int(name) for name in there] == list(range(int(there[0]), 3 * KEPT_ENTRIES + 5))
+
+
+def test_an_entry_of_a_newer_format_is_refused(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "journal")
+    journal.commit(0, {})
+    path = tmp_path / "journal" / "000000000001.json"
+    path.write_text(json.dumps({"format": FORMAT + 1, "tick": 1}))
+    with pytest.raises(Refused) as refused:
+        journal.last()
+    assert code(refused) == "R402"
+
+
+# -- the checkpoint -------------------------------------------------------------------
+
+
+def test_a_checkpoint_takes_the_same_plan_again(tmp_path: Path) -> None:
+    Checkpoint(tmp_path).bind(PLAN)
+    before = tree(tmp_path)
+    Checkpoint(tmp_path).bind(PLAN)
+    assert tree(tmp_path) == before
+
+
+def test_a_checkpoint_of_another_query_is_refused_and_not_touched(tmp_path: Path) -> None:
+    Checkpoint(tmp_path).bind(PLAN)
+    before = tree(tmp_path)
+    with pytest.raises(Refused) as refused:
+        Checkpoint(tmp_path).bind({**PLAN, "fingerprint": "xyz", "operators": {"s": "stream(; y)"}})
+    assert code(refused) == "R401"
+    assert "s was 'stream(; x)', is 'stream(; y)'" in str(refused.value)
+    assert tree(tmp_path) == before
+
+
+def test_a_checkpoint_of_a_newer_format_is_refused_and_not_touched(tmp_path: Path) -> None:
+    (tmp_path / "plan.json").write_text(json.dumps({"format": FORMAT + 1, **PLAN}))
+    before = tree(tmp_path)
+    with pytest.raises(Refused) as refused:
+        Checkpoint(tmp_path).bind(PLAN)
+    assert code(refused) == "R402"
+    assert tree(tmp_path) == before
+
+
+def test_a_checkpoint_has_one_driver_at_a_time(tmp_path: Path) -> None:
+    first, second = Checkpoint(tmp_path), Checkpoint(tmp_path)
+    first.acquire()
+    with pytest.raises(Refused) as refused:
+        second.acquire()
+    assert code(refused) == "R404"
+    first.release()
+    second.acquire()
+    second.release()
+
+
+def test_the_sweep_keeps_what_the_last_commit_knows_and_nothing_else(tmp_path: Path) -> None:
+    kept = ["state/q/1.parquet", f"rejected/s/{3:012d}-00-a.parquet", "plan.json"]
+    swept = ["state/q/2.parquet", f"rejected/s/{4:012d}-00-b.parquet"]
+    for name in [*kept, *swept]:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("")
+    place = Checkpoint(tmp_path)
+    place.sweep({"tick": 3, "segments": {"q/state": [["state/q/1.parquet", 1, 0, 0, 0]]}})
+    assert sorted(tree(tmp_path)) == sorted(kept)
+    place.sweep(None)
+    assert sorted(tree(tmp_path)) == ["plan.json"]
+
+
+def test_refused_rows_are_found_up_to_a_tick_oldest_first(tmp_path: Path) -> None:
+    names = [f"{tick:012d}-00-x.parquet" for tick in (10, 9, 2)]
+    for name in names:
+        (tmp_path / "rejected" / "s").mkdir(parents=True, exist_ok=True)
+        (tmp_path / "rejected" / "s" / name).write_text("")
+    place = Checkpoint(tmp_path)
+    assert [path.name for path in place.rejected("s", 9)] == [names[2], names[1]]
+    assert place.rejected("nobody", 9) == []
+
+
+@pytest.mark.parametrize("name", ["../../etc", "a/b", "", ".", "..", ".hidden", "ä b:c"])
+def test_no_name_of_an_operator_leads_out_of_the_checkpoint(name: str) -> None:
+    folder = folder_of(name)
+    assert folder == Path(folder).name
+    assert folder not in ("", ".", "..")
+
+
+# -- files ----------------------------------------------------------------------------
+
+
+def test_a_file_is_moved_whole_between_file_systems_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source, target = tmp_path / "from", tmp_path / "to"
+    source.write_text("rows")
+    real = Path.rename
+
+    def rename(self: Path, to: Path) -> Path:
+        if self == source:
+            raise OSError("another file system")
+        return real(self, to)
+
+    monkeypatch.setattr(Path, "rename", rename)
+    files.move(source, target)
+    assert target.read_text() == "rows"
+    assert [path.name for path in tmp_path.iterdir()] == ["to"]
+
+
+def test_removing_what_is_not_there_is_no_error(tmp_path: Path) -> None:
+    files.remove(tmp_path / "nothing")
+    (tmp_path / "folder" / "inside").mkdir(parents=True)
+    files.remove(tmp_path / "folder")
+    assert list(tmp_path.iterdir()) == []
