@@ -70,7 +70,7 @@ def test_all_that_a_journal_entry_knows_is_said(rowtime: Callable[..., Result], 
 def test_waiting_says_who_holds_and_what_to_type(rowtime: Callable[..., Result], checkpoint: Checkpoint) -> None:
     checkpoint.journal.commit(0, ENTRY)
     text = rowtime("status", "checkpoint", "--waiting").stdout
-    assert text.startswith("query.group holds 3 rows")
+    assert text.startswith("query.group holds 3 partial results")
     assert "rowtime bound clicks '<time>'" in text
     (wait,) = json.loads(rowtime("status", "checkpoint", "--waiting", "--json").stdout)
     assert (wait["operator"], wait["held"], wait["writer"]) == ("query.group", 3, "slow")

@@ -266,10 +266,12 @@ def test_a_spark_job_is_replaced_line_for_line_and_no_row_is_lost(
     original = SparkJob(spark, broker, topic, tmp_path)
     direct = Job(spark, tmp_path, "direct").direct(broker, topic)
     handed = Job(spark, tmp_path, "handed").handed(decoded(spark, broker, topic))
-    for feed in clicks(seed=7):
+    for number, feed in enumerate(clicks(seed=7)):
         broker.send(topic, *feed)
-        for job in (original, direct, handed):
-            job.run()
+        original.run()
+        if number in {2, 5}:  # what is refused here does not depend on the batches
+            direct.run()
+            handed.run()
     # The last partition is behind: rowtime waits for it, where Spark drops its rows. At the
     # end each sends one row more, so that every minute that Spark has is complete here too.
     broker.send(topic, *(Record(json.dumps({"page": "p", "ev": iso(1800), "id": -1 - n}), n) for n in range(3)))

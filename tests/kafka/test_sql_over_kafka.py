@@ -139,6 +139,22 @@ def test_without_a_rowtime_column_the_arrival_is_the_rowtime_and_a_reading_moves
     assert rows.counts() == {"00:00": 2, "00:01": 1}  # the records' timestamps; the third partition is empty
 
 
+@pytest.mark.parametrize("head", [CLICKS, GIVEN], ids=["arrival", "given"])
+@pytest.mark.parametrize("ticks", [1, 3])
+def test_nothing_comes_after_the_end(
+    spark: SparkSession, broker: Broker, topic: str, tmp_path: Path, head: str, ticks: int
+) -> None:
+    made, rows = pipeline(spark, tmp_path, head + "SELECT STREAM page FROM clicks", broker, topic)
+    items = [[click("10:00:00")], [bound("end", n) for n in range(3)], [click("10:00:01"), Record('{"page": "b"}', 1)]]
+    if ticks == 1:
+        items = [[item for part in items for item in part]]
+    for part in items:
+        broker.send(topic, *part)
+        query = made.run_available(tmp_path / "check")
+    assert query.ledger["clicks"] == {"in": 3, "accepted": 1, "OUT_OF_ORDER": 2}
+    assert (len(rows.rows), rows.bound) == (1, END)
+
+
 def test_pipelines_chain_through_a_topic(spark: SparkSession, broker: Broker, topic: str, tmp_path: Path) -> None:
     between = f"{topic}-out"
     broker.create_topic(between, 2)

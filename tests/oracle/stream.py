@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from tests.oracle.feed import BEGINNING, Bound, Feed, Item, Judged, Refusal, Row
+from tests.oracle.feed import BEGINNING, END, Bound, Feed, Item, Judged, Refusal, Row
 
 
 def stream(name: str, feed: Feed) -> Judged:
     """Give every row its rowtime; refuse what lies below its writer's clock.
 
     A row raises the clock to its own rowtime, equal is accepted, a weaker bound is ignored.
-    Without a rowtime of its own a row has its arrival time, raised to the clock.
+    Without a rowtime of its own a row has its arrival time, raised to the clock;
+    none is raised to the end, behind which every row is refused.
     """
     accepted: dict[str, list[Item]] = {}
     refused: list[Refusal] = []
@@ -18,7 +19,8 @@ def stream(name: str, feed: Feed) -> Judged:
         accepted[writer] = []
         for item in items:
             if isinstance(item, Row):
-                at = max(item.arrived, clock) if item.at is None else item.at
+                raised = item.arrived if clock >= END else max(item.arrived, clock)
+                at = raised if item.at is None else item.at
                 if at < clock:
                     refused.append(Refusal(name, item.values, "OUT_OF_ORDER", at, clock))
                     continue

@@ -89,7 +89,8 @@ def test_writer_and_position_give_the_order(spark: SparkSession, folder: Folder,
 def test_each_writer_has_a_mark_of_its_own_and_the_least_closes(
     spark: SparkSession, folder: Folder, tmp_path: Path
 ) -> None:
-    sql = "SELECT STREAM COUNT(*) AS n, SUM(n) AS total FROM events GROUP BY FLOOR(at TO MINUTE) WITHIN INTERVAL '5' SECOND"
+    sql = """SELECT STREAM COUNT(*) AS n, SUM(n) AS total FROM events
+             GROUP BY FLOOR(at TO MINUTE) WITHIN INTERVAL '5' SECOND"""
     made, rows = pipeline(spark, tmp_path, folder.frame, sql, writer="who", position="n")
     folder.add(("a", 1, "10:05:00"), ("b", 1, "10:00:59"), ("b", 2, "10:01:02"), ("b", 3, "10:00:58"))
     folder.add(("b", 4, "10:01:04"))

@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import pyarrow as pa
+
 from rowtime.core.clock import Clocks, least
 from rowtime.core.time import BEGINNING, END
 from rowtime.operators.contract import (
@@ -88,7 +90,7 @@ class Stream:
             marks = self._bounded(before, intake)
             self._settle(intake, control, marks)
             return Delta(None, self.promises([], control))
-        rows = rows_judged = self._timed_rows(intake, before)
+        rows = rows_judged = self._timed_rows(tick, intake, before)
         lowest, highest, marks = intake.lowest, intake.highest, before
         if intake.gated or intake.decodes or intake.in_band:
             verdict = tick.judge(self, rows, self._gate(intake, before, control), intake.count)
@@ -149,20 +151,33 @@ class Stream:
             control["clock"] = max(before, intake.bound, *marks.values())
             control["clocks"] = {NOBODY: control["clock"]}
 
-    def _timed_rows(self, intake: Intake, before: Mapping[str, int]) -> DataFrame:
+    def _timed_rows(self, tick: Tick, intake: Intake, before: Mapping[str, int]) -> DataFrame:
         # SPEC 2.4: the rowtime is what the writer gave, else the arrival time, raised to the
         # writer's previous one where it goes back.
         assert intake.rows is not None
-        arrival = A
+        rows, arrival = intake.rows, A
+        bounds = [item for item in intake.bounds if intake.raises and item[2] < END]
         moved = {w: at for w, at in before.items() if BEGINNING < at < END}
         if moved:
             cases = " ".join(f"WHEN {_text(w)} THEN {micros(at)}" for w, at in sorted(moved.items()))
             arrival = f"greatest({A}, CASE {W} {cases} END)"
         if intake.raises:
-            shown = "coalesce(__b, __t, __a)" if intake.in_band else "coalesce(__t, __a)"
+            shown = "coalesce(__t, __a)"
+            if bounds:  # they raise the rows behind them, and only those
+                rows = rows.unionByName(_bound_items(tick, bounds), allowMissingColumns=True)
+            if intake.in_band or bounds:  # the end raises nobody: who comes after it is refused
+                shown = f"CASE WHEN __b IS NULL THEN {shown} WHEN __b < {micros(END)} THEN __b END"
             frame = f"PARTITION BY {W} ORDER BY {P} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING"
             arrival = f"greatest({arrival}, max({shown}) OVER ({frame}))"
-        return intake.rows.selectExpr("*", f"coalesce({T}, {arrival}) AS {CANDIDATE}")
+        rows = rows.selectExpr("*", f"coalesce({T}, {arrival}) AS {CANDIDATE}")
+        return rows.where("__b IS NULL").drop("__b") if bounds and not intake.in_band else rows
+
+
+def _bound_items(tick: Tick, bounds: Sequence[tuple[str, int, int]]) -> DataFrame:
+    """Bounds that stand beside the rows, as items among them."""
+    writers, positions, times = zip(*bounds, strict=True)
+    columns = {W: pa.array(writers), P: pa.array(positions), "__b": pa.array(times, pa.timestamp("us", "UTC"))}
+    return tick.spark.createDataFrame(pa.table(columns))
 
 
 def _text(value: str) -> str:

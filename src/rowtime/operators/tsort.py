@@ -72,7 +72,8 @@ class TSort:
         """The input's columns under a new rowtime; rows run ahead of the bound."""
         keys = (f"{key} {way}" for key, way in zip(self.keys, self.directions, strict=True))
         below = self.input.emits()
-        return replace(below, order=(T, *keys, W, P), extra=self.keys, released=False)
+        # Its rows leave as a merge's do, so whoever judges them again judges them in their new order.
+        return replace(below, order=(T, *keys, W, P), extra=self.keys, released=False, unmerged=True)
 
     def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:
         """Each writer's mark less the tolerance; the end where the writer has ended."""

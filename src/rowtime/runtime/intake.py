@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from rowtime.core.time import BEGINNING, END
@@ -34,7 +35,7 @@ def intake_of(spark: SparkSession, taken: Taken, control: Control) -> Intake:
     bounds = [(item.writer, item.position, item.at) for item in part.bounds]
     moved = any(part.end[w] > part.start.get(w, 0) for w in part.end)
     rows = source.read(spark, part) if moved and part.rows != 0 else None
-    facts = _Runs(part.detail["runs"], control, taken.joined) if "runs" in part.detail else None
+    facts = _Runs(part.detail["runs"], control, taken.joined, bounds) if "runs" in part.detail else None
     present = [*taken.present]
     peek = _peek(source, part)
     if facts is not None:
@@ -43,7 +44,7 @@ def intake_of(spark: SparkSession, taken: Taken, control: Control) -> Intake:
             part.rows,
             peek,
             gated=facts.gated,
-            raises=facts.mixed,
+            raises=facts.raises,
             decodes=source.decodes,
             bounds=bounds,
             bound=BEGINNING if part.bound is None else part.bound,
@@ -83,8 +84,19 @@ def _peek(source: Source, part: Slice) -> Peek | None:
 class _Runs:
     """What the names of stream log files tell: runs of rows, given rowtimes and their order."""
 
-    def __init__(self, runs: Mapping[str, Sequence[Run]], control: Control, joined: Sequence[str]) -> None:
+    def __init__(
+        self,
+        runs: Mapping[str, Sequence[Run]],
+        control: Control,
+        joined: Sequence[str],
+        bounds: Sequence[tuple[str, int, int]] = (),
+    ) -> None:
         self._runs = {writer: list(found) for writer, found in runs.items() if found}
+        self._bounds: dict[str, list[tuple[int, int]]] = {writer: [] for writer in self._runs}
+        for writer, position, at in bounds:
+            # Only a bound with rows behind it has a say in what becomes of rows.
+            if writer in self._runs and position < self._runs[writer][-1][0]:
+                self._bounds[writer].append((position, at))
         self._clocks: dict[str, int] = dict(control.get("clocks", {}))
         # SPEC 2.6: who comes or comes back starts at the stream's clock.
         for writer in joined if "clock" in control else ():
@@ -107,18 +119,30 @@ class _Runs:
         return any(self._modes[w] == "mixed" or any(run[4] == "u" for run in r) for w, r in self._runs.items())
 
     @property
-    def gated(self) -> bool:
-        """True unless every run of given rowtimes lies at or above what came before it."""
-        return self.mixed or not all(
-            self._clean(writer, found) for writer, found in self._runs.items() if self._modes[writer] == "given"
+    def raises(self) -> bool:
+        """True if arrival times may have to be raised to what their writer has shown before."""
+        return self.mixed or any(
+            self._modes[w] == "arrival" and at < END for w, found in self._bounds.items() for _, at in found
         )
 
+    @property
+    def gated(self) -> bool:
+        """True unless every run lies at or above what its writer has shown before it."""
+        return self.mixed or not all(self._clean(writer, found) for writer, found in self._runs.items())
+
     def _clean(self, writer: str, found: Sequence[Run]) -> bool:
+        """Rowtimes that were given do not go back; arrival times are raised, but none comes after the end."""
         mark = self._clocks.get(writer, BEGINNING)
-        for run in found:
-            if not _ordered(run) or run[2] < mark:
+        items: list[tuple[int, Any]] = [*((run[0], run) for run in found), *self._bounds[writer]]
+        for _, what in sorted(items, key=itemgetter(0)):
+            if isinstance(what, int):
+                mark = max(mark, what)
+            elif mark >= END:
                 return False
-            mark = run[3]
+            elif self._modes[writer] == "given":
+                if not _ordered(what) or what[2] < mark:
+                    return False
+                mark = what[3]
         return True
 
     def shown(self, part: Slice) -> dict[str, int]:
