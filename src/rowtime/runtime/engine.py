@@ -98,7 +98,9 @@ class Engine:
             raise
 
     def stop(self) -> None:
-        """Give the checkpoint back."""
+        """Give the checkpoint back, and what the sinks hold open."""
+        for stage in self.stages.values():
+            stage.close()
         self.checkpoint.release()
 
     def _recover(self, last: Entry | None) -> None:

@@ -120,13 +120,14 @@ class Pipeline:
                 "nothing would run: there is no query and no started pump",
                 "Add a SELECT STREAM, or CREATE PUMP … AS INSERT INTO … SELECT STREAM ….",
             )
+        folder = Path(checkpoint) if checkpoint else Path(tempfile.mkdtemp(prefix="rowtime-"))
+        place = Checkpoint(folder.absolute())
+        place.check(program.described())  # first of all: where it is refused, nothing is written
         for stream in program.defines:
             self.home.define(stream.name, stream.as_json(), replace=True)
-        folder = Path(checkpoint) if checkpoint else Path(tempfile.mkdtemp(prefix="rowtime-"))
         spark = derive(self._spark or new_spark(self._jars(program)))
         if any(isinstance(n, Stream) and n.source[0] in ("csv", "json") for n in program.operators):
             whole_files(spark)
-        place = Checkpoint(folder.absolute())
         sources = {n.name: self._source(n, place, program) for n in program.operators if isinstance(n, Stream)}
         stages = {n.name: Stage(self._sink(n), place.folder) for n in program.operators if isinstance(n, SinkNode)}
         engine = Engine(spark, program, place, sources, stages, limits, ends)

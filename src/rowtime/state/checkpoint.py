@@ -62,10 +62,15 @@ class Checkpoint:
 
         Raises ``Refused`` (R401) with the first statement that differs; nothing is written.
         """
-        old = self.plan
-        if old is None:
+        if self.plan is None:
             data = json.dumps({"format": FORMAT, **plan}, indent=1)
             write_new(self.folder / "plan.json", data.encode())
+        self.check(plan)
+
+    def check(self, plan: Mapping[str, Any]) -> None:
+        """Raise ``Refused`` where the checkpoint is another query's (R401) or of a newer format (R402)."""
+        old = self.plan
+        if old is None:
             return
         if old.get("format", 0) > FORMAT:
             raise refuse("R402", f"the checkpoint has format {old['format']}, this version reads up to {FORMAT}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -92,6 +93,11 @@ class Stage:
     def recover(self, staged: Mapping[str, Any] | None) -> None:
         """Remove files of crashed ticks."""
         self.sink.recover([path for path, _ in staged["files"]] if staged else [])
+
+    def close(self) -> None:
+        """Release what the sink holds open."""
+        with contextlib.suppress(AttributeError):
+            self.sink.close()  # type: ignore[attr-defined]
 
 
 def output_names(node: SinkNode) -> list[str]:

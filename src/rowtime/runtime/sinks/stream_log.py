@@ -64,5 +64,11 @@ class StreamLogSink:
             self._rows = sum(entry.count for entry in entries if isinstance(entry, Rows))
         return self._writer
 
+    def close(self) -> None:
+        """Give the writer's name back, so that the next run can have it."""
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+
     def recover(self, staged: Sequence[str]) -> None:
         """Nothing to undo: what a crashed tick staged never reached the log."""
