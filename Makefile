@@ -2,6 +2,7 @@
 
 PYTHON ?= python3
 ARGS ?=
+WORKERS ?= 2
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -16,7 +17,7 @@ export PYSPARK_DRIVER_PYTHON := $(PYSPARK_PYTHON)
 WITH_JAVA := JAVA_HOME="$$(scripts/setup_java.sh)" && export JAVA_HOME &&
 
 .DEFAULT_GOAL := help
-.PHONY: help env run test lint bench format lock clean
+.PHONY: help env run test slow lint bench format lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,8 +27,11 @@ env: $(VENV)/.ready ## make the environment in .venv: the locked packages and ro
 run: env ## run the main job, an example over a year of flights
 	@$(WITH_JAVA) $(BIN)/python -m examples.flights $(ARGS)
 
-test: env ## run the tests (ARGS="-k tsort" chooses some)
-	@$(WITH_JAVA) $(BIN)/python -m pytest $(ARGS)
+test: env ## run the tests (ARGS="-k tsort" chooses some, WORKERS=0 runs one process)
+	@$(WITH_JAVA) $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "not slow" $(ARGS)
+
+slow: env ## run the tests that take long, which `make test` leaves out
+	@$(WITH_JAVA) $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m slow $(ARGS)
 
 lint: env ## run every linter, the type checker and the size check
 	@failed=; \

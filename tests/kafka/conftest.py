@@ -23,11 +23,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if HERE in item.path.parents:
             item.add_marker(pytest.mark.kafka)
+            item.add_marker(pytest.mark.xdist_group("kafka"))  # one process, one broker
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     """Say it where the tests ran with another connector than users get."""
-    if find_connector.cache_info().currsize and find_connector().note:
+    reports = [report for found in terminalreporter.stats.values() for report in found]
+    ran = any(getattr(report, "nodeid", "").startswith("tests/kafka/") for report in reports)
+    if ran and find_connector().note:
         terminalreporter.write_line(f"kafka tests: {find_connector().note}")
 
 

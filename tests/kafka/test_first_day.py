@@ -260,6 +260,7 @@ def windows(spark: SparkSession, path: str) -> dict[str, Sequence[int]]:
     return {row["m"]: sorted(row["ids"]) for row in rows}
 
 
+@pytest.mark.slow
 def test_a_spark_job_is_replaced_line_for_line_and_no_row_is_lost(
     spark: SparkSession, broker: Broker, topic: str, tmp_path: Path
 ) -> None:

@@ -186,7 +186,10 @@ def crashing(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str, int], N
     assert not left
 
 
-@pytest.mark.parametrize("names", [PLACED, {"rowtime": "at"}], ids=["ordered", "sets"])
+@pytest.mark.parametrize(
+    "names",
+    [pytest.param(PLACED, id="ordered"), pytest.param({"rowtime": "at"}, id="sets", marks=pytest.mark.slow)],
+)
 @pytest.mark.parametrize("point", POINTS)
 def test_a_crash_loses_no_batch_and_repeats_none(
     spark: SparkSession,

@@ -79,11 +79,6 @@ def rowtime_value(spark: SparkSession, expression: str) -> Any:
     return value(spark, to_spark(parse_expression(expression)))
 
 
-@pytest.mark.parametrize("case", load("scalar_values.yaml")["values"], ids=lambda case: case["expression"])
-def test_a_scalar_has_the_value_of_the_transcript(spark: SparkSession, case: dict[str, Any]) -> None:
-    assert rowtime_value(spark, case["expression"]) == case["value"]
-
-
 @pytest.mark.parametrize(
     ("expression", "expected"),
     [

@@ -60,7 +60,7 @@ def run(
         return
     folder = checkpoint or pipeline.home.path / "checkpoints" / file.stem
     with _traceback_kept(folder):
-        if not program.sinks and (program.defines or program.once):
+        if not program.sinks and (program.defines or program.once or program.drops):
             _define(program, pipeline, folder, as_json)
             return
         follow = _run_as_json if as_json else _run_with_display
@@ -86,23 +86,27 @@ def _explain(program: Program, as_json: bool) -> None:
 
 def _define(program: Program, pipeline: Pipeline, folder: Path, as_json: bool) -> None:
     """A script that only defines streams and inserts rows does that, without Spark."""
-    from rowtime.runtime.once import perform  # noqa: PLC0415
+    from rowtime.runtime.once import define, perform  # noqa: PLC0415
     from rowtime.state.checkpoint import Checkpoint  # noqa: PLC0415
 
-    for stream in program.defines:
-        pipeline.home.define(stream.name, stream.as_json(), replace=True)
-    if program.once:
-        place = Checkpoint(folder.absolute())
+    place = Checkpoint(folder.absolute())
+    if not (program.once or program.drops):
+        define(program, pipeline.home, place)
+    else:
         place.acquire()
         try:
+            define(program, pipeline.home, place)
             perform(program, pipeline.home, place)
         finally:
             place.release()
     names = [stream.name for stream in program.defines]
     if as_json:
-        write_json({"summary": {"defined": names, "statements": len(program.once)}}, indent=None)
+        summary = {"defined": names, "dropped": list(program.drops), "statements": len(program.once)}
+        write_json({"summary": summary}, indent=None)
     else:
-        typer.echo(f"done: {_count(names, 'stream')} defined, {_count(program.once, 'statement')} carried out")
+        dropped = f"{_count(program.drops, 'stream')} dropped, " if program.drops else ""
+        defined = f"{_count(names, 'stream')} defined"
+        typer.echo(f"done: {dropped}{defined}, {_count(program.once, 'statement')} carried out")
 
 
 def _count(things: Sized, noun: str) -> str:

@@ -69,12 +69,42 @@ def ordered_text(node: exp.Expr) -> str:
     form = decompose(node) if any(isinstance(part, ORDERED) for part in node.walk()) else None
     if form is not None:
         return form.final.format(*(part.merge.format(part.seed) for part in form.parts))
-    if not isinstance(call, exp.ArrayAgg):
+    if isinstance(call, exp.Mode) and isinstance(call.this, exp.Expr):
+        value, _ = _arguments(call, condition)
+        return f"mode({value}, true)"  # of equally frequent values the least
+    gathered = _gathered(call)
+    if gathered is None:
         return to_spark(node)
-    value = to_spark(call.this)
-    wanted = f"{value} IS NOT NULL" + (f" AND ({condition})" if condition else "")
+    value = to_spark(gathered)
+    wanted = f"({value}) IS NOT NULL" + (f" AND ({condition})" if condition else "")
     rows = f"collect_list(CASE WHEN {wanted} THEN struct({PLACE}, {value} AS v) END)"
-    return f"transform(array_sort({rows}), x -> x.v)"
+    values = f"transform(array_sort({rows}), x -> x.v)"
+    if gathered is not call.this or isinstance(call, exp.ArrayUniqueAgg):
+        values = f"array_distinct({values})"  # each value where it comes first
+    if isinstance(call, exp.GroupConcat):
+        separator = to_spark(call.args["separator"]) if call.args.get("separator") else "''"
+        return f"CASE WHEN count(CASE WHEN {wanted} THEN 1 END) > 0 THEN array_join({values}, {separator}) END"
+    return values
+
+
+def _gathered(call: exp.Expr) -> exp.Expr | None:
+    """What an aggregate gathers in stream order; ``None`` for others, and where it names an order itself."""
+    if not isinstance(call, exp.ArrayAgg | exp.ArrayUniqueAgg | exp.GroupConcat):
+        return None
+    value: exp.Expr = call.this
+    if isinstance(value, exp.Distinct):
+        value = value.expressions[0]
+    return None if isinstance(value, exp.Order) else value
+
+
+def ambiguous_order(call: exp.Expr) -> exp.Expr | None:
+    """The order inside an aggregate if rows that it holds for equal may have different values."""
+    order = call.this if isinstance(call, exp.GroupConcat) else None
+    if not isinstance(order, exp.Order):
+        return None
+    keys = [key.this for key in order.expressions]
+    value = order.this.expressions[0] if isinstance(order.this, exp.Distinct) else order.this
+    return None if value in keys else order
 
 
 def _filtered(node: exp.Expr) -> tuple[str, exp.Expr]:
@@ -150,6 +180,8 @@ _FORMS: dict[type[exp.Expr] | str, Form] = {
     exp.BitwiseAndAgg: _same("bit_and"),
     exp.BitwiseOrAgg: _same("bit_or"),
     exp.BitwiseXorAgg: _same("bit_xor"),
+    "EVERY": _same("bool_and"),
+    "SOME": _same("bool_or"),
     exp.First: _edge("min", nulls=True),
     exp.FirstValue: _edge("min", nulls=True),
     exp.AnyValue: _edge("min", nulls=True),
@@ -160,7 +192,8 @@ _FORMS: dict[type[exp.Expr] | str, Form] = {
 }
 
 ORDERED = (
-    exp.First, exp.FirstValue, exp.AnyValue, exp.Last, exp.LastValue, exp.ArgMax, exp.ArgMin, exp.ArrayAgg,
+    exp.First, exp.FirstValue, exp.AnyValue, exp.Last, exp.LastValue, exp.ArgMax, exp.ArgMin,
+    exp.ArrayAgg, exp.ArrayUniqueAgg, exp.GroupConcat,
 )  # fmt: skip
 """Aggregates whose value depends on the order of rows."""
 

@@ -1,21 +1,28 @@
-"""Monotonicity: which order an expression over a stream has, by the rules of SPEC 6.
+"""Monotonicity: which order an expression over a stream has, with its proof (SPEC 6).
 
-One rule a kind of node, in one table. What has no rule has no order: unknown is no.
-Columns stand for themselves; ``columns`` says what is known about each.
+One rule a kind of node, in the table of `expr.rules`. What has no rule has no order: unknown
+is no. Columns stand for themselves; ``columns`` says what is known about each.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from decimal import Decimal, InvalidOperation
+from typing import Any
 
 from sqlglot import exp
 
+from rowtime.expr.facts import NULL, Fact, Kind, exactly, kind_of
 from rowtime.expr.order import Order
-from rowtime.sql.nodes import Monotonic, Step
+from rowtime.expr.proof import Proof
+from rowtime.expr.rules import NAMED, RULES
+from rowtime.expr.rules.casts import cast
+from rowtime.sql.generate import to_rowtime
+from rowtime.sql.intervals import Duration, Months, span_of
+from rowtime.sql.nodes import CurrentRowTimestamp, Monotonic
 
-Columns = Mapping[str, Order]
-Rule = Callable[[exp.Expr, Columns], Order]
+Columns = Mapping[str, Fact]
 
 NON_DETERMINISTIC: frozenset[str] = frozenset({
     "RAND", "RANDN", "RANDOM", "UUID", "SHUFFLE", "SPARK_PARTITION_ID", "MONOTONICALLY_INCREASING_ID",
@@ -24,27 +31,33 @@ NON_DETERMINISTIC: frozenset[str] = frozenset({
 })  # fmt: skip
 """Functions whose value is no function of the row; queries that use them are refused (SPEC 3)."""
 
-_KEEPS_PREFIXES = frozenset({"YEAR", "DECADE", "CENTURY", "MILLENNIUM", "EPOCH"})
-_ROUNDS = (exp.Floor, exp.Ceil, Step, exp.TimestampTrunc, exp.DateTrunc, exp.LastDay, exp.Year)
-_EXACT_TIMES = (exp.UnixMicros, exp.UnixMillis, exp.UnixSeconds)
+_MANY = (exp.AggFunc, exp.Window, exp.Subquery, exp.Query)
+
+
+def prove(node: exp.Expr, columns: Columns) -> Proof:
+    """The order of an expression, and the tree of rules that gives it."""
+    return _Prover(columns).proof(node)
 
 
 def order_of(node: exp.Expr, columns: Columns) -> Order:
     """The order of a bound expression; ``Order.NONE`` where no rule proves one."""
-    if is_constant(node):
-        return Order.CONSTANT
-    if isinstance(node, exp.Column):
-        return columns.get(node.name, Order.NONE)
-    for kind, rule in _RULES.items():
-        if isinstance(node, kind):
-            return rule(node, columns)
-    return Order.NONE
+    return prove(node, columns).order
+
+
+def number_of(node: exp.Expr) -> Decimal | None:
+    """The value of a constant number, folded; ``None`` for what is no constant or not folded here."""
+    return prove(node, {}).fact.constant if is_constant(node) else None
 
 
 def is_constant(node: exp.Expr) -> bool:
     """True if there is no column, aggregate, window or non-deterministic call inside."""
-    banned = (exp.Column, exp.Star, exp.AggFunc, exp.Window, exp.Subquery, exp.Query)
+    banned = (exp.Column, exp.Star, CurrentRowTimestamp, *_MANY)
     return not any(isinstance(part, banned) or non_deterministic(part) for part in node.walk())
+
+
+def is_plain(node: exp.Expr) -> bool:
+    """True if the value is computed from the columns of one row alone."""
+    return not any(isinstance(part, (*_MANY, Monotonic)) or non_deterministic(part) for part in node.walk())
 
 
 def non_deterministic(node: exp.Expr) -> bool:
@@ -54,128 +67,110 @@ def non_deterministic(node: exp.Expr) -> bool:
     return isinstance(node, exp.Anonymous) and node.name.upper() in NON_DETERMINISTIC
 
 
-def number_of(node: exp.Expr) -> Decimal | None:
-    """The value of a constant number, folded; ``None`` for NULL and what is not folded here."""
-    if isinstance(node, exp.Paren | exp.Cast):
-        return number_of(node.this)
-    if isinstance(node, exp.Neg):
-        inner = number_of(node.this)
-        return None if inner is None else -inner
-    if isinstance(node, exp.Add | exp.Sub | exp.Mul):
-        return _fold(node)
-    if isinstance(node, exp.Literal):
+class _Prover:
+    """Proves an expression; as `Parts` it proves what a rule asks for, and remembers it."""
+
+    def __init__(self, columns: Columns) -> None:
+        self._columns = columns
+        self._used: list[list[Proof]] = [[]]
+
+    def of(self, node: exp.Expr) -> Fact:
+        made = self.proof(node)
+        if all(made.text != known.text for known in self._used[-1]):
+            self._used[-1].append(made)
+        return made.fact
+
+    def proof(self, node: exp.Expr) -> Proof:
+        text = _readable(node)
+        if isinstance(node, exp.Column) and not isinstance(node.this, exp.Star):
+            return Proof(text, *self._column(node))
+        self._used.append([])
         try:
-            return Decimal(node.name)
-        except InvalidOperation:
-            return None
-    return None
+            fact, rule = self._found(node)
+        finally:
+            parts = tuple(self._used.pop())
+        if is_constant(node) and not non_deterministic(node):
+            parts = ()
+        return Proof(text, fact, rule, parts)
+
+    def _column(self, node: exp.Column) -> tuple[Fact, str]:
+        fact = self._columns.get(node.name)
+        if fact is None:
+            return Fact(), "nothing is known of the column"
+        return fact, "as declared" if fact.order.monotonic else "no order is known of the column"
+
+    def _found(self, node: exp.Expr) -> tuple[Fact, str]:
+        if is_constant(node):
+            return _constant(node, self), "no column in it"
+        if non_deterministic(node):
+            return Fact(), "it gives another answer each time it is asked"
+        named = NAMED.get(node.name.upper()) if isinstance(node, exp.Anonymous) else None
+        rule = named or RULES.get(type(node))
+        if rule is None:
+            name = node.name.upper() if isinstance(node, exp.Anonymous) else node.key.upper()
+            return Fact(), f"{name} has no rule"
+        return rule(node, self)
 
 
-def _fold(node: exp.Binary) -> Decimal | None:
-    left, right = number_of(node.this), number_of(node.expression)
-    if left is None or right is None:
-        return None
-    if isinstance(node, exp.Add):
-        return left + right
-    return left - right if isinstance(node, exp.Sub) else left * right
+def _readable(node: exp.Expr) -> str:
+    return to_rowtime(node).replace("`", "").replace("__t", "ROWTIME")
 
 
-def _same(node: exp.Expr, columns: Columns) -> Order:
-    return order_of(node.this, columns)
+# -- constants, folded first ------------------------------------------------------------
 
 
-def _rounded(node: exp.Expr, columns: Columns) -> Order:
-    return order_of(node.this, columns).loosened()
+def _constant(node: exp.Expr, prover: _Prover) -> Fact:
+    """A constant with its kind and, where it is folded here, its value."""
+    node = node.unnest()
+    if isinstance(node, exp.Cast):
+        return _converted(node, prover)
+    leaf = _LEAVES.get(type(node))
+    if leaf is not None:
+        return leaf(node)
+    rule = RULES.get(type(node)) or (NAMED.get(node.name.upper()) if isinstance(node, exp.Anonymous) else None)
+    found = rule(node, prover)[0] if rule is not None else Fact()
+    return replace(found, order=Order.CONSTANT)
 
 
-def _negated(node: exp.Expr, columns: Columns) -> Order:
-    return order_of(node.this, columns).reversed()
+def _literal(node: exp.Literal) -> Fact:
+    if node.is_string:
+        return Fact(Order.CONSTANT, Kind.TEXT)
+    try:
+        value = Decimal(node.name)
+    except InvalidOperation:
+        return Fact(Order.CONSTANT)
+    kind = Kind.FLOAT if "E" in node.name.upper() else Kind.DECIMAL if "." in node.name else Kind.INTEGER
+    return exactly(value, kind)
 
 
-def _sum(node: exp.Expr, columns: Columns) -> Order:
-    if _month_interval(node.this) or _month_interval(node.expression):
-        return Order.NONE
-    return order_of(node.this, columns).plus(order_of(node.expression, columns))
+def _interval(node: exp.Interval) -> Fact:
+    try:
+        span = span_of(node)
+    except ValueError:
+        return Fact(Order.CONSTANT)
+    if isinstance(span, Duration):
+        return exactly(Decimal(span.micros), Kind.DAYS)
+    return exactly(Decimal(span.count), Kind.MONTHS) if isinstance(span, Months) else Fact(Order.CONSTANT)
 
 
-def _difference(node: exp.Expr, columns: Columns) -> Order:
-    if _month_interval(node.expression):
-        return Order.NONE
-    return order_of(node.this, columns).plus(order_of(node.expression, columns).reversed())
+def _converted(node: exp.Cast, prover: _Prover) -> Fact:
+    inner, kind = prover.of(node.this), kind_of(node.args["to"].sql("spark"))
+    if inner.null or inner.kind is Kind.TEXT:
+        return Fact(Order.CONSTANT, kind, null=inner.null)
+    found = cast(inner, node.args["to"].sql("spark"), fails=True).fact
+    return (
+        Fact(Order.CONSTANT, kind, found.low, found.high, found.zero)
+        if found.kind is kind
+        else Fact(Order.CONSTANT, kind)
+    )
 
 
-def _month_interval(node: exp.Expr) -> bool:
-    # A month added to 30 January 23:00 and 31 January 01:00 makes them change places.
-    units = {str(unit).upper().rstrip("S") for unit in node.find_all(exp.Var)}
-    return isinstance(node, exp.Interval) and bool(units & {"MONTH", "YEAR", "QUARTER"})
-
-
-def _product(node: exp.Expr, columns: Columns) -> Order:
-    for factor, other in ((node.this, node.expression), (node.expression, node.this)):
-        if is_constant(factor):
-            return _scaled(order_of(other, columns), _sign(factor))
-    return Order.NONE
-
-
-def _quotient(node: exp.Expr, columns: Columns) -> Order:
-    if is_constant(node.expression):
-        return _scaled(order_of(node.this, columns), _sign(node.expression))
-    return Order.NONE
-
-
-def _sign(node: exp.Expr) -> int | None:
-    if isinstance(node, exp.Interval):
-        node = node.this
-    number = number_of(node)
-    return None if number is None else (number > 0) - (number < 0)
-
-
-def _scaled(order: Order, sign: int | None) -> Order:
-    if sign is None or sign == 0:
-        return Order.CONSTANT if sign == 0 and order.monotonic else Order.NONE
-    scaled = order if sign > 0 else order.reversed()
-    return scaled.loosened()  # rounding of fractions may merge neighbours
-
-
-def _extract(node: exp.Expr, columns: Columns) -> Order:
-    if node.name.upper() in _KEEPS_PREFIXES:
-        return order_of(node.expression, columns).loosened()
-    return Order.NONE
-
-
-_TEMPORAL = (exp.DType.DATE, exp.DType.TIMESTAMP, exp.DType.TIMESTAMPTZ, exp.DType.TIMESTAMPLTZ)
-
-
-def _cast(node: exp.Expr, columns: Columns) -> Order:
-    if node.args["to"].this in _TEMPORAL and columns.get("__temporal__") is not Order.NONE:
-        inner = order_of(node.this, columns)
-        return inner.loosened() if _about_time(node.this) else Order.NONE
-    return Order.NONE
-
-
-def _about_time(node: exp.Expr) -> bool:
-    """True if the value is a time for sure: the rowtime, or a rounding or shift of one."""
-    if isinstance(node, exp.Column):
-        return node.name == "__t"
-    kinds = (exp.Floor, exp.Ceil, Step, exp.TimestampTrunc, exp.Paren, exp.Cast, exp.Add, exp.Sub)
-    return isinstance(node, kinds) and _about_time(node.this)
-
-
-def _promised(_node: exp.Expr, _columns: Columns) -> Order:
-    return Order.ASCENDING
-
-
-_RULES: dict[type[exp.Expr] | tuple[type[exp.Expr], ...], Rule] = {
-    exp.Paren: _same,
-    exp.Neg: _negated,
-    exp.Add: _sum,
-    exp.Sub: _difference,
-    exp.Mul: _product,
-    exp.Div: _quotient,
-    exp.Extract: _extract,
-    exp.Cast: _cast,
-    exp.TsOrDsToDate: lambda n, c: _rounded(n, c) if _about_time(n.this) else Order.NONE,
-    Monotonic: _promised,
-    _ROUNDS: _rounded,
-    _EXACT_TIMES: _rounded,
+_LEAVES: dict[type[exp.Expr], Callable[[Any], Fact]] = {
+    exp.Null: lambda _node: NULL,
+    exp.Boolean: lambda _node: Fact(Order.CONSTANT, Kind.BOOLEAN),
+    exp.Pi: lambda _node: exactly(Decimal("3.141592653589793"), Kind.FLOAT),
+    exp.CurrentDate: lambda _node: Fact(Order.CONSTANT, Kind.DATE),
+    exp.CurrentTimestamp: lambda _node: Fact(Order.CONSTANT, Kind.TIMESTAMP),
+    exp.Literal: _literal,
+    exp.Interval: _interval,
 }

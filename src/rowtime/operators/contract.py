@@ -12,11 +12,12 @@ writer and position. The order of a stream is (rowtime, writer, position) (SPEC 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from rowtime.core.clock import Clocks
 from rowtime.core.time import BEGINNING, END
+from rowtime.expr.facts import UNKNOWN, Fact, Kind, kind_of
 from rowtime.expr.order import Order
 
 if TYPE_CHECKING:
@@ -33,11 +34,21 @@ Control = MutableMapping[str, Any]
 
 @dataclass(frozen=True)
 class Column:
-    """A column of an edge: name, Spark type text (empty: only Spark knows), order."""
+    """A column of an edge: name, Spark type text (empty: only Spark knows), what is known of its values."""
 
     name: str
     type: str = ""
-    order: Order = Order.NONE
+    fact: Fact = UNKNOWN
+
+    @property
+    def order(self) -> Order:
+        """The order of its values over the stream."""
+        return self.fact.order
+
+    @property
+    def known(self) -> Fact:
+        """The fact, with the kind of the declared type."""
+        return self.fact if self.fact.kind is not Kind.OTHER else replace(self.fact, kind=kind_of(self.type))
 
 
 @dataclass(frozen=True)
@@ -67,6 +78,11 @@ class Shape:
     def names(self) -> tuple[str, ...]:
         """The user's columns, in order."""
         return tuple(column.name for column in self.columns)
+
+    @property
+    def by_place(self) -> bool:
+        """Equal rowtimes go by writer and position, and by nothing before them."""
+        return self.order in ((T, W, P), (P,))
 
     @property
     def internals(self) -> tuple[str, ...]:

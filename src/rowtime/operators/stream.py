@@ -32,9 +32,11 @@ from rowtime.operators.contract import (
     micros,
     quoted,
 )
+from rowtime.sql.generate import to_rowtime, to_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+    from sqlglot import exp
 
 NOBODY = "\U0010ffff"  # stands for a stream without writers; named after all, it holds no ties
 CANDIDATE = "__g"  # TIMESTAMP: the rowtime that the gate judges
@@ -46,7 +48,8 @@ class Stream:
 
     ``source`` is the format with its options, as in CREATE STREAM; ``idle_after`` (µs) after
     how much silence a writer is set aside. ``single``: there can be only one writer.
-    ``batched``: rows come in sets that have no order inside (``foreachBatch``).
+    ``batched``: rows come in sets that have no order inside (``foreachBatch``). ``checks``:
+    conditions over the columns; a row for which one is false is refused as malformed.
     """
 
     name: str
@@ -55,6 +58,7 @@ class Stream:
     idle_after: int | None = None
     single: bool = False
     batched: bool = False
+    checks: tuple[exp.Expr, ...] = ()
 
     kind: ClassVar[str] = "stream"
     promise: ClassVar[str] = "each writer's clock"
@@ -90,9 +94,9 @@ class Stream:
             marks = self._bounded(before, intake)
             self._settle(intake, control, marks)
             return Delta(None, self.promises([], control))
-        rows = rows_judged = self._timed_rows(tick, intake, before)
+        rows = rows_judged = self._checked(self._timed_rows(tick, intake, before), intake)
         lowest, highest, marks = intake.lowest, intake.highest, before
-        if intake.gated or intake.decodes or intake.in_band:
+        if intake.gated or intake.decodes or intake.in_band or self.checks:
             verdict = tick.judge(self, rows, self._gate(intake, before, control), intake.count)
             rows = tick.account(self, rows_judged, verdict, CANDIDATE)
             lowest, highest, marks = verdict.lowest, verdict.highest, dict(verdict.marks)
@@ -114,7 +118,7 @@ class Stream:
             intake.bounds,
             control["floors"],
             "__b" if intake.in_band else None,
-            "__m" if intake.decodes else None,
+            "__m" if intake.decodes or self.checks else None,
             self.batched,
         )
 
@@ -150,6 +154,19 @@ class Stream:
             # All have left: the stream keeps the clock that the last of them had shown.
             control["clock"] = max(before, intake.bound, *marks.values())
             control["clocks"] = {NOBODY: control["clock"]}
+
+    def _checked(self, rows: DataFrame, intake: Intake) -> DataFrame:
+        """What a row breaks stands where a record that does not decode has its text."""
+        if not self.checks:
+            return rows
+        broken = " ".join(f"WHEN NOT ({to_spark(check)}) THEN {_text(to_rowtime(check))}" for check in self.checks)
+        found = f"CASE {broken} END"
+        if intake.in_band:
+            found = f"CASE WHEN __b IS NULL THEN {found} END"
+        if intake.decodes:
+            found = f"coalesce(__m, {found})"
+        others = [quoted(name) for name in rows.columns if name != "__m"]
+        return rows.selectExpr(*others, f"{found} AS __m")
 
     def _timed_rows(self, tick: Tick, intake: Intake, before: Mapping[str, int]) -> DataFrame:
         # SPEC 2.4: the rowtime is what the writer gave, else the arrival time, raised to the

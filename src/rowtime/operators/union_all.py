@@ -15,7 +15,6 @@ from typing import Any, ClassVar
 
 from rowtime.core.clock import Clocks
 from rowtime.core.time import BEGINNING
-from rowtime.expr.order import Order
 from rowtime.operators.contract import A, Column, Delta, Kept, Operator, P, Shape, T, Tick, W, quoted
 
 
@@ -52,7 +51,7 @@ class UnionAll:
         """The first input's columns; an order stays where all inputs have it and agree."""
         shapes = [node.emits() for node in self.inputs]
         columns = tuple(
-            Column(same[0].name, same[0].type if len({c.type for c in same}) == 1 else "", Order.NONE)
+            Column(same[0].name, same[0].type if len({c.type for c in same}) == 1 else "")
             for same in zip(*(shape.columns for shape in shapes), strict=True)
         )
         arrival = all(shape.arrival for shape in shapes)

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from sqlglot import exp
 
 from rowtime.core.errors import Place, Problem, Refused
+from rowtime.sql.generate import to_rowtime
 from rowtime.sql.intervals import Duration, span_of
 from rowtime.sql.statements import ColumnDef, CreatePump, CreateStream, CreateTable, CreateView
 
@@ -32,21 +33,28 @@ class Definitions(Protocol):
 
 @dataclass(frozen=True)
 class StreamDef:
-    """A stream: its columns, where its items come from, how long a writer may be silent (µs)."""
+    """A stream: its columns, where its items come from, how long a writer may be silent (µs).
+
+    ``checks``: conditions that no row may break, as text; ``required`` the columns without NULL.
+    """
 
     name: str
     columns: tuple[tuple[str, str], ...]
     format: str = "log"
     options: tuple[tuple[str, str], ...] = ()
     idle_after: int | None = None
+    required: tuple[str, ...] = ()
+    checks: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """The definition as the home directory keeps it."""
+        columns = [{"name": name, "type": kind, "nullable": name not in self.required} for name, kind in self.columns]
         return {
-            "columns": [{"name": name, "type": kind, "nullable": True} for name, kind in self.columns],
+            "columns": columns,
             "format": None if self.format == "log" else self.format,
             "options": dict(self.options),
             "idle_after": self.idle_after,
+            **({"checks": list(self.checks)} if self.checks else {}),
         }
 
 
@@ -59,11 +67,12 @@ class Catalog:
     views: dict[str, CreateView] = field(default_factory=dict)
     pumps: dict[str, CreatePump] = field(default_factory=dict)
     tables: dict[str, CreateTable] = field(default_factory=dict)
+    dropped: set[str] = field(default_factory=set)
 
     def stream(self, name: str) -> StreamDef | None:
         """A stream of the script or of the home directory."""
         key = name.lower()
-        if key not in self.streams and self.home is not None:
+        if key not in self.streams and key not in self.dropped and self.home is not None:
             stored = self.home.definition(key)
             if stored is not None:
                 self.streams[key] = _stored(key, stored)
@@ -71,8 +80,13 @@ class Catalog:
 
     def names(self) -> list[str]:
         """Everything that can stand after FROM."""
-        stored = self.home.names() if self.home is not None else ()
-        return sorted({*self.streams, *self.views, *self.tables, *stored})
+        stored = set(self.home.names()) if self.home is not None else set()
+        return sorted({*self.streams, *self.views, *self.tables, *(stored - self.dropped)})
+
+    def drop(self, name: str) -> None:
+        """Forget a stream, of the script and of the home directory."""
+        self.streams.pop(name, None)
+        self.dropped.add(name)
 
     def unknown(self, name: str, place: Place) -> Problem:
         """The problem of a name that nothing has."""
@@ -82,6 +96,8 @@ class Catalog:
         """Take over CREATE STREAM; raises ``Refused`` (R203) if the name means something else."""
         defined = stream_of(statement)
         old = self.stream(defined.name)
+        if old is not None and statement.idle_after is None and not statement.replace:
+            defined = replace(defined, idle_after=old.idle_after)  # ALTER STREAM may have set it
         if old is not None and old != defined and not statement.replace:
             if statement.if_not_exists:
                 return old
@@ -99,7 +115,7 @@ class Catalog:
 
 def stream_of(statement: CreateStream) -> StreamDef:
     """The definition that CREATE STREAM gives."""
-    _refuse_reserved(statement.columns)
+    _check_columns(statement.columns)
     idle = None
     if statement.idle_after is not None:
         span = span_of(statement.idle_after)
@@ -108,10 +124,12 @@ def stream_of(statement: CreateStream) -> StreamDef:
         idle = span.micros
     kind = (statement.using or "log").lower()
     columns = tuple((column.name, column.type) for column in statement.columns)
-    return StreamDef(statement.name.text.lower(), columns, kind, statement.options, idle)
+    required = tuple(column.name for column in statement.columns if not column.nullable)
+    checks = tuple(to_rowtime(check) for column in statement.columns for check in column.checks)
+    return StreamDef(statement.name.text.lower(), columns, kind, statement.options, idle, required, checks)
 
 
-def _refuse_reserved(columns: Iterable[ColumnDef]) -> None:
+def _check_columns(columns: Iterable[ColumnDef]) -> None:
     seen: set[str] = set()
     problems = []
     for column in columns:
@@ -128,14 +146,24 @@ def _refuse_reserved(columns: Iterable[ColumnDef]) -> None:
         if name in seen:
             problems.append(Problem("R209", f"there are two columns {column.name}", column.place))
         seen.add(name)
+        if column.order:
+            hint = "Leave it out; nothing would be checked."
+            problems.append(Problem("R190", "a declared order is not supported yet", column.place, hint))
     if problems:
         raise Refused(*problems)
 
 
 def _stored(name: str, stored: Mapping[str, Any]) -> StreamDef:
     columns = tuple((column["name"], column["type"]) for column in stored["columns"])
-    options = tuple(dict(stored.get("options") or {}).items())
-    return StreamDef(name, columns, stored.get("format") or "log", options, stored.get("idle_after"))
+    return StreamDef(
+        name,
+        columns,
+        stored.get("format") or "log",
+        tuple(dict(stored.get("options") or {}).items()),
+        stored.get("idle_after"),
+        tuple(column["name"] for column in stored["columns"] if not column.get("nullable", True)),
+        tuple(stored.get("checks", ())),
+    )
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:

@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from rowtime.expr.aggregates import ORDERED
+from rowtime.expr.aggregates import ORDERED, ambiguous_order
+from rowtime.expr.facts import Fact
 from rowtime.expr.group_end import group_end, unshifted
-from rowtime.expr.monotonicity import is_constant, order_of
-from rowtime.expr.order import Order
+from rowtime.expr.monotonicity import is_constant, order_of, prove
 from rowtime.operators.contract import Column, Operator, T
 from rowtime.operators.group_by import GroupBy
 from rowtime.operators.select import Item
@@ -104,20 +104,24 @@ class Grouping:
     def __init__(self, query: exp.Select, scope: Scope, micros: Callable[[Scope, exp.Expr], int]) -> None:
         self.query, self.scope, self._micros = query, scope, micros
         self.keys: list[Item] = []
-        self._sets: list[exp.Expr] = []  # CUBE, ROLLUP, GROUPING SETS, which are refused
         self._written: list[exp.Expr] = []  # the keys as the query has them
         self.aggregates: list[Item] = []
         self.within: WithinGroup | None = None
 
     def bind(self) -> GroupPlan:
         """Keys first, then the select list and HAVING over keys and aggregates."""
+        before = len(self.scope.problems)
         for node in self._grouping():
             self._key(node)
+        understood = not any(problem.code == "R190" for problem in self.scope.problems[before:])
         items, stamp = self._select_list()
         having = self.query.args.get("having")
         condition = self._over_groups(having.this) if having else None
+        if self.query.args.get("distinct") and self.query.args.get("group"):
+            hint = "Leave out DISTINCT if each row has the keys; else write SELECT STREAM DISTINCT above a sub-query."
+            self.scope.refuse("R190", "DISTINCT beside GROUP BY is not supported yet", self.query, hint)
         closers = tuple(n for n, key in enumerate(self.keys) if self._closes(key))
-        if not closers and not self._sets:
+        if not closers and understood:
             self._refuse_endless()
         if stamp is not None and not self._ascends(stamp):
             self.scope.refuse(
@@ -137,15 +141,15 @@ class Grouping:
             return [e.unalias() for e in self.query.expressions if not self._names_rowtime(e)]
         if group is None:
             return []
-        self._sets = [node for node in group.expressions if isinstance(node, exp.Cube | exp.Rollup | exp.GroupingSets)]
-        for node in self._sets:
+        sets = [node for node in group.expressions if isinstance(node, exp.Cube | exp.Rollup | exp.GroupingSets)]
+        for node in sets:
             self.scope.refuse(
                 "R127",
                 f"GROUP BY {type(node).__name__.upper()} has groups without a monotonic key",
                 node,
                 "Write one GROUP BY for each set, with UNION ALL.",
             )
-        return [self._ordinal(node) for node in group.expressions if node not in self._sets]
+        return [self._ordinal(node) for node in group.expressions if node not in sets]
 
     def _names_rowtime(self, entry: exp.Expr) -> bool:
         return entry.alias_or_name.lower() == "rowtime"
@@ -172,8 +176,8 @@ class Grouping:
         if tolerance is not None:
             bound = self._out_of_order(bound, tolerance, node)
         self._written.append(written)
-        order = order_of(bound, self.scope.orders)
-        self.keys.append(Item(Column(f"__k{len(self.keys)}", order=order), bound))
+        proof = prove(bound, self.scope.facts)
+        self.keys.append(Item(Column(f"__k{len(self.keys)}", fact=proof.fact), bound))
 
     def _out_of_order(self, bound: exp.Expr, tolerance: exp.Expr, node: exp.Expr) -> exp.Expr:
         """The key over the promoted time; rows are refused once their group has closed."""
@@ -202,8 +206,7 @@ class Grouping:
         return key.column.order.moves and columns_of([key.expression]) == {T}
 
     def _ascends(self, stamp: exp.Expr) -> bool:
-        orders = {key.column.name: key.column.order for key in self.keys}
-        return order_of(stamp, orders).direction > 0
+        return order_of(stamp, self._key_facts()).direction > 0
 
     # -- what is selected -------------------------------------------------------------
 
@@ -221,11 +224,11 @@ class Grouping:
             if name.lower() == "rowtime":
                 stamp = bound
             else:
-                items.append(Item(Column(name, order=self._order(bound)), bound))
+                items.append(Item(Column(name, fact=prove(bound, self._key_facts()).fact), bound))
         return tuple(items), stamp
 
-    def _order(self, bound: exp.Expr) -> Order:
-        return order_of(bound, {key.column.name: key.column.order for key in self.keys})
+    def _key_facts(self) -> dict[str, Fact]:
+        return {key.column.name: key.column.fact for key in self.keys}
 
     def _over_groups(self, node: exp.Expr) -> exp.Expr:
         """The expression over key and aggregate columns; other columns are refused."""
@@ -261,6 +264,10 @@ class Grouping:
             call, exp.Filter | exp.IgnoreNulls | exp.WithinGroup
         ):
             self.scope.refuse("R130", "an aggregate of an aggregate needs a sub-query", call)
+        order = ambiguous_order(call.this if isinstance(call, exp.Filter) else call)
+        if order is not None:
+            hint = "Order by the value itself, at the end if need be; or leave out the order: stream order it is then."
+            self.scope.refuse("R190", "the order inside the aggregate leaves ties open", order, hint)
         name = f"__a{len(self.aggregates)}"
         self.aggregates.append(Item(Column(name), call.copy()))
         return name

@@ -13,7 +13,7 @@ from typing import Any
 from sqlglot import exp
 
 from rowtime.core.errors import Place, Problem, Refused
-from rowtime.operators.contract import Operator, walk
+from rowtime.operators.contract import Column, Operator, walk
 from rowtime.operators.group_by import GroupBy
 from rowtime.operators.merge import Merge
 from rowtime.operators.rejected import Rejected
@@ -49,19 +49,22 @@ FORMATS = frozenset({"log", "parquet", "csv", "json", "kafka", "rate", "console"
 
 @dataclass
 class Program:
-    """A bound script.
+    """A bound script: its ``text``, and as it was ``written``, with its variables.
 
     ``sinks`` are the roots of the plan; ``once`` the statements that insert rows or set
-    bounds, which take effect once per checkpoint; ``defines`` the streams to remember.
+    bounds, which take effect once per checkpoint; ``defines`` the streams to remember, and
+    ``drops`` those to forget before.
     """
 
     text: str
     sinks: tuple[Sink, ...] = ()
     once: tuple[Statement, ...] = ()
     defines: tuple[StreamDef, ...] = ()
+    drops: tuple[str, ...] = ()
     explains: tuple[tuple[str, Operator], ...] = ()
     problems: tuple[Problem, ...] = ()
     catalog: Catalog = field(default_factory=Catalog)
+    written: str = ""
 
     @property
     def operators(self) -> tuple[Operator, ...]:
@@ -80,7 +83,7 @@ class Program:
         kinds = {node.name: node.kind for node in self.operators}
         return {
             "fingerprint": hashlib.sha256(data).hexdigest(),
-            "sql": self.text,
+            "sql": self.written,
             "operators": operators,
             "inputs": tree,
             "kinds": kinds,
@@ -100,12 +103,13 @@ def compile_script(
     ``variables`` replace ``${name}`` in the text. ``streams`` are given from Python;
     ``sinks`` are names of Python functions that pumps can write to.
     """
+    written = text
     text, missing = _substituted(text, variables or {})
     script = parse_script(text)
     compiler = _Compiler(text, Catalog(home, dict(streams or {})), frozenset(name.lower() for name in sinks))
     compiler.problems.extend([*missing, *script.problems])
     compiler.take(script.statements)
-    return compiler.program()
+    return replace(compiler.program(), written=written)
 
 
 def _substituted(text: str, variables: Mapping[str, str]) -> tuple[str, list[Problem]]:
@@ -134,6 +138,7 @@ class _Compiler:
         self.problems: list[Problem] = []
         self.once: list[Statement] = []
         self.defines: list[StreamDef] = []
+        self.drops: list[str] = []
         self.queries: list[Query] = []
         self.explained: list[Explain] = []
         self.sources = Sources(catalog)
@@ -161,7 +166,14 @@ class _Compiler:
                 self._guard(partial(self.sources.named, self.binder, name, view.query))
         found = sorted(set(self.problems), key=lambda p: (p.place.line, p.place.column) if p.place else (0, 0))
         return Program(
-            self.text, tuple(sinks), tuple(self.once), tuple(self.defines), tuple(explains), tuple(found), self.catalog
+            self.text,
+            tuple(sinks),
+            tuple(self.once),
+            tuple(self.defines),
+            tuple(self.drops),
+            tuple(explains),
+            tuple(found),
+            self.catalog,
         )
 
     def _guard(self, action: Callable[[], object]) -> list[Any]:
@@ -178,11 +190,11 @@ class _Compiler:
                 self._format(statement)
                 self.defines.append(self.catalog.define(statement))
             case CreateView():
-                self.catalog.views[statement.name.text.lower()] = statement
+                _put(self.catalog.views, statement.name.text.lower(), statement, "view")
             case CreateTable():
-                self.catalog.tables[statement.name.text.lower()] = statement
+                _put(self.catalog.tables, statement.name.text.lower(), statement, "table")
             case CreatePump():
-                self.catalog.pumps[pump_name(statement)] = statement
+                _put(self.catalog.pumps, pump_name(statement), statement, "pump")
             case AlterPump():
                 self._alter_pump(statement)
             case Drop():
@@ -237,11 +249,15 @@ class _Compiler:
 
     def _drop(self, statement: Drop) -> None:
         name = statement.name.text.lower()
-        for kind in (self.catalog.streams, self.catalog.views, self.catalog.pumps, self.catalog.tables):
-            if name in kind:
-                del kind[name]
-                return
-        if not statement.if_exists:
+        if statement.kind == "STREAM":
+            there = self.catalog.stream(name) is not None
+            self.catalog.drop(name)
+            self.defines = [stream for stream in self.defines if stream.name != name]
+            self.drops.append(name)
+        else:
+            kinds = {"VIEW": self.catalog.views, "PUMP": self.catalog.pumps, "TABLE": self.catalog.tables}
+            there = kinds.get(statement.kind, {}).pop(name, None) is not None  # type: ignore[attr-defined]
+        if not there and not statement.if_exists:
             raise Refused(self.catalog.unknown(name, statement.name.place))
 
     # -- roots ------------------------------------------------------------------------
@@ -253,25 +269,7 @@ class _Compiler:
         if target in self.functions:
             return self._sink(f"{name}.sink", node, "function", (("function", target),))
         stream = self._known(pump.target.text, pump.target.place)
-        self._fits(pump, node, stream)
         return self._sink(f"{name}.sink", node, stream.format, (*stream.options, ("stream", stream.name)))
-
-    def _fits(self, pump: CreatePump, node: Operator, stream: StreamDef) -> None:
-        given, wanted = node.emits().names, [name for name, _ in stream.columns]
-        names = list(pump.columns) or wanted
-        if len(given) != len(names):
-            raise Refused(
-                Problem(
-                    "R132",
-                    f"{stream.name} takes {len(names)} columns ({', '.join(names)}), "
-                    f"the query gives {len(given)} ({', '.join(given)})",
-                    pump.place,
-                    "Select one column for each, in this order; ROWTIME goes along by itself.",
-                )
-            )
-        unknown = [name for name in pump.columns if name.lower() not in {w.lower() for w in wanted}]
-        if unknown:
-            raise Refused(Problem("R103", f"{stream.name} has no column {unknown[0]}", pump.place))
 
     def _query(self, query: Query, name: str) -> Sink:
         node = self.binder.bind(query.query, name).node
@@ -300,6 +298,18 @@ class _Compiler:
         return explain.kind, self.binder.bind(explain.query, "explained").node
 
 
+def _put(named: dict[str, Any], name: str, statement: CreateView | CreatePump | CreateTable, what: str) -> None:
+    """Give a statement its name; a second one of the name must say that it replaces the first."""
+    if name not in named or statement.replace:
+        named[name] = statement
+    elif not statement.if_not_exists:
+        place = statement.name.place if statement.name else statement.place
+        given = isinstance(statement, CreatePump) and statement.name is None
+        hint = f"Give it a name: CREATE PUMP … AS INSERT INTO {name.removeprefix('into_')} …." if given else ""
+        hint = hint or f"Write CREATE OR REPLACE {what.upper()}, or take another name."
+        raise Refused(Problem("R203", f"there are two {what}s {name}", place, hint))
+
+
 def _grouped(node: Operator) -> bool:
     while not isinstance(node, GroupBy):
         if len(node.inputs) != 1 or isinstance(node, TSort | Merge | UnionAll | Rejected):
@@ -314,7 +324,7 @@ _JOURNALED = ("idle_after",)  # what it decides stands in the journal, so it may
 def describe(node: Operator) -> str:
     """An operator in one line of canonical text, without its inputs."""
     parts = [
-        f"{f.name}={_canonical(getattr(node, f.name))}"
+        f"{f.name}={_canonical(_field(node, f.name))}"
         for f in fields(node)  # type: ignore[arg-type]
         if f.name not in ("name", "input", "inputs", "gate", *_JOURNALED)
     ]
@@ -322,11 +332,26 @@ def describe(node: Operator) -> str:
     return f"{node.kind}({inputs}; {'; '.join(parts)})"
 
 
+def _field(node: Operator, name: str) -> object:
+    if isinstance(node, Stream) and name == "source":
+        return node.source[0], _lasting(node.source[1])
+    if isinstance(node, Sink) and name == "options":
+        return _lasting(node.options)
+    return getattr(node, name)
+
+
+def _lasting(options: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
+    """The options that say what is read or written; how a broker is reached may change, and stays out of files."""
+    return tuple((name, value) for name, value in options if not name.lower().startswith("kafka."))
+
+
 def _canonical(value: object) -> str:
     if isinstance(value, exp.Expr):
         return to_spark(value)
     if isinstance(value, tuple):
         return "[" + ", ".join(_canonical(part) for part in value) + "]"
+    if isinstance(value, Column):
+        return f"({value.name}, {value.type})"  # what is proved of it may grow without another meaning
     if is_dataclass(value) and not isinstance(value, type):
         return "(" + ", ".join(_canonical(getattr(value, f.name)) for f in fields(value)) + ")"
     return str(value)

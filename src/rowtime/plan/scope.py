@@ -8,15 +8,22 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from rowtime.core.errors import Problem
+from rowtime.expr.facts import ROWTIME, Fact
 from rowtime.expr.monotonicity import non_deterministic
-from rowtime.expr.order import Order
 from rowtime.operators.contract import A, Column, Operator, T
 from rowtime.plan.catalog import suggestion
 from rowtime.sql.generate import to_rowtime
-from rowtime.sql.nodes import CurrentRowTimestamp, Step
+from rowtime.sql.nodes import CurrentRowTimestamp, Monotonic, Step
 from rowtime.sql.places import place_of
 
 WINDOW_FUNCTIONS = {"TUMBLE", "TUMBLE_START", "TUMBLE_END"}
+_ENDS = ("", "_START", "_END", "_ROWTIME")
+LATER_WINDOWS = {
+    "WINDOW",
+    "WINDOW_TIME",
+    "SESSION_WINDOW",
+    *(w + e for w in ("HOP", "SESSION", "STAGGER") for e in _ENDS),
+}
 
 
 @dataclass
@@ -35,9 +42,9 @@ class Scope:
         return self.input.emits().columns
 
     @property
-    def orders(self) -> dict[str, Order]:
-        """What is known about the order of each column; the rowtime ascends."""
-        return {T: Order.ASCENDING, **{column.name: column.order for column in self.columns}}
+    def facts(self) -> dict[str, Fact]:
+        """What is known about the values of each column; the rowtime ascends."""
+        return {T: ROWTIME, **{column.name: column.known for column in self.columns}}
 
     def refuse(self, code: str, message: str, node: exp.Expr, hint: str = "", note: str = "") -> None:
         """Note a problem at a node."""
@@ -59,6 +66,11 @@ class Scope:
             )
         if isinstance(part, exp.Window):
             self.refuse("R190", "OVER is not supported yet", part)
+        if isinstance(part, Monotonic):
+            self.refuse("R190", "MONOTONIC is not supported yet", part)
+        if isinstance(part, exp.Anonymous) and part.name.upper() in LATER_WINDOWS:
+            hint = "Write TUMBLE(s.ROWTIME, INTERVAL '1' HOUR), or FLOOR(s.ROWTIME TO HOUR)."
+            self.refuse("R190", f"{part.name.upper()} is not supported yet", part, hint)
         if isinstance(part, exp.Subquery | exp.Exists):
             self.refuse("R190", "a sub-query in an expression is not supported", part)
 

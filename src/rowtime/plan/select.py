@@ -7,13 +7,12 @@ reported. What a rule refuses it refuses with a place and a hint.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 
 from sqlglot import exp
 
 from rowtime.core.errors import Problem, Refused
-from rowtime.expr.monotonicity import order_of
-from rowtime.expr.order import Order
+from rowtime.expr.monotonicity import prove
 from rowtime.operators.contract import Column, Operator, T
 from rowtime.operators.merge import Merge
 from rowtime.operators.select import Item, Select
@@ -21,18 +20,10 @@ from rowtime.operators.tsort import TIME, TSort
 from rowtime.operators.union_all import UnionAll
 from rowtime.plan.groups import Grouping, WithinGroup, has_aggregates, needs_places
 from rowtime.plan.scope import Scope, columns_of
-from rowtime.plan.sources import Sources
+from rowtime.plan.sources import Bound, Sources
 from rowtime.sql.generate import to_rowtime
 from rowtime.sql.intervals import Duration, span_of
 from rowtime.sql.places import place_of
-
-
-@dataclass
-class Bound:
-    """A bound query: its operator, and the columns that are functions of its rowtime."""
-
-    node: Operator
-    lineage: Mapping[str, exp.Expr] = field(default_factory=dict)
 
 
 @dataclass
@@ -61,7 +52,7 @@ class Binder:
                     "Write UNION ALL; to drop duplicates, SELECT STREAM DISTINCT above it.",
                 )
             )
-        self._refuse_tail(query)
+        _refuse_later(self.text, query)
         parts = [self.bind(part, f"{name}.{n}") for n, part in enumerate(_flat(query), 1)]
         widths = {len(part.node.emits().columns) for part in parts}
         if len(widths) > 1:
@@ -73,18 +64,29 @@ class Binder:
                     "Select the same number of columns on each side.",
                 )
             )
-        return Bound(UnionAll(self.sources.fresh(f"{name}.union"), tuple(part.node for part in parts)))
+        inputs = tuple(self._placed(part.node, name) for part in parts)
+        return Bound(UnionAll(self.sources.fresh(f"{name}.union"), inputs))
 
-    def _refuse_tail(self, query: exp.Expr) -> None:
-        for part in ("order", "limit", "offset"):
-            if query.args.get(part):
-                raise Refused(
-                    Problem(
-                        "R190",
-                        f"{part.upper()} of a UNION ALL is not supported yet",
-                        place_of(self.text, query.args[part]),
-                    )
-                )
+    def _placed(self, node: Operator, name: str) -> Operator:
+        """An input with an order of its own (keys of a T-sort, groups) as positions, which a merge keeps."""
+        if node.emits().by_place:
+            return node
+        return Merge(self.sources.fresh(f"{name}.merge"), node, numbers=True)
+
+
+def _refuse_later(text: str, query: exp.Expr) -> None:
+    """Refuse the clauses that are read but not built yet, instead of leaving them out."""
+    problems = []
+    for key, words in _LATER.items():
+        part = query.args.get(key)
+        if part:
+            node = part[0] if isinstance(part, list) else part if isinstance(part, exp.Expr) else query
+            problems.append(Problem("R190", f"{words} not supported yet", place_of(text, node)))
+    if isinstance(query, exp.Union) and query.args.get("order"):
+        what = "ORDER BY of a UNION ALL is not supported yet"
+        problems.append(Problem("R190", what, place_of(text, query.args["order"])))
+    if problems:
+        raise Refused(*problems)
 
 
 def _flat(query: exp.Expr) -> list[exp.Expr]:
@@ -104,6 +106,10 @@ _LATER = {
     "windows": "a named WINDOW is",
     "qualify": "QUALIFY is",
     "windowed": "WINDOWED BY is",
+    "with_": "WITH is",
+    "emit_changes": "EMIT CHANGES is",
+    "keys_expire": "KEYS EXPIRE AFTER is",
+    "unbounded_state": "WITH UNBOUNDED STATE is",
 }
 
 
@@ -135,13 +141,7 @@ class _SelectBinder:
                     "R105", "a stream cannot be read as a table", place_of(self.text, query), "Write SELECT STREAM."
                 )
             )
-        found = [(key, query.args[key]) for key in _LATER if query.args.get(key)]
-        if found:
-            problems = []
-            for key, part in found:
-                node = part[0] if isinstance(part, list) else part
-                problems.append(Problem("R190", f"{_LATER[key]} not supported yet", place_of(self.text, node)))
-            raise Refused(*problems)
+        _refuse_later(self.text, query)
 
     def _source(self) -> tuple[Operator, str, Mapping[str, exp.Expr]]:
         source = self.query.args.get("from_")
@@ -166,27 +166,13 @@ class _SelectBinder:
     def _renamed(
         self, node: Operator, item: exp.Expr, lineage: Mapping[str, exp.Expr]
     ) -> tuple[Operator, str, Mapping[str, exp.Expr]]:
-        alias = item.args.get("alias")
-        new = [identifier.name for identifier in (alias.args.get("columns") or [])] if alias else []
+        alias: exp.Expr | None = item.args.get("alias")
         name = item.alias_or_name
-        if alias is None or not new:
+        if alias is None or not alias.args.get("columns"):
             return node, name, lineage
-        old = node.emits().columns
-        if len(new) != len(old) or any(n.lower() == "rowtime" for n in new):
-            raise Refused(
-                Problem(
-                    "R118",
-                    f"{name} has {len(old)} columns: {', '.join(node.emits().names)}",
-                    place_of(self.text, alias),
-                    "Give each a name; ROWTIME does not count and keeps its own.",
-                )
-            )
-        items = tuple(
-            Item(replace(column, name=to), exp.column(exp.to_identifier(column.name, quoted=True)))
-            for column, to in zip(old, new, strict=True)
-        )
-        moved = {to: lineage[c.name] for c, to in zip(old, new, strict=True) if c.name in lineage}
-        return Select(self.sources.fresh(f"{self.name}.renamed"), node, items), name, moved
+        new = [identifier.name for identifier in alias.args["columns"]]
+        bound = self.sources.renamed(Bound(node, lineage), f"{self.name}.renamed", new, place_of(self.text, alias))
+        return bound.node, name, bound.lineage
 
     def _groups(self) -> bool:
         query = self.query
@@ -235,7 +221,7 @@ class _SelectBinder:
             if name.lower() == "rowtime":
                 promoted = None if _is_rowtime(bound) else bound
                 continue
-            items.append(Item(Column(name, _type_of(scope, bound), order_of(bound, scope.orders)), bound))
+            items.append(Item(Column(name, _type_of(scope, bound), prove(bound, scope.facts).fact), bound))
         self._refuse_twice(scope, items)
         return tuple(items), promoted
 
@@ -320,7 +306,7 @@ class _SelectBinder:
             source = scope.input
             if plan.within is not None:
                 source = self._promoted(scope, source, plan.within, where)
-            elif needs_places(plan.aggregates) and not source.emits().placed:
+            elif needs_places(plan.aggregates) and not (source.emits().placed and source.emits().by_place):
                 source = Merge(self.sources.fresh(f"{self.name}.merge"), source, numbers=True)
             if where is not None and plan.within is None:
                 everything = tuple(Item(c, exp.column(exp.to_identifier(c.name, quoted=True))) for c in scope.columns)
@@ -362,4 +348,4 @@ def _type_of(scope: Scope, bound: exp.Expr) -> str:
     return inner.args["to"].sql("spark") if isinstance(inner, exp.Cast) else ""
 
 
-__all__ = ["Binder", "Bound", "Order"]
+__all__ = ["Binder", "Bound"]

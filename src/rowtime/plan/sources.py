@@ -6,27 +6,38 @@ script fills is read from the pump, together with what other processes write to 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from rowtime.core.errors import Problem, Refused
+from sqlglot import exp
+
+from rowtime.core.errors import Place, Problem, Refused
+from rowtime.expr.monotonicity import is_plain
 from rowtime.operators.contract import Column, Operator, walk
 from rowtime.operators.merge import Merge
 from rowtime.operators.rejected import Rejected
+from rowtime.operators.select import Item, Select
 from rowtime.operators.stream import Stream
 from rowtime.operators.tsort import TSort
 from rowtime.operators.union_all import UnionAll
-from rowtime.plan.catalog import Catalog, StreamDef
+from rowtime.plan.catalog import Catalog, StreamDef, suggestion
 from rowtime.sql.places import place_of
+from rowtime.sql.script import parse_expression
 from rowtime.sql.statements import CreatePump
 
 if TYPE_CHECKING:
-    from sqlglot import exp
-
-    from rowtime.plan.select import Binder, Bound
+    from rowtime.plan.select import Binder
 
 SINGLE_WRITER = frozenset({"parquet", "csv", "json", "rate"})
+
+
+@dataclass
+class Bound:
+    """A bound query: its operator, and the columns that are functions of its rowtime."""
+
+    node: Operator
+    lineage: Mapping[str, exp.Expr] = field(default_factory=dict)
 
 
 @dataclass
@@ -58,8 +69,6 @@ class Sources:
 
     def named(self, binder: Binder, name: str, item: exp.Expr) -> Bound:
         """The query or stream behind a name, bound once."""
-        from rowtime.plan.select import Bound  # noqa: PLC0415 - views are queries again
-
         if name in self.bound:
             return self.bound[name]
         if name in self.open:
@@ -72,7 +81,8 @@ class Sources:
         try:
             if name in self.catalog.views:
                 view = self.catalog.views[name]
-                self.bound[name] = binder.bind(view.query, name)
+                bound = binder.bind(view.query, name)
+                self.bound[name] = self.renamed(bound, f"{name}.renamed", view.columns, view.place)
             else:
                 stream = self.catalog.stream(name)
                 if stream is None:
@@ -92,11 +102,32 @@ class Sources:
             stream.idle_after,
             single=stream.format in SINGLE_WRITER or dict(stream.options).get("writer") == "",
             batched=dict(stream.options).get("position") == "",
+            checks=self._checks(stream),
         )
         if not pumps:
             return source
         fed = tuple(self._pumped(binder, pump) for pump in pumps)
         return UnionAll(self.fresh(f"{stream.name}.writers"), (source, *fed), optional=True)
+
+    def _checks(self, stream: StreamDef) -> tuple[exp.Expr, ...]:
+        """What every row must satisfy, over the stream's columns."""
+        known = {name.lower(): name for name, _ in stream.columns}
+        checks: list[exp.Expr] = [
+            exp.Not(this=exp.Is(this=_column(name), expression=exp.null())) for name in stream.required
+        ]
+        for text in stream.checks:
+            check = parse_expression(text)
+            for column in list(check.find_all(exp.Column)):
+                if column.name.lower() not in known:
+                    hint = suggestion(column.name, known.values())
+                    raise Refused(
+                        Problem("R103", f"CHECK ({text}): {stream.name} has no column {column.name}", hint=hint)
+                    )
+                column.replace(_column(known[column.name.lower()]))
+            if not is_plain(check):
+                raise Refused(Problem("R102", f"CHECK ({text}) is not computed from the columns of a row alone"))
+            checks.append(check)
+        return tuple(checks)
 
     def _pumped(self, binder: Binder, pump: CreatePump) -> Operator:
         """What a pump writes, as one writer: in order and numbered, as the log would have it."""
@@ -111,10 +142,48 @@ class Sources:
                 raise Refused(Problem("R123", f"the pump {pump_name(pump)} reads what it writes", pump.place))
             self.open.append(key)
             try:
-                self.bound[key] = binder.bind(pump.query, pump_name(pump))
+                self.bound[key] = self._arranged(binder.bind(pump.query, pump_name(pump)), pump)
             finally:
                 self.open.pop()
         return self.bound[key]
+
+    def _arranged(self, bound: Bound, pump: CreatePump) -> Bound:
+        """The columns of the stream in their order; where the pump lists columns, others are NULL."""
+        stream = self.catalog.stream(pump.target.text)
+        if stream is None:  # the target is a function, or the pump is refused anyway
+            return bound
+        given, wanted = bound.node.emits().names, [name for name, _ in stream.columns]
+        names = list(pump.columns) or wanted
+        if len(given) != len(names):
+            what = f"{stream.name} takes {len(names)} columns ({', '.join(names)}), the query gives {len(given)}"
+            hint = "Select one column for each, in this order; ROWTIME goes along by itself."
+            raise Refused(Problem("R132", f"{what} ({', '.join(given)})", pump.place, hint))
+        if not pump.columns:
+            return bound
+        listed = {to.lower(): _column(name) for to, name in zip(names, given, strict=True)}
+        unknown = [name for name in names if name.lower() not in {w.lower() for w in wanted}]
+        if unknown:
+            raise Refused(Problem("R103", f"{stream.name} has no column {unknown[0]}", pump.place))
+        if len(listed) < len(names):
+            raise Refused(Problem("R119", f"the list of columns of {stream.name} names one twice", pump.place))
+        items = tuple(
+            Item(Column(name, kind), listed.get(name.lower()) or exp.cast(exp.null(), kind, dialect="spark"))
+            for name, kind in stream.columns
+        )
+        return Bound(Select(self.fresh(f"{pump_name(pump)}.arranged"), bound.node, items))
+
+    def renamed(self, bound: Bound, name: str, new: Sequence[str], place: Place) -> Bound:
+        """A query under other names for its columns: ``CREATE VIEW v (a, b)``, ``FROM (…) AS v(a, b)``."""
+        old = bound.node.emits().columns
+        if not new:
+            return bound
+        if len(new) != len(old) or any(column.lower() == "rowtime" for column in new):
+            names = ", ".join(column.name for column in old)
+            hint = "Give each a name; ROWTIME does not count and keeps its own."
+            raise Refused(Problem("R118", f"the query has {len(old)} columns: {names}", place, hint))
+        items = tuple(Item(replace(c, name=to), _column(c.name)) for c, to in zip(old, new, strict=True))
+        moved = {to: bound.lineage[c.name] for c, to in zip(old, new, strict=True) if c.name in bound.lineage}
+        return Bound(Select(self.fresh(name), bound.node, items), moved)
 
     def _rejected(self, binder: Binder, item: exp.Table) -> Operator:
         name = item.text("db").lower()
@@ -124,8 +193,6 @@ class Sources:
         return self.bound[key].node
 
     def _bind_rejected(self, binder: Binder, item: exp.Table, name: str, key: str) -> None:
-        from rowtime.plan.select import Bound  # noqa: PLC0415
-
         node = self.named(binder, name, item).node
         gates = [part for part in walk(node) if isinstance(part, TSort | Stream)]
         gate = next((part for part in gates if part.name == name), None)
@@ -140,6 +207,10 @@ class Sources:
             )
         below = gate.inputs[0].emits().columns if gate.inputs else gate.emits().columns
         self.bound[key] = Bound(Rejected(self.fresh(key), gate, below))
+
+
+def _column(name: str) -> exp.Column:
+    return exp.column(exp.to_identifier(name, quoted=True))
 
 
 def pump_name(pump: CreatePump) -> str:

@@ -26,6 +26,7 @@ from rowtime.operators.sink import Sink as SinkNode
 from rowtime.operators.stream import Stream
 from rowtime.operators.tsort import TSort
 from rowtime.plan.program import Program
+from rowtime.plan.started import fixed
 from rowtime.runtime.intake import Taken, intake_of
 from rowtime.runtime.sources.contract import BoundItem, Limits, Slice, Source
 from rowtime.runtime.tick import RunningTick
@@ -80,10 +81,15 @@ class Engine:
     def __post_init__(self) -> None:
         self._heard: dict[tuple[str, str], int] = {}
         self.plan = self.program.described()
-        self._takers = _takers(self.program)
-        self._timed_by = _timed_by(self.program)
         self._fresh = True
-        self._streams = [node for node in self.program.operators if isinstance(node, Stream)]
+        self._began = BEGINNING
+        self._take_over(self.program)
+
+    def _take_over(self, program: Program) -> None:
+        self.program = program
+        self._takers = _takers(program)
+        self._timed_by = _timed_by(program)
+        self._streams = [node for node in program.operators if isinstance(node, Stream)]
 
     # -- life -------------------------------------------------------------------------
 
@@ -105,6 +111,8 @@ class Engine:
 
     def _recover(self, last: Entry | None) -> None:
         self.entry = last or _EMPTY
+        self._began = self.entry.get("began", self.clock())
+        self._take_over(fixed(self.program, self._began))
         self.checkpoint.sweep(last)
         for node in self._sinks():
             staged = self.entry["outputs"].get(node.name)
@@ -192,6 +200,7 @@ class Engine:
         return {
             **entry,
             "at": self.clock(),
+            "began": self._began,
             "sources": notes,
             "totals": {name: dict(counts) for name, counts in totals.items()},
             "clocks": {name: dict(delta.clocks) for name, delta in deltas.items()},

@@ -26,10 +26,19 @@ if TYPE_CHECKING:
     from rowtime.state.checkpoint import Checkpoint
 
 
+def define(program: Program, home: Home, checkpoint: Checkpoint) -> None:
+    """Remember the streams of a script; first, once per checkpoint, forget those that it drops."""
+    if not checkpoint.begun:
+        for name in program.drops:
+            home.drop(name)
+    for stream in program.defines:
+        home.define(stream.name, stream.as_json(), replace=True)
+
+
 def perform(program: Program, home: Home, checkpoint: Checkpoint) -> None:
     """Insert the rows and set the bounds of a script, what is not done yet."""
     done = checkpoint.folder / "statements.done"
-    if not program.once or done.exists():
+    if not (program.once or program.drops) or done.exists():
         return
     writer = _writer_of(checkpoint)
     by_stream: dict[str, list[Statement]] = defaultdict(list)

@@ -14,7 +14,7 @@ from rowtime.operators.stream import Stream
 from rowtime.plan.catalog import StreamDef
 from rowtime.plan.program import Program, compile_script
 from rowtime.runtime.engine import Engine, wall_clock
-from rowtime.runtime.once import perform
+from rowtime.runtime.once import define, perform
 from rowtime.runtime.query import Query
 from rowtime.runtime.sinks.callables import ConsoleSink, FunctionSink, MemorySink
 from rowtime.runtime.sinks.contract import Batch, Sink
@@ -123,8 +123,7 @@ class Pipeline:
         folder = Path(checkpoint) if checkpoint else Path(tempfile.mkdtemp(prefix="rowtime-"))
         place = Checkpoint(folder.absolute())
         place.check(program.described())  # first of all: where it is refused, nothing is written
-        for stream in program.defines:
-            self.home.define(stream.name, stream.as_json(), replace=True)
+        define(program, self.home, place)
         spark = derive(self._spark or new_spark(self._jars(program)))
         if any(isinstance(n, Stream) and n.source[0] in ("csv", "json") for n in program.operators):
             whole_files(spark)

@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 from pyspark.sql.types import BooleanType, DatetimeType, NullType, NumericType
 
 from rowtime.operators.contract import Route, Segment
+from rowtime.state.files import make_folder, sync
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -45,17 +46,27 @@ def write_routes(  # noqa: PLR0913 - what, where to, and in which form
     ``kind``: ``parquet``, or the ending of a text file of the lines in column ``value``,
     each file beginning with ``header``. Names of files sort in the order of the rows.
 
+    The files are durable when this returns: an entry that names them may be committed.
     The segments of each route come back, with paths below ``folder``; and, where the driver
     wrote few, the rows themselves.
     """
+    target = _Target(str(folder), stem, kind, header)
+    tables: dict[str, pa.Table] = {}
     if count is not None and (count <= SMALL or count * _width(rows) <= LARGEST):
-        return _write_here(rows.toArrow(), _Target(str(folder), stem, kind, header), routes)
-    task = _Task(_Target(str(folder), stem, kind, header), dict(routes))
-    report = rows.mapInArrow(task, _REPORT).toArrow()
+        written, tables = _write_here(rows.toArrow(), target, routes)
+    else:
+        written = _write_there(rows, target, routes)
+    if any(written.values()):
+        sync(folder)
+    return written, tables
+
+
+def _write_there(rows: DataFrame, target: _Target, routes: Mapping[str, Route]) -> dict[str, list[Segment]]:
+    report = rows.mapInArrow(_Task(target, dict(routes)), _REPORT).toArrow()
     written: dict[str, list[Segment]] = {name: [] for name in routes}
     for line in report.to_pylist():
         written[line["route"]].append(Segment(line["path"], line["rows"], line["lowest"], line["highest"]))
-    return written, {}
+    return written
 
 
 def _width(rows: DataFrame) -> int:
@@ -151,6 +162,7 @@ class _File:
             self._writer.close()
         if self._lines is not None:
             self._lines.close()
+        sync(Path(self.target.folder) / self.path)
         return Segment(self.path, self.rows, self.lowest, self.highest)
 
     def _parquet(self, schema: pa.Schema) -> pq.ParquetWriter:
@@ -167,5 +179,5 @@ class _File:
 
     def _place(self) -> Path:
         place = Path(self.target.folder) / self.path
-        place.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(place.parent)
         return place

@@ -33,6 +33,11 @@ class Checkpoint:
         path = self.folder / "plan.json"
         return json.loads(path.read_bytes()) if path.exists() else None
 
+    @property
+    def begun(self) -> bool:
+        """True once the script of this checkpoint has taken effect."""
+        return any((self.folder / name).exists() for name in ("plan.json", "statements.done"))
+
     def acquire(self) -> None:
         """Become the one driver of this checkpoint; raises ``Refused`` (R404) if there is another."""
         self.folder.mkdir(parents=True, exist_ok=True)

@@ -9,13 +9,21 @@ import uuid
 from pathlib import Path
 
 
-def sync_directory(folder: Path) -> None:
-    """Make the names in a folder durable."""
-    handle = os.open(folder, os.O_RDONLY)
+def sync(path: Path) -> None:
+    """Make a file's content durable, or the names in a folder."""
+    handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def make_folder(folder: Path) -> None:
+    """Create a folder and what is missing above it, durably."""
+    if not folder.is_dir():
+        make_folder(folder.parent)
+        folder.mkdir(exist_ok=True)
+        sync(folder.parent)
 
 
 def write_new(path: Path, data: bytes) -> None:
@@ -30,7 +38,7 @@ def write_new(path: Path, data: bytes) -> None:
         os.link(draft, path)
     finally:
         draft.unlink()
-    sync_directory(path.parent)
+    sync(path.parent)
 
 
 def write_over(path: Path, data: bytes) -> None:
@@ -38,7 +46,7 @@ def write_over(path: Path, data: bytes) -> None:
     draft = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     _write(draft, data)
     draft.rename(path)
-    sync_directory(path.parent)
+    sync(path.parent)
 
 
 def _write(path: Path, data: bytes) -> None:
@@ -55,6 +63,7 @@ def move(source: Path, target: Path) -> None:
     except OSError:
         draft = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
         shutil.copyfile(source, draft)
+        sync(draft)
         draft.rename(target)
         source.unlink()
 

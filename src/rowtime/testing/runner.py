@@ -32,13 +32,13 @@ from rowtime.runtime.sinks.staging import Stage
 from rowtime.state.checkpoint import Checkpoint
 from rowtime.testing.scripted import ScriptedSource
 from rowtime.testing.transcripts import Expected, Transcript, load
+from rowtime.testing.verdicts import judge_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 Cut = Sequence[int]
 RANDOM_CUTS = 2
-OTHER_FORMATS = {"monotonicity", "statements", "scalar_values"}
 
 
 @dataclass
@@ -248,22 +248,22 @@ def run_case(spark: SparkSession, case: Transcript) -> list[str]:
 
 
 def paths_of(paths: Iterable[Path]) -> list[Path]:
-    """The transcript files below some paths; files of other formats have their own runners."""
-    found = [file for path in paths for file in (sorted(path.rglob("*.yaml")) if path.is_dir() else [path])]
-    return [file for file in found if file.stem not in OTHER_FORMATS]
+    """The case files below some paths."""
+    return [file for path in paths for file in (sorted(path.rglob("*.yaml")) if path.is_dir() else [path])]
 
 
 def run_paths(
     paths: Iterable[Path], report: Callable[[str], None] = print, spark: SparkSession | None = None
 ) -> tuple[int, int]:
-    """Run the transcripts below some paths; how many passed and how many failed."""
+    """Run the case files below some paths; how many passed and how many failed."""
     from rowtime.runtime.session import derive, new_spark  # noqa: PLC0415 - only a run needs Spark
 
     session = derive(spark or new_spark())
     passed = failed = 0
     for path in paths_of(paths):
         try:
-            problems = run_case(session, load(path))
+            judged = judge_of(path)
+            problems = judged[0](judged[1], session) if judged else run_case(session, load(path))
         except RowtimeError as refused:
             problems = [str(refused)]
         passed, failed = passed + (not problems), failed + bool(problems)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rowtime.state.files import move, remove, sync_directory
+from rowtime.state.files import move, remove, sync
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -39,7 +39,7 @@ class DirectorySink:
             if file.exists():
                 move(file, self.path / f"part-{file.name}")
         if batch.files:
-            sync_directory(self.path)
+            sync(self.path)
 
     def recover(self, staged: Sequence[str]) -> None:
         """Remove staged files that no commit names."""

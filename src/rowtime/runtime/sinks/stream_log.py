@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 
 from rowtime.client.arrow_types import arrow_schema
 from rowtime.client.home import Home
-from rowtime.client.stream_log import Rows, scan
+from rowtime.client.stream_log import Bound, Rows, scan
 from rowtime.client.writer import Writer
 from rowtime.core.time import BEGINNING
+from rowtime.state.files import remove
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -31,10 +32,12 @@ class StreamLogSink:
         self._writer: Writer | None = None
         self._bound = BEGINNING
         self._rows = 0
+        self._staging: Path | None = None
 
     def folder(self, checkpoint: Path) -> Path:
         """In the checkpoint, until the rows are in the log."""
-        return checkpoint / "handover" / self._name
+        self._staging = checkpoint / "handover" / self._name
+        return self._staging
 
     def publish(self, spark: SparkSession, node: SinkNode, batch: Batch) -> None:  # noqa: ARG002
         """Append the rows that are not there yet, then the bound."""
@@ -62,6 +65,7 @@ class StreamLogSink:
             # Bounds take positions too, so the rows that are there are counted, not the items.
             entries = scan(log, {}).get(self._name, [])
             self._rows = sum(entry.count for entry in entries if isinstance(entry, Rows))
+            self._bound = max((entry.at for entry in entries if isinstance(entry, Bound)), default=BEGINNING)
         return self._writer
 
     def close(self) -> None:
@@ -71,4 +75,7 @@ class StreamLogSink:
             self._writer = None
 
     def recover(self, staged: Sequence[str]) -> None:
-        """Nothing to undo: what a crashed tick staged never reached the log."""
+        """Remove what crashed ticks staged: it never reached the log."""
+        for file in self._staging.glob("*") if self._staging is not None else ():
+            if file.name not in staged:
+                remove(file)

@@ -1,0 +1,60 @@
+"""CAST: which conversions keep order. ANSI mode: what does not fit is an error, not a wrong value."""
+
+from __future__ import annotations
+
+from math import ceil, floor
+
+from sqlglot import exp
+
+from rowtime.expr.facts import NUMBERS, Fact, Kind, kind_of
+from rowtime.expr.rules.table import Found, Parts, kept, none, rounded, rule
+
+_STRICT = {
+    (Kind.INTEGER, Kind.INTEGER),
+    (Kind.INTEGER, Kind.TIMESTAMP),
+    (Kind.DATE, Kind.DATE),
+    (Kind.DATE, Kind.TIMESTAMP),
+    (Kind.TIMESTAMP, Kind.TIMESTAMP),
+    (Kind.TEXT, Kind.TEXT),
+    (Kind.BOOLEAN, Kind.INTEGER),
+    (Kind.BOOLEAN, Kind.BOOLEAN),
+}
+_ROUNDED = {
+    *((left, right) for left in NUMBERS for right in NUMBERS if (left, right) not in _STRICT),
+    (Kind.TIMESTAMP, Kind.DATE),
+    (Kind.TIMESTAMP, Kind.INTEGER),
+    (Kind.DAYS, Kind.DAYS),
+    (Kind.MONTHS, Kind.MONTHS),
+}
+
+
+@rule(exp.Cast, exp.TryCast)
+def _cast(node: exp.Expr, parts: Parts) -> Found:
+    return cast(parts.of(node.this), node.args["to"].sql("spark"), fails=not isinstance(node, exp.TryCast))
+
+
+@rule("BIGINT", "TINYINT", "SMALLINT", "DECIMAL", "FLOAT")
+def _named(node: exp.Expr, parts: Parts) -> Found:
+    return cast(parts.of(node.expressions[0]), node.name, fails=True)
+
+
+def cast(m: Fact, to: str, *, fails: bool) -> Found:
+    """The fact of a conversion to the type ``to``; ``fails``: what does not fit is an error."""
+    kind = kind_of(to)
+    if m.null:
+        return Found(Fact(m.order, kind, null=True), "NULL stays NULL")
+    pair = (m.kind, kind)
+    if not fails and pair not in ((Kind.TIMESTAMP, Kind.DATE), (Kind.DATE, Kind.TIMESTAMP)):
+        return none("TRY_CAST may give NULL in between", kind)
+    if kind is Kind.TEXT and m.kind is not Kind.TEXT:
+        return none("text has another order: 10 sorts before 9", kind)
+    if pair in _STRICT:
+        found = kept(m, kind, f"a cast of {m.kind.value} to {kind.value} keeps the order")
+    elif pair in _ROUNDED:
+        found = rounded(m, kind, f"a cast of {m.kind.value} to {kind.value} keeps the direction, neighbours may merge")
+    else:
+        return none(f"a cast of {m.kind.value} to {kind.value} has no rule", kind)
+    if m.kind.number and kind.number:
+        low, high = (None if m.low is None else floor(m.low)), (None if m.high is None else ceil(m.high))
+        return Found(found.fact.within(low, high), found.rule)
+    return Found(found.fact.within(m.low, m.high), found.rule) if m.kind.time and kind is Kind.TIMESTAMP else found

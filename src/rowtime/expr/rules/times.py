@@ -1,0 +1,220 @@
+"""Dates, timestamps and intervals, in UTC. Rounding keeps the direction, never strictness."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from rowtime.core.time import MIN_MICROS
+from rowtime.expr.facts import Fact, Kind
+from rowtime.expr.order import Order
+from rowtime.expr.rules.arithmetic import plus, reversed_
+from rowtime.expr.rules.table import NAMED, RULES, Found, Parts, arguments, kept, none, rounded, rule
+from rowtime.sql.nodes import Step
+
+_UNITS = frozenset({
+    "YEAR", "YYYY", "YY", "QUARTER", "MONTH", "MM", "MON", "WEEK", "DAY", "DD", "HOUR", "MINUTE", "SECOND",
+    "MILLISECOND", "MICROSECOND", "DECADE", "CENTURY",
+})  # fmt: skip
+_UNITS_OF_DAYS = frozenset({"YEAR", "YYYY", "YY", "QUARTER", "MONTH", "MM", "MON", "WEEK"})
+_FIXED = frozenset({"WEEK", "DAY", "HOUR", "MINUTE", "SECOND", "MILLISECOND", "MICROSECOND", "DAYOFYEAR"})
+_RISING_FIELDS = frozenset({"YEAR", "YEARS", "Y", "YR", "YRS", "YEAROFWEEK"})
+
+
+def _unit(node: exp.Expr | None) -> str:
+    name = node.name.upper() if isinstance(node, exp.Expr) else ""
+    return name if name in _UNITS else name.removesuffix("S")
+
+
+@rule(exp.Floor, exp.Ceil, exp.TimestampTrunc, exp.DateTrunc)
+def _rounded_to(node: exp.Expr, parts: Parts) -> Found:
+    unit = node.args.get("to") if isinstance(node, exp.Floor | exp.Ceil) else node.args.get("unit")
+    m, name = parts.of(node.this), type(node).__name__.upper()
+    if unit is None:
+        digits = node.args.get("decimals")
+        if not m.kind.number or (digits is not None and parts.of(digits).constant is None):
+            return none(f"{name} without a unit has a rule for numbers")
+        return rounded(
+            m, Kind.DECIMAL if digits is not None else Kind.INTEGER, "rounding to whole numbers keeps the direction"
+        )
+    known = _UNITS_OF_DAYS if isinstance(node, exp.DateTrunc) else _UNITS  # TRUNC to an hour is NULL
+    if _unit(unit) not in known or not m.kind.time:
+        return none(f"rounding to {unit.name} has a rule for dates, timestamps and units of time", Kind.TIMESTAMP)
+    kind = Kind.DATE if isinstance(node, exp.DateTrunc) else Kind.TIMESTAMP
+    return _from_year_one(rounded(m, kind, f"rounding to {_unit(unit)} keeps the direction"), m)
+
+
+def _from_year_one(found: Found, m: Fact) -> Found:
+    """Rounding does not lead out of the years from 1 on."""
+    return Found(found.fact.within(m.low, None), found.rule) if found.fact.kind is Kind.TIMESTAMP else found
+
+
+@rule(Step)
+def _step(node: exp.Expr, parts: Parts) -> Found:
+    m, by = parts.of(node.this), parts.of(node.expression)
+    if by.constant is None or by.constant <= 0:
+        return none("STEP needs a constant step above 0", m.kind)
+    if m.kind not in (Kind.INTEGER, Kind.DECIMAL) and not m.kind.time:
+        return none("STEP has a rule for exact numbers and times; that of infinity is NaN", m.kind)
+    return rounded(m, Kind.TIMESTAMP if m.kind.time else m.kind, "STEP keeps the direction")
+
+
+@rule("TUMBLE", "TUMBLE_START", "TUMBLE_END")
+def _tumble(node: exp.Expr, parts: Parts) -> Found:
+    m = parts.of(node.expressions[0])
+    if not m.kind.time or any(parts.of(other).order is not Order.CONSTANT for other in node.expressions[1:]):
+        return none("a window has a rule for a time and a constant width", Kind.TIMESTAMP)
+    return rounded(m, Kind.TIMESTAMP, "the window of a time follows it")
+
+
+@rule("TIME_BUCKET")
+def _bucket(node: exp.Expr, parts: Parts) -> Found:
+    width, m, *origin = (parts.of(part) for part in node.expressions)
+    if width.kind is not Kind.DAYS or not width.constant or not m.kind.time or any(o.order.moves for o in origin):
+        return none("TIME_BUCKET has a rule for a constant day-time width", Kind.TIMESTAMP)
+    return rounded(m, Kind.TIMESTAMP, "a bucket follows its time")
+
+
+@rule(exp.Extract, "DATE_PART", "DATEPART")
+def _extract(node: exp.Expr, parts: Parts) -> Found:
+    field, source = node.expressions if isinstance(node, exp.Anonymous) else (node.this, node.expression)
+    m = parts.of(source)
+    if field.name.upper() not in _RISING_FIELDS:
+        return none(f"{field.name.upper()} repeats", Kind.INTEGER)
+    return _year(m)
+
+
+@rule(exp.Year, exp.YearOfWeek)
+def _year_of(node: exp.Expr, parts: Parts) -> Found:
+    return _year(parts.of(node.this))
+
+
+def _year(m: Fact) -> Found:
+    if not m.kind.time:
+        return none("only a date or timestamp has a year", Kind.INTEGER)
+    low = 1 if m.low is not None and m.low >= MIN_MICROS else None
+    found = rounded(m, Kind.INTEGER, "the year only grows with the time")
+    return Found(found.fact.within(low, None), found.rule)
+
+
+@rule(exp.LastDay, exp.NextDay)
+def _day_behind(node: exp.Expr, parts: Parts) -> Found:
+    m = parts.of(node.this)
+    if not m.kind.time or any(parts.of(part).order is not Order.CONSTANT for part in arguments(node)[1:]):
+        return none("this has a rule for a time and constants", Kind.DATE)
+    return rounded(m, Kind.DATE, "a day that follows the time")
+
+
+@rule(exp.TsOrDsToDate)
+def _to_date(node: exp.Expr, parts: Parts) -> Found:
+    m = parts.of(node.this)
+    if not m.kind.time or node.args.get("format") is not None:
+        return none("text becomes a date in no known order", Kind.DATE)
+    if m.kind is Kind.DATE:
+        return kept(m, Kind.DATE, "a date stays as it is")
+    found = rounded(m, Kind.DATE, "days only grow with the time")
+    return Found(found.fact.within(m.low, None), found.rule)
+
+
+# -- counts of time -------------------------------------------------------------------
+
+
+def _converted(source: Kind, kind: Kind, *, exact: bool) -> object:
+    def convert(node: exp.Expr, parts: Parts) -> Found:
+        m = parts.of(node.expressions[0] if isinstance(node, exp.Anonymous) else node.this)
+        if m.kind is source or (source is Kind.TIMESTAMP and m.kind is Kind.DATE):
+            words = "the time as a number" if kind is Kind.INTEGER else "the number as a time"
+            return kept(m, kind, words) if exact else rounded(m, kind, words + ", rounded")
+        return none(f"this has a rule for a {source.value}", kind)
+
+    return convert
+
+
+RULES[exp.UnixDate] = _converted(Kind.DATE, Kind.INTEGER, exact=True)  # type: ignore[assignment]
+RULES[exp.UnixMicros] = _converted(Kind.TIMESTAMP, Kind.INTEGER, exact=True)  # type: ignore[assignment]
+RULES[exp.UnixMillis] = _converted(Kind.TIMESTAMP, Kind.INTEGER, exact=False)  # type: ignore[assignment]
+RULES[exp.UnixSeconds] = _converted(Kind.TIMESTAMP, Kind.INTEGER, exact=False)  # type: ignore[assignment]
+RULES[exp.StrToUnix] = _converted(Kind.TIMESTAMP, Kind.INTEGER, exact=False)  # type: ignore[assignment]
+RULES[exp.DateFromUnixDate] = _converted(Kind.INTEGER, Kind.DATE, exact=True)  # type: ignore[assignment]
+for _name in ("TIMESTAMP_SECONDS", "TIMESTAMP_MILLIS", "TIMESTAMP_MICROS"):
+    NAMED[_name] = _converted(Kind.INTEGER, Kind.TIMESTAMP, exact=True)  # type: ignore[assignment]
+
+
+# -- shifts and distances -------------------------------------------------------------
+
+
+@rule(exp.TimestampAdd)
+def _timestamp_add(node: exp.Expr, parts: Parts) -> Found:
+    m, count, unit = parts.of(node.this), parts.of(node.expression), _unit(node.args.get("unit"))
+    if not m.kind.time or count.kind is not Kind.INTEGER:
+        return none("TIMESTAMPADD has a rule for a time and a whole number", Kind.TIMESTAMP)
+    if unit not in _FIXED:
+        return plus(Fact(m.order, Kind.TIMESTAMP), Fact(count.order, Kind.MONTHS), Kind.TIMESTAMP)
+    return plus(Fact(m.order, Kind.TIMESTAMP), Fact(count.order, Kind.DAYS), Kind.TIMESTAMP)
+
+
+@rule(exp.TsOrDsAdd)
+def _date_add(node: exp.Expr, parts: Parts) -> Found:
+    m, count, unit = parts.of(node.this), parts.of(node.expression), _unit(node.args.get("unit")) or "DAY"
+    if not m.kind.time or count.kind is not Kind.INTEGER or unit != "DAY":
+        return none("DATE_ADD has a rule for a date and a whole number of days", Kind.DATE)
+    days = m.order if m.kind is Kind.DATE else m.order.loosened()
+    return plus(Fact(days, Kind.DATE), Fact(count.order, Kind.INTEGER), Kind.DATE)
+
+
+@rule(exp.AddMonths)
+def _add_months(node: exp.Expr, parts: Parts) -> Found:
+    m, count = parts.of(node.this), parts.of(node.expression)
+    if not m.kind.time or count.kind is not Kind.INTEGER:
+        return none("ADD_MONTHS has a rule for a date and a whole number", Kind.DATE)
+    return plus(Fact(m.order.loosened(), Kind.DATE), Fact(count.order.loosened(), Kind.MONTHS), Kind.DATE)
+
+
+@rule(exp.DateDiff)
+def _date_diff(node: exp.Expr, parts: Parts) -> Found:
+    end, start = parts.of(node.this), parts.of(node.expression)
+    if node.args.get("unit") is not None or not (end.kind.time and start.kind.time):
+        return none("DATEDIFF has a rule for days between two dates", Kind.INTEGER)
+    found = plus(Fact(end.order, Kind.INTEGER), Fact(start.order.reversed(), Kind.INTEGER), Kind.INTEGER)
+    return Found(found.fact.as_(found.fact.order.loosened()), found.rule)
+
+
+@rule(exp.TimestampDiff)
+def _timestamp_diff(node: exp.Expr, parts: Parts) -> Found:
+    end, start, unit = parts.of(node.this), parts.of(node.expression), _unit(node.args.get("unit"))
+    if unit not in _FIXED or not (end.kind.time and start.kind.time):
+        return none("TIMESTAMPDIFF has a rule for units of fixed length", Kind.INTEGER)
+    found = plus(Fact(end.order, Kind.DAYS), reversed_(Fact(start.order, Kind.DAYS)), Kind.DAYS)
+    return Found(Fact(found.fact.order.loosened(), Kind.INTEGER), found.rule)
+
+
+# -- made from parts ------------------------------------------------------------------
+
+
+@rule("MAKE_DATE", exp.TimestampFromParts, "MAKE_TIMESTAMP")
+def _made(node: exp.Expr, parts: Parts) -> Found:
+    facts = [parts.of(part) for part in arguments(node)]
+    moving = [fact for fact in facts if fact.order is not Order.CONSTANT]
+    kind = Kind.DATE if isinstance(node, exp.Anonymous) and node.name.upper() == "MAKE_DATE" else Kind.TIMESTAMP
+    if len(moving) != 1 or not all(fact.kind in (Kind.INTEGER, Kind.DECIMAL) for fact in facts):
+        return none("a time made from parts has a rule where one part moves and all are exact numbers", kind)
+    return rounded(moving[0], kind, "a time made from constants and one part follows it")
+
+
+@rule("MAKE_DT_INTERVAL")
+def _days(node: exp.Expr, parts: Parts) -> Found:
+    return _parts_of_interval(node, parts, Kind.DAYS)
+
+
+@rule("MAKE_YM_INTERVAL")
+def _months(node: exp.Expr, parts: Parts) -> Found:
+    return _parts_of_interval(node, parts, Kind.MONTHS)
+
+
+def _parts_of_interval(node: exp.Expr, parts: Parts, kind: Kind) -> Found:
+    facts = [parts.of(part) for part in node.expressions]
+    if not facts or not all(fact.kind in (Kind.INTEGER, Kind.DECIMAL) for fact in facts):
+        return none("an interval made from parts has a rule for exact numbers", kind)
+    order = facts[0].order
+    for fact in facts[1:]:
+        order = order.plus(fact.order)
+    return Found(Fact(order.loosened(), kind), "an interval grows with its parts")

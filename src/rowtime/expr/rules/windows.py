@@ -1,0 +1,56 @@
+"""Running aggregates over the whole stream, and the promise MONOTONIC."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from rowtime.expr.facts import Fact, Kind
+from rowtime.expr.order import Order
+from rowtime.expr.rules.table import Found, Parts, none, rule
+from rowtime.sql.nodes import Monotonic
+
+_RUNNING = {exp.Max: Order.ASCENDING, exp.Min: Order.DESCENDING, exp.Count: Order.ASCENDING}
+
+
+@rule(Monotonic)
+def _promised(node: exp.Expr, parts: Parts) -> Found:
+    m = parts.of(node.this)
+    if m.order is Order.CONSTANT:
+        return Found(m, "a promise about a constant leaves it one")
+    return Found(Fact(Order.ASCENDING, m.kind), "MONOTONIC promises it, and each row is checked")
+
+
+@rule(exp.Window)
+def _running(node: exp.Expr, parts: Parts) -> Found:
+    call = node.this
+    kind = (
+        parts.of(call.this).kind
+        if isinstance(call.this, exp.Expr) and not isinstance(call.this, exp.Star)
+        else Kind.OTHER
+    )
+    if isinstance(call, exp.Count | exp.RowNumber):
+        kind = Kind.INTEGER
+    if node.args.get("partition_by"):
+        return none("a partition has a running value of its own", kind)
+    if not _unbounded(node):
+        return none("only a frame from the beginning to the current row has a running value", kind)
+    if isinstance(call, exp.RowNumber):
+        return Found(Fact(Order.STRICTLY_ASCENDING, kind).within(1, None), "the number of the row")
+    order = _RUNNING.get(type(call))
+    if order is None:
+        return none("this running aggregate may rise and fall", kind)
+    return Found(
+        Fact(order, kind),
+        f"a running {type(call).__name__.upper()} never {'falls' if order.direction > 0 else 'rises'}",
+    )
+
+
+def _unbounded(node: exp.Expr) -> bool:
+    spec = node.args.get("spec")
+    if spec is None:
+        return True
+    begins = (
+        str(spec.args.get("start")).upper() == "UNBOUNDED" and str(spec.args.get("start_side")).upper() == "PRECEDING"
+    )
+    end, side = spec.args.get("end"), str(spec.args.get("end_side") or "").upper()
+    return begins and (end is None or str(end).upper() == "CURRENT ROW" or side == "PRECEDING")

@@ -1,0 +1,74 @@
+"""The functions of the clock (``CURRENT_TIMESTAMP``, ``NOW()``, ``CURRENT_DATE``), fixed for a query.
+
+SPEC 3: they give the time at which the query first started. It stands in the journal, so
+that a restart and a replay compute the same rows; the plan's fingerprint has the functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass, replace
+from typing import Any
+
+from sqlglot import exp
+
+from rowtime.plan.program import Program
+
+_NOW = frozenset({"NOW", "LOCALTIMESTAMP"})
+
+
+def fixed(program: Program, at: int) -> Program:
+    """The program with every function of the clock replaced by the time ``at`` (µs UTC)."""
+    if not any(_of_clock(part) for node in program.operators for tree in _trees(node) for part in tree.walk()):
+        return program
+    known: dict[int, Any] = {}  # a node that several read stays one node
+
+    def value(found: object) -> Any:
+        if isinstance(found, exp.Expr):
+            return found.copy().transform(lambda part: _instant(part, at) if _of_clock(part) else part)
+        if isinstance(found, tuple):
+            return tuple(value(part) for part in found)
+        if not is_dataclass(found) or isinstance(found, type):
+            return found
+        if id(found) not in known:
+            known[id(found)] = replace(found, **{f.name: value(getattr(found, f.name)) for f in fields(found)})
+        return known[id(found)]
+
+    return replace(program, sinks=value(program.sinks))
+
+
+def _trees(node: object) -> list[exp.Expr]:
+    """The expressions of one operator, without those of its inputs."""
+    found: list[exp.Expr] = []
+    for f in fields(node):  # type: ignore[arg-type]
+        if f.name not in ("input", "inputs", "gate"):
+            _gather(getattr(node, f.name), found.append)
+    return found
+
+
+def _gather(value: object, take: Callable[[exp.Expr], None]) -> None:
+    if isinstance(value, exp.Expr):
+        take(value)
+    elif isinstance(value, tuple):
+        for part in value:
+            _gather(part, take)
+    elif is_dataclass(value) and not isinstance(value, type):
+        for f in fields(value):
+            _gather(getattr(value, f.name), take)
+
+
+def _of_clock(part: exp.Expr) -> bool:
+    if isinstance(part, exp.Anonymous):
+        return part.name.upper() in _NOW
+    return isinstance(part, exp.CurrentTimestamp | exp.CurrentDate | exp.Localtimestamp)
+
+
+def _instant(part: exp.Expr, at: int) -> exp.Expr:
+    kind = "TIMESTAMP"
+    if isinstance(part, exp.CurrentDate):
+        kind = "DATE"
+    elif isinstance(part, exp.Localtimestamp) or part.name.upper() == "LOCALTIMESTAMP":
+        kind = "TIMESTAMP_NTZ"
+    text = f"timestamp_micros({at})"
+    made: exp.Expr = exp.maybe_parse(text if kind == "TIMESTAMP" else f"CAST({text} AS {kind})", dialect="spark")
+    return made

@@ -1,0 +1,86 @@
+"""Case files without a stream: orders of expressions, statements to accept or refuse, values.
+
+A file is told by its keys: ``cases`` (with ``columns``), ``statements`` (with ``catalog``),
+``values``. The first two need no Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from rowtime.core.errors import RowtimeError
+from rowtime.plan.check import check, proof_of
+from rowtime.sql.generate import to_spark
+from rowtime.sql.script import parse_expression
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Judge = Callable[[Mapping[str, Any], "SparkSession"], list[str]]
+
+
+def judge_of(path: Path) -> tuple[Judge, Mapping[str, Any]] | None:
+    """How a file is judged, and its content; ``None`` for a transcript, and for what is no YAML."""
+    try:
+        case = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, yaml.YAMLError):
+        return None
+    if not isinstance(case, dict):
+        return None
+    found = next((judge for key, judge in _JUDGES.items() if key in case and "input" not in case), None)
+    return (found, case) if found else None
+
+
+def orders(case: Mapping[str, Any], _spark: SparkSession | None = None) -> list[str]:
+    """Expressions whose order is not the expected one; a weaker one is forgiven where the file says so."""
+    columns = {c["name"]: _definition(c) for c in case["columns"] if c["name"].lower() != "rowtime"}
+    found = []
+    for entry in case["cases"]:
+        proof = proof_of(entry["expression"], columns)
+        got, wanted = proof.order.value.replace(" ", "_"), entry["expect"]
+        weaker = got in ("none", wanted.removeprefix("strictly_"))
+        if got != wanted and not (weaker and entry.get("weaker_ok")):
+            why = proof.failure()
+            found.append(f"{entry['expression']} is {got}, expected {wanted}: {why.text}: {why.rule}")
+    return found
+
+
+def _definition(column: Mapping[str, Any]) -> str:
+    order = "" if column["order"] == "none" else column["order"].replace("_", " ").upper()
+    sign = f"CHECK ({column['name']} {column['sign'].removeprefix('always ')})" if "sign" in column else ""
+    return f"{column['type']} {order} {sign}".strip()
+
+
+def statements(case: Mapping[str, Any], _spark: SparkSession | None = None) -> list[str]:
+    """Statements that are accepted or refused against the file's verdict."""
+    catalog = "".join(f"{statement};\n" for statement in case["catalog"])
+    found = []
+    for entry in case["statements"]:
+        problems = check(catalog + entry["sql"])
+        if bool(problems) != (entry["verdict"] == "refuse"):
+            codes = ", ".join(f"{problem.code} {problem.message}" for problem in problems) or "accepted"
+            found.append(f"{entry['sql']}: {codes}; expected: {entry['verdict']} {entry['reason']}".rstrip())
+    return found
+
+
+def values(case: Mapping[str, Any], spark: SparkSession) -> list[str]:
+    """Scalar expressions that Spark computes another value for; timestamps as text."""
+    found = []
+    for entry in case["values"]:
+        try:
+            frame = spark.sql(f"SELECT {to_spark(parse_expression(entry['expression']))} AS v")
+            if frame.schema["v"].dataType.typeName() == "timestamp":
+                frame = frame.selectExpr("CAST(v AS STRING) AS v")
+            got: Any = frame.collect()[0]["v"]
+        except RowtimeError as refused:
+            got = str(refused)
+        if got != entry["value"]:
+            found.append(f"{entry['expression']} is {got!r}, expected {entry['value']!r}")
+    return found
+
+
+_JUDGES: dict[str, Judge] = {"cases": orders, "statements": statements, "values": values}

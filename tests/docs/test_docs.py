@@ -1,0 +1,138 @@
+"""The pages are true: their SQL binds or is refused as they say, their Python runs, codes and links exist."""
+
+from __future__ import annotations
+
+import re
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+import rowtime as rt
+from rowtime.plan.program import compile_script
+from rowtime.testing.runner import run_paths
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted(
+    [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md"), ROOT / "benchmarks/RESULTS.md"]
+)
+GIVEN = "CREATE STREAM clicks (page STRING, ev TIMESTAMP);\n"
+
+
+def blocks(page: str, kind: str) -> list[str]:
+    """The fenced blocks whose first line is exactly ``kind``."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    return [match[2] for match in re.finditer(r"^```(.*)\n((?:.*\n)*?)```$", text, re.MULTILINE) if match[1] == kind]
+
+
+def refused_blocks() -> list[tuple[str, str]]:
+    text = (ROOT / "docs/sql.md").read_text(encoding="utf-8")
+    return re.findall(r"^```sql refused: (R\d+)\n((?:.*\n)*?)```$", text, re.MULTILINE)
+
+
+# -- SQL ------------------------------------------------------------------------------
+
+
+def test_the_sql_page_is_one_script_that_binds() -> None:
+    script = "".join(blocks("docs/sql.md", "sql"))
+    assert script.count("SELECT STREAM") > 10
+    assert compile_script(script).problems == ()
+
+
+@pytest.mark.parametrize(("code", "sql"), refused_blocks())
+def test_what_the_sql_page_calls_refused_is_refused(code: str, sql: str) -> None:
+    script = "".join(blocks("docs/sql.md", "sql"))
+    assert {problem.code for problem in compile_script(script + sql).problems} == {code}
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/kafka.md", "docs/guide.md"])
+def test_the_sql_of_other_pages_binds(page: str) -> None:
+    for sql in blocks(page, "sql"):
+        assert compile_script(GIVEN + sql if "CREATE" not in sql else sql).problems == ()
+    for sql in blocks(page, "sql given"):
+        assert compile_script(GIVEN + sql).problems == ()
+
+
+# -- Python, and what is typed --------------------------------------------------------
+
+
+def test_the_pipeline_of_the_readme_runs(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    [code] = blocks("README.md", "python")
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    exec(compile(code, "README.md", "exec"), names)  # noqa: S102 - this is what the page tells users to run
+    query = names["query"]
+    assert isinstance(query, rt.Query)
+    try:
+        rows = _first_rows(tmp_path / "out", 60)
+        assert sorted((row["page"], row["hits"]) for row in rows) == [("a", 1), ("b", 1)]
+        waits = query.waiting()
+        assert [wait.held for wait in waits] == [1], "the minute of 10:02 waits"
+        assert query.ledger["in_order"]["LATE"] == 1
+    finally:
+        query.stop()
+
+
+def _first_rows(folder: Path, seconds: float) -> list[dict[str, object]]:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        files = sorted(folder.glob("*.parquet"))
+        if files:
+            return [row for file in files for row in pq.read_table(file).to_pylist()]
+        time.sleep(0.1)
+    pytest.fail(f"no rows within {seconds} s")
+
+
+def test_the_transcript_of_the_page_is_met(spark: SparkSession, tmp_path: Path) -> None:
+    [text] = blocks("docs/transcripts.md", "yaml")
+    assert yaml.safe_load(text)["title"]
+    (tmp_path / "page.yaml").write_text(text, encoding="utf-8")
+    said: list[str] = []
+    assert run_paths([tmp_path / "page.yaml"], said.append, spark) == (1, 0), said
+
+
+def test_the_commands_of_the_readme_are_the_commands() -> None:
+    from rowtime.cli.main import app
+
+    listed = set(re.findall(r"^\| `rowtime (\w+)", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE))
+    known = {command.name or command.callback.__name__ for command in app.registered_commands if command.callback}
+    assert listed <= known
+
+
+def test_the_make_targets_of_the_pages_exist() -> None:
+    targets = set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    for page in PAGES:
+        named = set(re.findall(r"(?:`|^    )make (\w+)\b(?!=)", page.read_text(encoding="utf-8"), re.MULTILINE))
+        assert named <= targets, page
+
+
+# -- codes and links ------------------------------------------------------------------
+
+
+def test_every_error_code_is_on_its_page_and_no_other() -> None:
+    source = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py"))
+    page = (ROOT / "docs/errors.md").read_text(encoding="utf-8")
+    raised = set(re.findall(r'"(R\d{3})"', source))
+    listed = re.findall(r"^\| (R\d{3}) \|", page, re.MULTILINE)
+    assert len(listed) == len(set(listed))
+    assert set(listed) == raised
+
+
+@pytest.mark.parametrize("page", PAGES, ids=[str(page.relative_to(ROOT)) for page in PAGES])
+def test_links_between_pages_lead_somewhere(page: Path) -> None:
+    text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        if "://" in target:
+            continue
+        path, _, anchor = target.partition("#")
+        file = (page.parent / path).resolve() if path else page
+        assert file.exists(), target
+        if anchor:
+            headings = re.findall(r"^#+ (.+)$", file.read_text(encoding="utf-8"), re.MULTILINE)
+            assert anchor in {re.sub(r"[^\w\- ]", "", h).strip().lower().replace(" ", "-") for h in headings}, target

@@ -1,0 +1,221 @@
+"""More pipelines and their oracles: chains of operators, every kind of aggregate, rows that break in odd ways."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from hypothesis import strategies as st
+
+from rowtime.testing.transcripts import ScriptItem
+from tests.laws.pipelines import SECOND, Feeds, Law, _column, _instant, _streams
+from tests.oracle import feed as f
+from tests.oracle.aggregates import distinct, greatest, known, least, mean, total
+from tests.oracle.group_by import ceil, floor, group_by, shifted
+from tests.oracle.merge import merge
+from tests.oracle.select import select
+from tests.oracle.tsort import tsort
+from tests.oracle.union_all import union_all
+
+Result = tuple[f.Feed, list[f.Refusal]]
+TWO = floor(2 * SECOND)
+
+
+def _n(feed: f.Feed) -> f.Feed:
+    return select(feed, project=lambda v: {"n": v["n"]})
+
+
+def _passed(feeds: Feeds) -> Result:
+    (a,), refused = _streams(feeds, "a")
+    return merge(_n(a)), refused
+
+
+def _promoted(feeds: Feeds) -> Result:
+    (a,), refused = _streams(feeds, "a")
+    judged = tsort("query", a, lambda v: v["ev"])
+    return merge(_n(judged.feed)), [*refused, *judged.refused]
+
+
+def _filtered_and_sorted(feeds: Feeds) -> Result:
+    (a,), refused = _streams(feeds, "a")
+    kept = select(a, lambda v: None if v["v"] is None else v["v"] > 0)
+    judged = tsort("query", kept, lambda v: v["ev"], SECOND, keys=lambda v: (v["v"],))
+    return merge(_n(judged.feed), keyed=True), [*refused, *judged.refused]
+
+
+def _sorted_twice(feeds: Feeds) -> Result:
+    (a,), refused = _streams(feeds, "a")
+    first = tsort("t", a, lambda v: v["ev"], 2 * SECOND)
+    second = tsort("query", merge(first.feed), lambda v: None if v["v"] is None else v["ev"] + v["v"] * SECOND, SECOND)
+    return merge(_n(second.feed)), [*refused, *first.refused, *second.refused]
+
+
+def _edges_in_the_order_of_keys(feeds: Feeds) -> Result:
+    (a,), refused = _streams(feeds, "a")
+    judged = tsort("t", a, lambda v: v["ev"], 2 * SECOND, keys=lambda v: (v["v"],))
+
+    def row(_: tuple[Any, ...], rows: Sequence[f.Row]) -> f.Values:
+        n = _column(rows, "n")
+        return {"f": n[0], "l": n[-1], "all": n}
+
+    return group_by(judged.feed, [TWO], lambda at, _: (TWO.value(at),), row), [*refused, *judged.refused]
+
+
+def _union_with_keys(feeds: Feeds) -> Result:
+    (a, b), refused = _streams(feeds, "a", "b")
+    judged = tsort("t", a, lambda v: v["ev"], 2 * SECOND, keys=lambda v: (v["v"],))
+    return merge(_n(union_all(merge(judged.feed, keyed=True), b))), [*refused, *judged.refused]
+
+
+def _union_of_groups(feeds: Feeds) -> Result:
+    parts, refused = _streams(feeds, "a", "b")
+
+    def row(key: tuple[Any, ...], rows: Sequence[f.Row]) -> f.Values:
+        return {"v": key[1], "c": len(rows)}
+
+    grouped = [group_by(part, [TWO], lambda at, v: (TWO.value(at), v["v"]), row) for part in parts]
+    return merge(union_all(*grouped)), refused
+
+
+def _group_of_groups(feeds: Feeds) -> Result:
+    (a,), refused = _streams(feeds, "a")
+    one = floor(SECOND)
+    below = group_by(a, [one], lambda at, v: (one.value(at), v["v"]), lambda key, rows: {"v": key[1], "c": len(rows)})
+
+    def row(_: tuple[Any, ...], rows: Sequence[f.Row]) -> f.Values:
+        return {"s": total(_column(rows, "c")), "all": known(_column(rows, "v"))}
+
+    return group_by(below, [TWO], lambda at, _: (TWO.value(at),), row), refused
+
+
+def _aggregates(*, splits: bool) -> Callable[[Feeds], Result]:
+    closer = ceil(SECOND) if splits else shifted(TWO, SECOND // 2)
+
+    def keys(at: int, values: f.Values) -> tuple[Any, ...]:
+        return (closer.value(at), None if values["v"] is None else values["v"] % 2)
+
+    def row(key: tuple[Any, ...], rows: Sequence[f.Row]) -> f.Values:
+        v = _column(rows, "v")
+        made = {
+            "g": key[1],
+            "c": len(v),
+            "k": len(known(v)),
+            "s": total(v),
+            "lo": least(v),
+            "hi": greatest(v),
+            "av": mean(v),
+            "f": v[0],
+            "l": v[-1],
+        }
+        return made if splits else {**made, "d": distinct(v), "all": known(v)}
+
+    def oracle(feeds: Feeds) -> Result:
+        (a,), refused = _streams(feeds, "a")
+        return group_by(a, [closer], keys, row), refused
+
+    return oracle
+
+
+def _two_closers(feeds: Feeds) -> Result:
+    (a,), refused = _streams(feeds, "a")
+    up, down = ceil(SECOND), floor(SECOND)
+    made = group_by(a, [up, down], lambda at, _: (up.value(at), down.value(at)), lambda _, rows: {"c": len(rows)})
+    return made, refused
+
+
+def _stamped(feeds: Feeds) -> Result:
+    (a,), refused = _streams(feeds, "a")
+    made = group_by(a, [TWO], lambda at, _: (TWO.value(at),), lambda _, rows: {"c": len(rows)}, stamp=TWO.value)
+    return made, refused
+
+
+def _distinct(feeds: Feeds) -> Result:
+    (a,), refused = _streams(feeds, "a")
+    made = group_by(a, [TWO], lambda at, v: (TWO.value(at), v["v"]), lambda key, _: {"at": key[0], "v": key[1]})
+    return made, refused
+
+
+def _pumped(feeds: Feeds) -> Result:
+    (a, b), refused = _streams(feeds, "a", "b")
+    judged = tsort("p", a, lambda v: v["ev"], SECOND)
+    return merge(_n(union_all(b, merge(judged.feed)))), [*refused, *judged.refused]
+
+
+_ALL = (
+    "COUNT(*) AS c, COUNT(v) AS k, SUM(v) AS s, MIN(v) AS lo, MAX(v) AS hi, AVG(v) AS av, FIRST(v) AS f, LAST(v) AS l"
+)
+_KEYED = "CREATE VIEW t AS SELECT STREAM ev AS ROWTIME, n, v FROM a ORDER BY ev WITHIN INTERVAL '2' SECOND, v; "
+_BY_TWO = "GROUP BY STEP({}.ROWTIME BY INTERVAL '2' SECOND)"
+
+DEEPER = (
+    Law("rows without a rowtime", ("stream",), "SELECT STREAM n FROM a", _passed),
+    Law("promotion", ("t-sort",), "SELECT STREAM ev AS ROWTIME, n FROM a", _promoted),
+    Law("a filter below a keyed t-sort", ("select", "t-sort"),
+        "SELECT STREAM ev AS ROWTIME, n FROM a WHERE v > 0 ORDER BY ev WITHIN INTERVAL '1' SECOND, v",
+        _filtered_and_sorted),
+    Law("a t-sort over a t-sort", ("t-sort", "merge"),
+        "CREATE VIEW t AS SELECT STREAM ev AS ROWTIME, n, v, ev FROM a ORDER BY ev WITHIN INTERVAL '2' SECOND; "
+        "SELECT STREAM ev + MAKE_DT_INTERVAL(0, 0, 0, v) AS ROWTIME, n FROM t "
+        "ORDER BY ev + MAKE_DT_INTERVAL(0, 0, 0, v) WITHIN INTERVAL '1' SECOND", _sorted_twice),
+    Law("first and last in the order of keys", ("group by", "t-sort"),
+        _KEYED + "SELECT STREAM FIRST(n) AS f, LAST(n) AS l, COLLECT_LIST(n) AS all FROM t " + _BY_TWO.format("t"),
+        _edges_in_the_order_of_keys),
+    Law("a union with a keyed t-sort", ("union all",),
+        _KEYED + "SELECT STREAM n FROM t UNION ALL SELECT STREAM n FROM b", _union_with_keys),
+    Law("a union of groups", ("union all", "group by"),
+        f"SELECT STREAM v, COUNT(*) AS c FROM a {_BY_TWO.format('a')}, v UNION ALL "
+        f"SELECT STREAM v, COUNT(*) AS c FROM b {_BY_TWO.format('b')}, v", _union_of_groups),
+    Law("groups of groups", ("group by",),
+        "CREATE VIEW g AS SELECT STREAM v, COUNT(*) AS c FROM a GROUP BY STEP(a.ROWTIME BY INTERVAL '1' SECOND), v; "
+        "SELECT STREAM SUM(c) AS s, COLLECT_LIST(v) AS all FROM g " + _BY_TWO.format("g"), _group_of_groups),
+    Law("aggregates that split, null keys", ("group by",),
+        f"SELECT STREAM MOD(v, 2) AS g, {_ALL} FROM a GROUP BY CEIL(a.ROWTIME TO SECOND), MOD(v, 2)",
+        _aggregates(splits=True)),
+    Law("aggregates that do not split, a shifted key", ("group by",),
+        f"SELECT STREAM MOD(v, 2) AS g, {_ALL}, COUNT(DISTINCT v) AS d, COLLECT_LIST(v) AS all FROM a "
+        "GROUP BY STEP(a.ROWTIME + INTERVAL '0.5' SECOND BY INTERVAL '2' SECOND), MOD(v, 2)",
+        _aggregates(splits=False)),
+    Law("two closing keys", ("group by",),
+        "SELECT STREAM COUNT(*) AS c FROM a GROUP BY CEIL(a.ROWTIME TO SECOND), FLOOR(a.ROWTIME TO SECOND)",
+        _two_closers),
+    Law("groups stamped with their beginning", ("group by",),
+        "SELECT STREAM STEP(a.ROWTIME BY INTERVAL '2' SECOND) AS ROWTIME, COUNT(*) AS c FROM a " + _BY_TWO.format("a"),
+        _stamped),
+    Law("distinct by a step", ("group by",),
+        "SELECT STREAM DISTINCT UNIX_MICROS(STEP(a.ROWTIME BY INTERVAL '2' SECOND)) AS at, v FROM a", _distinct),
+    Law("a stream that a pump fills", ("merge", "union all"),
+        "CREATE PUMP p AS INSERT INTO b (n, v, ev) SELECT STREAM ev AS ROWTIME, n, v, ev FROM a "
+        "ORDER BY ev WITHIN INTERVAL '1' SECOND; SELECT STREAM n FROM b", _pumped),
+)  # fmt: skip
+
+UNTIMED = "rows without a rowtime"
+
+
+@st.composite
+def close_items(draw: Callable[..., Any], *, untimed: bool = False) -> list[ScriptItem]:
+    """Items that mostly go forward, with event times close around them, so that little is refused at the source."""
+    writers = draw(st.sampled_from([("x",), ("x", "y")]))
+    one = st.tuples(
+        st.sampled_from("aab"),
+        st.sampled_from(writers),
+        st.sampled_from(["row"] * 7 + ["bound", "strict bound"] + (["untimed"] * 3 if untimed else [])),
+        st.sampled_from([-1, 0, 0, 1, 1, 2, 3]),
+        st.sampled_from([None, -5, -3, -2, -1, 0, 0, 1, 2]),
+        st.sampled_from([None, 0, 1, 2, 3]),
+    )
+    reached: dict[tuple[str, str], int] = {}
+    made = []
+    for number, (stream, writer, kind, step, event, v) in enumerate(draw(st.lists(one, min_size=5, max_size=12)), 1):
+        spoken = (stream, writer) in reached
+        now = reached.get((stream, writer), 0) + step
+        reached[stream, writer] = max(now, reached.get((stream, writer), 0))
+        if "bound" in kind:
+            at = (_instant(now) or 0) + (kind == "strict bound")
+            made.append(ScriptItem(number, stream, writer, None, at))
+            continue
+        rowtime = None if kind == "untimed" and spoken else _instant(now)
+        values = {"n": number, "v": v, "ev": None if event is None else _instant(now + event), "rowtime": rowtime}
+        made.append(ScriptItem(number, stream, writer, values, None))
+    if draw(st.integers(0, 3)):
+        made += [ScriptItem(len(made) + i, name, "x", None, f.END) for i, name in enumerate("ab", 1)]
+    return made

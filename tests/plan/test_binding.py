@@ -1,0 +1,147 @@
+"""What a script means before it runs: names, lists of columns, what is refused until it is built."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from rowtime.plan.catalog import StreamDef
+from rowtime.plan.program import Program, compile_script
+from rowtime.plan.started import fixed
+from rowtime.sql.generate import to_spark
+
+A = "CREATE STREAM a (v INT, t TIMESTAMP, w STRING);\n"
+HOURS = "GROUP BY FLOOR(a.ROWTIME TO HOUR)"
+
+REFUSED = [
+    ("CREATE STREAM b (v INT ASCENDING)", "R190", "a declared order"),
+    ("CREATE STREAM b (v INT CHECK (w > 0)); SELECT STREAM v FROM b", "R103", "b has no column w"),
+    ("CREATE STREAM b (v INT CHECK (v > SUM(v))); SELECT STREAM v FROM b", "R102", "SUM"),
+    ("SELECT STREAM MONOTONIC(v) AS m FROM a", "R190", "MONOTONIC"),
+    ("SELECT STREAM v FROM a EMIT CHANGES", "R190", "EMIT CHANGES"),
+    ("SELECT STREAM v FROM a WITH UNBOUNDED STATE", "R190", "WITH UNBOUNDED STATE"),
+    (f"SELECT STREAM COUNT(*) AS c FROM a {HOURS} KEYS EXPIRE AFTER INTERVAL '1' DAY", "R190", "KEYS EXPIRE"),
+    ("WITH x AS (SELECT STREAM v FROM a) SELECT STREAM v FROM x", "R190", "WITH"),
+    ("SELECT STREAM v FROM a LIMIT 3", "R190", "LIMIT"),
+    ("SELECT STREAM v FROM a UNION ALL SELECT STREAM v FROM a LIMIT 3", "R190", "LIMIT"),
+    (
+        "SELECT STREAM COUNT(*) AS c FROM a GROUP BY HOP(a.ROWTIME, INTERVAL '1' MINUTE, INTERVAL '1' HOUR)",
+        "R190",
+        "HOP",
+    ),
+    ("SELECT STREAM COUNT(*) AS c FROM a GROUP BY SESSION(a.ROWTIME, INTERVAL '1' MINUTE)", "R190", "SESSION"),
+    ("SELECT STREAM COUNT(*) AS c FROM a GROUP BY window(a.ROWTIME, '1 minute')", "R190", "WINDOW"),
+    (f"SELECT STREAM DISTINCT v, COUNT(*) AS c FROM a {HOURS}, v", "R190", "DISTINCT beside GROUP BY"),
+    (f"SELECT STREAM LISTAGG(w) WITHIN GROUP (ORDER BY v) AS l FROM a {HOURS}", "R190", "ties"),
+    ("CREATE VIEW x AS SELECT STREAM v FROM a; CREATE VIEW X AS SELECT STREAM w FROM a", "R203", "two views x"),
+    (
+        "CREATE STREAM b (v INT); INSERT INTO b SELECT STREAM v FROM a; INSERT INTO b SELECT STREAM v FROM a",
+        "R203",
+        "two pumps into_b",
+    ),
+    ("CREATE VIEW x (n, m) AS SELECT STREAM v FROM a; SELECT STREAM n FROM x", "R118", "the query has 1 columns: v"),
+    ("CREATE STREAM b (v INT, w STRING); INSERT INTO b (v) SELECT STREAM v, w FROM a", "R132", "takes 1 columns (v)"),
+    ("CREATE STREAM b (v INT, w STRING); INSERT INTO b (v, v) SELECT STREAM v, v + 1 AS u FROM a", "R119", "twice"),
+    ("CREATE STREAM b (v INT, w STRING); INSERT INTO b (v, x) SELECT STREAM v, w FROM a", "R103", "no column x"),
+    ("DROP VIEW a", "R103", "a"),
+    ("DROP STREAM nobody", "R103", "nobody"),
+]
+
+
+@pytest.mark.parametrize(("sql", "code", "says"), REFUSED, ids=[sql[:60] for sql, _, _ in REFUSED])
+def test_a_script_is_refused_with_a_code_and_a_reason(sql: str, code: str, says: str) -> None:
+    problems = compile_script(A + sql).problems
+    assert [problem.code for problem in problems] == [code]
+    assert says in problems[0].message
+
+
+def columns(program: Program) -> tuple[str, ...]:
+    return program.sinks[-1].input.emits().names
+
+
+def test_a_second_definition_may_replace_the_first_or_give_way() -> None:
+    first = "CREATE VIEW x AS SELECT STREAM v FROM a; "
+    replaced = compile_script(A + first + "CREATE OR REPLACE VIEW x AS SELECT STREAM w FROM a; SELECT STREAM * FROM x")
+    kept = compile_script(A + first + "CREATE VIEW IF NOT EXISTS x AS SELECT STREAM w FROM a; SELECT STREAM * FROM x")
+    assert not replaced.problems
+    assert not kept.problems
+    assert columns(replaced) == ("w",)
+    assert columns(kept) == ("v",)
+
+
+def test_a_view_gives_its_columns_names_and_keeps_what_closes_groups() -> None:
+    sql = (
+        "CREATE VIEW x (hour, n) AS SELECT STREAM FLOOR(a.ROWTIME TO HOUR) AS h, v FROM a;"
+        "SELECT STREAM hour, SUM(n) AS s FROM x GROUP BY hour"
+    )
+    program = compile_script(A + sql)
+    assert not program.problems
+    assert columns(program) == ("hour", "s")
+
+
+def test_a_list_of_columns_puts_the_query_in_the_order_of_the_stream() -> None:
+    sql = "CREATE STREAM b (p STRING, q INT, r DOUBLE); CREATE PUMP f AS INSERT INTO b (q, P) SELECT STREAM v, w FROM a"
+    program = compile_script(A + sql)
+    assert not program.problems
+    arranged = next(node for node in program.operators if node.name == "f.arranged")
+    assert [to_spark(item.expression) for item in arranged.items] == ["`w`", "`v`", "CAST(NULL AS DOUBLE)"]  # type: ignore[attr-defined]
+
+
+def test_the_plan_keeps_how_a_broker_is_reached_to_itself() -> None:
+    def described(servers: str, **variables: str) -> dict[str, object]:
+        sql = f"""CREATE STREAM k (v INT) USING kafka OPTIONS (subscribe 'topic', kafka.bootstrap.servers '{servers}',
+            kafka.sasl.jaas.config '${{login}}'); SELECT STREAM v FROM k"""
+        return compile_script(sql, variables=variables).described()
+
+    one, other = described("one:9092", login="secret"), described("two:9092", login="hidden")
+    assert one["fingerprint"] == other["fingerprint"]
+    assert "secret" not in json.dumps(one)
+    assert "topic" in json.dumps(one["operators"])
+
+
+class Stored:
+    """A home directory in memory."""
+
+    def __init__(self, **streams: StreamDef) -> None:
+        self._streams = {name: stream.as_json() for name, stream in streams.items()}
+
+    def definition(self, name: str) -> dict[str, object] | None:
+        return self._streams.get(name)
+
+    def names(self) -> list[str]:
+        return list(self._streams)
+
+
+def test_a_stream_that_was_altered_is_the_stream_of_its_definition() -> None:
+    home = Stored(a=StreamDef("a", (("v", "INT"),), idle_after=5_000_000))
+    again = compile_script("CREATE STREAM a (v INT); SELECT STREAM v FROM a", home)
+    assert not again.problems
+    assert again.defines[0].idle_after == 5_000_000
+    other = compile_script("CREATE STREAM a (v INT) IDLE AFTER INTERVAL '9' SECOND; SELECT STREAM v FROM a", home)
+    assert [problem.code for problem in other.problems] == ["R203"]
+
+
+def test_a_dropped_stream_is_gone_for_the_statements_after_it() -> None:
+    home = Stored(a=StreamDef("a", (("v", "INT"),)))
+    gone = compile_script("DROP STREAM a; SELECT STREAM v FROM a", home)
+    assert [problem.code for problem in gone.problems] == ["R103"]
+    anew = compile_script("DROP STREAM IF EXISTS a; CREATE STREAM a (w STRING); SELECT STREAM w FROM a", home)
+    assert not anew.problems
+    assert anew.drops == ("a",)
+    assert [stream.columns for stream in anew.defines] == [(("w", "STRING"),)]
+
+
+def test_the_functions_of_the_clock_become_one_time() -> None:
+    sql = """CREATE VIEW x AS SELECT STREAM v, CURRENT_TIMESTAMP AS n, CURRENT_DATE AS d FROM a WHERE t < NOW();
+        SELECT STREAM v FROM x UNION ALL SELECT STREAM v + 1 AS v FROM x WHERE n > CURRENT_TIMESTAMP()"""
+    program = compile_script(A + sql)
+    made = fixed(program, 1_704_103_200_000_000)
+    text = " ".join(to_spark(i.expression) for node in made.operators for i in getattr(node, "items", ()))
+    conditions = [to_spark(node.where) for node in made.operators if getattr(node, "where", None) is not None]  # type: ignore[attr-defined]
+    assert "TIMESTAMP_MICROS(1704103200000000)" in text
+    assert "CURRENT" not in text.upper() + " ".join(conditions).upper()
+    assert not any("NOW" in condition for condition in conditions)
+    assert [node.name for node in made.operators] == [node.name for node in program.operators]
+    unchanged = compile_script(A + "SELECT STREAM v FROM a")
+    assert fixed(unchanged, 5) is unchanged
