@@ -19,8 +19,7 @@ PATTERNS = (
     "bounds_*", "distinct_*", "group_*", "late_*", "promotion_*", "select_star_*", "strict_*", "ties_*", "tsort_*",
     "tumble_having", "tumble_with_alignment", "union_all_*", "where_*", "writers_*",
 )  # fmt: skip
-LATER = {"group_by_monotonic_promise"}  # groups that a column closes, not the rowtime
-FILES = [path for pattern in PATTERNS for path in sorted(CASES.glob(f"{pattern}.yaml")) if path.stem not in LATER]
+FILES = [path for pattern in PATTERNS for path in sorted(CASES.glob(f"{pattern}.yaml"))]
 
 
 @pytest.mark.parametrize("path", FILES, ids=[path.stem for path in FILES])

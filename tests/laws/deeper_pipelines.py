@@ -13,6 +13,7 @@ from tests.oracle import feed as f
 from tests.oracle.aggregates import distinct, greatest, known, least, mean, total
 from tests.oracle.group_by import ceil, floor, group_by, shifted
 from tests.oracle.merge import merge
+from tests.oracle.ordered import group_by_values, ordered
 from tests.oracle.select import select
 from tests.oracle.tsort import tsort
 from tests.oracle.union_all import union_all
@@ -123,6 +124,29 @@ def _two_closers(feeds: Feeds) -> Result:
     return made, refused
 
 
+def _promised_groups(feeds: Feeds) -> Result:
+    (a,), refused = _streams(feeds, "a")
+    judged = ordered("query", merge(a), lambda v: v["v"])
+
+    def row(value: Any, keys: tuple[Any, ...], rows: Sequence[f.Row]) -> f.Values:
+        n = _column(rows, "n")
+        return {"g": value, "o": keys[0], "c": len(n), "l": n[-1]}
+
+    made = group_by_values(judged.feed, lambda v: v["v"], lambda v: (v["n"] % 2,), row)
+    return made, [*refused, *judged.refused]
+
+
+def _promised_in_a_view(feeds: Feeds) -> Result:
+    (a, b), refused = _streams(feeds, "a", "b")
+    kept = select(merge(union_all(a, b)), lambda v: None if v["n"] is None else v["n"] % 3 != 0)
+    judged = ordered("t", kept, lambda v: v["v"])
+
+    def row(value: int, _: tuple[Any, ...], rows: Sequence[f.Row]) -> f.Values:
+        return {"g": -value, "all": _column(rows, "n")}
+
+    return group_by_values(judged.feed, lambda v: v["v"] // 2, lambda _: (), row), [*refused, *judged.refused]
+
+
 def _stamped(feeds: Feeds) -> Result:
     (a,), refused = _streams(feeds, "a")
     made = group_by(a, [TWO], lambda at, _: (TWO.value(at),), lambda _, rows: {"c": len(rows)}, stamp=TWO.value)
@@ -181,6 +205,13 @@ DEEPER = (
     Law("groups stamped with their beginning", ("group by",),
         "SELECT STREAM STEP(a.ROWTIME BY INTERVAL '2' SECOND) AS ROWTIME, COUNT(*) AS c FROM a " + _BY_TWO.format("a"),
         _stamped),
+    Law("groups that a promise closes", ("order check", "group by"),
+        "SELECT STREAM MONOTONIC(v) AS g, MOD(n, 2) AS o, COUNT(*) AS c, LAST(n) AS l FROM a "
+        "GROUP BY MOD(n, 2), MONOTONIC(v)", _promised_groups),
+    Law("groups that a promise in a view closes", ("order check", "group by"),
+        "CREATE VIEW u AS SELECT STREAM n, v FROM a UNION ALL SELECT STREAM n, v FROM b; "
+        "CREATE VIEW t AS SELECT STREAM n, -(MONOTONIC(v) DIV 2) AS g FROM u WHERE MOD(n, 3) <> 0; "
+        "SELECT STREAM g, COLLECT_LIST(n) AS all FROM t GROUP BY g", _promised_in_a_view),
     Law("distinct by a step", ("group by",),
         "SELECT STREAM DISTINCT UNIX_MICROS(STEP(a.ROWTIME BY INTERVAL '2' SECOND)) AS at, v FROM a", _distinct),
     Law("a stream that a pump fills", ("merge", "union all"),

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 T = "__t"  # TIMESTAMP, never null: the rowtime
 W = "__w"  # STRING: the writer; its order is the order between writers
 P = "__p"  # BIGINT: the position in the writer
+LARGE = 200_000  # rows of state: of more, files skip what is not wanted
 A = "__a"  # TIMESTAMP: the recorded arrival time, on edges that still have it
 
 Control = MutableMapping[str, Any]
@@ -235,8 +236,13 @@ class Tick(Protocol):
         """The name of the rowtime column of a sink that takes the operator's files as they are."""
         ...
 
-    def account(self, node: Operator, rows: DataFrame, verdict: Verdict, time: str) -> DataFrame:
-        """Put refused rows into the ledger and ``name.rejected``; the accepted rows come back."""
+    def account(
+        self, node: Operator, rows: DataFrame, verdict: Verdict, time: str, clock: str | None = None
+    ) -> DataFrame:
+        """Put refused rows into the ledger and ``name.rejected``; the accepted rows come back.
+
+        ``clock``: the column of the rowtime that refused rows have there, by default the mark.
+        """
         ...
 
     def describe(self, node: Operator, what: str) -> None:
@@ -263,6 +269,8 @@ class Gate:
     malformed_column: str | None = None
     batched: bool = False
     """All rows of a tick are judged against the mark before it: they have no order."""
+    missing: str = "NULL_ROWTIME"
+    """The reason of a row without a time."""
     judged: str | None = None
     """Another column that is compared with the mark in place of the time (the end of a group)."""
 
@@ -371,3 +379,13 @@ def quoted(name: str) -> str:
 def micros(at: int) -> str:
     """An instant as Spark SQL text of type TIMESTAMP."""
     return f"timestamp_micros({at}L)"
+
+
+def passed(value: int, column: str) -> str:
+    """A BIGINT that differs from tick to tick, as Spark SQL whose compiled code does not.
+
+    Spark writes numbers into the code that it compiles, and a literal of an array beside it.
+    A comparison with a new number would be compiled, and start cold, in every tick. The
+    index is 0 whatever stands in ``column`` (BIGINT, never null); so nothing is folded.
+    """
+    return f"get(array({value}L), CAST(pmod({column}, 1L) AS INT))"

@@ -16,6 +16,7 @@ from rowtime.core.clock import Clocks, least
 from rowtime.core.time import BEGINNING, END, MAX_MICROS
 from rowtime.expr.group_end import GroupEnd, first_after, group_end
 from rowtime.operators.contract import (
+    LARGE,
     Delta,
     Kept,
     Operator,
@@ -26,6 +27,7 @@ from rowtime.operators.contract import (
     T,
     Tick,
     W,
+    passed,
 )
 from rowtime.operators.partials import Accumulators
 from rowtime.operators.select import Item
@@ -175,7 +177,7 @@ class GroupBy:
         groups = self._groups(tick, delta, kept, bound)
         if not self._accumulators.splits:
             self._hold_rows(tick, delta, bound)
-            groups = self._aggregated(groups.where(f"{END_OF_GROUP} <= {bound}L"))
+            groups = self._aggregated(groups.where(f"{END_OF_GROUP} <= {passed(bound, END_OF_GROUP)}"))
         else:
             groups = groups.selectExpr("*", *self._accumulators.finals(self._types(tick, delta)))
         tick.describe(self, "aggregate, close groups")
@@ -186,7 +188,7 @@ class GroupBy:
 
     def _routed(self, groups: DataFrame, bound: int, routes: Mapping[str, Route]) -> DataFrame:
         """The columns that some route takes, and for each row its route."""
-        complete = f"{END_OF_GROUP} <= {bound}L"
+        complete = f"{END_OF_GROUP} <= {passed(bound, END_OF_GROUP)}"
         if self.having is not None:
             groups = groups.where(f"NOT ({complete}) OR ({to_spark(self.having)})")
         taken = dict.fromkeys(name for route in routes.values() for name in (*route.columns.values(), route.time))
@@ -229,7 +231,12 @@ class GroupBy:
         segments, control = tick.segments(self), tick.control(self)
         parts = [] if delta.rows is None else [self._seeded(tick, delta)]
         if kept:
-            due = f"{END_OF_GROUP} > {control.get('closed', BEGINNING)}L AND {END_OF_GROUP} <= {bound}L"
+            # Of large segments only the part that is due is read, which takes numbers in the filter.
+            large = sum(segment.rows for segment in kept) > LARGE
+            low, high = (
+                f"{at}L" if large else passed(at, END_OF_GROUP) for at in (control.get("closed", BEGINNING), bound)
+            )
+            due = f"{END_OF_GROUP} > {low} AND {END_OF_GROUP} <= {high}"
             parts.append(segments.read(kept).where(due).drop(END_OF_GROUP))
         rows = parts[0] if len(parts) == 1 else parts[0].unionByName(parts[1])
         return self._merged(rows, self._types(tick, delta))

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from rowtime.core.clock import Clocks, frontier, least
 from rowtime.core.time import BEGINNING, END
 from rowtime.operators.contract import (
+    LARGE,
     Delta,
     Kept,
     Operator,
@@ -25,6 +26,7 @@ from rowtime.operators.contract import (
     Tick,
     W,
     micros,
+    passed,
     quoted,
 )
 
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 Frontier = tuple[int, str]
+_MICROS = f"unix_micros({T})"
 
 
 @dataclass(frozen=True)
@@ -98,7 +101,9 @@ class Merge:
         kept = segments.overlapping(before[0] - 1, after[0])
         parts = []
         if kept and after > before:
-            parts.append(segments.read(kept).where(f"NOT ({self._within(before)}) AND {self._within(after)}"))
+            large = sum(segment.rows for segment in kept) > LARGE
+            due = f"NOT ({self._within(before, large=large)}) AND {self._within(after, large=large)}"
+            parts.append(segments.read(kept).where(due))
         if delta.rows is not None:
             parts.extend(self._new(tick, delta, after))
         if not parts:
@@ -133,15 +138,17 @@ class Merge:
         held = rows.where(f"NOT ({self._within(after)})").selectExpr("*", f"unix_micros({T}) AS __n", "0 AS __route")
         return tick.write(self, held, {"state": Route(0, columns, "__n")}, count)["state"]
 
-    def _within(self, edge: Frontier) -> str:
+    def _within(self, edge: Frontier, *, large: bool = False) -> str:
+        """Rows up to the frontier; ``large``: in a form by which files skip what is beyond."""
         at, writer = edge
         if at <= BEGINNING:
             return "false"
         if at >= END:
             return "true"
         text = writer.replace("\\", "\\\\").replace("'", "\\'")
-        tie = f" OR ({T} = {micros(at)} AND {W} <= '{text}')" if writer or not self.strict else ""
-        return f"({T} < {micros(at)}{tie})"
+        time, edge_text = (T, micros(at)) if large else (_MICROS, passed(at, _MICROS))
+        tie = f" OR ({time} = {edge_text} AND {W} <= '{text}')" if writer or not self.strict else ""
+        return f"({time} < {edge_text}{tie})"
 
     def _numbered(self, tick: Tick, rows: Any, count: int | None) -> tuple[Any, int | None]:
         if not self.numbers:

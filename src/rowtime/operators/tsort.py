@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 from rowtime.core.clock import Clocks, least
 from rowtime.core.time import BEGINNING, END, shift
 from rowtime.operators.contract import (
+    Column,
     Delta,
     Gate,
     Kept,
@@ -73,7 +74,9 @@ class TSort:
         keys = (f"{key} {way}" for key, way in zip(self.keys, self.directions, strict=True))
         below = self.input.emits()
         # Its rows leave as a merge's do, so whoever judges them again judges them in their new order.
-        return replace(below, order=(T, *keys, W, P), extra=self.keys, released=False, unmerged=True)
+        # What is known of the columns' order was about the old one.
+        columns = tuple(Column(column.name, column.type) for column in below.columns)
+        return replace(below, columns=columns, order=(T, *keys, W, P), extra=self.keys, released=False, unmerged=True)
 
     def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:
         """Each writer's mark less the tolerance; the end where the writer has ended."""

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from sqlglot import exp
 
 from rowtime.core.errors import Place, Problem, Refused
+from rowtime.plan.declared import order_text
 from rowtime.sql.generate import to_rowtime
 from rowtime.sql.intervals import Duration, span_of
 from rowtime.sql.statements import ColumnDef, CreatePump, CreateStream, CreateTable, CreateView
@@ -35,7 +36,8 @@ class Definitions(Protocol):
 class StreamDef:
     """A stream: its columns, where its items come from, how long a writer may be silent (µs).
 
-    ``checks``: conditions that no row may break, as text; ``required`` the columns without NULL.
+    ``checks``: conditions that no row may break, as text; ``required`` the columns without NULL; ``orders``
+    (column, type, definition) what columns declare.
     """
 
     name: str
@@ -45,6 +47,7 @@ class StreamDef:
     idle_after: int | None = None
     required: tuple[str, ...] = ()
     checks: tuple[str, ...] = ()
+    orders: tuple[tuple[str, str, str], ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """The definition as the home directory keeps it."""
@@ -55,6 +58,7 @@ class StreamDef:
             "options": dict(self.options),
             "idle_after": self.idle_after,
             **({"checks": list(self.checks)} if self.checks else {}),
+            **({"orders": [list(order) for order in self.orders]} if self.orders else {}),
         }
 
 
@@ -126,7 +130,8 @@ def stream_of(statement: CreateStream) -> StreamDef:
     columns = tuple((column.name, column.type) for column in statement.columns)
     required = tuple(column.name for column in statement.columns if not column.nullable)
     checks = tuple(to_rowtime(check) for column in statement.columns for check in column.checks)
-    return StreamDef(statement.name.text.lower(), columns, kind, statement.options, idle, required, checks)
+    orders = tuple((c.name, c.type, order_text(c)) for c in statement.columns if c.order)
+    return StreamDef(statement.name.text.lower(), columns, kind, statement.options, idle, required, checks, orders)
 
 
 def _check_columns(columns: Iterable[ColumnDef]) -> None:
@@ -146,9 +151,9 @@ def _check_columns(columns: Iterable[ColumnDef]) -> None:
         if name in seen:
             problems.append(Problem("R209", f"there are two columns {column.name}", column.place))
         seen.add(name)
-        if column.order:
-            hint = "Leave it out; nothing would be checked."
-            problems.append(Problem("R190", "a declared order is not supported yet", column.place, hint))
+        if column.order and (column.order.within is not None or column.order.within_rows is not None):
+            hint = "Declare it without WITHIN, or sort a time with ORDER BY … WITHIN."
+            problems.append(Problem("R190", "an order within a tolerance is not supported yet", column.place, hint))
     if problems:
         raise Refused(*problems)
 
@@ -163,6 +168,7 @@ def _stored(name: str, stored: Mapping[str, Any]) -> StreamDef:
         stored.get("idle_after"),
         tuple(column["name"] for column in stored["columns"] if not column.get("nullable", True)),
         tuple(stored.get("checks", ())),
+        tuple((name, kind, text) for name, kind, text in stored.get("orders", ())),
     )
 
 

@@ -15,11 +15,13 @@ from rowtime.expr.aggregates import ORDERED, ambiguous_order
 from rowtime.expr.facts import Fact
 from rowtime.expr.group_end import group_end, unshifted
 from rowtime.expr.monotonicity import is_constant, order_of, prove
-from rowtime.operators.contract import Column, Operator, T
+from rowtime.operators.contract import Column, Operator, T, walk
 from rowtime.operators.group_by import GroupBy
+from rowtime.operators.group_values import MARK, Closer, GroupByValues
+from rowtime.operators.ordered import Ordered
 from rowtime.operators.select import Item
 from rowtime.operators.tsort import JUDGED, TIME
-from rowtime.plan.scope import Scope, columns_of
+from rowtime.plan.scope import Scope, columns_of, follows
 from rowtime.sql.generate import to_rowtime, to_spark
 from rowtime.sql.nodes import Within
 
@@ -92,9 +94,16 @@ class GroupPlan:
     having: exp.Expr | None
     stamp: exp.Expr | None
     within: WithinGroup | None
+    by_value: tuple[Closer, ...] = ()
 
-    def build(self, name: str, source: Operator) -> GroupBy:
+    def build(self, name: str, source: Operator) -> Operator:
         """The operator on its input."""
+        if self.by_value:
+            wanted = {c.name.removeprefix(MARK) for closer in self.by_value for c in closer.at.find_all(exp.Column)}
+            gates = tuple(node for node in walk(source) if isinstance(node, Ordered) and node.name in wanted)
+            return GroupByValues(
+                name, source, self.keys, self.aggregates, self.items, self.by_value, gates, self.having
+            )
         return GroupBy(name, source, self.keys, self.aggregates, self.items, self.closers, self.having, self.stamp)
 
 
@@ -105,6 +114,7 @@ class Grouping:
         self.query, self.scope, self._micros = query, scope, micros
         self.keys: list[Item] = []
         self._written: list[exp.Expr] = []  # the keys as the query has them
+        self._clocks: list[exp.Expr] = []  # the keys over the rowtime and marks, where they follow them
         self.aggregates: list[Item] = []
         self.within: WithinGroup | None = None
 
@@ -121,7 +131,8 @@ class Grouping:
             hint = "Leave out DISTINCT if each row has the keys; else write SELECT STREAM DISTINCT above a sub-query."
             self.scope.refuse("R190", "DISTINCT beside GROUP BY is not supported yet", self.query, hint)
         closers = tuple(n for n, key in enumerate(self.keys) if self._closes(key))
-        if not closers and understood:
+        by_value = self._by_value(stamp)
+        if not closers and not by_value and understood:
             self._refuse_endless()
         if stamp is not None and not self._ascends(stamp):
             self.scope.refuse(
@@ -131,7 +142,26 @@ class Grouping:
                 "Use one of the grouping expressions on ROWTIME, or leave it out.",
             )
             stamp = None
-        return GroupPlan(tuple(self.keys), tuple(self.aggregates), items, closers, condition, stamp, self.within)
+        return GroupPlan(
+            tuple(self.keys), tuple(self.aggregates), items, closers, condition, stamp, self.within, by_value
+        )
+
+    def _by_value(self, stamp: exp.Expr | None) -> tuple[Closer, ...]:
+        """All keys that close groups, if one of them follows an ordered value and not only the rowtime."""
+        found = [
+            Closer(n, at, descending=key.column.order.direction < 0)
+            for n, (key, at) in enumerate(zip(self.keys, self._clocks, strict=True))
+            if key.column.order.moves and follows(at)
+        ]
+        if all(columns_of([closer.at]) == {T} for closer in found):
+            return ()
+        if stamp is not None or self.within is not None:
+            what = "AS ROWTIME" if stamp is not None else "WITHIN"
+            hint = "Leave it out: the row has the rowtime of the last row of its group."
+            self.scope.refuse(
+                "R190", f"{what} of groups that an ordered value closes is not supported yet", self.query, hint
+            )
+        return tuple(found)
 
     # -- keys -------------------------------------------------------------------------
 
@@ -171,11 +201,14 @@ class Grouping:
         tolerance = None
         if isinstance(node, Within):
             tolerance, node = node.args["interval"], node.this
-        bound = self.scope.inlined(self.scope.bind(node))
-        written = bound
+        raw = self.scope.bind(node)
+        at = self.scope.inlined(raw)
+        # Over the rowtime alone it can be computed anywhere; a mark is no column.
+        bound = written = at if not any(c.name.startswith(MARK) for c in at.find_all(exp.Column)) else raw
         if tolerance is not None:
             bound = self._out_of_order(bound, tolerance, node)
         self._written.append(written)
+        self._clocks.append(at)
         proof = prove(bound, self.scope.facts)
         self.keys.append(Item(Column(f"__k{len(self.keys)}", fact=proof.fact), bound))
 
@@ -232,7 +265,9 @@ class Grouping:
 
     def _over_groups(self, node: exp.Expr) -> exp.Expr:
         """The expression over key and aggregate columns; other columns are refused."""
-        bound = self._factored(self.scope.inlined(self.scope.bind(node)))
+        raw = self.scope.bind(node)
+        at = self.scope.inlined(raw)
+        bound = self._factored(at if not any(c.name.startswith(MARK) for c in at.find_all(exp.Column)) else raw)
         for column in bound.find_all(exp.Column):
             if not column.name.startswith(("__k", "__a")):
                 shown = "ROWTIME" if column.name == T else column.name

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sqlglot import exp
 
 from rowtime.core.errors import Problem
 from rowtime.expr.facts import ROWTIME, Fact
-from rowtime.expr.monotonicity import non_deterministic
+from rowtime.expr.monotonicity import is_constant, non_deterministic
 from rowtime.operators.contract import A, Column, Operator, T
+from rowtime.operators.group_values import MARK
 from rowtime.plan.catalog import suggestion
-from rowtime.sql.generate import to_rowtime
+from rowtime.sql.generate import to_rowtime, to_spark
 from rowtime.sql.nodes import CurrentRowTimestamp, Monotonic, Step
 from rowtime.sql.places import place_of
 
@@ -35,6 +36,9 @@ class Scope:
     alias: str
     lineage: Mapping[str, exp.Expr] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
+    gate: Callable[[], str] = str
+    promises: dict[str, tuple[str, exp.Expr]] = field(default_factory=dict)
+    """What MONOTONIC promises: text -> the name of the order check, and the expression."""
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -66,8 +70,6 @@ class Scope:
             )
         if isinstance(part, exp.Window):
             self.refuse("R190", "OVER is not supported yet", part)
-        if isinstance(part, Monotonic):
-            self.refuse("R190", "MONOTONIC is not supported yet", part)
         if isinstance(part, exp.Anonymous) and part.name.upper() in LATER_WINDOWS:
             hint = "Write TUMBLE(s.ROWTIME, INTERVAL '1' HOUR), or FLOOR(s.ROWTIME TO HOUR)."
             self.refuse("R190", f"{part.name.upper()} is not supported yet", part, hint)
@@ -79,6 +81,10 @@ class Scope:
             return self._column(part)
         if isinstance(part, CurrentRowTimestamp):
             return self._arrival(part)
+        if isinstance(part, Monotonic) and not is_constant(part.this):
+            text = to_spark(part.this)
+            if text not in self.promises:
+                self.promises[text] = (self.gate(), part.this.copy())
         if isinstance(part, exp.Anonymous) and part.name.upper() in WINDOW_FUNCTIONS:
             return self._tumble(part)
         return part
@@ -118,13 +124,16 @@ class Scope:
         return start
 
     def inlined(self, node: exp.Expr) -> exp.Expr:
-        """The expression over the rowtime itself, where its columns are functions of it."""
-        return _replaced(
-            node.copy(),
-            lambda part: (
-                self.lineage[part.name].copy() if isinstance(part, exp.Column) and part.name in self.lineage else part
-            ),
-        )
+        """The expression over the rowtime and the marks of order checks, where its columns follow them."""
+
+        def follow(part: exp.Expr) -> exp.Expr:
+            if isinstance(part, exp.Column) and part.name in self.lineage:
+                return self.lineage[part.name].copy()
+            if isinstance(part, Monotonic) and to_spark(part.this) in self.promises:
+                return mark_of(self.promises[to_spark(part.this)][0])
+            return part
+
+        return _replaced(node.copy(), follow)
 
 
 def _replaced(node: exp.Expr, change: object) -> exp.Expr:
@@ -156,6 +165,17 @@ def _offset(node: exp.Expr) -> exp.Expr:
         total = (int(hours) * 60 + int(minutes)) * 60 + float(seconds)
         return exp.Interval(this=exp.Literal.string(f"{total:g}"), unit=exp.var("SECOND"))
     return node.copy()
+
+
+def mark_of(gate: str) -> exp.Column:
+    """What stands for the mark of an order check."""
+    return exp.column(exp.to_identifier(MARK + gate, quoted=True))
+
+
+def follows(node: exp.Expr) -> bool:
+    """True if an inlined expression is over the rowtime and marks alone, so that it has a clock."""
+    names = columns_of([node])
+    return bool(names) and all(name == T or name.startswith(MARK) for name in names)
 
 
 def columns_of(nodes: Sequence[exp.Expr]) -> set[str]:

@@ -15,11 +15,12 @@ from rowtime.core.errors import Problem, Refused
 from rowtime.expr.monotonicity import prove
 from rowtime.operators.contract import Column, Operator, T
 from rowtime.operators.merge import Merge
+from rowtime.operators.ordered import Ordered
 from rowtime.operators.select import Item, Select
 from rowtime.operators.tsort import TIME, TSort
 from rowtime.operators.union_all import UnionAll
 from rowtime.plan.groups import Grouping, WithinGroup, has_aggregates, needs_places
-from rowtime.plan.scope import Scope, columns_of
+from rowtime.plan.scope import Scope, follows
 from rowtime.plan.sources import Bound, Sources
 from rowtime.sql.generate import to_rowtime
 from rowtime.sql.intervals import Duration, span_of
@@ -123,9 +124,11 @@ class _SelectBinder:
     def bind(self) -> Bound:
         self._refuse_unsupported()
         below, alias, lineage = self._source()
-        scope = Scope(self.text, below, alias, lineage)
+        scope = Scope(self.text, below, alias, lineage, gate=lambda: self.sources.fresh(self.name))
         where = self.query.args.get("where")
         condition = scope.bind(where.this) if where else None
+        if where is not None and scope.promises:
+            scope.refuse("R102", "WHERE cannot contain MONOTONIC", where, "Promise it in a sub-query below.")
         if where is not None and condition is not None and has_aggregates(condition):
             scope.refuse("R116", "WHERE cannot contain an aggregate", where, "Use HAVING.")
         build = self._grouped(scope, condition) if self._groups() else self._plain(scope, condition)
@@ -190,23 +193,39 @@ class _SelectBinder:
             hidden = (Item(Column(TIME), time), *(item for item, _ in (sort.keys if sort else ())))
 
         def build() -> Bound:
-            source = scope.input
+            source, condition = self._checked(scope, where)
             if not hidden:
                 lineage = {
                     i.column.name: scope.inlined(i.expression)
                     for i in items
-                    if columns_of([scope.inlined(i.expression)]) == {T} and i.column.order.moves
+                    if follows(scope.inlined(i.expression)) and i.column.order.moves
                 }
-                return Bound(Select(self.sources.fresh(f"{self.name}.select"), source, items, where), lineage)
+                return Bound(Select(self.sources.fresh(f"{self.name}.select"), source, items, condition), lineage)
             if _to_be_merged(source):
                 source = Merge(self.sources.fresh(f"{self.name}.merge"), source, numbers=True)
-            below = Select(self.sources.fresh(f"{self.name}.select"), source, items, where, hidden)
+            below = Select(self.sources.fresh(f"{self.name}.select"), source, items, condition, hidden)
             keys = tuple(item.column.name for item, _ in sort.keys) if sort else ()
             ways = tuple(way for _, way in sort.keys) if sort else ()
             within = sort.within if sort else 0
             return Bound(TSort(self.sources.fresh(self.name), below, within, keys, ways, sorts=sort is not None))
 
         return build
+
+    def _checked(self, scope: Scope, where: exp.Expr | None) -> tuple[Operator, exp.Expr | None]:
+        """The input behind the checks of MONOTONIC, which see what WHERE leaves; and what is left of WHERE."""
+        source = scope.input
+        if not scope.promises:
+            return source, where
+        source = self.sources.sequence(source, self.name)
+        if where is not None:
+            source = self._filtered(scope, source, where)
+        for name, value in scope.promises.values():
+            source = Ordered(name, source, value)
+        return source, None
+
+    def _filtered(self, scope: Scope, source: Operator, where: exp.Expr) -> Operator:
+        everything = tuple(Item(c, exp.column(exp.to_identifier(c.name, quoted=True))) for c in scope.columns)
+        return Select(self.sources.fresh(f"{self.name}.where"), source, everything, where)
 
     def _items(self, scope: Scope) -> tuple[tuple[Item, ...], exp.Expr | None]:
         """The select list without ROWTIME, and what is promoted to it, if anything is."""
@@ -303,14 +322,17 @@ class _SelectBinder:
         plan = grouping.bind()
 
         def build() -> Bound:
-            source = scope.input
+            source, condition = self._checked(scope, where)
             if plan.within is not None:
-                source = self._promoted(scope, source, plan.within, where)
-            elif needs_places(plan.aggregates) and not (source.emits().placed and source.emits().by_place):
+                return Bound(
+                    plan.build(
+                        self.sources.fresh(f"{self.name}.group"), self._promoted(scope, source, plan.within, condition)
+                    )
+                )
+            if needs_places(plan.aggregates) and not (source.emits().placed and source.emits().by_place):
                 source = Merge(self.sources.fresh(f"{self.name}.merge"), source, numbers=True)
-            if where is not None and plan.within is None:
-                everything = tuple(Item(c, exp.column(exp.to_identifier(c.name, quoted=True))) for c in scope.columns)
-                source = Select(self.sources.fresh(f"{self.name}.where"), source, everything, where)
+            if condition is not None:
+                source = self._filtered(scope, source, condition)
             return Bound(plan.build(self.sources.fresh(f"{self.name}.group"), source))
 
         return build

@@ -16,14 +16,17 @@ from rowtime.core.errors import Place, Problem, Refused
 from rowtime.expr.monotonicity import is_plain
 from rowtime.operators.contract import Column, Operator, walk
 from rowtime.operators.merge import Merge
+from rowtime.operators.ordered import Ordered
 from rowtime.operators.rejected import Rejected
 from rowtime.operators.select import Item, Select
 from rowtime.operators.stream import Stream
 from rowtime.operators.tsort import TSort
 from rowtime.operators.union_all import UnionAll
 from rowtime.plan.catalog import Catalog, StreamDef, suggestion
+from rowtime.plan.declared import declared
+from rowtime.plan.scope import mark_of
 from rowtime.sql.places import place_of
-from rowtime.sql.script import parse_expression
+from rowtime.sql.script import parse_column, parse_expression
 from rowtime.sql.statements import CreatePump
 
 if TYPE_CHECKING:
@@ -87,7 +90,7 @@ class Sources:
                 stream = self.catalog.stream(name)
                 if stream is None:
                     raise Refused(self.catalog.unknown(name, place_of(binder.text, item)))
-                self.bound[name] = Bound(self._stream(binder, stream))
+                self.bound[name] = self._in_order(stream, self._stream(binder, stream))
         finally:
             self.open.pop()
         return self.bound[name]
@@ -108,6 +111,29 @@ class Sources:
             return source
         fed = tuple(self._pumped(binder, pump) for pump in pumps)
         return UnionAll(self.fresh(f"{stream.name}.writers"), (source, *fed), optional=True)
+
+    def sequence(self, node: Operator, name: str) -> Operator:
+        """An input whose rows are one sequence with places, which a merge makes where it is not."""
+        shape = node.emits()
+        if shape.single and shape.placed and not shape.unmerged:
+            return node
+        return Merge(self.fresh(f"{name}.merge"), node, numbers=True)
+
+    def _in_order(self, stream: StreamDef, node: Operator) -> Bound:
+        """A stream behind the checks of its declared orders."""
+        lineage: dict[str, exp.Expr] = {}
+        for name, kind, text in stream.orders:
+            definition = parse_column(f"{name} {kind} {text}")
+            order = definition.order
+            if order is None or order.within is not None or order.within_rows is not None:
+                what = f"an order within a tolerance ({name} {text}) is not supported yet"
+                raise Refused(Problem("R190", what, hint="Declare it without WITHIN, or use a T-sort for times."))
+            gate = self.fresh(f"{stream.name}.{name}")
+            known = Column(name, kind, declared(definition))
+            node = self.sequence(node, stream.name)
+            node = Ordered(gate, node, _column(name), not order.ascending, order.strict, known)
+            lineage[name] = mark_of(gate)
+        return Bound(node, lineage)
 
     def _checks(self, stream: StreamDef) -> tuple[exp.Expr, ...]:
         """What every row must satisfy, over the stream's columns."""
@@ -194,7 +220,7 @@ class Sources:
 
     def _bind_rejected(self, binder: Binder, item: exp.Table, name: str, key: str) -> None:
         node = self.named(binder, name, item).node
-        gates = [part for part in walk(node) if isinstance(part, TSort | Stream)]
+        gates = [part for part in walk(node) if isinstance(part, TSort | Stream | Ordered)]
         gate = next((part for part in gates if part.name == name), None)
         if gate is None:
             raise Refused(
@@ -205,8 +231,14 @@ class Sources:
                     f"These do: {', '.join(part.name for part in gates)}.",
                 )
             )
-        below = gate.inputs[0].emits().columns if gate.inputs else gate.emits().columns
-        self.bound[key] = Bound(Rejected(self.fresh(key), gate, below))
+        orders = [
+            part for part in gates if isinstance(part, Ordered) and part.declares and part.name.startswith(f"{name}.")
+        ]
+        refused = [
+            Rejected(self.fresh(key), part, part.inputs[0].emits().columns if part.inputs else part.emits().columns)
+            for part in (gate, *orders)
+        ]
+        self.bound[key] = Bound(refused[0] if len(refused) == 1 else UnionAll(self.fresh(f"{key}.all"), tuple(refused)))
 
 
 def _column(name: str) -> exp.Column:

@@ -243,7 +243,7 @@ def _judge_run(
     missing = rows & ~bad & ~known
     refused = (found.refused | missing | (bad & rows)) & rows
     late = found.below_floor & (gate.reason == "OUT_OF_ORDER")
-    reasons = np.select([bad, missing, late], ["MALFORMED", "NULL_ROWTIME", "LATE"], gate.reason)
+    reasons = np.select([bad, missing, late], ["MALFORMED", gate.missing, "LATE"], gate.reason)
     accepted = rows & ~refused
     counts.update({"in": int(rows.sum()), "accepted": int(accepted.sum())})
     counts.update(Counter(reasons[refused].tolist()))

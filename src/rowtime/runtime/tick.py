@@ -154,13 +154,15 @@ class RunningTick:
             raise Failure(Problem("R901", f"the ledger of {node.name} does not add up: {dict(verdict.counts)}"))
         return verdict
 
-    def account(self, node: Operator, rows: DataFrame, verdict: Verdict, time: str) -> DataFrame:
+    def account(
+        self, node: Operator, rows: DataFrame, verdict: Verdict, time: str, clock: str | None = None
+    ) -> DataFrame:
         """Write refused rows to the ledger; the accepted rows come back."""
         self.ledger.setdefault(node.name, Counter()).update(verdict.counts)
         if verdict.refused is None:
             return rows.where("__b IS NULL") if "__b" in rows.columns else rows
         key = self.spark.createDataFrame(verdict.refused)
-        self._reject(node, rows, key, time, verdict.refused.num_rows)
+        self._reject(node, rows, key, (time, clock), verdict.refused.num_rows)
         accepted = rows.join(F.broadcast(key.select(W, P)), [W, P], "left_anti")
         return accepted.where("__b IS NULL") if "__b" in rows.columns else accepted
 
@@ -212,10 +214,13 @@ class RunningTick:
     def _schema(self, key: str) -> StructType:
         return StructType.fromJson(self.schemas[key])
 
-    def _reject(self, node: Operator, rows: DataFrame, key: DataFrame, time: str, count: int) -> None:
+    def _reject(
+        self, node: Operator, rows: DataFrame, key: DataFrame, times: tuple[str, str | None], count: int
+    ) -> None:
         """Refused rows with their reasons, written below ``rejected/<gate>``."""
         user = [name for name in rows.columns if not name.startswith("__")]
-        mark = f"timestamp_micros(greatest(least(mark, {MAX_MICROS}L), {MIN_MICROS}L))"
+        time, clock = times
+        mark = clock or f"timestamp_micros(greatest(least(mark, {MAX_MICROS}L), {MIN_MICROS}L))"
         raw = "__m" if "__m" in rows.columns else "CAST(NULL AS STRING)"
         refused = rows.join(F.broadcast(key), [W, P], "inner").selectExpr(
             *(f"`{name}`" for name in user),

@@ -1,0 +1,258 @@
+"""GROUP BY on an ordered value: a group is complete once the value has moved on.
+
+SPEC 5 and 6. The input is in stream order, and each closing key is a monotonic function of
+values whose marks are known (`operators.ordered`) and perhaps of the rowtime. The key at
+the marks and the bound is the key's own clock: no later row has an earlier one, so a group
+that lies before it is complete. It is stamped with the rowtime of its last row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from sqlglot import exp
+
+from rowtime.core.clock import Clocks, least
+from rowtime.core.time import BEGINNING, END
+from rowtime.operators.contract import (
+    Control,
+    Delta,
+    Kept,
+    Operator,
+    P,
+    Route,
+    Segment,
+    Shape,
+    T,
+    Tick,
+    W,
+    micros,
+)
+from rowtime.operators.ordered import Ordered
+from rowtime.operators.partials import Accumulators
+from rowtime.operators.select import Item
+from rowtime.sql.generate import to_spark
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+LAST = "__l"  # BIGINT: the rowtime of the group's last row, µs
+FIRST = "__e"  # BIGINT: that of its first row
+MARK = "__m:"  # a column of this name stands for the mark of the order check named behind it
+KEPT, COMPLETE = 0, 1
+
+
+@dataclass(frozen=True)
+class Closer:
+    """A key that closes groups: its index, its value at the marks, and whether it descends."""
+
+    key: int
+    at: exp.Expr
+    descending: bool = False
+
+
+@dataclass(frozen=True)
+class GroupByValues:
+    """``GROUP BY keys`` of which ``closers`` follow ordered values; else as `GroupBy`."""
+
+    name: str
+    input: Operator
+    keys: tuple[Item, ...]
+    aggregates: tuple[Item, ...]
+    items: tuple[Item, ...]
+    closers: tuple[Closer, ...]
+    gates: tuple[Ordered, ...]
+    having: exp.Expr | None = None
+
+    kind: ClassVar[str] = "group by"
+    promise: ClassVar[str] = "the first row of the groups that are open, if that is before the bound"
+    reason: ClassVar[str] = "a group that is open or still to come has no last row before it"
+
+    @property
+    def inputs(self) -> tuple[Operator, ...]:
+        """The one input."""
+        return (self.input,)
+
+    def requires(self) -> str:
+        """What the marks speak of: rows in stream order."""
+        return "stream order"
+
+    def keeps(self) -> tuple[Kept, ...]:
+        """The groups of the values at the mark."""
+        what = "partial results a group" if self._accumulators.splits else "the aggregated columns of each row"
+        return (Kept(what, "the closing value moves on"),)
+
+    def emits(self) -> Shape:
+        """The select list, in the order in which groups are complete."""
+        ways = {closer.key: "DESC" if closer.descending else "ASC" for closer in self.closers}
+        first = [f"{self.keys[n].column.name} {way}" for n, way in ways.items()]
+        others = [key.column.name for n, key in enumerate(self.keys) if n not in ways]
+        return Shape(
+            tuple(item.column for item in self.items),
+            order=(T, *first, *others),
+            extra=tuple(self._key_names()),
+            placed=False,
+            single=True,
+            released=True,
+        )
+
+    def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:
+        """The bound, or the first row of the groups that are still open."""
+        bound = least(clocks[0].values())
+        return {
+            "": END if bound >= END else max(control.get("stamp", BEGINNING), min(bound, control.get("since", bound)))
+        }
+
+    def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
+        """Aggregate new rows with the kept ones; let out what lies before the clocks."""
+        delta, control = deltas[0], tick.control(self)
+        bound = least(delta.clocks.values())
+        past = self._past(tick, bound)
+        moved = bool(past) and self._moved(tick, bound, control)
+        done: tuple[Segment, ...] = ()
+        if moved and (delta.rows is not None or tick.segments(self).rows):
+            done = self._close(tick, delta, " OR ".join(past))
+        elif delta.rows is not None:
+            self._keep(tick, delta, control)
+        clocks = self.promises([delta.clocks], control)
+        control["stamp"] = clocks[""]
+        rows = tick.segments(self, "complete").read(done) if done else None
+        return Delta(rows, clocks, sum(segment.rows for segment in done))
+
+    # -- clocks -----------------------------------------------------------------------
+
+    def _past(self, tick: Tick, bound: int) -> list[str]:
+        """For each closer whose clock stands somewhere, the condition that a group lies before it."""
+        if bound >= END:
+            return ["true"]
+        found = []
+        for closer in self.closers:
+            text = self._clock(tick, closer, bound)
+            if text is not None:
+                sign = ">" if closer.descending else "<"
+                found.append(f"{self.keys[closer.key].column.name} {sign} ({text})")
+        return found
+
+    def _clock(self, tick: Tick, closer: Closer, bound: int) -> str | None:
+        marks = {MARK + gate.name: gate.mark(tick.control(gate)) for gate in self.gates}
+        marks[T] = micros(bound) if bound > BEGINNING else None
+        wanted = {column.name for column in closer.at.find_all(exp.Column)}
+        if any(marks[name] is None for name in wanted):
+            return None
+
+        def value(part: exp.Expr) -> exp.Expr:
+            if isinstance(part, exp.Column):
+                parsed: exp.Expr = exp.maybe_parse(marks[part.name] or "NULL", dialect="spark")
+                return exp.paren(parsed)
+            return part
+
+        return to_spark(closer.at.copy().transform(value))
+
+    def _moved(self, tick: Tick, bound: int, control: Control) -> bool:
+        """True if a clock has another value than in the tick before; Spark folds the constants."""
+        if bound >= END:
+            return True
+        texts = [text for closer in self.closers if (text := self._clock(tick, closer, bound)) is not None]
+        value = tick.scalar(f"SELECT xxhash64({', '.join(texts)}, {len(texts)})")
+        if control.get("clock") == value:
+            return False
+        control["clock"] = value
+        return True
+
+    # -- groups -----------------------------------------------------------------------
+
+    def _close(self, tick: Tick, delta: Delta, past: str) -> tuple[Segment, ...]:
+        """One job where partial results are enough: what is complete goes out, the rest is kept."""
+        segments, control = tick.segments(self), tick.control(self)
+        kept = segments.overlapping(BEGINNING, END)
+        known = delta.rows is None or delta.count is not None
+        count = (delta.count or 0) + sum(s.rows for s in kept) if known else None
+        rows = self._together(tick, delta, kept)
+        open_rows: Sequence[Segment] = ()
+        if self._accumulators.splits:
+            groups = self._merged(rows, control["types"]).selectExpr("*", *self._accumulators.finals(control["types"]))
+        else:
+            open_rows = self._write(tick, rows.where(f"NOT ({past})"), count)
+            groups = self._aggregated(rows.where(past))
+        routes = self._routes()
+        tick.describe(self, "aggregate, close groups")
+        written = tick.write(self, self._routed(groups, past, routes), routes, count)
+        segments.forget(END)
+        left = [*open_rows, *written.get("state", ())]
+        segments.add(left)
+        control["since"] = min((segment.lowest for segment in left), default=END)
+        return tuple(written["complete"])
+
+    def _keep(self, tick: Tick, delta: Delta, control: Control) -> None:
+        rows = self._together(tick, delta, ())
+        if self._accumulators.splits:
+            rows = self._merged(rows, control["types"])
+        tick.describe(self, "keep partial results" if self._accumulators.splits else "keep rows of open groups")
+        written = self._write(tick, rows, delta.count)
+        segments = tick.segments(self)
+        segments.add(written)
+        control["since"] = min([control.get("since", END), *(segment.lowest for segment in written)])
+        crowded = segments.crowded()
+        if crowded and self._accumulators.splits:
+            tick.describe(self, "compact partial results")
+            merged = self._merged(segments.read(crowded), control["types"])
+            segments.replace(crowded, self._write(tick, merged, sum(s.rows for s in crowded)))
+
+    def _together(self, tick: Tick, delta: Delta, kept: Sequence[Segment]) -> DataFrame:
+        control, parts = tick.control(self), []
+        if delta.rows is not None:
+            if "types" not in control:
+                control["types"] = self._accumulators.types(delta.rows) if self._accumulators.splits else {}
+            keys = [key.sql for key in self.keys]
+            seeds = self._accumulators.seeds(control["types"])
+            times = (f"unix_micros({T}) AS {name}" for name in (LAST, FIRST))
+            parts.append(delta.rows.selectExpr(*keys, *seeds, *times))
+        if kept:
+            parts.append(tick.segments(self).read(kept))
+        return parts[0] if len(parts) == 1 else parts[0].unionByName(parts[1])
+
+    def _merged(self, rows: DataFrame, types: Mapping[str, str]) -> DataFrame:
+        return self._grouped(rows, self._accumulators.merges(types))
+
+    def _aggregated(self, rows: DataFrame) -> DataFrame:
+        return self._grouped(rows, self._accumulators.finals({}))
+
+    def _grouped(self, rows: DataFrame, aggregates: Sequence[str]) -> DataFrame:
+        from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+        made = [F.expr(text) for text in (*aggregates, f"max({LAST}) AS {LAST}", f"min({FIRST}) AS {FIRST}")]
+        return rows.groupBy(*self._key_names()).agg(*made)
+
+    def _routed(self, groups: DataFrame, past: str, routes: Mapping[str, Route]) -> DataFrame:
+        if self.having is not None:
+            groups = groups.where(f"NOT ({past}) OR ({to_spark(self.having)})")
+        taken = dict.fromkeys(name for route in routes.values() for name in (*route.columns.values(), route.time))
+        made = {f"__f{n}": f"CASE WHEN {past} THEN {to_spark(i.expression)} END" for n, i in enumerate(self.items)}
+        made |= {T: f"timestamp_micros({LAST})", W: "''", P: "0L"}
+        columns = [f"{made[name]} AS {name}" if name in made else name for name in taken]
+        return groups.selectExpr(*columns, f"CASE WHEN {past} THEN {COMPLETE} ELSE {KEPT} END AS __route")
+
+    def _routes(self) -> dict[str, Route]:
+        shape = self.emits()
+        complete = {name: f"__f{n}" for n, name in enumerate(shape.names)} | {name: name for name in shape.internals}
+        routes = {"complete": Route(COMPLETE, complete, LAST)}
+        if self._accumulators.splits:
+            routes["state"] = Route(KEPT, {name: name for name in self._state_columns()}, FIRST)
+        return routes
+
+    def _write(self, tick: Tick, rows: DataFrame, count: int | None) -> Sequence[Segment]:
+        columns = {name: name for name in self._state_columns()}
+        rows = rows.selectExpr(*columns, f"{KEPT} AS __route")
+        return tick.write(self, rows, {"state": Route(KEPT, columns, FIRST)}, count)["state"]
+
+    @property
+    def _accumulators(self) -> Accumulators:
+        return Accumulators(tuple((a.column.name, a.expression) for a in self.aggregates))
+
+    def _key_names(self) -> list[str]:
+        return [key.column.name for key in self.keys]
+
+    def _state_columns(self) -> list[str]:
+        return [*self._key_names(), *self._accumulators.columns, LAST, FIRST]
