@@ -15,6 +15,7 @@ from tests.oracle.group_by import ceil, floor, group_by, shifted
 from tests.oracle.merge import merge
 from tests.oracle.ordered import group_by_values, ordered
 from tests.oracle.select import select
+from tests.oracle.sort_by import sort_by
 from tests.oracle.tsort import tsort
 from tests.oracle.union_all import union_all
 
@@ -147,6 +148,12 @@ def _promised_in_a_view(feeds: Feeds) -> Result:
     return group_by_values(judged.feed, lambda v: v["v"] // 2, lambda _: (), row), [*refused, *judged.refused]
 
 
+def _sorted_inside(feeds: Feeds) -> Result:
+    (a, b), refused = _streams(feeds, "a", "b")
+    rows = select(union_all(a, b), project=lambda v: {"n": v["n"], "v": v["v"]})
+    return merge(sort_by(rows, TWO, lambda v: (v["v"],)), keyed=True), refused
+
+
 def _stamped(feeds: Feeds) -> Result:
     (a,), refused = _streams(feeds, "a")
     made = group_by(a, [TWO], lambda at, _: (TWO.value(at),), lambda _, rows: {"c": len(rows)}, stamp=TWO.value)
@@ -212,6 +219,9 @@ DEEPER = (
         "CREATE VIEW u AS SELECT STREAM n, v FROM a UNION ALL SELECT STREAM n, v FROM b; "
         "CREATE VIEW t AS SELECT STREAM n, -(MONOTONIC(v) DIV 2) AS g FROM u WHERE MOD(n, 3) <> 0; "
         "SELECT STREAM g, COLLECT_LIST(n) AS all FROM t GROUP BY g", _promised_in_a_view),
+    Law("rows sorted inside a step", ("order by", "merge"),
+        "CREATE VIEW u AS SELECT STREAM n, v FROM a UNION ALL SELECT STREAM n, v FROM b; "
+        "SELECT STREAM * FROM u ORDER BY STEP(u.ROWTIME BY INTERVAL '2' SECOND), v", _sorted_inside),
     Law("distinct by a step", ("group by",),
         "SELECT STREAM DISTINCT UNIX_MICROS(STEP(a.ROWTIME BY INTERVAL '2' SECOND)) AS at, v FROM a", _distinct),
     Law("a stream that a pump fills", ("merge", "union all"),

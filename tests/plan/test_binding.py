@@ -49,6 +49,9 @@ REFUSED = [
     ("CREATE STREAM b (v INT, w STRING); INSERT INTO b (v) SELECT STREAM v, w FROM a", "R132", "takes 1 columns (v)"),
     ("CREATE STREAM b (v INT, w STRING); INSERT INTO b (v, v) SELECT STREAM v, v + 1 AS u FROM a", "R119", "twice"),
     ("CREATE STREAM b (v INT, w STRING); INSERT INTO b (v, x) SELECT STREAM v, w FROM a", "R103", "no column x"),
+    ("SELECT STREAM v FROM a ORDER BY v, a.ROWTIME", "R138", "increasing"),
+    ("SELECT STREAM v FROM a ORDER BY FLOOR(a.ROWTIME TO HOUR) DESC", "R138", "increasing"),
+    ("SELECT STREAM t AS ROWTIME, v FROM a ORDER BY FLOOR(a.ROWTIME TO HOUR), v", "R190", "AS ROWTIME beside"),
     ("DROP VIEW a", "R103", "a"),
     ("DROP STREAM nobody", "R103", "nobody"),
 ]

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rowtime.core.clock import Clocks, least
-from rowtime.core.time import BEGINNING, END, MAX_MICROS
-from rowtime.expr.group_end import GroupEnd, first_after, group_end
+from rowtime.core.time import BEGINNING
 from rowtime.operators.contract import (
     LARGE,
     Delta,
@@ -29,6 +28,7 @@ from rowtime.operators.contract import (
     W,
     passed,
 )
+from rowtime.operators.ends import SEEN, Ends
 from rowtime.operators.partials import Accumulators
 from rowtime.operators.select import Item
 from rowtime.sql.generate import to_spark
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
 END_OF_GROUP = "__n"  # BIGINT: the first instant past the group, µs
-SEEN = "__x"  # TIMESTAMP: some rowtime of the group, where bisection needs one
 KEPT, COMPLETE = 0, 1
 
 
@@ -105,15 +104,15 @@ class GroupBy:
         # Between two ends of groups nothing kept can be due, whatever times its segment spans.
         reached = control.get("next", BEGINNING) <= bound
         kept = reached and segments.overlapping(control.get("closed", BEGINNING), bound)
-        due = bool(kept) or (delta.rows is not None and self._end_at(tick, delta.lowest) <= bound)
+        due = bool(kept) or (delta.rows is not None and self._ends.end_at(tick, delta.lowest) <= bound)
         done: tuple[Segment, ...] = ()
         if due:
             done = self._close(tick, delta, bound)
         elif delta.rows is not None:
             self._keep(tick, delta)
         control["closed"] = bound
-        control["stamp"] = self._stamp_at(tick, bound)
-        control["next"] = self._end_at(tick, bound)
+        control["stamp"] = self._ends.stamp_at(tick, bound)
+        control["next"] = self._ends.end_at(tick, bound)
         segments.forget(bound)
         self._compact(tick)
         clocks = self.promises([delta.clocks], control)
@@ -124,50 +123,9 @@ class GroupBy:
 
     # -- what is complete -------------------------------------------------------------
 
-    def _ends(self) -> list[GroupEnd]:
-        return [group_end(self.keys[i].expression, self.keys[i].column.name) for i in self.closers]
-
     @property
-    def end_text(self) -> str:
-        """The end of a group, as Spark SQL over its keys: the earliest of the closers'."""
-        return _least([end.text for end in self._ends()])
-
-    @property
-    def stamp_text(self) -> str:
-        """The rowtime of a group row, as Spark SQL over its keys."""
-        if self.stamp is not None:
-            return to_spark(self.stamp)
-        stamps = [f"{end.text} - 1" if end.closed else end.text for end in self._ends()]
-        # The last group of the calendar ends with it: there is no later time to stamp.
-        return f"timestamp_micros({_least([*stamps, f'{MAX_MICROS}L'])})"
-
-    @property
-    def _seen(self) -> bool:
-        return any(end.seen for end in self._ends())
-
-    def _end_at(self, tick: Tick, at: int) -> int:
-        """The end of the group that holds the instant ``at``: the earliest of the closers'."""
-        if not BEGINNING < at < END:
-            return at
-        ends = [first_after(self.keys[i].expression, at) for i in self.closers]
-        if None not in ends:
-            return min(end for end in ends if end is not None)
-        return tick.scalar(self._at(at, self.end_text))
-
-    def _stamp_at(self, tick: Tick, at: int) -> int:
-        """The stamp of the group that holds the instant ``at``: no later row has a lesser one."""
-        if not BEGINNING < at < END:
-            return at
-        ends = self._ends()
-        if self.stamp is None and len({end.closed for end in ends}) == 1:
-            return min(MAX_MICROS, self._end_at(tick, at) - (1 if ends[0].closed else 0))
-        return tick.scalar(self._at(at, f"unix_micros({self.stamp_text})"))
-
-    def _at(self, at: int, text: str) -> str:
-        keys = [self.keys[i].sql for i in self.closers]
-        # Names and numbers of ours, and expressions that were parsed and bound.
-        inner = f"SELECT {', '.join(keys)}, {T} AS {SEEN} FROM (SELECT timestamp_micros({at}L) AS {T})"  # noqa: S608
-        return f"SELECT {text} FROM ({inner})"  # noqa: S608
+    def _ends(self) -> Ends:
+        return Ends(tuple(self.keys[i] for i in self.closers), self.stamp)
 
     def _close(self, tick: Tick, delta: Delta, bound: int) -> tuple[Segment, ...]:
         """One job: what is complete at ``bound`` goes out, the rest is kept."""
@@ -195,7 +153,7 @@ class GroupBy:
         made = {
             f"__f{n}": f"CASE WHEN {complete} THEN {to_spark(item.expression)} END" for n, item in enumerate(self.items)
         }
-        made |= {T: f"CAST({self.stamp_text} AS TIMESTAMP)", W: "''", P: "0L"}
+        made |= {T: f"CAST({self._ends.stamp_text} AS TIMESTAMP)", W: "''", P: "0L"}
         columns = [f"{made[name]} AS {name}" if name in made else name for name in taken]
         return groups.selectExpr(*columns, f"CASE WHEN {complete} THEN {COMPLETE} ELSE {KEPT} END AS __route")
 
@@ -213,7 +171,7 @@ class GroupBy:
         return routes
 
     def _hold_rows(self, tick: Tick, delta: Delta, bound: int) -> None:
-        if delta.rows is None or self._end_at(tick, delta.highest) <= bound:
+        if delta.rows is None or self._ends.end_at(tick, delta.highest) <= bound:
             return
         rows = self._merged(self._seeded(tick, delta), {}).where(f"{END_OF_GROUP} > {bound}L")
         tick.describe(self, "keep rows of open groups")
@@ -223,9 +181,9 @@ class GroupBy:
         from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
         finals = [F.expr(text) for text in self._accumulators.finals({})]
-        seen = [F.expr(f"max({SEEN}) AS {SEEN}")] if self._seen else []
+        seen = [F.expr(f"max({SEEN}) AS {SEEN}")] if self._ends.seen else []
         groups = rows.groupBy(*self._key_names()).agg(*finals, *seen)
-        return groups.selectExpr("*", f"{self.end_text} AS {END_OF_GROUP}")
+        return groups.selectExpr("*", f"{self._ends.end_text} AS {END_OF_GROUP}")
 
     def _groups(self, tick: Tick, delta: Delta, kept: Sequence[Segment], bound: int) -> DataFrame:
         segments, control = tick.segments(self), tick.control(self)
@@ -278,24 +236,24 @@ class GroupBy:
         return [key.column.name for key in self.keys]
 
     def _state_columns(self) -> list[str]:
-        seen = [SEEN] if self._seen else []
+        seen = [SEEN] if self._ends.seen else []
         return [*self._key_names(), *self._accumulators.columns, *seen, END_OF_GROUP]
 
     def _seeded(self, tick: Tick, delta: Delta) -> DataFrame:
         assert delta.rows is not None
         keys = [key.sql for key in self.keys]
-        seen = [f"{T} AS {SEEN}"] if self._seen else []
+        seen = [f"{T} AS {SEEN}"] if self._ends.seen else []
         return delta.rows.selectExpr(*keys, *self._accumulators.seeds(self._types(tick, delta)), *seen)
 
     def _merged(self, rows: DataFrame, types: Mapping[str, str]) -> DataFrame:
         from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
         if not self._accumulators.splits:
-            return rows.selectExpr("*", f"{self.end_text} AS {END_OF_GROUP}")
+            return rows.selectExpr("*", f"{self._ends.end_text} AS {END_OF_GROUP}")
         merges = [F.expr(text) for text in self._accumulators.merges(types)]
-        seen = [F.expr(f"max({SEEN}) AS {SEEN}")] if self._seen else []
+        seen = [F.expr(f"max({SEEN}) AS {SEEN}")] if self._ends.seen else []
         merged = rows.groupBy(*self._key_names()).agg(*merges, *seen)
-        return merged.selectExpr("*", f"{self.end_text} AS {END_OF_GROUP}")
+        return merged.selectExpr("*", f"{self._ends.end_text} AS {END_OF_GROUP}")
 
     def _types(self, tick: Tick, delta: Delta) -> Mapping[str, str]:
         """The types of partial columns, which only Spark knows; asked once a checkpoint."""
@@ -304,7 +262,3 @@ class GroupBy:
             control["types"] = self._accumulators.types(delta.rows)
         types: Mapping[str, str] = control.get("types", {})
         return types
-
-
-def _least(texts: Sequence[str]) -> str:
-    return texts[0] if len(texts) == 1 else f"least({', '.join(texts)})"

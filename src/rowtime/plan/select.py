@@ -17,13 +17,14 @@ from rowtime.operators.contract import Column, Operator, T
 from rowtime.operators.merge import Merge
 from rowtime.operators.ordered import Ordered
 from rowtime.operators.select import Item, Select
+from rowtime.operators.sort_by import SortBy
 from rowtime.operators.tsort import TIME, TSort
 from rowtime.operators.union_all import UnionAll
 from rowtime.plan.groups import Grouping, WithinGroup, has_aggregates, needs_places
+from rowtime.plan.orders import Sort, bind_sort, is_rowtime, micros
 from rowtime.plan.scope import Scope, follows
 from rowtime.plan.sources import Bound, Sources
 from rowtime.sql.generate import to_rowtime
-from rowtime.sql.intervals import Duration, span_of
 from rowtime.sql.places import place_of
 
 
@@ -65,10 +66,10 @@ class Binder:
                     "Select the same number of columns on each side.",
                 )
             )
-        inputs = tuple(self._placed(part.node, name) for part in parts)
+        inputs = tuple(self.placed(part.node, name) for part in parts)
         return Bound(UnionAll(self.sources.fresh(f"{name}.union"), inputs))
 
-    def _placed(self, node: Operator, name: str) -> Operator:
+    def placed(self, node: Operator, name: str) -> Operator:
         """An input with an order of its own (keys of a T-sort, groups) as positions, which a merge keeps."""
         if node.emits().by_place:
             return node
@@ -186,14 +187,16 @@ class _SelectBinder:
 
     def _plain(self, scope: Scope, where: exp.Expr | None) -> Build:
         items, promoted = self._items(scope)
-        sort = self._sort(scope, promoted)
+        sort = bind_sort(self.query, scope, promoted)
         hidden: tuple[Item, ...] = ()
-        if promoted is not None or sort is not None:
+        if promoted is not None or (sort is not None and sort.value is None):
             time = promoted if promoted is not None else exp.null()
             hidden = (Item(Column(TIME), time), *(item for item, _ in (sort.keys if sort else ())))
 
         def build() -> Bound:
             source, condition = self._checked(scope, where)
+            if sort is not None and sort.value is not None:
+                return Bound(self._sorted(source, items, condition, sort, sort.value))
             if not hidden:
                 lineage = {
                     i.column.name: scope.inlined(i.expression)
@@ -210,6 +213,16 @@ class _SelectBinder:
             return Bound(TSort(self.sources.fresh(self.name), below, within, keys, ways, sorts=sort is not None))
 
         return build
+
+    def _sorted(
+        self, source: Operator, items: tuple[Item, ...], where: exp.Expr | None, sort: Sort, value: Item
+    ) -> SortBy:
+        """ORDER BY m, k…: the select list with the keys, under the ends of m."""
+        source = self.binder.placed(source, self.name)
+        hidden = tuple(item for item, _ in sort.keys)
+        below = Select(self.sources.fresh(f"{self.name}.select"), source, items, where, hidden)
+        names, ways = tuple(item.column.name for item in hidden), tuple(way for _, way in sort.keys)
+        return SortBy(self.sources.fresh(f"{self.name}.order"), below, value, names, ways)
 
     def _checked(self, scope: Scope, where: exp.Expr | None) -> tuple[Operator, exp.Expr | None]:
         """The input behind the checks of MONOTONIC, which see what WHERE leaves; and what is left of WHERE."""
@@ -238,7 +251,7 @@ class _SelectBinder:
             bound = scope.bind(entry.unalias())
             name = self._name(entry, bound, len(items))
             if name.lower() == "rowtime":
-                promoted = None if _is_rowtime(bound) else bound
+                promoted = None if is_rowtime(bound) else bound
                 continue
             items.append(Item(Column(name, _type_of(scope, bound), prove(bound, scope.facts).fact), bound))
         self._refuse_twice(scope, items)
@@ -254,7 +267,7 @@ class _SelectBinder:
         if isinstance(entry, exp.Alias):
             return entry.alias
         if isinstance(entry, exp.Column):
-            return entry.name if not _is_rowtime(bound) else "ROWTIME"
+            return entry.name if not is_rowtime(bound) else "ROWTIME"
         return f"_c{number}"
 
     def _refuse_twice(self, scope: Scope, items: list[Item]) -> None:
@@ -269,56 +282,12 @@ class _SelectBinder:
                 )
             seen.add(item.column.name.lower())
 
-    def _sort(self, scope: Scope, promoted: exp.Expr | None) -> _Sort | None:
-        order = self.query.args.get("order")
-        if order is None:
-            return None
-        first, *others = order.expressions
-        if first.args.get("within") is None:
-            if _is_rowtime(scope.bind(first.this)) and not first.args.get("desc") and not others:
-                return None  # the order that a stream has anyway
-            scope.refuse(
-                "R190",
-                "ORDER BY of a stream without WITHIN is supported for ROWTIME only, so far",
-                order,
-                "Sort an event time with ORDER BY t WITHIN INTERVAL '1' MINUTE and select t AS ROWTIME.",
-            )
-            return None
-        if first.args.get("desc"):
-            scope.refuse("R120", "a T-sort cannot be descending", first, "Leave out DESC.")
-        time = scope.bind(first.this)
-        if promoted is None or time != promoted:
-            scope.refuse(
-                "R121",
-                "a T-sort must give its sort expression the name ROWTIME in the select list",
-                first,
-                f"Select {to_rowtime(first.this)} AS ROWTIME.",
-            )
-        keys = []
-        for number, key in enumerate(others):
-            way = "DESC" if key.args.get("desc") else "ASC"
-            keys.append((Item(Column(f"__k{number}"), scope.bind(key.this)), way))
-        return _Sort(self._micros(scope, first.args["within"]), tuple(keys))
-
-    def _micros(self, scope: Scope, node: exp.Expr) -> int:
-        try:
-            span = span_of(node)
-        except ValueError as wrong:
-            scope.refuse("R122", str(wrong), node)
-            return 0
-        if not isinstance(span, Duration) or span.micros < 0:
-            scope.refuse(
-                "R122", "WITHIN takes a duration that is not negative", node, "For example INTERVAL '1' MINUTE."
-            )
-            return 0
-        return span.micros
-
     # -- with groups ------------------------------------------------------------------
 
     def _grouped(self, scope: Scope, where: exp.Expr | None) -> Build:
         if self.query.args.get("order"):
             scope.refuse("R190", "ORDER BY of a grouped stream is not supported yet", self.query.args["order"])
-        grouping = Grouping(self.query, scope, self._micros)
+        grouping = Grouping(self.query, scope, micros)
         plan = grouping.bind()
 
         def build() -> Bound:
@@ -347,20 +316,10 @@ class _SelectBinder:
         return TSort(self.sources.fresh(self.name), below, within.micros, sorts=False, by_group=True)
 
 
-@dataclass(frozen=True)
-class _Sort:
-    within: int
-    keys: tuple[tuple[Item, str], ...]
-
-
 def _to_be_merged(source: Operator) -> bool:
     """SPEC 7.1: each writer has a mark of its own, but the result of a merge or group counts as one."""
     shape = source.emits()
     return not shape.placed or shape.unmerged
-
-
-def _is_rowtime(node: exp.Expr) -> bool:
-    return isinstance(node.unnest(), exp.Column) and node.unnest().name == T
 
 
 def _type_of(scope: Scope, bound: exp.Expr) -> str:

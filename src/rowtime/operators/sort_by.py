@@ -1,0 +1,74 @@
+"""ORDER BY m, k…: rows sorted by further keys inside each value of m, a function of the rowtime.
+
+SPEC 5. A row takes the end of its value of m as rowtime, as the rows of a GROUP BY do, and
+so all rows of one value are of one instant, in which the keys order them. Nothing is kept
+here: whoever needs the order has a `Merge` planned above, and lets a value out once it is past.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+from rowtime.core.clock import Clocks
+from rowtime.operators.contract import Column, Delta, Kept, Operator, P, Shape, T, Tick, W, quoted
+from rowtime.operators.ends import SEEN, Ends
+from rowtime.operators.select import Item
+
+BEFORE = "__r"  # TIMESTAMP: the rowtime that the row had
+
+
+@dataclass(frozen=True)
+class SortBy:
+    """``key`` is m, named ``__m``; ``keys`` are hidden columns that order equal values, ``directions`` theirs."""
+
+    name: str
+    input: Operator
+    key: Item
+    keys: tuple[str, ...] = ()
+    directions: tuple[str, ...] = ()
+
+    kind: ClassVar[str] = "order by"
+    promise: ClassVar[str] = "the end of the value that holds each writer's clock"
+    reason: ClassVar[str] = "a later row is of that value or a later one, and takes its end as rowtime"
+
+    @property
+    def inputs(self) -> tuple[Operator, ...]:
+        """The one input."""
+        return (self.input,)
+
+    def requires(self) -> str:
+        """Nothing: the order is made above."""
+        return "nothing"
+
+    def keeps(self) -> tuple[Kept, ...]:
+        """Nothing; the merge above keeps the rows of open values."""
+        return ()
+
+    def emits(self) -> Shape:
+        """The input's columns under the new rowtime; rows run ahead of the bound."""
+        below = self.input.emits()
+        keys = (f"{key} {way}" for key, way in zip(self.keys, self.directions, strict=True))
+        # What is known of the columns' order was about the old one.
+        columns = tuple(Column(column.name, column.type) for column in below.columns)
+        order = (T, *keys, BEFORE, W, P)
+        return replace(below, columns=columns, order=order, extra=(*self.keys, BEFORE), released=False, unmerged=True)
+
+    def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:
+        """The stamp of the value that holds each writer's clock, evaluated by ``step``."""
+        known: Mapping[str, int] = control.get("stamps", {})
+        return {writer: known.get(str(at), at) for writer, at in clocks[0].items()}
+
+    def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
+        """Give the new rows their stamp."""
+        delta, control, ends = deltas[0], tick.control(self), Ends((self.key,))
+        control["stamps"] = {str(at): ends.stamp_at(tick, at) for at in set(delta.clocks.values())}
+        clocks = self.promises([delta.clocks], control)
+        if delta.rows is None:
+            return Delta(None, clocks)
+        shape = self.emits()
+        made = {T: f"{ends.stamp_text} AS {T}", BEFORE: f"{T} AS {BEFORE}"}
+        names = [made.get(name, name) for name in shape.internals]
+        rows = delta.rows.selectExpr("*", self.key.sql, f"{T} AS {SEEN}")
+        return Delta(rows.selectExpr(*map(quoted, shape.names), *names), clocks, delta.count)
