@@ -28,10 +28,10 @@ run: env ## run the main job, an example over a year of flights
 	@$(WITH_JAVA) $(BIN)/python -m examples.flights $(ARGS)
 
 test: env ## run the tests (ARGS="-k tsort" chooses some, WORKERS=0 runs one process)
-	@$(WITH_JAVA) $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "not slow" $(ARGS)
+	@$(WITH_JAVA) $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow" $(ARGS)
 
 slow: env ## run the tests that take long, which `make test` leaves out
-	@$(WITH_JAVA) $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m slow $(ARGS)
+	@$(WITH_JAVA) $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m slow $(ARGS)
 
 lint: env ## run every linter, the type checker and the size check
 	@failed=; \

@@ -23,7 +23,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if HERE in item.path.parents:
             item.add_marker(pytest.mark.kafka)
-            item.add_marker(pytest.mark.xdist_group("kafka"))  # one process, one broker
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
@@ -48,7 +47,7 @@ def spark(spark: SparkSession) -> SparkSession:
 
 @pytest.fixture(scope="session")
 def broker(spark: SparkSession) -> Iterator[Broker]:
-    """One broker for all tests; each has topics of its own."""
+    """One broker for all tests of a process; each has topics of its own."""
     pytest.importorskip("confluent_kafka")
     try:
         made = Broker()

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
+import yaml
 
 from rowtime.plan.catalog import StreamDef
 from rowtime.plan.program import Program, compile_script
 from rowtime.plan.started import fixed
 from rowtime.sql.generate import to_spark
+from rowtime.testing import verdicts
 
+STATEMENTS = Path(__file__).parents[1] / "transcripts" / "sqlstream" / "statements.yaml"
 A = "CREATE STREAM a (v INT, t TIMESTAMP, w STRING);\n"
 HOURS = "GROUP BY FLOOR(a.ROWTIME TO HOUR)"
 
@@ -52,6 +56,7 @@ REFUSED = [
     ("SELECT STREAM v FROM a ORDER BY v, a.ROWTIME", "R138", "increasing"),
     ("SELECT STREAM v FROM a ORDER BY FLOOR(a.ROWTIME TO HOUR) DESC", "R138", "increasing"),
     ("SELECT STREAM t AS ROWTIME, v FROM a ORDER BY FLOOR(a.ROWTIME TO HOUR), v", "R190", "AS ROWTIME beside"),
+    ("SELECT STREAM TUMBLE(a.ROWTIME, INTERVAL '1' HOUR) AS w FROM a", "R139", "TUMBLE"),
     ("DROP VIEW a", "R103", "a"),
     ("DROP STREAM nobody", "R103", "nobody"),
 ]
@@ -153,3 +158,40 @@ def test_the_functions_of_the_clock_become_one_time() -> None:
     assert [node.name for node in made.operators] == [node.name for node in program.operators]
     unchanged = compile_script(A + "SELECT STREAM v FROM a")
     assert fixed(unchanged, 5) is unchanged
+
+
+@pytest.mark.parametrize(
+    ("sql", "why", "hint"),
+    [
+        ("SELECT STREAM v, COUNT(*) AS c FROM a GROUP BY v", "v: no order is known of the column",
+         "Group by time as well: GROUP BY FLOOR(a.ROWTIME TO HOUR), v."),
+        ("SELECT STREAM COUNT(*) AS c FROM a GROUP BY w, FLOOR(t TO HOUR)", "FLOOR(t TO HOUR): t: no order is known",
+         "Say how far t may go back: GROUP BY w, FLOOR(t TO HOUR) WITHIN INTERVAL '1' MINUTE."),
+        ("SELECT STREAM COUNT(*) AS c FROM a GROUP BY EXTRACT(HOUR FROM a.ROWTIME)", "HOUR repeats",
+         "Group by time as well: GROUP BY FLOOR(a.ROWTIME TO HOUR), EXTRACT(HOUR FROM a.ROWTIME)."),
+        ("SELECT STREAM COUNT(*) AS c FROM a", "", "Group by time as well: GROUP BY FLOOR(a.ROWTIME TO HOUR)."),
+        ("SELECT STREAM DISTINCT v FROM a", "v: no", "SELECT STREAM DISTINCT FLOOR(a.ROWTIME TO HOUR) AS hour, …"),
+    ],
+)  # fmt: skip
+def test_an_endless_group_says_why_and_a_rewrite_that_is_accepted(sql: str, why: str, hint: str) -> None:
+    [problem] = compile_script(A + sql).problems
+    assert problem.code == "R104"
+    assert why in problem.note
+    assert hint in problem.hint
+    if ": GROUP BY" in problem.hint:
+        rewritten = sql.split(" GROUP BY", maxsplit=1)[0] + " " + problem.hint.split(": ", 1)[1].rstrip(".")
+        assert compile_script(A + rewritten).problems == ()
+
+
+def test_no_rewrite_is_promised_that_would_not_be_accepted() -> None:
+    problems = compile_script(A + "SELECT STREAM nope, COUNT(*) AS c FROM a GROUP BY v").problems
+    endless = next(problem for problem in problems if problem.code == "R104")
+    assert "Once the other problems are gone" in endless.hint
+
+
+def test_the_verdicts_of_the_case_file_are_met_but_for_what_is_not_there_yet() -> None:
+    found = verdicts.statements(yaml.safe_load(STATEMENTS.read_text(encoding="utf-8")))
+    assert all("R190" in finding for finding in found), found
+    later = ("SESSION", " JOIN ", " OVER ", "ORDER BY FLOOR(s.ROWTIME TO HOUR), buyer")
+    assert all(any(word in finding for word in later) for finding in found)
+    assert len(found) == 6

@@ -81,7 +81,7 @@ class _Prover:
         return made.fact
 
     def proof(self, node: exp.Expr) -> Proof:
-        text = _readable(node)
+        text = readable(node)
         if isinstance(node, exp.Column) and not isinstance(node.this, exp.Star):
             return Proof(text, *self._column(node))
         self._used.append([])
@@ -112,7 +112,8 @@ class _Prover:
         return rule(node, self)
 
 
-def _readable(node: exp.Expr) -> str:
+def readable(node: exp.Expr) -> str:
+    """An expression as its user would write it."""
     return to_rowtime(node).replace("`", "").replace("__t", "ROWTIME")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,11 +31,9 @@ class Proof:
                 return part.failure()
         return self
 
-    def lines(self, depth: int = 0) -> Iterator[str]:
+    def lines(self) -> Iterator[str]:
         """One line a rule, parts below what stands on them."""
-        yield f"{'  ' * depth}{self.text}: {self.order.value} ({self.rule})"
-        for part in self.parts:
-            yield from part.lines(depth + 1)
+        return lines_of(self.as_json())
 
     def as_json(self) -> dict[str, Any]:
         """The tree as plain values."""
@@ -43,3 +41,10 @@ class Proof:
         if self.parts:
             found["parts"] = [part.as_json() for part in self.parts]
         return found
+
+
+def lines_of(proof: Mapping[str, Any], depth: int = 0) -> Iterator[str]:
+    """The lines of a proof as plain values."""
+    yield f"{'  ' * depth}{proof['expression']}: {proof['order']} ({proof['rule']})"
+    for part in proof.get("parts", ()):
+        yield from lines_of(part, depth + 1)

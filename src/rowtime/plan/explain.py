@@ -14,9 +14,12 @@ from typing import Any
 
 from sqlglot import exp
 
+from rowtime.expr.facts import ROWTIME
+from rowtime.expr.monotonicity import prove
 from rowtime.expr.order import Order
+from rowtime.expr.proof import Proof, lines_of
 from rowtime.operators.contract import Column, Operator, P, Shape, T, W, walk
-from rowtime.operators.select import Item
+from rowtime.operators.select import Item, Select
 from rowtime.plan.program import Program
 from rowtime.sql.generate import to_rowtime
 
@@ -79,8 +82,21 @@ def _entry(node: Operator) -> dict[str, Any]:
             "in_words": _in_words(shape),
         },
         "groups": [_group(node, number, key) for number, key in enumerate(_keys(node))],
+        "proofs": [proof.as_json() for proof in _proofs(node)],
         "promises": {"bound": _bound(node), "reason": node.reason},
     }
+
+
+def _proofs(node: Operator) -> Iterator[Proof]:
+    """Why the expressions of an operator have the order that they have, over what its input is known for."""
+    if len(node.inputs) != 1:
+        return
+    facts = {T: ROWTIME, **{column.name: column.known for column in node.inputs[0].emits().columns}}
+    listed = _keys(node) or (node.items if isinstance(node, Select) else ())
+    value = getattr(node, "key", None)
+    for item in (*listed, *([value] if isinstance(value, Item) else [])):
+        if not isinstance(item.expression.unnest(), exp.Column):
+            yield prove(item.expression, facts)
 
 
 def _column(column: Column) -> dict[str, Any]:
@@ -104,7 +120,7 @@ def _keys(node: Operator) -> tuple[Item, ...]:
 
 
 def _group(node: Operator, number: int, key: Item) -> dict[str, Any]:
-    closes = number in getattr(node, "closers", ())
+    closes = number in {getattr(closer, "key", closer) for closer in getattr(node, "closers", ())}
     return {"key": _text(key.expression), "order": key.column.order.value, "closes": closes}
 
 
@@ -213,3 +229,5 @@ def _order_lines(entry: Entry) -> Iterator[str]:
         yield f"    {name:<{width}}  {_order_of(order)}"
     for group in entry["groups"]:
         yield f"    GROUP BY {group['key']}: {_order_of(group['order'])}{', closes groups' if group['closes'] else ''}"
+    for proof in entry["proofs"]:
+        yield from (f"    {line}" for line in lines_of(proof))

@@ -6,7 +6,7 @@ not constant, because only then will each group be complete some day.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
@@ -14,16 +14,19 @@ from sqlglot import exp
 from rowtime.expr.aggregates import ORDERED, ambiguous_order
 from rowtime.expr.facts import Fact
 from rowtime.expr.group_end import group_end, unshifted
-from rowtime.expr.monotonicity import is_constant, order_of, prove
+from rowtime.expr.monotonicity import is_constant, order_of, prove, readable
+from rowtime.expr.order import Order
 from rowtime.operators.contract import Column, Operator, T, walk
 from rowtime.operators.group_by import GroupBy
 from rowtime.operators.group_values import MARK, Closer, GroupByValues
 from rowtime.operators.ordered import Ordered
 from rowtime.operators.select import Item
 from rowtime.operators.tsort import JUDGED, TIME
+from rowtime.plan.orders import micros
 from rowtime.plan.scope import Scope, columns_of, follows
 from rowtime.sql.generate import to_rowtime, to_spark
 from rowtime.sql.nodes import Within
+from rowtime.sql.script import parse_expression
 
 AGGREGATE_NAMES = frozenset(
     {
@@ -110,8 +113,8 @@ class GroupPlan:
 class Grouping:
     """Binds the grouped SELECT ``query`` in its scope."""
 
-    def __init__(self, query: exp.Select, scope: Scope, micros: Callable[[Scope, exp.Expr], int]) -> None:
-        self.query, self.scope, self._micros = query, scope, micros
+    def __init__(self, query: exp.Select, scope: Scope, accepted: Callable[[exp.Expr], bool]) -> None:
+        self.query, self.scope, self._accepted = query, scope, accepted
         self.keys: list[Item] = []
         self._written: list[exp.Expr] = []  # the keys as the query has them
         self._clocks: list[exp.Expr] = []  # the keys over the rowtime and marks, where they follow them
@@ -232,7 +235,7 @@ class Grouping:
         end = f"timestamp_micros({group_end(key, to_spark(bound)).text} - 1)"
         raw: exp.Expr = exp.maybe_parse(end, dialect="spark")
         hidden = (Item(Column(TIME), time), Item(Column(JUDGED), raw))
-        self.within = WithinGroup(hidden, self._micros(self.scope, tolerance))
+        self.within = WithinGroup(hidden, micros(self.scope, tolerance))
         return key
 
     def _closes(self, key: Item) -> bool:
@@ -311,32 +314,59 @@ class Grouping:
 
     def _refuse_endless(self) -> None:
         group = self.query.args.get("group")
-        what = "SELECT STREAM DISTINCT" if self.query.args.get("distinct") else "GROUP BY"
-        if group is None and what == "GROUP BY":
-            self.scope.refuse(
-                "R104",
-                "an aggregate without GROUP BY is one endless group, which never completes",
-                self.query,
-                f"Add GROUP BY FLOOR({self.scope.alias}.ROWTIME TO HOUR).",
-            )
-            return
+        distinct = bool(self.query.args.get("distinct")) and group is None
+        if group is None and not distinct:
+            what = "an aggregate without GROUP BY is one endless group, which never completes"
+        else:
+            clause = "SELECT STREAM DISTINCT" if distinct else "GROUP BY"
+            what = f"{clause} has no monotonic expression, so no group would ever be complete."
         reasons = "; ".join(self._reason(key) for key in self.keys)
-        names = ", ".join(to_rowtime(node) for node in self._grouping())
-        self.scope.refuse(
-            "R104",
-            f"{what} has no monotonic expression, so no group would ever be complete.",
-            group or self.query,
-            f"Group by time as well, for example GROUP BY FLOOR({self.scope.alias}.ROWTIME TO HOUR), {names}.",
-            reasons,
-        )
+        self.scope.refuse("R104", what, group or self.query, self._rewrite(distinct=distinct), reasons)
 
     def _reason(self, key: Item) -> str:
-        text = to_rowtime(key.expression).replace("`", "").replace(T, "ROWTIME")
-        if is_constant(key.expression):
+        text = readable(key.expression)
+        if is_constant(key.expression) or key.column.order is Order.CONSTANT:
             return f"{text} is constant"
         if key.column.order.moves:
-            return f"{text} is {key.column.order.value}, but closing groups by a column is not supported yet"
-        return f"{text}: no order is known"
+            return f"{text} is {key.column.order.value}, but what it is computed from has no clock"
+        why = prove(key.expression, self.scope.facts).failure()
+        return f"{text}: {why.rule}" if why.text == text else f"{text}: {why.text}: {why.rule}"
+
+    # -- rewrites ---------------------------------------------------------------------
+
+    def _rewrite(self, *, distinct: bool) -> str:
+        """The first rewrite that is accepted: each is bound before it is shown."""
+        for words, rewritten in self._rewrites(distinct=distinct):
+            if self._accepted(rewritten):
+                return words
+        return "Once the other problems are gone, group by a function of ROWTIME as well."
+
+    def _rewrites(self, *, distinct: bool) -> Iterator[tuple[str, exp.Expr]]:
+        keys = self._listed(distinct=distinct)
+        hour = parse_expression(f"FLOOR({self.scope.alias}.ROWTIME TO HOUR)")
+        if distinct:
+            rewritten: exp.Expr = self.query.copy()
+            rewritten.set("expressions", [hour, *self.query.copy().expressions])
+            shown = f"SELECT STREAM DISTINCT {to_rowtime(hour)} AS hour, …"
+            yield f"Select a function of ROWTIME as well, for example {shown}", rewritten
+            return
+        for n, node in enumerate(keys):
+            time = node.find(exp.Column) if isinstance(node, exp.Floor | exp.Ceil | exp.TimestampTrunc) else None
+            if time is not None:
+                late = Within(this=node.copy(), interval=parse_expression("INTERVAL '1' MINUTE"))
+                words, rewritten = self._with_keys([late if n == i else key for i, key in enumerate(keys)])
+                yield f"Say how far {to_rowtime(time)} may go back: {words}.", rewritten
+        words, rewritten = self._with_keys([hour, *keys])
+        yield f"Group by time as well: {words}.", rewritten
+
+    def _listed(self, *, distinct: bool) -> list[exp.Expr]:
+        group = self.query.args.get("group")
+        return [] if distinct or group is None else [self._ordinal(node) for node in group.expressions]
+
+    def _with_keys(self, keys: Sequence[exp.Expr]) -> tuple[str, exp.Expr]:
+        rewritten = self.query.copy()
+        rewritten.set("group", exp.Group(expressions=[key.copy() for key in keys]))
+        return f"GROUP BY {', '.join(map(to_rowtime, keys))}", rewritten
 
 
 def _reference(name: str) -> exp.Column:

@@ -21,7 +21,7 @@ from rowtime.operators.sort_by import SortBy
 from rowtime.operators.tsort import TIME, TSort
 from rowtime.operators.union_all import UnionAll
 from rowtime.plan.groups import Grouping, WithinGroup, has_aggregates, needs_places
-from rowtime.plan.orders import Sort, bind_sort, is_rowtime, micros
+from rowtime.plan.orders import Sort, bind_sort, is_rowtime
 from rowtime.plan.scope import Scope, follows
 from rowtime.plan.sources import Bound, Sources
 from rowtime.sql.generate import to_rowtime
@@ -34,6 +34,8 @@ class Binder:
 
     text: str
     sources: Sources
+    trying: bool = False
+    """Whether this is only to see if a rewrite would be accepted."""
 
     def bind(self, query: exp.Expr, name: str) -> Bound:
         """The operators of a query; ``name`` names the gates in it. Raises ``Refused``."""
@@ -248,6 +250,10 @@ class _SelectBinder:
             if entry.is_star:
                 items.extend(self._star(scope, entry))
                 continue
+            for part in entry.walk():
+                if isinstance(part, exp.Anonymous) and part.name.upper() == "TUMBLE":
+                    hint = "Group by it, or write STEP(s.ROWTIME BY interval)."
+                    scope.refuse("R139", "TUMBLE stands only in GROUP BY", part, hint)
             bound = scope.bind(entry.unalias())
             name = self._name(entry, bound, len(items))
             if name.lower() == "rowtime":
@@ -287,7 +293,7 @@ class _SelectBinder:
     def _grouped(self, scope: Scope, where: exp.Expr | None) -> Build:
         if self.query.args.get("order"):
             scope.refuse("R190", "ORDER BY of a grouped stream is not supported yet", self.query.args["order"])
-        grouping = Grouping(self.query, scope, micros)
+        grouping = Grouping(self.query, scope, self._accepted)
         plan = grouping.bind()
 
         def build() -> Bound:
@@ -305,6 +311,16 @@ class _SelectBinder:
             return Bound(plan.build(self.sources.fresh(f"{self.name}.group"), source))
 
         return build
+
+    def _accepted(self, query: exp.Expr) -> bool:
+        """True if a rewrite of this query binds; it has a catalog and operators of its own."""
+        if self.binder.trying:
+            return False
+        try:
+            Binder(self.text, Sources(self.sources.catalog), trying=True).bind(query, self.name)
+        except Refused:
+            return False
+        return True
 
     def _promoted(self, scope: Scope, source: Operator, within: WithinGroup, where: exp.Expr | None) -> Operator:
         """GROUP BY … WITHIN: a T-sort that refuses by the end of the row's group."""
