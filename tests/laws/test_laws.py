@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from rowtime.operators import OPERATORS
 from rowtime.runtime.session import derive
 from tests.laws.checking import check, outcome
+from tests.laws.deeper_pipelines import DEEPER
 from tests.laws.pipelines import LAWS, LONG, Law, items, shuffled
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ ticks = settings(
 
 
 def test_every_operator_has_a_law() -> None:
-    assert {operator.kind for operator in OPERATORS} == {kind for law in LAWS for kind in law.operators}
+    assert {operator.kind for operator in OPERATORS} == {kind for law in (*LAWS, *DEEPER) for kind in law.operators}
 
 
 @pytest.mark.parametrize("law", LAWS, ids=[law.name for law in LAWS])

@@ -11,18 +11,23 @@ import rowtime.operators.union_all as union_module
 from rowtime.core.time import END
 from rowtime.operators import GroupBy, Merge, Rejected, Select, Stream
 from rowtime.operators.contract import Delta
+from rowtime.operators.ends import Ends
+from rowtime.operators.group_values import GroupByValues
+from rowtime.operators.ordered import Ordered
+from rowtime.operators.sort_by import SortBy
 from rowtime.runtime import clock_pass
 from rowtime.runtime.kernels.high_water import Scan
 from rowtime.runtime.session import derive
 from rowtime.state.segments import SegmentLog
 from rowtime.testing.transcripts import ScriptItem
 from tests.laws.checking import check, outcome
+from tests.laws.deeper_pipelines import DEEPER
 from tests.laws.pipelines import HALF, LAWS, ORIGIN
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-LAW = {law.name: law for law in LAWS}
+LAW = {law.name: law for law in (*LAWS, *DEEPER)}
 Plant = Callable[[pytest.MonkeyPatch], None]
 
 
@@ -92,7 +97,7 @@ def _filter_that_stops_the_clock(patch: pytest.MonkeyPatch) -> None:
 
 
 def _group_that_closes_late(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(GroupBy, "end_text", property(lambda _: "unix_micros(`__k0`) + 9000000L"))
+    patch.setattr(Ends, "end_text", property(lambda _: "unix_micros(`__k0`) + 9000000L"))
 
 
 def _group_that_promises_too_much(patch: pytest.MonkeyPatch) -> None:
@@ -113,6 +118,19 @@ def _segments_dropped_early(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(SegmentLog, "forget", lambda self, up_to: real(self, up_to + 4 * HALF))
 
 
+def _value_that_closes_too_early(patch: pytest.MonkeyPatch) -> None:
+    real = GroupByValues._past
+    patch.setattr(GroupByValues, "_past", lambda self, t, b: [c.replace(" < ", " <= ") for c in real(self, t, b)])
+
+
+def _broken_order_let_through(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Ordered, "step", lambda _self, _tick, deltas: deltas[0])
+
+
+def _sorted_rows_promised_too_early(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(SortBy, "promises", lambda _self, clocks, _control: {w: b + 4 * HALF for w, b in clocks[0].items()})
+
+
 def _refusals_lost(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Rejected, "step", lambda self, tick, deltas: Delta(None, deltas[0].clocks))
 
@@ -127,6 +145,9 @@ FAULTS: tuple[tuple[str, Plant], ...] = (
     ("group by with partial results", _segments_dropped_early),
     ("t-sort with a further key", _merge_that_forgets),
     ("rejected rows", _refusals_lost),
+    ("groups that a promise closes", _value_that_closes_too_early),
+    ("groups that a promise closes", _broken_order_let_through),
+    ("rows sorted inside a step", _sorted_rows_promised_too_early),
 )
 
 

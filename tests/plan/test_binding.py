@@ -103,8 +103,9 @@ def test_a_list_of_columns_puts_the_query_in_the_order_of_the_stream() -> None:
 
 def test_the_plan_keeps_how_a_broker_is_reached_to_itself() -> None:
     def described(servers: str, **variables: str) -> dict[str, object]:
-        sql = f"""CREATE STREAM k (v INT) USING kafka OPTIONS (subscribe 'topic', kafka.bootstrap.servers '{servers}',
-            kafka.sasl.jaas.config '${{login}}'); SELECT STREAM v FROM k"""
+        sql = f"""CREATE STREAM k (v INT ASCENDING) USING kafka OPTIONS (subscribe 'topic',
+              kafka.bootstrap.servers '{servers}', kafka.sasl.jaas.config '${{login}}');
+            SELECT STREAM v, COUNT(*) AS c FROM k GROUP BY v"""
         return compile_script(sql, variables=variables).described()
 
     one, other = described("one:9092", login="secret"), described("two:9092", login="hidden")

@@ -53,7 +53,9 @@ class Ordered:
 
     def keeps(self) -> tuple[Kept, ...]:
         """The mark."""
-        return (Kept("the greatest value so far" if not self.descending else "the least value so far", "for ever"),)
+        return (
+            Kept("the greatest value so far" if not self.descending else "the least value so far", "the stream ends"),
+        )
 
     def emits(self) -> Shape:
         """The input's columns; of a declared one the order is known from here on."""

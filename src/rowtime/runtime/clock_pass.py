@@ -216,6 +216,9 @@ def _runs(items: pa.Table, keys: list[str]) -> Iterable[tuple[tuple, pa.Table]]:
     """The stretches of equal keys of a sorted table."""
     if not items.num_rows:
         return
+    if keys == [W] and len(items[W].unique()) == 1:
+        yield (items[W][0].as_py(),), items
+        return
     change = np.zeros(items.num_rows, bool)
     change[0] = True
     for key in keys:
@@ -243,17 +246,18 @@ def _judge_run(
     missing = rows & ~bad & ~known
     refused = (found.refused | missing | (bad & rows)) & rows
     late = found.below_floor & (gate.reason == "OUT_OF_ORDER")
-    reasons = np.select([bad, missing, late], ["MALFORMED", gate.missing, "LATE"], gate.reason)
+    which = np.flatnonzero(refused)
+    reasons = np.select([bad[which], missing[which], late[which]], ["MALFORMED", gate.missing, "LATE"], gate.reason)
     accepted = rows & ~refused
     counts.update({"in": int(rows.sum()), "accepted": int(accepted.sum())})
-    counts.update(Counter(reasons[refused].tolist()))
-    by = np.maximum(found.before, gate.floors.get(writer, BEGINNING))
+    counts.update(Counter(reasons.tolist()))
+    by = np.maximum(found.before[which], gate.floors.get(writer, BEGINNING))
     table = pa.table(
         {
-            W: pa.array([writer] * int(refused.sum()), pa.string()),
-            P: pa.array(part[P].to_numpy()[refused], pa.int64()),
-            "reason": pa.array(reasons[refused].tolist(), pa.string()),
-            "mark": pa.array(by[refused], pa.int64()),
+            W: pa.array([writer] * len(which), pa.string()),
+            P: pa.array(part[P].to_numpy()[which], pa.int64()),
+            "reason": pa.array(reasons.tolist(), pa.string()),
+            "mark": pa.array(by, pa.int64()),
         }
     )
     return table, found.mark, values[accepted]
@@ -266,6 +270,10 @@ def _against_start(found: Scan, judged: np.ndarray, known: np.ndarray, mark: int
 
 
 def _numbers(column: pa.ChunkedArray) -> tuple[np.ndarray, np.ndarray]:
+    if column.null_count == 0:
+        return column.to_numpy(), np.ones(len(column), bool)
+    if column.null_count == len(column):
+        return np.full(len(column), BEGINNING), np.zeros(len(column), bool)
     known = pc.is_valid(column).to_numpy()
     return pc.fill_null(column, BEGINNING).to_numpy(), known
 
