@@ -126,7 +126,7 @@ class Grouping:
         before = len(self.scope.problems)
         for node in self._grouping():
             self._key(node)
-        understood = not any(problem.code == "R190" for problem in self.scope.problems[before:])
+        understood = not any(problem.code in ("R190", "R127") for problem in self.scope.problems[before:])
         items, stamp = self._select_list()
         having = self.query.args.get("having")
         condition = self._over_groups(having.this) if having else None
