@@ -157,7 +157,8 @@ engine.tick()
 """
 
 
-@pytest.mark.parametrize("point", ["after state", pytest.param("after journal", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("point", ["after state", "after journal"])
 def test_a_killed_process_is_continued_by_the_next(
     spark: SparkSession, tmp_path: Path, undisturbed: dict[str, Any], point: str
 ) -> None:
