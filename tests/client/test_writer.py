@@ -351,12 +351,17 @@ def test_a_bad_value_in_an_arrow_table_is_found_too(log: Path) -> None:
                 writer.insert(pa.table({"x": bad}))
 
 
-@pytest.mark.parametrize(("kind", "value"), UNFIT)
-def test_arrow_tables_and_mappings_refuse_the_same_values(log: Path, kind: str, value: object) -> None:
+def _in_arrow(value: object) -> pa.Array | None:
+    """A column that ends with the value; ``None`` where no Arrow column can hold it."""
     try:
-        table = pa.table({"x": pa.array([None, value])})
+        return pa.array([None, value])
     except (pa.ArrowException, OverflowError):
-        pytest.skip("Arrow itself has no such value")
+        return None
+
+
+@pytest.mark.parametrize(("kind", "value"), [case for case in UNFIT if _in_arrow(case[1]) is not None])
+def test_arrow_tables_and_mappings_refuse_the_same_values(log: Path, kind: str, value: object) -> None:
+    table = pa.table({"x": _in_arrow(value)})
     schema = arrow_schema({"columns": [{"name": "x", "type": kind}]})
     with Writer(log, schema=schema) as writer, pytest.raises(Refused, match="row 1, column x"):
         writer.insert(table)

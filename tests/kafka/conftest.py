@@ -41,7 +41,7 @@ def spark(spark: SparkSession) -> SparkSession:
         pytest.skip(found.note)
     loader = spark._jvm.Thread.currentThread().getContextClassLoader()
     if loader.getResource("org/apache/spark/sql/kafka010/KafkaSourceProvider.class") is None:
-        pytest.skip("the Spark session of this run was started without the Kafka connector")
+        pytest.fail("the connector is there, but the Spark session of this run was started without it")
     return spark
 
 
@@ -52,6 +52,8 @@ def broker(spark: SparkSession) -> Iterator[Broker]:
     try:
         made = Broker()
     except Failure as failure:
+        if failure.problems[0].code != "R502":
+            raise  # the jars are there, so the broker has to start
         pytest.skip(failure.problems[0].message)
     with made:
         yield made

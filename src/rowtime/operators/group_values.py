@@ -195,10 +195,12 @@ class GroupByValues:
         segments.add(written)
         control["since"] = min([control.get("since", END), *(segment.lowest for segment in written)])
         crowded = segments.crowded()
-        if crowded and self._accumulators.splits:
+        if crowded:
             tick.describe(self, "compact partial results")
-            merged = self._merged(segments.read(crowded), control["types"])
-            segments.replace(crowded, self._write(tick, merged, sum(s.rows for s in crowded)))
+            together = segments.read(crowded)
+            if self._accumulators.splits:
+                together = self._merged(together, control["types"])
+            segments.replace(crowded, self._write(tick, together, sum(s.rows for s in crowded)))
 
     def _together(self, tick: Tick, delta: Delta, kept: Sequence[Segment]) -> DataFrame:
         control, parts = tick.control(self), []
