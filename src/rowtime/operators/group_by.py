@@ -19,26 +19,22 @@ from rowtime.operators.contract import (
     Delta,
     Kept,
     Operator,
-    P,
     Route,
     Segment,
     Shape,
     T,
     Tick,
-    W,
     passed,
 )
 from rowtime.operators.ends import SEEN, Ends
-from rowtime.operators.partials import Accumulators
+from rowtime.operators.partials import COMPLETE, KEPT, Accumulators, routed
 from rowtime.operators.select import Item
-from rowtime.sql.generate import to_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from sqlglot import exp
 
 END_OF_GROUP = "__n"  # BIGINT: the first instant past the group, µs
-KEPT, COMPLETE = 0, 1
 
 
 @dataclass(frozen=True)
@@ -147,15 +143,8 @@ class GroupBy:
     def _routed(self, groups: DataFrame, bound: int, routes: Mapping[str, Route]) -> DataFrame:
         """The columns that some route takes, and for each row its route."""
         complete = f"{END_OF_GROUP} <= {passed(bound, END_OF_GROUP)}"
-        if self.having is not None:
-            groups = groups.where(f"NOT ({complete}) OR ({to_spark(self.having)})")
-        taken = dict.fromkeys(name for route in routes.values() for name in (*route.columns.values(), route.time))
-        made = {
-            f"__f{n}": f"CASE WHEN {complete} THEN {to_spark(item.expression)} END" for n, item in enumerate(self.items)
-        }
-        made |= {T: f"CAST({self._ends.stamp_text} AS TIMESTAMP)", W: "''", P: "0L"}
-        columns = [f"{made[name]} AS {name}" if name in made else name for name in taken]
-        return groups.selectExpr(*columns, f"CASE WHEN {complete} THEN {COMPLETE} ELSE {KEPT} END AS __route")
+        stamp = f"CAST({self._ends.stamp_text} AS TIMESTAMP)"
+        return routed(groups, complete, self.items, self.having, stamp, routes)
 
     def _routes(self, taker: str | None) -> dict[str, Route]:
         shape = self.emits()

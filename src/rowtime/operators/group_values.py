@@ -21,17 +21,15 @@ from rowtime.operators.contract import (
     Delta,
     Kept,
     Operator,
-    P,
     Route,
     Segment,
     Shape,
     T,
     Tick,
-    W,
     micros,
 )
 from rowtime.operators.ordered import Ordered
-from rowtime.operators.partials import Accumulators
+from rowtime.operators.partials import COMPLETE, KEPT, Accumulators, routed
 from rowtime.operators.select import Item
 from rowtime.sql.generate import to_spark
 
@@ -41,7 +39,6 @@ if TYPE_CHECKING:
 LAST = "__l"  # BIGINT: the rowtime of the group's last row, µs
 FIRST = "__e"  # BIGINT: that of its first row
 MARK = "__m:"  # a column of this name stands for the mark of the order check named behind it
-KEPT, COMPLETE = 0, 1
 
 
 @dataclass(frozen=True)
@@ -178,7 +175,9 @@ class GroupByValues:
             groups = self._aggregated(rows.where(past))
         routes = self._routes()
         tick.describe(self, "aggregate, close groups")
-        written = tick.write(self, self._routed(groups, past, routes), routes, count)
+        written = tick.write(
+            self, routed(groups, past, self.items, self.having, f"timestamp_micros({LAST})", routes), routes, count
+        )
         segments.forget(END)
         left = [*open_rows, *written.get("state", ())]
         segments.add(left)
@@ -226,15 +225,6 @@ class GroupByValues:
 
         made = [F.expr(text) for text in (*aggregates, f"max({LAST}) AS {LAST}", f"min({FIRST}) AS {FIRST}")]
         return rows.groupBy(*self._key_names()).agg(*made)
-
-    def _routed(self, groups: DataFrame, past: str, routes: Mapping[str, Route]) -> DataFrame:
-        if self.having is not None:
-            groups = groups.where(f"NOT ({past}) OR ({to_spark(self.having)})")
-        taken = dict.fromkeys(name for route in routes.values() for name in (*route.columns.values(), route.time))
-        made = {f"__f{n}": f"CASE WHEN {past} THEN {to_spark(i.expression)} END" for n, i in enumerate(self.items)}
-        made |= {T: f"timestamp_micros({LAST})", W: "''", P: "0L"}
-        columns = [f"{made[name]} AS {name}" if name in made else name for name in taken]
-        return groups.selectExpr(*columns, f"CASE WHEN {past} THEN {COMPLETE} ELSE {KEPT} END AS __route")
 
     def _routes(self) -> dict[str, Route]:
         shape = self.emits()

@@ -6,7 +6,7 @@ segment. Otherwise the rows themselves are kept, with the columns that the aggre
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -14,10 +14,37 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from rowtime.expr.aggregates import Decomposed, Part, decompose, ordered_text
-from rowtime.operators.contract import P, T, W, quoted
+from rowtime.operators.contract import P, Route, T, W, quoted
+from rowtime.operators.select import Item
+from rowtime.sql.generate import to_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+
+KEPT, COMPLETE = 0, 1  # the routes of a group: into the state, or out
+
+
+def routed(  # noqa: PLR0913 - a group row and where it goes
+    groups: DataFrame,
+    complete: str,
+    items: Sequence[Item],
+    having: exp.Expr | None,
+    stamp: str,
+    routes: Mapping[str, Route],
+) -> DataFrame:
+    """The columns of groups that some route takes, and for each group its route.
+
+    ``complete`` is the condition; the select list (``__f0``, …) is computed where it holds
+    alone, for of an open group it might fail. ``stamp``: the rowtime of a complete group.
+    """
+    if having is not None:
+        groups = groups.where(f"NOT ({complete}) OR ({to_spark(having)})")
+    taken = dict.fromkeys(name for route in routes.values() for name in (*route.columns.values(), route.time))
+    made = {f"__f{n}": f"CASE WHEN {complete} THEN {to_spark(item.expression)} END" for n, item in enumerate(items)}
+    made |= {T: stamp, W: "''", P: "0L"}
+    columns = [f"{made[name]} AS {name}" if name in made else name for name in taken]
+    return groups.selectExpr(*columns, f"CASE WHEN {complete} THEN {COMPLETE} ELSE {KEPT} END AS __route")
 
 
 @dataclass(frozen=True)
