@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from rowtime.core.time import BEGINNING, END
 from rowtime.operators.contract import Gate, Verdict
 from rowtime.runtime import clock_pass
-from rowtime.runtime.kernels.high_water import scan
+from rowtime.runtime.kernels.high_water import calm, scan
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -115,11 +115,16 @@ def test_the_scan_equals_the_loop(case: Case, within: int) -> None:
     judged = {position for position, reason, _ in loop.refused if reason != "NULL_ROWTIME"}
     assert {case.placed[n][0] for n in np.flatnonzero(found.refused)} == judged
     assert max(found.mark, case.floor) == max(loop.mark, case.floor)
+    if placed and known.all() and is_row.all():
+        short = calm(times, case.mark, within, case.floor)
+        assert (short is None) == bool(loop.refused)
+        assert short is None or (short.mark, short.lowest, short.highest) == (loop.mark, times.min(), times.max())
 
 
+@pytest.mark.parametrize("piece", [1, 3, clock_pass.PIECE])
 @settings(max_examples=1500 if LONG else 150, deadline=None, derandomize=not LONG, database=None)
 @given(st.lists(cases(st.lists(st.one_of(rows, rows, rows, nulls), max_size=10)), max_size=4), withins)
-def test_times_that_the_source_gave_are_judged_like_the_loop(given_cases: list[Case], within: int) -> None:
+def test_times_that_the_source_gave_are_judged_like_the_loop(piece: int, given_cases: list[Case], within: int) -> None:
     writers = dict(zip("dacb", given_cases, strict=False))
     gate = gate_of(writers, within, "LATE", in_band=False)
     table = pa.table(
@@ -129,7 +134,10 @@ def test_times_that_the_source_gave_are_judged_like_the_loop(given_cases: list[C
             "t": pa.array([item.time for case in writers.values() for item in case.items], pa.int64()),
         }
     )
-    agree(clock_pass.judge(None, gate, None, table), writers, within, "LATE")  # type: ignore[arg-type]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(clock_pass, "PIECE", piece)
+        tables = [table.slice(start, piece) for start in range(0, table.num_rows, piece)]
+        agree(clock_pass.judge(None, gate, None, tables), writers, within, "LATE")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import rowtime as rt
+from rowtime.runtime.sources import files as files_source
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -39,7 +41,7 @@ def minutes(tmp_path: Path) -> list[tuple[str, str, int]]:
 
 def write(tmp_path: Path, name: str, text: str, age: int) -> None:
     folder = tmp_path / "in"
-    folder.mkdir(exist_ok=True)
+    folder.mkdir(exist_ok=True, parents=True)
     (folder / name).write_text(text)
     os.utime(folder / name, (1_700_000_000 + age, 1_700_000_000 + age))
 
@@ -82,6 +84,26 @@ def test_the_positions_of_rows_do_not_depend_on_the_cut(spark: SparkSession, tmp
     assert sorted(found) == [((number << 40) + 1, 9) for number in range(1, 12, 2)]
 
 
+@pytest.mark.parametrize("few", [64, 1], ids=["looked up", "joined"])
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+@pytest.mark.parametrize("folder", ["plain", "a 100%25+é [x]{y} 'q'"])
+def test_rows_know_their_file_wherever_it_lies(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, few: int, kind: str, folder: str
+) -> None:
+    monkeypatch.setattr(files_source, "_FEW", few)
+    for number in range(3):
+        lines = f"a,1,2024-01-01 10:0{number}:00\nb,1,2024-01-01 09:00:00\n"
+        write(tmp_path / folder, f"é{number} .{kind}" if folder != "plain" else f"{number}.{kind}", lines, age=number)
+        if kind == "parquet":
+            to_parquet(tmp_path / folder / "in", lines, age=number)
+    place = str(tmp_path / folder / "in").replace("'", "''")
+    sql = SQL.format(kind=kind, path=place, out=tmp_path / "out", more="")
+    query = rt.Pipeline(spark, home=tmp_path / "home").sql(sql).run_available(tmp_path / "check")
+    places = [row["position"] for f in query.rejected("timed") for row in pq.read_table(f).to_pylist()]
+    assert sorted(places) == [(number << 40) + 1 for number in range(3)]
+    assert query.ledger["timed"] == {"in": 6, "accepted": 3, "LATE": 3}
+
+
 def test_a_file_that_appears_later_follows_whatever_its_name_and_time(spark: SparkSession, tmp_path: Path) -> None:
     write(tmp_path, "b.csv", "b,1,2024-01-01 10:00:00\n", age=100)
     sql = SQL.format(kind="csv", path=tmp_path / "in", out=tmp_path / "out", more="")
@@ -106,6 +128,15 @@ def test_parquet_rowtimes_that_go_back_are_out_of_order(spark: SparkSession, tmp
     query = pipeline.run_available(tmp_path / "check")
     assert got == [(10, 1), (30, 2), (30, 4)]
     assert query.ledger["s"] == {"in": 4, "accepted": 3, "OUT_OF_ORDER": 1}
+
+
+def to_parquet(folder: Path, lines: str, age: int) -> None:
+    """The text file that was just written there, as Parquet of the same name."""
+    found = max(folder.iterdir(), key=lambda file: file.stat().st_mtime)
+    page, n, ev = zip(*(line.split(",") for line in lines.splitlines()), strict=True)
+    times = pa.array([datetime.fromisoformat(t).replace(tzinfo=UTC) for t in ev], pa.timestamp("us", "UTC"))
+    pq.write_table(pa.table({"page": page, "n": pa.array(map(int, n), pa.int32()), "ev": times}), found)
+    os.utime(found, (1_700_000_000 + age, 1_700_000_000 + age))
 
 
 def rows(batch: rt.Batch) -> list[dict[str, object]]:

@@ -11,7 +11,7 @@ writer and position. The order of a stream is (rowtime, writer, position) (SPEC 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
@@ -99,8 +99,8 @@ class Kept:
     until: str
 
 
-Peek = Callable[[str], "pa.Table | None"]
-"""Column name -> table ``__w``, ``__p``, ``t`` (BIGINT µs) of all rows, or ``None``."""
+Peek = Callable[[str], "Iterable[pa.Table] | None"]
+"""Column name -> tables ``__w``, ``__p``, ``t`` (BIGINT µs) of all rows, each writer's in its order, or ``None``."""
 
 
 @dataclass(frozen=True)
@@ -227,7 +227,7 @@ class Tick(Protocol):
         ...
 
     def judge(
-        self, node: Operator, rows: DataFrame, gate: Gate, count: int | None, peeked: pa.Table | None = None
+        self, node: Operator, rows: DataFrame, gate: Gate, count: int | None, peeked: Iterable[pa.Table] | None = None
     ) -> Verdict:
         """Decide at a gate which rows are refused (the clock pass); ``peeked``: the times, if known."""
         ...

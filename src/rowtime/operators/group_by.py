@@ -132,8 +132,6 @@ class GroupBy:
         if not self._accumulators.splits:
             self._hold_rows(tick, delta, bound)
             groups = self._aggregated(groups.where(f"{END_OF_GROUP} <= {passed(bound, END_OF_GROUP)}"))
-        else:
-            groups = groups.selectExpr("*", *self._accumulators.finals(self._types(tick, delta)))
         tick.describe(self, "aggregate, close groups")
         routes = self._routes(tick.taker(self))
         written = tick.write(self, self._routed(groups, bound, routes), routes, count)
@@ -148,7 +146,7 @@ class GroupBy:
 
     def _routes(self, taker: str | None) -> dict[str, Route]:
         shape = self.emits()
-        complete = {name: f"__f{n}" for n, name in enumerate(shape.names)}
+        complete = dict(zip(shape.names, self._accumulators.places(self.items), strict=True))
         if taker is None:
             complete |= {name: name for name in shape.internals}
         elif taker:
@@ -186,7 +184,8 @@ class GroupBy:
             due = f"{END_OF_GROUP} > {low} AND {END_OF_GROUP} <= {high}"
             parts.append(segments.read(kept).where(due).drop(END_OF_GROUP))
         rows = parts[0] if len(parts) == 1 else parts[0].unionByName(parts[1])
-        return self._merged(rows, self._types(tick, delta))
+        types = self._types(tick, delta)
+        return self._merged(rows, types, self._accumulators.finals(types) if self._accumulators.splits else ())
 
     def _keep(self, tick: Tick, delta: Delta) -> None:
         merged = self._merged(self._seeded(tick, delta), self._types(tick, delta))
@@ -234,7 +233,7 @@ class GroupBy:
         seen = [f"{T} AS {SEEN}"] if self._ends.seen else []
         return delta.rows.selectExpr(*keys, *self._accumulators.seeds(self._types(tick, delta)), *seen)
 
-    def _merged(self, rows: DataFrame, types: Mapping[str, str]) -> DataFrame:
+    def _merged(self, rows: DataFrame, types: Mapping[str, str], finals: Sequence[str] = ()) -> DataFrame:
         from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
         if not self._accumulators.splits:
@@ -242,7 +241,7 @@ class GroupBy:
         merges = [F.expr(text) for text in self._accumulators.merges(types)]
         seen = [F.expr(f"max({SEEN}) AS {SEEN}")] if self._ends.seen else []
         merged = rows.groupBy(*self._key_names()).agg(*merges, *seen)
-        return merged.selectExpr("*", f"{self._ends.end_text} AS {END_OF_GROUP}")
+        return merged.selectExpr("*", f"{self._ends.end_text} AS {END_OF_GROUP}", *finals)
 
     def _types(self, tick: Tick, delta: Delta) -> Mapping[str, str]:
         """The types of partial columns, which only Spark knows; asked once a checkpoint."""

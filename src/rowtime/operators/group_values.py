@@ -228,7 +228,8 @@ class GroupByValues:
 
     def _routes(self) -> dict[str, Route]:
         shape = self.emits()
-        complete = {name: f"__f{n}" for n, name in enumerate(shape.names)} | {name: name for name in shape.internals}
+        places = self._accumulators.places(self.items)
+        complete = dict(zip(shape.names, places, strict=True)) | {name: name for name in shape.internals}
         routes = {"complete": Route(COMPLETE, complete, LAST)}
         if self._accumulators.splits:
             routes["state"] = Route(KEPT, {name: name for name in self._state_columns()}, FIRST)

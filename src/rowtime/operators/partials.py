@@ -35,8 +35,8 @@ def routed(  # noqa: PLR0913 - a group row and where it goes
 ) -> DataFrame:
     """The columns of groups that some route takes, and for each group its route.
 
-    ``complete`` is the condition; the select list (``__f0``, …) is computed where it holds
-    alone, for of an open group it might fail. ``stamp``: the rowtime of a complete group.
+    ``complete`` is the condition; what `Accumulators.places` calls ``__f0``, … is computed where
+    it holds alone, for of an open group it might fail. ``stamp``: the rowtime of a complete group.
     """
     if having is not None:
         groups = groups.where(f"NOT ({complete}) OR ({to_spark(having)})")
@@ -62,6 +62,16 @@ class Accumulators:
     def splits(self) -> bool:
         """True if partial results are enough; no row has to be kept."""
         return all(form is not None for form in self.forms)
+
+    def places(self, items: Sequence[Item]) -> list[str]:
+        """Where each entry of a select list stands in a group row: in a column of its own or in a kept one."""
+        same = {
+            name: f"__s{index}_0"
+            for index, (name, _) in enumerate(self.aggregates)
+            if self.splits and (form := self.forms[index]) is not None and form.final == "{0}" and not form.result
+        }
+        found = [item.expression.name if isinstance(item.expression, exp.Column) else None for item in items]
+        return [f"__f{n}" if name is None else same.get(name, name) for n, name in enumerate(found)]
 
     @cached_property
     def columns(self) -> tuple[str, ...]:

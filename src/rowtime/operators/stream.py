@@ -32,7 +32,7 @@ from rowtime.operators.contract import (
     micros,
     quoted,
 )
-from rowtime.sql.generate import to_rowtime, to_spark
+from rowtime.sql.generate import literal, to_rowtime, to_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -159,7 +159,7 @@ class Stream:
         """What a row breaks stands where a record that does not decode has its text."""
         if not self.checks:
             return rows
-        broken = " ".join(f"WHEN NOT ({to_spark(check)}) THEN {_text(to_rowtime(check))}" for check in self.checks)
+        broken = " ".join(f"WHEN NOT ({to_spark(check)}) THEN {literal(to_rowtime(check))}" for check in self.checks)
         found = f"CASE {broken} END"
         if intake.in_band:
             found = f"CASE WHEN __b IS NULL THEN {found} END"
@@ -176,7 +176,7 @@ class Stream:
         bounds = [item for item in intake.bounds if intake.raises and item[2] < END]
         moved = {w: at for w, at in before.items() if BEGINNING < at < END}
         if moved:
-            cases = " ".join(f"WHEN {_text(w)} THEN {micros(at)}" for w, at in sorted(moved.items()))
+            cases = " ".join(f"WHEN {literal(w)} THEN {micros(at)}" for w, at in sorted(moved.items()))
             arrival = f"greatest({A}, CASE {W} {cases} END)"
         if intake.raises:
             shown = "coalesce(__t, __a)"
@@ -195,7 +195,3 @@ def _bound_items(tick: Tick, bounds: Sequence[tuple[str, int, int]]) -> DataFram
     writers, positions, times = zip(*bounds, strict=True)
     columns = {W: pa.array(writers), P: pa.array(positions), "__b": pa.array(times, pa.timestamp("us", "UTC"))}
     return tick.spark.createDataFrame(pa.table(columns))
-
-
-def _text(value: str) -> str:
-    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"

@@ -20,25 +20,29 @@ import pyarrow.compute as pc
 
 from rowtime.core.time import BEGINNING, END
 from rowtime.operators.contract import Gate, P, Verdict, W
-from rowtime.runtime.kernels.high_water import Scan, scan
+from rowtime.runtime.kernels.high_water import Scan, calm, scan
 from rowtime.runtime.segment_writer import SMALL
+from rowtime.sql.generate import literal
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 BLOCK = 8192
+PIECE = 65_536  # rows that are judged at once, so that what the kernel makes of them stays in the cache
 _LISTED = 400  # blocks that are named one by one in a filter
 
 
-def judge(rows: DataFrame, gate: Gate, count: int | None, peeked: pa.Table | None = None) -> Verdict:
+def judge(rows: DataFrame, gate: Gate, count: int | None, peeked: Iterable[pa.Table] | None = None) -> Verdict:
     """The verdict of a gate over the rows of one tick; one Spark job, or two.
 
-    None at all where the times are known already: ``peeked`` has ``__w``, ``__p``, ``t``.
+    None at all where the times are known already: ``peeked`` are tables of ``__w``, ``__p``,
+    ``t``, each writer's rows in its order from the first to the last.
     """
     if peeked is not None:
-        return _verdict(_as_items(peeked), gate)
+        tables = peeked if not gate.bounds else [pa.concat_tables(peeked, promote_options="permissive")]
+        return _verdict(map(_as_items, tables), gate)
     if gate.batched or (count is not None and count <= SMALL):
-        return _verdict(_items(rows, gate), gate)
+        return _verdict([_items(rows, gate)], gate)
     blocks = _blocks(rows, gate)
     open_blocks, marks, counts = _fold(blocks, gate)
     lowest, highest = _range(blocks)
@@ -124,8 +128,7 @@ def _one_of(blocks: Iterable[tuple[str, int]]) -> str:
         by_writer.setdefault(writer, []).append(number)
     tests = []
     for writer, numbers in by_writer.items():
-        text = writer.replace("\\", "\\\\").replace("'", "\\'")
-        tests.append(f"({W} = '{text}' AND {P} DIV {BLOCK} IN ({', '.join(map(str, numbers))}))")
+        tests.append(f"({W} = {literal(writer)} AND {P} DIV {BLOCK} IN ({', '.join(map(str, numbers))}))")
     return " OR ".join(tests)
 
 
@@ -172,26 +175,28 @@ def _with_bounds(items: pa.Table, gate: Gate, wanted: Mapping[tuple[str, int], i
 
 
 def _in_order(items: pa.Table) -> bool:
-    """True for the rows of one writer whose positions ascend already."""
-    if not items.num_rows or len(items[W].unique()) > 1:
-        return not items.num_rows
+    """True if the rows of each writer stand together and their positions ascend already."""
+    if not items.num_rows:
+        return True
+    writers = len(items[W].unique())
+    change = _changes(items, W)[1:] if writers > 1 else np.zeros(items.num_rows - 1, bool)
     positions = items[P].to_numpy()
-    return bool((positions[1:] > positions[:-1]).all())
+    return bool(change.sum() + 1 == writers and (change | (positions[1:] > positions[:-1])).all())
 
 
-def _verdict(items: pa.Table, gate: Gate) -> Verdict:
-    items = _with_bounds(items, gate, None)
+def _verdict(tables: Iterable[pa.Table], gate: Gate) -> Verdict:
     marks, counts = dict(gate.marks), Counter[str]()
-    parts, times = [], []
-    for writer, part in _runs(items, [W]):
-        refused, mark, accepted = _judge_run(writer[0], part, marks.get(writer[0], BEGINNING), gate, counts)
-        marks[writer[0]] = mark
-        parts.append(refused)
-        times.append(accepted)
-    refused_table = _together(parts)
-    lowest = min((int(t.min()) for t in times if len(t)), default=END)
-    highest = max((int(t.max()) for t in times if len(t)), default=BEGINNING)
-    return Verdict(refused_table, counts, marks, lowest, highest)
+    parts, lowest, highest = [], END, BEGINNING
+    runs = (run for items in tables for run in _runs(_with_bounds(items, gate, None), [W]))
+    for (writer,), run in runs:
+        mark = marks.get(writer, BEGINNING)
+        for start in range(0, run.num_rows, PIECE):
+            part = run.slice(start, PIECE)
+            refused, mark, span = _judge_run(writer, part, mark, gate, counts)
+            lowest, highest = min(lowest, span[0]), max(highest, span[1])
+            parts.append(refused)
+        marks[writer] = mark
+    return Verdict(_together(parts), counts, marks, lowest, highest)
 
 
 def _scan_open(  # noqa: PLR0913 - the fold's results belong together
@@ -219,28 +224,37 @@ def _runs(items: pa.Table, keys: list[str]) -> Iterable[tuple[tuple, pa.Table]]:
     if keys == [W] and len(items[W].unique()) == 1:
         yield (items[W][0].as_py(),), items
         return
-    change = np.zeros(items.num_rows, bool)
-    change[0] = True
-    for key in keys:
-        column = items[key].combine_chunks()
-        encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-        codes = (encoded.combine_chunks() if isinstance(encoded, pa.ChunkedArray) else encoded).indices.to_numpy()
-        change[1:] |= codes[1:] != codes[:-1]
+    change = np.logical_or.reduce([_changes(items, key) for key in keys])
     starts = [*np.flatnonzero(change).tolist(), items.num_rows]
     for start, stop in zip(starts, starts[1:], strict=False):
         part = items.slice(start, stop - start)
         yield tuple(part[key][0].as_py() for key in keys), part
 
 
+def _changes(items: pa.Table, key: str) -> np.ndarray:
+    """True where a column has another value than in the row before, and in the first row."""
+    column = items[key].combine_chunks()
+    encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+    codes = (encoded.combine_chunks() if isinstance(encoded, pa.ChunkedArray) else encoded).indices.to_numpy()
+    return np.concatenate(([True], codes[1:] != codes[:-1]))
+
+
 def _judge_run(
     writer: str, part: pa.Table, mark: int, gate: Gate, counts: Counter[str]
-) -> tuple[pa.Table, int, np.ndarray]:
+) -> tuple[pa.Table | None, int, tuple[int, int]]:
+    """Judge some rows of one writer: refused rows, the mark after them, the span of accepted times."""
+    floor = gate.floors.get(writer, BEGINNING)
+    if _is_plain(part, gate):
+        found_calm = calm(part["t"].to_numpy(), mark, gate.within, floor)
+        if found_calm is not None:
+            counts.update({"in": part.num_rows, "accepted": part.num_rows})
+            return None, found_calm.mark, (found_calm.lowest, found_calm.highest)
     time, bound = _numbers(part["t"]), _numbers(part["b"])
     rows, bad = ~bound[1], part["bad"].to_numpy()
     known = np.where(rows, time[1] & ~bad, bound[1])
     values = np.where(rows, time[0], bound[0])
     judged = _numbers(part["j"])[0]
-    found = scan(values, judged, known, rows, mark, gate.within, gate.floors.get(writer, BEGINNING))
+    found = scan(values, judged, known, rows, mark, gate.within, floor)
     if gate.batched:
         found = _against_start(found, judged, known & rows, mark, gate)
     missing = rows & ~bad & ~known
@@ -251,7 +265,7 @@ def _judge_run(
     accepted = rows & ~refused
     counts.update({"in": int(rows.sum()), "accepted": int(accepted.sum())})
     counts.update(Counter(reasons.tolist()))
-    by = np.maximum(found.before[which], gate.floors.get(writer, BEGINNING))
+    by = np.maximum(found.before[which], floor)
     table = pa.table(
         {
             W: pa.array([writer] * len(which), pa.string()),
@@ -260,7 +274,17 @@ def _judge_run(
             "mark": pa.array(by, pa.int64()),
         }
     )
-    return table, found.mark, values[accepted]
+    return table, found.mark, _span(values[accepted])
+
+
+def _is_plain(part: pa.Table, gate: Gate) -> bool:
+    """True for rows alone that have a time and decode, and are judged by it in their order."""
+    no_nulls = part["t"].null_count == 0 and part["b"].null_count == part.num_rows
+    return no_nulls and gate.judged is None and not gate.batched and not pc.any(part["bad"]).as_py()
+
+
+def _span(times: np.ndarray) -> tuple[int, int]:
+    return (int(times.min()), int(times.max())) if len(times) else (END, BEGINNING)
 
 
 def _against_start(found: Scan, judged: np.ndarray, known: np.ndarray, mark: int, gate: Gate) -> Scan:
@@ -278,7 +302,6 @@ def _numbers(column: pa.ChunkedArray) -> tuple[np.ndarray, np.ndarray]:
     return pc.fill_null(column, BEGINNING).to_numpy(), known
 
 
-def _together(parts: list[pa.Table]) -> pa.Table | None:
-    if not any(part.num_rows for part in parts):
-        return None
-    return pa.concat_tables(part for part in parts if part.num_rows)
+def _together(parts: list[pa.Table | None]) -> pa.Table | None:
+    found = [part for part in parts if part is not None and part.num_rows]
+    return pa.concat_tables(found) if found else None

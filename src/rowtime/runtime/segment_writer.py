@@ -8,8 +8,10 @@ less than tasks with a Python worker, in small and in large ticks (`docs/design/
 
 from __future__ import annotations
 
+import os
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -25,6 +27,7 @@ from rowtime.state.files import make_folder, sync
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+PART = 250_000  # rows of which the driver writes several files at once
 SMALL = 200_000  # rows that the driver takes itself, whatever they are
 LARGEST = 512 << 20  # bytes that it takes; Spark refuses to collect more than 1 GiB
 LONG = 1024  # bytes that a value without a fixed width may take, so that rows of text are not underrated
@@ -93,16 +96,31 @@ def _write_here(
 ) -> tuple[dict[str, list[Segment]], dict[str, pa.Table]]:
     written: dict[str, list[Segment]] = {name: [] for name in routes}
     tables: dict[str, pa.Table] = {}
+    parts = list(_parts(table, routes))
+    if not parts:
+        return written, tables
+    with ThreadPoolExecutor(min(len(parts), os.cpu_count() or 1)) as pool:
+        segments = pool.map(lambda part: _write_part(target, routes[part[0]], *part), parts)
+        for (name, _, rows), segment in zip(parts, segments, strict=True):
+            written[name].append(segment)
+            if rows.num_rows <= SMALL:
+                tables[segment.path] = _columns(rows, routes[name])
+    return written, tables
+
+
+def _parts(table: pa.Table, routes: Mapping[str, Route]) -> Iterator[tuple[str, int, pa.Table]]:
+    """Route, number of the file and its rows: one file a route, or a few where they are many."""
     for name, route in routes.items():
         chosen = table.filter(pc.equal(table["__route"], route.key)) if len(routes) > 1 else table
-        if chosen.num_rows:
-            file = _File(target, name, 0)
-            part = _columns(chosen, route)
-            file.write(part, chosen[route.time])
-            written[name].append(file.close())
-            if part.num_rows <= SMALL:
-                tables[file.path] = part
-    return written, tables
+        size = max(PART, -(-chosen.num_rows // (os.cpu_count() or 1)))
+        for number, start in enumerate(range(0, chosen.num_rows, size)):
+            yield name, number, chosen.slice(start, size)
+
+
+def _write_part(target: _Target, route: Route, name: str, number: int, rows: pa.Table) -> Segment:
+    file = _File(target, name, number)
+    file.write(_columns(rows, route), rows[route.time])
+    return file.close()
 
 
 def _columns(rows: Any, route: Route) -> Any:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections import Counter
-from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -143,7 +143,12 @@ class RunningTick:
         return written
 
     def judge(
-        self, node: Operator, rows: DataFrame, gate: Gate, count: int | None, peeked: pa.Table | None = None
+        self,
+        node: Operator,
+        rows: DataFrame,
+        gate: Gate,
+        count: int | None,
+        peeked: Iterable[pa.Table] | None = None,
     ) -> Verdict:
         """Decide at a gate which rows are refused."""
         self.describe(node, "clock pass")

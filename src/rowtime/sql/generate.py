@@ -38,6 +38,11 @@ def to_rowtime(node: exp.Expr) -> str:
     return RowtimeGenerator(dialect=Rowtime(), unsupported_level=ErrorLevel.IGNORE, comments=False).generate(node)
 
 
+def literal(text: str) -> str:
+    """A text as Spark SQL has it between quotes."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
 def _untranslated(_self: SparkText, node: exp.Expr) -> str:
     raise refuse("R102", f"{to_rowtime(node)} does not stand here")
 

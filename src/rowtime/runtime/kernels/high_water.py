@@ -51,3 +51,23 @@ def scan(  # noqa: PLR0913 - the columns of one judgement
     # before - within cannot overflow: BEGINNING leaves room for every interval.
     refused = known & rows & (judged < before - within)
     return Scan(refused | below_floor, below_floor, before, int(running[-1]))
+
+
+@dataclass(frozen=True)
+class Calm:
+    """Rows of which none is refused: the mark after them, the least and the greatest time."""
+
+    mark: int
+    lowest: int
+    highest: int
+
+
+def calm(times: Times, mark: int, within: int, floor: int) -> Calm | None:
+    """What `scan` finds of rows of which none is refused, at a fifth of the cost; else ``None``."""
+    lowest, highest = int(times.min()), int(times.max())
+    after = max(mark, highest, BEGINNING)
+    if lowest < floor or lowest < mark - within:
+        return None
+    if lowest < after - within and (times < np.maximum.accumulate(times) - within).any():
+        return None
+    return Calm(after, lowest, highest)

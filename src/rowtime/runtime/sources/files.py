@@ -13,7 +13,6 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlparse
@@ -33,6 +32,7 @@ from rowtime.runtime.sources.contract import (
     Slice,
 )
 from rowtime.runtime.sources.peek import timestamps
+from rowtime.sql.generate import literal
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -40,7 +40,15 @@ if TYPE_CHECKING:
 THE_WRITER = "files"
 FORMATS = ("parquet", "csv", "json")
 ROWS_BITS = 40  # a file holds fewer than 2**40 rows
-_FEW = 8  # files that are read one by one; more are read together and joined to their numbers
+_FEW = 64  # files whose numbers are looked up in a literal; those of more are joined
+
+# Where a row stands, in a form that Catalyst leaves out where no operator asks for it. `_metadata` has it too,
+# but once it is named, every row gets the whole of it (docs/design/tick-cost.md).
+_ROW_INDEX = "_tmp_metadata_row_index"  # the column that Spark's Parquet reader fills for `_metadata.row_index`
+_PLACE_OF_ROW = "input_file_name()"
+_DECODED_PLACE = "url_decode(replace(input_file_name(), '+', '%2B'))"
+_PLAIN = re.compile(r"[A-Za-z0-9/_.=,:-]*")  # paths that a URL spells as they are
+_NO_PLACE = "CAST(raise_error('rowtime: a row without its place in the files') AS BIGINT)"
 
 
 @dataclass(frozen=True)
@@ -92,20 +100,22 @@ class FilesSource:
     def read(self, spark: SparkSession, part: Slice) -> DataFrame:
         """The rows of some files, with their positions and their file's time as arrival."""
         files = [(number, path, arrived) for number, path, arrived in part.detail["files"]]
+        rows = self._scan(spark, [path for _, path, _ in files])
+        if len(files) == 1:
+            number, _, arrived = files[0]
+            return rows.selectExpr(*self._shown(f"{number}L", f"{arrived}L"))
         if len(files) <= _FEW:
-            return reduce(lambda one, other: one.unionAll(other), (self._one(spark, *file) for file in files))
-        table = [(Path(path).as_uri(), number, arrived) for number, path, arrived in files]
+            entries = (f"{literal('file://' + path)}, struct({n}L AS n, {at}L AS at)" for n, path, at in files)
+            found = f"element_at(map({', '.join(entries)}), __from)"
+            return rows.selectExpr("*", f"{found} AS __file").selectExpr(*self._shown("__file.n", "__file.at"))
+        table = [("file://" + path, number, arrived) for number, path, arrived in files]
         numbers = spark.createDataFrame(table, "__path string, __number bigint, __arrived bigint")
         from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
-        rows = self._scan(spark, [path for _, path, _ in files])
-        rows = rows.join(
-            F.broadcast(numbers),
-            F.expr("replace(__from, 'file:///', 'file:/') = replace(__path, 'file:///', 'file:/')"),
-        )
+        rows = rows.join(F.broadcast(numbers), F.expr("__from = __path"))
         return rows.selectExpr(*self._shown("__number", "__arrived"))
 
-    def column(self, part: Slice, name: str) -> pa.Table | None:
+    def column(self, part: Slice, name: str) -> Iterator[pa.Table] | None:
         """One timestamp column of a range with writers and positions; ``None`` if it is no such column."""
         if self.kind != "parquet":
             return None
@@ -115,13 +125,10 @@ class FilesSource:
         """True once every file that is there now has been taken."""
         return at.get(THE_WRITER, 0) >= len(self._files or []) and not self._new()
 
-    def _one(self, spark: SparkSession, number: int, path: str, arrived: int) -> DataFrame:
-        return self._scan(spark, [path]).selectExpr(*self._shown(f"{number}L", f"{arrived}L"))
-
     def _shown(self, number: str, arrived: str) -> list[str]:
         names = [f"`{name}`" for name, _ in self.columns]
         given = "__given" if self.gives_rowtime else "CAST(NULL AS TIMESTAMP)"
-        position = f"shiftleft({number}, {ROWS_BITS}) + __row AS {POSITION}"
+        position = f"coalesce(shiftleft({number}, {ROWS_BITS}) + __row, {_NO_PLACE}) AS {POSITION}"
         malformed = [MALFORMED] if self.decodes else []
         arrival = f"timestamp_micros({arrived}) AS {ARRIVAL}"
         return [*names, f"{given} AS {ROWTIME}", f"'{THE_WRITER}' AS {WRITER}", position, arrival, *malformed]
@@ -134,17 +141,17 @@ class FilesSource:
         given = [f"`{self.rowtime}` AS __given"] if self.gives_rowtime else []
         columns = [*(f"`{name}`" for name, _ in self.columns), *given]
         reader = spark.read.options(**self._options)
-        paths = [_escaped(path) for path in paths]
+        origin = f"{_PLACE_OF_ROW if all(map(_PLAIN.fullmatch, paths)) else _DECODED_PLACE} AS __from"
         if self.kind == "parquet":
-            rows = reader.schema(", ".join(wanted)).parquet(*paths)
-            return rows.selectExpr(*columns, "_metadata.row_index AS __row", "_metadata.file_path AS __from")
+            rows = reader.schema(", ".join([*wanted, f"{_ROW_INDEX} BIGINT"])).parquet(*map(_escaped, paths))
+            return rows.selectExpr(*columns, f"{_ROW_INDEX} AS __row", origin)
         schema = ", ".join([*wanted, f"`{MALFORMED}` STRING"])
         permissive = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": MALFORMED}
-        rows = reader.options(**permissive).schema(schema).format(self.kind).load(list(paths))
+        rows = reader.options(**permissive).schema(schema).format(self.kind).load([_escaped(path) for path in paths])
         # A task reads one file from its beginning (see `runtime.session`), so the number of
         # a row in its task is its number in the file.
         row = "monotonically_increasing_id() & 8589934591 AS __row"
-        rows = rows.selectExpr(*columns, MALFORMED, row, "_metadata.file_path AS __from")
+        rows = rows.selectExpr(*columns, MALFORMED, row, origin)
         # Spark parses only the columns that a job asks for, and a record is malformed only
         # if one of those is; kept, every record is parsed once, with all of its columns.
         self._parsed.append(rows.persist())

@@ -30,6 +30,7 @@ from rowtime.runtime.sources.contract import (
     Slice,
 )
 from rowtime.runtime.sources.peek import timestamps
+from rowtime.sql.generate import literal
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -93,13 +94,13 @@ class StreamLogSource:
         if not files:
             return spark.createDataFrame([], self._stored).selectExpr(*self._columns("''"))
         if len(files) <= FEW_WRITERS:
-            parts = [self._read(spark, paths, _literal(unescape(name))) for name, paths in files.items()]
+            parts = [self._read(spark, paths, literal(unescape(name))) for name, paths in files.items()]
             return reduce(lambda one, other: one.unionAll(other), parts)
         # Once for the URL, in which Spark gives the path, and once for our own escapes.
         named = f"url_decode(url_decode(regexp_extract(_metadata.file_path, '{_WRITER_OF_PATH}', 1)))"
         return self._read(spark, [path for paths in files.values() for path in paths], named)
 
-    def column(self, part: Slice, name: str) -> pa.Table | None:
+    def column(self, part: Slice, name: str) -> Iterator[pa.Table] | None:
         """One timestamp column of a slice with writers and positions; ``None`` if it is no such column."""
         runs = {writer: iter(found) for writer, found in part.detail.get("runs", {}).items()}
         owners = ((unescape(path.split("/", 1)[0]), path) for path in part.detail.get("files", ()))
@@ -226,7 +227,3 @@ def _by_writer(files: Iterable[str]) -> dict[str, list[str]]:
 
 def _quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
-
-
-def _literal(text: str) -> str:
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
