@@ -13,7 +13,7 @@ from tests.oracle import feed as f
 from tests.oracle.aggregates import distinct, greatest, known, least, mean, total
 from tests.oracle.group_by import ceil, floor, group_by, shifted
 from tests.oracle.merge import merge
-from tests.oracle.ordered import group_by_values, ordered
+from tests.oracle.ordered import group_by_values, mark, ordered
 from tests.oracle.select import select
 from tests.oracle.sort_by import sort_by
 from tests.oracle.tsort import tsort
@@ -148,6 +148,30 @@ def _promised_in_a_view(feeds: Feeds) -> Result:
     return group_by_values(judged.feed, lambda v: v["v"] // 2, lambda _: (), row), [*refused, *judged.refused]
 
 
+def _loosely(
+    column: str, place: Callable[[Any], Any], shown: Callable[[Any], Any], within: int = 0, rows: int = 0
+) -> Callable[[Feeds], Result]:
+    """Groups of a column that may go back; ``place`` is the group of a value, ``shown`` what is seen of it."""
+
+    def oracle(feeds: Feeds) -> Result:
+        (a,), refused = _streams(feeds, "a")
+        (items,) = merge(a).values()
+        came = [row.values[column] for row in f.rows_of(items)]
+        judged = ordered(f"a.{column}", {"": items}, lambda v: v[column], within, rows)
+
+        def now() -> Any:
+            least = mark(came, within, rows)
+            return None if least is None else place(least)
+
+        def row(value: Any, _: tuple[Any, ...], members: Sequence[f.Row]) -> f.Values:
+            return {"g": shown(value), "all": _column(members, "n")}
+
+        made = group_by_values(judged.feed, lambda v: place(v[column]), lambda _: (), row, now)
+        return merge(made, keyed=True), [*refused, *judged.refused]
+
+    return oracle
+
+
 def _sorted_inside(feeds: Feeds) -> Result:
     (a, b), refused = _streams(feeds, "a", "b")
     rows = select(union_all(a, b), project=lambda v: {"n": v["n"], "v": v["v"]})
@@ -219,6 +243,17 @@ DEEPER = (
         "CREATE VIEW u AS SELECT STREAM n, v FROM a UNION ALL SELECT STREAM n, v FROM b; "
         "CREATE VIEW t AS SELECT STREAM n, -(MONOTONIC(v) DIV 2) AS g FROM u WHERE MOD(n, 3) <> 0; "
         "SELECT STREAM g, COLLECT_LIST(n) AS all FROM t GROUP BY g", _promised_in_a_view),
+    Law("groups of a column within some rows", ("order check", "group by"),
+        "SELECT STREAM v DIV 2 AS g, COLLECT_LIST(n) AS all FROM a GROUP BY v DIV 2",
+        _loosely("v", lambda v: v // 2, lambda g: g, rows=2), "n INT, v INT ASCENDING WITHIN 2 ROWS, ev TIMESTAMP"),
+    Law("groups of numbers that are judged by rank", ("order check", "group by"),
+        "SELECT STREAM CAST(v AS INT) AS g, COLLECT_LIST(n) AS all FROM a GROUP BY v",
+        _loosely("v", lambda v: v, lambda g: g, rows=1), "n INT, v DOUBLE ASCENDING WITHIN 1 ROW, ev TIMESTAMP"),
+    Law("groups of times within an interval", ("order check", "group by"),
+        "SELECT STREAM UNIX_MICROS(g) AS g, all FROM (SELECT STREAM STEP(ev BY INTERVAL '2' SECOND) AS g, "
+        "COLLECT_LIST(n) AS all FROM a GROUP BY STEP(ev BY INTERVAL '2' SECOND)) AS t",
+        _loosely("ev", lambda at: at // (2 * SECOND), lambda g: g * 2 * SECOND, within=SECOND),
+        "n INT, v INT, ev TIMESTAMP ASCENDING WITHIN INTERVAL '1' SECOND"),
     Law("rows sorted inside a step", ("order by", "merge"),
         "CREATE VIEW u AS SELECT STREAM n, v FROM a UNION ALL SELECT STREAM n, v FROM b; "
         "SELECT STREAM * FROM u ORDER BY STEP(u.ROWTIME BY INTERVAL '2' SECOND), v", _sorted_inside),

@@ -25,7 +25,7 @@ LONG = bool(os.environ.get("ROWTIME_LONG"))
 ORIGIN = 1_704_103_200_000_000  # 2024-01-01 10:00:00 UTC, µs
 HALF = 500_000  # µs; all times are multiples of half a second
 SECOND = 1_000_000
-DECLARE = "CREATE STREAM a (n INT, v INT, ev TIMESTAMP); CREATE STREAM b (n INT, v INT, ev TIMESTAMP); "
+DECLARE = "CREATE STREAM a ({}); CREATE STREAM b (n INT, v INT, ev TIMESTAMP); "
 Feeds = Mapping[str, f.Feed]
 Refused = set[tuple[int, str]]
 
@@ -38,6 +38,8 @@ class Law:
     operators: tuple[str, ...]
     sql: str
     oracle: Callable[[Feeds], tuple[f.Feed, list[f.Refusal]]]
+    columns: str = "n INT, v INT, ev TIMESTAMP"
+    """Those of stream a."""
 
 
 def _streams(feeds: Feeds, *names: str) -> tuple[list[f.Feed], list[f.Refusal]]:
@@ -168,7 +170,9 @@ def _instant(halves: int | None) -> int | None:
 def transcript(law: Law, made: Sequence[ScriptItem]) -> Transcript:
     """The items as a transcript of the law's query; every writer is known from the start."""
     writers = {name: _writers(made, name) for name in "ab"}
-    return Transcript(law.name, law.name, DECLARE + law.sql, tuple(made), (), "exact", frozenset(), writers)
+    return Transcript(
+        law.name, law.name, DECLARE.format(law.columns) + law.sql, tuple(made), (), "exact", frozenset(), writers
+    )
 
 
 def _writers(made: Sequence[ScriptItem], name: str) -> list[str]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 
 import rowtime.operators.union_all as union_module
@@ -23,6 +25,7 @@ from rowtime.testing.transcripts import ScriptItem
 from tests.laws.checking import check, outcome
 from tests.laws.deeper_pipelines import DEEPER
 from tests.laws.pipelines import HALF, LAWS, ORIGIN
+from tests.oracle import feed as f
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -61,17 +64,39 @@ CUT = [3, 6, 9, 11, 14]
 STEPS = [  # the value stays over two ticks, goes back, and goes on
     _item(number, "a", "x", number, v=v) for number, v in enumerate((1, 1, 1, 2, 1, 2, 3), 1)
 ]
-EXAMPLES = {"groups that a promise closes": (STEPS, [1, 3, 5, 7])}
+LOOSE = [  # a group of 0 and 1 with a row behind the first of 4, which is complete before it
+    _item(number, "a", "x", number, v=v) for number, v in enumerate((0, 4, 0, 1, 6, 7, 3, 9, 9, 9), 1)
+]
+EXAMPLES = {
+    "groups that a promise closes": (STEPS, [1, 3, 5, 7]),
+    "groups of a column within some rows": (LOOSE, [2, 4, 7, 8, 10]),
+}
 
 
 def _mark_of_the_tick(patch: pytest.MonkeyPatch) -> None:
-    def scan(times: Any, judged: Any, known: Any, rows: Any, mark: int, within: int, floor: int) -> Scan:
-        found = real(times, judged, known, rows, mark, within, floor)
-        late = known & rows & (judged < found.mark - within)
-        return Scan(late, found.below_floor, found.before, found.mark)
+    def scan(times: Any, judged: Any, known: Any, rows: Any, mark: int, within: int, *rest: Any) -> Scan:
+        found = real(times, judged, known, rows, mark, within, *rest)
+        return replace(found, refused=known & rows & (judged < found.mark - within))
 
     real = clock_pass.scan
     patch.setattr(clock_pass, "scan", scan)
+    patch.setattr(clock_pass, "calm", lambda *_: None)
+
+
+def _last_rows_counted(patch: pytest.MonkeyPatch) -> None:
+    real = clock_pass.scan
+    patch.setattr(clock_pass, "scan", lambda *args: real(*args[:7]))
+
+
+def _last_rows_forgotten_between_ticks(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(clock_pass, "calm", lambda *_: None)
+    real = clock_pass.scan
+    patch.setattr(clock_pass, "scan", lambda *args: replace(real(*args), recent=np.full(len(args[7]), f.BEGINNING)))
+
+
+def _loose_groups_released_at_once(patch: pytest.MonkeyPatch) -> None:
+    real = GroupByValues.emits
+    patch.setattr(GroupByValues, "emits", lambda self: replace(real(self), released=True))
 
 
 def _inputs_swapped(patch: pytest.MonkeyPatch) -> None:
@@ -151,6 +176,9 @@ FAULTS: tuple[tuple[str, Plant], ...] = (
     ("rejected rows", _refusals_lost),
     ("groups that a promise closes", _value_that_closes_too_early),
     ("groups that a promise closes", _broken_order_let_through),
+    ("groups of a column within some rows", _last_rows_counted),
+    ("groups of a column within some rows", _last_rows_forgotten_between_ticks),
+    ("groups of a column within some rows", _loose_groups_released_at_once),
     ("rows sorted inside a step", _sorted_rows_promised_too_early),
 )
 

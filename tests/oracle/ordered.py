@@ -21,20 +21,28 @@ from tests.oracle.feed import (
 )
 
 
-def ordered(name: str, feed: Feed, value: Callable[[Values], int | None]) -> Judged:
-    """Let the rows of one sequence pass whose value does not go back and is not NULL."""
+def mark(values: Sequence[Any], within: int, rows: int) -> Any:
+    """What no later value may lie below: of all values that came, or of all but the last ``rows``."""
+    counted = [value for value in values[: len(values) - rows] if value is not None]
+    return max(counted) - within if counted else None
+
+
+def ordered(name: str, feed: Feed, value: Callable[[Values], Any], within: int = 0, rows: int = 0) -> Judged:
+    """Let the rows of one sequence pass whose value does not go back too far and is not NULL."""
     ((writer, items),) = feed.items()
-    mark: int | None = None
+    came: list[Any] = []
     kept: list[Item] = []
     refused: list[Refusal] = []
     for item in items:
-        found = value(item.values) if isinstance(item, Row) else 0
-        if isinstance(item, Row) and (found is None or (mark is not None and found < mark)):
-            refused.append(Refusal(name, item.values, "BROKEN_ORDER", item.at, BEGINNING))
+        if not isinstance(item, Row):
+            kept.append(item)
             continue
-        if isinstance(item, Row):
-            mark = found
-        kept.append(item)
+        found, least = value(item.values), mark(came, within, rows)
+        came.append(found)
+        if found is None or (least is not None and found < least):
+            refused.append(Refusal(name, item.values, "BROKEN_ORDER", item.at, BEGINNING))
+        else:
+            kept.append(item)
     return Judged({writer: kept}, refused, len(rows_of(items)))
 
 
@@ -43,8 +51,11 @@ def group_by_values(
     closer: Callable[[Values], Any],
     others: Callable[[Values], tuple[Any, ...]],
     aggregate: Callable[[Any, tuple[Any, ...], Sequence[Row]], Values],
+    now: Callable[[], Any] | None = None,
 ) -> Feed:
     """Groups of one sequence; complete once a row with another ``closer`` has come, or at the end.
+
+    ``now`` is the closer at the mark, where that is not the value of the last row.
 
     Stamped with the rowtime of the last row; in the order (stamp, closer, other keys). The
     promise is the bound, or the first row of the open groups.
@@ -54,11 +65,12 @@ def group_by_values(
     groups: dict[tuple[Any, tuple[Any, ...]], list[Row]] = {}
     for row in rows:
         groups.setdefault((closer(row.values), others(row.values)), []).append(row)
-    now = closer(rows[-1].values) if rows else None
+    clock = now() if now is not None else closer(rows[-1].values) if rows else None
     out, open_since = [], [bound]
     for (value, keys), members in groups.items():
         times = [row.at for row in members if row.at is not None]
-        if value != now or bound >= END:
+        passed = value < clock if now is not None and clock is not None else value != clock and now is None
+        if passed or bound >= END:
             out.append((max(times), value, [sortable(key) for key in keys], aggregate(value, keys, members)))
         else:
             open_since.append(min(times))

@@ -59,22 +59,66 @@ def test_the_order_is_that_of_the_stream_whatever_the_writers(spark: SparkSessio
     assert query.ledger["orders.oid"] == {"in": 5, "accepted": 3, "BROKEN_ORDER": 2}, "b may still have a row at 2"
 
 
-def test_times_and_decimals_can_be_declared_and_text_cannot(spark: SparkSession, tmp_path: Path) -> None:
-    sql = """CREATE STREAM orders (oid {}); SELECT STREAM oid, COUNT(*) AS n FROM orders GROUP BY oid"""
-    for number, (kind, values) in enumerate([
-        ("TIMESTAMP ASCENDING", ["2024-01-01 00:00:01", "2024-01-01 00:00:00.999999", "2024-01-01 00:00:02"]),
-        ("DATE ASCENDING", ["2024-01-02", "2024-01-01", "2024-01-03"]),
-        ("DECIMAL(9, 2) ASCENDING", ["1.50", "1.49", "1.51"]),
-    ]):  # fmt: skip
-        got: list[dict[str, Any]] = []
-        folder = tmp_path / str(number)
-        pipeline = made(spark, folder, sql.format(kind), got)
-        send(folder, 0, *values)
-        query = pipeline.run_available(folder / "check")
-        assert [row["n"] for row in got] == [1]
-        assert query.ledger["orders.oid"]["BROKEN_ORDER"] == 1
-    pipeline = made(spark, tmp_path, sql.format("STRING ASCENDING"), [])
-    send(tmp_path, 0, "a")
-    with pytest.raises(rt.Refused) as refused:
-        pipeline.run_available(tmp_path / "check")
-    assert refused.value.problems[0].code == "R107"
+@pytest.mark.parametrize(
+    ("kind", "values", "accepted"),
+    [
+        ("TIMESTAMP ASCENDING", ["2024-01-01 00:00:01", "2024-01-01 00:00:00.999999", "2024-01-01 00:00:02"], [0, 2]),
+        ("DATE DESCENDING", ["2024-01-02", "2024-01-03", "2024-01-01"], [0, 2]),
+        ("DECIMAL(9, 2) ASCENDING", ["1.50", "1.49", "1.51"], [0, 2]),
+        ("DECIMAL(30, 2) DESCENDING", ["99999999999999999999.50", "99999999999999999999.51", "-1.00"], [0, 2]),
+        ("STRING ASCENDING", ["Z", "a", "b'\\", "B", "é"], [0, 1, 2, 4]),
+        ("STRING STRICTLY DESCENDING", ["b", "b", "a", None, ""], [0, 2, 4]),
+        ("DOUBLE ASCENDING", [0.0, -0.0, float("nan"), 1e300, 1.0, float("inf")], [0, 1, 3, 5]),
+        ("FLOAT DESCENDING", [0.1, 0.1, 0.2, float("-inf")], [0, 1, 3]),
+        ("BOOLEAN ASCENDING", [False, True, False], [0, 1]),
+        ("BIGINT ASCENDING WITHIN 2 ROWS", [5, 9, 4, 3, 9, 8, 10, 8], [0, 1, 2, 4, 6]),
+        ("STRING ASCENDING WITHIN 1 ROW", ["b", "a", "c", "a", "b"], [0, 1, 2]),
+        ("DATE ASCENDING WITHIN INTERVAL '1' DAY", ["2024-01-03", "2024-01-02", "2024-01-04", "2024-01-02"], [0, 1, 2]),
+        ("TIMESTAMP DESCENDING WITHIN INTERVAL '1' SECOND",
+         ["2024-01-01 00:00:02", "2024-01-01 00:00:03", "2024-01-01 00:00:03.1", "2024-01-01 00:00:01",
+          "2024-01-01 00:00:02.5"], [0, 1, 3]),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("parts", [1, 3], ids=["one start", "three starts"])
+def test_a_column_of_any_ordered_type_can_be_declared(
+    spark: SparkSession, tmp_path: Path, kind: str, values: list[Any], accepted: list[int], parts: int
+) -> None:
+    sql = f"CREATE STREAM orders (oid {kind}); SELECT STREAM oid, COUNT(*) AS n FROM orders GROUP BY oid"
+    got: list[dict[str, Any]] = []
+    for part in range(parts):
+        first, last = len(values) * part // parts, len(values) * (part + 1) // parts
+        pipeline = made(spark, tmp_path, sql, got)
+        send(tmp_path, first, *values[first:last])
+        query = pipeline.run_available(tmp_path / "check")
+    pipeline = made(spark, tmp_path, "SELECT STREAM oid FROM orders", seen := [])
+    pipeline.run_available(tmp_path / "seen")
+    assert [row["rowtime"].second for row in seen] == accepted
+    assert query.ledger["orders.oid"]["accepted"] == len(accepted)
+    assert len({row["oid"] for row in got}) == len(got), "a group came twice"
+    if "WITHIN" not in kind:
+        order = -1 if "DESCENDING" in kind else 1
+        whole = [row["oid"] for row in seen if row["oid"] != seen[-1]["oid"]]
+        assert [row["oid"] for row in got] == sorted(set(whole), reverse=order < 0), "all but the last are complete"
+
+
+@pytest.mark.parametrize(
+    ("definition", "what"),
+    [
+        ("BIGINT STRICTLY ASCENDING WITHIN 3 ROWS", "contradict"),
+        ("BIGINT ASCENDING WITHIN 0 ROWS", "1 to 10000"),
+        ("BIGINT ASCENDING WITHIN 10001 ROWS", "1 to 10000"),
+        ("BIGINT ASCENDING WITHIN INTERVAL '1' SECOND", "dates and times"),
+        ("DATE ASCENDING WITHIN INTERVAL '1' MONTH", "duration"),
+        ("DATE ASCENDING WITHIN INTERVAL '0' DAY", "duration"),
+    ],
+)
+def test_tolerances_that_make_no_sense_are_refused(definition: str, what: str) -> None:
+    (problem,) = rt.check(f"CREATE STREAM orders (oid {definition})")
+    assert problem.code == "R140"
+    assert what in problem.message
+
+
+def test_what_may_go_back_has_no_order(tmp_path: Path) -> None:
+    assert rt.order_of("oid", {"oid": "BIGINT ASCENDING WITHIN 100 ROWS"}) == "none"
+    text = "CREATE STREAM orders (oid BIGINT ASCENDING WITHIN 100 ROWS); SELECT STREAM oid FROM orders ORDER BY oid"
+    assert [problem.code for problem in rt.check(text)] == ["R138"]

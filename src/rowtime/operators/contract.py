@@ -176,7 +176,7 @@ class Verdict:
     """What a gate decided about one tick's rows.
 
     ``refused`` has columns ``__w``, ``__p``, ``reason``, ``mark`` (µs), or is ``None``;
-    ``marks`` the mark of each writer afterwards.
+    ``marks`` the mark of each writer afterwards, ``recent`` the times that do not count for it yet.
     """
 
     refused: pa.Table | None
@@ -184,6 +184,7 @@ class Verdict:
     marks: Mapping[str, int]
     lowest: int
     highest: int
+    recent: Mapping[str, list[int]] = field(default_factory=dict)
 
 
 class Tick(Protocol):
@@ -273,6 +274,10 @@ class Gate:
     """The reason of a row without a time."""
     judged: str | None = None
     """Another column that is compared with the mark in place of the time (the end of a group)."""
+    behind: int = 0
+    """As many of the last rows do not count for the mark yet."""
+    recent: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    """The times of these rows before the tick, oldest first."""
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,9 @@
 
 SPEC 6: `MONOTONIC(e)` and declared orders are about the stream, so about its rows in stream
 order: the input is one sequence. A row whose value goes back (or is NULL) is refused as
-``BROKEN_ORDER`` and moves nothing. The greatest value so far is the *mark*: no later row
-has a lesser one, so groups of lesser values are complete.
+``BROKEN_ORDER`` and moves nothing. The *mark* is what no later row may lie below, so groups
+of lesser values are complete: the greatest value so far, less the tolerance; or where rows
+are counted, the greatest of all but the last n rows that came.
 """
 
 from __future__ import annotations
@@ -13,10 +14,25 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rowtime.core.clock import Clocks
-from rowtime.core.errors import refuse
 from rowtime.core.time import BEGINNING
-from rowtime.operators.contract import Column, Control, Delta, Gate, Kept, Operator, Shape, T, Tick, quoted
-from rowtime.sql.generate import to_rowtime, to_spark
+from rowtime.expr.order import Order
+from rowtime.operators.contract import (
+    Column,
+    Control,
+    Delta,
+    Gate,
+    Kept,
+    Operator,
+    P,
+    Shape,
+    T,
+    Tick,
+    Verdict,
+    W,
+    quoted,
+)
+from rowtime.operators.values import Ranks, coded, decoded
+from rowtime.sql.generate import to_spark
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -28,7 +44,8 @@ VALUE = "__o"  # TIMESTAMP: the value as µs, in an order that ascends
 class Ordered:
     """Lets rows pass whose ``value`` does not go back; ``strict``: nor stays.
 
-    ``declares``: the column whose declared order this is.
+    ``within`` (µs, of times) and ``rows`` are how far it may. ``declares``: the column whose
+    declared order this is.
     """
 
     name: str
@@ -37,6 +54,8 @@ class Ordered:
     descending: bool = False
     strict: bool = False
     declares: Column | None = None
+    within: int = 0
+    rows: int = 0
 
     kind: ClassVar[str] = "order check"
     promise: ClassVar[str] = ""
@@ -51,11 +70,21 @@ class Ordered:
         """The rows of one sequence, which is what an order is about."""
         return "stream order"
 
+    @property
+    def exact(self) -> bool:
+        """True if no row may go back at all."""
+        return not self.within and not self.rows
+
+    @property
+    def order(self) -> Order:
+        """The order of the marks."""
+        base = Order.STRICTLY_ASCENDING if self.strict else Order.ASCENDING
+        return base.reversed() if self.descending else base
+
     def keeps(self) -> tuple[Kept, ...]:
-        """The mark."""
-        return (
-            Kept("the greatest value so far" if not self.descending else "the least value so far", "the stream ends"),
-        )
+        """The mark, and the values that do not count for it yet."""
+        mark = Kept(f"the {'least' if self.descending else 'greatest'} value so far", "the stream ends")
+        return (mark, Kept(f"the values of the last {self.rows} rows", "as many have come")) if self.rows else (mark,)
 
     def emits(self) -> Shape:
         """The input's columns; of a declared one the order is known from here on."""
@@ -76,52 +105,33 @@ class Ordered:
             return Delta(None, delta.clocks)
         if "type" not in control:
             control["type"] = delta.rows.selectExpr(f"{to_spark(self.value)} AS v").schema[0].dataType.simpleString()
-        rows = delta.rows.selectExpr("*", f"timestamp_micros({self._ascending(control)}) AS {VALUE}")
-        gate = Gate(VALUE, -1 if self.strict else 0, "BROKEN_ORDER", control.get("marks", {}), missing="BROKEN_ORDER")
-        verdict = tick.judge(self, rows, gate, delta.count)
-        control["marks"] = dict(verdict.marks)
+        rows, verdict = self._judged(tick, delta, control)
         rows = tick.account(self, rows, verdict, T, T)
         shape = self.emits()
         return Delta(rows.selectExpr(*map(quoted, shape.names), *shape.internals), delta.clocks, delta.count)
 
+    def _judged(self, tick: Tick, delta: Delta, control: Control) -> tuple[Any, Verdict]:
+        """Rows and the verdict over their values: as whole numbers, or by their ranks."""
+        assert delta.rows is not None
+        text = coded(to_spark(self.value), control["type"])
+        known, recent = control.get("marks", {}), control.get("recent", {})
+        within = -1 if self.strict else self.within
+        gate = Gate(VALUE, within, "BROKEN_ORDER", known, missing="BROKEN_ORDER", behind=self.rows, recent=recent)
+        if text is not None:
+            value = f"timestamp_micros({f'~({text})' if self.descending else text}) AS {VALUE}"
+            rows = delta.rows.selectExpr("*", value)
+            verdict = tick.judge(self, rows, gate, delta.count)
+            control["marks"], control["recent"] = dict(verdict.marks), verdict.recent
+            return rows, verdict
+        ranks = Ranks.of(delta.rows.selectExpr(W, P, f"{to_spark(self.value)} AS v"), known, recent, self.descending)
+        gate = replace(gate, marks=ranks.marks, recent=ranks.recent)
+        verdict = tick.judge(self, delta.rows, gate, delta.count, [ranks.table])
+        control["marks"], control["recent"] = ranks.values(verdict.marks), ranks.lists(verdict.recent)
+        return delta.rows, verdict
+
     def mark(self, control: Control) -> str | None:
         """The mark as Spark SQL of the value's own type; ``None`` before the first row."""
-        at = max(control.get("marks", {}).values(), default=BEGINNING)
-        if at <= BEGINNING:
+        found = next(iter(control.get("marks", {}).values()), None)
+        if found is None or found == BEGINNING:
             return None
-        return _decoded(~at if self.descending else at, control["type"])
-
-    def _ascending(self, control: Control) -> str:
-        text = _encoded(to_spark(self.value), control["type"])
-        if text is None:
-            raise refuse(
-                "R107",
-                f"{to_rowtime(self.value)} is of type {control['type']}, whose order cannot be checked",
-                "Whole numbers, DECIMAL up to 18 digits, DATE and TIMESTAMP can be; cast it to one of them.",
-            )
-        return f"~({text})" if self.descending else text
-
-
-def _encoded(value: str, kind: str) -> str | None:
-    """The value as a BIGINT of the same order."""
-    if kind in ("tinyint", "smallint", "int", "bigint"):
-        return f"CAST({value} AS BIGINT)"
-    if kind in ("timestamp", "timestamp_ntz", "date"):
-        return f"unix_micros(CAST({value} AS TIMESTAMP))"
-    digits = _decimal(kind)
-    return None if digits is None else f"CAST(({value}) * {10**digits} AS BIGINT)"
-
-
-def _decoded(value: int, kind: str) -> str:
-    if kind in ("timestamp", "timestamp_ntz", "date"):
-        return f"CAST(timestamp_micros({value}L) AS {kind})"
-    digits = _decimal(kind)
-    return f"CAST({value}L AS {kind})" if digits is None else f"CAST({value}L AS DECIMAL(38, 0)) / {10**digits}"
-
-
-def _decimal(kind: str) -> int | None:
-    """The digits behind the point of a DECIMAL that fits a BIGINT."""
-    if not kind.startswith("decimal("):
-        return None
-    precision, scale = (int(part) for part in kind.removeprefix("decimal(").removesuffix(")").split(","))
-    return scale if precision <= 18 else None  # noqa: PLR2004 - digits of a BIGINT
+        return decoded(found, control["type"], self.within, self.descending)

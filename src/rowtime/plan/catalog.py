@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from sqlglot import exp
 
 from rowtime.core.errors import Place, Problem, Refused
-from rowtime.plan.declared import order_text
+from rowtime.plan.declared import order_text, tolerance_problems
 from rowtime.sql.generate import to_rowtime
 from rowtime.sql.intervals import Duration, span_of
 from rowtime.sql.statements import ColumnDef, CreatePump, CreateStream, CreateTable, CreateView
@@ -151,9 +151,7 @@ def _check_columns(columns: Iterable[ColumnDef]) -> None:
         if name in seen:
             problems.append(Problem("R209", f"there are two columns {column.name}", column.place))
         seen.add(name)
-        if column.order and (column.order.within is not None or column.order.within_rows is not None):
-            hint = "Declare it without WITHIN, or sort a time with ORDER BY … WITHIN."
-            problems.append(Problem("R190", "an order within a tolerance is not supported yet", column.place, hint))
+        problems.extend(tolerance_problems(column))
     if problems:
         raise Refused(*problems)
 

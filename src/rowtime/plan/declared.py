@@ -6,11 +6,15 @@ from decimal import Decimal
 
 from sqlglot import exp
 
+from rowtime.core.errors import Problem
 from rowtime.expr.facts import Fact, kind_of
 from rowtime.expr.monotonicity import number_of
 from rowtime.expr.order import Order
 from rowtime.sql.generate import to_rowtime
+from rowtime.sql.intervals import Duration, span_of
 from rowtime.sql.statements import ColumnDef
+
+MOST_ROWS = 10_000  # of a tolerance: their values stand in every journal entry
 
 
 def order_text(column: ColumnDef) -> str:
@@ -18,7 +22,46 @@ def order_text(column: ColumnDef) -> str:
     order = column.order
     assert order is not None
     words = ["STRICTLY"] * order.strict + ["ASCENDING" if order.ascending else "DESCENDING"]
+    if order.within_rows is not None:
+        words.append(f"WITHIN {order.within_rows} ROWS")
+    if order.within is not None:
+        words.append(f"WITHIN {to_rowtime(order.within)}")
     return " ".join([*words, *(f"CHECK ({to_rowtime(check)})" for check in column.checks)])
+
+
+def tolerance(column: ColumnDef) -> tuple[int, int]:
+    """How far a column's values may go back: µs, or rows."""
+    order = column.order
+    span = span_of(order.within) if order is not None and order.within is not None else None
+    rows = order.within_rows if order is not None else None
+    return span.micros if isinstance(span, Duration) else 0, rows or 0
+
+
+def tolerance_problems(column: ColumnDef) -> list[Problem]:
+    """What is wrong (R140) with how far a column's values may go back."""
+    order = column.order
+    if order is None or (order.within is None and order.within_rows is None):
+        return []
+    what, hint = "", ""
+    if order.strict:
+        what, hint = "STRICTLY and WITHIN contradict each other", "Leave out STRICTLY: what may go back may also stay."
+    elif order.within_rows is not None:
+        what = "" if 0 < order.within_rows <= MOST_ROWS else f"WITHIN counts 1 to {MOST_ROWS} rows"
+    elif not _is_duration(order.within):
+        what = "WITHIN takes a duration that is not 0"
+    elif not kind_of(column.type).time:
+        what = "WITHIN an interval goes with dates and times"
+        hint = f"Count rows: {column.name} {column.type} ASCENDING WITHIN 100 ROWS."
+    text = f"{column.name} {column.type} {order_text(column)}"
+    return [Problem("R140", f"{text}: {what}", column.place, hint)] if what else []
+
+
+def _is_duration(node: exp.Expr | None) -> bool:
+    try:
+        span = None if node is None else span_of(node)
+    except ValueError:
+        return False
+    return isinstance(span, Duration) and span.micros > 0
 
 
 def declared(column: ColumnDef) -> Fact:

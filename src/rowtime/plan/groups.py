@@ -23,7 +23,7 @@ from rowtime.operators.ordered import Ordered
 from rowtime.operators.select import Item
 from rowtime.operators.tsort import JUDGED, TIME
 from rowtime.plan.orders import micros
-from rowtime.plan.scope import Scope, columns_of, follows
+from rowtime.plan.scope import Scope, columns_of, follows, marks_of
 from rowtime.sql.generate import to_rowtime, to_spark
 from rowtime.sql.nodes import Within
 from rowtime.sql.script import parse_expression
@@ -151,10 +151,15 @@ class Grouping:
 
     def _by_value(self, stamp: exp.Expr | None) -> tuple[Closer, ...]:
         """All keys that close groups, if one of them follows an ordered value and not only the rowtime."""
+        marks = marks_of(self.scope.input)
+        orders = [
+            key.column.order if key.column.order.moves else order_of(at, marks)
+            for key, at in zip(self.keys, self._clocks, strict=True)
+        ]
         found = [
-            Closer(n, at, descending=key.column.order.direction < 0)
-            for n, (key, at) in enumerate(zip(self.keys, self._clocks, strict=True))
-            if key.column.order.moves and follows(at)
+            Closer(n, at, descending=order.direction < 0)
+            for n, (order, at) in enumerate(zip(orders, self._clocks, strict=True))
+            if order.moves and follows(at)
         ]
         if all(columns_of([closer.at]) == {T} for closer in found):
             return ()

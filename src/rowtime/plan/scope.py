@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
 from rowtime.core.errors import Problem
 from rowtime.expr.facts import ROWTIME, Fact
 from rowtime.expr.monotonicity import is_constant, non_deterministic
-from rowtime.operators.contract import A, Column, Operator, T
+from rowtime.operators.contract import A, Column, Operator, T, walk
 from rowtime.operators.group_values import MARK
+from rowtime.operators.ordered import Ordered
 from rowtime.plan.catalog import suggestion
 from rowtime.sql.generate import to_rowtime, to_spark
 from rowtime.sql.nodes import CurrentRowTimestamp, Monotonic, Step
@@ -170,6 +171,16 @@ def _offset(node: exp.Expr) -> exp.Expr:
 def mark_of(gate: str) -> exp.Column:
     """What stands for the mark of an order check."""
     return exp.column(exp.to_identifier(MARK + gate, quoted=True))
+
+
+def marks_of(root: Operator) -> dict[str, Fact]:
+    """What is known of the marks of the order checks below, and of the rowtime.
+
+    A value within a tolerance has no order, but its mark has.
+    """
+    gates = (node for node in walk(root) if isinstance(node, Ordered) and node.declares is not None)
+    known = {MARK + gate.name: replace(gate.declares.known, order=gate.order) for gate in gates if gate.declares}
+    return {T: ROWTIME, **known}
 
 
 def follows(node: exp.Expr) -> bool:

@@ -23,7 +23,7 @@ from rowtime.operators.stream import Stream
 from rowtime.operators.tsort import TSort
 from rowtime.operators.union_all import UnionAll
 from rowtime.plan.catalog import Catalog, StreamDef, suggestion
-from rowtime.plan.declared import declared
+from rowtime.plan.declared import declared, tolerance
 from rowtime.plan.scope import mark_of
 from rowtime.sql.places import place_of
 from rowtime.sql.script import parse_column, parse_expression
@@ -125,13 +125,12 @@ class Sources:
         for name, kind, text in stream.orders:
             definition = parse_column(f"{name} {kind} {text}")
             order = definition.order
-            if order is None or order.within is not None or order.within_rows is not None:
-                what = f"an order within a tolerance ({name} {text}) is not supported yet"
-                raise Refused(Problem("R190", what, hint="Declare it without WITHIN, or use a T-sort for times."))
+            assert order is not None
+            within, rows = tolerance(definition)
             gate = self.fresh(f"{stream.name}.{name}")
             known = Column(name, kind, declared(definition))
             node = self.sequence(node, stream.name)
-            node = Ordered(gate, node, _column(name), not order.ascending, order.strict, known)
+            node = Ordered(gate, node, _column(name), not order.ascending, order.strict, known, within, rows)
             lineage[name] = mark_of(gate)
         return Bound(node, lineage)
 

@@ -10,8 +10,8 @@ scanned row by row (`kernels.high_water`).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -41,7 +41,7 @@ def judge(rows: DataFrame, gate: Gate, count: int | None, peeked: Iterable[pa.Ta
     if peeked is not None:
         tables = peeked if not gate.bounds else [pa.concat_tables(peeked, promote_options="permissive")]
         return _verdict(map(_as_items, tables), gate)
-    if gate.batched or (count is not None and count <= SMALL):
+    if gate.batched or gate.behind or (count is not None and count <= SMALL):
         return _verdict([_items(rows, gate)], gate)
     blocks = _blocks(rows, gate)
     open_blocks, marks, counts = _fold(blocks, gate)
@@ -185,18 +185,18 @@ def _in_order(items: pa.Table) -> bool:
 
 
 def _verdict(tables: Iterable[pa.Table], gate: Gate) -> Verdict:
-    marks, counts = dict(gate.marks), Counter[str]()
+    marks, counts, recent = dict(gate.marks), Counter[str](), dict(gate.recent)
     parts, lowest, highest = [], END, BEGINNING
     runs = (run for items in tables for run in _runs(_with_bounds(items, gate, None), [W]))
     for (writer,), run in runs:
         mark = marks.get(writer, BEGINNING)
         for start in range(0, run.num_rows, PIECE):
             part = run.slice(start, PIECE)
-            refused, mark, span = _judge_run(writer, part, mark, gate, counts)
+            refused, mark, span = _judge_run(writer, part, mark, gate, counts, recent)
             lowest, highest = min(lowest, span[0]), max(highest, span[1])
             parts.append(refused)
         marks[writer] = mark
-    return Verdict(_together(parts), counts, marks, lowest, highest)
+    return Verdict(_together(parts), counts, marks, lowest, highest, {w: list(many) for w, many in recent.items()})
 
 
 def _scan_open(  # noqa: PLR0913 - the fold's results belong together
@@ -212,7 +212,7 @@ def _scan_open(  # noqa: PLR0913 - the fold's results belong together
     parts = []
     for (writer, number), part in _runs(items, [W, "blk"]):
         if (writer, number) in open_blocks:
-            refused, _, _ = _judge_run(writer, part, open_blocks[writer, number], gate, counts)
+            refused, _, _ = _judge_run(writer, part, open_blocks[writer, number], gate, counts, {})
             parts.append(refused)
     return Verdict(_together(parts), counts, marks, *span)
 
@@ -239,8 +239,8 @@ def _changes(items: pa.Table, key: str) -> np.ndarray:
     return np.concatenate(([True], codes[1:] != codes[:-1]))
 
 
-def _judge_run(
-    writer: str, part: pa.Table, mark: int, gate: Gate, counts: Counter[str]
+def _judge_run(  # noqa: PLR0913 - where the writer stands, and what is counted
+    writer: str, part: pa.Table, mark: int, gate: Gate, counts: Counter[str], recent: dict[str, Sequence[int]]
 ) -> tuple[pa.Table | None, int, tuple[int, int]]:
     """Judge some rows of one writer: refused rows, the mark after them, the span of accepted times."""
     floor = gate.floors.get(writer, BEGINNING)
@@ -254,7 +254,11 @@ def _judge_run(
     known = np.where(rows, time[1] & ~bad, bound[1])
     values = np.where(rows, time[0], bound[0])
     judged = _numbers(part["j"])[0]
-    found = scan(values, judged, known, rows, mark, gate.within, floor)
+    held = [BEGINNING] * gate.behind
+    held[max(0, gate.behind - len(recent.get(writer, ()))) :] = recent.get(writer, ())
+    found = scan(values, judged, known, rows, mark, gate.within, floor, np.array(held, np.int64))
+    if gate.behind:
+        recent[writer] = found.recent.tolist()
     if gate.batched:
         found = _against_start(found, judged, known & rows, mark, gate)
     missing = rows & ~bad & ~known
@@ -280,7 +284,7 @@ def _judge_run(
 def _is_plain(part: pa.Table, gate: Gate) -> bool:
     """True for rows alone that have a time and decode, and are judged by it in their order."""
     no_nulls = part["t"].null_count == 0 and part["b"].null_count == part.num_rows
-    return no_nulls and gate.judged is None and not gate.batched and not pc.any(part["bad"]).as_py()
+    return no_nulls and gate.judged is None and not gate.batched and not gate.behind and not pc.any(part["bad"]).as_py()
 
 
 def _span(times: np.ndarray) -> tuple[int, int]:
@@ -290,7 +294,8 @@ def _span(times: np.ndarray) -> tuple[int, int]:
 def _against_start(found: Scan, judged: np.ndarray, known: np.ndarray, mark: int, gate: Gate) -> Scan:
     """The same judgement for a set without order: every row meets the mark before the set."""
     before = np.full(len(judged), max(mark, BEGINNING))
-    return Scan((known & (judged < before - gate.within)) | found.below_floor, found.below_floor, before, found.mark)
+    refused = (known & (judged < before - gate.within)) | found.below_floor
+    return replace(found, refused=refused, before=before)
 
 
 def _numbers(column: pa.ChunkedArray) -> tuple[np.ndarray, np.ndarray]:

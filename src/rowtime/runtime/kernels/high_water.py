@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from rowtime.core.time import BEGINNING
 
 Times = NDArray[np.int64]
+_NONE: Times = np.empty(0, np.int64)
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,7 @@ class Scan:
     below_floor: NDArray[np.bool_]
     before: Times
     mark: int
+    recent: Times
 
 
 def scan(  # noqa: PLR0913 - the columns of one judgement
@@ -36,6 +38,7 @@ def scan(  # noqa: PLR0913 - the columns of one judgement
     mark: int,
     within: int,
     floor: int,
+    recent: Times = _NONE,
 ) -> Scan:
     """Judge the items of one writer, in its order.
 
@@ -43,14 +46,18 @@ def scan(  # noqa: PLR0913 - the columns of one judgement
     ``known`` False where the time is null; ``rows`` False where the item is
     a bound, which moves the mark and is never refused. Null times move nothing and are not
     judged here.
+
+    ``recent`` are the times that do not count for the mark yet, because only rows before the
+    last ``len(recent)`` ones do; ``Scan.recent`` are those afterwards.
     """
-    shown = np.where(known, times, BEGINNING)
-    running = np.maximum.accumulate(np.concatenate(([max(mark, BEGINNING)], shown)))
+    shown = np.concatenate((recent, np.where(known, times, BEGINNING)))
+    counted = shown[: len(times)]
+    running = np.maximum.accumulate(np.concatenate(([max(mark, BEGINNING)], counted)))
     before = running[:-1]
     below_floor = known & rows & (judged < floor)
     # before - within cannot overflow: BEGINNING leaves room for every interval.
     refused = known & rows & (judged < before - within)
-    return Scan(refused | below_floor, below_floor, before, int(running[-1]))
+    return Scan(refused | below_floor, below_floor, before, int(running[-1]), shown[len(times) :])
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,144 @@
+"""Values of any ordered type as whole numbers, so that one kernel judges all of them.
+
+Whole numbers, times and short decimals are numbers of the same order as they are. Others
+(text, floating point, long decimals, booleans) are judged by their ranks among the values of
+the tick and those that are remembered; their marks are kept as values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rowtime.core.errors import refuse
+from rowtime.core.time import BEGINNING
+from rowtime.operators.contract import P, W
+from rowtime.sql.generate import literal
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+WHOLE = ("tinyint", "smallint", "int", "bigint")
+TIMES = ("timestamp", "timestamp_ntz", "date")
+FLOATS = ("float", "double")
+
+
+def coded(value: str, kind: str) -> str | None:
+    """Spark SQL for a BIGINT of the same order; ``None`` where only ranks do.
+
+    Raises ``Refused`` (R107) for a type whose values have no order that is checked here.
+    """
+    if kind in WHOLE:
+        return f"CAST({value} AS BIGINT)"
+    if kind in TIMES:
+        return f"unix_micros(CAST({value} AS TIMESTAMP))"
+    if kind.startswith("decimal("):
+        precision, scale = _digits(kind)
+        return f"CAST(({value}) * {10**scale} AS BIGINT)" if precision <= 18 else None  # noqa: PLR2004 - of a BIGINT
+    if kind in (*FLOATS, "string", "boolean"):
+        return None
+    raise refuse(
+        "R107",
+        f"a value of type {kind} has no order that could be checked",
+        "Numbers, texts, times and booleans have; cast it to one of them.",
+    )
+
+
+def decoded(mark: Any, kind: str, within: int, descending: bool) -> str:  # noqa: FBT001 - the way it runs
+    """A mark less the tolerance, as Spark SQL of the value's own type."""
+    if kind in ("string", "boolean"):
+        return literal(mark) if kind == "string" else str(mark).lower()
+    if kind in FLOATS:
+        return f"CAST(CAST({literal(repr(mark))} AS DOUBLE) AS {kind})"
+    if isinstance(mark, str):
+        return f"CAST({literal(mark)} AS {kind})"
+    value = ~(mark - within) if descending else mark - within
+    if kind in TIMES:
+        return f"CAST(timestamp_micros({value}L) AS {kind})"
+    if kind in WHOLE:
+        return f"CAST({value}L AS {kind})"
+    return f"CAST({literal(str(Decimal(value).scaleb(-_digits(kind)[1])))} AS {kind})"
+
+
+def _digits(kind: str) -> tuple[int, int]:
+    precision, scale = kind.removeprefix("decimal(").removesuffix(")").split(",")
+    return int(precision), int(scale)
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """The values of a tick and those remembered, least first, and the ranks that they have.
+
+    ``table`` has ``__w``, ``__p``, ``t`` (the rank; null for NULL and NaN). Ranks count
+    downwards where the order descends.
+    """
+
+    distinct: Sequence[Any]
+    table: pa.Table
+    marks: Mapping[str, int]
+    recent: Mapping[str, list[int]]
+    descending: bool
+
+    @classmethod
+    def of(
+        cls,
+        rows: DataFrame,
+        marks: Mapping[str, Any],
+        recent: Mapping[str, Sequence[Any]],
+        descending: bool,  # noqa: FBT001 - the way it runs
+    ) -> Ranks:
+        """Rank the column ``v`` of the rows together with what is remembered."""
+        items = rows.toArrow().combine_chunks()
+        column = _plain(items["v"])
+        remembered = [*marks.values(), *(value for many in recent.values() for value in many)]
+        known = pa.array([None if v is None else _typed(v, column.type) for v in remembered], column.type)
+        together = pa.chunked_array([column, known]).combine_chunks()
+        distinct = pc.drop_null(pc.unique(together))
+        distinct = distinct.take(pc.sort_indices(distinct))
+        found = pc.index_in(together, distinct)
+        ranks = pc.fill_null(found.cast(pa.int64()), -1).to_numpy()
+        valid = ranks >= 0
+        ranks = np.where(valid, ~ranks if descending else ranks, BEGINNING)
+        table = pa.table({W: items[W], P: items[P], "t": pa.array(ranks[: len(column)], mask=~valid[: len(column)])})
+        rest = iter(ranks[len(column) :].tolist())
+        new_marks = {writer: next(rest) for writer in marks}
+        new_recent = {writer: [next(rest) for _ in many] for writer, many in recent.items()}
+        return cls(_stored(distinct), table, new_marks, new_recent, descending)
+
+    def value(self, rank: int) -> Any:
+        """The value of a rank, as the journal keeps it."""
+        if rank == BEGINNING:
+            return None
+        return self.distinct[~rank if self.descending else rank]
+
+    def values(self, ranks: Mapping[str, int]) -> dict[str, Any]:
+        """The values of some ranks; nothing before the first row."""
+        return {writer: self.value(rank) for writer, rank in ranks.items() if rank != BEGINNING}
+
+    def lists(self, ranks: Mapping[str, Sequence[int]]) -> dict[str, list[Any]]:
+        """The same of lists."""
+        return {writer: [self.value(rank) for rank in many] for writer, many in ranks.items()}
+
+
+def _plain(column: pa.ChunkedArray) -> pa.Array:
+    """One array in which NaN is null and both zeros are one."""
+    found = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    found = pa.concat_arrays(found.chunks) if isinstance(found, pa.ChunkedArray) else found
+    if pa.types.is_floating(found.type):
+        found = pc.add(pc.if_else(pc.is_nan(found), pa.scalar(None, found.type), found), pa.scalar(0.0, found.type))
+    return found
+
+
+def _stored(distinct: pa.Array) -> list[Any]:
+    values: list[Any] = distinct.to_pylist()
+    return [str(value) for value in values] if pa.types.is_decimal(distinct.type) else values
+
+
+def _typed(value: Any, kind: pa.DataType) -> Any:
+    return Decimal(value) if pa.types.is_decimal(kind) else value
