@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.backfill import BACKFILL
+from benchmarks.check_script import CHECK_SCRIPT
 from benchmarks.engines import Engines, session
 from benchmarks.flat_state import FLAT_STATE
 from benchmarks.flat_ticks import FLAT_TICKS
@@ -22,7 +23,15 @@ from benchmarks.measurement import Measurement, Result
 from benchmarks.small_tick import SMALL_TICK
 from benchmarks.throughput import GROUP_1M, GROUP_10K
 
-MEASUREMENTS: tuple[Measurement, ...] = (GROUP_10K, GROUP_1M, BACKFILL, SMALL_TICK, FLAT_STATE, FLAT_TICKS)
+MEASUREMENTS: tuple[Measurement, ...] = (
+    GROUP_10K,
+    GROUP_1M,
+    BACKFILL,
+    SMALL_TICK,
+    FLAT_STATE,
+    FLAT_TICKS,
+    CHECK_SCRIPT,
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -51,7 +51,11 @@ def test_the_output_is_the_oracles_however_it_is_cut_served_and_restarted(spark:
     holds()
 
 
-@pytest.mark.parametrize("law", LAWS, ids=[law.name for law in LAWS])
+CHAINS = [pytest.param(law, marks=pytest.mark.slow, id=law.name) for law in DEEPER if not law.columns.count("WITHIN")]
+LOOSE = [pytest.param(law, id=law.name) for law in DEEPER if law.columns.count("WITHIN")]
+
+
+@pytest.mark.parametrize("law", [*(pytest.param(law, id=law.name) for law in LAWS), *LOOSE, *CHAINS])
 def test_no_state_is_left_after_the_end(spark: SparkSession, law: Law) -> None:
     from tests.laws.test_planted_faults import EXAMPLE
 
