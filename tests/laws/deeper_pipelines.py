@@ -125,6 +125,12 @@ def _two_closers(feeds: Feeds) -> Result:
     return made, refused
 
 
+def _guarded(feeds: Feeds) -> Result:
+    (a,), refused = _streams(feeds, "a")
+    judged = tsort("query", a, lambda v: v["ev"], SECOND, early=2 * SECOND)
+    return merge(_n(judged.feed)), [*refused, *judged.refused]
+
+
 def _promised_groups(feeds: Feeds) -> Result:
     (a,), refused = _streams(feeds, "a")
     judged = ordered("query", merge(a), lambda v: v["v"])
@@ -205,6 +211,9 @@ _BY_TWO = "GROUP BY STEP({}.ROWTIME BY INTERVAL '2' SECOND)"
 DEEPER = (
     Law("rows without a rowtime", ("stream",), "SELECT STREAM n FROM a", _passed),
     Law("promotion", ("t-sort",), "SELECT STREAM ev AS ROWTIME, n FROM a", _promoted),
+    Law("a t-sort with a guard", ("t-sort", "merge"),
+        "SELECT STREAM ev AS ROWTIME, n FROM a ORDER BY ev WITHIN INTERVAL '1' SECOND "
+        "EARLY BEYOND INTERVAL '2' SECOND", _guarded),
     Law("a filter below a keyed t-sort", ("select", "t-sort"),
         "SELECT STREAM ev AS ROWTIME, n FROM a WHERE v > 0 ORDER BY ev WITHIN INTERVAL '1' SECOND, v",
         _filtered_and_sorted),

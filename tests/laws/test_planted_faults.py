@@ -18,6 +18,7 @@ from rowtime.operators.group_values import GroupByValues
 from rowtime.operators.ordered import Ordered
 from rowtime.operators.sort_by import SortBy
 from rowtime.runtime import clock_pass
+from rowtime.runtime.kernels import guard as guard_module
 from rowtime.runtime.kernels.high_water import Scan
 from rowtime.runtime.session import derive
 from rowtime.state.segments import SegmentLog
@@ -67,7 +68,9 @@ STEPS = [  # the value stays over two ticks, goes back, and goes on
 LOOSE = [  # a group of 0 and 1 with a row behind the first of 4, which is complete before it
     _item(number, "a", "x", number, v=v) for number, v in enumerate((0, 4, 0, 1, 6, 7, 3, 9, 9, 9), 1)
 ]
+FUTURE = [_item(number, "a", "x", number, ev) for number, ev in enumerate((1, 9, 2, 6, 3, 8), 1)]
 EXAMPLES = {
+    "a t-sort with a guard": (FUTURE, [2, 4, 6]),
     "groups that a promise closes": (STEPS, [1, 3, 5, 7]),
     "groups of a column within some rows": (LOOSE, [2, 4, 7, 8, 10]),
 }
@@ -81,6 +84,11 @@ def _mark_of_the_tick(patch: pytest.MonkeyPatch) -> None:
     real = clock_pass.scan
     patch.setattr(clock_pass, "scan", scan)
     patch.setattr(clock_pass, "calm", lambda *_: None)
+
+
+def _early_rows_that_count(patch: pytest.MonkeyPatch) -> None:
+    real = guard_module.guard
+    patch.setattr(clock_pass, "guard", lambda *args: replace(real(*args), mark=max(args[2], int(args[0].max()))))
 
 
 def _last_rows_counted(patch: pytest.MonkeyPatch) -> None:
@@ -176,6 +184,7 @@ FAULTS: tuple[tuple[str, Plant], ...] = (
     ("rejected rows", _refusals_lost),
     ("groups that a promise closes", _value_that_closes_too_early),
     ("groups that a promise closes", _broken_order_let_through),
+    ("a t-sort with a guard", _early_rows_that_count),
     ("groups of a column within some rows", _last_rows_counted),
     ("groups of a column within some rows", _last_rows_forgotten_between_ticks),
     ("groups of a column within some rows", _loose_groups_released_at_once),

@@ -15,6 +15,7 @@ def tsort(
     within: int = 0,
     keys: Callable[[Values], tuple[Any, ...]] = lambda _: (),
     last_of_group: Callable[[int], int] = lambda at: at,
+    early: int | None = None,
 ) -> Judged:
     """Promote ``time`` to rowtime, each writer judged by its own mark.
 
@@ -22,6 +23,7 @@ def tsort(
     writer. Bounds of the old clock say nothing about the new one, save the end. Rows run
     ahead of the bound, which is mark - within; `merge` brings them into order.
 
+    ``early``: a row further above the mark than this is refused too, and does not raise it.
     ``last_of_group``: GROUP BY … WITHIN judges a row by the last instant of its group.
     """
     promoted: dict[str, list[Item]] = {}
@@ -39,6 +41,8 @@ def tsort(
                 refused.append(Refusal(name, item.values, "NULL_ROWTIME", None, mark))
             elif last_of_group(at) + within < mark:
                 refused.append(Refusal(name, item.values, "LATE", at, mark))
+            elif early is not None and mark > BEGINNING and at > mark + early:
+                refused.append(Refusal(name, item.values, "EARLY", at, mark))
             else:
                 mark = max(mark, at)
                 promoted[writer] += [Row(at, item.values, keys=keys(item.values)), Bound(mark - within)]

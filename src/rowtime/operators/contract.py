@@ -274,6 +274,8 @@ class Gate:
     """The reason of a row without a time."""
     judged: str | None = None
     """Another column that is compared with the mark in place of the time (the end of a group)."""
+    early: int | None = None
+    """A row above the mark by more than this (µs) is EARLY and does not raise it (the guard)."""
     behind: int = 0
     """As many of the last rows do not count for the mark yet."""
     recent: Mapping[str, Sequence[int]] = field(default_factory=dict)

@@ -39,6 +39,7 @@ class TSort:
     ``keys`` are hidden columns ``__k0``, … that order equal times, ``directions`` theirs;
     with them a row leaves only when its time lies strictly below the bound. ``by_group``: a
     row is late only once its whole group is (GROUP BY … WITHIN), so it may lie below the bound.
+    ``early`` (µs): a row further above the mark is EARLY, and does not move it.
     """
 
     name: str
@@ -48,6 +49,7 @@ class TSort:
     directions: tuple[str, ...] = ()
     sorts: bool = True
     by_group: bool = False
+    early: int | None = None
 
     kind: ClassVar[str] = "t-sort"
     promise: ClassVar[str] = "each writer's mark less the tolerance"
@@ -103,6 +105,7 @@ class TSort:
             floors=control["floors"],
             judged=JUDGED if self.by_group else None,
             batched=self.input.emits().batched,
+            early=self.early,
         )
         peeked = delta.peek(TIME) if delta.peek is not None and not self.by_group else None
         verdict = tick.judge(self, delta.rows, gate, delta.count, peeked)

@@ -29,7 +29,7 @@ Entry = Mapping[str, Any]
 _SHOWN_ELSEWHERE = frozenset({
     "name", "input", "inputs", "gate", "gates", "columns", "items", "hidden", "timed", "closers", "declares",
 })  # fmt: skip
-_MICROS = frozenset({"within", "idle_after"})
+_MICROS = frozenset({"early", "within", "idle_after"})
 _SECRET = re.compile("password|secret|token|credential|jaas|access.?key", re.IGNORECASE)
 _OURS = {T: "ROWTIME", W: "writer", P: "position", "__n": "end of group", "__r": "earlier ROWTIME"}
 

@@ -22,6 +22,8 @@ class Sort:
     keys: tuple[tuple[Item, str], ...]
     value: Item | None = None
     """What an ORDER BY without WITHIN leads with."""
+    early: int | None = None
+    """How far above the mark a row may lie, in µs."""
 
 
 def _keys(scope: Scope, keys: list[exp.Expr]) -> tuple[tuple[Item, str], ...]:
@@ -51,7 +53,9 @@ def bind_sort(query: exp.Expr, scope: Scope, promoted: exp.Expr | None) -> Sort 
             first,
             f"Select {to_rowtime(first.this)} AS ROWTIME.",
         )
-    return Sort(micros(scope, first.args["within"]), _keys(scope, others))
+    early = first.args.get("early")
+    limit = micros(scope, early, "EARLY BEYOND") if early is not None else None
+    return Sort(micros(scope, first.args["within"]), _keys(scope, others), early=limit)
 
 
 def _by_value(scope: Scope, first: exp.Expr, others: list[exp.Expr], promoted: exp.Expr | None) -> Sort | None:
@@ -76,7 +80,7 @@ def _by_value(scope: Scope, first: exp.Expr, others: list[exp.Expr], promoted: e
     return Sort(0, _keys(scope, others), Item(Column("__m"), value))
 
 
-def micros(scope: Scope, node: exp.Expr) -> int:
+def micros(scope: Scope, node: exp.Expr, word: str = "WITHIN") -> int:
     """A duration in µs; a problem where it is none."""
     try:
         span = span_of(node)
@@ -84,7 +88,7 @@ def micros(scope: Scope, node: exp.Expr) -> int:
         scope.refuse("R122", str(wrong), node)
         return 0
     if not isinstance(span, Duration) or span.micros < 0:
-        scope.refuse("R122", "WITHIN takes a duration that is not negative", node, "For example INTERVAL '1' MINUTE.")
+        scope.refuse("R122", f"{word} takes a duration that is not negative", node, "For example INTERVAL '1' MINUTE.")
         return 0
     return span.micros
 

@@ -211,8 +211,9 @@ class _SelectBinder:
             below = Select(self.sources.fresh(f"{self.name}.select"), source, items, condition, hidden)
             keys = tuple(item.column.name for item, _ in sort.keys) if sort else ()
             ways = tuple(way for _, way in sort.keys) if sort else ()
-            within = sort.within if sort else 0
-            return Bound(TSort(self.sources.fresh(self.name), below, within, keys, ways, sorts=sort is not None))
+            within, early = (sort.within, sort.early) if sort else (0, None)
+            name = self.sources.fresh(self.name)
+            return Bound(TSort(name, below, within, keys, ways, sorts=sort is not None, early=early))
 
         return build
 

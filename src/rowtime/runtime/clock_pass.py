@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 
 from rowtime.core.time import BEGINNING, END
 from rowtime.operators.contract import Gate, P, Verdict, W
+from rowtime.runtime.kernels.guard import EARLY, OK, guard
 from rowtime.runtime.kernels.high_water import Scan, calm, scan
 from rowtime.runtime.segment_writer import SMALL
 from rowtime.sql.generate import literal
@@ -41,7 +42,7 @@ def judge(rows: DataFrame, gate: Gate, count: int | None, peeked: Iterable[pa.Ta
     if peeked is not None:
         tables = peeked if not gate.bounds else [pa.concat_tables(peeked, promote_options="permissive")]
         return _verdict(map(_as_items, tables), gate)
-    if gate.batched or gate.behind or (count is not None and count <= SMALL):
+    if gate.batched or _in_sequence(gate) or (count is not None and count <= SMALL):
         return _verdict([_items(rows, gate)], gate)
     blocks = _blocks(rows, gate)
     open_blocks, marks, counts = _fold(blocks, gate)
@@ -256,7 +257,11 @@ def _judge_run(  # noqa: PLR0913 - where the writer stands, and what is counted
     judged = _numbers(part["j"])[0]
     held = [BEGINNING] * gate.behind
     held[max(0, gate.behind - len(recent.get(writer, ()))) :] = recent.get(writer, ())
-    found = scan(values, judged, known, rows, mark, gate.within, floor, np.array(held, np.int64))
+    early = np.zeros(len(rows), bool)
+    if gate.early is None:
+        found = scan(values, judged, known, rows, mark, gate.within, floor, np.array(held, np.int64))
+    else:
+        found, early = _guarded(values, known & rows, max(mark, floor), gate, floor)
     if gate.behind:
         recent[writer] = found.recent.tolist()
     if gate.batched:
@@ -265,7 +270,8 @@ def _judge_run(  # noqa: PLR0913 - where the writer stands, and what is counted
     refused = (found.refused | missing | (bad & rows)) & rows
     late = found.below_floor & (gate.reason == "OUT_OF_ORDER")
     which = np.flatnonzero(refused)
-    reasons = np.select([bad[which], missing[which], late[which]], ["MALFORMED", gate.missing, "LATE"], gate.reason)
+    conditions = [bad[which], missing[which], late[which], early[which]]
+    reasons = np.select(conditions, ["MALFORMED", gate.missing, "LATE", "EARLY"], gate.reason)
     accepted = rows & ~refused
     counts.update({"in": int(rows.sum()), "accepted": int(accepted.sum())})
     counts.update(Counter(reasons.tolist()))
@@ -281,10 +287,25 @@ def _judge_run(  # noqa: PLR0913 - where the writer stands, and what is counted
     return table, found.mark, _span(values[accepted])
 
 
+def _guarded(times: np.ndarray, known: np.ndarray, mark: int, gate: Gate, floor: int) -> tuple[Scan, np.ndarray]:
+    """The judgement of the guard, and which rows are early."""
+    assert gate.early is not None
+    found = guard(times, known, mark, gate.within, gate.early)
+    below = known & (times < floor)
+    return Scan((found.result != OK) | below, below, found.before, found.mark, times[:0]), found.result == EARLY
+
+
 def _is_plain(part: pa.Table, gate: Gate) -> bool:
     """True for rows alone that have a time and decode, and are judged by it in their order."""
+    if gate.batched:
+        return False
     no_nulls = part["t"].null_count == 0 and part["b"].null_count == part.num_rows
-    return no_nulls and gate.judged is None and not gate.batched and not gate.behind and not pc.any(part["bad"]).as_py()
+    return no_nulls and gate.judged is None and not _in_sequence(gate) and not pc.any(part["bad"]).as_py()
+
+
+def _in_sequence(gate: Gate) -> bool:
+    """True if a row is judged by more than the greatest time before it, so that blocks say nothing."""
+    return bool(gate.behind) or gate.early is not None
 
 
 def _span(times: np.ndarray) -> tuple[int, int]:

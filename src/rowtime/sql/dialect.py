@@ -46,8 +46,9 @@ class RowtimeGenerator(SparkGenerator):
 
     def ordered_sql(self, expression: exp.Ordered) -> str:
         """A sort key, with the disorder that a T-sort mends."""
-        within = self.sql(expression, "within")
-        return super().ordered_sql(expression) + (f" WITHIN {within}" if within else "")
+        within, early = self.sql(expression, "within"), self.sql(expression, "early")
+        text = super().ordered_sql(expression) + (f" WITHIN {within}" if within else "")
+        return text + (f" EARLY BEYOND {early}" if early else "")
 
     def table_parts(self, expression: exp.Table) -> str:
         """The name of an input, with its window in a join."""

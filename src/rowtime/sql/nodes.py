@@ -11,6 +11,7 @@ query      unbounded_state  ``True`` after ``WITH UNBOUNDED STATE``
 query      emit_changes     ``True`` after ``EMIT CHANGES``
 query      keys_expire      the interval of ``KEYS EXPIRE AFTER``
 Ordered    within           the interval of ``ORDER BY t WITHIN``
+Ordered    early            the interval of ``EARLY BEYOND`` behind it
 Table,     over             ``exp.Window``: the window of a join input,
 Subquery                    ``s OVER (RANGE ...) AS s``
 Floor/Ceil to               ``exp.Var``: the unit, in singular and upper case

@@ -143,6 +143,8 @@ class RowtimeParser(SparkParser):
         ordered = super()._parse_ordered(*args, **options)
         if ordered and self._match_text_seq("WITHIN"):
             ordered.set("within", self._parse_required_interval())
+            if self._match_text_seq("EARLY", "BEYOND"):
+                ordered.set("early", self._parse_required_interval())
         return ordered
 
     # Inputs of a query
