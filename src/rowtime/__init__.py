@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rowtime.client.writer import open_writer as writer
     from rowtime.core.errors import Failure, Problem, Refused, RowtimeError
+    from rowtime.operators.table_function import TableFunction
     from rowtime.plan.check import check, order_of
     from rowtime.runtime.pipeline import Pipeline
     from rowtime.runtime.query import Query
@@ -30,6 +31,7 @@ _WHERE = {
     "Pipeline": ("rowtime.runtime.pipeline", "Pipeline"),
     "Query": ("rowtime.runtime.query", "Query"),
     "Batch": ("rowtime.runtime.sinks.contract", "Batch"),
+    "TableFunction": ("rowtime.operators.table_function", "TableFunction"),
     "Limits": ("rowtime.runtime.sources.contract", "Limits"),
     "check": ("rowtime.plan.check", "check"),
     "order_of": ("rowtime.plan.check", "order_of"),
@@ -42,7 +44,7 @@ _WHERE = {
 
 __all__ = [
     "Batch", "Failure", "Limits", "Pipeline", "Problem", "Query", "Refused", "RowtimeError",
-    "check", "order_of", "writer",
+    "TableFunction", "check", "order_of", "writer",
 ]  # fmt: skip
 
 

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rowtime.core.time import BEGINNING
-from rowtime.runtime.kernels import guard as guard_module
-from rowtime.runtime.kernels.guard import EARLY, LATE, OK, guard
+from rowtime.kernels import guard as guard_module
+from rowtime.kernels.guard import EARLY, LATE, OK, guard
 from tests.oracle.guard import judge
 
 LONG = bool(os.environ.get("ROWTIME_LONG"))

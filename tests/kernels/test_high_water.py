@@ -16,9 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rowtime.core.time import BEGINNING, END
+from rowtime.kernels.high_water import calm, scan
 from rowtime.operators.contract import Gate, Verdict
 from rowtime.runtime import clock_pass
-from rowtime.runtime.kernels.high_water import calm, scan
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -12,6 +12,7 @@ from tests.laws.pipelines import SECOND, Feeds, Law, _column, _instant, _streams
 from tests.oracle import feed as f
 from tests.oracle.aggregates import distinct, greatest, known, least, mean, total
 from tests.oracle.group_by import ceil, floor, group_by, shifted
+from tests.oracle.guard import judge
 from tests.oracle.merge import merge
 from tests.oracle.ordered import group_by_values, mark, ordered
 from tests.oracle.select import select
@@ -131,6 +132,26 @@ def _guarded(feeds: Feeds) -> Result:
     return merge(_n(judged.feed)), [*refused, *judged.refused]
 
 
+def _split(feeds: Feeds) -> Result:
+    (a,), refused = _streams(feeds, "a")
+    judged = {}
+    for writer, items in a.items():
+        rows = f.rows_of(items)
+        verdicts = iter(judge([row.values["ev"] for row in rows], SECOND, 2 * SECOND))
+        judged[writer] = [
+            f.Row(item.at, {"n": item.values["n"], **_verdict(item, *next(verdicts))})
+            if isinstance(item, f.Row)
+            else item
+            for item in items
+        ]
+    return merge(judged), refused
+
+
+def _verdict(row: f.Row, result: str, _: int | None, mark: int | None) -> f.Values:
+    known = row.values["ev"] is not None
+    return {"n": row.values["n"], "result": result if known else "NULL_ROWTIME", "hwm": mark}
+
+
 def _promised_groups(feeds: Feeds) -> Result:
     (a,), refused = _streams(feeds, "a")
     judged = ordered("query", merge(a), lambda v: v["v"])
@@ -214,6 +235,9 @@ DEEPER = (
     Law("a t-sort with a guard", ("t-sort", "merge"),
         "SELECT STREAM ev AS ROWTIME, n FROM a ORDER BY ev WITHIN INTERVAL '1' SECOND "
         "EARLY BEYOND INTERVAL '2' SECOND", _guarded),
+    Law("verdicts of the guard", ("table function",),
+        "SELECT STREAM n, result, UNIX_MICROS(hwm) AS hwm FROM STREAM(early_late_split(CURSOR("
+        "SELECT STREAM * FROM a), 'ev', INTERVAL '1' SECOND, INTERVAL '2' SECOND)) AS s", _split),
     Law("a filter below a keyed t-sort", ("select", "t-sort"),
         "SELECT STREAM ev AS ROWTIME, n FROM a WHERE v > 0 ORDER BY ev WITHIN INTERVAL '1' SECOND, v",
         _filtered_and_sorted),

@@ -11,6 +11,8 @@ import pytest
 
 import rowtime.operators.union_all as union_module
 from rowtime.core.time import END
+from rowtime.kernels import guard as guard_module
+from rowtime.kernels.high_water import Scan
 from rowtime.operators import GroupBy, Merge, Rejected, Select, Stream
 from rowtime.operators.contract import Delta
 from rowtime.operators.ends import Ends
@@ -18,8 +20,6 @@ from rowtime.operators.group_values import GroupByValues
 from rowtime.operators.ordered import Ordered
 from rowtime.operators.sort_by import SortBy
 from rowtime.runtime import clock_pass
-from rowtime.runtime.kernels import guard as guard_module
-from rowtime.runtime.kernels.high_water import Scan
 from rowtime.runtime.session import derive
 from rowtime.state.segments import SegmentLog
 from rowtime.testing.transcripts import ScriptItem

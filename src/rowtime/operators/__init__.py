@@ -9,13 +9,16 @@ from rowtime.operators.select import Select
 from rowtime.operators.sink import Sink
 from rowtime.operators.sort_by import SortBy
 from rowtime.operators.stream import Stream
+from rowtime.operators.table_function import TableFunctionCall
 from rowtime.operators.tsort import TSort
 from rowtime.operators.union_all import UnionAll
 
-OPERATORS = (Stream, Rejected, Select, Ordered, TSort, SortBy, UnionAll, GroupBy, GroupByValues, Merge, Sink)
+OPERATORS = (
+    Stream, Rejected, Select, TableFunctionCall, Ordered, TSort, SortBy, UnionAll, GroupBy, GroupByValues, Merge, Sink,
+)  # fmt: skip
 """Every operator there is; the laws of `tests/laws` run over this list."""
 
 __all__ = [
     "OPERATORS", "GroupBy", "GroupByValues", "Merge", "Ordered", "Rejected", "Select", "Sink", "SortBy", "Stream",
-    "TSort", "UnionAll",
+    "TSort", "TableFunctionCall", "UnionAll",
 ]  # fmt: skip

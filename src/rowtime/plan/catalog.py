@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from sqlglot import exp
 
 from rowtime.core.errors import Place, Problem, Refused
+from rowtime.operators.table_function import Make
 from rowtime.plan.declared import order_text, tolerance_problems
 from rowtime.sql.generate import to_rowtime
 from rowtime.sql.intervals import Duration, span_of
@@ -72,6 +73,7 @@ class Catalog:
     pumps: dict[str, CreatePump] = field(default_factory=dict)
     tables: dict[str, CreateTable] = field(default_factory=dict)
     dropped: set[str] = field(default_factory=set)
+    functions: dict[str, Make] = field(default_factory=dict)
 
     def stream(self, name: str) -> StreamDef | None:
         """A stream of the script or of the home directory."""

@@ -19,9 +19,11 @@ from rowtime.operators.merge import Merge
 from rowtime.operators.rejected import Rejected
 from rowtime.operators.sink import Sink
 from rowtime.operators.stream import Stream
+from rowtime.operators.table_function import Make
 from rowtime.operators.tsort import TSort
 from rowtime.operators.union_all import UnionAll
 from rowtime.plan.catalog import Catalog, Definitions, StreamDef
+from rowtime.plan.functions import defined
 from rowtime.plan.select import Binder
 from rowtime.plan.sources import Sources, pump_name
 from rowtime.sql.generate import to_spark
@@ -29,6 +31,7 @@ from rowtime.sql.intervals import Duration, span_of
 from rowtime.sql.script import parse_script
 from rowtime.sql.statements import (
     AlterPump,
+    CreateFunction,
     CreatePump,
     CreateStream,
     CreateTable,
@@ -91,22 +94,25 @@ class Program:
         }
 
 
-def compile_script(
+def compile_script(  # noqa: PLR0913 - a script and all that Python hands over beside it
     text: str,
     home: Definitions | None = None,
     variables: Mapping[str, str] | None = None,
     streams: Mapping[str, StreamDef] | None = None,
     sinks: Sequence[str] = (),
+    functions: Mapping[str, Make] | None = None,
 ) -> Program:
     """Parse and bind a script; its problems are all reported in ``Program.problems``.
 
     ``variables`` replace ``${name}`` in the text. ``streams`` are given from Python;
-    ``sinks`` are names of Python functions that pumps can write to.
+    ``sinks`` are names of Python functions that pumps can write to, ``functions`` table
+    functions by name.
     """
     written = text
     text, missing = _substituted(text, variables or {})
     script = parse_script(text)
-    compiler = _Compiler(text, Catalog(home, dict(streams or {})), frozenset(name.lower() for name in sinks))
+    catalog = Catalog(home, dict(streams or {}), functions=dict(functions or {}))
+    compiler = _Compiler(text, catalog, frozenset(name.lower() for name in sinks))
     compiler.problems.extend([*missing, *script.problems])
     compiler.take(script.statements)
     return replace(compiler.program(), written=written)
@@ -195,6 +201,8 @@ class _Compiler:
                 _put(self.catalog.tables, statement.name.text.lower(), statement, "table")
             case CreatePump():
                 _put(self.catalog.pumps, pump_name(statement), statement, "pump")
+            case CreateFunction():
+                self._function(statement)
             case AlterPump():
                 self._alter_pump(statement)
             case Drop():
@@ -232,6 +240,13 @@ class _Compiler:
         if stream.format != "log":
             what = f"{stream.name} has its rows and bounds from outside ({stream.format}); a statement gives it none"
             raise Refused(Problem("R137", what, place, "Send them where the stream comes from."))
+
+    def _function(self, statement: CreateFunction) -> None:
+        name = statement.name.text.lower()
+        if name in self.catalog.functions and not statement.replace:
+            hint = "Write CREATE OR REPLACE FUNCTION, or take another name."
+            raise Refused(Problem("R203", f"there are two functions {name}", statement.name.place, hint))
+        self.catalog.functions[name] = defined(statement)
 
     def _alter_pump(self, statement: AlterPump) -> None:
         name = statement.pump.text.lower()
@@ -326,7 +341,7 @@ def describe(node: Operator) -> str:
     parts = [
         f"{f.name}={_canonical(_field(node, f.name))}"
         for f in fields(node)  # type: ignore[arg-type]
-        if f.name not in ("name", "input", "inputs", "gate", "gates", *_JOURNALED)
+        if f.name not in ("name", "input", "inputs", "gate", "gates", "made", *_JOURNALED)
     ]
     inputs = ", ".join(child.name for child in node.inputs)
     return f"{node.kind}({inputs}; {'; '.join(parts)})"

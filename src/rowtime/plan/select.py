@@ -20,6 +20,7 @@ from rowtime.operators.select import Item, Select
 from rowtime.operators.sort_by import SortBy
 from rowtime.operators.tsort import TIME, TSort
 from rowtime.operators.union_all import UnionAll
+from rowtime.plan.functions import bind_call, called, input_of
 from rowtime.plan.groups import Grouping, WithinGroup, has_aggregates, needs_places
 from rowtime.plan.orders import Sort, bind_sort, is_rowtime
 from rowtime.plan.scope import Scope, follows
@@ -156,6 +157,9 @@ class _SelectBinder:
         item = source.this
         if item.args.get("over"):
             raise Refused(Problem("R190", "a window on an input is not supported yet", place_of(self.text, item)))
+        call = called(item)
+        if call is not None:
+            return self._renamed(self._called(call, item), item, {})
         if isinstance(item, exp.Subquery):
             bound = self.binder.bind(item.this, f"{self.name}.{item.alias_or_name or 'sub'}")
             node, lineage = bound.node, bound.lineage
@@ -168,6 +172,21 @@ class _SelectBinder:
                 )
             )
         return self._renamed(node, item, lineage)
+
+    def _called(self, call: exp.Anonymous, item: exp.Expr) -> Operator:
+        """A table function over a query or a stream, which it sees in the order of arrival."""
+        given, place = input_of(call), place_of(self.text, call)
+        name = f"{self.name}.{item.alias or call.name.lower()}"
+        if isinstance(given, exp.Table):
+            source = self.sources.table(self.binder, given)[0]
+        elif isinstance(given, exp.Query):
+            source = self.binder.bind(given, f"{name}.cursor").node
+        else:
+            hint = f"Write STREAM({call.name}(CURSOR(query), …)), or TABLE({call.name}(TABLE s, …))."
+            raise Refused(Problem("R141", f"{call.name} reads a query or a stream", place, hint))
+        if _to_be_merged(source):
+            source = Merge(self.sources.fresh(f"{name}.merge"), source, numbers=True)
+        return bind_call(call, self.sources.catalog.functions, source, self.sources.fresh(name), place)
 
     def _renamed(
         self, node: Operator, item: exp.Expr, lineage: Mapping[str, exp.Expr]

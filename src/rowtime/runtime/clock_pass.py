@@ -19,9 +19,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rowtime.core.time import BEGINNING, END
+from rowtime.kernels.guard import EARLY, OK, guard
+from rowtime.kernels.high_water import Scan, calm, scan
 from rowtime.operators.contract import Gate, P, Verdict, W
-from rowtime.runtime.kernels.guard import EARLY, OK, guard
-from rowtime.runtime.kernels.high_water import Scan, calm, scan
 from rowtime.runtime.segment_writer import SMALL
 from rowtime.sql.generate import literal
 

@@ -11,6 +11,7 @@ from rowtime.client.home import Home
 from rowtime.core.errors import Problem, Refused, refuse
 from rowtime.operators.sink import Sink as SinkNode
 from rowtime.operators.stream import Stream
+from rowtime.operators.table_function import Make
 from rowtime.plan.catalog import StreamDef
 from rowtime.plan.program import Program, compile_script
 from rowtime.runtime.engine import Engine, wall_clock
@@ -47,6 +48,7 @@ class Pipeline:
         self._text: list[str] = []
         self._variables: dict[str, str] = {}
         self._functions: dict[str, Callable[[Batch], object]] = {}
+        self._table_functions: dict[str, Make] = {}
         self._handed: dict[str, Handed] = {}
 
     def sql(self, text: str, variables: Mapping[str, str] | None = None) -> Pipeline:
@@ -79,11 +81,18 @@ class Pipeline:
         self._functions[name.lower()] = function
         return self
 
+    def function(self, name: str, make: Make) -> Pipeline:
+        """Let queries call a table function: ``STREAM(name(CURSOR(query), …))`` calls ``make(…)`` once a run."""
+        self._table_functions[name.lower()] = make
+        return self
+
     def compile(self) -> Program:
         """Bind the SQL; raises ``Refused`` with all problems there are."""
         streams = {name: _handed_stream(name, *handed) for name, handed in self._handed.items()}
         text = ";\n".join(part.rstrip().rstrip(";") for part in self._text)
-        program = compile_script(text, self.home, self._variables, streams, tuple(self._functions))
+        program = compile_script(
+            text, self.home, self._variables, streams, tuple(self._functions), self._table_functions
+        )
         if program.problems:
             raise Refused(*program.problems)
         return program

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -184,7 +184,7 @@ class FilesSource:
             raise Failure(
                 Problem("R501", f"the source {self.path} is not there", hint="Create the directory, or mend the path.")
             )
-        found = [file for file in _listed(self.path) if file.path not in self._seen]
+        found = list(_listed(self.path, self._seen))
         return sorted(found, key=lambda file: (file.arrived, file.path))
 
     def _number(self, files: Sequence[_File]) -> None:
@@ -218,13 +218,24 @@ def _escaped(path: str) -> str:
     return re.sub(r"([\\*?\[\]{}])", r"\\\1", path)
 
 
-def _listed(path: Path) -> Iterator[_File]:
-    entries = [path] if path.is_file() else sorted(path.rglob("*"))
-    for entry in entries:
-        relative = entry.relative_to(path).parts if entry != path else ()
-        if entry.is_file() and not any(part.startswith(("_", ".")) for part in relative):
-            facts = entry.stat()
-            yield _File(str(entry), facts.st_mtime_ns // 1000, facts.st_size)
+def _listed(path: Path, seen: Collection[str]) -> Iterator[_File]:
+    """The files that are new; of those seen only the name is looked at, for they are many."""
+    for entry in [str(path)] if path.is_file() else _names(str(path)):
+        if entry not in seen:
+            facts = Path(entry).stat()
+            yield _File(entry, facts.st_mtime_ns // 1000, facts.st_size)
+
+
+def _names(folder: str) -> Iterator[str]:
+    """Files below a folder, without those that Spark hides: names that begin with ``_`` or ``.``."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.startswith(("_", ".")):
+                continue
+            if entry.is_dir(follow_symlinks=False):
+                yield from _names(entry.path)
+            elif entry.is_file():
+                yield entry.path
 
 
 def _within(files: Sequence[_File], limits: Limits) -> Iterator[_File]:

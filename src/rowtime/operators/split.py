@@ -1,0 +1,60 @@
+"""The guard as a table function: every row goes out, with its verdict and the mark (SPEC 7.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rowtime.core.time import BEGINNING
+from rowtime.expr.facts import Kind, kind_of
+from rowtime.kernels.guard import EARLY, LATE, guard
+
+MICROS = pa.timestamp("us", "UTC")
+RESULT, MARK = "result", "hwm"
+
+
+class EarlyLateSplit:
+    """``early_late_split(input, 'column', late [, early])``: adds ``result`` and ``hwm``.
+
+    ``result`` is OK, EARLY (above the mark by more than ``early``), LATE (below it by more
+    than ``late``) or NULL_ROWTIME; ``hwm`` is the mark after the row, which OK rows alone
+    move. The first row is OK. Without ``early``, one limit is for both.
+    """
+
+    def __init__(self, column: str, late: timedelta, early: timedelta | None = None) -> None:
+        if not isinstance(column, str) or not all(isinstance(limit, timedelta) for limit in (late, early or late)):
+            raise TypeError("it takes the name of a column and one or two intervals")
+        self.column = column
+        self.late, self.early = (limit // timedelta(microseconds=1) for limit in (late, early or late))
+
+    def columns(self, given: Sequence[tuple[str, str]]) -> Sequence[tuple[str, str]]:
+        """The columns that come in, the verdict and the mark."""
+        kinds = {name.lower(): kind for name, kind in given}
+        if self.column.lower() not in kinds:
+            raise ValueError(f"there is no column {self.column}; there are {', '.join(name for name, _ in given)}")
+        if kind_of(kinds[self.column.lower()]) not in (Kind.TIMESTAMP, Kind.OTHER):
+            raise ValueError(f"{self.column} is no timestamp")
+        taken = [name for name in (RESULT, MARK) if name in kinds]
+        if taken:
+            raise ValueError(f"there is a column {taken[0]} already")
+        return [*given, (RESULT, "STRING"), (MARK, "TIMESTAMP")]
+
+    def process(self, rows: pa.Table, state: dict[str, Any]) -> pa.Table:
+        """Judge some rows of one writer."""
+        name = next(name for name in rows.column_names if name.lower() == self.column.lower())
+        times = rows[name].cast(MICROS).cast(pa.int64())
+        known = pc.is_valid(times).to_numpy()
+        values = pc.fill_null(times, BEGINNING).to_numpy()
+        found = guard(values, known, state.get(MARK, BEGINNING), self.late, self.early)
+        if found.mark > BEGINNING:
+            state[MARK] = found.mark
+        result = np.select(
+            [~known, found.result == EARLY, found.result == LATE], ["NULL_ROWTIME", "EARLY", "LATE"], "OK"
+        )
+        marks = pa.array(found.after, pa.int64(), mask=found.after == BEGINNING).cast(MICROS)
+        return rows.append_column(RESULT, pa.array(result.tolist(), pa.string())).append_column(MARK, marks)
