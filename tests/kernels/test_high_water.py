@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from rowtime.core.time import BEGINNING, END
 from rowtime.kernels.high_water import calm, scan
-from rowtime.operators.contract import Gate, Verdict
+from rowtime.operators.gates import Gate, Verdict
 from rowtime.runtime import clock_pass
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from rowtime.cli.figures import Figures
 from rowtime.cli.status import counts_as_text
-from rowtime.plan.waiting import Wait
+from rowtime.plan.waiting import Poisoned, Wait
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -28,7 +28,7 @@ class Snapshot:
     """
 
     figures: Figures
-    waits: Sequence[Wait]
+    waits: Sequence[Wait | Poisoned]
     outputs: Outputs
     now: float
     started: bool = True

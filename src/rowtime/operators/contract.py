@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
+    from rowtime.operators.gates import Gate, Verdict
+
 T = "__t"  # TIMESTAMP, never null: the rowtime
 W = "__w"  # STRING: the writer; its order is the order between writers
 P = "__p"  # BIGINT: the position in the writer
@@ -171,22 +173,6 @@ class Segments(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class Verdict:
-    """What a gate decided about one tick's rows.
-
-    ``refused`` has columns ``__w``, ``__p``, ``reason``, ``mark`` (µs), or is ``None``;
-    ``marks`` the mark of each writer afterwards, ``recent`` the times that do not count for it yet.
-    """
-
-    refused: pa.Table | None
-    counts: Mapping[str, int]
-    marks: Mapping[str, int]
-    lowest: int
-    highest: int
-    recent: Mapping[str, list[int]] = field(default_factory=dict)
-
-
 class Tick(Protocol):
     """The services of one tick; what an operator may use while it steps."""
 
@@ -249,37 +235,6 @@ class Tick(Protocol):
     def describe(self, node: Operator, what: str) -> None:
         """Say what the next Spark jobs do, for Spark's own UI."""
         ...
-
-
-@dataclass(frozen=True)
-class Gate:
-    """What the clock pass needs to know to refuse rows exactly.
-
-    A row at ``time`` (column; µs after reading) is refused iff time + ``within`` < the mark
-    of its writer: the greatest of the earlier times and bounds. ``bounds`` are items
-    (writer, position, µs). ``floors``: below it a row is late whatever the mark.
-    """
-
-    time: str
-    within: int
-    reason: str
-    marks: Mapping[str, int]
-    bounds: Sequence[tuple[str, int, int]] = ()
-    floors: Mapping[str, int] = field(default_factory=dict)
-    bound_column: str | None = None
-    malformed_column: str | None = None
-    batched: bool = False
-    """All rows of a tick are judged against the mark before it: they have no order."""
-    missing: str = "NULL_ROWTIME"
-    """The reason of a row without a time."""
-    judged: str | None = None
-    """Another column that is compared with the mark in place of the time (the end of a group)."""
-    early: int | None = None
-    """A row above the mark by more than this (µs) is EARLY and does not raise it (the guard)."""
-    behind: int = 0
-    """As many of the last rows do not count for the mark yet."""
-    recent: Mapping[str, Sequence[int]] = field(default_factory=dict)
-    """The times of these rows before the tick, oldest first."""
 
 
 @dataclass(frozen=True)

@@ -20,17 +20,16 @@ from rowtime.operators.contract import (
     Column,
     Control,
     Delta,
-    Gate,
     Kept,
     Operator,
     P,
     Shape,
     T,
     Tick,
-    Verdict,
     W,
     quoted,
 )
+from rowtime.operators.gates import Gate, Verdict
 from rowtime.operators.values import Ranks, coded, decoded
 from rowtime.sql.generate import to_spark
 

@@ -20,7 +20,6 @@ from rowtime.operators.contract import (
     Column,
     Control,
     Delta,
-    Gate,
     Intake,
     Kept,
     Operator,
@@ -32,6 +31,7 @@ from rowtime.operators.contract import (
     micros,
     quoted,
 )
+from rowtime.operators.gates import Gate
 from rowtime.sql.generate import literal, to_rowtime, to_spark
 
 if TYPE_CHECKING:

@@ -17,7 +17,6 @@ from rowtime.core.time import BEGINNING, END, shift
 from rowtime.operators.contract import (
     Column,
     Delta,
-    Gate,
     Kept,
     Operator,
     P,
@@ -27,6 +26,7 @@ from rowtime.operators.contract import (
     W,
     quoted,
 )
+from rowtime.operators.gates import Gate, Raise
 
 TIME = "__g"  # TIMESTAMP: the time to be promoted, a hidden item of the select list below
 JUDGED = "__j"  # TIMESTAMP: the last instant of the time's group, where a group decides who is late
@@ -106,10 +106,12 @@ class TSort:
             judged=JUDGED if self.by_group else None,
             batched=self.input.emits().batched,
             early=self.early,
+            raised={writer: Raise(*known) for writer, known in control.get("raised", {}).items()},
         )
         peeked = delta.peek(TIME) if delta.peek is not None and not self.by_group else None
         verdict = tick.judge(self, delta.rows, gate, delta.count, peeked)
         control["marks"] = dict(verdict.marks)
+        control["raised"] = {writer: list(known) for writer, known in verdict.raised.items()}
         rows = tick.account(self, delta.rows, verdict, TIME)
         rows = rows.selectExpr(*self._columns())
         clocks = self.promises([delta.clocks], control)

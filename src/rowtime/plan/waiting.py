@@ -36,15 +36,58 @@ class Wait:
         return asdict(self)
 
 
-def waiting(plan: Mapping[str, Any], entry: Mapping[str, Any]) -> list[Wait]:
-    """Every operator that holds rows after ``entry``, in plan order."""
+@dataclass(frozen=True)
+class Poisoned:
+    """A row that raised a clock so far that most rows behind it are late; times as people read them (UTC)."""
+
+    operator: str
+    stream: str
+    writer: str
+    position: int
+    before: str
+    after: str
+    rows: int
+    late: int
+    release: str
+    kind: str = "poisoned clock"
+
+    def __str__(self) -> str:
+        who = f"row {self.position} of writer {self.writer or self.stream} of {self.stream}"
+        what = f"raised the clock of {self.operator} from {self.before} to {self.after}"
+        return f"{who} {what}, and {self.late:,} of the {self.rows:,} rows since were LATE; {self.release}"
+
+    def as_json(self) -> dict[str, Any]:
+        """The finding as plain values."""
+        return asdict(self)
+
+
+def poisoned(plan: Mapping[str, Any], entry: Mapping[str, Any]) -> list[Poisoned]:
+    """The clocks that one row has set so far ahead that more than half of the rows since were refused."""
+    found = []
+    for name, control in entry.get("control", {}).items():
+        for writer, known in control.get("raised", {}).items() if name in plan["inputs"] else ():
+            position, before, after, rows, late = known
+            if late * 2 > rows:
+                stream, _ = _holder(plan, entry["clocks"], name)
+                release = (
+                    f"if it is wrong, let the guard refuse it: ORDER BY … WITHIN … EARLY BEYOND INTERVAL '1' HOUR in "
+                    f"{name}, with a new checkpoint; the late rows are in {name}.rejected"
+                )
+                times = (to_text(before), to_text(after))
+                found.append(Poisoned(name, stream, writer, position, *times, rows, late, release))
+    return found
+
+
+def waiting(plan: Mapping[str, Any], entry: Mapping[str, Any]) -> list[Wait | Poisoned]:
+    """Every operator that holds rows after ``entry``, in plan order; first of all the poisoned clocks."""
     held: dict[str, int] = {}
     for key, rows in entry.get("held", {}).items():
         name = key.rsplit("/", 1)[0]
         held[name] = held.get(name, 0) + rows
     found = (_wait(plan, entry, name, rows) for name, rows in held.items() if rows)
     order = list(plan["inputs"])
-    return sorted((w for w in found if w is not None), key=lambda wait: order.index(wait.operator))
+    waits = sorted((w for w in found if w is not None), key=lambda wait: order.index(wait.operator))
+    return [*poisoned(plan, entry), *waits]
 
 
 def _wait(plan: Mapping[str, Any], entry: Mapping[str, Any], name: str, rows: int) -> Wait | None:

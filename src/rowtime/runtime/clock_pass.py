@@ -21,7 +21,8 @@ import pyarrow.compute as pc
 from rowtime.core.time import BEGINNING, END
 from rowtime.kernels.guard import EARLY, OK, guard
 from rowtime.kernels.high_water import Scan, calm, scan
-from rowtime.operators.contract import Gate, P, Verdict, W
+from rowtime.operators.contract import P, W
+from rowtime.operators.gates import Gate, Raise, Verdict
 from rowtime.runtime.segment_writer import SMALL
 from rowtime.sql.generate import literal
 
@@ -186,18 +187,53 @@ def _in_order(items: pa.Table) -> bool:
 
 
 def _verdict(tables: Iterable[pa.Table], gate: Gate) -> Verdict:
-    marks, counts, recent = dict(gate.marks), Counter[str](), dict(gate.recent)
+    marks, counts, recent, raised = dict(gate.marks), Counter[str](), dict(gate.recent), dict(gate.raised)
     parts, lowest, highest = [], END, BEGINNING
     runs = (run for items in tables for run in _runs(_with_bounds(items, gate, None), [W]))
     for (writer,), run in runs:
         mark = marks.get(writer, BEGINNING)
         for start in range(0, run.num_rows, PIECE):
             part = run.slice(start, PIECE)
+            before = mark
             refused, mark, span = _judge_run(writer, part, mark, gate, counts, recent)
+            if gate.reason == "LATE":
+                found = _raised(raised.get(writer), part, gate, (before, mark), refused)
+                raised |= {} if found is None else {writer: found}
             lowest, highest = min(lowest, span[0]), max(highest, span[1])
             parts.append(refused)
         marks[writer] = mark
-    return Verdict(_together(parts), counts, marks, lowest, highest, {w: list(many) for w, many in recent.items()})
+    last = {writer: list(many) for writer, many in recent.items()}
+    return Verdict(_together(parts), counts, marks, lowest, highest, last, raised)
+
+
+def _raised(
+    found: Raise | None, part: pa.Table, gate: Gate, marks: tuple[int, int], refused: pa.Table | None
+) -> Raise | None:
+    """The last row that raised the mark by more than the tolerance, with what became of the rows since.
+
+    A late row counts if it would not be late without that raise. A row to which most of
+    the rows since are lost stays, whatever raises the mark once more.
+    """
+    mark, after = marks
+    times, known = _numbers(part["t"])
+    late = np.zeros(part.num_rows, bool)
+    if refused is not None and refused.num_rows:
+        late = np.isin(part[P].to_numpy(), refused.filter(pc.equal(refused["reason"], "LATE"))[P].to_numpy())
+    lost = found is not None and found.late * 2 > found.rows
+    steps = after > mark + gate.within and (np.diff(times, prepend=max(mark, BEGINNING)) > gate.within).any()
+    if mark < END and steps and not lost:
+        running = np.maximum.accumulate(np.concatenate(([mark], np.where(known & (times <= after), times, BEGINNING))))
+        jumps = np.flatnonzero(np.diff(running) > gate.within)
+        if len(jumps):
+            last = int(jumps[-1])
+            before, behind = int(running[last]), slice(last + 1, None)
+            blamed = late[behind] & (times[behind] + gate.within >= before)
+            place = part[P][last].as_py()
+            return Raise(place, before, int(running[last + 1]), len(blamed), int(blamed.sum()))
+    if found is None:
+        return None
+    blamed = late & (times + gate.within >= found.before)
+    return found._replace(rows=found.rows + len(blamed), late=found.late + int(blamed.sum()))
 
 
 def _scan_open(  # noqa: PLR0913 - the fold's results belong together

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from rowtime.core.clock import least
 from rowtime.core.errors import RowtimeError, refuse
 from rowtime.core.time import to_text
-from rowtime.plan.waiting import Wait, waiting
+from rowtime.plan.waiting import Poisoned, Wait, waiting
 from rowtime.runtime.batch_driver import BatchDriver
 from rowtime.runtime.progress import progress_of
 from rowtime.runtime.sinks.callables import MemorySink
@@ -95,7 +95,7 @@ class Query:
         """Rows in, accepted and refused by reason, for every gate that judged rows."""
         return dict(self.engine.entry["totals"])
 
-    def waiting(self) -> list[Wait]:
+    def waiting(self) -> list[Wait | Poisoned]:
         """What is held, by what, and the statement that would release it."""
         return waiting(self.engine.plan, self.engine.entry)
 

@@ -22,16 +22,15 @@ from rowtime.core.time import MAX_MICROS, MIN_MICROS
 from rowtime.operators.contract import (
     Control,
     Delta,
-    Gate,
     Intake,
     Operator,
     P,
     Route,
     Segment,
     T,
-    Verdict,
     W,
 )
+from rowtime.operators.gates import Gate, Verdict
 from rowtime.runtime import clock_pass
 from rowtime.runtime.segment_writer import write_routes
 from rowtime.state.checkpoint import folder_of

@@ -1,0 +1,74 @@
+"""What a gate asks the clock pass, and what it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class Raise(NamedTuple):
+    """A row that raised a mark by more than the tolerance, and what became of the rows behind it.
+
+    ``position`` of the row, the mark ``before`` and ``after`` it (µs), how many ``rows`` of
+    the writer came since, and how many of them were refused as ``late``.
+    """
+
+    position: int
+    before: int
+    after: int
+    rows: int = 0
+    late: int = 0
+
+
+@dataclass(frozen=True)
+class Gate:
+    """What the clock pass needs to know to refuse rows exactly.
+
+    A row at ``time`` (column; µs after reading) is refused iff time + ``within`` < the mark
+    of its writer: the greatest of the earlier times and bounds. ``bounds`` are items
+    (writer, position, µs). ``floors``: below it a row is late whatever the mark.
+    """
+
+    time: str
+    within: int
+    reason: str
+    marks: Mapping[str, int]
+    bounds: Sequence[tuple[str, int, int]] = ()
+    floors: Mapping[str, int] = field(default_factory=dict)
+    bound_column: str | None = None
+    malformed_column: str | None = None
+    batched: bool = False
+    """All rows of a tick are judged against the mark before it: they have no order."""
+    missing: str = "NULL_ROWTIME"
+    """The reason of a row without a time."""
+    judged: str | None = None
+    """Another column that is compared with the mark in place of the time (the end of a group)."""
+    early: int | None = None
+    """A row above the mark by more than this (µs) is EARLY and does not raise it (the guard)."""
+    behind: int = 0
+    """As many of the last rows do not count for the mark yet."""
+    recent: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    """The times of these rows before the tick, oldest first."""
+    raised: Mapping[str, Raise] = field(default_factory=dict)
+    """The last row of each writer that raised its mark by more than the tolerance."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a gate decided about one tick's rows.
+
+    ``refused`` has columns ``__w``, ``__p``, ``reason``, ``mark`` (µs), or is ``None``;
+    ``marks`` the mark of each writer afterwards, ``recent`` the times that do not count for it yet.
+    """
+
+    refused: pa.Table | None
+    counts: Mapping[str, int]
+    marks: Mapping[str, int]
+    lowest: int
+    highest: int
+    recent: Mapping[str, list[int]] = field(default_factory=dict)
+    raised: Mapping[str, Raise] = field(default_factory=dict)
