@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from rowtime.plan.check import check, order_of
     from rowtime.runtime.pipeline import Pipeline
     from rowtime.runtime.query import Query
+    from rowtime.runtime.readmit import readmit
     from rowtime.runtime.sinks.contract import Batch
     from rowtime.runtime.sources.contract import Limits
 
@@ -33,6 +34,7 @@ _WHERE = {
     "Batch": ("rowtime.runtime.sinks.contract", "Batch"),
     "TableFunction": ("rowtime.operators.table_function", "TableFunction"),
     "Limits": ("rowtime.runtime.sources.contract", "Limits"),
+    "readmit": ("rowtime.runtime.readmit", "readmit"),
     "check": ("rowtime.plan.check", "check"),
     "order_of": ("rowtime.plan.check", "order_of"),
     "writer": ("rowtime.client.writer", "open_writer"),
@@ -44,7 +46,7 @@ _WHERE = {
 
 __all__ = [
     "Batch", "Failure", "Limits", "Pipeline", "Problem", "Query", "Refused", "RowtimeError",
-    "TableFunction", "check", "order_of", "writer",
+    "TableFunction", "check", "order_of", "readmit", "writer",
 ]  # fmt: skip
 
 

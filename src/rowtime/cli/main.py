@@ -12,12 +12,13 @@ from rowtime.cli.check import check
 from rowtime.cli.explain import explain
 from rowtime.cli.insert import insert
 from rowtime.cli.outcome import guarded
+from rowtime.cli.readmit import readmit
 from rowtime.cli.run import run
 from rowtime.cli.status import status
 from rowtime.cli.streams import streams
 from rowtime.cli.transcripts import test
 
-COMMANDS = (run, check, explain, status, insert, bound, streams, test)
+COMMANDS = (run, check, explain, status, insert, bound, readmit, streams, test)
 
 app = typer.Typer(
     name="rowtime",

@@ -93,6 +93,8 @@ class TSort:
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Judge the new rows by the marks, promote the accepted ones."""
         delta, control = deltas[0], tick.control(self)
+        if self.early is not None:
+            control["early"] = self.early  # for whoever re-admits early rows
         self._welcome(delta.clocks, control)
         if delta.rows is None:
             return Delta(None, self.promises([delta.clocks], control))

@@ -1,0 +1,159 @@
+"""Re-admission: rows that were too early go back into their stream once time has caught up.
+
+SPEC 7.2. They are written to the stream's log as items of the writer ``readmitted``, which
+then leaves, so that nobody waits for it. What is about to be written is noted in the
+checkpoint first, with the writer's position: a crash in between repeats nothing and loses
+nothing, for the position tells whether the rows are there.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from rowtime.client.home import Home
+from rowtime.client.writer import Writer, open_writer
+from rowtime.core.clock import least
+from rowtime.core.errors import refuse
+from rowtime.core.time import BEGINNING
+from rowtime.state.checkpoint import Checkpoint, folder_of
+from rowtime.state.files import sync
+
+WRITER = "readmitted"
+Place = tuple[str, int]  # writer and position that a refused row had
+
+
+@dataclass(frozen=True)
+class Readmitted:
+    """What became of the early rows of one gate: ``admitted`` now, still ``early``, ``late`` by now."""
+
+    gate: str
+    stream: str
+    admitted: int
+    early: int
+    late: int
+
+
+def readmit(
+    checkpoint: str | Path, gate: str | None = None, *, home: Home | str | Path | None = None
+) -> list[Readmitted]:
+    """Write early rows that are due into their streams; of one gate, or of all that have a guard.
+
+    A row is due if the guard would take it now: its time is not above the gate's clock by
+    more than the limit, nor below the clock. Raises ``Refused``: R405 for a folder that is no
+    checkpoint, R142 for a gate without a guard, or whose rows have not the stream's columns.
+    """
+    place = Checkpoint(Path(checkpoint).absolute())
+    plan, entry = place.plan, place.journal.last()
+    if plan is None:
+        raise refuse("R405", f"{checkpoint} is no checkpoint: it has no plan.json", "Give the folder of a pipeline.")
+    controls = {} if entry is None else entry["control"]
+    guarded = [name for name, control in controls.items() if control.get("early") is not None]
+    if gate is not None and gate not in guarded:
+        there = ", ".join(guarded) or "none"
+        raise refuse("R142", f"{gate} has no guard, so no row is early there", f"Gates with a guard: {there}.")
+    found = home if isinstance(home, Home) else Home(home)
+    if entry is None:
+        return []
+    return [_Gate(place, plan, entry, found, name).readmit() for name in ([gate] if gate else guarded)]
+
+
+@dataclass(frozen=True)
+class _Gate:
+    place: Checkpoint
+    plan: Mapping[str, Any]
+    entry: Mapping[str, Any]
+    home: Home
+    name: str
+
+    @property
+    def notes(self) -> Path:
+        """What was written to the log, a line a time."""
+        return self.place.folder / "readmitted" / f"{folder_of(self.name)}.jsonl"
+
+    def readmit(self) -> Readmitted:
+        stream = self._stream()
+        with open_writer(stream, home=self.home, writer=WRITER) as writer:
+            rows = self._early(self._done(writer))
+            control = self.entry["control"][self.name]
+            clock = max(control.get("clock", BEGINNING), least(self.entry["clocks"].get(self.name, {}).values()))
+            times = rows["refused_time"].cast(pa.int64())
+            late = pc.less(times, clock)
+            due = pc.and_(pc.invert(late), pc.less_equal(times, clock + control["early"]))
+            admitted = rows.filter(due)
+            if admitted.num_rows:
+                self._write(writer, self._columns(admitted, writer, stream), _places(admitted))
+                writer.close(leave=True)
+        below = pc.sum(late).as_py() or 0
+        return Readmitted(self.name, stream, admitted.num_rows, rows.num_rows - admitted.num_rows - below, below)
+
+    def _stream(self) -> str:
+        """The one stream below the gate."""
+        below, found = [self.name], []
+        while below:
+            name = below.pop()
+            below += self.plan["inputs"][name]
+            found += [name] if self.plan["kinds"][name] == "stream" else []
+        if len(found) != 1:
+            raise refuse("R142", f"the rows of {self.name} come from {', '.join(found)}; it is not known which")
+        return found[0]
+
+    def _early(self, done: set[Place]) -> pa.Table:
+        """The early rows that were not written yet, by time."""
+        files = self.place.rejected(self.name, self.entry["tick"])
+        if not files:
+            return pa.table({"refused_time": pa.array([], pa.timestamp("us", "UTC"))})
+        table = pa.concat_tables([pq.read_table(file) for file in files], promote_options="permissive")
+        table = table.filter(pc.equal(table["reason"], "EARLY"))
+        new = [place not in done for place in _places(table)]
+        keys = ("refused_time", "writer", "position")
+        return table.filter(pa.array(new, pa.bool_())).sort_by([(key, "ascending") for key in keys])
+
+    def _columns(self, rows: pa.Table, writer: Writer, stream: str) -> pa.Table:
+        assert writer.schema is not None
+        known = {name.lower(): name for name in rows.column_names}
+        missing = [name for name in writer.schema.names if name.lower() not in known]
+        if missing:
+            raise refuse(
+                "R142",
+                f"the rows of {self.name} no longer have all columns of {stream}: {', '.join(missing)} is gone",
+                "Select them below the guard, or insert the rows from the ledger yourself.",
+            )
+        return pa.table({name: rows[known[name.lower()]] for name in writer.schema.names})
+
+    def _done(self, writer: Writer) -> set[Place]:
+        return {
+            (name, position)
+            for line in self._lines()
+            if writer.position >= line["first"] + len(line["rows"])
+            for name, position in line["rows"]
+        }
+
+    def _lines(self) -> Iterator[dict[str, Any]]:
+        text = self.notes.read_text() if self.notes.exists() else ""
+        yield from (json.loads(line) for line in text.splitlines() if line.endswith("}"))
+
+    def _write(self, writer: Writer, rows: pa.Table, places: Sequence[Place]) -> None:
+        self.notes.parent.mkdir(exist_ok=True)
+        # What was noted and never written is forgotten: its positions are taken now.
+        kept = [line for line in self._lines() if writer.position >= line["first"] + len(line["rows"])]
+        kept.append({"first": writer.position, "rows": [list(place) for place in places]})
+        draft = self.notes.with_suffix(".draft")
+        draft.write_text("".join(json.dumps(line) + "\n" for line in kept))
+        sync(draft)
+        draft.rename(self.notes)
+        sync(self.notes.parent)
+        writer.insert(rows)
+
+
+def _places(rows: pa.Table) -> list[Place]:
+    if "writer" not in rows.column_names:
+        return []
+    return list(zip(rows["writer"].to_pylist(), rows["position"].to_pylist(), strict=True))

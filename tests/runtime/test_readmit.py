@@ -1,0 +1,92 @@
+"""Early rows go back into their stream once time has caught up, each once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import rowtime as rt
+from rowtime.client.writer import Writer
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SQL = """CREATE STREAM s (ev TIMESTAMP, n INT);
+CREATE VIEW g AS SELECT STREAM ev AS ROWTIME, n, ev FROM s
+  ORDER BY ev WITHIN INTERVAL '1' MINUTE EARLY BEYOND INTERVAL '10' MINUTE;
+SELECT STREAM n FROM g"""
+
+
+@pytest.fixture
+def feed(spark: SparkSession, tmp_path: Path) -> Any:
+    got: list[int] = []
+
+    def run(*minutes: int) -> tuple[rt.Query, list[int]]:
+        pipeline = rt.Pipeline(spark, home=tmp_path / "home").sql(SQL)
+        pipeline.sink("result", lambda batch: got.extend(batch.table()["n"].to_pylist() if batch.count else []))
+        for stream in pipeline.compile().defines:
+            pipeline.home.define(stream.name, stream.as_json(), replace=True)
+        with rt.writer("s", home=tmp_path / "home") as log:
+            log.insert([{"ev": f"2024-01-01 10:{minute:02}:00", "n": minute} for minute in minutes])
+        return pipeline.run_available(tmp_path / "check"), got
+
+    return run
+
+
+def again(folder: Path) -> tuple[int, int, int]:
+    (found,) = rt.readmit(folder / "check", home=folder / "home")
+    assert (found.gate, found.stream) == ("g", "s")
+    return found.admitted, found.early, found.late
+
+
+def test_early_rows_come_back_once_when_time_has_caught_up(feed: Any, tmp_path: Path) -> None:
+    query, _ = feed(0, 30, 25, 1, 2)
+    assert query.ledger["g"] == {"in": 5, "accepted": 3, "EARLY": 2}
+    assert again(tmp_path) == (0, 2, 0)
+    feed(10, 18)  # the clock is at 10:17
+    assert again(tmp_path) == (1, 1, 0)  # 10:25
+    assert again(tmp_path) == (0, 1, 0)
+    query, got = feed(20, 29)
+    assert again(tmp_path) == (1, 0, 0)
+    query, got = feed(31, 33)
+    assert got == [0, 1, 2, 10, 18, 20, 25, 29, 30, 31]
+    assert query.ledger["g"] == {"in": 13, "accepted": 11, "EARLY": 2}
+
+
+def test_what_is_too_late_by_now_stays_in_the_ledger(feed: Any, tmp_path: Path) -> None:
+    feed(0, 15)
+    feed(9, 18, 26)
+    assert again(tmp_path) == (0, 0, 1)
+
+
+def test_a_crash_before_or_after_the_rows_are_written_repeats_none(
+    feed: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    feed(0, 12, 8)
+    real = Writer.insert
+
+    def dies(self: Writer, rows: Any, rowtime: str | None = None) -> int:
+        raise KeyboardInterrupt
+
+    def dies_late(self: Writer, rows: Any, rowtime: str | None = None) -> int:
+        real(self, rows, rowtime)
+        raise KeyboardInterrupt
+
+    for fault in (dies, dies_late):
+        with monkeypatch.context() as patch:
+            patch.setattr(Writer, "insert", fault)
+            with pytest.raises(KeyboardInterrupt):
+                again(tmp_path)
+    assert again(tmp_path) == (0, 0, 0)
+    query, _ = feed(14)
+    assert query.ledger["g"] == {"in": 5, "accepted": 4, "EARLY": 1}
+
+
+def test_only_a_gate_with_a_guard_has_early_rows(feed: Any, tmp_path: Path) -> None:
+    feed(0)
+    with pytest.raises(rt.Refused, match="R142"):
+        rt.readmit(tmp_path / "check", "s", home=tmp_path / "home")
+    with pytest.raises(rt.Refused, match="R405"):
+        rt.readmit(tmp_path / "nowhere", home=tmp_path / "home")
