@@ -10,6 +10,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+FEW = 3
+
+
 class Raise(NamedTuple):
     """A row that raised a mark by more than the tolerance, and what became of the rows behind it.
 
@@ -22,6 +25,11 @@ class Raise(NamedTuple):
     after: int
     rows: int = 0
     late: int = 0
+
+    @property
+    def poisons(self) -> bool:
+        """True if most rows since, and not only one or two, were lost to it."""
+        return self.late >= FEW and self.late * 2 > self.rows
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from typing import Any
 
 from rowtime.core.clock import least
 from rowtime.core.time import BEGINNING, END, to_text
+from rowtime.operators.gates import Raise
 
 
 @dataclass(frozen=True)
@@ -62,19 +63,19 @@ class Poisoned:
 
 
 def poisoned(plan: Mapping[str, Any], entry: Mapping[str, Any]) -> list[Poisoned]:
-    """The clocks that one row has set so far ahead that more than half of the rows since were refused."""
+    """The clocks that one row has set so far ahead that most rows since were refused, and at least three."""
     found = []
     for name, control in entry.get("control", {}).items():
         for writer, known in control.get("raised", {}).items() if name in plan["inputs"] else ():
-            position, before, after, rows, late = known
-            if late * 2 > rows:
+            row = Raise(*known)
+            if row.poisons:
                 stream, _ = _holder(plan, entry["clocks"], name)
                 release = (
                     f"if it is wrong, let the guard refuse it: ORDER BY … WITHIN … EARLY BEYOND INTERVAL '1' HOUR in "
                     f"{name}, with a new checkpoint; the late rows are in {name}.rejected"
                 )
-                times = (to_text(before), to_text(after))
-                found.append(Poisoned(name, stream, writer, position, *times, rows, late, release))
+                times = (to_text(row.before), to_text(row.after))
+                found.append(Poisoned(name, stream, writer, row.position, *times, row.rows, row.late, release))
     return found
 
 

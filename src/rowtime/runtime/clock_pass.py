@@ -219,7 +219,7 @@ def _raised(
     late = np.zeros(part.num_rows, bool)
     if refused is not None and refused.num_rows:
         late = np.isin(part[P].to_numpy(), refused.filter(pc.equal(refused["reason"], "LATE"))[P].to_numpy())
-    lost = found is not None and found.late * 2 > found.rows
+    lost = found is not None and found.poisons
     steps = after > mark + gate.within and (np.diff(times, prepend=max(mark, BEGINNING)) > gate.within).any()
     if mark < END and steps and not lost:
         running = np.maximum.accumulate(np.concatenate(([mark], np.where(known & (times <= after), times, BEGINNING))))
