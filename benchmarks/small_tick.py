@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def measure(engines: Engines, *, short: bool) -> Result:
     # A tick spans a minute, so that each closes a window and writes a file.
-    rows, rounds = Rows(100, 24 if short else 34, files=1, rows=1000, step=60_000), 1 if short else 4
+    rows, rounds = Rows(100, 20 if short else 34, files=1, rows=1000, step=60_000), 1 if short else 4
     source = rows.folder()
     ours, theirs = [], []
     for number in range(rounds + 1):
