@@ -140,6 +140,38 @@ def test_times_that_the_source_gave_are_judged_like_the_loop(piece: int, given_c
         agree(clock_pass.judge(None, gate, None, tables), writers, within, "LATE")  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("piece", [1, 3, clock_pass.PIECE])
+@settings(max_examples=1500 if LONG else 150, deadline=None, derandomize=not LONG, database=None)
+@given(
+    st.lists(st.one_of(st.none(), near, near), max_size=10),
+    st.one_of(st.none(), near),
+    withins,
+    st.one_of(st.none(), withins),
+)
+def test_a_set_without_order_meets_the_mark_before_it(
+    piece: int, times: list[int | None], mark: int | None, within: int, early: int | None
+) -> None:
+    gate = Gate("__g", within, "LATE", {} if mark is None else {"w": mark}, batched=True, early=early)
+    table = pa.table({"__w": ["w"] * len(times), "__p": range(len(times)), "t": pa.array(times, pa.int64())})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(clock_pass, "PIECE", piece)
+        found = clock_pass.judge(None, gate, None, [table])  # type: ignore[arg-type]
+    expected, accepted = [], []
+    for place, time in enumerate(times):
+        if time is None:
+            expected.append((place, "NULL_ROWTIME"))
+        elif mark is not None and time + within < mark:
+            expected.append((place, "LATE"))
+        elif mark is not None and early is not None and time > mark + early:
+            expected.append((place, "EARLY"))
+        else:
+            accepted.append(time)
+    table = [] if found.refused is None else found.refused.to_pylist()
+    assert [(row["__p"], row["reason"]) for row in table] == expected
+    if times:
+        assert found.marks.get("w", BEGINNING) == max([*accepted, BEGINNING if mark is None else mark])
+
+
 @pytest.mark.parametrize(
     ("block", "listed"),
     [(None, 400), (1, 400), (3, 400), (3, 0)],

@@ -62,6 +62,18 @@ REFUSED = [
 ]
 
 
+@pytest.mark.parametrize(
+    ("sql", "codes"),
+    [
+        ("CREATE STREAM b (v INT STRICTLY ASCENDING WITHIN 9 ROWS); SELECT STREAM v FROM b", ["R140"]),
+        ("CREATE STREAM b (v INT, rowtime INT, v INT); SELECT STREAM v, w FROM b", ["R209", "R209", "R103"]),
+        ("CREATE STREAM b (v INT) USING fax; SELECT STREAM v FROM b GROUP BY v", ["R210", "R104"]),
+    ],
+)
+def test_a_stream_whose_definition_is_refused_is_known_all_the_same(sql: str, codes: list[str]) -> None:
+    assert [problem.code for problem in compile_script(sql).problems] == codes
+
+
 @pytest.mark.parametrize(("sql", "code", "says"), REFUSED, ids=[sql[:60] for sql, _, _ in REFUSED])
 def test_a_script_is_refused_with_a_code_and_a_reason(sql: str, code: str, says: str) -> None:
     problems = compile_script(A + sql).problems

@@ -98,6 +98,13 @@ class Catalog:
         """The problem of a name that nothing has."""
         return Problem("R103", f"there is no stream or view {name}", place, suggestion(name, self.names()))
 
+    def stand_in(self, statement: CreateStream) -> None:
+        """Take over the columns of a definition that is refused, so that what reads the stream is checked."""
+        known = {c.name.lower(): (c.name, c.type) for c in statement.columns if not _reserved(c.name)}
+        self.streams.setdefault(
+            statement.name.text.lower(), StreamDef(statement.name.text.lower(), tuple(known.values()))
+        )
+
     def define(self, statement: CreateStream) -> StreamDef:
         """Take over CREATE STREAM; raises ``Refused`` (R203) if the name means something else."""
         defined = stream_of(statement)
@@ -136,12 +143,16 @@ def stream_of(statement: CreateStream) -> StreamDef:
     return StreamDef(statement.name.text.lower(), columns, kind, statement.options, idle, required, checks, orders)
 
 
+def _reserved(name: str) -> bool:
+    return name.startswith("__") or name.lower() == "rowtime"
+
+
 def _check_columns(columns: Iterable[ColumnDef]) -> None:
     seen: set[str] = set()
     problems = []
     for column in columns:
         name = column.name.lower()
-        if name.startswith("__") or name == "rowtime":
+        if _reserved(name):
             problems.append(
                 Problem(
                     "R209",

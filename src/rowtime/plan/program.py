@@ -193,8 +193,7 @@ class _Compiler:
     def _take(self, statement: Statement) -> None:
         match statement:
             case CreateStream():
-                self._format(statement)
-                self.defines.append(self.catalog.define(statement))
+                self._define(statement)
             case CreateView():
                 _put(self.catalog.views, statement.name.text.lower(), statement, "view")
             case CreateTable():
@@ -218,6 +217,14 @@ class _Compiler:
                 self.explained.append(statement)
             case _:
                 raise Refused(Problem("R190", "this statement is not supported yet", statement.place))
+
+    def _define(self, statement: CreateStream) -> None:
+        try:
+            self._format(statement)
+            self.defines.append(self.catalog.define(statement))
+        except Refused:
+            self.catalog.stand_in(statement)
+            raise
 
     def _format(self, statement: CreateStream) -> None:
         if statement.using and statement.using.lower() not in FORMATS:

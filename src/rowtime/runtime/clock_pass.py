@@ -191,11 +191,13 @@ def _verdict(tables: Iterable[pa.Table], gate: Gate) -> Verdict:
     parts, lowest, highest = [], END, BEGINNING
     runs = (run for items in tables for run in _runs(_with_bounds(items, gate, None), [W]))
     for (writer,), run in runs:
-        mark = marks.get(writer, BEGINNING)
+        mark = first = marks.get(writer, BEGINNING)
         for start in range(0, run.num_rows, PIECE):
             part = run.slice(start, PIECE)
             before = mark
-            refused, mark, span = _judge_run(writer, part, mark, gate, counts, recent)
+            # A set without order meets the mark before it as a whole.
+            refused, after, span = _judge_run(writer, part, first if gate.batched else mark, gate, counts, recent)
+            mark = max(mark, after)
             if gate.reason == "LATE":
                 found = _raised(raised.get(writer), part, gate, (before, mark), refused)
                 raised |= {} if found is None else {writer: found}
@@ -301,7 +303,7 @@ def _judge_run(  # noqa: PLR0913 - where the writer stands, and what is counted
     if gate.behind:
         recent[writer] = found.recent.tolist()
     if gate.batched:
-        found = _against_start(found, judged, known & rows, mark, gate)
+        found, early = _against_start(found, values, judged, known & rows, mark, gate)
     missing = rows & ~bad & ~known
     refused = (found.refused | missing | (bad & rows)) & rows
     late = found.below_floor & (gate.reason == "OUT_OF_ORDER")
@@ -348,11 +350,18 @@ def _span(times: np.ndarray) -> tuple[int, int]:
     return (int(times.min()), int(times.max())) if len(times) else (END, BEGINNING)
 
 
-def _against_start(found: Scan, judged: np.ndarray, known: np.ndarray, mark: int, gate: Gate) -> Scan:
+def _against_start(  # noqa: PLR0913 - the columns of one judgement
+    found: Scan, times: np.ndarray, judged: np.ndarray, known: np.ndarray, mark: int, gate: Gate
+) -> tuple[Scan, np.ndarray]:
     """The same judgement for a set without order: every row meets the mark before the set."""
     before = np.full(len(judged), max(mark, BEGINNING))
     refused = (known & (judged < before - gate.within)) | found.below_floor
-    return replace(found, refused=refused, before=before)
+    early = np.zeros(len(judged), bool)
+    if gate.early is not None and mark > BEGINNING:
+        early = known & (times - gate.early > before)
+    counted = times[known & ~refused & ~early]
+    after = max(mark, int(counted.max())) if len(counted) else mark
+    return replace(found, refused=refused | early, before=before, mark=after), early
 
 
 def _numbers(column: pa.ChunkedArray) -> tuple[np.ndarray, np.ndarray]:
