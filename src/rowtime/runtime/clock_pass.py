@@ -356,9 +356,9 @@ def _against_start(  # noqa: PLR0913 - the columns of one judgement
     """The same judgement for a set without order: every row meets the mark before the set."""
     before = np.full(len(judged), max(mark, BEGINNING))
     refused = (known & (judged < before - gate.within)) | found.below_floor
-    early = np.zeros(len(judged), bool)
-    if gate.early is not None and mark > BEGINNING:
-        early = known & (times - gate.early > before)
+    if gate.early is None:
+        return replace(found, refused=refused, before=before), np.zeros(len(judged), bool)
+    early = known & (times - gate.early > before) & (before > BEGINNING)
     counted = times[known & ~refused & ~early]
     after = max(mark, int(counted.max())) if len(counted) else mark
     return replace(found, refused=refused | early, before=before, mark=after), early
