@@ -18,7 +18,7 @@ LONG = bool(os.environ.get("ROWTIME_LONG"))
 NAMES = {OK: "OK", EARLY: "EARLY", LATE: "LATE"}
 
 
-@pytest.mark.parametrize("block", [1, 3, guard_module.BLOCK])
+@pytest.mark.parametrize("block", [2, guard_module.BLOCK])
 @settings(max_examples=2000 if LONG else 200, deadline=None, derandomize=not LONG, database=None)
 @given(
     st.lists(st.one_of(st.none(), st.integers(1000, 1020)), max_size=14),

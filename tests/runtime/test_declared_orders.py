@@ -79,7 +79,7 @@ def test_the_order_is_that_of_the_stream_whatever_the_writers(spark: SparkSessio
           "2024-01-01 00:00:02.5"], [0, 1, 3]),
     ],
 )  # fmt: skip
-@pytest.mark.parametrize("parts", [1, 3], ids=["one start", "three starts"])
+@pytest.mark.parametrize("parts", [pytest.param(1, marks=pytest.mark.slow), 3], ids=["one start", "three starts"])
 def test_a_column_of_any_ordered_type_can_be_declared(
     spark: SparkSession, tmp_path: Path, kind: str, values: list[Any], accepted: list[int], parts: int
 ) -> None:

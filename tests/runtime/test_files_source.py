@@ -84,7 +84,7 @@ def test_the_positions_of_rows_do_not_depend_on_the_cut(spark: SparkSession, tmp
     assert sorted(found) == [((number << 40) + 1, 9) for number in range(1, 12, 2)]
 
 
-@pytest.mark.parametrize("few", [64, 1], ids=["looked up", "joined"])
+@pytest.mark.parametrize("few", [64, pytest.param(1, marks=pytest.mark.slow)], ids=["looked up", "joined"])
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 @pytest.mark.parametrize("folder", ["plain", "a 100%25+é [x]{y} 'q'"])
 def test_rows_know_their_file_wherever_it_lies(

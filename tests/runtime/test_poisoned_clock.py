@@ -34,8 +34,8 @@ def run(spark: SparkSession, folder: Path, sql: str, times: list[str], cuts: lis
     return query, got
 
 
-@pytest.mark.parametrize("cuts", [[21], [5, 9, 12, 21], [9, 21]], ids=str)
-@pytest.mark.parametrize("piece", [2, clock_pass.PIECE])
+@pytest.mark.parametrize("cuts", [[21], [5, 9, 12, 21]], ids=str)
+@pytest.mark.parametrize("piece", [pytest.param(2, marks=pytest.mark.slow), clock_pass.PIECE])
 def test_without_the_guard_the_record_is_named(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cuts: list[int], piece: int
 ) -> None:
