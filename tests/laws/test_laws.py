@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rowtime.testing.transcripts import ScriptItem
 
 ticks = settings(
-    max_examples=40 if LONG else 4,
+    max_examples=40 if LONG else 3,
     deadline=None,
     derandomize=not LONG,
     database=None,
