@@ -66,6 +66,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         console.print("Interrupted. The same command goes on where it stopped.")
         return INTERRUPTED
+    except rt.RowtimeError as error:  # a checkpoint of an older version, say
+        console.print(str(error), markup=False, highlight=False)
+        return 1
     counted = hourly(places.output)
     console.print(_airports(outcome.ledger))
     console.print(_ranking("Busiest hours", "hour", counted), _ranking("Top carriers", "carrier", counted))
