@@ -15,12 +15,15 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, NamedTuple, Self
+from typing import Any, Final, NamedTuple, NoReturn, Self
+
+import pytest
 
 from rowtime.core.errors import Failure
 from rowtime.runtime.jars import artifact, connector, fetch, kafka_jars, shipped
 
 KAFKA: Final = "org.apache.kafka:kafka_2.13:3.9.1"
+PROBE: Final = "org.slf4j:slf4j-api:2.0.16"  # a small library that every repository has
 CLUSTER: Final = "rowtimeAAAAAAAAAAAAAAA"  # 16 bytes in base64, as the storage tool wants it
 START_SECONDS: Final = 60
 STOP_SECONDS: Final = 15
@@ -65,6 +68,25 @@ def find_connector() -> Connector:
     except Failure as failure:
         return Connector(None, f"{exact}; {failure.problems[0].message}")
     return Connector(jars, f"{exact}; in its place: {', '.join(STAND_IN)}")
+
+
+@functools.cache
+def out_of_reach() -> str:
+    """Why Maven cannot fetch even a library that is published everywhere; empty where it can."""
+    try:
+        with tempfile.TemporaryDirectory() as cache:
+            fetch([PROBE], cache=Path(cache))
+    except Failure as failure:
+        return failure.problems[0].message
+    return ""
+
+
+def without_jars(what: str) -> NoReturn:
+    """Skip where nothing at all can be fetched; jars that are missing where others are to be had are a fault."""
+    why = out_of_reach()
+    if not why:
+        pytest.fail(f"{what}; but Maven does reach a repository")
+    pytest.skip(f"{what}; Maven reaches no repository: {why}")
 
 
 def connector_jars_or_none() -> list[str] | None:

@@ -1,4 +1,4 @@
-"""A broker and a Spark session with the connector; the tests are skipped where either is not to be had."""
+"""A broker and a Spark session with the connector; the tests are skipped only where Maven reaches no repository."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from broker import Broker, find_connector
+from broker import Broker, find_connector, without_jars
 
 from rowtime.core.errors import Failure
 
@@ -38,7 +38,7 @@ def spark(spark: SparkSession) -> SparkSession:
     """The session of the whole run, which starts with the connector if that is to be had."""
     found = find_connector()
     if found.jars is None:
-        pytest.skip(found.note)
+        without_jars(found.note)
     loader = spark._jvm.Thread.currentThread().getContextClassLoader()
     if loader.getResource("org/apache/spark/sql/kafka010/KafkaSourceProvider.class") is None:
         pytest.fail("the connector is there, but the Spark session of this run was started without it")
@@ -48,13 +48,12 @@ def spark(spark: SparkSession) -> SparkSession:
 @pytest.fixture(scope="session")
 def broker(spark: SparkSession) -> Iterator[Broker]:
     """One broker for all tests of a process; each has topics of its own."""
-    pytest.importorskip("confluent_kafka")
     try:
         made = Broker()
     except Failure as failure:
         if failure.problems[0].code != "R502":
             raise  # the jars are there, so the broker has to start
-        pytest.skip(failure.problems[0].message)
+        without_jars(failure.problems[0].message)
     with made:
         yield made
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import broker
 import pytest
 
 from rowtime.core.errors import Failure
@@ -66,3 +67,16 @@ def test_a_maven_that_hangs_is_given_up(mvn: Path, tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(jars, "ONLINE_SECONDS", 0.2)
     with pytest.raises(Failure, match=r"did not finish within 0\.2 s"):
         jars.fetch([COORDINATES], cache=tmp_path / "cache")
+
+
+@pytest.mark.parametrize(("reached", "outcome"), [(True, pytest.fail.Exception), (False, pytest.skip.Exception)])
+def test_tests_are_skipped_only_where_nothing_can_be_fetched(
+    mvn: Path, reached: bool, outcome: type[BaseException], request: pytest.FixtureRequest
+) -> None:
+    broker.out_of_reach.cache_clear()
+    request.addfinalizer(broker.out_of_reach.cache_clear)
+    pretend(mvn, 'mkdir -p "${0%/*}"; for a in "$@"; do case $a in -DoutputDirectory=*) mkdir "${a#*=}";; esac; done')
+    if not reached:
+        pretend(mvn, "echo '[ERROR] Unknown host'; exit 1")
+    with pytest.raises(outcome, match="the jars of x"):
+        broker.without_jars("the jars of x cannot be fetched")
