@@ -6,7 +6,7 @@ reported. What a rule refuses it refuses with a place and a hint.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -20,12 +20,11 @@ from rowtime.operators.select import Item, Select
 from rowtime.operators.sort_by import SortBy
 from rowtime.operators.tsort import TIME, TSort
 from rowtime.operators.union_all import UnionAll
-from rowtime.plan.functions import bind_call, called, input_of
+from rowtime.plan.from_clause import FromClause, to_be_merged
 from rowtime.plan.groups import Grouping, WithinGroup, has_aggregates, needs_places
 from rowtime.plan.orders import Sort, bind_sort, is_rowtime
 from rowtime.plan.scope import Scope, follows
 from rowtime.plan.sources import Bound, Sources
-from rowtime.sql.generate import to_rowtime
 from rowtime.sql.places import place_of
 
 
@@ -127,7 +126,7 @@ class _SelectBinder:
 
     def bind(self) -> Bound:
         self._refuse_unsupported()
-        below, alias, lineage = self._source()
+        below, alias, lineage = FromClause(self.binder, self.query, self.name).bind()
         scope = Scope(self.text, below, alias, lineage, gate=lambda: self.sources.fresh(self.name))
         where = self.query.args.get("where")
         condition = scope.bind(where.this) if where else None
@@ -149,55 +148,6 @@ class _SelectBinder:
                 )
             )
         _refuse_later(self.text, query)
-
-    def _source(self) -> tuple[Operator, str, Mapping[str, exp.Expr]]:
-        source = self.query.args.get("from_")
-        if source is None:
-            raise Refused(Problem("R117", "SELECT STREAM needs a FROM", place_of(self.text, self.query)))
-        item = source.this
-        if item.args.get("over"):
-            raise Refused(Problem("R190", "a window on an input is not supported yet", place_of(self.text, item)))
-        call = called(item)
-        if call is not None:
-            return self._renamed(self._called(call, item), item, {})
-        if isinstance(item, exp.Subquery):
-            bound = self.binder.bind(item.this, f"{self.name}.{item.alias_or_name or 'sub'}")
-            node, lineage = bound.node, bound.lineage
-        elif isinstance(item, exp.Table) and isinstance(item.this, exp.Identifier):
-            node, lineage = self.sources.table(self.binder, item)
-        else:
-            raise Refused(
-                Problem(
-                    "R190", f"{to_rowtime(item)} is no stream", place_of(self.text, item), "Name a stream or a view."
-                )
-            )
-        return self._renamed(node, item, lineage)
-
-    def _called(self, call: exp.Anonymous, item: exp.Expr) -> Operator:
-        """A table function over a query or a stream, which it sees in the order of arrival."""
-        given, place = input_of(call), place_of(self.text, call)
-        name = f"{self.name}.{item.alias or call.name.lower()}"
-        if isinstance(given, exp.Table):
-            source = self.sources.table(self.binder, given)[0]
-        elif isinstance(given, exp.Query):
-            source = self.binder.bind(given, f"{name}.cursor").node
-        else:
-            hint = f"Write STREAM({call.name}(CURSOR(query), …)), or TABLE({call.name}(TABLE s, …))."
-            raise Refused(Problem("R141", f"{call.name} reads a query or a stream", place, hint))
-        if _to_be_merged(source):
-            source = Merge(self.sources.fresh(f"{name}.merge"), source, numbers=True)
-        return bind_call(call, self.sources.catalog.functions, source, self.sources.fresh(name), place)
-
-    def _renamed(
-        self, node: Operator, item: exp.Expr, lineage: Mapping[str, exp.Expr]
-    ) -> tuple[Operator, str, Mapping[str, exp.Expr]]:
-        alias: exp.Expr | None = item.args.get("alias")
-        name = item.alias_or_name
-        if alias is None or not alias.args.get("columns"):
-            return node, name, lineage
-        new = [identifier.name for identifier in alias.args["columns"]]
-        bound = self.sources.renamed(Bound(node, lineage), f"{self.name}.renamed", new, place_of(self.text, alias))
-        return bound.node, name, bound.lineage
 
     def _groups(self) -> bool:
         query = self.query
@@ -225,7 +175,7 @@ class _SelectBinder:
                     if follows(scope.inlined(i.expression)) and i.column.order.moves
                 }
                 return Bound(Select(self.sources.fresh(f"{self.name}.select"), source, items, condition), lineage)
-            if _to_be_merged(source):
+            if to_be_merged(source):
                 source = Merge(self.sources.fresh(f"{self.name}.merge"), source, numbers=True)
             below = Select(self.sources.fresh(f"{self.name}.select"), source, items, condition, hidden)
             keys = tuple(item.column.name for item, _ in sort.keys) if sort else ()
@@ -344,18 +294,12 @@ class _SelectBinder:
 
     def _promoted(self, scope: Scope, source: Operator, within: WithinGroup, where: exp.Expr | None) -> Operator:
         """GROUP BY … WITHIN: a T-sort that refuses by the end of the row's group."""
-        if _to_be_merged(source):
+        if to_be_merged(source):
             source = Merge(self.sources.fresh(f"{self.name}.merge"), source, numbers=True)
         items = tuple(Item(c, exp.column(exp.to_identifier(c.name, quoted=True))) for c in scope.columns)
         hidden = within.hidden
         below = Select(self.sources.fresh(f"{self.name}.select"), source, items, where, hidden)
         return TSort(self.sources.fresh(self.name), below, within.micros, sorts=False, by_group=True)
-
-
-def _to_be_merged(source: Operator) -> bool:
-    """SPEC 7.1: each writer has a mark of its own, but the result of a merge or group counts as one."""
-    shape = source.emits()
-    return not shape.placed or shape.unmerged
 
 
 def _type_of(scope: Scope, bound: exp.Expr) -> str:

@@ -1,0 +1,83 @@
+"""Binds FROM: what a SELECT reads, as one operator under one name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from rowtime.core.errors import Problem, Refused
+from rowtime.operators.contract import Operator
+from rowtime.operators.merge import Merge
+from rowtime.plan.functions import bind_call, called, input_of
+from rowtime.plan.sources import Bound
+from rowtime.sql.generate import to_rowtime
+from rowtime.sql.places import place_of
+
+if TYPE_CHECKING:
+    from rowtime.plan.select import Binder
+
+
+class FromClause:
+    """The FROM of the SELECT ``query``."""
+
+    def __init__(self, binder: Binder, query: exp.Select, name: str) -> None:
+        self.binder, self.query, self.name = binder, query, name
+        self.text, self.sources = binder.text, binder.sources
+
+    def bind(self) -> tuple[Operator, str, Mapping[str, exp.Expr]]:
+        """The operator, its name in the query, and its columns that are functions of the rowtime."""
+        source = self.query.args.get("from_")
+        if source is None:
+            raise Refused(Problem("R117", "SELECT STREAM needs a FROM", place_of(self.text, self.query)))
+        item = source.this
+        if item.args.get("over"):
+            raise Refused(Problem("R190", "a window on an input is not supported yet", place_of(self.text, item)))
+        call = called(item)
+        if call is not None:
+            return self._renamed(self._called(call, item), item, {})
+        if isinstance(item, exp.Subquery):
+            bound = self.binder.bind(item.this, f"{self.name}.{item.alias_or_name or 'sub'}")
+            node, lineage = bound.node, bound.lineage
+        elif isinstance(item, exp.Table) and isinstance(item.this, exp.Identifier):
+            node, lineage = self.sources.table(self.binder, item)
+        else:
+            raise Refused(
+                Problem(
+                    "R190", f"{to_rowtime(item)} is no stream", place_of(self.text, item), "Name a stream or a view."
+                )
+            )
+        return self._renamed(node, item, lineage)
+
+    def _called(self, call: exp.Anonymous, item: exp.Expr) -> Operator:
+        """A table function over a query or a stream, which it sees in the order of arrival."""
+        given, place = input_of(call), place_of(self.text, call)
+        name = f"{self.name}.{item.alias or call.name.lower()}"
+        if isinstance(given, exp.Table):
+            source = self.sources.table(self.binder, given)[0]
+        elif isinstance(given, exp.Query):
+            source = self.binder.bind(given, f"{name}.cursor").node
+        else:
+            hint = f"Write STREAM({call.name}(CURSOR(query), …)), or TABLE({call.name}(TABLE s, …))."
+            raise Refused(Problem("R141", f"{call.name} reads a query or a stream", place, hint))
+        if to_be_merged(source):
+            source = Merge(self.sources.fresh(f"{name}.merge"), source, numbers=True)
+        return bind_call(call, self.sources.catalog.functions, source, self.sources.fresh(name), place)
+
+    def _renamed(
+        self, node: Operator, item: exp.Expr, lineage: Mapping[str, exp.Expr]
+    ) -> tuple[Operator, str, Mapping[str, exp.Expr]]:
+        alias: exp.Expr | None = item.args.get("alias")
+        name = item.alias_or_name
+        if alias is None or not alias.args.get("columns"):
+            return node, name, lineage
+        new = [identifier.name for identifier in alias.args["columns"]]
+        bound = self.sources.renamed(Bound(node, lineage), f"{self.name}.renamed", new, place_of(self.text, alias))
+        return bound.node, name, bound.lineage
+
+
+def to_be_merged(source: Operator) -> bool:
+    """SPEC 7.1: each writer has a mark of its own, but the result of a merge or group counts as one."""
+    shape = source.emits()
+    return not shape.placed or shape.unmerged
