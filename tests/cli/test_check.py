@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rowtime.client.home import Home
+from rowtime.core.errors import Place, Problem
 
 if TYPE_CHECKING:
     from typer.testing import Result
@@ -73,6 +74,20 @@ def test_problems_as_json_have_codes_and_places(rowtime: Callable[..., Result], 
     bad, good = json.loads(result.stdout)
     assert [(p["code"], p["line"]) for p in bad["problems"]] == [("R104", 3), ("R103", 4)]
     assert good == {"file": "good.sql", "ok": True, "statements": 2, "problems": []}
+
+
+def test_a_warning_is_shown_and_refuses_nothing(
+    rowtime: Callable[..., Result], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "good.sql").write_text(GOOD)
+    warning = Problem("R199", "this grows", Place(2, 1, "SELECT"), warns=True)
+    monkeypatch.setattr("rowtime.cli.check.problems_of", lambda *_: [warning])
+    result = rowtime("check", "good.sql")
+    assert result.exit_code == 0
+    assert result.stdout == "R199 warning: this grows\n  2 | SELECT\n    | ^\n\nok: 2 statements\n"
+    (found,) = json.loads(rowtime("check", "good.sql", "--json").stdout)
+    assert found["ok"]
+    assert found["problems"][0]["severity"] == "warning"
 
 
 def test_streams_of_the_home_directory_are_known(rowtime: Callable[..., Result], tmp_path: Path) -> None:

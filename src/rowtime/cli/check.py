@@ -27,7 +27,7 @@ def check(files: Scripts, home: HomeFolder = None, settings: Settings = None, as
     else:
         for file, finding in found.items():
             _show(file, *finding, named=len(files) > 1)
-    if any(problems for problems, _ in found.values()):
+    if any(_refused(problems) for problems, _ in found.values()):
         raise typer.Exit(REFUSED)
 
 
@@ -35,20 +35,23 @@ def _findings(file: Path, home: Home, values: dict[str, str]) -> tuple[list[Prob
     """The problems of a script, and how many statements it has."""
     text = script_text(file)
     problems = problems_of(text, home, values)
-    return problems, 0 if problems else len(parse_script(text).statements)
+    return problems, 0 if _refused(problems) else len(parse_script(text).statements)
+
+
+def _refused(problems: list[Problem]) -> bool:
+    return any(not problem.warns for problem in problems)
 
 
 def _as_json(file: Path, problems: list[Problem], statements: int) -> dict[str, Any]:
     return {
         "file": str(file),
-        "ok": not problems,
+        "ok": not _refused(problems),
         "statements": statements,
         "problems": [problem.as_json() for problem in problems],
     }
 
 
 def _show(file: Path, problems: list[Problem], statements: int, *, named: bool) -> None:
-    verdict = f"ok: {statements} statement{'' if statements == 1 else 's'}"
-    if problems:
-        verdict = "\n\n".join(map(str, problems))
+    ok = [] if _refused(problems) else [f"ok: {statements} statement{'' if statements == 1 else 's'}"]
+    verdict = "\n\n".join([*map(str, problems), *ok])
     typer.echo(f"{file}\n{verdict}\n" if named and problems else f"{file}: {verdict}" if named else verdict)

@@ -55,6 +55,7 @@ def run(
     _quiet()
     pipeline = Pipeline(home=home).sql(script_text(file), variables(settings))
     program = pipeline.compile()
+    _warn(program, as_json)
     _explain(program, as_json)
     if program.explains and not program.sinks:
         return
@@ -73,6 +74,14 @@ def _quiet() -> None:
 
     warnings.filterwarnings("ignore", category=FutureWarning, module="pyspark")
     PySparkLogger.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
+
+
+def _warn(program: Program, as_json: bool) -> None:
+    for problem in program.warnings:
+        if as_json:
+            write_json({"warning": problem.as_json()}, indent=None)
+        else:
+            typer.echo(f"{problem}\n", err=True)
 
 
 def _explain(program: Program, as_json: bool) -> None:

@@ -27,16 +27,25 @@ class Place:
 
 @dataclass(frozen=True)
 class Problem:
-    """One finding: a stable code, what is wrong, where, and what would make it right."""
+    """One finding: a stable code, what is wrong, where, and what would make it right.
+
+    ``warns``: the script runs all the same.
+    """
 
     code: str
     message: str
     place: Place | None = None
     hint: str = ""
     note: str = ""
+    warns: bool = False
+
+    @property
+    def severity(self) -> str:
+        """``error``, or ``warning`` where the script runs all the same."""
+        return "warning" if self.warns else "error"
 
     def __str__(self) -> str:
-        lines = [f"{self.code} {self.message}"]
+        lines = [f"{self.code} {'warning: ' * self.warns}{self.message}"]
         if self.place is not None and self.place.text:
             lines.append(f"{self.place} {self.note}".rstrip())
         if self.hint:
@@ -48,6 +57,7 @@ class Problem:
         place = self.place
         return {
             "code": self.code,
+            "severity": self.severity,
             "message": self.message,
             "line": place.line if place else None,
             "column": place.column if place else None,

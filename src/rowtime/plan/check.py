@@ -17,8 +17,9 @@ from rowtime.sql.script import parse_column, parse_expression
 
 
 def check(text: str, home: Definitions | None = None, variables: Mapping[str, str] | None = None) -> list[Problem]:
-    """All problems of a script; an empty list means that it would run."""
-    return list(compile_script(text, home, variables).problems)
+    """All problems of a script, errors first; it would run if none of them is an error."""
+    program = compile_script(text, home, variables)
+    return [*program.problems, *program.warnings]
 
 
 def order_of(expression: str, columns: Mapping[str, str]) -> str:

@@ -56,7 +56,7 @@ class Program:
 
     ``sinks`` are the roots of the plan; ``once`` the statements that insert rows or set
     bounds, which take effect once per checkpoint; ``defines`` the streams to remember, and
-    ``drops`` those to forget before.
+    ``drops`` those to forget before. With ``problems`` it does not run, with ``warnings`` it does.
     """
 
     text: str
@@ -66,6 +66,7 @@ class Program:
     drops: tuple[str, ...] = ()
     explains: tuple[tuple[str, Operator], ...] = ()
     problems: tuple[Problem, ...] = ()
+    warnings: tuple[Problem, ...] = ()
     catalog: Catalog = field(default_factory=Catalog)
     written: str = ""
 
@@ -170,7 +171,6 @@ class _Compiler:
         for name, view in self.catalog.views.items():
             if name not in self.sources.bound:
                 self._guard(partial(self.sources.named, self.binder, name, view.query))
-        found = sorted(set(self.problems), key=lambda p: (p.place.line, p.place.column) if p.place else (0, 0))
         return Program(
             self.text,
             tuple(sinks),
@@ -178,7 +178,8 @@ class _Compiler:
             tuple(self.defines),
             tuple(self.drops),
             tuple(explains),
-            tuple(found),
+            _by_place(self.problems),
+            _by_place(self.sources.warnings),
             self.catalog,
         )
 
@@ -318,6 +319,11 @@ class _Compiler:
 
     def _explain(self, explain: Explain) -> tuple[str, Operator]:
         return explain.kind, self.binder.bind(explain.query, "explained").node
+
+
+def _by_place(problems: Sequence[Problem]) -> tuple[Problem, ...]:
+    found = sorted(set(problems), key=lambda p: (p.place.line, p.place.column) if p.place else (0, 0))
+    return tuple(found)
 
 
 def _put(named: dict[str, Any], name: str, statement: CreateView | CreatePump | CreateTable, what: str) -> None:

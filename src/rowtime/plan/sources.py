@@ -45,9 +45,10 @@ class Bound:
 
 @dataclass
 class Sources:
-    """The operators of named things, bound on first use; ``texts`` are those of stored views."""
+    """The operators of named things, bound on first use; ``warnings`` do not keep a script from running."""
 
     catalog: Catalog
+    warnings: list[Problem] = field(default_factory=list)
     bound: dict[str, Bound] = field(default_factory=dict)
     names: set[str] = field(default_factory=set)
     open: list[str] = field(default_factory=list)
