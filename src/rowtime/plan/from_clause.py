@@ -11,6 +11,7 @@ from rowtime.core.errors import Problem, Refused
 from rowtime.operators.contract import Operator
 from rowtime.operators.merge import Merge
 from rowtime.plan.functions import bind_call, called, input_of
+from rowtime.plan.scope import From
 from rowtime.plan.sources import Bound
 from rowtime.sql.generate import to_rowtime
 from rowtime.sql.places import place_of
@@ -26,12 +27,14 @@ class FromClause:
         self.binder, self.query, self.name = binder, query, name
         self.text, self.sources = binder.text, binder.sources
 
-    def bind(self) -> tuple[Operator, str, Mapping[str, exp.Expr]]:
-        """The operator, its name in the query, and its columns that are functions of the rowtime."""
+    def bind(self) -> From:
+        """What the query reads."""
         source = self.query.args.get("from_")
         if source is None:
             raise Refused(Problem("R117", "SELECT STREAM needs a FROM", place_of(self.text, self.query)))
-        item = source.this
+        return self._input(source.this)
+
+    def _input(self, item: exp.Expr) -> From:
         if item.args.get("over"):
             raise Refused(Problem("R190", "a window on an input is not supported yet", place_of(self.text, item)))
         call = called(item)
@@ -65,16 +68,14 @@ class FromClause:
             source = Merge(self.sources.fresh(f"{name}.merge"), source, numbers=True)
         return bind_call(call, self.sources.catalog.functions, source, self.sources.fresh(name), place)
 
-    def _renamed(
-        self, node: Operator, item: exp.Expr, lineage: Mapping[str, exp.Expr]
-    ) -> tuple[Operator, str, Mapping[str, exp.Expr]]:
+    def _renamed(self, node: Operator, item: exp.Expr, lineage: Mapping[str, exp.Expr]) -> From:
         alias: exp.Expr | None = item.args.get("alias")
         name = item.alias_or_name
         if alias is None or not alias.args.get("columns"):
-            return node, name, lineage
+            return From.one(node, name, lineage)
         new = [identifier.name for identifier in alias.args["columns"]]
         bound = self.sources.renamed(Bound(node, lineage), f"{self.name}.renamed", new, place_of(self.text, alias))
-        return bound.node, name, bound.lineage
+        return From.one(bound.node, name, bound.lineage)
 
 
 def to_be_merged(source: Operator) -> bool:

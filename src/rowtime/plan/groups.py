@@ -199,7 +199,7 @@ class Grouping:
             entry: exp.Expr = listed[int(node.name) - 1].unalias()
             return entry
         if isinstance(node, exp.Column) and not node.text("table"):
-            known = {c.name.lower() for c in self.scope.columns} | {"rowtime"}
+            known = self.scope.names | {"rowtime"}
             aliased = [e for e in listed if isinstance(e, exp.Alias) and e.alias.lower() == node.name.lower()]
             if node.name.lower() not in known and aliased:
                 return aliased[0].unalias()
@@ -348,7 +348,7 @@ class Grouping:
 
     def _rewrites(self, *, distinct: bool) -> Iterator[tuple[str, exp.Expr]]:
         keys = self._listed(distinct=distinct)
-        hour = parse_expression(f"FLOOR({self.scope.alias}.ROWTIME TO HOUR)")
+        hour = parse_expression(f"FLOOR({self.scope.rowtime} TO HOUR)")
         if distinct:
             rewritten: exp.Expr = self.query.copy()
             rewritten.set("expressions", [hour, *self.query.copy().expressions])

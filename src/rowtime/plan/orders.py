@@ -68,7 +68,7 @@ def _by_value(scope: Scope, first: exp.Expr, others: list[exp.Expr], promoted: e
             "R138",
             "ORDER BY of a stream must lead with an increasing expression",
             first,
-            f"Lead with one, for example ORDER BY FLOOR({scope.alias}.ROWTIME TO HOUR), {to_rowtime(first.this)}; "
+            f"Lead with one, for example ORDER BY FLOOR({scope.rowtime} TO HOUR), {to_rowtime(first.this)}; "
             f"or sort an event time t with ORDER BY t WITHIN INTERVAL '1' MINUTE, and select t AS ROWTIME.",
             f"{why.text}: {why.rule}" if proof.order.direction <= 0 else "DESC makes it decrease",
         )

@@ -28,23 +28,76 @@ LATER_WINDOWS = {
 }
 
 
+@dataclass(frozen=True)
+class Input:
+    """One input under its name: its columns as (name there, column of the operator), and its rowtime's column."""
+
+    alias: str
+    columns: tuple[tuple[str, Column], ...]
+    rowtime: str = T
+
+
+@dataclass(frozen=True)
+class From:
+    """What a SELECT reads: one operator, whose columns are those of the inputs.
+
+    ``lineage``: columns that are functions of the rowtime. ``merged``: what the columns of
+    USING mean without an input's name.
+    """
+
+    node: Operator
+    inputs: tuple[Input, ...]
+    lineage: Mapping[str, exp.Expr] = field(default_factory=dict)
+    merged: Mapping[str, exp.Expr] = field(default_factory=dict)
+
+    @classmethod
+    def one(cls, node: Operator, alias: str, lineage: Mapping[str, exp.Expr]) -> From:
+        """A single input, whose columns go by their own names."""
+        return cls(node, (Input(alias, tuple((column.name, column) for column in node.emits().columns)),), lineage)
+
+
 @dataclass
 class Scope:
-    """The one input of a SELECT under its name, and the problems found so far."""
+    """The inputs of a SELECT, and the problems found so far."""
 
     text: str
-    input: Operator
-    alias: str
-    lineage: Mapping[str, exp.Expr] = field(default_factory=dict)
+    source: From
     problems: list[Problem] = field(default_factory=list)
     gate: Callable[[], str] = str
     promises: dict[str, tuple[str, exp.Expr]] = field(default_factory=dict)
     """What MONOTONIC promises: text -> the name of the order check, and the expression."""
 
     @property
+    def input(self) -> Operator:
+        """The operator that gives the rows."""
+        return self.source.node
+
+    @property
+    def rowtime(self) -> str:
+        """How the rowtime of the rows is written."""
+        alias = self.source.inputs[0].alias if len(self.source.inputs) == 1 else ""
+        return f"{alias}.ROWTIME" if alias else "ROWTIME"
+
+    @property
     def columns(self) -> tuple[Column, ...]:
-        """The input's columns."""
+        """The columns of the rows."""
         return self.input.emits().columns
+
+    def starred(self, table: str) -> list[tuple[str, Column | exp.Expr]]:
+        """What ``*`` or ``table.*`` lists: names with columns; those of USING come first, and once."""
+        if table:
+            return [pair for one in self._inputs(table) for pair in one.columns]
+        once = {name.lower() for name in self.source.merged}
+        others = [pair for one in self.source.inputs for pair in one.columns if pair[0].lower() not in once]
+        return [*self.source.merged.items(), *others]
+
+    @property
+    def names(self) -> set[str]:
+        """The names that columns have in the query, in lower case."""
+        return {name.lower() for one in self.source.inputs for name, _ in one.columns}
+
+    def _inputs(self, table: str) -> list[Input]:
+        return [one for one in self.source.inputs if table.lower() in ("", one.alias.lower())]
 
     @property
     def facts(self) -> dict[str, Fact]:
@@ -92,17 +145,30 @@ class Scope:
 
     def _column(self, column: exp.Column) -> exp.Expr:
         name, table = column.name, column.text("table")
-        if table and table.lower() != self.alias.lower():
-            self.refuse("R103", f"there is no stream {table} here", column, suggestion(table, [self.alias]))
+        inputs = self._inputs(table)
+        if not inputs:
+            known = [one.alias for one in self.source.inputs]
+            self.refuse("R103", f"there is no stream {table} here", column, suggestion(table, known))
             return column
         if name.lower() == "rowtime":
-            return _named(T, column)
-        for known in self.columns:
-            if known.name.lower() == name.lower():
-                return _named(known.name, column)
-        hint = suggestion(name, [known.name for known in self.columns])
-        self.refuse("R103", f"there is no column {name} in {self.alias}", column, hint)
+            return _named(inputs[0].rowtime if table else T, column)
+        merged = [value for known, value in self.source.merged.items() if known.lower() == name.lower()]
+        if merged and not table:
+            return merged[0].copy()
+        found = [(one.alias, c) for one in inputs for known, c in one.columns if known.lower() == name.lower()]
+        if len(found) == 1:
+            return _named(found[0][1].name, column)
+        self._refuse_column(column, inputs, [f"{alias}.{name}" for alias, _ in found])
         return column
+
+    def _refuse_column(self, column: exp.Column, inputs: Sequence[Input], found: Sequence[str]) -> None:
+        if found:
+            hint = f"Write {' or '.join(found)}."
+            self.refuse("R150", f"several inputs have a column {column.name}", column, hint)
+            return
+        hint = suggestion(column.name, [known for one in inputs for known, _ in one.columns])
+        among = " or ".join(one.alias for one in inputs)
+        self.refuse("R103", f"there is no column {column.name} in {among}", column, hint)
 
     def _arrival(self, node: exp.Expr) -> exp.Expr:
         if not self.input.emits().arrival:
@@ -128,8 +194,8 @@ class Scope:
         """The expression over the rowtime and the marks of order checks, where its columns follow them."""
 
         def follow(part: exp.Expr) -> exp.Expr:
-            if isinstance(part, exp.Column) and part.name in self.lineage:
-                return self.lineage[part.name].copy()
+            if isinstance(part, exp.Column) and part.name in self.source.lineage:
+                return self.source.lineage[part.name].copy()
             if isinstance(part, Monotonic) and to_spark(part.this) in self.promises:
                 return mark_of(self.promises[to_spark(part.this)][0])
             return part

@@ -7,7 +7,7 @@ reported. What a rule refuses it refuses with a place and a hint.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
@@ -126,8 +126,8 @@ class _SelectBinder:
 
     def bind(self) -> Bound:
         self._refuse_unsupported()
-        below, alias, lineage = FromClause(self.binder, self.query, self.name).bind()
-        scope = Scope(self.text, below, alias, lineage, gate=lambda: self.sources.fresh(self.name))
+        source = FromClause(self.binder, self.query, self.name).bind()
+        scope = Scope(self.text, source, gate=lambda: self.sources.fresh(self.name))
         where = self.query.args.get("where")
         condition = scope.bind(where.this) if where else None
         if where is not None and scope.promises:
@@ -235,9 +235,15 @@ class _SelectBinder:
 
     def _star(self, scope: Scope, entry: exp.Expr) -> list[Item]:
         table = entry.text("table") if isinstance(entry, exp.Column) else ""
-        if table and table.lower() != scope.alias.lower():
+        listed = scope.starred(table)
+        if not listed:
             scope.refuse("R103", f"there is no stream {table} here", entry)
-        return [Item(c, exp.column(exp.to_identifier(c.name, quoted=True))) for c in scope.columns]
+        return [
+            Item(Column(name, fact=prove(c, scope.facts).fact), c)
+            if isinstance(c, exp.Expr)
+            else Item(replace(c, name=name), exp.column(exp.to_identifier(c.name, quoted=True)))
+            for name, c in listed
+        ]
 
     def _name(self, entry: exp.Expr, bound: exp.Expr, number: int) -> str:
         if isinstance(entry, exp.Alias):
