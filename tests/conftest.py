@@ -39,6 +39,8 @@ def spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
     session = (
         builder.appName("rowtime-tests")
         .config("spark.ui.enabled", "false")
+        # Thousands of ticks of a few rows: the second compiler would take more than it gives.
+        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.sql.adaptive.enabled", "false")
         .config("spark.sql.session.timeZone", "UTC")
