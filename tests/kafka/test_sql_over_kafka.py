@@ -237,3 +237,19 @@ def test_a_session_that_is_given_is_asked_for_no_jars(
     broker.send(topic, *(click("10:00:00", n) for n in range(3)))
     made.run_available(tmp_path / "check")
     assert len(rows.rows) == 1  # the others wait for their elders, who may send more at the same time
+
+
+def test_the_guard_of_a_stream_judges_records_and_heeds_bounds_among_them(
+    spark: SparkSession, broker: Broker, topic: str, tmp_path: Path
+) -> None:
+    sql = """CREATE STREAM clicks (page STRING, ev TIMESTAMP)
+      USING kafka OPTIONS (kafka.bootstrap.servers '{servers}', subscribe '{topic}', rowtime.column 'ev')
+      EARLY BEYOND INTERVAL '1' HOUR;
+      SELECT STREAM page FROM clicks;"""
+    made, rows = pipeline(spark, tmp_path, sql, broker, topic)
+    last = [bound("2024-01-01T20:00:00Z", partition) for partition in range(3)]
+    broker.send(topic, click("10:00:00"), click("18:00:00", page="early"), click("10:30:00"))
+    broker.send(topic, bound("2024-01-01T12:00:00Z"), click("12:45:00"), click("13:45:01", page="early"), *last)
+    query = made.run_available(tmp_path / "check")
+    assert [row["page"] for row in rows.rows] == ["a", "a", "a"]
+    assert query.ledger["clicks"] == {"in": 5, "accepted": 3, "EARLY": 2}

@@ -1,4 +1,4 @@
-"""The guard equals a loop over the rows, whatever the blocks."""
+"""The guard equals a loop over the items, whatever the blocks."""
 
 from __future__ import annotations
 
@@ -6,35 +6,48 @@ import os
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from rowtime.core.time import BEGINNING
 from rowtime.kernels import guard as guard_module
-from rowtime.kernels.guard import EARLY, LATE, OK, guard
-from tests.oracle.guard import judge
+from rowtime.kernels.guard import EARLY, LATE, OK, Items, Limits, guard
+from tests.oracle.guard import Item, judge_items
 
 LONG = bool(os.environ.get("ROWTIME_LONG"))
 NAMES = {OK: "OK", EARLY: "EARLY", LATE: "LATE"}
+near = st.integers(1000, 1020)
+rows = st.tuples(st.just("row"), st.one_of(st.none(), near, near, near))
+others = st.tuples(st.sampled_from(["bound", "arrival"]), near)
 
 
-@pytest.mark.parametrize("block", [2, guard_module.BLOCK])
+def columns(items: list[Item]) -> Items:
+    known = np.array([time is not None for _, time in items], bool)
+    times = np.array([BEGINNING if time is None else time for _, time in items], np.int64)
+    kinds = np.array([kind for kind, _ in items], str)
+    return Items(times, known, kinds != "bound", known & (kinds == "row"))
+
+
+@pytest.mark.parametrize("block", [1, 2, guard_module.BLOCK])
 @settings(max_examples=2000 if LONG else 200, deadline=None, derandomize=not LONG, database=None)
 @given(
-    st.lists(st.one_of(st.none(), st.integers(1000, 1020)), max_size=14),
+    st.lists(st.one_of(rows, rows, rows, others), max_size=14),
     st.one_of(st.none(), st.integers(1000, 1012)),
+    st.booleans(),
     st.integers(0, 6),
     st.integers(0, 6),
 )
+@example([("row", 1009), ("row", 1008), ("row", 1001)], 1020, True, 2, 2)  # all are late
+@example([("row", 1020), ("row", 1019), ("row", 1020)], 1000, True, 2, 5)  # only early rows would raise the mark
+@example([("bound", 1001), ("row", 1020), ("row", 1001)], None, False, 2, 2)  # a bound makes no row the first
 def test_the_guard_equals_the_loop(
-    block: int, times: list[int | None], mark: int | None, late: int, early: int
+    block: int, items: list[Item], mark: int | None, started: bool, late: int, early: int
 ) -> None:
-    known = np.array([time is not None for time in times], bool)
-    values = np.array([0 if time is None else time for time in times], np.int64)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(guard_module, "BLOCK", block)
-        found = guard(values, known, BEGINNING if mark is None else mark, late, early)
-    expected = judge(times, late, early, mark)
+        before = BEGINNING if mark is None else mark
+        found = guard(columns(items), before, Limits(late, early), started=started and mark is not None)
+    expected = judge_items(items, late, early, mark, started=started and mark is not None)
     assert [NAMES[code] for code in found.result.tolist()] == [result for result, _, _ in expected]
     assert [None if at == BEGINNING else at for at in found.before.tolist()] == [before for _, before, _ in expected]
     assert [None if at == BEGINNING else at for at in found.after.tolist()] == [after for _, _, after in expected]

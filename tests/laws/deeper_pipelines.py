@@ -132,6 +132,11 @@ def _guarded(feeds: Feeds) -> Result:
     return merge(_n(judged.feed)), [*refused, *judged.refused]
 
 
+def _guarded_stream(feeds: Feeds) -> Result:
+    (a,), refused = _streams(feeds, "a", early=SECOND)
+    return merge(_n(a)), refused
+
+
 def _split(feeds: Feeds) -> Result:
     (a,), refused = _streams(feeds, "a")
     judged = {}
@@ -235,6 +240,8 @@ DEEPER = (
     Law("a t-sort with a guard", ("t-sort", "merge"),
         "SELECT STREAM ev AS ROWTIME, n FROM a ORDER BY ev WITHIN INTERVAL '1' SECOND "
         "EARLY BEYOND INTERVAL '2' SECOND", _guarded),
+    Law("a stream with a guard", ("stream",), "SELECT STREAM n FROM a", _guarded_stream,
+        clauses="EARLY BEYOND INTERVAL '1' SECOND"),
     Law("verdicts of the guard", ("table function",),
         "SELECT STREAM n, result, UNIX_MICROS(hwm) AS hwm FROM STREAM(early_late_split(CURSOR("
         "SELECT STREAM * FROM a), 'ev', INTERVAL '1' SECOND, INTERVAL '2' SECOND)) AS s", _split),
@@ -297,7 +304,7 @@ DEEPER = (
         "ORDER BY ev WITHIN INTERVAL '1' SECOND; SELECT STREAM n FROM b", _pumped),
 )  # fmt: skip
 
-UNTIMED = "rows without a rowtime"
+UNTIMED = ("rows without a rowtime", "a stream with a guard")
 
 
 @st.composite

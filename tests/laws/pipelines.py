@@ -25,7 +25,7 @@ LONG = bool(os.environ.get("ROWTIME_LONG"))
 ORIGIN = 1_704_103_200_000_000  # 2024-01-01 10:00:00 UTC, µs
 HALF = 500_000  # µs; all times are multiples of half a second
 SECOND = 1_000_000
-DECLARE = "CREATE STREAM a ({}); CREATE STREAM b (n INT, v INT, ev TIMESTAMP); "
+DECLARE = "CREATE STREAM a ({}) {}; CREATE STREAM b (n INT, v INT, ev TIMESTAMP); "
 Feeds = Mapping[str, f.Feed]
 Refused = set[tuple[int, str]]
 
@@ -40,10 +40,12 @@ class Law:
     oracle: Callable[[Feeds], tuple[f.Feed, list[f.Refusal]]]
     columns: str = "n INT, v INT, ev TIMESTAMP"
     """Those of stream a."""
+    clauses: str = ""
+    """What follows them."""
 
 
-def _streams(feeds: Feeds, *names: str) -> tuple[list[f.Feed], list[f.Refusal]]:
-    judged = [stream(name, feeds[name]) for name in names]
+def _streams(feeds: Feeds, *names: str, early: int | None = None) -> tuple[list[f.Feed], list[f.Refusal]]:
+    judged = [stream(name, feeds[name], early) for name in names]
     return [one.feed for one in judged], [refusal for one in judged for refusal in one.refused]
 
 
@@ -171,7 +173,14 @@ def transcript(law: Law, made: Sequence[ScriptItem]) -> Transcript:
     """The items as a transcript of the law's query; every writer is known from the start."""
     writers = {name: _writers(made, name) for name in "ab"}
     return Transcript(
-        law.name, law.name, DECLARE.format(law.columns) + law.sql, tuple(made), (), "exact", frozenset(), writers
+        law.name,
+        law.name,
+        DECLARE.format(law.columns, law.clauses) + law.sql,
+        tuple(made),
+        (),
+        "exact",
+        frozenset(),
+        writers,
     )
 
 

@@ -19,7 +19,7 @@ from rowtime.operators.ends import Ends
 from rowtime.operators.group_values import GroupByValues
 from rowtime.operators.ordered import Ordered
 from rowtime.operators.sort_by import SortBy
-from rowtime.runtime import clock_pass
+from rowtime.runtime import judgement
 from rowtime.runtime.session import derive
 from rowtime.state.segments import SegmentLog
 from rowtime.testing.transcripts import ScriptItem
@@ -69,8 +69,10 @@ LOOSE = [  # a group of 0 and 1 with a row behind the first of 4, which is compl
     _item(number, "a", "x", number, v=v) for number, v in enumerate((0, 4, 0, 1, 6, 7, 3, 9, 9, 9), 1)
 ]
 FUTURE = [_item(number, "a", "x", number, ev) for number, ev in enumerate((1, 9, 2, 6, 3, 8), 1)]
+AHEAD = [_item(number, "a", "x", at) for number, at in enumerate((1, 9, 2, 6, 4, 8), 1)]
 EXAMPLES = {
     "a t-sort with a guard": (FUTURE, [2, 4, 6]),
+    "a stream with a guard": (AHEAD, [2, 3, 5, 6]),
     "groups that a promise closes": (STEPS, [1, 3, 5, 7]),
     "groups of a column within some rows": (LOOSE, [2, 4, 7, 8, 10]),
 }
@@ -81,25 +83,34 @@ def _mark_of_the_tick(patch: pytest.MonkeyPatch) -> None:
         found = real(times, judged, known, rows, mark, within, *rest)
         return replace(found, refused=known & rows & (judged < found.mark - within))
 
-    real = clock_pass.scan
-    patch.setattr(clock_pass, "scan", scan)
-    patch.setattr(clock_pass, "calm", lambda *_: None)
+    real = judgement.scan
+    patch.setattr(judgement, "scan", scan)
+    patch.setattr(judgement, "calm", lambda *_: None)
 
 
 def _early_rows_that_count(patch: pytest.MonkeyPatch) -> None:
     real = guard_module.guard
-    patch.setattr(clock_pass, "guard", lambda *args: replace(real(*args), mark=max(args[2], int(args[0].max()))))
+
+    def guard(items: Any, mark: int, *rest: Any, **more: Any) -> Any:
+        return replace(real(items, mark, *rest, **more), mark=max(mark, int(items.times.max())))
+
+    patch.setattr(judgement, "guard", guard)
+
+
+def _first_row_forgotten_between_ticks(patch: pytest.MonkeyPatch) -> None:
+    real = Stream._gate
+    patch.setattr(Stream, "_gate", lambda *args: replace(real(*args), started=()))
 
 
 def _last_rows_counted(patch: pytest.MonkeyPatch) -> None:
-    real = clock_pass.scan
-    patch.setattr(clock_pass, "scan", lambda *args: real(*args[:7]))
+    real = judgement.scan
+    patch.setattr(judgement, "scan", lambda *args: real(*args[:7]))
 
 
 def _last_rows_forgotten_between_ticks(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(clock_pass, "calm", lambda *_: None)
-    real = clock_pass.scan
-    patch.setattr(clock_pass, "scan", lambda *args: replace(real(*args), recent=np.full(len(args[7]), f.BEGINNING)))
+    patch.setattr(judgement, "calm", lambda *_: None)
+    real = judgement.scan
+    patch.setattr(judgement, "scan", lambda *args: replace(real(*args), recent=np.full(len(args[7]), f.BEGINNING)))
 
 
 def _loose_groups_released_at_once(patch: pytest.MonkeyPatch) -> None:
@@ -185,6 +196,8 @@ FAULTS: tuple[tuple[str, Plant], ...] = (
     ("groups that a promise closes", _value_that_closes_too_early),
     ("groups that a promise closes", _broken_order_let_through),
     ("a t-sort with a guard", _early_rows_that_count),
+    ("a stream with a guard", _early_rows_that_count),
+    ("a stream with a guard", _first_row_forgotten_between_ticks),
     ("groups of a column within some rows", _last_rows_counted),
     ("groups of a column within some rows", _last_rows_forgotten_between_ticks),
     ("groups of a column within some rows", _loose_groups_released_at_once),

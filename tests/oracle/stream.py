@@ -5,17 +5,20 @@ from __future__ import annotations
 from tests.oracle.feed import BEGINNING, END, Bound, Feed, Item, Judged, Refusal, Row
 
 
-def stream(name: str, feed: Feed) -> Judged:
+def stream(name: str, feed: Feed, early: int | None = None) -> Judged:
     """Give every row its rowtime; refuse what lies below its writer's clock.
 
     A row raises the clock to its own rowtime, equal is accepted, a weaker bound is ignored.
     Without a rowtime of its own a row has its arrival time, raised to the clock;
     none is raised to the end, behind which every row is refused.
+
+    ``early``: a rowtime that a writer gave further above the clock is refused and does not
+    raise it; not before the writer's first such row, which is accepted, whatever bounds came.
     """
     accepted: dict[str, list[Item]] = {}
     refused: list[Refusal] = []
     for writer, items in feed.items():
-        clock = BEGINNING
+        clock, started = BEGINNING, False
         accepted[writer] = []
         for item in items:
             if isinstance(item, Row):
@@ -24,6 +27,10 @@ def stream(name: str, feed: Feed) -> Judged:
                 if at < clock:
                     refused.append(Refusal(name, item.values, "OUT_OF_ORDER", at, clock))
                     continue
+                if early is not None and started and item.at is not None and at > clock + early:
+                    refused.append(Refusal(name, item.values, "EARLY", at, clock))
+                    continue
+                started = started or item.at is not None
                 accepted[writer].append(Row(at, item.values, item.arrived))
             else:
                 at = item.at

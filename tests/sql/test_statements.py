@@ -26,7 +26,7 @@ def test_a_stream_with_everything() -> None:
           "t s" TIMESTAMP ASCENDING WITHIN INTERVAL '5' SECONDS,
           q DECIMAL(10,2) DESCENDING WITHIN 100 ROWS
         ) SERVER files USING kafka OPTIONS (topic 'a', "x y" = 'b', kafka.bootstrap.servers 'c:9', n -3, f true)
-        IDLE AFTER INTERVAL '10' SECOND COMMENT 'all'""")
+        IDLE AFTER INTERVAL '10' SECOND EARLY BEYOND INTERVAL '1' HOUR COMMENT 'all'""")
     assert isinstance(stream, st.CreateStream)
     assert (str(stream.name), stream.using, stream.server, stream.comment) == ("shop.orders", "kafka", "files", "all")
     assert stream.replace
@@ -41,6 +41,8 @@ def test_a_stream_with_everything() -> None:
     }
     assert stream.idle_after is not None
     assert span_of(stream.idle_after) == Duration(10_000_000)
+    assert stream.early is not None
+    assert span_of(stream.early) == Duration(3_600_000_000)
     number, time, quantity = stream.columns
     assert (number.name, number.type, number.nullable, number.comment) == ("id", "BIGINT", False, "number")
     assert number.order == st.DeclaredOrder(ascending=True, strict=True)

@@ -8,7 +8,7 @@ maximum is the mark. Only other blocks are judged row by row.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,71 +16,104 @@ from numpy.typing import NDArray
 from rowtime.core.time import BEGINNING
 
 Times = NDArray[np.int64]
+Flags = NDArray[np.bool_]
 OK, EARLY, LATE = 0, 1, 2
 BLOCK = 4096
 
 
 @dataclass(frozen=True)
+class Limits:
+    """How far below and above the mark a row may lie, in µs."""
+
+    late: int
+    early: int
+
+
+@dataclass(frozen=True)
+class Items:
+    """The items of one writer, in its order, a column each.
+
+    ``known`` is False where there is no time; ``rows`` where the item is a bound, which
+    raises the mark and is never refused; ``judged`` where a row cannot be early.
+    """
+
+    times: Times
+    known: Flags
+    rows: Flags
+    judged: Flags
+
+    @classmethod
+    def of(cls, times: Times, known: Flags) -> Items:
+        """Rows alone, all of which may be early."""
+        return cls(times, known, np.ones(len(times), bool), known)
+
+    def part(self, start: int) -> Items:
+        """One block of them."""
+        part = slice(start, start + BLOCK)
+        return Items(self.times[part], self.known[part], self.rows[part], self.judged[part])
+
+
+@dataclass(frozen=True)
 class Guarded:
-    """``result`` of each row (OK, EARLY, LATE), the mark ``before`` and ``after`` it, and after all."""
+    """``result`` of each item (OK, EARLY, LATE), the mark ``before`` and ``after`` it, and after all.
+
+    ``started``: a row has been accepted that could have been early, so that the next may be.
+    """
 
     result: NDArray[np.int8]
     before: Times
     after: Times
     mark: int
+    started: bool
 
 
-def guard(times: Times, known: NDArray[np.bool_], mark: int, late: int, early: int) -> Guarded:
-    """Judge the rows of one writer, in its order; times and limits in µs.
+def guard(items: Items, mark: int, limits: Limits, *, started: bool | None = None) -> Guarded:
+    """Judge the items of one writer; times in µs.
 
-    A row is early iff t > mark + ``early``, late iff t < mark - ``late``; the first row is
-    neither. Unknown times are OK here and move nothing. ``mark`` is BEGINNING before the first row.
+    A row is early iff t > mark + ``early``, late iff t < mark - ``late``; until one is
+    accepted none is early, however high a bound has set the mark. Unknown times are OK here
+    and move nothing. ``mark`` is BEGINNING where there is none; ``started`` as it says if not given.
     """
-    result = np.zeros(len(times), np.int8)
-    before, after = np.empty(len(times), np.int64), np.empty(len(times), np.int64)
-    for start in range(0, len(times), BLOCK):
-        part = slice(start, start + BLOCK)
-        mark = _block(times[part], known[part], mark, (late, early), (result[part], before[part], after[part]))
-    return Guarded(result, before, after, mark)
+    none = np.empty(0, np.int64)
+    found = Guarded(np.empty(0, np.int8), none, none, mark, mark > BEGINNING if started is None else started)
+    parts = [found]
+    for start in range(0, len(items.times), BLOCK):
+        found = _block(items.part(start), found, limits)
+        parts.append(found)
+    return replace(
+        found,
+        result=np.concatenate([part.result for part in parts]),
+        before=np.concatenate([part.before for part in parts]),
+        after=np.concatenate([part.after for part in parts]),
+    )
 
 
-def _block(
-    times: Times,
-    known: NDArray[np.bool_],
-    mark: int,
-    limits: tuple[int, int],
-    into: tuple[NDArray[np.int8], Times, Times],
-) -> int:
-    late, early = limits
-    result, before, after = into
-    running = np.maximum.accumulate(np.concatenate(([mark], np.where(known, times, BEGINNING))))
-    before[:], after[:] = running[:-1], running[1:]
-    judged = known & (before > BEGINNING)  # the first row is judged by nothing
-    if (judged & (times - early > before)).any():
-        return _row_by_row(times, known, mark, limits, into)
-    result[judged & (times < before - late)] = LATE
-    return int(running[-1])
+def _block(items: Items, last: Guarded, limits: Limits) -> Guarded:
+    running = np.maximum.accumulate(np.concatenate(([last.mark], np.where(items.known, items.times, BEGINNING))))
+    before, after = running[:-1], running[1:]
+    # Before the first row nothing is early; that it may be late itself only makes this more careful.
+    since = np.logical_or.accumulate(np.concatenate(([last.started], items.judged)))
+    if (items.judged & since[:-1] & (items.times - limits.early > before)).any():
+        return _row_by_row(items, last, limits)
+    late = items.known & items.rows & (items.times < before - limits.late)
+    result = np.where(late, LATE, OK).astype(np.int8)
+    started = last.started or bool((items.judged & ~late).any())
+    return Guarded(result, before, after, int(running[-1]), started)
 
 
-def _row_by_row(
-    times: Times,
-    known: NDArray[np.bool_],
-    mark: int,
-    limits: tuple[int, int],
-    into: tuple[NDArray[np.int8], Times, Times],
-) -> int:
-    late, early = limits
+def _row_by_row(items: Items, last: Guarded, limits: Limits) -> Guarded:
+    mark, started = last.mark, last.started
     results, befores, afters = [], [], []
-    for time, there in zip(times.tolist(), known.tolist(), strict=True):
+    columns = (items.times, items.known, items.rows, items.judged)
+    for time, known, row, judged in zip(*(column.tolist() for column in columns), strict=True):
         befores.append(mark)
         verdict = OK
-        if there and mark > BEGINNING and time > mark + early:
-            verdict = EARLY
-        elif there and mark > BEGINNING and time < mark - late:
+        if known and row and time < mark - limits.late:
             verdict = LATE
-        elif there and time > mark:
-            mark = time
+        elif judged and started and time > mark + limits.early:
+            verdict = EARLY
+        elif known:
+            mark, started = max(mark, time), started or judged
         results.append(verdict)
         afters.append(mark)
-    into[0][:], into[1][:], into[2][:] = results, befores, afters
-    return mark
+    return Guarded(np.array(results, np.int8), np.array(befores), np.array(afters), mark, started)

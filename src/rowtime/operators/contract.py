@@ -242,11 +242,12 @@ class Intake:
     """What one tick takes from a source (see `runtime.sources.contract` for the words).
 
     ``gated``: the rows have to pass the clock pass; False where the source knows that every
-    row is in order. ``shown`` are the clocks that the range shows without a clock pass
-    (ordered rows, arrival times); ``bound`` is given to each present writer after them.
+    row is in order. ``shown`` are the clocks that ordered rows show without a clock pass,
+    ``arrived`` those of arrival times; ``bound`` is given to each present writer after them.
     ``present``: the writers that hold the stream; ``joined``: those of them that are new or
     came back. ``raises``: arrival times may go back, so each is raised to the running
-    maximum. All times in µs UTC; rowtimes known beforehand lie in [``lowest``, ``highest``].
+    maximum. ``given``: rows may have a rowtime that their writer gave; ``stamped``: so are the
+    arrival times. All times in µs UTC; rowtimes known beforehand lie in [``lowest``, ``highest``].
     """
 
     rows: DataFrame | None
@@ -256,9 +257,12 @@ class Intake:
     raises: bool = False
     in_band: bool = False
     decodes: bool = False
+    given: bool = True
+    stamped: bool = False
     bounds: Sequence[tuple[str, int, int]] = ()
     bound: int = BEGINNING
     shown: Mapping[str, int] = field(default_factory=dict)
+    arrived: Mapping[str, int] = field(default_factory=dict)
     present: Sequence[str] = ()
     joined: Sequence[str] = ()
     lowest: int = BEGINNING

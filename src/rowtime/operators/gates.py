@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -57,6 +57,10 @@ class Gate:
     """Another column that is compared with the mark in place of the time (the end of a group)."""
     early: int | None = None
     """A row above the mark by more than this (µs) is EARLY and does not raise it (the guard)."""
+    guarded: str = "true"
+    """SQL: which rows may be EARLY."""
+    started: Collection[str] | None = None
+    """The writers of which one of those was accepted before, so that others may be; ``None``: all that have a mark."""
     behind: int = 0
     """As many of the last rows do not count for the mark yet."""
     recent: Mapping[str, Sequence[int]] = field(default_factory=dict)
@@ -80,3 +84,4 @@ class Verdict:
     highest: int
     recent: Mapping[str, list[int]] = field(default_factory=dict)
     raised: Mapping[str, Raise] = field(default_factory=dict)
+    started: Collection[str] = ()

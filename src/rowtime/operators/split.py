@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from rowtime.core.time import BEGINNING
 from rowtime.expr.facts import Kind, kind_of
-from rowtime.kernels.guard import EARLY, LATE, guard
+from rowtime.kernels.guard import EARLY, LATE, Items, Limits, guard
 
 MICROS = pa.timestamp("us", "UTC")
 RESULT, MARK = "result", "hwm"
@@ -50,7 +50,7 @@ class EarlyLateSplit:
         times = rows[name].cast(MICROS).cast(pa.int64())
         known = pc.is_valid(times).to_numpy()
         values = pc.fill_null(times, BEGINNING).to_numpy()
-        found = guard(values, known, state.get(MARK, BEGINNING), self.late, self.early)
+        found = guard(Items.of(values, known), state.get(MARK, BEGINNING), Limits(self.late, self.early))
         if found.mark > BEGINNING:
             state[MARK] = found.mark
         result = np.select(

@@ -2,13 +2,14 @@
 
 SPEC 2. A writer's clock is the strongest bound it has shown, by a row or by a bound. A row
 below it is refused as ``OUT_OF_ORDER``; as ``LATE`` where the writer came or came back
-below the stream's clock. What does not decode is ``MALFORMED``.
+below the stream's clock. What does not decode is ``MALFORMED``. With a guard, a row too
+far above it is ``EARLY`` and does not raise it (SPEC 7.2).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
@@ -49,7 +50,8 @@ class Stream:
     ``source`` is the format with its options, as in CREATE STREAM; ``idle_after`` (µs) after
     how much silence a writer is set aside. ``single``: there can be only one writer.
     ``batched``: rows come in sets that have no order inside (``foreachBatch``). ``checks``:
-    conditions over the columns; a row for which one is false is refused as malformed.
+    conditions over the columns; a row for which one is false is refused as malformed. ``early``
+    (µs): a row whose rowtime, as its writer gave it, lies further above the clock is EARLY.
     """
 
     name: str
@@ -59,6 +61,7 @@ class Stream:
     single: bool = False
     batched: bool = False
     checks: tuple[exp.Expr, ...] = ()
+    early: int | None = None
 
     kind: ClassVar[str] = "stream"
     promise: ClassVar[str] = "each writer's clock"
@@ -89,6 +92,8 @@ class Stream:
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:  # noqa: ARG002
         """Take the tick's range, give each row its rowtime, refuse what is below the clock."""
         intake, control = tick.intake(self), tick.control(self)
+        if self.early is not None:
+            control["early"] = self.early  # for whoever re-admits early rows
         before = self._welcome(intake, control)
         if intake.rows is None:
             marks = self._bounded(before, intake)
@@ -96,10 +101,19 @@ class Stream:
             return Delta(None, self.promises([], control))
         rows = rows_judged = self._checked(self._timed_rows(tick, intake, before), intake)
         lowest, highest, marks = intake.lowest, intake.highest, before
-        if intake.gated or intake.decodes or intake.in_band or self.checks:
+        if (
+            intake.gated
+            or intake.decodes
+            or intake.in_band
+            or self.checks
+            or self._may_be_early(intake, before, control)
+        ):
             verdict = tick.judge(self, rows, self._gate(intake, before, control), intake.count)
             rows = tick.account(self, rows_judged, verdict, CANDIDATE)
             lowest, highest, marks = verdict.lowest, verdict.highest, dict(verdict.marks)
+            intake = replace(intake, shown={})  # what ordered rows show counts only if they are accepted
+            if self.early is not None:
+                control["started"] = sorted(verdict.started)
         elif intake.count is not None:
             tick.count(self, intake.count)
         marks = self._bounded(marks, intake)
@@ -120,7 +134,17 @@ class Stream:
             "__b" if intake.in_band else None,
             "__m" if intake.decodes or self.checks else None,
             self.batched,
+            early=self.early,
+            guarded="true" if intake.stamped else f"{T} IS NOT NULL",
+            started=control.get("started", ()),
         )
+
+    def _may_be_early(self, intake: Intake, clocks: Mapping[str, int], control: Control) -> bool:
+        """False if no row of the range can be too far above its writer's clock."""
+        if self.early is None or not (intake.given or intake.stamped):
+            return False
+        known = set(intake.present) <= set(control.get("started", ()))
+        return not known or intake.highest > least(clocks.values()) + self.early
 
     def _welcome(self, intake: Intake, control: Control) -> dict[str, int]:
         # SPEC 2.6: who comes or comes back starts at the stream's clock; a stream whose
@@ -140,7 +164,7 @@ class Stream:
         bounds = [(writer, at) for writer, _, at in intake.bounds]
         after = dict(marks)
         everyone = [(writer, intake.bound) for writer in intake.present]
-        for writer, at in [*intake.shown.items(), *bounds, *everyone]:
+        for writer, at in [*intake.shown.items(), *intake.arrived.items(), *bounds, *everyone]:
             after[writer] = max(after.get(writer, BEGINNING), at)
         return after
 

@@ -38,7 +38,7 @@ class StreamDef:
     """A stream: its columns, where its items come from, how long a writer may be silent (µs).
 
     ``checks``: conditions that no row may break, as text; ``required`` the columns without NULL; ``orders``
-    (column, type, definition) what columns declare.
+    (column, type, definition) what columns declare; ``early`` how far above its writer's clock a row may lie (µs).
     """
 
     name: str
@@ -49,6 +49,7 @@ class StreamDef:
     required: tuple[str, ...] = ()
     checks: tuple[str, ...] = ()
     orders: tuple[tuple[str, str, str], ...] = ()
+    early: int | None = None
 
     def as_json(self) -> dict[str, Any]:
         """The definition as the home directory keeps it."""
@@ -60,6 +61,7 @@ class StreamDef:
             "idle_after": self.idle_after,
             **({"checks": list(self.checks)} if self.checks else {}),
             **({"orders": [list(order) for order in self.orders]} if self.orders else {}),
+            **({"early": self.early} if self.early is not None else {}),
         }
 
 
@@ -129,18 +131,26 @@ class Catalog:
 def stream_of(statement: CreateStream) -> StreamDef:
     """The definition that CREATE STREAM gives."""
     _check_columns(statement.columns)
-    idle = None
-    if statement.idle_after is not None:
-        span = span_of(statement.idle_after)
-        if not isinstance(span, Duration):
-            raise Refused(Problem("R208", "IDLE AFTER takes a duration, not months", statement.place))
-        idle = span.micros
+    idle = duration(statement.idle_after, "IDLE AFTER", statement.place)
+    early = duration(statement.early, "EARLY BEYOND", statement.place)
     kind = (statement.using or "log").lower()
     columns = tuple((column.name, column.type) for column in statement.columns)
     required = tuple(column.name for column in statement.columns if not column.nullable)
     checks = tuple(to_rowtime(check) for column in statement.columns for check in column.checks)
     orders = tuple((c.name, c.type, order_text(c)) for c in statement.columns if c.order)
-    return StreamDef(statement.name.text.lower(), columns, kind, statement.options, idle, required, checks, orders)
+    return StreamDef(
+        statement.name.text.lower(), columns, kind, statement.options, idle, required, checks, orders, early
+    )
+
+
+def duration(interval: exp.Expr | None, word: str, place: Place) -> int | None:
+    """The duration that a clause takes, in µs; raises ``Refused`` (R208) for months and negative ones."""
+    if interval is None:
+        return None
+    span = span_of(interval)
+    if not isinstance(span, Duration) or span.micros < 0:
+        raise Refused(Problem("R208", f"{word} takes a duration, not months and not below zero", place))
+    return span.micros
 
 
 def _reserved(name: str) -> bool:
@@ -180,6 +190,7 @@ def _stored(name: str, stored: Mapping[str, Any]) -> StreamDef:
         tuple(column["name"] for column in stored["columns"] if not column.get("nullable", True)),
         tuple(stored.get("checks", ())),
         tuple((name, kind, text) for name, kind, text in stored.get("orders", ())),
+        stored.get("early"),
     )
 
 

@@ -22,12 +22,11 @@ from rowtime.operators.stream import Stream
 from rowtime.operators.table_function import Make
 from rowtime.operators.tsort import TSort
 from rowtime.operators.union_all import UnionAll
-from rowtime.plan.catalog import Catalog, Definitions, StreamDef
+from rowtime.plan.catalog import Catalog, Definitions, StreamDef, duration
 from rowtime.plan.functions import defined
 from rowtime.plan.select import Binder
 from rowtime.plan.sources import Sources, pump_name
 from rowtime.sql.generate import to_spark
-from rowtime.sql.intervals import Duration, span_of
 from rowtime.sql.script import parse_script
 from rowtime.sql.statements import (
     AlterPump,
@@ -264,10 +263,8 @@ class _Compiler:
 
     def _set_idle(self, statement: SetIdle) -> None:
         stream = self._known(statement.stream.text, statement.stream.place)
-        span = span_of(statement.after)
-        if not isinstance(span, Duration):
-            raise Refused(Problem("R208", "IDLE AFTER takes a duration, not months", statement.place))
-        self.catalog.streams[stream.name] = replace(stream, idle_after=span.micros)
+        idle = duration(statement.after, "IDLE AFTER", statement.place)
+        self.catalog.streams[stream.name] = replace(stream, idle_after=idle)
         self.defines.append(self.catalog.streams[stream.name])
 
     def _drop(self, statement: Drop) -> None:

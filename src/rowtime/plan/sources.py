@@ -107,9 +107,14 @@ class Sources:
             single=stream.format in SINGLE_WRITER or dict(stream.options).get("writer") == "",
             batched=dict(stream.options).get("position") == "",
             checks=self._checks(stream),
+            early=stream.early,
         )
         if not pumps:
             return source
+        if stream.early is not None:
+            what = f"{stream.name} has EARLY BEYOND, and a pump of this script fills it: that is not supported yet"
+            hint = "Put the guard into the query of the pump: ORDER BY t WITHIN … EARLY BEYOND …."
+            raise Refused(Problem("R190", what, pumps[0].place, hint))
         fed = tuple(self._pumped(binder, pump) for pump in pumps)
         return UnionAll(self.fresh(f"{stream.name}.writers"), (source, *fed), optional=True)
 

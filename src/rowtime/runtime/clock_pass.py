@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,10 +19,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rowtime.core.time import BEGINNING, END
-from rowtime.kernels.guard import EARLY, OK, guard
-from rowtime.kernels.high_water import Scan, calm, scan
 from rowtime.operators.contract import P, W
 from rowtime.operators.gates import Gate, Raise, Verdict
+from rowtime.runtime.judgement import Tally, in_sequence, judge_run, numbers
 from rowtime.runtime.segment_writer import SMALL
 from rowtime.sql.generate import literal
 
@@ -43,7 +42,7 @@ def judge(rows: DataFrame, gate: Gate, count: int | None, peeked: Iterable[pa.Ta
     if peeked is not None:
         tables = peeked if not gate.bounds else [pa.concat_tables(peeked, promote_options="permissive")]
         return _verdict(map(_as_items, tables), gate)
-    if gate.batched or _in_sequence(gate) or (count is not None and count <= SMALL):
+    if gate.batched or in_sequence(gate) or (count is not None and count <= SMALL):
         return _verdict([_items(rows, gate)], gate)
     blocks = _blocks(rows, gate)
     open_blocks, marks, counts = _fold(blocks, gate)
@@ -141,7 +140,7 @@ def _items(rows: DataFrame, gate: Gate) -> pa.Table:
     bound = f"unix_micros({gate.bound_column})" if gate.bound_column else "CAST(NULL AS BIGINT)"
     bad = f"{gate.malformed_column} IS NOT NULL" if gate.malformed_column else "false"
     judged = f"unix_micros({gate.judged or gate.time}) AS j"
-    columns = [f"unix_micros({gate.time}) AS t", judged, f"{bound} AS b", f"{bad} AS bad"]
+    columns = [f"unix_micros({gate.time}) AS t", judged, f"{bound} AS b", f"{bad} AS bad", f"{gate.guarded} AS g"]
     return rows.selectExpr(W, P, *columns).toArrow()
 
 
@@ -150,7 +149,8 @@ def _as_items(peeked: pa.Table) -> pa.Table:
     count = peeked.num_rows
     items = peeked.append_column("j", peeked["t"])
     items = items.append_column("b", pa.nulls(count, pa.int64()))
-    return items.append_column("bad", pa.repeat(pa.scalar(False), count))  # noqa: FBT003
+    items = items.append_column("bad", pa.repeat(pa.scalar(False), count))  # noqa: FBT003
+    return items.append_column("g", pa.repeat(pa.scalar(True), count))  # noqa: FBT003
 
 
 def _with_bounds(items: pa.Table, gate: Gate, wanted: Mapping[tuple[str, int], int] | None) -> pa.Table:
@@ -164,6 +164,7 @@ def _with_bounds(items: pa.Table, gate: Gate, wanted: Mapping[tuple[str, int], i
                 "j": pa.array([None] * len(chosen), pa.int64()),
                 "b": pa.array([b[2] for b in chosen], pa.int64()),
                 "bad": pa.array([False] * len(chosen)),
+                "g": pa.array([False] * len(chosen)),
             }
         )
         items = pa.concat_tables([items.select(extra.column_names).cast(extra.schema), extra])
@@ -187,7 +188,8 @@ def _in_order(items: pa.Table) -> bool:
 
 
 def _verdict(tables: Iterable[pa.Table], gate: Gate) -> Verdict:
-    marks, counts, recent, raised = dict(gate.marks), Counter[str](), dict(gate.recent), dict(gate.raised)
+    marks, raised = dict(gate.marks), dict(gate.raised)
+    tally = Tally(gate, recent=dict(gate.recent), started=set(gate.started or ()))
     parts, lowest, highest = [], END, BEGINNING
     runs = (run for items in tables for run in _runs(_with_bounds(items, gate, None), [W]))
     for (writer,), run in runs:
@@ -196,7 +198,7 @@ def _verdict(tables: Iterable[pa.Table], gate: Gate) -> Verdict:
             part = run.slice(start, PIECE)
             before = mark
             # A set without order meets the mark before it as a whole.
-            refused, after, span = _judge_run(writer, part, first if gate.batched else mark, gate, counts, recent)
+            refused, after, span = judge_run(tally, writer, part, first if gate.batched else mark)
             mark = max(mark, after)
             if gate.reason == "LATE":
                 found = _raised(raised.get(writer), part, gate, (before, mark), refused)
@@ -204,8 +206,8 @@ def _verdict(tables: Iterable[pa.Table], gate: Gate) -> Verdict:
             lowest, highest = min(lowest, span[0]), max(highest, span[1])
             parts.append(refused)
         marks[writer] = mark
-    last = {writer: list(many) for writer, many in recent.items()}
-    return Verdict(_together(parts), counts, marks, lowest, highest, last, raised)
+    last = {writer: list(many) for writer, many in tally.recent.items()}
+    return Verdict(_together(parts), tally.counts, marks, lowest, highest, last, raised, tally.started)
 
 
 def _raised(
@@ -217,7 +219,7 @@ def _raised(
     the rows since are lost stays, whatever raises the mark once more.
     """
     mark, after = marks
-    times, known = _numbers(part["t"])
+    times, known = numbers(part["t"])
     late = np.zeros(part.num_rows, bool)
     if refused is not None and refused.num_rows:
         late = np.isin(part[P].to_numpy(), refused.filter(pc.equal(refused["reason"], "LATE"))[P].to_numpy())
@@ -248,11 +250,10 @@ def _scan_open(  # noqa: PLR0913 - the fold's results belong together
 ) -> Verdict:
     items = _with_bounds(items, gate, open_blocks)
     items = items.append_column("blk", pc.divide(items[P], BLOCK))
-    parts = []
+    tally, parts = Tally(gate, counts), []
     for (writer, number), part in _runs(items, [W, "blk"]):
         if (writer, number) in open_blocks:
-            refused, _, _ = _judge_run(writer, part, open_blocks[writer, number], gate, counts, {})
-            parts.append(refused)
+            parts.append(judge_run(tally, writer, part, open_blocks[writer, number]).refused)
     return Verdict(_together(parts), counts, marks, *span)
 
 
@@ -276,101 +277,6 @@ def _changes(items: pa.Table, key: str) -> np.ndarray:
     encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
     codes = (encoded.combine_chunks() if isinstance(encoded, pa.ChunkedArray) else encoded).indices.to_numpy()
     return np.concatenate(([True], codes[1:] != codes[:-1]))
-
-
-def _judge_run(  # noqa: PLR0913 - where the writer stands, and what is counted
-    writer: str, part: pa.Table, mark: int, gate: Gate, counts: Counter[str], recent: dict[str, Sequence[int]]
-) -> tuple[pa.Table | None, int, tuple[int, int]]:
-    """Judge some rows of one writer: refused rows, the mark after them, the span of accepted times."""
-    floor = gate.floors.get(writer, BEGINNING)
-    if _is_plain(part, gate):
-        found_calm = calm(part["t"].to_numpy(), mark, gate.within, floor)
-        if found_calm is not None:
-            counts.update({"in": part.num_rows, "accepted": part.num_rows})
-            return None, found_calm.mark, (found_calm.lowest, found_calm.highest)
-    time, bound = _numbers(part["t"]), _numbers(part["b"])
-    rows, bad = ~bound[1], part["bad"].to_numpy()
-    known = np.where(rows, time[1] & ~bad, bound[1])
-    values = np.where(rows, time[0], bound[0])
-    judged = _numbers(part["j"])[0]
-    held = [BEGINNING] * gate.behind
-    held[max(0, gate.behind - len(recent.get(writer, ()))) :] = recent.get(writer, ())
-    early = np.zeros(len(rows), bool)
-    if gate.early is None:
-        found = scan(values, judged, known, rows, mark, gate.within, floor, np.array(held, np.int64))
-    else:
-        found, early = _guarded(values, known & rows, max(mark, floor), gate, floor)
-    if gate.behind:
-        recent[writer] = found.recent.tolist()
-    if gate.batched:
-        found, early = _against_start(found, values, judged, known & rows, mark, gate)
-    missing = rows & ~bad & ~known
-    refused = (found.refused | missing | (bad & rows)) & rows
-    late = found.below_floor & (gate.reason == "OUT_OF_ORDER")
-    which = np.flatnonzero(refused)
-    conditions = [bad[which], missing[which], late[which], early[which]]
-    reasons = np.select(conditions, ["MALFORMED", gate.missing, "LATE", "EARLY"], gate.reason)
-    accepted = rows & ~refused
-    counts.update({"in": int(rows.sum()), "accepted": int(accepted.sum())})
-    counts.update(Counter(reasons.tolist()))
-    by = np.maximum(found.before[which], floor)
-    table = pa.table(
-        {
-            W: pa.array([writer] * len(which), pa.string()),
-            P: pa.array(part[P].to_numpy()[which], pa.int64()),
-            "reason": pa.array(reasons.tolist(), pa.string()),
-            "mark": pa.array(by, pa.int64()),
-        }
-    )
-    return table, found.mark, _span(values[accepted])
-
-
-def _guarded(times: np.ndarray, known: np.ndarray, mark: int, gate: Gate, floor: int) -> tuple[Scan, np.ndarray]:
-    """The judgement of the guard, and which rows are early."""
-    assert gate.early is not None
-    found = guard(times, known, mark, gate.within, gate.early)
-    below = known & (times < floor)
-    return Scan((found.result != OK) | below, below, found.before, found.mark, times[:0]), found.result == EARLY
-
-
-def _is_plain(part: pa.Table, gate: Gate) -> bool:
-    """True for rows alone that have a time and decode, and are judged by it in their order."""
-    if gate.batched:
-        return False
-    no_nulls = part["t"].null_count == 0 and part["b"].null_count == part.num_rows
-    return no_nulls and gate.judged is None and not _in_sequence(gate) and not pc.any(part["bad"]).as_py()
-
-
-def _in_sequence(gate: Gate) -> bool:
-    """True if a row is judged by more than the greatest time before it, so that blocks say nothing."""
-    return bool(gate.behind) or gate.early is not None
-
-
-def _span(times: np.ndarray) -> tuple[int, int]:
-    return (int(times.min()), int(times.max())) if len(times) else (END, BEGINNING)
-
-
-def _against_start(  # noqa: PLR0913 - the columns of one judgement
-    found: Scan, times: np.ndarray, judged: np.ndarray, known: np.ndarray, mark: int, gate: Gate
-) -> tuple[Scan, np.ndarray]:
-    """The same judgement for a set without order: every row meets the mark before the set."""
-    before = np.full(len(judged), max(mark, BEGINNING))
-    refused = (known & (judged < before - gate.within)) | found.below_floor
-    if gate.early is None:
-        return replace(found, refused=refused, before=before), np.zeros(len(judged), bool)
-    early = known & (times - gate.early > before) & (before > BEGINNING)
-    counted = times[known & ~refused & ~early]
-    after = max(mark, int(counted.max())) if len(counted) else mark
-    return replace(found, refused=refused | early, before=before, mark=after), early
-
-
-def _numbers(column: pa.ChunkedArray) -> tuple[np.ndarray, np.ndarray]:
-    if column.null_count == 0:
-        return column.to_numpy(), np.ones(len(column), bool)
-    if column.null_count == len(column):
-        return np.full(len(column), BEGINNING), np.zeros(len(column), bool)
-    known = pc.is_valid(column).to_numpy()
-    return pc.fill_null(column, BEGINNING).to_numpy(), known
 
 
 def _together(parts: list[pa.Table | None]) -> pa.Table | None:

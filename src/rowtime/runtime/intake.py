@@ -46,9 +46,11 @@ def intake_of(spark: SparkSession, taken: Taken, control: Control) -> Intake:
             gated=facts.gated,
             raises=facts.raises,
             decodes=source.decodes,
+            given=facts.given,
             bounds=bounds,
             bound=BEGINNING if part.bound is None else part.bound,
-            shown=facts.shown(part),
+            shown=facts.shown,
+            arrived=facts.arrived(part),
             present=present,
             joined=taken.joined,
             lowest=facts.lowest,
@@ -62,8 +64,10 @@ def intake_of(spark: SparkSession, taken: Taken, control: Control) -> Intake:
         raises=not source.steady or source.gives_rowtime,
         in_band=source.in_band,
         decodes=source.decodes,
+        given=source.gives_rowtime,
+        stamped=not source.steady,
         bounds=bounds,
-        shown={} if source.gives_rowtime else dict(part.arrived),
+        arrived={} if source.gives_rowtime else dict(part.arrived),
         present=present,
         joined=taken.joined,
     )
@@ -114,6 +118,11 @@ class _Runs:
         return bool(self._runs)
 
     @property
+    def given(self) -> bool:
+        """True if some rows may have a rowtime that their writer gave."""
+        return any(self._modes[writer] != "arrival" for writer in self._runs)
+
+    @property
     def mixed(self) -> bool:
         """True if some rows may lack a rowtime while others have one."""
         return any(self._modes[w] == "mixed" or any(run[4] == "u" for run in r) for w, r in self._runs.items())
@@ -145,13 +154,15 @@ class _Runs:
                 mark = what[3]
         return True
 
-    def shown(self, part: Slice) -> dict[str, int]:
-        """Clocks that the range shows: the last rowtime of ordered runs, else the arrival clock."""
+    @property
+    def shown(self) -> dict[str, int]:
+        """The last rowtime of ordered runs."""
         marks = {w: max(r[3] for r in found) for w, found in self._runs.items() if self._modes[w] == "given"}
-        if self.gated:
-            marks = {}
-        arrival = {w: at for w, at in part.arrived.items() if self._modes.get(w) == "arrival"}
-        return {**arrival, **marks}
+        return {} if self.gated else marks
+
+    def arrived(self, part: Slice) -> dict[str, int]:
+        """The arrival clocks of the writers that give no rowtimes."""
+        return {w: at for w, at in part.arrived.items() if self._modes.get(w) == "arrival"}
 
     @property
     def lowest(self) -> int:

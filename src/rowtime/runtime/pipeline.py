@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Mapping
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -50,6 +51,7 @@ class Pipeline:
         self._functions: dict[str, Callable[[Batch], object]] = {}
         self._table_functions: dict[str, Make] = {}
         self._handed: dict[str, Handed] = {}
+        self._early: dict[str, timedelta | None] = {}
 
     def sql(self, text: str, variables: Mapping[str, str] | None = None) -> Pipeline:
         """Add statements; ``${name}`` in the text stands for a variable."""
@@ -65,15 +67,18 @@ class Pipeline:
         rowtime: str | None = None,
         writer: str | None = None,
         position: str | None = None,
+        early_beyond: timedelta | None = None,
     ) -> Pipeline:
         """Make a streaming DataFrame the stream ``name``.
 
         It is read through Spark's ``foreachBatch``. ``rowtime`` names the column that gives
         the rowtime; ``writer`` and ``position`` those that give the order of rows (topic and
         partition, offset, say). Without them a batch is an unordered set, sorted by rowtime
-        and judged against the clock before the batch.
+        and judged against the clock before the batch. ``early_beyond`` is the guard: a row
+        whose rowtime lies further above its writer's clock is refused as EARLY.
         """
         self._handed[name.lower()] = (streaming, {"rowtime": rowtime, "writer": writer, "position": position})
+        self._early[name.lower()] = early_beyond
         return self
 
     def sink(self, name: str, function: Callable[[Batch], object]) -> Pipeline:
@@ -88,7 +93,7 @@ class Pipeline:
 
     def compile(self) -> Program:
         """Bind the SQL; raises ``Refused`` with all problems there are."""
-        streams = {name: _handed_stream(name, *handed) for name, handed in self._handed.items()}
+        streams = {name: _handed_stream(name, *handed, self._early[name]) for name, handed in self._handed.items()}
         text = ";\n".join(part.rstrip().rstrip(";") for part in self._text)
         program = compile_script(
             text, self.home, self._variables, streams, tuple(self._functions), self._table_functions
@@ -199,9 +204,11 @@ class Pipeline:
         return FunctionSink(result, node.name) if result else ConsoleSink(node.name)
 
 
-def _handed_stream(name: str, frame: DataFrame, names: Mapping[str, str | None]) -> StreamDef:
+def _handed_stream(name: str, frame: DataFrame, names: Mapping[str, str | None], early: timedelta | None) -> StreamDef:
     columns = tuple((field.name, field.dataType.simpleString()) for field in frame.schema.fields)
-    return StreamDef(name, columns, "dataframe", tuple((key, value or "") for key, value in names.items()))
+    options = tuple((key, value or "") for key, value in names.items())
+    limit = None if early is None else early // timedelta(microseconds=1)
+    return StreamDef(name, columns, "dataframe", options, early=limit)
 
 
 def _kafka(options: Mapping[str, str], columns: list[tuple[str, str]], pumps: list[str]) -> Source:

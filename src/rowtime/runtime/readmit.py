@@ -118,6 +118,7 @@ class _Gate:
 
     def _columns(self, rows: pa.Table, writer: Writer, stream: str) -> pa.Table:
         assert writer.schema is not None
+        gives = {} if self.name != stream else {"rowtime": rows["refused_time"]}
         known = {name.lower(): name for name in rows.column_names}
         missing = [name for name in writer.schema.names if name.lower() not in known]
         if missing:
@@ -126,7 +127,7 @@ class _Gate:
                 f"the rows of {self.name} no longer have all columns of {stream}: {', '.join(missing)} is gone",
                 "Select them below the guard, or insert the rows from the ledger yourself.",
             )
-        return pa.table({name: rows[known[name.lower()]] for name in writer.schema.names})
+        return pa.table({**{name: rows[known[name.lower()]] for name in writer.schema.names}, **gives})
 
     def _done(self, writer: Writer) -> set[Place]:
         return {

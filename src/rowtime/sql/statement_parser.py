@@ -151,6 +151,8 @@ class StatementParser(ColumnParser):
             return "comment", self._text("a comment")
         if stream and self._match_text_seq("IDLE", "AFTER"):
             return "idle_after", self._parse_required_interval()
+        if stream and self._match_text_seq("EARLY", "BEYOND"):
+            return "early", self._parse_required_interval()
         if stream and self._match_text_seq("SERVER"):
             return "server", self._name().text
         return None

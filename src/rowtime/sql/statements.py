@@ -70,6 +70,7 @@ class CreateStream(Statement):
     using: str | None = None
     options: Options = ()
     idle_after: exp.Expr | None = None
+    early: exp.Expr | None = None
     server: str | None = None
     comment: str = ""
     foreign: bool = False

@@ -1,0 +1,155 @@
+"""EARLY BEYOND of a stream: one row from the future makes nobody late, whatever the source."""
+
+from __future__ import annotations
+
+import json
+import os
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import rowtime as rt
+from rowtime.core.time import to_micros
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import SparkSession
+
+LOG = "CREATE STREAM s (n INT) EARLY BEYOND INTERVAL '1' HOUR;"
+BOTH = LOG + (
+    "CREATE PUMP kept AS INSERT INTO good SELECT STREAM n FROM s;"
+    "CREATE PUMP refused AS INSERT INTO bad SELECT STREAM n, reason, refused_by FROM s.rejected;"
+)
+FUTURE = "2099-01-01 00:00:00"
+
+
+class Kept:
+    """What the two pumps gave: numbers of accepted rows, and (number, reason) of refused ones."""
+
+    def __init__(self) -> None:
+        self.good: list[int] = []
+        self.bad: list[tuple[int, str]] = []
+
+    def pipeline(self, spark: SparkSession, folder: Path, sql: str = BOTH) -> rt.Pipeline:
+        pipeline = rt.Pipeline(spark, home=folder / "home").sql(sql)
+        pipeline.sink("good", lambda batch: self.good.extend(batch.table()["n"].to_pylist() if batch.count else []))
+        return pipeline.sink("bad", self._refused)
+
+    def _refused(self, batch: rt.Batch) -> None:
+        rows = batch.table().to_pylist() if batch.count else []
+        self.bad.extend((row["n"], row["reason"]) for row in rows)
+
+
+def minutes(count: int) -> list[str]:
+    return [f"2024-01-01 10:{minute:02}:00" for minute in range(count)]
+
+
+def send(folder: Path, times: Sequence[str | None], first: int = 0, writer: str = "phone") -> None:
+    with rt.writer("s", home=folder / "home", writer=writer) as log:
+        log.insert([{"n": n, **({"rowtime": at} if at else {})} for n, at in enumerate(times, first)])
+
+
+def defined(pipeline: rt.Pipeline) -> rt.Pipeline:
+    for stream in pipeline.compile().defines:
+        pipeline.home.define(stream.name, stream.as_json(), replace=True)
+    return pipeline
+
+
+@pytest.mark.parametrize("cuts", [[9], [1, 3, 4, 6, 9]], ids=["one tick", "five starts"])
+def test_of_a_log(spark: SparkSession, tmp_path: Path, cuts: list[int]) -> None:
+    times = [*minutes(3), FUTURE, *minutes(9)[3:6], FUTURE, "2024-01-01 11:05:00"]
+    kept, before = Kept(), 0
+    for upto in cuts:
+        pipeline = defined(kept.pipeline(spark, tmp_path))
+        send(tmp_path, times[before:upto], before)
+        query = pipeline.run_available(tmp_path / "check")
+        before = upto
+    assert kept.good == [0, 1, 2, 4, 5, 6, 8]
+    assert kept.bad == [(3, "EARLY"), (7, "EARLY")]
+    assert query.ledger["s"] == {"in": 9, "accepted": 7, "EARLY": 2}
+    assert query.bounds["s"] == "2024-01-01 11:05:00"
+
+
+def test_the_bounds_of_a_writer_count_but_make_no_row_the_first(spark: SparkSession, tmp_path: Path) -> None:
+    kept = Kept()
+    pipeline = defined(kept.pipeline(spark, tmp_path))
+    with rt.writer("s", home=tmp_path / "home") as log:
+        log.set_rowtime_bound("2000-01-01")
+        log.insert([{"n": 0, "rowtime": "2024-01-01 10:00:00"}])
+        log.set_rowtime_bound("2024-01-01 12:00:00")  # who says so may go on at half past twelve
+        log.insert([{"n": 1, "rowtime": "2024-01-01 12:30:00"}, {"n": 2, "rowtime": "2024-01-01 13:30:01"}])
+    pipeline.run_available(tmp_path / "check")
+    assert (kept.good, kept.bad) == ([0, 1], [(2, "EARLY")])
+
+
+def test_times_of_arrival_are_never_early_but_move_the_clock(spark: SparkSession, tmp_path: Path) -> None:
+    kept = Kept()
+    pipeline = defined(kept.pipeline(spark, tmp_path))
+    send(tmp_path, ["2024-01-01 10:00:00", None, "2099-01-01 00:00:00", None])
+    send(tmp_path, ["2024-01-01 10:00:00"], 4, writer="slow")
+    with rt.writer("s", home=tmp_path / "home", writer="slow") as log:
+        log.set_rowtime_bound("2199-01-01")
+    pipeline.run_available(tmp_path / "check")
+    assert (sorted(kept.good), kept.bad) == ([0, 1, 3, 4], [(2, "EARLY")])
+
+
+def test_early_rows_come_back_with_their_rowtime(spark: SparkSession, tmp_path: Path) -> None:
+    kept = Kept()
+    pipeline = defined(kept.pipeline(spark, tmp_path))
+    send(tmp_path, ["2024-01-01 10:00:00", "2024-01-01 11:30:00", "2024-01-01 10:20:00"])
+    pipeline.run_available(tmp_path / "check")
+    assert kept.bad == [(1, "EARLY")]
+    (found,) = rt.readmit(tmp_path / "check", home=tmp_path / "home")
+    assert (found.gate, found.stream, found.admitted, found.early) == ("s", "s", 0, 1)
+    send(tmp_path, ["2024-01-01 11:15:00"], 3)
+    kept.pipeline(spark, tmp_path).run_available(tmp_path / "check")
+    assert rt.readmit(tmp_path / "check", home=tmp_path / "home")[0].admitted == 1
+    send(tmp_path, ["2024-01-01 11:40:00"], 4)
+    kept.pipeline(spark, tmp_path).run_available(tmp_path / "check")
+    assert kept.good == [0, 2, 3, 1, 4]
+
+
+@pytest.mark.parametrize("kind", ["csv", "json", "parquet"])
+def test_of_files(spark: SparkSession, tmp_path: Path, kind: str) -> None:
+    times = [*minutes(3), FUTURE, *minutes(6)[3:], FUTURE]
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for number, part in enumerate((times[:4], times[4:])):
+        rows = [{"n": number * 4 + n, "at": at} for n, at in enumerate(part)]
+        path = folder / f"{number}.{kind}"
+        if kind == "parquet":
+            stamps = pa.array([to_micros(at) for at in part], pa.int64()).cast(pa.timestamp("us", "UTC"))
+            pq.write_table(pa.table({"n": pa.array([row["n"] for row in rows], pa.int32()), "at": stamps}), path)
+        elif kind == "csv":
+            path.write_text("".join(f"{row['n']},{row['at']}\n" for row in rows))
+        else:
+            path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        os.utime(path, (number + 1, number + 1))
+    stream = f"""CREATE STREAM s (n INT, at TIMESTAMP) USING {kind} OPTIONS (path '{folder}', rowtime.column 'at')
+      EARLY BEYOND INTERVAL '1' HOUR;"""
+    kept = Kept()
+    query = kept.pipeline(spark, tmp_path, BOTH.replace(LOG, stream)).run_available(tmp_path / "check")
+    assert (kept.good, kept.bad) == ([0, 1, 2, 4, 5, 6], [(3, "EARLY"), (7, "EARLY")])
+    assert query.ledger["s"] == {"in": 8, "accepted": 6, "EARLY": 2}
+
+
+@pytest.mark.parametrize("ordered", [True, False], ids=["with an order", "as sets"])
+def test_of_a_streaming_dataframe(spark: SparkSession, tmp_path: Path, ordered: bool) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    times = [minutes(1)[0], "2024-01-01 10:30:00", FUTURE, "2024-01-01 11:10:00"]
+    for n, at in enumerate(times):
+        path = folder / f"{n}.json"
+        path.write_text(json.dumps({"n": n, "at": at}) + "\n")
+        os.utime(path, (n + 1, n + 1))
+    frame = spark.readStream.schema("n INT, at TIMESTAMP").option("maxFilesPerTrigger", "1").json(str(folder))
+    names = {"rowtime": "at", **({"position": "n"} if ordered else {})}
+    kept = Kept()
+    pipeline = kept.pipeline(spark, tmp_path, BOTH.replace(LOG, ""))
+    pipeline.source("s", frame, **names, early_beyond=timedelta(hours=1)).run_available(tmp_path / "check")
+    assert (kept.good, kept.bad) == ([0, 1, 3], [(2, "EARLY")])
