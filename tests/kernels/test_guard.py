@@ -31,15 +31,19 @@ def columns(items: list[Item]) -> Items:
 @pytest.mark.parametrize("block", [1, 2, guard_module.BLOCK])
 @settings(max_examples=2000 if LONG else 200, deadline=None, derandomize=not LONG, database=None)
 @given(
-    st.lists(st.one_of(rows, rows, rows, others), max_size=14),
-    st.one_of(st.none(), st.integers(1000, 1012)),
-    st.booleans(),
-    st.integers(0, 6),
-    st.integers(0, 6),
+    items=st.lists(st.one_of(rows, rows, rows, others), max_size=14),
+    mark=st.one_of(st.none(), st.integers(1000, 1012)),
+    started=st.booleans(),
+    late=st.integers(0, 6),
+    early=st.integers(0, 6),
 )
-@example([("row", 1009), ("row", 1008), ("row", 1001)], 1020, True, 2, 2)  # all are late
-@example([("row", 1020), ("row", 1019), ("row", 1020)], 1000, True, 2, 5)  # only early rows would raise the mark
-@example([("bound", 1001), ("row", 1020), ("row", 1001)], None, False, 2, 2)  # a bound makes no row the first
+@example(items=[("row", 1009), ("row", 1008), ("row", 1001)], mark=1020, started=True, late=2, early=2)  # all are late
+@example(
+    items=[("row", 1020), ("row", 1019), ("row", 1020)], mark=1000, started=True, late=2, early=5
+)  # only early rows would raise the mark
+@example(
+    items=[("bound", 1001), ("row", 1020), ("row", 1001)], mark=None, started=False, late=2, early=2
+)  # a bound makes no row the first
 def test_the_guard_equals_the_loop(
     block: int, items: list[Item], mark: int | None, started: bool, late: int, early: int
 ) -> None:

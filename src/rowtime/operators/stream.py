@@ -101,13 +101,7 @@ class Stream:
             return Delta(None, self.promises([], control))
         rows = rows_judged = self._checked(self._timed_rows(tick, intake, before), intake)
         lowest, highest, marks = intake.lowest, intake.highest, before
-        if (
-            intake.gated
-            or intake.decodes
-            or intake.in_band
-            or self.checks
-            or self._may_be_early(intake, before, control)
-        ):
+        if self._may_refuse(intake, before, control):
             verdict = tick.judge(self, rows, self._gate(intake, before, control), intake.count)
             rows = tick.account(self, rows_judged, verdict, CANDIDATE)
             lowest, highest, marks = verdict.lowest, verdict.highest, dict(verdict.marks)
@@ -138,6 +132,10 @@ class Stream:
             guarded="true" if intake.stamped else f"{T} IS NOT NULL",
             started=control.get("started", ()),
         )
+
+    def _may_refuse(self, intake: Intake, clocks: Mapping[str, int], control: Control) -> bool:
+        known = intake.gated or intake.decodes or intake.in_band or bool(self.checks)
+        return known or self._may_be_early(intake, clocks, control)
 
     def _may_be_early(self, intake: Intake, clocks: Mapping[str, int], control: Control) -> bool:
         """False if no row of the range can be too far above its writer's clock."""

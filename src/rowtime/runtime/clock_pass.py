@@ -10,7 +10,7 @@ scanned row by row (`kernels.high_water`).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -128,8 +128,8 @@ def _one_of(blocks: Iterable[tuple[str, int]]) -> str:
     for writer, number in blocks:
         by_writer.setdefault(writer, []).append(number)
     tests = []
-    for writer, numbers in by_writer.items():
-        tests.append(f"({W} = {literal(writer)} AND {P} DIV {BLOCK} IN ({', '.join(map(str, numbers))}))")
+    for writer, listed in by_writer.items():
+        tests.append(f"({W} = {literal(writer)} AND {P} DIV {BLOCK} IN ({', '.join(map(str, listed))}))")
     return " OR ".join(tests)
 
 

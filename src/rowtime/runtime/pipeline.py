@@ -59,7 +59,7 @@ class Pipeline:
         self._variables.update(variables or {})
         return self
 
-    def source(
+    def source(  # noqa: PLR0913 - the names of columns, each said by its keyword
         self,
         name: str,
         streaming: DataFrame,

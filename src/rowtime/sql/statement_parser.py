@@ -149,11 +149,14 @@ class StatementParser(ColumnParser):
             return "options", tuple(self._parse_wrapped_csv(self._option, optional=False))
         if self._match_texts(("COMMENT", "DESCRIPTION")):
             return "comment", self._text("a comment")
-        if stream and self._match_text_seq("IDLE", "AFTER"):
+        return self._stream_clause() if stream else None
+
+    def _stream_clause(self) -> tuple[str, Any] | None:
+        if self._match_text_seq("IDLE", "AFTER"):
             return "idle_after", self._parse_required_interval()
-        if stream and self._match_text_seq("EARLY", "BEYOND"):
+        if self._match_text_seq("EARLY", "BEYOND"):
             return "early", self._parse_required_interval()
-        if stream and self._match_text_seq("SERVER"):
+        if self._match_text_seq("SERVER"):
             return "server", self._name().text
         return None
 
