@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 CASES = Path(__file__).parent / "transcripts" / "sqlstream"
 PATTERNS = (
     "bounds_*", "distinct_*", "group_*", "late_*", "promotion_*", "select_star_*", "strict_*", "ties_*", "tsort_*",
-    "order_*", "tumble_having", "tumble_with_alignment", "union_all_*", "where_*", "writers_*",
+    "order_*", "hop_*", "tumble_*", "union_all_*", "where_*", "writers_*",
 )  # fmt: skip
 FILES = [path for pattern in PATTERNS for path in sorted(CASES.glob(f"{pattern}.yaml"))]
 

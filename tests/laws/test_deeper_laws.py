@@ -20,11 +20,13 @@ from rowtime.testing.transcripts import ScriptItem
 from tests.laws.checking import check, outcome
 from tests.laws.deeper_pipelines import DEEPER, UNTIMED, close_items
 from tests.laws.pipelines import HALF, LAWS, LONG, ORIGIN, Law, feeds, shuffled, transcript
+from tests.laws.window_pipelines import WINDOWS
 from tests.oracle.stream import stream
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+CHAINS = (*DEEPER, *WINDOWS)
 ticks = settings(
     max_examples=40 if LONG else 2,
     deadline=None,
@@ -35,7 +37,7 @@ ticks = settings(
 )
 
 
-@pytest.mark.parametrize("law", DEEPER, ids=[law.name for law in DEEPER])
+@pytest.mark.parametrize("law", CHAINS, ids=[law.name for law in CHAINS])
 def test_a_chain_gives_what_its_oracle_gives_in_any_cut(spark: SparkSession, law: Law) -> None:
     session = derive(spark)
 

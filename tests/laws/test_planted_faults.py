@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from pyspark.sql import functions as F  # noqa: N812
 
 import rowtime.operators.union_all as union_module
 from rowtime.core.time import END
 from rowtime.kernels import guard as guard_module
 from rowtime.kernels.high_water import Scan
-from rowtime.operators import GroupBy, Merge, Rejected, Select, Stream
+from rowtime.operators import GroupBy, Hop, Merge, Rejected, Select, Stream
 from rowtime.operators.contract import Delta
 from rowtime.operators.ends import Ends
 from rowtime.operators.group_values import GroupByValues
@@ -26,12 +27,13 @@ from rowtime.testing.transcripts import ScriptItem
 from tests.laws.checking import check, outcome
 from tests.laws.deeper_pipelines import DEEPER
 from tests.laws.pipelines import HALF, LAWS, ORIGIN
+from tests.laws.window_pipelines import WINDOWS
 from tests.oracle import feed as f
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-LAW = {law.name: law for law in (*LAWS, *DEEPER)}
+LAW = {law.name: law for law in (*LAWS, *DEEPER, *WINDOWS)}
 Plant = Callable[[pytest.MonkeyPatch], None]
 
 
@@ -70,7 +72,12 @@ LOOSE = [  # a group of 0 and 1 with a row behind the first of 4, which is compl
 ]
 FUTURE = [_item(number, "a", "x", number, ev) for number, ev in enumerate((1, 9, 2, 6, 3, 8), 1)]
 AHEAD = [_item(number, "a", "x", at) for number, at in enumerate((1, 9, 2, 6, 4, 8), 1)]
+FAR = [  # the first of the row's windows ends in the tick in which it comes, the last one later
+    _item(1, "a", "x", 1), _bound(2, "a", "x", 4), _bound(3, "b", "x", 4), _bound(4, "a", "x", 12),
+    _bound(5, "b", "x", 12),
+]  # fmt: skip
 EXAMPLES = {
+    "groups of hopping windows that keep rows": (FAR, [3, 5]),
     "a t-sort with a guard": (FUTURE, [2, 4, 6]),
     "a stream with a guard": (AHEAD, [2, 3, 5, 6]),
     "groups that a promise closes": (STEPS, [1, 3, 5, 7]),
@@ -179,6 +186,25 @@ def _sorted_rows_promised_too_early(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(SortBy, "promises", lambda _self, clocks, _control: {w: b + 4 * HALF for w, b in clocks[0].items()})
 
 
+def _windows_that_end_late(patch: pytest.MonkeyPatch) -> None:
+    real = Hop._copied
+    patch.setattr(Hop, "_copied", lambda self, rows: real(replace(self, size=self.size + HALF), rows))
+
+
+def _copies_in_another_order(patch: pytest.MonkeyPatch) -> None:
+    real = Hop._copied
+    patch.setattr(Hop, "_copied", lambda self, rows: real(self, rows).withColumn("__p", -F.col("__p")))
+
+
+def _rows_held_for_one_window(patch: pytest.MonkeyPatch) -> None:
+    real = GroupBy._hold_rows
+    patch.setattr(GroupBy, "_hold_rows", lambda self, *args: real(replace(self, many=False), *args))
+
+
+def _null_times_let_through(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Hop, "_timed", lambda _self, _tick, delta: delta.rows)
+
+
 def _refusals_lost(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Rejected, "step", lambda self, tick, deltas: Delta(None, deltas[0].clocks))
 
@@ -202,6 +228,10 @@ FAULTS: tuple[tuple[str, Plant], ...] = (
     ("groups of a column within some rows", _last_rows_forgotten_between_ticks),
     ("groups of a column within some rows", _loose_groups_released_at_once),
     ("rows sorted inside a step", _sorted_rows_promised_too_early),
+    ("rows of hopping windows", _windows_that_end_late),
+    ("rows of hopping windows", _copies_in_another_order),
+    ("groups of hopping windows that keep rows", _rows_held_for_one_window),
+    ("windows of a column that may be null", _null_times_let_through),
 )
 
 

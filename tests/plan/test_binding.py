@@ -41,11 +41,6 @@ REFUSED = [
         "a pump of this script fills it",
     ),
     ("SELECT STREAM v FROM a UNION ALL SELECT STREAM v FROM a LIMIT 3", "R190", "LIMIT"),
-    (
-        "SELECT STREAM COUNT(*) AS c FROM a GROUP BY HOP(a.ROWTIME, INTERVAL '1' MINUTE, INTERVAL '1' HOUR)",
-        "R190",
-        "HOP",
-    ),
     ("SELECT STREAM COUNT(*) AS c FROM a GROUP BY SESSION(a.ROWTIME, INTERVAL '1' MINUTE)", "R190", "SESSION"),
     ("SELECT STREAM COUNT(*) AS c FROM a GROUP BY window(a.ROWTIME, '1 minute')", "R190", "WINDOW"),
     (f"SELECT STREAM DISTINCT v, COUNT(*) AS c FROM a {HOURS}, v", "R190", "DISTINCT beside GROUP BY"),

@@ -61,6 +61,23 @@ def group_end(node: exp.Expr, key: str) -> GroupEnd:
     return known if not late else GroupEnd(f"{known.text} - {late}L", known.closed)
 
 
+def fixed_end(node: exp.Expr) -> tuple[str, int] | None:
+    """How much later (µs) than its key each group of the expression ends, beside what is shifted; else ``None``.
+
+    Two expressions with the same first part have groups that end together.
+    """
+    inner, moved = unshifted(node)
+    if isinstance(inner, exp.Column) or not isinstance(_argument(inner), exp.Expr):
+        return None
+    time, late = unshifted(_argument(inner))
+    width = interval_micros(inner.expression) if isinstance(inner, Step) else None
+    if isinstance(inner, exp.Floor | exp.TimestampTrunc):
+        width = _FIXED.get(unit_of(inner) or "")
+    if width is None or not isinstance(time, exp.Column):
+        return None
+    return to_spark(inner), width - late - moved
+
+
 def unshifted(node: exp.Expr) -> tuple[exp.Expr, int]:
     """A time without the intervals added to it, and their sum in µs."""
     node = node.unnest()

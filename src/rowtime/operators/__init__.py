@@ -2,6 +2,7 @@
 
 from rowtime.operators.group_by import GroupBy
 from rowtime.operators.group_values import GroupByValues
+from rowtime.operators.hop import Hop
 from rowtime.operators.merge import Merge
 from rowtime.operators.ordered import Ordered
 from rowtime.operators.rejected import Rejected
@@ -14,11 +15,12 @@ from rowtime.operators.tsort import TSort
 from rowtime.operators.union_all import UnionAll
 
 OPERATORS = (
-    Stream, Rejected, Select, TableFunctionCall, Ordered, TSort, SortBy, UnionAll, GroupBy, GroupByValues, Merge, Sink,
+    Stream, Rejected, Select, Hop, TableFunctionCall, Ordered, TSort, SortBy, UnionAll, GroupBy, GroupByValues, Merge,
+    Sink,
 )  # fmt: skip
 """Every operator there is; the laws of `tests/laws` run over this list."""
 
 __all__ = [
-    "OPERATORS", "GroupBy", "GroupByValues", "Merge", "Ordered", "Rejected", "Select", "Sink", "SortBy", "Stream",
-    "TSort", "TableFunctionCall", "UnionAll",
+    "OPERATORS", "GroupBy", "GroupByValues", "Hop", "Merge", "Ordered", "Rejected", "Select", "Sink", "SortBy",
+    "Stream", "TSort", "TableFunctionCall", "UnionAll",
 ]  # fmt: skip

@@ -41,9 +41,10 @@ END_OF_GROUP = "__n"  # BIGINT: the first instant past the group, µs
 class GroupBy:
     """``GROUP BY keys`` with ``aggregates``; ``items`` and ``having`` are over both by name.
 
-    Keys are named ``__k0``, …, aggregates ``__a0``, …; ``closers`` are the indexes of the
-    keys that are monotonic functions of the rowtime. ``stamp``: the ``AS ROWTIME`` of the
-    select list, else the end of the group.
+    Keys are named ``__k0``, …, aggregates ``__a0``, …; ``closers`` are, under the names of
+    keys, monotonic functions of the rowtime: the key itself, or where a row is of several
+    groups (``many``) its clock, which no later row's key lies below. ``stamp``: the
+    ``AS ROWTIME`` of the select list, else the end of the group.
     """
 
     name: str
@@ -51,9 +52,10 @@ class GroupBy:
     keys: tuple[Item, ...]
     aggregates: tuple[Item, ...]
     items: tuple[Item, ...]
-    closers: tuple[int, ...]
+    closers: tuple[Item, ...]
     having: exp.Expr | None = None
     stamp: exp.Expr | None = None
+    many: bool = False
 
     kind: ClassVar[str] = "group by"
     promise: ClassVar[str] = "the stamp of the group that holds the bound of its input"
@@ -121,7 +123,7 @@ class GroupBy:
 
     @property
     def _ends(self) -> Ends:
-        return Ends(tuple(self.keys[i] for i in self.closers), self.stamp)
+        return Ends(self.closers, self.stamp)
 
     def _close(self, tick: Tick, delta: Delta, bound: int) -> tuple[Segment, ...]:
         """One job: what is complete at ``bound`` goes out, the rest is kept."""
@@ -158,7 +160,7 @@ class GroupBy:
         return routes
 
     def _hold_rows(self, tick: Tick, delta: Delta, bound: int) -> None:
-        if delta.rows is None or self._ends.end_at(tick, delta.highest) <= bound:
+        if delta.rows is None or (not self.many and self._ends.end_at(tick, delta.highest) <= bound):
             return
         rows = self._merged(self._seeded(tick, delta), {}).where(f"{END_OF_GROUP} > {bound}L")
         tick.describe(self, "keep rows of open groups")

@@ -29,7 +29,7 @@ Entry = Mapping[str, Any]
 _SHOWN_ELSEWHERE = frozenset({
     "name", "input", "inputs", "gate", "gates", "columns", "items", "hidden", "timed", "closers", "declares", "made",
 })  # fmt: skip
-_MICROS = frozenset({"early", "within", "idle_after"})
+_MICROS = frozenset({"early", "within", "idle_after", "slide", "size"})
 _SECRET = re.compile("password|secret|token|credential|jaas|access.?key", re.IGNORECASE)
 _OURS = {T: "ROWTIME", W: "writer", P: "position", "__n": "end of group", "__r": "earlier ROWTIME"}
 
@@ -122,7 +122,10 @@ def _keys(node: Operator) -> tuple[Item, ...]:
 
 
 def _group(node: Operator, number: int, key: Item) -> dict[str, Any]:
-    closes = number in {getattr(closer, "key", closer) for closer in getattr(node, "closers", ())}
+    closers = {
+        closer.column.name if isinstance(closer, Item) else closer.key for closer in getattr(node, "closers", ())
+    }
+    closes = key.column.name in closers or number in closers
     return {"key": _text(key.expression), "order": key.column.order.value, "closes": closes}
 
 

@@ -13,6 +13,7 @@ from rowtime.operators.merge import Merge
 from rowtime.plan.functions import bind_call, called, input_of
 from rowtime.plan.scope import From
 from rowtime.plan.sources import Bound
+from rowtime.plan.window_tables import WINDOW_TABLES, WindowTable
 from rowtime.sql.generate import to_rowtime
 from rowtime.sql.places import place_of
 
@@ -39,7 +40,8 @@ class FromClause:
             raise Refused(Problem("R190", "a window on an input is not supported yet", place_of(self.text, item)))
         call = called(item)
         if call is not None:
-            return self._renamed(self._called(call, item), item, {})
+            bound = self._called(call, item)
+            return self._renamed(bound.node, item, bound.lineage)
         if isinstance(item, exp.Subquery):
             bound = self.binder.bind(item.this, f"{self.name}.{item.alias_or_name or 'sub'}")
             node, lineage = bound.node, bound.lineage
@@ -53,9 +55,11 @@ class FromClause:
             )
         return self._renamed(node, item, lineage)
 
-    def _called(self, call: exp.Anonymous, item: exp.Expr) -> Operator:
-        """A table function over a query or a stream, which it sees in the order of arrival."""
-        given, place = input_of(call), place_of(self.text, call)
+    def _called(self, call: exp.Anonymous, item: exp.Expr) -> Bound:
+        """A window, or a table function over a query or a stream, which it sees in the order of arrival."""
+        if call.name.upper() in WINDOW_TABLES:
+            return WindowTable(self.binder, call, self.name).bind()
+        given, place = input_of(next(iter(call.expressions), None)), place_of(self.text, call)
         name = f"{self.name}.{item.alias or call.name.lower()}"
         if isinstance(given, exp.Table):
             source = self.sources.table(self.binder, given)[0]
@@ -66,7 +70,7 @@ class FromClause:
             raise Refused(Problem("R141", f"{call.name} reads a query or a stream", place, hint))
         if to_be_merged(source):
             source = Merge(self.sources.fresh(f"{name}.merge"), source, numbers=True)
-        return bind_call(call, self.sources.catalog.functions, source, self.sources.fresh(name), place)
+        return Bound(bind_call(call, self.sources.catalog.functions, source, self.sources.fresh(name), place))
 
     def _renamed(self, node: Operator, item: exp.Expr, lineage: Mapping[str, exp.Expr]) -> From:
         alias: exp.Expr | None = item.args.get("alias")

@@ -25,22 +25,26 @@ from rowtime.sql.nodes import TableArgument
 from rowtime.sql.statements import CreateFunction
 
 BUILT_IN: Mapping[str, Make] = {"early_late_split": EarlyLateSplit}
-LATER = ("TUMBLE", "HOP", "SESSION", "CUMULATE")
+LATER = ("SESSION",)
 _DEFINITION = re.compile(r"\s*AS\s+'([\w.]+):([\w.]+)'\s*", re.IGNORECASE)
 
 
 def called(item: exp.Expr) -> exp.Anonymous | None:
     """The call in ``STREAM(f(…))`` or ``TABLE(f(…))`` after FROM; ``None`` for anything else."""
     outer = item.this if isinstance(item, exp.Table) else None
-    if not isinstance(outer, exp.Anonymous) or outer.name.upper() not in ("STREAM", "TABLE"):
+    if not isinstance(outer, exp.Anonymous):
         return None
+    if outer.name.upper() not in ("STREAM", "TABLE"):
+        return outer
     inner = outer.expressions[0] if len(outer.expressions) == 1 else None
     return inner if isinstance(inner, exp.Anonymous) else None
 
 
-def input_of(call: exp.Anonymous) -> exp.Expr | None:
-    """The query or the table that a table function reads: ``CURSOR(query)`` or ``TABLE s``, its first argument."""
-    first = call.expressions[0] if call.expressions else None
+def input_of(first: exp.Expr | None) -> exp.Expr | None:
+    """The query or the table that a table function reads, its first argument: ``CURSOR(query)``, ``TABLE s``."""
+    if isinstance(first, exp.Subquery):
+        query: exp.Expr = first.this
+        return query
     if isinstance(first, TableArgument):
         inner: exp.Expr = first.this
         return inner

@@ -7,13 +7,13 @@ not constant, because only then will each group be complete some day.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from sqlglot import exp
 
-from rowtime.expr.aggregates import ORDERED, ambiguous_order
-from rowtime.expr.facts import Fact
-from rowtime.expr.group_end import group_end, unshifted
+from rowtime.expr.aggregates import ambiguous_order
+from rowtime.expr.facts import ROWTIME, Fact
+from rowtime.expr.group_end import fixed_end, group_end, unshifted
 from rowtime.expr.monotonicity import is_constant, order_of, prove, readable
 from rowtime.expr.order import Order
 from rowtime.operators.contract import Column, Operator, T, walk
@@ -22,60 +22,13 @@ from rowtime.operators.group_values import MARK, Closer, GroupByValues
 from rowtime.operators.ordered import Ordered
 from rowtime.operators.select import Item
 from rowtime.operators.tsort import JUDGED, TIME
+from rowtime.plan.aggregates import has_aggregates, is_aggregate
 from rowtime.plan.orders import micros
 from rowtime.plan.scope import Scope, columns_of, follows, marks_of
+from rowtime.plan.windows import earliest, moved
 from rowtime.sql.generate import to_rowtime, to_spark
 from rowtime.sql.nodes import Within
 from rowtime.sql.script import parse_expression
-
-AGGREGATE_NAMES = frozenset(
-    {
-        "PERCENTILE",
-        "PERCENTILE_DISC",
-        "PERCENTILE_CONT",
-        "HISTOGRAM_NUMERIC",
-        "HLL_SKETCH_AGG",
-        "BITMAP_CONSTRUCT_AGG",
-        "TRY_SUM",
-        "TRY_AVG",
-        "REGR_COUNT",
-        "SOME",
-        "EVERY",
-        "MEAN",
-        "STD",
-        "COLLECT_SET",
-        "COLLECT_LIST",
-        "LISTAGG",
-        "STRING_AGG",
-        "BIT_AND",
-        "BIT_OR",
-        "BIT_XOR",
-        "COUNT_MIN_SKETCH",
-        "MAX_BY",
-        "MIN_BY",
-        "PRODUCT",
-    }
-)
-"""Aggregates of Spark that the parser knows by name only."""
-
-
-def is_aggregate(node: exp.Expr) -> bool:
-    """True for an aggregate call, with its FILTER or IGNORE NULLS."""
-    if isinstance(node, exp.Filter | exp.IgnoreNulls | exp.WithinGroup):
-        return is_aggregate(node.this)
-    if isinstance(node, exp.AggFunc):
-        return True
-    return isinstance(node, exp.Anonymous) and node.name.upper() in AGGREGATE_NAMES
-
-
-def has_aggregates(node: exp.Expr) -> bool:
-    """True if an aggregate stands anywhere in the expression, not under OVER."""
-    return any(is_aggregate(part) and part.find_ancestor(exp.Window) is None for part in node.walk())
-
-
-def needs_places(aggregates: Sequence[Item]) -> bool:
-    """True if an aggregate depends on the order of rows."""
-    return any(isinstance(part, ORDERED) for item in aggregates for part in item.expression.walk())
 
 
 @dataclass(frozen=True)
@@ -93,7 +46,7 @@ class GroupPlan:
     keys: tuple[Item, ...]
     aggregates: tuple[Item, ...]
     items: tuple[Item, ...]
-    closers: tuple[int, ...]
+    closers: tuple[Item, ...]
     having: exp.Expr | None
     stamp: exp.Expr | None
     within: WithinGroup | None
@@ -107,7 +60,20 @@ class GroupPlan:
             return GroupByValues(
                 name, source, self.keys, self.aggregates, self.items, self.by_value, gates, self.having
             )
-        return GroupBy(name, source, self.keys, self.aggregates, self.items, self.closers, self.having, self.stamp)
+        many = any(closer not in self.keys for closer in self.closers)
+        return GroupBy(
+            name, source, self.keys, self.aggregates, self.items, self.closers, self.having, self.stamp, many
+        )
+
+    def lineage(self) -> dict[str, exp.Expr]:
+        """The columns that are functions of the rowtime of the groups: keys whose groups all end so much later."""
+        known = {closer.column.name: fixed_end(closer.expression) for closer in self.closers}
+        ends = {end for end in known.values() if end is not None}
+        if self.stamp is not None or self.by_value or None in known.values() or len({text for text, _ in ends}) != 1:
+            return {}
+        time = exp.column(exp.to_identifier(T, quoted=True))
+        names = {item.column.name: known.get(item.expression.name) for item in self.items if _is_key(item)}
+        return {name: moved(time.copy(), -end[1]) for name, end in names.items() if end is not None}
 
 
 class Grouping:
@@ -118,6 +84,7 @@ class Grouping:
         self.keys: list[Item] = []
         self._written: list[exp.Expr] = []  # the keys as the query has them
         self._clocks: list[exp.Expr] = []  # the keys over the rowtime and marks, where they follow them
+        self.closers: tuple[Item, ...] = ()
         self.aggregates: list[Item] = []
         self.within: WithinGroup | None = None
 
@@ -126,16 +93,18 @@ class Grouping:
         before = len(self.scope.problems)
         for node in self._grouping():
             self._key(node)
-        understood = not any(problem.code in ("R190", "R127") for problem in self.scope.problems[before:])
+        self.closers = tuple(
+            found for key, at in zip(self.keys, self._clocks, strict=True) if (found := _closer(key, at))
+        )
+        understood = not any(problem.code in ("R190", "R127", "R113") for problem in self.scope.problems[before:])
         items, stamp = self._select_list()
         having = self.query.args.get("having")
         condition = self._over_groups(having.this) if having else None
         if self.query.args.get("distinct") and self.query.args.get("group"):
             hint = "Leave out DISTINCT if each row has the keys; else write SELECT STREAM DISTINCT above a sub-query."
             self.scope.refuse("R190", "DISTINCT beside GROUP BY is not supported yet", self.query, hint)
-        closers = tuple(n for n, key in enumerate(self.keys) if self._closes(key))
         by_value = self._by_value(stamp)
-        if not closers and not by_value and understood:
+        if not self.closers and not by_value and understood:
             self._refuse_endless()
         if stamp is not None and not self._ascends(stamp):
             self.scope.refuse(
@@ -146,7 +115,7 @@ class Grouping:
             )
             stamp = None
         return GroupPlan(
-            tuple(self.keys), tuple(self.aggregates), items, closers, condition, stamp, self.within, by_value
+            tuple(self.keys), tuple(self.aggregates), items, self.closers, condition, stamp, self.within, by_value
         )
 
     def _by_value(self, stamp: exp.Expr | None) -> tuple[Closer, ...]:
@@ -211,8 +180,7 @@ class Grouping:
             tolerance, node = node.args["interval"], node.this
         raw = self.scope.bind(node)
         at = self.scope.inlined(raw)
-        # Over the rowtime alone it can be computed anywhere; a mark is no column.
-        bound = written = at if not any(c.name.startswith(MARK) for c in at.find_all(exp.Column)) else raw
+        bound = written = self.scope.computed(raw)
         if tolerance is not None:
             bound = self._out_of_order(bound, tolerance, node)
         self._written.append(written)
@@ -243,9 +211,6 @@ class Grouping:
         self.within = WithinGroup(hidden, micros(self.scope, tolerance))
         return key
 
-    def _closes(self, key: Item) -> bool:
-        return key.column.order.moves and columns_of([key.expression]) == {T}
-
     def _ascends(self, stamp: exp.Expr) -> bool:
         return order_of(stamp, self._key_facts()).direction > 0
 
@@ -269,16 +234,19 @@ class Grouping:
         return tuple(items), stamp
 
     def _key_facts(self) -> dict[str, Fact]:
-        return {key.column.name: key.column.fact for key in self.keys}
+        known = {key.column.name: key.column.fact for key in self.keys}
+        cores = {fixed_end(closer.expression) for closer in self.closers}
+        if len({core[0] for core in cores if core is not None}) == 1 and None not in cores:
+            # Groups come in the order of their ends, and so do keys of which each ends as much later.
+            known |= {c.column.name: prove(c.expression, {T: ROWTIME}).fact for c in self.closers if c not in self.keys}
+        return known
 
     def _over_groups(self, node: exp.Expr) -> exp.Expr:
         """The expression over key and aggregate columns; other columns are refused."""
-        raw = self.scope.bind(node)
-        at = self.scope.inlined(raw)
-        bound = self._factored(at if not any(c.name.startswith(MARK) for c in at.find_all(exp.Column)) else raw)
+        bound = self._factored(self.scope.computed(self.scope.bind(node)))
         for column in bound.find_all(exp.Column):
             if not column.name.startswith(("__k", "__a")):
-                shown = "ROWTIME" if column.name == T else column.name
+                shown = "ROWTIME" if column.name == T else self.scope.windows.shown(column.name)
                 self.scope.refuse(
                     "R106",
                     f"{shown} is neither grouped nor aggregated",
@@ -334,8 +302,8 @@ class Grouping:
             return f"{text} is constant"
         if key.column.order.moves:
             return f"{text} is {key.column.order.value}, but what it is computed from has no clock"
-        why = prove(key.expression, self.scope.facts).failure()
-        return f"{text}: {why.rule}" if why.text == text else f"{text}: {why.text}: {why.rule}"
+        why, shown = prove(key.expression, self.scope.facts).failure(), self.scope.windows.shown(text)
+        return f"{shown}: {why.rule}" if why.text == text else f"{shown}: {why.text}: {why.rule}"
 
     # -- rewrites ---------------------------------------------------------------------
 
@@ -374,8 +342,17 @@ class Grouping:
         return f"GROUP BY {', '.join(map(to_rowtime, keys))}", rewritten
 
 
+def _closer(key: Item, at: exp.Expr) -> Item | None:
+    """What closes the groups of a key: the key itself, or its clock, over the rowtime alone."""
+    if key.column.order.moves and columns_of([key.expression]) == {T}:
+        return key
+    clock = earliest(at)
+    return None if clock is None else Item(key.column, clock)
+
+
+def _is_key(item: Item) -> bool:
+    return isinstance(item.expression, exp.Column) and item.expression.name.startswith("__k")
+
+
 def _reference(name: str) -> exp.Column:
     return exp.column(exp.to_identifier(name, quoted=True))
-
-
-__all__ = ["GroupPlan", "Grouping", "has_aggregates", "is_aggregate", "needs_places", "replace"]

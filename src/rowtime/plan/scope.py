@@ -14,18 +14,10 @@ from rowtime.operators.contract import A, Column, Operator, T, walk
 from rowtime.operators.group_values import MARK
 from rowtime.operators.ordered import Ordered
 from rowtime.plan.catalog import suggestion
+from rowtime.plan.windows import GROUP_FUNCTIONS, LATER, Windows, is_value
 from rowtime.sql.generate import to_rowtime, to_spark
-from rowtime.sql.nodes import CurrentRowTimestamp, Monotonic, Step
+from rowtime.sql.nodes import CurrentRowTimestamp, Monotonic
 from rowtime.sql.places import place_of
-
-WINDOW_FUNCTIONS = {"TUMBLE", "TUMBLE_START", "TUMBLE_END"}
-_ENDS = ("", "_START", "_END", "_ROWTIME")
-LATER_WINDOWS = {
-    "WINDOW",
-    "WINDOW_TIME",
-    "SESSION_WINDOW",
-    *(w + e for w in ("HOP", "SESSION", "STAGGER") for e in _ENDS),
-}
 
 
 @dataclass(frozen=True)
@@ -66,6 +58,7 @@ class Scope:
     gate: Callable[[], str] = str
     promises: dict[str, tuple[str, exp.Expr]] = field(default_factory=dict)
     """What MONOTONIC promises: text -> the name of the order check, and the expression."""
+    windows: Windows = field(default_factory=Windows)
 
     @property
     def input(self) -> Operator:
@@ -124,7 +117,7 @@ class Scope:
             )
         if isinstance(part, exp.Window):
             self.refuse("R190", "OVER is not supported yet", part)
-        if isinstance(part, exp.Anonymous) and part.name.upper() in LATER_WINDOWS:
+        if isinstance(part, exp.Anonymous) and part.name.upper() in LATER:
             hint = "Write TUMBLE(s.ROWTIME, INTERVAL '1' HOUR), or FLOOR(s.ROWTIME TO HOUR)."
             self.refuse("R190", f"{part.name.upper()} is not supported yet", part, hint)
         if isinstance(part, exp.Subquery | exp.Exists):
@@ -139,8 +132,8 @@ class Scope:
             text = to_spark(part.this)
             if text not in self.promises:
                 self.promises[text] = (self.gate(), part.this.copy())
-        if isinstance(part, exp.Anonymous) and part.name.upper() in WINDOW_FUNCTIONS:
-            return self._tumble(part)
+        if isinstance(part, exp.Anonymous) and part.name.upper() in GROUP_FUNCTIONS:
+            return self.windows.bind(self, part)
         return part
 
     def _column(self, column: exp.Column) -> exp.Expr:
@@ -175,32 +168,30 @@ class Scope:
             self.refuse("R112", "CURRENT_ROW_TIMESTAMP is gone here: these rows did not arrive, they were made", node)
         return _named(A, node)
 
-    def _tumble(self, call: exp.Anonymous) -> exp.Expr:
-        """TUMBLE and its edges, as STEP: [start, end) aligned to the epoch plus an offset."""
-        arguments = call.expressions
-        if len(arguments) not in (2, 3) or not isinstance(arguments[1], exp.Interval):
-            self.refuse("R113", f"{call.name} takes a time, an interval and perhaps an offset", call)
-            return call
-        time, width = arguments[0], arguments[1]
-        offset = _offset(arguments[2]) if len(arguments) == 3 else None  # noqa: PLR2004
-        start: exp.Expr = Step(this=exp.Sub(this=time, expression=offset) if offset else time, expression=width)
-        if offset is not None:
-            start = exp.Add(this=start, expression=offset.copy())
-        if call.name.upper() == "TUMBLE_END":
-            start = exp.Add(this=start, expression=width.copy())
-        return start
-
     def inlined(self, node: exp.Expr) -> exp.Expr:
-        """The expression over the rowtime and the marks of order checks, where its columns follow them."""
+        """The clock of the expression: over the rowtime and marks of order checks, where its columns follow them."""
 
         def follow(part: exp.Expr) -> exp.Expr:
-            if isinstance(part, exp.Column) and part.name in self.source.lineage:
-                return self.source.lineage[part.name].copy()
+            known = self._lineage(part)
+            if known is not None:
+                return known.copy()
             if isinstance(part, Monotonic) and to_spark(part.this) in self.promises:
                 return mark_of(self.promises[to_spark(part.this)][0])
             return part
 
         return _replaced(node.copy(), follow)
+
+    def computed(self, node: exp.Expr) -> exp.Expr:
+        """The expression with the columns that are functions of the rowtime written as such: it has the same values."""
+
+        def follow(part: exp.Expr) -> exp.Expr:
+            known = self._lineage(part)
+            return part if known is None or not is_value(known) else known.copy()
+
+        return _replaced(node.copy(), follow)
+
+    def _lineage(self, part: exp.Expr) -> exp.Expr | None:
+        return {**self.source.lineage, **self.windows.lineage}.get(part.name) if isinstance(part, exp.Column) else None
 
 
 def _replaced(node: exp.Expr, change: object) -> exp.Expr:
@@ -223,15 +214,6 @@ def _named(name: str, origin: exp.Expr) -> exp.Column:
     for source in (origin, origin.this if isinstance(origin.this, exp.Expr) else origin):
         column.meta.update(source.meta)
     return column
-
-
-def _offset(node: exp.Expr) -> exp.Expr:
-    """An offset as an interval: an interval as it stands, a TIME as the time since midnight."""
-    if isinstance(node, exp.Cast) and isinstance(node.this, exp.Literal):
-        hours, minutes, seconds = ([*node.this.name.split(":"), "0", "0"])[:3]
-        total = (int(hours) * 60 + int(minutes)) * 60 + float(seconds)
-        return exp.Interval(this=exp.Literal.string(f"{total:g}"), unit=exp.var("SECOND"))
-    return node.copy()
 
 
 def mark_of(gate: str) -> exp.Column:

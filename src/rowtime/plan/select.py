@@ -20,11 +20,13 @@ from rowtime.operators.select import Item, Select
 from rowtime.operators.sort_by import SortBy
 from rowtime.operators.tsort import TIME, TSort
 from rowtime.operators.union_all import UnionAll
+from rowtime.plan.aggregates import has_aggregates, needs_places
 from rowtime.plan.from_clause import FromClause, to_be_merged
-from rowtime.plan.groups import Grouping, WithinGroup, has_aggregates, needs_places
+from rowtime.plan.groups import Grouping, WithinGroup
 from rowtime.plan.orders import Sort, bind_sort, is_rowtime
 from rowtime.plan.scope import Scope, follows
 from rowtime.plan.sources import Bound, Sources
+from rowtime.plan.windows import has_clock, refuse_outside
 from rowtime.sql.places import place_of
 
 
@@ -132,6 +134,8 @@ class _SelectBinder:
         condition = scope.bind(where.this) if where else None
         if where is not None and scope.promises:
             scope.refuse("R102", "WHERE cannot contain MONOTONIC", where, "Promise it in a sub-query below.")
+        if where is not None:
+            refuse_outside(scope, where)
         if where is not None and condition is not None and has_aggregates(condition):
             scope.refuse("R116", "WHERE cannot contain an aggregate", where, "Use HAVING.")
         build = self._grouped(scope, condition) if self._groups() else self._plain(scope, condition)
@@ -172,7 +176,7 @@ class _SelectBinder:
                 lineage = {
                     i.column.name: scope.inlined(i.expression)
                     for i in items
-                    if follows(scope.inlined(i.expression)) and i.column.order.moves
+                    if follows(scope.inlined(i.expression)) and (i.column.order.moves or has_clock(scope, i.expression))
                 }
                 return Bound(Select(self.sources.fresh(f"{self.name}.select"), source, items, condition), lineage)
             if to_be_merged(source):
@@ -220,10 +224,7 @@ class _SelectBinder:
             if entry.is_star:
                 items.extend(self._star(scope, entry))
                 continue
-            for part in entry.walk():
-                if isinstance(part, exp.Anonymous) and part.name.upper() == "TUMBLE":
-                    hint = "Group by it, or write STEP(s.ROWTIME BY interval)."
-                    scope.refuse("R139", "TUMBLE stands only in GROUP BY", part, hint)
+            refuse_outside(scope, entry)
             bound = scope.bind(entry.unalias())
             name = self._name(entry, bound, len(items))
             if name.lower() == "rowtime":
@@ -284,7 +285,8 @@ class _SelectBinder:
                 source = Merge(self.sources.fresh(f"{self.name}.merge"), source, numbers=True)
             if condition is not None:
                 source = self._filtered(scope, source, condition)
-            return Bound(plan.build(self.sources.fresh(f"{self.name}.group"), source))
+            source = scope.windows.above(source, plan.keys, self.name)
+            return Bound(plan.build(self.sources.fresh(f"{self.name}.group"), source), plan.lineage())
 
         return build
 

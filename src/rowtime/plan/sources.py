@@ -15,6 +15,7 @@ from sqlglot import exp
 from rowtime.core.errors import Place, Problem, Refused
 from rowtime.expr.monotonicity import is_plain
 from rowtime.operators.contract import Column, Operator, walk
+from rowtime.operators.hop import Hop
 from rowtime.operators.merge import Merge
 from rowtime.operators.ordered import Ordered
 from rowtime.operators.rejected import Rejected
@@ -225,7 +226,11 @@ class Sources:
 
     def _bind_rejected(self, binder: Binder, item: exp.Table, name: str, key: str) -> None:
         node = self.named(binder, name, item).node
-        gates = [part for part in walk(node) if isinstance(part, TSort | Stream | Ordered)]
+        gates = [
+            part
+            for part in walk(node)
+            if isinstance(part, TSort | Stream | Ordered) or (isinstance(part, Hop) and part.gate)
+        ]
         gate = next((part for part in gates if part.name == name), None)
         if gate is None:
             raise Refused(

@@ -22,7 +22,11 @@ class RowtimeGenerator(SparkGenerator):
         nodes.Step: lambda self, e: f"STEP({self.sql(e, 'this')} BY {self.sql(e, 'expression')})",
         nodes.CurrentRowTimestamp: lambda _self, _e: "CURRENT_ROW_TIMESTAMP",
         nodes.Within: lambda self, e: f"{self.sql(e, 'this')} WITHIN {self.sql(e, 'interval')}",
-        nodes.TableArgument: lambda self, e: f"TABLE {self.sql(e, 'this')}",
+        nodes.TableArgument: lambda self, e: (
+            f"TABLE {self.sql(e, 'this')}"
+            + (f" PARTITION BY {self.expressions(e, flat=True)}" if e.expressions else "")
+        ),
+        nodes.Earliest: lambda self, e: self.sql(e, "this"),
         nodes.Stagger: lambda self, e: (
             f"STAGGER (PARTITION BY {self.expressions(e, flat=True)} RANGE {self.sql(e, 'interval')})"
         ),

@@ -69,8 +69,14 @@ class Stagger(exp.Expression):
     arg_types = {"expressions": True, "interval": True}
 
 
+class Earliest(exp.Expression, exp.Func):
+    """What the binder knows of a column: no row at a rowtime t, or later, has a value below ``this`` at t."""
+
+
 class TableArgument(exp.Expression):
-    """``TABLE s`` as the argument of a table function; ``this`` is a Table or a Subquery."""
+    """``TABLE s PARTITION BY keys`` as the argument of a table function; ``this`` is a Table or a Subquery."""
+
+    arg_types = {"this": True, "expressions": False}
 
 
 UNTRANSLATED = (CurrentRowTimestamp, Within, Stagger, TableArgument)

@@ -196,11 +196,21 @@ class RowtimeParser(SparkParser):
 
     def _parse_lambda(self, *args: Any, **options: Any) -> exp.Expr | None:
         first = self._curr
+        if self._next and self._next.token_type == TokenType.FARROW:
+            return self._parse_named_argument()
         if not self._match(TokenType.TABLE):
             return super()._parse_lambda(*args, **options)
         argument = self.expression(nodes.TableArgument(this=self._parse_table()))
+        keys = (key.unnest() for key in self._parse_partition_by())
+        argument.set("expressions", [part for key in keys for part in (key.expressions or [key])])
         locate(argument, first, self._prev)
         return argument
+
+    def _parse_named_argument(self) -> exp.Kwarg:
+        """``name => value``."""
+        name = self._parse_var(any_token=True)
+        self._match(TokenType.FARROW)
+        return self.expression(exp.Kwarg(this=name, expression=self._parse_lambda()))
 
     def _parse_step(self) -> nodes.Step:
         this = self._parse_disjunction()

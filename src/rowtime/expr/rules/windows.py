@@ -7,7 +7,7 @@ from sqlglot import exp
 from rowtime.expr.facts import Fact, Kind
 from rowtime.expr.order import Order
 from rowtime.expr.rules.table import Found, Parts, none, rule
-from rowtime.sql.nodes import Monotonic
+from rowtime.sql.nodes import Earliest, Monotonic
 
 _RUNNING = {exp.Max: Order.ASCENDING, exp.Min: Order.DESCENDING, exp.Count: Order.ASCENDING}
 
@@ -18,6 +18,13 @@ def _promised(node: exp.Expr, parts: Parts) -> Found:
     if m.order is Order.CONSTANT:
         return Found(m, "a promise about a constant leaves it one")
     return Found(Fact(Order.ASCENDING, m.kind), "MONOTONIC promises it, and each row is checked")
+
+
+@rule(Earliest)
+def _of_many(node: exp.Expr, parts: Parts) -> Found:
+    return none(
+        "a row lies in several windows, and a later row in windows before some of them", parts.of(node.this).kind
+    )
 
 
 @rule(exp.Window)

@@ -1,0 +1,112 @@
+"""Windows before they run: what closes their groups, what is refused, what EXPLAIN says of them."""
+
+from __future__ import annotations
+
+import pytest
+
+from rowtime.operators import GroupBy, Hop
+from rowtime.plan.explain import as_text, explain_query
+from rowtime.plan.program import compile_script
+from rowtime.sql.generate import to_rowtime
+
+A = "CREATE STREAM a (v INT, t TIMESTAMP, w STRING); CREATE STREAM o (v INT, t TIMESTAMP ASCENDING);\n"
+HOUR, THREE = "INTERVAL '1' HOUR", "INTERVAL '3' HOUR"
+HOP = f"TABLE(HOP(TABLE a, DESCRIPTOR(ROWTIME), {HOUR}, {THREE}))"
+
+ACCEPTED = [
+    f"SELECT STREAM COUNT(*) AS c FROM a GROUP BY HOP(a.ROWTIME, {HOUR}, {THREE})",
+    (
+        f"SELECT STREAM HOP_ROWTIME(s.ROWTIME, {HOUR}, {THREE}) AS ROWTIME, w FROM a AS s "
+        f"GROUP BY w, HOP(s.ROWTIME, {HOUR}, {THREE})"
+    ),
+    f"SELECT STREAM TUMBLE_ROWTIME(a.ROWTIME, {HOUR}) AS ROWTIME, w FROM a GROUP BY TUMBLE(a.ROWTIME, {HOUR}), w",
+    f"SELECT STREAM window_end, COUNT(*) AS c FROM {HOP} AS h GROUP BY h.window_start, window_end",
+    f"SELECT STREAM s, COUNT(*) AS c FROM (SELECT STREAM window_start AS s, v FROM {HOP} WHERE v > 0) AS x GROUP BY s",
+    f"SELECT STREAM s, COUNT(*) AS c FROM {HOP} AS h(v, t, w, s, e) GROUP BY s, e",
+    "SELECT STREAM COUNT(*) AS c FROM TUMBLE(TABLE a, DESCRIPTOR(ROWTIME), INTERVAL '1' MONTH) GROUP BY window_start",
+    (
+        f"SELECT STREAM COUNT(*) AS c FROM TABLE(HOP(DATA => TABLE a, TIMECOL => DESCRIPTOR(rowtime), SLIDE => {HOUR}, "
+        f"SIZE => {THREE})) GROUP BY window_end"
+    ),
+    (
+        f"SELECT STREAM COUNT(*) AS c FROM TABLE(CUMULATE((SELECT STREAM v FROM a), DESCRIPTOR(ROWTIME), {HOUR}, "
+        f"{THREE})) GROUP BY window_start, window_end"
+    ),
+    f"SELECT STREAM COUNT(*) AS c FROM TABLE(HOP(TABLE o, DESCRIPTOR(t), {HOUR}, {THREE})) GROUP BY window_end",
+    f"SELECT STREAM * FROM TABLE(TUMBLE(TABLE a, DESCRIPTOR(t), {HOUR}, TIME '00:12:00'))",
+]
+
+
+@pytest.mark.parametrize("sql", ACCEPTED)
+def test_windows_are_accepted(sql: str) -> None:
+    assert compile_script(A + sql).problems == ()
+
+
+REFUSED = [
+    (f"SELECT STREAM COUNT(*) AS c FROM a GROUP BY HOP(t, {HOUR}, {THREE})", "R104", "HOP(t, …)"),
+    (f"SELECT STREAM COUNT(*) AS c FROM TABLE(HOP(TABLE a, DESCRIPTOR(t), {HOUR}, {THREE})) GROUP BY window_end",
+     "R104", "window_end: no order"),
+    ((f"SELECT STREAM HOP_START(a.ROWTIME, INTERVAL '2' HOUR, {THREE}) AS s FROM a GROUP BY "
+     f"HOP(a.ROWTIME, {HOUR}, {THREE})"), "R106", "HOP(ROWTIME, …) is neither"),
+    (f"SELECT STREAM HOP_END(a.ROWTIME, {HOUR}, {THREE}) AS e FROM a", "R139", "HOP_END"),
+    (f"SELECT STREAM v FROM a WHERE TUMBLE(a.ROWTIME, {HOUR}) > t", "R139", "TUMBLE"),
+    (f"SELECT STREAM COUNT(*) AS c FROM a GROUP BY HOP(a.ROWTIME, {HOUR})", "R113", "a slide, a size"),
+    ("SELECT STREAM COUNT(*) AS c FROM a GROUP BY HOP(a.ROWTIME, INTERVAL '1' MONTH, INTERVAL '3' MONTH)", "R113", ""),
+    ("SELECT STREAM COUNT(*) AS c FROM a GROUP BY TUMBLE(a.ROWTIME, INTERVAL '0' HOUR)", "R113", "TUMBLE takes"),
+    (f"SELECT STREAM v FROM TABLE(CUMULATE(TABLE a, DESCRIPTOR(ROWTIME), INTERVAL '2' HOUR, {THREE}))", "R113",
+     "multiple of the step"),
+    (f"SELECT STREAM v FROM TABLE(TUMBLE(TABLE a, t, {HOUR}))", "R113", "DESCRIPTOR(ROWTIME)"),
+    (f"SELECT STREAM v FROM TABLE(TUMBLE(TABLE a, DESCRIPTOR(z), {HOUR}))", "R103", "no column z"),
+    (f"SELECT STREAM v FROM TABLE(TUMBLE(TABLE a, DESCRIPTOR(t), WIDTH => {HOUR}))", "R113", "no argument WIDTH"),
+    (f"SELECT STREAM v FROM TABLE(TUMBLE({HOUR}))", "R141", "reads a query or a stream"),
+    (f"SELECT STREAM v FROM TABLE(TUMBLE((SELECT STREAM v, t AS window_end FROM a), DESCRIPTOR(ROWTIME), {HOUR}))",
+     "R119", "window_end already"),
+    (f"SELECT STREAM v FROM {HOP} ORDER BY window_end, v", "R138", "several windows"),
+    ("SELECT STREAM COUNT(*) AS c FROM a GROUP BY window(a.ROWTIME, '1 minute')", "R190", "WINDOW"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("sql", "code", "says"), REFUSED, ids=[sql[:70] for sql, _, _ in REFUSED])
+def test_windows_are_refused_with_a_code_and_a_reason(sql: str, code: str, says: str) -> None:
+    [problem] = compile_script(A + sql).problems
+    assert problem.code == code
+    assert says in problem.message + problem.hint + problem.note
+    assert problem.place is not None
+
+
+def _closers(sql: str) -> list[str]:
+    group = compile_script(A + sql).sinks[-1].input
+    while not isinstance(group, GroupBy):
+        (group,) = group.inputs
+    return [to_rowtime(closer.expression).replace("`__t`", "ROWTIME") for closer in group.closers]
+
+
+def test_overlapping_windows_close_by_the_end_that_comes_next() -> None:
+    assert _closers(f"SELECT STREAM COUNT(*) AS c FROM a GROUP BY HOP(a.ROWTIME, {HOUR}, INTERVAL '150' MINUTE)") == [
+        "STEP(ROWTIME - INTERVAL '30' MINUTE BY INTERVAL '1' HOUR) + INTERVAL '90' MINUTE"
+    ]
+
+
+def test_groups_of_windows_are_functions_of_their_own_rowtime() -> None:
+    below = f"SELECT STREAM window_start AS s, window_end AS e, v, COUNT(*) AS c FROM {HOP} AS h GROUP BY s, e, v"
+    assert _closers(f"SELECT STREAM s, MAX(c) AS m FROM ({below}) AS x GROUP BY s, e") == [
+        "ROWTIME - INTERVAL '3' HOUR",
+        "ROWTIME",
+    ]
+
+
+def test_a_row_without_a_time_of_its_window_is_in_the_view_of_what_is_refused() -> None:
+    view = f"CREATE VIEW x AS SELECT STREAM v FROM TABLE(TUMBLE(TABLE a, DESCRIPTOR(t), {HOUR})); "
+    program = compile_script(A + view + "SELECT STREAM v, t, reason FROM x.rejected")
+    assert program.problems == ()
+    assert [node.gate for node in program.operators if isinstance(node, Hop)] == [True]
+    ordered = f"SELECT STREAM v FROM TABLE(TUMBLE(TABLE o, DESCRIPTOR(t), {HOUR}))"
+    assert [node.gate for node in compile_script(A + ordered).operators if isinstance(node, Hop)] == [False]
+
+
+def test_explain_shows_the_windows_and_what_closes_their_groups() -> None:
+    sql = f"SELECT STREAM COUNT(*) AS c FROM a GROUP BY HOP(a.ROWTIME, {HOUR}, {THREE})"
+    text = as_text(explain_query(compile_script(A + sql).sinks[-1]))
+    assert "windows" in text
+    assert "slide 1:00:00; size 3:00:00" in text
+    assert "closes groups" in text
