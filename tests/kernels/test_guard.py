@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from rowtime.core.time import BEGINNING
+from rowtime.core.time import BEGINNING, END
 from rowtime.kernels import guard as guard_module
 from rowtime.kernels.guard import EARLY, LATE, OK, Items, Limits, guard
 from tests.oracle.guard import Item, judge_items
@@ -18,20 +18,22 @@ LONG = bool(os.environ.get("ROWTIME_LONG"))
 NAMES = {OK: "OK", EARLY: "EARLY", LATE: "LATE"}
 near = st.integers(1000, 1020)
 rows = st.tuples(st.just("row"), st.one_of(st.none(), near, near, near))
-others = st.tuples(st.sampled_from(["bound", "arrival"]), near)
+others = st.tuples(st.sampled_from(["bound", "arrival", "stamp"]), near)
+ends = st.tuples(st.just("bound"), st.just(END))
 
 
 def columns(items: list[Item]) -> Items:
     known = np.array([time is not None for _, time in items], bool)
     times = np.array([BEGINNING if time is None else time for _, time in items], np.int64)
     kinds = np.array([kind for kind, _ in items], str)
-    return Items(times, known, kinds != "bound", known & (kinds == "row"))
+    raised = (kinds == "arrival") | (kinds == "stamp")
+    return Items(times, known, kinds != "bound", known & ((kinds == "row") | (kinds == "stamp")), raised)
 
 
 @pytest.mark.parametrize("block", [1, 2, guard_module.BLOCK])
 @settings(max_examples=2000 if LONG else 200, deadline=None, derandomize=not LONG, database=None)
 @given(
-    items=st.lists(st.one_of(rows, rows, rows, others), max_size=14),
+    items=st.lists(st.one_of(rows, rows, rows, rows, others, others, ends), max_size=14),
     mark=st.one_of(st.none(), st.integers(1000, 1012)),
     started=st.booleans(),
     late=st.integers(0, 6),

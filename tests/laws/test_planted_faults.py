@@ -106,7 +106,7 @@ def _early_rows_that_count(patch: pytest.MonkeyPatch) -> None:
 
 def _first_row_forgotten_between_ticks(patch: pytest.MonkeyPatch) -> None:
     real = Stream._gate
-    patch.setattr(Stream, "_gate", lambda *args: replace(real(*args), started=()))
+    patch.setattr(Stream, "_gate", lambda *args, **more: replace(real(*args, **more), started=()))
 
 
 def _last_rows_counted(patch: pytest.MonkeyPatch) -> None:
@@ -131,7 +131,7 @@ def _inputs_swapped(patch: pytest.MonkeyPatch) -> None:
 
 def _bound_of_a_stream_forgotten(patch: pytest.MonkeyPatch) -> None:
     real = Stream._gate
-    patch.setattr(Stream, "_gate", lambda self, intake, before, control: _without(real(self, intake, before, control)))
+    patch.setattr(Stream, "_gate", lambda *args, **more: _without(real(*args, **more)))
 
 
 def _without(gate: Any) -> Any:

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tests.oracle.feed import END
+
 Judgement = tuple[str, int | None, int | None]
-Item = tuple[str, int | None]  # "row", "bound", or "arrival": a row whose time nobody gave; its time
+Item = tuple[
+    str, int | None
+]  # "row", "bound", "arrival" (a time that nobody gave) or "stamp" (of a producer); its time
 
 
 def judge(times: Sequence[int | None], late: int, early: int, mark: int | None = None) -> list[Judgement]:
@@ -18,14 +22,16 @@ def judge_items(
 ) -> list[Judgement]:
     """The same over items among which are bounds: they raise the mark, and make no row the first."""
     found: list[Judgement] = []
-    for kind, time in items:
-        before, result = mark, "OK"
+    for kind, given in items:
+        before, result, time = mark, "OK", given
+        if time is not None and kind in ("arrival", "stamp") and mark is not None and mark < END:
+            time = max(time, mark)
         if time is not None and kind != "bound" and mark is not None and time < mark - late:
             result = "LATE"
-        elif time is not None and kind == "row" and started and mark is not None and time > mark + early:
+        elif time is not None and kind in ("row", "stamp") and started and mark is not None and time > mark + early:
             result = "EARLY"
         elif time is not None:
             mark = time if mark is None else max(mark, time)
-            started = started or kind == "row"
+            started = started or kind in ("row", "stamp")
         found.append((result, before, mark))
     return found

@@ -6,7 +6,7 @@ import json
 import os
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -33,12 +33,18 @@ class Kept:
 
     def __init__(self) -> None:
         self.good: list[int] = []
+        self.rows: list[dict[str, Any]] = []
         self.bad: list[tuple[int, str]] = []
 
     def pipeline(self, spark: SparkSession, folder: Path, sql: str = BOTH) -> rt.Pipeline:
         pipeline = rt.Pipeline(spark, home=folder / "home").sql(sql)
-        pipeline.sink("good", lambda batch: self.good.extend(batch.table()["n"].to_pylist() if batch.count else []))
+        pipeline.sink("good", self._accepted)
         return pipeline.sink("bad", self._refused)
+
+    def _accepted(self, batch: rt.Batch) -> None:
+        rows = batch.table().to_pylist() if batch.count else []
+        self.rows += rows
+        self.good += [row["n"] for row in rows]
 
     def _refused(self, batch: rt.Batch) -> None:
         rows = batch.table().to_pylist() if batch.count else []
@@ -96,6 +102,7 @@ def test_times_of_arrival_are_never_early_but_move_the_clock(spark: SparkSession
         log.set_rowtime_bound("2199-01-01")
     pipeline.run_available(tmp_path / "check")
     assert (sorted(kept.good), kept.bad) == ([0, 1, 3, 4], [(2, "EARLY")])
+    assert max(row["rowtime"].year for row in kept.rows) < 2099  # what arrives after it is not raised to it
 
 
 def test_early_rows_come_back_with_their_rowtime(spark: SparkSession, tmp_path: Path) -> None:

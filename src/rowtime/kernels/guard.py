@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from rowtime.core.time import BEGINNING
+from rowtime.core.time import BEGINNING, END
 
 Times = NDArray[np.int64]
 Flags = NDArray[np.bool_]
@@ -34,23 +34,25 @@ class Items:
     """The items of one writer, in its order, a column each.
 
     ``known`` is False where there is no time; ``rows`` where the item is a bound, which
-    raises the mark and is never refused; ``judged`` where a row cannot be early.
+    raises the mark and is never refused; ``judged`` where a row cannot be early. ``raised``
+    where a time below the mark is raised to it instead of being late, but to no end.
     """
 
     times: Times
     known: Flags
     rows: Flags
     judged: Flags
+    raised: Flags
 
     @classmethod
     def of(cls, times: Times, known: Flags) -> Items:
         """Rows alone, all of which may be early."""
-        return cls(times, known, np.ones(len(times), bool), known)
+        return cls(times, known, np.ones(len(times), bool), known, np.zeros(len(times), bool))
 
     def part(self, start: int) -> Items:
         """One block of them."""
         part = slice(start, start + BLOCK)
-        return Items(self.times[part], self.known[part], self.rows[part], self.judged[part])
+        return Items(self.times[part], self.known[part], self.rows[part], self.judged[part], self.raised[part])
 
 
 @dataclass(frozen=True)
@@ -95,7 +97,7 @@ def _block(items: Items, last: Guarded, limits: Limits) -> Guarded:
     since = np.logical_or.accumulate(np.concatenate(([last.started], items.judged)))
     if (items.judged & since[:-1] & (items.times - limits.early > before)).any():
         return _row_by_row(items, last, limits)
-    late = items.known & items.rows & (items.times < before - limits.late)
+    late = items.known & items.rows & (items.times < before - limits.late) & (~items.raised | (before >= END))
     result = np.where(late, LATE, OK).astype(np.int8)
     started = last.started or bool((items.judged & ~late).any())
     return Guarded(result, before, after, int(running[-1]), started)
@@ -104,11 +106,11 @@ def _block(items: Items, last: Guarded, limits: Limits) -> Guarded:
 def _row_by_row(items: Items, last: Guarded, limits: Limits) -> Guarded:
     mark, started = last.mark, last.started
     results, befores, afters = [], [], []
-    columns = (items.times, items.known, items.rows, items.judged)
-    for time, known, row, judged in zip(*(column.tolist() for column in columns), strict=True):
+    columns = (items.times, items.known, items.rows & ~items.raised, items.rows & items.raised, items.judged)
+    for time, known, row, raised, judged in zip(*(column.tolist() for column in columns), strict=True):
         befores.append(mark)
         verdict = OK
-        if known and row and time < mark - limits.late:
+        if known and ((row and time < mark - limits.late) or (raised and mark >= END)):
             verdict = LATE
         elif judged and started and time > mark + limits.early:
             verdict = EARLY

@@ -59,6 +59,8 @@ class Gate:
     """A row above the mark by more than this (µs) is EARLY and does not raise it (the guard)."""
     guarded: str = "true"
     """SQL: which rows may be EARLY."""
+    lifted: str = "false"
+    """SQL: which times are raised to the mark where they lie below it, by the guard; the end raises none."""
     started: Collection[str] | None = None
     """The writers of which one of those was accepted before, so that others may be; ``None``: all that have a mark."""
     behind: int = 0

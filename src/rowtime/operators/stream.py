@@ -32,7 +32,7 @@ from rowtime.operators.contract import (
     micros,
     quoted,
 )
-from rowtime.operators.gates import Gate
+from rowtime.operators.gates import Gate, Verdict
 from rowtime.sql.generate import literal, to_rowtime, to_spark
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
 NOBODY = "\U0010ffff"  # stands for a stream without writers; named after all, it holds no ties
+REFUSED = "__refused"  # BOOLEAN: true where the guard has refused the row
 CANDIDATE = "__g"  # TIMESTAMP: the rowtime that the gate judges
 
 
@@ -99,25 +100,31 @@ class Stream:
             marks = self._bounded(before, intake)
             self._settle(intake, control, marks)
             return Delta(None, self.promises([], control))
-        rows = rows_judged = self._checked(self._timed_rows(tick, intake, before), intake)
+        guarded = self._may_be_early(intake, before, control)
+        timed = self._checked(self._timed_rows(intake), intake)
+        if not guarded:
+            timed = self._raised(tick, timed, intake, before)
+        rows, whole = timed, True
         lowest, highest, marks = intake.lowest, intake.highest, before
-        if self._may_refuse(intake, before, control):
-            verdict = tick.judge(self, rows, self._gate(intake, before, control), intake.count)
-            rows = tick.account(self, rows_judged, verdict, CANDIDATE)
+        if guarded or intake.gated or intake.decodes or intake.in_band or self.checks:
+            verdict = tick.judge(self, timed, self._gate(intake, before, control, guarded=guarded), intake.count)
+            # A row that is early raises nothing, so who arrives after it is raised only now.
+            if guarded:
+                timed = self._raised(tick, timed, intake, before, verdict)
+            rows, whole = tick.account(self, timed, verdict, CANDIDATE), verdict.refused is None
             lowest, highest, marks = verdict.lowest, verdict.highest, dict(verdict.marks)
             intake = replace(intake, shown={})  # what ordered rows show counts only if they are accepted
-            if self.early is not None:
+            if guarded:
                 control["started"] = sorted(verdict.started)
         elif intake.count is not None:
             tick.count(self, intake.count)
         marks = self._bounded(marks, intake)
         self._settle(intake, control, marks)
         columns = [*map(quoted, self.emits().names), f"{CANDIDATE} AS {T}", W, P, A]
-        whole = rows_judged is rows
-        peek = intake.peek if whole else None
+        peek = intake.peek if whole and not intake.in_band else None
         return Delta(rows.selectExpr(*columns), self.promises([], control), intake.count, lowest, highest, peek)
 
-    def _gate(self, intake: Intake, before: Mapping[str, int], control: Control) -> Gate:
+    def _gate(self, intake: Intake, before: Mapping[str, int], control: Control, *, guarded: bool) -> Gate:
         return Gate(
             CANDIDATE,
             0,
@@ -128,14 +135,11 @@ class Stream:
             "__b" if intake.in_band else None,
             "__m" if intake.decodes or self.checks else None,
             self.batched,
-            early=self.early,
+            early=self.early if guarded else None,
             guarded="true" if intake.stamped else f"{T} IS NOT NULL",
+            lifted=f"{T} IS NULL" if guarded else "false",
             started=control.get("started", ()),
         )
-
-    def _may_refuse(self, intake: Intake, clocks: Mapping[str, int], control: Control) -> bool:
-        known = intake.gated or intake.decodes or intake.in_band or bool(self.checks)
-        return known or self._may_be_early(intake, clocks, control)
 
     def _may_be_early(self, intake: Intake, clocks: Mapping[str, int], control: Control) -> bool:
         """False if no row of the range can be too far above its writer's clock."""
@@ -190,13 +194,20 @@ class Stream:
         others = [quoted(name) for name in rows.columns if name != "__m"]
         return rows.selectExpr(*others, f"{found} AS __m")
 
-    def _timed_rows(self, tick: Tick, intake: Intake, before: Mapping[str, int]) -> DataFrame:
-        # SPEC 2.4: the rowtime is what the writer gave, else the arrival time, raised to the
-        # writer's previous one where it goes back.
+    def _timed_rows(self, intake: Intake) -> DataFrame:
+        # SPEC 2.4: the rowtime is what the writer gave, else the arrival time.
         assert intake.rows is not None
-        rows, arrival = intake.rows, A
+        return intake.rows.selectExpr("*", f"coalesce({T}, {A}) AS {CANDIDATE}")
+
+    def _raised(
+        self, tick: Tick, rows: DataFrame, intake: Intake, before: Mapping[str, int], verdict: Verdict | None = None
+    ) -> DataFrame:
+        """Arrival times raised to the writer's previous rowtime where they go back; refused rows raise nothing."""
+        arrival = A
         bounds = [item for item in intake.bounds if intake.raises and item[2] < END]
         moved = {w: at for w, at in before.items() if BEGINNING < at < END}
+        if not intake.raises and not moved:
+            return rows
         if moved:
             cases = " ".join(f"WHEN {literal(w)} THEN {micros(at)}" for w, at in sorted(moved.items()))
             arrival = f"greatest({A}, CASE {W} {cases} END)"
@@ -204,11 +215,14 @@ class Stream:
             shown = "coalesce(__t, __a)"
             if bounds:  # they raise the rows behind them, and only those
                 rows = rows.unionByName(_bound_items(tick, bounds), allowMissingColumns=True)
+            if verdict is not None and verdict.refused is not None:
+                rows = _without(tick, rows, verdict.refused)
+                shown = f"CASE WHEN {REFUSED} IS NULL THEN {shown} END"
             if intake.in_band or bounds:  # the end raises nobody: who comes after it is refused
                 shown = f"CASE WHEN __b IS NULL THEN {shown} WHEN __b < {micros(END)} THEN __b END"
             frame = f"PARTITION BY {W} ORDER BY {P} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING"
             arrival = f"greatest({arrival}, max({shown}) OVER ({frame}))"
-        rows = rows.selectExpr("*", f"coalesce({T}, {arrival}) AS {CANDIDATE}")
+        rows = rows.withColumn(CANDIDATE, _expression(f"coalesce({T}, {arrival})"))
         return rows.where("__b IS NULL").drop("__b") if bounds and not intake.in_band else rows
 
 
@@ -217,3 +231,17 @@ def _bound_items(tick: Tick, bounds: Sequence[tuple[str, int, int]]) -> DataFram
     writers, positions, times = zip(*bounds, strict=True)
     columns = {W: pa.array(writers), P: pa.array(positions), "__b": pa.array(times, pa.timestamp("us", "UTC"))}
     return tick.spark.createDataFrame(pa.table(columns))
+
+
+def _without(tick: Tick, rows: DataFrame, refused: pa.Table) -> DataFrame:
+    """The rows, with a mark at those that were refused."""
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+    key = tick.spark.createDataFrame(refused.select([W, P])).selectExpr(W, P, f"true AS {REFUSED}")
+    return rows.join(F.broadcast(key), [W, P], "left")
+
+
+def _expression(text: str) -> Any:
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+    return F.expr(text)

@@ -140,7 +140,8 @@ def _items(rows: DataFrame, gate: Gate) -> pa.Table:
     bound = f"unix_micros({gate.bound_column})" if gate.bound_column else "CAST(NULL AS BIGINT)"
     bad = f"{gate.malformed_column} IS NOT NULL" if gate.malformed_column else "false"
     judged = f"unix_micros({gate.judged or gate.time}) AS j"
-    columns = [f"unix_micros({gate.time}) AS t", judged, f"{bound} AS b", f"{bad} AS bad", f"{gate.guarded} AS g"]
+    columns = [f"unix_micros({gate.time}) AS t", judged, f"{bound} AS b", f"{bad} AS bad"]
+    columns += [f"{gate.guarded} AS g", f"{gate.lifted} AS up"]
     return rows.selectExpr(W, P, *columns).toArrow()
 
 
@@ -150,7 +151,8 @@ def _as_items(peeked: pa.Table) -> pa.Table:
     items = peeked.append_column("j", peeked["t"])
     items = items.append_column("b", pa.nulls(count, pa.int64()))
     items = items.append_column("bad", pa.repeat(pa.scalar(False), count))  # noqa: FBT003
-    return items.append_column("g", pa.repeat(pa.scalar(True), count))  # noqa: FBT003
+    items = items.append_column("g", pa.repeat(pa.scalar(True), count))  # noqa: FBT003
+    return items.append_column("up", pa.repeat(pa.scalar(False), count))  # noqa: FBT003
 
 
 def _with_bounds(items: pa.Table, gate: Gate, wanted: Mapping[tuple[str, int], int] | None) -> pa.Table:
@@ -165,6 +167,7 @@ def _with_bounds(items: pa.Table, gate: Gate, wanted: Mapping[tuple[str, int], i
                 "b": pa.array([b[2] for b in chosen], pa.int64()),
                 "bad": pa.array([False] * len(chosen)),
                 "g": pa.array([False] * len(chosen)),
+                "up": pa.array([False] * len(chosen)),
             }
         )
         items = pa.concat_tables([items.select(extra.column_names).cast(extra.schema), extra])

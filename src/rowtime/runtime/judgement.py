@@ -48,6 +48,7 @@ class _Columns:
     known: np.ndarray
     rows: np.ndarray
     guarded: np.ndarray
+    raised: np.ndarray
 
     @classmethod
     def of(cls, part: pa.Table) -> _Columns:
@@ -55,7 +56,9 @@ class _Columns:
         rows = ~bound[1]
         known = np.where(rows, time[1] & ~part["bad"].to_numpy(), bound[1])
         guarded = known & rows & part["g"].to_numpy()
-        return cls(np.where(rows, time[0], bound[0]), numbers(part["j"])[0], known, rows, guarded)
+        return cls(
+            np.where(rows, time[0], bound[0]), numbers(part["j"])[0], known, rows, guarded, part["up"].to_numpy()
+        )
 
 
 def judge_run(tally: Tally, writer: str, part: pa.Table, mark: int) -> Judged:
@@ -135,11 +138,11 @@ def _guarded(tally: Tally, writer: str, items: _Columns, mark: int, floor: int) 
     assert gate.early is not None
     started = mark > BEGINNING if gate.started is None else writer in tally.started
     mark = max(mark, floor)
-    below = items.known & items.rows & (items.times < floor)
+    below = items.known & items.rows & ~items.raised & (items.times < floor)
     if gate.batched:
         started = writer in gate.started if gate.started is not None else started
         return _guarded_at_once(tally, writer, items, mark, below, started=started)
-    listed = Items(items.times, items.known, items.rows, items.guarded)
+    listed = Items(items.times, items.known, items.rows, items.guarded, items.raised)
     found = guard(listed, mark, Limits(gate.within, gate.early), started=started)
     if found.started:
         tally.started.add(writer)
@@ -154,7 +157,7 @@ def _guarded_at_once(  # noqa: PLR0913 - where the writer stands
     gate = tally.gate
     assert gate.early is not None
     before = np.full(len(items.times), max(mark, BEGINNING))
-    late = items.known & items.rows & (items.times < before - gate.within)
+    late = items.known & items.rows & (items.times < before - gate.within) & (~items.raised | (before >= END))
     early = items.guarded & started & ~late & (items.times - gate.early > before)
     refused = late | below | early
     counted = items.known & ~refused
