@@ -12,6 +12,7 @@ from rowtime.operators import OPERATORS
 from rowtime.runtime.session import derive
 from tests.laws.checking import check, outcome
 from tests.laws.deeper_pipelines import DEEPER
+from tests.laws.over_pipelines import OVER
 from tests.laws.pipelines import LAWS, LONG, Law, items, shuffled
 
 if TYPE_CHECKING:
@@ -30,7 +31,9 @@ ticks = settings(
 
 
 def test_every_operator_has_a_law() -> None:
-    assert {operator.kind for operator in OPERATORS} == {kind for law in (*LAWS, *DEEPER) for kind in law.operators}
+    assert {operator.kind for operator in OPERATORS} == {
+        kind for law in (*LAWS, *DEEPER, *OVER) for kind in law.operators
+    }
 
 
 @pytest.mark.parametrize("law", LAWS, ids=[law.name for law in LAWS])

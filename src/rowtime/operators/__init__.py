@@ -5,6 +5,7 @@ from rowtime.operators.group_values import GroupByValues
 from rowtime.operators.hop import Hop
 from rowtime.operators.merge import Merge
 from rowtime.operators.ordered import Ordered
+from rowtime.operators.over import Over
 from rowtime.operators.rejected import Rejected
 from rowtime.operators.select import Select
 from rowtime.operators.sink import Sink
@@ -15,12 +16,12 @@ from rowtime.operators.tsort import TSort
 from rowtime.operators.union_all import UnionAll
 
 OPERATORS = (
-    Stream, Rejected, Select, Hop, TableFunctionCall, Ordered, TSort, SortBy, UnionAll, GroupBy, GroupByValues, Merge,
-    Sink,
+    Stream, Rejected, Select, Hop, TableFunctionCall, Ordered, TSort, SortBy, UnionAll, GroupBy, GroupByValues, Over,
+    Merge, Sink,
 )  # fmt: skip
 """Every operator there is; the laws of `tests/laws` run over this list."""
 
 __all__ = [
-    "OPERATORS", "GroupBy", "GroupByValues", "Hop", "Merge", "Ordered", "Rejected", "Select", "Sink", "SortBy",
+    "OPERATORS", "GroupBy", "GroupByValues", "Hop", "Merge", "Ordered", "Over", "Rejected", "Select", "Sink", "SortBy",
     "Stream", "TSort", "TableFunctionCall", "UnionAll",
 ]  # fmt: skip

@@ -162,6 +162,10 @@ class Segments(Protocol):
         """The rows of some segments."""
         ...
 
+    def tables(self, segments: Sequence[Segment]) -> Sequence[pa.Table]:
+        """The same on the driver, a table a segment; what it remembers of earlier ticks is not read again."""
+        ...
+
     @property
     def rows(self) -> int:
         """How many rows are kept."""
@@ -211,6 +215,14 @@ class Tick(Protocol):
         self, node: Operator, rows: DataFrame, routes: Mapping[str, Route], count: int | None
     ) -> Mapping[str, Sequence[Segment]]:
         """Write rows to new files, one route each, in one Spark job; nothing is visible yet."""
+        ...
+
+    def keep(self, node: Operator, what: str, rows: pa.Table, time: str) -> Sequence[Segment]:
+        """Write rows that the driver has to a new file; ``time``: the column (µs) that segments remember."""
+        ...
+
+    def frame(self, node: Operator, rows: pa.Table) -> DataFrame:
+        """Rows that the driver has, for Spark; many of them by way of a file, which it reads in parallel."""
         ...
 
     def judge(

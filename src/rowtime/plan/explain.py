@@ -28,6 +28,7 @@ Entry = Mapping[str, Any]
 # Fields that the other lines of an entry show, or that only the running tick looks at.
 _SHOWN_ELSEWHERE = frozenset({
     "name", "input", "inputs", "gate", "gates", "columns", "items", "hidden", "timed", "closers", "declares", "made",
+    "passed",
 })  # fmt: skip
 _MICROS = frozenset({"early", "within", "idle_after", "slide", "size"})
 _SECRET = re.compile("password|secret|token|credential|jaas|access.?key", re.IGNORECASE)

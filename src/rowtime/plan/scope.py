@@ -59,6 +59,10 @@ class Scope:
     promises: dict[str, tuple[str, exp.Expr]] = field(default_factory=dict)
     """What MONOTONIC promises: text -> the name of the order check, and the expression."""
     windows: Windows = field(default_factory=Windows)
+    over: Callable[[exp.Window], exp.Expr] | None = None
+    """What stands for a call with OVER; ``None`` where none may stand."""
+    made: dict[str, Fact] = field(default_factory=dict)
+    """What is known of the columns of these calls."""
 
     @property
     def input(self) -> Operator:
@@ -95,7 +99,7 @@ class Scope:
     @property
     def facts(self) -> dict[str, Fact]:
         """What is known about the values of each column; the rowtime ascends."""
-        return {T: ROWTIME, **{column.name: column.known for column in self.columns}}
+        return {T: ROWTIME, **{column.name: column.known for column in self.columns}, **self.made}
 
     def refuse(self, code: str, message: str, node: exp.Expr, hint: str = "", note: str = "") -> None:
         """Note a problem at a node."""
@@ -115,8 +119,9 @@ class Scope:
                 part,
                 "A stream's answer is a function of its input; use a column instead.",
             )
-        if isinstance(part, exp.Window):
-            self.refuse("R190", "OVER is not supported yet", part)
+        if isinstance(part, exp.Window) and self.over is None:
+            what = "a window function stands in the select list of a query without groups"
+            self.refuse("R160", what, part, "Compute it in a sub-query or a view, and use its column here.")
         if isinstance(part, exp.Anonymous) and part.name.upper() in LATER:
             hint = "Write TUMBLE(s.ROWTIME, INTERVAL '1' HOUR), or FLOOR(s.ROWTIME TO HOUR)."
             self.refuse("R190", f"{part.name.upper()} is not supported yet", part, hint)
@@ -134,6 +139,8 @@ class Scope:
                 self.promises[text] = (self.gate(), part.this.copy())
         if isinstance(part, exp.Anonymous) and part.name.upper() in GROUP_FUNCTIONS:
             return self.windows.bind(self, part)
+        if isinstance(part, exp.Window) and self.over is not None:
+            return self.over(part)
         return part
 
     def _column(self, column: exp.Column) -> exp.Expr:

@@ -23,8 +23,10 @@ from rowtime.operators.union_all import UnionAll
 from rowtime.plan.aggregates import has_aggregates, needs_places
 from rowtime.plan.from_clause import FromClause, to_be_merged
 from rowtime.plan.groups import Grouping, WithinGroup
+from rowtime.plan.lost_rows import unknown_at_first
 from rowtime.plan.orders import Sort, bind_sort, is_rowtime
-from rowtime.plan.scope import Scope, follows
+from rowtime.plan.over import Windowing
+from rowtime.plan.scope import Scope, columns_of, follows
 from rowtime.plan.sources import Bound, Sources
 from rowtime.plan.windows import has_clock, refuse_outside
 from rowtime.sql.places import place_of
@@ -109,7 +111,6 @@ _LATER = {
     "laterals": "LATERAL is",
     "limit": "LIMIT is",
     "offset": "OFFSET is",
-    "windows": "a named WINDOW is",
     "qualify": "QUALIFY is",
     "windowed": "WINDOWED BY is",
     "with_": "WITH is",
@@ -138,10 +139,19 @@ class _SelectBinder:
             refuse_outside(scope, where)
         if where is not None and condition is not None and has_aggregates(condition):
             scope.refuse("R116", "WHERE cannot contain an aggregate", where, "Use HAVING.")
+        if where is not None and condition is not None:
+            self._warn_of_lost_rows(scope, where, condition)
         build = self._grouped(scope, condition) if self._groups() else self._plain(scope, condition)
         if scope.problems:
             raise Refused(*scope.problems)
         return build()
+
+    def _warn_of_lost_rows(self, scope: Scope, where: exp.Expr, condition: exp.Expr) -> None:
+        name = unknown_at_first(condition, scope.input)
+        if name is not None:
+            what = f"WHERE drops the first row: {name} is NULL there, so the condition is neither true nor false"
+            hint = "Where the frame is still empty, give the window's value another: COALESCE(MAX(t) OVER (…), t)."
+            self.sources.warnings.append(Problem("R166", what, place_of(self.text, where), hint, warns=True))
 
     def _refuse_unsupported(self) -> None:
         query = self.query
@@ -161,6 +171,7 @@ class _SelectBinder:
     # -- without groups ---------------------------------------------------------------
 
     def _plain(self, scope: Scope, where: exp.Expr | None) -> Build:
+        windowing = Windowing(self.query, scope)
         items, promoted = self._items(scope)
         sort = bind_sort(self.query, scope, promoted)
         hidden: tuple[Item, ...] = ()
@@ -170,6 +181,11 @@ class _SelectBinder:
 
         def build() -> Bound:
             source, condition = self._checked(scope, where)
+            if windowing.found:
+                keys_of_sort = [item for item, _ in (sort.keys if sort else ())]
+                used = columns_of([item.expression for item in (*items, *hidden, *keys_of_sort)])
+                source = self._filtered(scope, source, condition) if condition is not None else source
+                source, condition = windowing.build(self.sources, source, self.name, used), None
             if sort is not None and sort.value is not None:
                 return Bound(self._sorted(source, items, condition, sort, sort.value))
             if not hidden:

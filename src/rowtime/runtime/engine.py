@@ -31,6 +31,7 @@ from rowtime.runtime.intake import Taken, intake_of
 from rowtime.runtime.sources.contract import BoundItem, Limits, Slice, Source
 from rowtime.runtime.tick import RunningTick
 from rowtime.state.files import remove
+from rowtime.state.memory import Memory
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -83,6 +84,7 @@ class Engine:
         self.plan = self.program.described()
         self._fresh = True
         self._began = BEGINNING
+        self._memory = Memory(self.checkpoint.folder)
         self._take_over(self.program)
 
     def _take_over(self, program: Program) -> None:
@@ -164,7 +166,7 @@ class Engine:
         self._fresh = False
         number = self.entry["tick"] + 1
         folder = self.checkpoint.folder
-        return RunningTick(self.spark, number, folder, self.entry, intakes, self.stages, self._takers)
+        return RunningTick(self.spark, number, folder, self.entry, intakes, self.stages, self._takers, self._memory)
 
     def _step(self, running: RunningTick) -> dict[str, Delta]:
         deltas: dict[str, Delta] = {}
@@ -187,6 +189,7 @@ class Engine:
             if staged is not None:
                 self.stages[node.name].publish(self.spark, node, running.number, staged)
         for segment in running.dropped():
+            self._memory.drop(segment.path)
             remove(self.checkpoint.folder / segment.path)
         # Files of results on their way are of no use once the tick is committed.
         for path in running.passing():

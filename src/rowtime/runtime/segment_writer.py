@@ -64,6 +64,15 @@ def write_routes(  # noqa: PLR0913 - what, where to, and in which form
     return written, tables
 
 
+def write_table(table: pa.Table, folder: Path, stem: str, name: str, time: str | None) -> Segment:
+    """Write rows that the driver has to one file, durable when this returns; ``time``: what the segment spans."""
+    file = _File(_Target(str(folder), stem, "parquet", None), name, 0)
+    file.write(table, table[time] if time else pa.array([0]))
+    segment = file.close()
+    sync(folder)
+    return segment
+
+
 def _write_there(rows: DataFrame, target: _Target, routes: Mapping[str, Route]) -> dict[str, list[Segment]]:
     report = rows.mapInArrow(_Task(target, dict(routes)), _REPORT).toArrow()
     written: dict[str, list[Segment]] = {name: [] for name in routes}

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from rowtime.core.errors import Failure, Problem
@@ -32,8 +33,9 @@ from rowtime.operators.contract import (
 )
 from rowtime.operators.gates import Gate, Verdict
 from rowtime.runtime import clock_pass
-from rowtime.runtime.segment_writer import write_routes
+from rowtime.runtime.segment_writer import SMALL, write_routes, write_table
 from rowtime.state.checkpoint import folder_of
+from rowtime.state.memory import Memory
 from rowtime.state.segments import SegmentLog
 
 if TYPE_CHECKING:
@@ -68,6 +70,10 @@ class TickSegments:
         """The rows of some segments, from the driver's memory where it wrote them in this tick."""
         return self._tick.read(self._key, segments)
 
+    def tables(self, segments: Sequence[Segment]) -> Sequence[pa.Table]:
+        """The rows of some segments on the driver, a table a segment."""
+        return [self._tick.memory.get(segment.path) for segment in segments]
+
 
 class RunningTick:
     """The tick under way; implements `operators.contract.Tick`."""
@@ -81,8 +87,9 @@ class RunningTick:
         intakes: Callable[[Operator, Control], Intake],
         deliver: Mapping[str, Deliver],
         takers: Mapping[str, str],
+        memory: Memory,
     ) -> None:
-        self.spark, self.number, self.folder = spark, number, folder
+        self.spark, self.number, self.folder, self.memory = spark, number, folder, memory
         self.controls: dict[str, dict[str, Any]] = json.loads(json.dumps(entry.get("control", {})))
         self.schemas: dict[str, Any] = dict(entry.get("schemas", {}))
         self.logs = {key: SegmentLog(rows) for key, rows in entry.get("segments", {}).items()}
@@ -140,6 +147,26 @@ class RunningTick:
         self._tables.update(tables)
         self._written.extend(segment.path for segments in written.values() for segment in segments)
         return written
+
+    def keep(self, node: Operator, what: str, rows: pa.Table, time: str) -> Sequence[Segment]:
+        """Write rows that the driver has to a new file of the checkpoint."""
+        if not rows.num_rows:
+            return []
+        stem = f"state/{folder_of(node.name)}/{self.number:012d}"
+        segment = write_table(rows, self.folder, stem, what, time)
+        self.memory.put(segment.path, rows)
+        self._written.append(segment.path)
+        return [segment]
+
+    def frame(self, node: Operator, rows: pa.Table) -> DataFrame:
+        """Rows that the driver has, for Spark: few from memory, many from a file that does not outlive the tick."""
+        schema = from_arrow_schema(rows.schema, prefer_timestamp_ntz=True)
+        if rows.num_rows <= SMALL:
+            return self.spark.createDataFrame(rows, schema=schema)
+        stem = f"state/{folder_of(node.name)}/{self.number:012d}"
+        segment = write_table(rows, self.folder, stem, "complete", None)
+        self._written.append(segment.path)
+        return self.spark.read.schema(schema).parquet(str(self.folder / segment.path))
 
     def judge(
         self,

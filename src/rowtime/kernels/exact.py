@@ -1,0 +1,108 @@
+"""Exact sums of whole numbers and decimals over frames, and values of any type as whole numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rowtime.kernels.frames import Frames, Ints, Known, summed
+
+LIMB = 32  # bits; sums of as many as 2^31 limbs fit in 64 bits
+_MASK = np.int64(2**LIMB - 1)
+_SAFE = 2**62
+
+
+class Overflow(ArithmeticError):
+    """A sum that its type cannot hold."""
+
+
+def numbers(column: pa.Array, kind: str = "int64") -> Ints:
+    """The values as numpy has them; 0 for null."""
+    typed = column.cast(pa.type_for_alias(kind)) if not pa.types.is_boolean(column.type) else column.cast(pa.int64())
+    return np.asarray(pc.fill_null(typed, 0))
+
+
+def whole_sums(values: Ints, frames: Frames) -> Ints:
+    """Sums of 64-bit numbers; raises ``Overflow`` for one beyond 64 bits."""
+    greatest = max(abs(int(values.min())), abs(int(values.max()))) if len(values) else 0
+    if greatest * max(len(values), 1) < _SAFE:
+        return summed(values, frames)
+    low, high = _carried([summed(values & _MASK, frames), summed(values >> LIMB, frames)])
+    if ((high < -(2**31)) | (high >= 2**31)).any():
+        raise Overflow("a sum is beyond BIGINT")
+    return (high << LIMB) | low
+
+
+def decimal_sums(column: pa.Array, frames: Frames) -> pa.Array:
+    """Sums of decimals, with 38 digits and the scale of the column; null counts as 0."""
+    wide = pc.fill_null(column.cast(pa.decimal128(38, column.type.scale)), 0)
+    words = np.frombuffer(wide.buffers()[1], np.int64).reshape(-1, 2)[wide.offset : wide.offset + len(wide)]
+    limbs = [word & _MASK if part == 0 else word >> LIMB for word in words.T for part in range(2)]
+    limbs[1] &= _MASK  # the low word has no sign
+    parts = _carried([summed(limb, frames) for limb in limbs])
+    if ((parts[3] < -(2**31)) | (parts[3] >= 2**31)).any():
+        raise Overflow("a sum is beyond DECIMAL(38)")
+    made = np.stack([parts[0] | (parts[1] << LIMB), parts[2] | (parts[3] << LIMB)], axis=1)
+    return pa.Array.from_buffers(wide.type, len(made), [None, pa.py_buffer(np.ascontiguousarray(made))])
+
+
+def _carried(limbs: list[Ints]) -> list[Ints]:
+    """What a limb has above its bits moves to the next one; the last keeps its sign."""
+    made: list[Ints] = []
+    rest = limbs[0]
+    for limb in limbs[1:]:
+        made.append(rest & _MASK)
+        rest = limb + (rest >> LIMB)
+    return [*made, rest]
+
+
+@dataclass(frozen=True)
+class Coded:
+    """Values as 64-bit numbers of the same order, and the way back; null is any number."""
+
+    codes: Ints
+    back: Callable[[Ints, Known], pa.Array]
+
+
+def coded(column: pa.Array) -> Coded:
+    """Numbers of the same order: of floating point, NaN is the greatest; others are ranked."""
+    kind = column.type
+    if pa.types.is_floating(kind):
+        return Coded(_float_codes(column), lambda codes, known: _floats(codes, known).cast(kind, safe=False))
+    if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
+        return Coded(numbers(column), lambda codes, known: _array(codes, known).cast(kind))
+    if pa.types.is_temporal(kind):
+        bits = pa.int32() if kind.bit_width == LIMB else pa.int64()
+        codes = np.asarray(pc.fill_null(column.cast(bits), 0)).astype(np.int64)
+        return Coded(codes, lambda codes, known: _array(codes, known).cast(bits).cast(kind))
+    return _ranked(column)
+
+
+def _ranked(column: pa.Array) -> Coded:
+    distinct = pc.drop_null(pc.unique(column))
+    distinct = distinct.take(pc.sort_indices(distinct))
+    codes = np.asarray(pc.fill_null(pc.index_in(column, distinct), 0)).astype(np.int64)
+
+    def back(chosen: Ints, known: Known) -> pa.Array:
+        return distinct.take(pa.array(chosen, mask=~known))
+
+    return Coded(codes, back)
+
+
+def _float_codes(column: pa.Array) -> Ints:
+    values = np.asarray(pc.fill_null(column.cast(pa.float64()), 0.0)) + 0.0  # both zeros are one
+    bits = np.where(np.isnan(values), np.float64("nan"), values).view(np.int64)
+    return np.asarray(bits ^ ((bits >> 63) & np.int64(2**63 - 1)))
+
+
+def _floats(codes: Ints, known: Known) -> pa.Array:
+    return _array((codes ^ ((codes >> 63) & np.int64(2**63 - 1))).view(np.float64), known)
+
+
+def _array(values: Any, known: Known) -> pa.Array:
+    return pa.array(values, mask=~known)

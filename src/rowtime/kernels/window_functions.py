@@ -1,0 +1,267 @@
+"""The functions that OVER knows, over frames of elements (see `kernels.frames`).
+
+A function turns its argument into *parts*, one a row, which are what it keeps of rows that
+are folded away too: the parts of a head are those of all rows that it stands for. ``fold``
+gives the parts of each frame, ``value`` the result. Null arguments count nowhere but where
+a function picks a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from rowtime.kernels.exact import coded, decimal_sums, numbers, whole_sums
+from rowtime.kernels.frames import Frames, Ints, Known, Parts, folded, summed
+
+Table = Mapping[str, pa.Array]
+Floats = NDArray[np.float64]
+_EXACT = 2**53  # whole numbers below are exact in floating point
+
+
+class Function(Protocol):
+    """One function; part names are its own."""
+
+    def seeds(self, argument: pa.Array, times: Ints) -> Table:
+        """The parts of rows; ``times`` are their rowtimes (µs)."""
+        ...
+
+    def fold(self, parts: Table, frames: Frames) -> Table:
+        """The parts of frames."""
+        ...
+
+    def value(self, parts: Table, times: Ints) -> Table:
+        """The columns of the result; ``times`` are the rowtimes of the rows that ask."""
+        ...
+
+
+def counts(column: pa.Array) -> Ints:
+    """1 for each value that is there."""
+    return np.asarray(pc.cast(pc.is_valid(column), pa.int64()))
+
+
+def _shown(values: NDArray[Any], there: Known) -> pa.Array:
+    return pa.array(values, mask=~there)
+
+
+@dataclass(frozen=True)
+class Count:
+    """COUNT(x); COUNT(*) counts an argument that is never null."""
+
+    def seeds(self, argument: pa.Array, times: Ints) -> Table:  # noqa: ARG002
+        """The parts of rows."""
+        return {"n": pa.array(counts(argument))}
+
+    def fold(self, parts: Table, frames: Frames) -> Table:
+        """The parts of frames."""
+        return {"n": pa.array(summed(numbers(parts["n"]), frames))}
+
+    def value(self, parts: Table, times: Ints) -> Table:  # noqa: ARG002
+        """The result of frames."""
+        return {"": parts["n"]}
+
+
+@dataclass(frozen=True)
+class Sum:
+    """SUM(x): whole numbers and decimals exactly, floating point to the last digits."""
+
+    def seeds(self, argument: pa.Array, times: Ints) -> Table:  # noqa: ARG002
+        """The parts of rows."""
+        kind = argument.type
+        wide = (
+            pa.decimal128(38, kind.scale)
+            if pa.types.is_decimal(kind)
+            else pa.float64()
+            if pa.types.is_floating(kind)
+            else pa.int64()
+        )
+        return {"s": pc.fill_null(argument.cast(wide), pa.scalar(0).cast(wide)), "n": pa.array(counts(argument))}
+
+    def fold(self, parts: Table, frames: Frames) -> Table:
+        """The parts of frames."""
+        total, kind = parts["s"], parts["s"].type
+        if pa.types.is_decimal(kind):
+            made = decimal_sums(total, frames)
+        elif pa.types.is_floating(kind):
+            made = pa.array(float_sums(np.asarray(total), frames))
+        else:
+            made = pa.array(whole_sums(numbers(total), frames))
+        return {"s": made, "n": pa.array(summed(numbers(parts["n"]), frames))}
+
+    def value(self, parts: Table, times: Ints) -> Table:  # noqa: ARG002
+        """The result of frames."""
+        return {"": pc.if_else(pc.greater(parts["n"], 0), parts["s"], pa.scalar(None, parts["s"].type))}
+
+
+@dataclass(frozen=True)
+class Avg:
+    """AVG(x); decimals are divided by whoever reads the two columns, by the rules of their type."""
+
+    def seeds(self, argument: pa.Array, times: Ints) -> Table:
+        """The parts of rows."""
+        return Sum().seeds(argument if pa.types.is_decimal(argument.type) else argument.cast(pa.float64()), times)
+
+    def fold(self, parts: Table, frames: Frames) -> Table:
+        """The parts of frames."""
+        return Sum().fold(parts, frames)
+
+    def value(self, parts: Table, times: Ints) -> Table:
+        """The result of frames."""
+        total = Sum().value(parts, times)[""]
+        if pa.types.is_decimal(total.type):
+            return {"": total, ":n": parts["n"]}
+        return {"": pc.divide(total, parts["n"].cast(pa.float64()))}
+
+
+def float_sums(values: Floats, frames: Frames) -> Floats:
+    """Sums in which nothing cancels that is not in the frame; by prefixes where these are exact."""
+    whole = np.isfinite(values).all() and (values == np.rint(values)).all()
+    if whole and np.abs(values).sum() < _EXACT:
+        return np.asarray(summed(values, frames))  # type: ignore[arg-type]
+    return folded((values,), frames, _added, (0.0,))[0]
+
+
+def _added(one: Parts, other: Parts) -> Parts:
+    return (one[0] + other[0],)
+
+
+@dataclass(frozen=True)
+class Extreme:
+    """MIN(x) and MAX(x) of any type with an order."""
+
+    greatest: bool
+
+    def seeds(self, argument: pa.Array, times: Ints) -> Table:  # noqa: ARG002
+        """The parts of rows."""
+        return {"v": argument}
+
+    def fold(self, parts: Table, frames: Frames) -> Table:
+        """The parts of frames."""
+        known = counts(parts["v"])
+        made, edge = coded(parts["v"]), np.iinfo(np.int64)
+        empty = edge.min if self.greatest else edge.max
+        codes = np.where(known > 0, made.codes, empty)
+        (best,) = folded((codes,), frames, _greater if self.greatest else _lesser, (empty,))
+        there = summed(known, frames) > 0
+        return {"v": made.back(np.where(there, best, 0), there)}
+
+    def value(self, parts: Table, times: Ints) -> Table:  # noqa: ARG002
+        """The result of frames."""
+        return {"": parts["v"]}
+
+
+def _greater(one: Parts, other: Parts) -> Parts:
+    return (np.maximum(one[0], other[0]),)
+
+
+def _lesser(one: Parts, other: Parts) -> Parts:
+    return (np.minimum(one[0], other[0]),)
+
+
+@dataclass(frozen=True)
+class Spread:
+    """VAR_POP, VAR_SAMP and their roots, from counts, means and squares about the mean."""
+
+    sample: bool
+    root: bool
+
+    def seeds(self, argument: pa.Array, times: Ints) -> Table:  # noqa: ARG002
+        """The parts of rows."""
+        values = pc.fill_null(argument.cast(pa.float64()), 0.0)
+        nothing = pa.array(np.asarray(values) * 0.0)  # NaN stays NaN
+        return {"n": pa.array(counts(argument).astype(np.float64)), "m": values, "q": nothing}
+
+    def fold(self, parts: Table, frames: Frames) -> Table:
+        """The parts of frames."""
+        columns = tuple(np.asarray(parts[name]) for name in "nmq")
+        return dict(zip("nmq", map(pa.array, folded(columns, frames, _spread, (0.0, 0.0, 0.0))), strict=True))
+
+    def value(self, parts: Table, times: Ints) -> Table:  # noqa: ARG002
+        """The result of frames."""
+        n, squares = np.asarray(parts["n"]), np.asarray(parts["q"])
+        there = n > (1 if self.sample else 0)
+        variance = squares / np.where(there, n - self.sample, 1.0)
+        return {"": _shown(np.sqrt(variance) if self.root else variance, there)}
+
+
+def _spread(one: Parts, other: Parts) -> Parts:
+    (n, mean, squares), (more, its, its_squares) = one, other
+    count = n + more
+    share = np.divide(more, count, out=np.zeros_like(count), where=count > 0)
+    apart = np.where(more > 0, its - mean, 0.0)
+    apart = np.where(n > 0, apart, its)
+    weight = np.where((n > 0) & (more > 0), n * share, 0.0)
+    joint = np.where(weight > 0, apart * apart * weight, 0.0)
+    return count, np.where(n > 0, mean + apart * share, its), squares + its_squares + joint
+
+
+@dataclass(frozen=True)
+class Decayed:
+    """EXP_AVG(x, half_life): a row counts half as much for each ``half_life`` (µs) that has passed."""
+
+    half_life: int
+
+    def seeds(self, argument: pa.Array, times: Ints) -> Table:
+        """The parts of rows."""
+        values = pc.fill_null(argument.cast(pa.float64()), 0.0)
+        return {"s": values, "w": pa.array(counts(argument).astype(np.float64)), "t": pa.array(times)}
+
+    def fold(self, parts: Table, frames: Frames) -> Table:
+        """The parts of frames."""
+        columns = np.asarray(parts["s"]), np.asarray(parts["w"]), np.asarray(parts["t"]).astype(np.int64)
+        made = folded(columns, frames, self._joined, (0.0, 0.0, np.iinfo(np.int64).min // 2))
+        return dict(zip("swt", map(pa.array, made), strict=True))
+
+    def _joined(self, one: Parts, other: Parts) -> Parts:
+        (total, weight, at), (more, its, later) = one, other
+        past = np.maximum(later - at, 0)
+        fade = np.exp2(-past / self.half_life)
+        # Beyond every number of halves there is nothing left, but what has no number stays none.
+        return total * fade + more, weight * fade + its, np.maximum(at, later)
+
+    def value(self, parts: Table, times: Ints) -> Table:  # noqa: ARG002
+        """The result of frames."""
+        total, weight = np.asarray(parts["s"]), np.asarray(parts["w"])
+        there = weight > 0
+        return {"": _shown(total / np.where(there, weight, 1.0), there)}
+
+
+@dataclass(frozen=True)
+class Nth:
+    """The ``n``-th row of the frame (from its end: ``last``), or the n-th whose value is not null."""
+
+    n: int = 1
+    last: bool = False
+    ignore_nulls: bool = False
+
+    def seeds(self, argument: pa.Array, times: Ints) -> Table:  # noqa: ARG002
+        """The parts of rows."""
+        there = counts(argument) if self.ignore_nulls else np.ones(len(argument), np.int64)
+        return {"v": argument, "c": pa.array(there)}
+
+    def fold(self, parts: Table, frames: Frames) -> Table:
+        """The parts of frames."""
+        index, there, number = self._chosen(numbers(parts["c"]), frames)
+        return {"v": parts["v"].take(pa.array(index, mask=~there)), "c": pa.array(number)}
+
+    def _chosen(self, count: Ints, frames: Frames) -> tuple[Ints, Known, Ints]:
+        """The element of each frame, whether there is one, and how many rows of the frame count.
+
+        A head counts for several rows: it has the value of its n-th, or of its last one.
+        """
+        whole = np.concatenate((np.zeros(1, np.int64), np.cumsum(count)))
+        before, past = whole[frames.lo], whole[frames.hi]
+        wanted = past - self.n if self.last else before + self.n - 1
+        there = (wanted >= before) & (wanted < past)
+        index = np.searchsorted(whole[1:], np.where(there, wanted, 0), "right")
+        return np.where(there, index, 0), there, past - before
+
+    def value(self, parts: Table, times: Ints) -> Table:  # noqa: ARG002
+        """The result of frames."""
+        return {"": parts["v"]}

@@ -1,0 +1,268 @@
+"""OVER: for each row, functions of the rows that came before it, and of itself.
+
+SPEC 5. One row goes out for each that comes in, with the same rowtime, as soon as it is
+next in stream order. The frame holds rows that precede the row in stream order and the
+row itself, so ties see only who arrived before them (SPEC 12). Windows over the same keys
+whose rows are kept in the same way are computed together (`operators.windowed`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+
+from rowtime.core.clock import Clocks, least
+from rowtime.core.errors import refuse
+from rowtime.core.time import BEGINNING, END
+from rowtime.kernels.exact import Overflow
+from rowtime.kernels.window_functions import Function
+from rowtime.operators.contract import Column, Control, Delta, Kept, Operator, P, Shape, T, Tick, quoted
+from rowtime.operators.ends import SEEN, Ends
+from rowtime.operators.select import Item
+from rowtime.operators.windowed import AT, DEAD, HASH, ORDER, Answer, Computation, Frame, Wanted, Windows, lasting
+from rowtime.sql.generate import to_rowtime, to_spark
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from sqlglot import exp
+
+ROWS, HEADS = "rows", "heads"
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call: its function of ``argument`` over ``frame``; ``typed`` is what Spark types it by."""
+
+    column: Column
+    function: Function
+    argument: exp.Expr
+    frame: Frame
+    typed: exp.Expr
+
+    def __str__(self) -> str:
+        return f"{self.column.name} = {to_rowtime(self.typed)} over {self.frame}"
+
+
+@dataclass(frozen=True)
+class Over:
+    """``calls`` over the rows of each value of ``keys``; ``passed`` columns go through.
+
+    ``order``: what RANGE measures, an ascending function of the rowtime. ``closers``: the
+    keys that are such functions; a value that time has left never comes back.
+    """
+
+    name: str
+    input: Operator
+    keys: tuple[Item, ...]
+    calls: tuple[Call, ...]
+    passed: tuple[str, ...]
+    order: exp.Expr | None = None
+    closers: tuple[int, ...] = ()
+
+    kind: ClassVar[str] = "over"
+    promise: ClassVar[str] = ""
+    reason: ClassVar[str] = ""
+
+    @property
+    def inputs(self) -> tuple[Operator, ...]:
+        """The one input."""
+        return (self.input,)
+
+    def requires(self) -> str:
+        """What frames speak of."""
+        return "stream order"
+
+    def keeps(self) -> tuple[Kept, ...]:
+        """Rows by time or by number, and accumulators a key."""
+        windows, until = self.windows, "the stream ends"
+        if self.closers:
+            until = "time leaves the period of the key"
+        each = " a key" if self.keys else ""
+        kept = []
+        if windows.timed:
+            kept.append(Kept("rows", f"the bound is {timedelta(microseconds=windows.span or 0)} past them"))
+        elif windows.span is not None:
+            kept.append(Kept(f"the last rows{each}, back to {timedelta(microseconds=windows.span or 0)}", until))
+        if windows.rows_kept:
+            kept.append(Kept(f"{windows.rows_kept} row{'s' if windows.rows_kept > 1 else ''}{each}", until))
+        if windows.heads:
+            kept.append(Kept(f"one accumulator a call{' and key' if self.keys else ''}", until))
+        return tuple(kept)
+
+    def emits(self) -> Shape:
+        """The columns that are passed, and those of the calls; in stream order still."""
+        below = self.input.emits()
+        known = {column.name: column for column in below.columns}
+        return replace(below, columns=(*(known[name] for name in self.passed), *(c.column for c in self.calls)))
+
+    def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:  # noqa: ARG002
+        """Those of the input."""
+        return clocks[0]
+
+    def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
+        """Compute the calls over new rows and kept ones; keep what later rows will ask for."""
+        delta, control = deltas[0], tick.control(self)
+        clock = self._clock(tick, least(delta.clocks.values()))
+        rows, count = None, 0
+        if delta.rows is not None:
+            tick.describe(self, "rows in stream order")
+            self._type(delta.rows, control)
+            fresh = _sorted(self._wanted(delta.rows).toArrow())
+            count = fresh.num_rows
+            rows = self._answer(tick, fresh, control, clock) if count else None
+        for what in (ROWS, HEADS):
+            tick.segments(self, what).forget(clock)
+            self._compact(tick, what)
+        return Delta(rows, delta.clocks, count, delta.lowest, delta.highest)
+
+    @cached_property
+    def windows(self) -> Windows:
+        """The calls as they are computed."""
+        names: dict[str, str] = {}
+        calls = []
+        for call in self.calls:
+            argument = names.setdefault(to_spark(call.argument), f"__a{len(names)}")
+            calls.append(Wanted(call.column.name, argument, call.function, call.frame))
+        return Windows(tuple(key.column.name for key in self.keys), tuple(calls))
+
+    # -- rows of the tick ---------------------------------------------------------------
+
+    def _wanted(self, rows: DataFrame) -> DataFrame:
+        """What is asked of Spark: the columns that pass, keys, arguments and times."""
+        arguments = {to_spark(call.argument): None for call in self.calls}
+        made = [f"{text} AS __a{number}" for number, text in enumerate(arguments)]
+        keys = [key.column.name for key in self.keys]
+        measured = [] if self._measured is None else [f"{self._measured} AS {ORDER}"]
+        passed = [*map(quoted, self.passed), *self.emits().internals]
+        rows = rows.selectExpr(*passed, *(key.sql for key in self.keys), *made, *measured, f"{T} AS {SEEN}")
+        hashed = [f"xxhash64({', '.join(keys)}) AS {HASH}"] if keys else []
+        rows = rows.selectExpr("*", *hashed, f"unix_micros({T}) AS {AT}", f"{self._dead} AS {DEAD}")
+        return rows.drop(SEEN)
+
+    @property
+    def _measured(self) -> str | None:
+        return None if self.order is None else f"unix_micros(CAST({to_spark(self.order)} AS TIMESTAMP))"
+
+    @property
+    def _dead(self) -> str:
+        """From which clock on a row is not asked for any more, over the columns of `_wanted`."""
+        ends = [f"{END}L"]
+        if self.windows.timed:
+            measured = f"unix_micros({T})" if self.order is None else ORDER
+            ends.append(f"{measured} + {(self.windows.span or 0) + 1}L")
+        if self.closers:
+            ends.append(Ends(tuple(self.keys[number] for number in self.closers)).end_text)
+        return ends[0] if len(ends) == 1 else f"least({', '.join(ends)})"
+
+    def _type(self, rows: DataFrame, control: Control) -> None:
+        """Let Spark type the calls once; what it refuses it refuses here."""
+        if "types" not in control:
+            typed = rows.selectExpr(*(f"{to_spark(call.typed)} AS {call.column.name}" for call in self.calls)).schema
+            control["types"] = {field.name: field.dataType.simpleString() for field in typed.fields}
+
+    def _answer(self, tick: Tick, fresh: pa.Table, control: Control, clock: int) -> DataFrame:
+        heads = self._known(tick, HEADS, fresh)
+        kept = self._known(tick, ROWS, fresh)
+        try:
+            answer = Computation(self.windows, heads, kept, fresh).answer()
+        except (Overflow, pa.ArrowInvalid, pa.ArrowNotImplementedError) as wrong:
+            raise refuse("R107", f"{self.name}: {wrong}", "Cast the argument to a wider type.") from wrong
+        self._keep(tick, answer, clock)
+        return self._result(tick, fresh, answer, control)
+
+    # -- what is kept -------------------------------------------------------------------
+
+    def _known(self, tick: Tick, what: str, fresh: pa.Table) -> pa.Table | None:
+        """What is kept of the keys of the new rows, in stream order."""
+        segments = tick.segments(self, what)
+        low = BEGINNING
+        if self.windows.timed:
+            low = int(np.asarray(fresh[ORDER if ORDER in fresh.column_names else AT].combine_chunks())[0])
+        found = segments.tables(segments.overlapping(low, END))
+        if self.keys and found:
+            hashes = np.unique(np.asarray(fresh[HASH]))
+            found = [_matching(table, hashes) for table in found]
+        found = [table for table in found if table.num_rows]
+        return pa.concat_tables(found).sort_by(P) if found else None
+
+    def _keep(self, tick: Tick, answer: Answer, clock: int) -> None:
+        if self.windows.rows_kept or self.windows.span is not None:
+            self._add(tick, ROWS, answer.kept, clock)
+        if answer.heads is not None:
+            self._add(tick, HEADS, answer.heads, clock)
+
+    def _add(self, tick: Tick, what: str, rows: pa.Table, clock: int) -> None:
+        tick.segments(self, what).add(tick.keep(self, what, self._by_hash(_alive(rows, clock)), DEAD))
+
+    def _by_hash(self, rows: pa.Table) -> pa.Table:
+        """Sorted by the hash of the key, so that the rows of a few keys are found without a look at the rest."""
+        if not self.keys:
+            return rows
+        return rows.take(pa.array(np.argsort(np.asarray(rows[HASH]), kind="stable")))
+
+    def _compact(self, tick: Tick, what: str) -> None:
+        segments = tick.segments(self, what)
+        crowded = segments.crowded()
+        if not crowded:
+            return
+        rows = pa.concat_tables(segments.tables(crowded)).sort_by(P)
+        if what == HEADS:
+            rows = lasting(self.windows.keys, rows, 1, None)
+        elif not self.windows.timed:
+            rows = lasting(self.windows.keys, rows, self.windows.rows_kept, self.windows.span)
+        segments.replace(crowded, tick.keep(self, what, self._by_hash(rows), DEAD))
+
+    def _clock(self, tick: Tick, bound: int) -> int:
+        """Up to where nothing is asked for any more: the bound, or its value where RANGE measures another."""
+        control = tick.control(self)
+        if self._measured is None or not BEGINNING < bound < END:
+            return bound
+        if control.get("bound") != bound:
+            # Names and numbers of ours, and an expression that was parsed and bound.
+            query = f"SELECT {self._measured} FROM (SELECT timestamp_micros({bound}L) AS {T})"  # noqa: S608
+            control["bound"], control["clock"] = bound, min(bound, tick.scalar(query))
+        return int(control["clock"])
+
+    # -- results ------------------------------------------------------------------------
+
+    def _result(self, tick: Tick, fresh: pa.Table, answer: Answer, control: Control) -> DataFrame:
+        """The rows with their values."""
+        shape = self.emits()
+        table = fresh.select([*self.passed, *shape.internals])
+        for name, column in answer.values.items():
+            table = table.append_column(name, column)
+        made = tick.frame(self, table)
+        typed = [self._typed(call, control["types"], answer) for call in self.calls]
+        return made.selectExpr(*map(quoted, self.passed), *typed, *shape.internals)
+
+    def _typed(self, call: Call, types: Mapping[str, str], answer: Answer) -> str:
+        name = call.column.name
+        value = f"`{name}` / `{name}:n`" if f"{name}:n" in answer.values else f"`{name}`"
+        return f"CAST({value} AS {types[name]}) AS {quoted(name)}"
+
+
+def _sorted(rows: pa.Table) -> pa.Table:
+    """In stream order, which is that of the positions."""
+    places = np.asarray(rows[P])
+    if (places[1:] >= places[:-1]).all():
+        return rows.combine_chunks()
+    return rows.take(pa.array(np.argsort(places, kind="stable"))).combine_chunks()
+
+
+def _matching(table: pa.Table, hashes: np.ndarray[Any, np.dtype[np.int64]]) -> pa.Table:
+    """The rows of some keys in a table sorted by hash."""
+    known = np.asarray(table[HASH])
+    begins, ends = np.searchsorted(known, hashes, "left"), np.searchsorted(known, hashes, "right")
+    lengths = ends - begins
+    steps = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    return table.take(pa.array(np.repeat(begins, lengths) + steps))
+
+
+def _alive(rows: pa.Table, clock: int) -> pa.Table:
+    return rows.filter(pa.array(np.asarray(rows[DEAD]) > clock))

@@ -1,0 +1,264 @@
+"""Window functions over the rows of one tick and what is kept of earlier ones, as Arrow tables.
+
+Rows, kept rows and heads (see `kernels.frames`) are put side by side, laid out by key, and
+every call is computed over all keys at once. What comes back are the values of the new
+rows, the rows to keep and the new heads. Nothing here knows Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rowtime.kernels.frames import Frames, Ints, Layout, by_range, by_rows, layout
+from rowtime.kernels.window_functions import Function, Table
+from rowtime.operators.contract import P
+
+ORDER = "__o"  # BIGINT: the value that RANGE measures, µs
+HASH = "__h"  # BIGINT: the hash of the key; equal keys have equal ones
+DEAD = "__n"  # BIGINT: from which clock on nobody asks for the row, µs
+AT = "__at"  # BIGINT: the rowtime, µs
+
+
+@dataclass(frozen=True)
+class Frame:
+    """From ``lower`` before the row (``None``: from the beginning) to ``upper`` before it.
+
+    Counted in rows; ``by_range``: in µs of the order value, both ends inclusive. ``own``:
+    the row itself may be in it.
+    """
+
+    lower: int | None
+    upper: int = 0
+    by_range: bool = False
+    own: bool = True
+
+    def __str__(self) -> str:
+        unit = (lambda n: str(timedelta(microseconds=n))) if self.by_range else str
+        lower = "all that came" if self.lower is None else f"{unit(self.lower)} before"
+        return f"({lower} to {f'{unit(self.upper)} before' if self.upper else 'the row'})"
+
+    def over(self, rows: Layout, values: Ints) -> Frames:
+        """The frames of the new rows."""
+        if self.by_range:
+            found = by_range(rows, values, self.lower, self.upper)
+        else:
+            found = by_rows(rows, self.lower, self.upper)
+        return found if self.own else Frames(np.minimum(found.lo, rows.at), np.minimum(found.hi, rows.at))
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """One call: the column that its values go to, the column of its argument, function and frame."""
+
+    name: str
+    argument: str
+    function: Function
+    frame: Frame
+
+    @property
+    def running(self) -> bool:
+        """True if its frames begin with the first row, so that a head stands for what is no longer kept."""
+        return self.frame.lower is None
+
+
+@dataclass(frozen=True)
+class Windows:
+    """The calls of one operator over one set of keys."""
+
+    keys: tuple[str, ...]
+    calls: tuple[Wanted, ...]
+
+    @cached_property
+    def heads(self) -> bool:
+        """True if heads are kept."""
+        return any(call.running for call in self.calls)
+
+    @cached_property
+    def rows_kept(self) -> int:
+        """How many of the last rows of a key a later row may ask for."""
+        ends = (f for f in (call.frame for call in self.calls) if not f.by_range)
+        return max([0, *(f.upper - 1 if f.lower is None else f.lower for f in ends)])
+
+    @cached_property
+    def span(self) -> int | None:
+        """How far back (µs of the order value) a later row may ask for rows; ``None``: not by time."""
+        ends = [f for f in (call.frame for call in self.calls) if f.by_range]
+        return max((f.upper - 1 if f.lower is None else f.lower for f in ends), default=None)
+
+    @property
+    def timed(self) -> bool:
+        """True if time alone says which rows are asked for again."""
+        return self.span is not None and not self.heads and not self.rows_kept
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """The columns of the arguments, each once."""
+        return tuple(dict.fromkeys(call.argument for call in self.calls))
+
+
+def lasting(keys: Sequence[str], rows: pa.Table, number: int, span: int | None) -> pa.Table:
+    """Of rows in stream order the last ``number`` of each key, and those no more than ``span`` before its last."""
+    codes = ranks([[rows[key]] for key in keys], rows.num_rows)
+    made = layout(codes, 0, rows.num_rows)
+    ends = np.repeat(made.ends, made.ends - made.begins)
+    wanted = np.arange(rows.num_rows) >= ends - number
+    if span is not None:
+        values = np.asarray(_array(rows[ORDER if ORDER in rows.column_names else AT]))[made.order]
+        wanted |= values >= values[ends - 1] - span
+    return rows.take(pa.array(np.sort(made.order[wanted])))
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The values of the new rows, in their order; the rows to keep; the heads of their keys."""
+
+    values: Table
+    kept: pa.Table
+    heads: pa.Table | None
+
+
+class Computation:
+    """One tick of ``windows``: heads (at most one a key), kept rows and new rows, each in stream order."""
+
+    def __init__(self, windows: Windows, heads: pa.Table | None, kept: pa.Table | None, fresh: pa.Table) -> None:
+        self.windows, self.fresh = windows, fresh
+        parts = [part for part in (heads, kept, fresh) if part is not None]
+        codes = ranks([[part[key] for part in parts] for key in windows.keys], sum(part.num_rows for part in parts))
+        if heads is not None:
+            heads, kept, codes = _latest(heads, kept, fresh, codes)
+        self.heads = heads
+        columns = [P, AT, ORDER, *windows.keys, HASH, DEAD, *windows.arguments]
+        known = [name for name in columns if name in fresh.column_names]
+        rows = [part.select(known) for part in (kept, fresh) if part is not None]
+        self.rows = (pa.concat_tables(rows) if len(rows) > 1 else rows[0]).combine_chunks()
+        self.layout = layout(codes, 0 if heads is None else heads.num_rows, fresh.num_rows)
+        self.times = np.asarray(_array(self.rows[AT]))
+        self.order = np.asarray(_array(self.rows[ORDER])) if ORDER in known else self.times
+
+    def answer(self) -> Answer:
+        """Compute every call."""
+        suffix = self._suffix()
+        values: dict[str, pa.Array] = {}
+        states: dict[str, pa.Array] = {}
+        for call in self.windows.calls:
+            parts = self._parts(call)
+            made = call.function.value(call.function.fold(parts, call.frame.over(self.layout, self.order)), self._asked)
+            values.update({f"{call.name}{part}": self._in_order(column) for part, column in made.items()})
+            if call.running:
+                state = call.function.fold(parts, Frames(self.layout.begins, suffix))
+                states.update({f"{call.name}.{part}": column for part, column in state.items()})
+        return Answer(values, self._kept(suffix), self._heads(states, suffix) if self.windows.heads else None)
+
+    @cached_property
+    def _asked(self) -> Ints:
+        """The rowtimes of the new rows, as they are laid out."""
+        return self.times[self.layout.place[self.layout.at]]
+
+    def _in_order(self, column: pa.Array) -> pa.Array:
+        """Values as laid out, in the order in which the new rows came."""
+        if not self.windows.keys:
+            return column
+        came = np.empty(len(column), np.int64)
+        came[self.layout.place[self.layout.at] - (self.rows.num_rows - len(column))] = np.arange(len(column))
+        return column.take(pa.array(came))
+
+    def _parts(self, call: Wanted) -> Table:
+        seeds = call.function.seeds(_array(self.rows[call.argument]), self.times)
+        if self.heads is not None:
+            before = {part: _array(self.heads[f"{call.name}.{part}"]) if call.running else None for part in seeds}
+            seeds = {part: _led(before[part], column, self.heads.num_rows) for part, column in seeds.items()}
+        return {part: self._laid(column) for part, column in seeds.items()}
+
+    def _laid(self, column: pa.Array) -> pa.Array:
+        return column.take(pa.array(self.layout.order)) if self.windows.keys else column
+
+    # -- what is kept -------------------------------------------------------------------
+
+    def _suffix(self) -> Ints:
+        """Of each key with a new row, the first element that a later row may ask for one by one."""
+        rows, windows = self.layout, self.windows
+        first = np.maximum(rows.begins, rows.ends - windows.rows_kept)
+        if windows.span is not None and not windows.timed:
+            values = self.order[rows.place]
+            last = values[rows.ends - 1]
+            axis = rows.code * (len(self.order) + 1) + rows.place + 1
+            reach = np.searchsorted(self.order, last - windows.span, "left")
+            base = rows.code[rows.begins] * (len(self.order) + 1) + 1
+            first = np.minimum(first, np.searchsorted(axis, base + reach, "left"))
+        return np.asarray(np.maximum(first, rows.begins + (rows.place[rows.begins] < 0)))
+
+    def _kept(self, suffix: Ints) -> pa.Table:
+        """The new rows that a later row may ask for; the kept ones stand where they are."""
+        old = self.rows.num_rows - self.fresh.num_rows
+        if self.windows.timed:
+            return self.rows.slice(old)
+        lengths = self.layout.ends - suffix
+        steps = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        places = self.layout.place[np.repeat(suffix, lengths) + steps]
+        return self.rows.take(pa.array(np.sort(places[places >= old])))
+
+    def _heads(self, states: Mapping[str, pa.Array], suffix: Ints) -> pa.Table:
+        """One head a key with a new row; ``__p``: the last row that it stands for."""
+        last = self.layout.ends - 1
+        key = self.rows.select([n for n in (*self.windows.keys, HASH, DEAD) if n in self.rows.column_names])
+        key = key.take(pa.array(self.layout.place[last]))
+        folded = suffix > self.layout.begins
+        before = self.layout.place[np.maximum(suffix - 1, self.layout.begins)]
+        positions = np.asarray(_array(self.rows[P]))
+        upto = np.where(before >= 0, positions[np.maximum(before, 0)], -1)
+        table = pa.table({**{name: key[name] for name in key.column_names}, P: pa.array(upto), **states})
+        return table.filter(pa.array(folded & (before >= 0)))  # else the head of before still stands
+
+
+def _led(heads: pa.Array | None, column: pa.Array, count: int) -> pa.Array:
+    """The parts of heads before those of rows; calls that never ask for a head get nulls."""
+    if heads is None:
+        heads = pa.nulls(count, column.type)
+        if pa.types.is_floating(column.type) or pa.types.is_integer(column.type):
+            heads = pa.array(np.zeros(count)).cast(column.type)
+    return pa.concat_arrays([heads.cast(column.type), column])
+
+
+def _latest(
+    heads: pa.Table, kept: pa.Table | None, fresh: pa.Table, codes: Ints
+) -> tuple[pa.Table, pa.Table | None, Ints]:
+    """Of each key the last head, and the kept rows that it does not stand for."""
+    mine, upto = codes[: heads.num_rows], np.asarray(_array(heads[P]))
+    newest = np.lexsort((upto, mine))
+    newest = newest[np.append(mine[newest][1:] != mine[newest][:-1], True)] if len(newest) else newest
+    parts = [mine[newest]]
+    if kept is not None:
+        reach = np.full(int(codes.max()) + 1, -1, np.int64)
+        reach[mine[newest]] = upto[newest]
+        theirs = codes[heads.num_rows : heads.num_rows + kept.num_rows]
+        loose = np.asarray(_array(kept[P])) > reach[theirs]
+        kept = kept.filter(pa.array(loose))
+        parts.append(theirs[loose])
+    return heads.take(pa.array(newest)), kept, np.concatenate([*parts, codes[len(codes) - fresh.num_rows :]])
+
+
+def ranks(keys: Sequence[Sequence[pa.ChunkedArray]], count: int) -> Ints:
+    """A number for each key, the same for equal ones; NULL equals NULL, as in GROUP BY."""
+    found = np.zeros(count, np.int64)
+    for parts in keys:
+        column = pa.concat_arrays([chunk for part in parts for chunk in part.chunks])
+        if pa.types.is_floating(column.type):
+            column = pc.add(column, pa.scalar(0.0, column.type))  # both zeros are one
+        codes = np.asarray(pc.dictionary_encode(column, null_encoding="encode").indices).astype(np.int64)
+        if found.any():
+            _, found = np.unique(found * (int(codes.max()) + 1) + codes, return_inverse=True)
+        else:
+            found = codes
+    return found
+
+
+def _array(column: pa.ChunkedArray) -> pa.Array:
+    found = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    return pa.concat_arrays(found.chunks) if isinstance(found, pa.ChunkedArray) else found

@@ -1,0 +1,48 @@
+"""The laws over OVER: what comes out is the oracle's in any cut, served in any order, with restarts between."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+
+from rowtime.runtime.session import derive
+from tests.laws.checking import check, outcome
+from tests.laws.deeper_pipelines import close_items
+from tests.laws.over_pipelines import OVER
+from tests.laws.pipelines import LONG, Law, shuffled
+from tests.laws.test_deeper_laws import ticks
+from tests.laws.test_planted_faults import EXAMPLE
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from rowtime.testing.transcripts import ScriptItem
+
+
+@pytest.mark.parametrize("law", OVER, ids=[law.name for law in OVER])
+def test_a_window_gives_what_its_oracle_gives_in_any_cut(spark: SparkSession, law: Law) -> None:
+    session = derive(spark)
+
+    @ticks
+    @given(close_items())
+    def holds(made: list[ScriptItem]) -> None:
+        count = len(made)
+        chance = random.Random(count)
+        cut = sorted({*chance.sample(range(1, count + 1), min(2, count)), count})
+        served = shuffled(made, count)
+        check(law, served, outcome(session, law, served, cut, restart=True))
+        check(law, made, outcome(session, law, made, [count]))
+        if LONG:
+            check(law, made, outcome(session, law, made, range(1, count + 1)))
+
+    holds()
+
+
+@pytest.mark.parametrize("law", OVER, ids=[law.name for law in OVER])
+def test_no_state_is_left_after_the_end(spark: SparkSession, law: Law) -> None:
+    found = outcome(derive(spark), law, EXAMPLE, [6, len(EXAMPLE)])
+    check(law, EXAMPLE, found)
+    assert found.held == 0
