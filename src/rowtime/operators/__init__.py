@@ -1,11 +1,13 @@
 """The operators of a streaming plan: one file an operator; `contract.py` says what one is."""
 
+from rowtime.operators.event_time import EventTimed
 from rowtime.operators.group_by import GroupBy
 from rowtime.operators.group_values import GroupByValues
 from rowtime.operators.hop import Hop
 from rowtime.operators.merge import Merge
 from rowtime.operators.ordered import Ordered
 from rowtime.operators.over import Over
+from rowtime.operators.panes import Panes
 from rowtime.operators.rejected import Rejected
 from rowtime.operators.select import Select
 from rowtime.operators.sink import Sink
@@ -18,10 +20,11 @@ from rowtime.operators.union_all import UnionAll
 OPERATORS = (
     Stream, Rejected, Select, Hop, TableFunctionCall, Ordered, TSort, SortBy, UnionAll, GroupBy, GroupByValues, Over,
     Merge, Sink,
+    EventTimed, Panes,
 )  # fmt: skip
 """Every operator there is; the laws of `tests/laws` run over this list."""
 
 __all__ = [
-    "OPERATORS", "GroupBy", "GroupByValues", "Hop", "Merge", "Ordered", "Over", "Rejected", "Select", "Sink", "SortBy",
-    "Stream", "TSort", "TableFunctionCall", "UnionAll",
+    "OPERATORS", "EventTimed", "GroupBy", "GroupByValues", "Hop", "Merge", "Ordered", "Over", "Panes", "Rejected",
+    "Select", "Sink", "SortBy", "Stream", "TSort", "TableFunctionCall", "UnionAll",
 ]  # fmt: skip

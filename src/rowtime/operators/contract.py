@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
+    from rowtime.kernels.timeline import Timeline
     from rowtime.operators.gates import Gate, Verdict
 
 T = "__t"  # TIMESTAMP, never null: the rowtime
@@ -55,6 +56,14 @@ class Column:
 
 
 @dataclass(frozen=True)
+class EventTime:
+    """Where an edge has its event time: the operator that knows its bound, and the column."""
+
+    declared: str
+    column: str
+
+
+@dataclass(frozen=True)
 class Shape:
     """What an edge carries.
 
@@ -64,7 +73,8 @@ class Shape:
     writer's. ``released``: no row runs ahead of the edge's bound. ``arrival``: rows still
     have their recorded arrival time. ``batched``: the rows of one tick are a set without
     an order of arrival. ``unmerged``: several streams side by side, which count as one
-    writer's for whoever looks at the order of arrival.
+    writer's for whoever looks at the order of arrival. ``event``: the event time that was
+    declared below, as long as its column and the rows' places are passed on.
     """
 
     columns: tuple[Column, ...]
@@ -76,6 +86,7 @@ class Shape:
     arrival: bool = False
     batched: bool = False
     unmerged: bool = False
+    event: EventTime | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -112,7 +123,8 @@ class Delta:
     ``rows`` is ``None`` where there is certainly none. ``count`` is an upper limit;
     every rowtime lies in [``lowest``, ``highest``] (µs UTC). ``peek`` reads a column of
     every row without a Spark job, where the source can; ``files`` are the rows as they
-    stand in files that a sink may take as they are.
+    stand in files that a sink may take as they are. ``timeline``: the bounds of the event
+    time, from the operator that declares it.
     """
 
     rows: DataFrame | None
@@ -122,6 +134,7 @@ class Delta:
     highest: int = END
     peek: Peek | None = None
     files: tuple[Segment, ...] | None = None
+    timeline: Timeline | None = None
 
 
 @dataclass(frozen=True)

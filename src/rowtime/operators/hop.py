@@ -67,7 +67,7 @@ class Hop:
         """The input's columns and the window's; the copies of a row follow each other."""
         below = self.input.emits()
         order = below.order if P in below.order else (*below.order, P)
-        return replace(below, columns=(*below.columns, self.start.column, self.end.column), order=order)
+        return replace(below, columns=(*below.columns, self.start.column, self.end.column), order=order, event=None)
 
     def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:  # noqa: ARG002
         """The input's bounds."""

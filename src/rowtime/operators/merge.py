@@ -68,7 +68,7 @@ class Merge:
 
     def emits(self) -> Shape:
         """The same columns, released in order, as one writer's."""
-        below = replace(self.input.emits(), single=True, released=True, placed=self.numbers, unmerged=False)
+        below = replace(self.input.emits(), single=True, released=True, placed=self.numbers, unmerged=False, event=None)
         return replace(below, order=(P,), extra=()) if self.numbers else below
 
     @property

@@ -99,7 +99,8 @@ class Over:
         """The columns that are passed, and those of the calls; in stream order still."""
         below = self.input.emits()
         known = {column.name: column for column in below.columns}
-        return replace(below, columns=(*(known[name] for name in self.passed), *(c.column for c in self.calls)))
+        columns = (*(known[name] for name in self.passed), *(c.column for c in self.calls))
+        return replace(below, columns=columns, event=None)
 
     def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:  # noqa: ARG002
         """Those of the input."""

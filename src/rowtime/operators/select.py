@@ -57,8 +57,15 @@ class Select:
         return ()
 
     def emits(self) -> Shape:
-        """The select list, placed as the input was."""
-        return replace(self.input.emits(), columns=tuple(item.column for item in self.items))
+        """The select list, placed as the input was; the event time as long as its column is passed on."""
+        below = self.input.emits()
+        event = below.event if below.event and self._passes(below.event.column) else None
+        return replace(below, columns=tuple(item.column for item in self.items), event=event)
+
+    def _passes(self, name: str) -> bool:
+        """True if a column goes on under its own name."""
+        same = (i for i in self.items if isinstance(i.expression, exp.Column) and i.expression.name == name)
+        return any(item.column.name == name for item in same)
 
     def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:  # noqa: ARG002
         """The input's bounds."""

@@ -32,6 +32,7 @@ from rowtime.operators.contract import (
     micros,
     quoted,
 )
+from rowtime.operators.event_bounds import GIVEN, with_bounds, without_bounds
 from rowtime.operators.gates import Gate, Verdict
 from rowtime.sql.generate import literal, to_rowtime, to_spark
 
@@ -53,6 +54,7 @@ class Stream:
     ``batched``: rows come in sets that have no order inside (``foreachBatch``). ``checks``:
     conditions over the columns; a row for which one is false is refused as malformed. ``early``
     (µs): a row whose rowtime, as its writer gave it, lies further above the clock is EARLY.
+    ``event_bounds``: bounds are about an event time; they go out among the rows and move no clock.
     """
 
     name: str
@@ -63,6 +65,7 @@ class Stream:
     batched: bool = False
     checks: tuple[exp.Expr, ...] = ()
     early: int | None = None
+    event_bounds: bool = False
 
     kind: ClassVar[str] = "stream"
     promise: ClassVar[str] = "each writer's clock"
@@ -84,7 +87,8 @@ class Stream:
     def emits(self) -> Shape:
         """The declared columns, placed by writer and position, with the arrival time."""
         released = self.single and not self.batched
-        return Shape(self.columns, single=self.single, released=released, arrival=True, batched=self.batched)
+        columns = (*self.columns, Column(GIVEN, "BIGINT")) if self.event_bounds else self.columns
+        return Shape(columns, single=self.single, released=released, arrival=True, batched=self.batched)
 
     def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:  # noqa: ARG002
         """The clock of each writer that holds the stream."""
@@ -93,6 +97,12 @@ class Stream:
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:  # noqa: ARG002
         """Take the tick's range, give each row its rowtime, refuse what is below the clock."""
         intake, control = tick.intake(self), tick.control(self)
+        if not self.event_bounds:
+            return self._stepped(tick, intake, control)
+        intake, given = without_bounds(intake, control)
+        return with_bounds(tick, self._stepped(tick, intake, control), self.columns, control, given)
+
+    def _stepped(self, tick: Tick, intake: Intake, control: Control) -> Delta:
         if self.early is not None:
             control["early"] = self.early  # for whoever re-admits early rows
         before = self._welcome(intake, control)
@@ -120,7 +130,7 @@ class Stream:
             tick.count(self, intake.count)
         marks = self._bounded(marks, intake)
         self._settle(intake, control, marks)
-        columns = [*map(quoted, self.emits().names), f"{CANDIDATE} AS {T}", W, P, A]
+        columns = [*(quoted(column.name) for column in self.columns), f"{CANDIDATE} AS {T}", W, P, A]
         peek = intake.peek if whole and not intake.in_band else None
         return Delta(rows.selectExpr(*columns), self.promises([], control), intake.count, lowest, highest, peek)
 

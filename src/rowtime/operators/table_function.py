@@ -83,7 +83,7 @@ class TableFunctionCall:
 
     def emits(self) -> Shape:
         """The function's columns; rows keep their rowtime and writer, and are numbered anew."""
-        return replace(self.input.emits(), columns=self.columns, arrival=False)
+        return replace(self.input.emits(), columns=self.columns, arrival=False, event=None)
 
     def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:  # noqa: ARG002
         """The input's bounds: no row goes out with an earlier rowtime than it came with."""

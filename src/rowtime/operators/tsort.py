@@ -78,7 +78,9 @@ class TSort:
         # Its rows leave as a merge's do, so whoever judges them again judges them in their new order.
         # What is known of the columns' order was about the old one.
         columns = tuple(Column(column.name, column.type) for column in below.columns)
-        return replace(below, columns=columns, order=(T, *keys, W, P), extra=self.keys, released=False, unmerged=True)
+        return replace(
+            below, columns=columns, order=(T, *keys, W, P), extra=self.keys, released=False, unmerged=True, event=None
+        )
 
     def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:
         """Each writer's mark less the tolerance; the end where the writer has ended."""

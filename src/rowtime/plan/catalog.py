@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Protocol
 
 from sqlglot import exp
@@ -16,6 +16,7 @@ from sqlglot import exp
 from rowtime.core.errors import Place, Problem, Refused
 from rowtime.operators.table_function import Make
 from rowtime.plan.declared import order_text, tolerance_problems
+from rowtime.plan.event_time import EventTimeSettings, settings_of
 from rowtime.sql.generate import to_rowtime
 from rowtime.sql.intervals import Duration, span_of
 from rowtime.sql.statements import ColumnDef, CreatePump, CreateStream, CreateTable, CreateView
@@ -50,6 +51,7 @@ class StreamDef:
     checks: tuple[str, ...] = ()
     orders: tuple[tuple[str, str, str], ...] = ()
     early: int | None = None
+    event_time: EventTimeSettings | None = None
 
     def as_json(self) -> dict[str, Any]:
         """The definition as the home directory keeps it."""
@@ -62,6 +64,7 @@ class StreamDef:
             **({"checks": list(self.checks)} if self.checks else {}),
             **({"orders": [list(order) for order in self.orders]} if self.orders else {}),
             **({"early": self.early} if self.early is not None else {}),
+            **({"event_time": asdict(self.event_time)} if self.event_time else {}),
         }
 
 
@@ -138,9 +141,9 @@ def stream_of(statement: CreateStream) -> StreamDef:
     required = tuple(column.name for column in statement.columns if not column.nullable)
     checks = tuple(to_rowtime(check) for column in statement.columns for check in column.checks)
     orders = tuple((c.name, c.type, order_text(c)) for c in statement.columns if c.order)
-    return StreamDef(
-        statement.name.text.lower(), columns, kind, statement.options, idle, required, checks, orders, early
-    )
+    event = None if statement.event_time is None else settings_of(statement.event_time)
+    name = statement.name.text.lower()
+    return StreamDef(name, columns, kind, statement.options, idle, required, checks, orders, early, event)
 
 
 def duration(interval: exp.Expr | None, word: str, place: Place) -> int | None:
@@ -191,6 +194,7 @@ def _stored(name: str, stored: Mapping[str, Any]) -> StreamDef:
         tuple(stored.get("checks", ())),
         tuple((name, kind, text) for name, kind, text in stored.get("orders", ())),
         stored.get("early"),
+        EventTimeSettings(**stored["event_time"]) if stored.get("event_time") else None,
     )
 
 

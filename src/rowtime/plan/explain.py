@@ -28,11 +28,11 @@ Entry = Mapping[str, Any]
 # Fields that the other lines of an entry show, or that only the running tick looks at.
 _SHOWN_ELSEWHERE = frozenset({
     "name", "input", "inputs", "gate", "gates", "columns", "items", "hidden", "timed", "closers", "declares", "made",
-    "passed",
+    "passed", "event",
 })  # fmt: skip
-_MICROS = frozenset({"early", "within", "idle_after", "slide", "size"})
+_MICROS = frozenset({"early", "within", "idle_after", "slide", "size", "lag", "gap", "age"})
 _SECRET = re.compile("password|secret|token|credential|jaas|access.?key", re.IGNORECASE)
-_OURS = {T: "ROWTIME", W: "writer", P: "position", "__n": "end of group", "__r": "earlier ROWTIME"}
+_OURS = {T: "ROWTIME", W: "writer", P: "position", "__n": "end of group", "__u": "fire", "__r": "earlier ROWTIME"}
 
 
 def explain(program: Program) -> list[dict[str, Any]]:
@@ -183,7 +183,7 @@ def _text(expression: exp.Expr) -> str:
 def _readable(text: str) -> str:
     """Plain names without quotes, and names of ours as users know them."""
     bare = re.sub(r"`(\w+)`", r"\1", text)
-    named = re.sub(r"__[twpnr]\b", lambda found: _OURS[found[0]], bare)
+    named = re.sub(r"__[twpnru]\b", lambda found: _OURS[found[0]], bare)
     return re.sub(r"__k(\d+)", lambda found: f"key {int(found[1]) + 1}", named)
 
 

@@ -351,7 +351,7 @@ def describe(node: Operator) -> str:
     parts = [
         f"{f.name}={_canonical(_field(node, f.name))}"
         for f in fields(node)  # type: ignore[arg-type]
-        if f.name not in ("name", "input", "inputs", "gate", "gates", "made", *_JOURNALED)
+        if f.name not in ("name", "input", "inputs", "gate", "gates", "made", "event", *_JOURNALED)
     ]
     inputs = ", ".join(child.name for child in node.inputs)
     return f"{node.kind}({inputs}; {'; '.join(parts)})"

@@ -26,6 +26,7 @@ from rowtime.plan.groups import Grouping, WithinGroup
 from rowtime.plan.lost_rows import unknown_at_first
 from rowtime.plan.orders import Sort, bind_sort, is_rowtime
 from rowtime.plan.over import Windowing
+from rowtime.plan.panes import PaneGrouping, has_panes
 from rowtime.plan.scope import Scope, columns_of, follows
 from rowtime.plan.sources import Bound, Sources
 from rowtime.plan.windows import has_clock, refuse_outside
@@ -286,6 +287,8 @@ class _SelectBinder:
     def _grouped(self, scope: Scope, where: exp.Expr | None) -> Build:
         if self.query.args.get("order"):
             scope.refuse("R190", "ORDER BY of a grouped stream is not supported yet", self.query.args["order"])
+        if has_panes(self.query):
+            return self._in_panes(scope, where)
         grouping = Grouping(self.query, scope, self._accepted)
         plan = grouping.bind()
 
@@ -303,6 +306,18 @@ class _SelectBinder:
                 source = self._filtered(scope, source, condition)
             source = scope.windows.above(source, plan.keys, self.name)
             return Bound(plan.build(self.sources.fresh(f"{self.name}.group"), source), plan.lineage())
+
+        return build
+
+    def _in_panes(self, scope: Scope, where: exp.Expr | None) -> Build:
+        plan = PaneGrouping(self.query, scope, self._accepted).plan()
+
+        def build() -> Bound:
+            assert plan is not None
+            source, condition = self._checked(scope, where)
+            if condition is not None:
+                source = self._filtered(scope, source, condition)
+            return Bound(plan.build(self.sources.fresh(self.name), source))
 
         return build
 

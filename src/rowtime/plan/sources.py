@@ -15,9 +15,11 @@ from sqlglot import exp
 from rowtime.core.errors import Place, Problem, Refused
 from rowtime.expr.monotonicity import is_plain
 from rowtime.operators.contract import Column, Operator, walk
+from rowtime.operators.event_time import EventTimed
 from rowtime.operators.hop import Hop
 from rowtime.operators.merge import Merge
 from rowtime.operators.ordered import Ordered
+from rowtime.operators.panes import Panes
 from rowtime.operators.rejected import Rejected
 from rowtime.operators.select import Item, Select
 from rowtime.operators.stream import Stream
@@ -25,10 +27,11 @@ from rowtime.operators.tsort import TSort
 from rowtime.operators.union_all import UnionAll
 from rowtime.plan.catalog import Catalog, StreamDef, suggestion
 from rowtime.plan.declared import declared, tolerance
+from rowtime.plan.event_time import MANUAL, event_timed, settings_of
 from rowtime.plan.scope import mark_of
 from rowtime.sql.places import place_of
 from rowtime.sql.script import parse_column, parse_expression
-from rowtime.sql.statements import CreatePump
+from rowtime.sql.statements import CreatePump, CreateView
 
 if TYPE_CHECKING:
     from rowtime.plan.select import Binder
@@ -87,7 +90,8 @@ class Sources:
             if name in self.catalog.views:
                 view = self.catalog.views[name]
                 bound = binder.bind(view.query, name)
-                self.bound[name] = self.renamed(bound, f"{name}.renamed", view.columns, view.place)
+                bound = self.renamed(bound, f"{name}.renamed", view.columns, view.place)
+                self.bound[name] = self._event_timed(bound, view)
             else:
                 stream = self.catalog.stream(name)
                 if stream is None:
@@ -109,6 +113,7 @@ class Sources:
             batched=dict(stream.options).get("position") == "",
             checks=self._checks(stream),
             early=stream.early,
+            event_bounds=self._sets_bounds(stream, pumps),
         )
         if not pumps:
             return source
@@ -118,6 +123,26 @@ class Sources:
             raise Refused(Problem("R190", what, pumps[0].place, hint))
         fed = tuple(self._pumped(binder, pump) for pump in pumps)
         return UnionAll(self.fresh(f"{stream.name}.writers"), (source, *fed), optional=True)
+
+    def _sets_bounds(self, stream: StreamDef, pumps: Sequence[CreatePump]) -> bool:
+        """True if the bounds that writers send are about the event time."""
+        if stream.event_time is None or stream.event_time.mode != MANUAL:
+            return False
+        if pumps or stream.format == "kafka":
+            what = "a pump fills" if pumps else "comes from Kafka"
+            hint = f"Declare the event time on a view of {stream.name}."
+            raise Refused(Problem("R190", f"MODE MANUAL of a stream that {what} is not supported yet", hint=hint))
+        return True
+
+    def _event_timed(self, bound: Bound, view: CreateView) -> Bound:
+        """A view under the event time that it declares: from here on another region."""
+        if view.event_time is None:
+            return bound
+        name = view.name.text.lower()
+        node = self.sequence(bound.node, name)
+        settings = settings_of(view.event_time)
+        node = event_timed(node, settings, self.fresh(f"{name}.event_time"), view.event_time.place)
+        return Bound(node, bound.lineage)
 
     def sequence(self, node: Operator, name: str) -> Operator:
         """An input whose rows are one sequence with places, which a merge makes where it is not."""
@@ -129,6 +154,10 @@ class Sources:
     def _in_order(self, stream: StreamDef, node: Operator) -> Bound:
         """A stream behind the checks of its declared orders."""
         lineage: dict[str, exp.Expr] = {}
+        if stream.event_time is not None:
+            given = node if isinstance(node, Stream) and node.event_bounds else None
+            node, timed = self.sequence(node, stream.name), self.fresh(f"{stream.name}.event_time")
+            node = event_timed(node, stream.event_time, timed, Place(1, 1), given)
         for name, kind, text in stream.orders:
             definition = parse_column(f"{name} {kind} {text}")
             order = definition.order
@@ -229,7 +258,7 @@ class Sources:
         gates = [
             part
             for part in walk(node)
-            if isinstance(part, TSort | Stream | Ordered) or (isinstance(part, Hop) and part.gate)
+            if isinstance(part, TSort | Stream | Ordered | EventTimed | Panes) or (isinstance(part, Hop) and part.gate)
         ]
         gate = next((part for part in gates if part.name == name), None)
         if gate is None:
@@ -241,14 +270,19 @@ class Sources:
                     f"These do: {', '.join(part.name for part in gates)}.",
                 )
             )
-        orders = [
-            part for part in gates if isinstance(part, Ordered) and part.declares and part.name.startswith(f"{name}.")
-        ]
+        orders = [part for part in gates if _declares(part) and part.name.startswith(f"{name}.")]
         refused = [
-            Rejected(self.fresh(key), part, part.inputs[0].emits().columns if part.inputs else part.emits().columns)
-            for part in (gate, *orders)
+            Rejected(self.fresh(key), part, _users(part.inputs[0] if part.inputs else part)) for part in (gate, *orders)
         ]
         self.bound[key] = Bound(refused[0] if len(refused) == 1 else UnionAll(self.fresh(f"{key}.all"), tuple(refused)))
+
+
+def _declares(gate: Operator) -> bool:
+    return isinstance(gate, EventTimed) or (isinstance(gate, Ordered) and gate.declares is not None)
+
+
+def _users(node: Operator) -> tuple[Column, ...]:
+    return tuple(column for column in node.emits().columns if not column.name.startswith("__"))
 
 
 def _column(name: str) -> exp.Column:

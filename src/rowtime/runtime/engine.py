@@ -22,6 +22,7 @@ from rowtime.core.errors import Refused, refuse
 from rowtime.core.time import BEGINNING, END
 from rowtime.operators.contract import Control, Delta, Intake, Operator
 from rowtime.operators.group_by import GroupBy
+from rowtime.operators.panes import Panes
 from rowtime.operators.sink import Sink as SinkNode
 from rowtime.operators.stream import Stream
 from rowtime.operators.tsort import TSort
@@ -306,11 +307,13 @@ def _refused(wrong: AnalysisException) -> Refused:
 
 
 def _timed_by(program: Program) -> dict[str, set[str]]:
-    """The streams whose clocks reach each operator; a T-sort makes a clock of its own."""
+    """The streams whose clocks reach each operator; a T-sort and panes have a clock of their own."""
     found: dict[str, set[str]] = {}
     for node in program.operators:
         below = {stream for child in node.inputs for stream in found[child.name]}
-        found[node.name] = {node.name} if isinstance(node, Stream) else set() if isinstance(node, TSort) else below
+        found[node.name] = (
+            {node.name} if isinstance(node, Stream) else set() if isinstance(node, TSort | Panes) else below
+        )
     return found
 
 

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from sqlglot import Token, TokenType, exp
 
 from rowtime.core.errors import Place
 from rowtime.sql.places import place_at
 from rowtime.sql.query_parser import RowtimeParser
-from rowtime.sql.statements import ColumnDef, DeclaredOrder, Name
+from rowtime.sql.statements import ColumnDef, DeclaredOrder, EventTimeDef, Name
+
+RESOLUTIONS = tuple(
+    f"{unit}{end}" for unit in ("SECOND", "MILLISECOND", "MICROSECOND", "NANOSECOND") for end in ("S", "")
+)
+MODES = ("OUTPUT_EVENT_TIME", "INPUT_WATERMARK", "MANUAL")
 
 
 class ColumnParser(RowtimeParser):
@@ -54,6 +61,33 @@ class ColumnParser(RowtimeParser):
         ):
             return ()
         return tuple(self._parse_wrapped_csv(lambda: self._name_part(any_token=True)))
+
+    def _event_time(self) -> EventTimeDef:
+        """``(t, LAG INTERVAL '10' SECOND, …)``: the column, then settings by name, in any order."""
+        self._match_l_paren()
+        first, column, settings = self._curr, self._name_part(any_token=True), {}
+        while self._match(TokenType.COMMA):
+            key, value = self._event_setting()
+            if key in settings:
+                self.raise_error(f"{key.upper()} of EVENT TIME is given twice", self._prev)
+            settings[key] = value
+        place = self._place(first, self._prev)
+        self._match_r_paren()
+        return EventTimeDef(column, place=place, **settings)
+
+    def _event_setting(self) -> tuple[str, Any]:
+        if self._match_text_seq("LAG"):
+            return "lag", self._parse_required_interval()
+        if self._match_text_seq("MINIMUM", "GAP"):
+            return "gap", self._parse_required_interval()
+        if self._match_text_seq("RESOLUTION") and self._match_texts(RESOLUTIONS):
+            return "resolution", self._prev.text.upper().removesuffix("S")
+        if not self._match_text_seq("MODE") or not self._match_texts(MODES):
+            self.raise_error(
+                f"EVENT TIME takes LAG and MINIMUM GAP with an interval, RESOLUTION {', '.join(RESOLUTIONS[::2])}, "
+                f"and MODE {', '.join(MODES)}"
+            )
+        return "mode", self._prev.text.upper()
 
     def _columns(self) -> tuple[ColumnDef, ...]:
         return tuple(self._parse_wrapped_csv(self._column))

@@ -22,6 +22,8 @@ class RowtimeGenerator(SparkGenerator):
         nodes.Step: lambda self, e: f"STEP({self.sql(e, 'this')} BY {self.sql(e, 'expression')})",
         nodes.CurrentRowTimestamp: lambda _self, _e: "CURRENT_ROW_TIMESTAMP",
         nodes.Within: lambda self, e: f"{self.sql(e, 'this')} WITHIN {self.sql(e, 'interval')}",
+        nodes.Panes: lambda self, e: self.panes_text(e),
+        nodes.PaneFact: lambda _self, e: e.name,
         nodes.TableArgument: lambda self, e: (
             f"TABLE {self.sql(e, 'this')}"
             + (f" PARTITION BY {self.expressions(e, flat=True)}" if e.expressions else "")
@@ -31,6 +33,12 @@ class RowtimeGenerator(SparkGenerator):
             f"STAGGER (PARTITION BY {self.expressions(e, flat=True)} RANGE {self.sql(e, 'interval')})"
         ),
     }
+
+    def panes_text(self, node: nodes.Panes) -> str:
+        """``PANES(t, DURATION …)`` with the settings that are there."""
+        words = {"duration": "DURATION", "period": "PERIOD", "offset": "OFFSET", "discard_age": "DISCARD AGE"}
+        settings = (f"{word} {self.sql(node, key)}" for key, word in words.items() if node.args.get(key))
+        return f"PANES({', '.join([self.sql(node, 'this'), *settings])})"
 
     def select_sql(self, expression: exp.Select) -> str:
         """STREAM after the first SELECT that is not one of a WITH."""

@@ -73,11 +73,21 @@ class Earliest(exp.Expression, exp.Func):
     """What the binder knows of a column: no row at a rowtime t, or later, has a value below ``this`` at t."""
 
 
+class Panes(exp.Expression):
+    """``PANES(t, DURATION d, PERIOD p, OFFSET o, DISCARD AGE a)`` in GROUP BY; all but t and d may be left out."""
+
+    arg_types = {"this": True, "duration": True, "period": False, "offset": False, "discard_age": False}
+
+
+class PaneFact(exp.Expression):
+    """``PANE_START``, ``PANE_END``, ``PANE_TIMING`` or ``PANE_INDEX``: a text in ``this``."""
+
+
 class TableArgument(exp.Expression):
     """``TABLE s PARTITION BY keys`` as the argument of a table function; ``this`` is a Table or a Subquery."""
 
     arg_types = {"this": True, "expressions": False}
 
 
-UNTRANSLATED = (CurrentRowTimestamp, Within, Stagger, TableArgument)
+UNTRANSLATED = (CurrentRowTimestamp, Within, Stagger, TableArgument, Panes, PaneFact)
 """Nodes that have no Spark SQL text: binding replaces them."""

@@ -19,6 +19,8 @@ from rowtime.sql import nodes
 from rowtime.sql.intervals import Duration, singular, span_of
 from rowtime.sql.places import locate
 
+PANE_SETTINGS = {"duration": ("DURATION",), "period": ("PERIOD",), "offset": ("OFFSET",),
+                 "discard_age": ("DISCARD", "AGE")}  # fmt: skip
 _COMPOUND = re.compile(r"\d[ :-]+\d")
 
 
@@ -48,6 +50,7 @@ class RowtimeParser(SparkParser):
         **SparkParser.FUNCTION_PARSERS,
         "CEILING": lambda self: self._parse_ceil_floor(exp.Ceil),
         "STEP": lambda self: self._parse_step(),
+        "PANES": lambda self: self._parse_panes(),
     }
     NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, Callable[..., exp.Expr | None]]] = {
         **SparkParser.NO_PAREN_FUNCTION_PARSERS,
@@ -266,6 +269,21 @@ class RowtimeParser(SparkParser):
             span_of(interval)
         except ValueError as wrong:
             self.raise_error(str(wrong), first)
+
+    def _parse_panes(self) -> nodes.Panes:
+        """``PANES(t, DURATION interval, …)``: settings by name, in any order."""
+        first, time = self._prev, self._parse_disjunction()
+        settings: dict[str, exp.Expr] = {}
+        while self._match(TokenType.COMMA):
+            key = next((key for key, words in PANE_SETTINGS.items() if self._match_text_seq(*words)), None)
+            if key is None or key in settings:
+                self.raise_error("PANES takes DURATION, PERIOD, OFFSET and DISCARD AGE, each once with an interval")
+            settings[key] = self._parse_required_interval()
+        if time is None or "duration" not in settings:
+            self.raise_error("PANES needs a time and a DURATION, as PANES(t, DURATION INTERVAL '1' HOUR)")
+        node = self.expression(nodes.Panes(this=time, **settings))
+        locate(node, first, self._prev)
+        return node
 
     def _parse_required_interval(self) -> exp.Expr:
         interval = self._parse_interval()

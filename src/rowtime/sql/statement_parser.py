@@ -156,6 +156,8 @@ class StatementParser(ColumnParser):
             return "idle_after", self._parse_required_interval()
         if self._match_text_seq("EARLY", "BEYOND"):
             return "early", self._parse_required_interval()
+        if self._match_text_seq("EVENT", "TIME"):
+            return "event_time", self._event_time()
         if self._match_text_seq("SERVER"):
             return "server", self._name().text
         return None
@@ -172,8 +174,9 @@ class StatementParser(ColumnParser):
     def _create_view(self, facts: dict[str, Any]) -> st.CreateView:
         facts = self._named(facts)
         columns = self._column_names()
+        event_time = self._event_time() if self._match_text_seq("EVENT", "TIME") else None
         self._required("AS")
-        return st.CreateView(columns=columns, query=self._query(), **facts)
+        return st.CreateView(columns=columns, event_time=event_time, query=self._query(), **facts)
 
     def _create_pump(self, facts: dict[str, Any]) -> st.CreatePump:
         facts = self._named(facts)

@@ -41,6 +41,18 @@ class DeclaredOrder:
 
 
 @dataclass(frozen=True)
+class EventTimeDef:
+    """``EVENT TIME (column [, RESOLUTION unit, LAG interval, MINIMUM GAP interval, MODE mode])``."""
+
+    column: str
+    resolution: str | None = None
+    lag: exp.Expr | None = None
+    gap: exp.Expr | None = None
+    mode: str | None = None
+    place: Place = field(default=Place(1, 1), compare=False)
+
+
+@dataclass(frozen=True)
 class ColumnDef:
     """One declared column; ``type`` is Spark's name of the type, as in ``DECIMAL(10, 2)``."""
 
@@ -71,6 +83,7 @@ class CreateStream(Statement):
     options: Options = ()
     idle_after: exp.Expr | None = None
     early: exp.Expr | None = None
+    event_time: EventTimeDef | None = None
     server: str | None = None
     comment: str = ""
     foreign: bool = False
@@ -98,6 +111,7 @@ class CreateView(Statement):
     name: Name
     query: exp.Query
     columns: tuple[str, ...] = ()
+    event_time: EventTimeDef | None = None
     replace: bool = False
     if_not_exists: bool = False
 

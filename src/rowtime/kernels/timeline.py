@@ -1,0 +1,85 @@
+"""The bounds of an event time over the items of one tick: which item caused which advance.
+
+SPEC 8. Items stand in the merged order. A row goes out before the bound that it causes, so
+the bound in force before a row is that of the items before it. Times are µs UTC.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rowtime.core.time import BEGINNING, END
+
+FIRST, LAST = np.iinfo(np.int64).min, np.iinfo(np.int64).max  # positions before and behind every item
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """What went downstream in one tick: the bound ``before`` it, and each strict advance.
+
+    The advance to ``values[i]`` came after the item at ``positions[i]``; both ascend.
+    ``rows`` are the positions of the rows, ascending, and ``times`` their event times.
+    """
+
+    before: int
+    positions: np.ndarray
+    values: np.ndarray
+    rows: np.ndarray
+    times: np.ndarray
+
+    @property
+    def after(self) -> int:
+        """The bound after the tick."""
+        return int(self.values[-1]) if len(self.values) else self.before
+
+    @property
+    def first(self) -> int | None:
+        """The first advance of the tick."""
+        return int(self.values[0]) if len(self.values) else None
+
+    def at(self, rows: np.ndarray) -> np.ndarray:
+        """The bound in force before each row."""
+        known = np.concatenate([[self.before], self.values])
+        found: np.ndarray = known[np.searchsorted(self.positions, rows, side="left")]
+        return found
+
+    def next(self, rows: np.ndarray, unknown: int) -> np.ndarray:
+        """The first strict advance after each row; ``unknown`` where this tick has none."""
+        known = np.concatenate([self.values, [unknown]])
+        found: np.ndarray = known[np.searchsorted(self.positions, rows, side="left")]
+        return found
+
+
+def advances(
+    positions: np.ndarray, wanted: np.ndarray, reached: int, sent: int, gap: int
+) -> tuple[np.ndarray, np.ndarray, int]:
+    """Positions and values of the bounds that are sent, and the bound of the operator itself.
+
+    ``wanted`` is what each item would set the bound to, ``reached`` what it was before, ``sent``
+    the last that went downstream; the next goes once it is at least that + ``gap``. Equal or
+    lower values are ignored.
+    """
+    if not len(wanted):
+        return positions, wanted, reached
+    running = np.maximum.accumulate(np.maximum(wanted, reached))
+    rises = running > np.concatenate([[reached], running[:-1]])
+    where, values = positions[rises], running[rises]
+    keep = _spaced(values, sent, gap)
+    return where[keep], values[keep], int(running[-1])
+
+
+def _spaced(values: np.ndarray, sent: int, gap: int) -> np.ndarray:
+    """The indexes of ascending values of which each is at least ``gap`` above the one before; the end always goes."""
+    if gap <= 1 or not len(values):
+        return np.arange(len(values))
+    follows = [*np.searchsorted(values, values + gap).tolist(), len(values)]
+    at = int(np.searchsorted(values, sent + gap)) if sent > BEGINNING else 0
+    kept = []
+    while at < len(values):
+        kept.append(at)
+        at = follows[at]
+    if values[-1] >= END and (not kept or kept[-1] != len(values) - 1):
+        kept.append(len(values) - 1)
+    return np.array(kept, np.int64)

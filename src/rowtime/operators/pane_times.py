@@ -1,0 +1,45 @@
+"""The panes of an instant: [n · period + offset, + duration) for every whole n, negative ones too (SPEC 8.3)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+@dataclass(frozen=True)
+class PaneTimes:
+    """How long panes are, how far apart they begin, and from where they are counted; all in µs.
+
+    ``offset`` counts from 1970-01-01 UTC and is taken modulo the period.
+    """
+
+    duration: int
+    period: int
+    offset: int = 0
+
+    @property
+    def most(self) -> int:
+        """How many panes an instant has at most."""
+        return max(1, -(-self.duration // self.period))
+
+    def first_end(self, times: np.ndarray) -> np.ndarray:
+        """The end of the earliest pane that has not ended at each time."""
+        found: np.ndarray = times + self.period - (times - self.offset - self.duration) % self.period
+        return found
+
+    def covers(self, times: np.ndarray) -> np.ndarray:
+        """Whether each time lies in a pane; between panes there may be gaps."""
+        found: np.ndarray = self.first_end(times) - self.duration <= times
+        return found
+
+    def ends_text(self, micros: str) -> str:
+        """Spark SQL: the end of each pane of an instant (BIGINT µs), one row each."""
+        shift = (self.offset + self.duration) % self.period
+        first = f"({micros} + {self.period}L - pmod({micros} - {shift}L, {self.period}L))"
+        if self.duration <= self.period:
+            return first
+        last = f"({micros} + {self.duration}L - pmod({micros} - {self.offset % self.period}L, {self.period}L))"
+        return f"explode(sequence({first}, {last}, {self.period}L))"

@@ -1,0 +1,315 @@
+"""Panes: GROUP BY windows of event time that fire when they are complete, and again for late rows.
+
+SPEC 8.3 and 8.4. Each row of a pane has the bound that first lets it out: the pane's end if the
+row came before the bound reached it, else the first strict advance after the row. A group
+(pane and keys) fires once for each such bound, with all its rows up to it; the first fire is
+the complete one. So the fires follow from the items alone. What is kept are partial results
+for each of these bounds (``__u``), until the bound has reached the pane's end + the discard age.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+
+from rowtime.core.clock import Clocks
+from rowtime.core.time import BEGINNING, END, shift
+from rowtime.kernels.timeline import Timeline
+from rowtime.operators.contract import (
+    Control,
+    Delta,
+    Kept,
+    Operator,
+    P,
+    Route,
+    Shape,
+    T,
+    Tick,
+    W,
+)
+from rowtime.operators.event_time import EventTimed, refusals
+from rowtime.operators.gates import Verdict
+from rowtime.operators.pane_times import PaneTimes
+from rowtime.operators.partials import Accumulators
+from rowtime.operators.select import Item
+from rowtime.sql.generate import to_spark
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from sqlglot import exp
+
+PANE = "__n"  # BIGINT: the end of the pane, µs
+FIRE = "__u"  # BIGINT: the bound that lets the row out, µs; null while no bound has come after a late row
+INDEX = "__i"  # BIGINT: how often the group has fired before
+NEVER = END + 1  # stands for a bound that has not come
+
+
+@dataclass(frozen=True)
+class Panes:
+    """``GROUP BY PANES(t, …), keys`` with ``aggregates``; ``items`` and ``having`` are over both by name.
+
+    ``times`` are the panes, ``age`` (µs) how long after its end a pane takes rows, ``event``
+    the operator that declares the event time.
+    """
+
+    name: str
+    input: Operator
+    event: EventTimed
+    times: PaneTimes
+    age: int
+    keys: tuple[Item, ...]
+    aggregates: tuple[Item, ...]
+    items: tuple[Item, ...]
+    having: exp.Expr | None = None
+
+    kind: ClassVar[str] = "panes"
+    promise: ClassVar[str] = "the bound of the event time"
+    reason: ClassVar[str] = (
+        "a pane fires complete with its end as rowtime, which the bound has not reached before, "
+        "and again with the bound that caused it"
+    )
+
+    @property
+    def inputs(self) -> tuple[Operator, ...]:
+        """The rows, and the operator that knows their event time."""
+        return (self.input, self.event)
+
+    def requires(self) -> str:
+        """The places of the rows in the merged order."""
+        return "the order in which the event time was declared"
+
+    def keeps(self) -> tuple[Kept, ...]:
+        """Partial results, or rows where an aggregate has no partial form."""
+        what = (
+            "partial results a fire of a group" if self._accumulators.splits else "the aggregated columns of each row"
+        )
+        return (Kept(what, "the bound reaches the end of the pane + the discard age"),)
+
+    def emits(self) -> Shape:
+        """The select list; rows are released, ordered by their fire's rowtime, the pane and the keys."""
+        keys = tuple(key.column.name for key in self.keys)
+        hidden = (FIRE, PANE, *keys)
+        columns = tuple(item.column for item in self.items)
+        return Shape(columns, order=(T, *hidden), extra=hidden, placed=False, single=True, released=True)
+
+    def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:  # noqa: ARG002
+        """The bound of the event time: every later fire is caused by a later one."""
+        return {"": control.get("bound", BEGINNING)}
+
+    def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
+        """Refuse rows behind the discard age, keep the others, fire what the bound has come to."""
+        delta, line, control = deltas[0], deltas[1].timeline, tick.control(self)
+        assert line is not None
+        before, control["bound"] = control.get("bound", BEGINNING), line.after
+        late = [*self._take(tick, delta, line), *self._resolve(tick, line)]
+        rows, count = self._fire(tick, before, line, late)
+        tick.segments(self).forget(shift(line.after, -self.age))
+        self._compact(tick, line.after)
+        return Delta(rows, self.promises([], control), count)
+
+    # -- rows come in -----------------------------------------------------------------
+
+    def _take(self, tick: Tick, delta: Delta, line: Timeline) -> list[int]:
+        """Judge the new rows and keep them; between which ends the panes lie that fire again."""
+        if delta.rows is None:
+            return []
+        positions, times = self._times(tick, delta, line)
+        bounds = line.at(positions)
+        rows = self._accepted(tick, delta.rows, positions, times, bounds)
+        first = self.times.first_end(times)
+        behind = (bounds >= first) & (times >= _back(bounds, self.age))
+        late = positions[behind]
+        fires = line.next(late, NEVER)
+        kept = self._grouped(tick, rows, self._late_table(tick, late, bounds[behind], fires))
+        tick.describe(self, "aggregate, keep partial results")
+        self._write(tick, kept, None if delta.count is None else delta.count * self.times.most)
+        again = times[behind][fires < NEVER]
+        return [int(first[behind].min()), int(again.max()) + self.times.duration] if len(again) else []
+
+    def _times(self, tick: Tick, delta: Delta, line: Timeline) -> tuple[np.ndarray, np.ndarray]:
+        """Position and event time of each row: those of the declaration, or what filters left of them."""
+        if not self._filtered:
+            return line.rows, line.times
+        assert delta.rows is not None
+        tick.describe(self, "read the places of rows")
+        positions = np.sort(delta.rows.select(P).toArrow()[P].to_numpy())
+        return positions, line.times[np.searchsorted(line.rows, positions)]
+
+    @property
+    def _filtered(self) -> bool:
+        return self.input is not self.event
+
+    def _accepted(
+        self, tick: Tick, rows: DataFrame, positions: np.ndarray, times: np.ndarray, bounds: np.ndarray
+    ) -> DataFrame:
+        """The rows that are above the bound less the discard age, and in a pane."""
+        late = times < _back(bounds, self.age)
+        nowhere = ~late & ~self.times.covers(times)
+        refused = late | nowhere
+        if not refused.any():
+            tick.count(self, len(positions))
+            return rows
+        reasons = np.where(late, "LATE", "NO_PANE")[refused].tolist()
+        counts = Counter({"in": len(positions), "accepted": int((~refused).sum()), **Counter(reasons)})
+        listed = refusals(rows, positions[refused], reasons, bounds[refused])
+        time = f"timestamp_micros({self.event.micros})"
+        return tick.account(self, rows, Verdict(listed, counts, {}, BEGINNING, END), time)
+
+    def _late_table(self, tick: Tick, positions: np.ndarray, bounds: np.ndarray, fires: np.ndarray) -> DataFrame | None:
+        if not len(positions):
+            return None
+        columns = {P: pa.array(positions), "__before": pa.array(bounds), "__after": pa.array(fires)}
+        return tick.spark.createDataFrame(pa.table(columns))
+
+    def _grouped(self, tick: Tick, rows: DataFrame, late: DataFrame | None) -> DataFrame:
+        """Partial results of the new rows, for each group and the bound that lets them out."""
+        from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+        types = self._types(tick, rows)
+        panes = self.times.ends_text(self.event.micros)
+        fire = PANE
+        if late is not None:
+            rows = rows.join(F.broadcast(late), P, "left")
+            fire = f"CASE WHEN {PANE} <= __before THEN __after ELSE {PANE} END"
+        rows = rows.selectExpr("*", f"{panes} AS {PANE}")
+        keys = [key.sql for key in self.keys]
+        seeded = rows.selectExpr(*keys, *self._accumulators.seeds(types), PANE, f"{fire} AS {FIRE}")
+        return self._merged(seeded, types)
+
+    def _resolve(self, tick: Tick, line: Timeline) -> list[int]:
+        """Late rows that no bound had come after: the first advance lets them out; ends of panes as above."""
+        waiting = tick.segments(self, "waiting")
+        if line.first is None or not waiting.rows:
+            return []
+        segments = waiting.overlapping(BEGINNING, END)
+        names = [name for name in self._columns if name != FIRE]
+        rows = waiting.read(segments).selectExpr(*names, f"{line.first}L AS {FIRE}")
+        tick.describe(self, "late rows that have their bound")
+        self._write(tick, rows, sum(segment.rows for segment in segments))
+        waiting.forget(END)
+        return [min(s.lowest for s in segments), max(s.highest for s in segments)]
+
+    # -- what fires -------------------------------------------------------------------
+
+    def _fire(self, tick: Tick, before: int, line: Timeline, late: Sequence[int]) -> tuple[DataFrame | None, int]:
+        """Everything that a bound in (before, after] lets out, in one job."""
+        state = tick.segments(self)
+        due = state.overlapping(before, line.after)
+        again = state.overlapping(min(late) - 1, max(late)) if late else ()
+        if line.after <= before or not (due or again):
+            return None, 0
+        parts = []
+        if due:
+            rows = state.read(due).where(f"{PANE} > {before}L AND {PANE} <= {line.after}L AND {FIRE} = {PANE}")
+            parts.append(self._content(tick, rows))
+        if again:
+            parts.append(self._content(tick, self._repeated(state.read(again), before, line.after)))
+        fires = parts[0] if len(parts) == 1 else parts[0].unionByName(parts[1])
+        tick.describe(self, "fire panes")
+        written = tick.write(
+            self, self._shown(fires, before, line), self._routes(), sum(s.rows for s in (*due, *again))
+        )
+        done = written["complete"]
+        count = sum(segment.rows for segment in done)
+        return (tick.segments(self, "complete").read(done) if count else None), count
+
+    def _repeated(self, rows: DataFrame, before: int, after: int) -> DataFrame:
+        """The rows of each late fire: all of its group up to its bound."""
+        keys = [*self._keys, PANE]
+        wanted = f"{FIRE} > {PANE} AND {FIRE} > {before}L AND {FIRE} <= {after}L"
+        fires = rows.where(wanted).selectExpr(*(f"{name} AS f{name}" for name in [*keys, FIRE])).distinct()
+        same = " AND ".join(f"{name} <=> f{name}" for name in keys)
+        from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+        pairs = rows.join(fires, F.expr(f"{same} AND {FIRE} <= f{FIRE}"))
+        others = [name for name in self._columns if name != FIRE]
+        return pairs.selectExpr(*others, f"{FIRE} AS __was", f"f{FIRE} AS {FIRE}")
+
+    def _content(self, tick: Tick, rows: DataFrame) -> DataFrame:
+        """Keys, results and index of each fire whose rows these are."""
+        from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+        types: Mapping[str, str] = tick.control(self).get("types", {})
+        again = "__was" in rows.columns
+        index = F.expr(f"count(DISTINCT __was) - 1 AS {INDEX}" if again else f"0L * count(1) AS {INDEX}")
+        merges = self._accumulators.merges(types) if self._accumulators.splits else self._accumulators.finals(types)
+        groups = rows.groupBy(*self._keys, PANE, FIRE).agg(*map(F.expr, merges), index)
+        if not self._accumulators.splits:
+            return groups
+        return groups.selectExpr(*self._keys, PANE, FIRE, INDEX, *self._accumulators.finals(types))
+
+    def _shown(self, fires: DataFrame, before: int, line: Timeline) -> DataFrame:
+        """The select list of each fire, under its rowtime: the pane's end, or the bound that caused it."""
+        last = line.values[line.values < END]
+        end = int(last[-1]) if len(last) else before
+        if self.having is not None:
+            fires = fires.where(to_spark(self.having))
+        items = [item.sql for item in self.items]
+        time = f"timestamp_micros(CASE WHEN {FIRE} >= {END}L THEN {end}L ELSE {FIRE} END) AS {T}"
+        return fires.selectExpr(*items, time, f"'' AS {W}", f"0L AS {P}", FIRE, PANE, *self._keys, "0 AS __route")
+
+    def _routes(self) -> dict[str, Route]:
+        shape = self.emits()
+        return {"complete": Route(0, {name: name for name in (*shape.names, *shape.internals)}, FIRE)}
+
+    # -- what is kept -----------------------------------------------------------------
+
+    @property
+    def _accumulators(self) -> Accumulators:
+        return Accumulators(tuple((a.column.name, a.expression) for a in self.aggregates))
+
+    @property
+    def _keys(self) -> list[str]:
+        return [key.column.name for key in self.keys]
+
+    @property
+    def _columns(self) -> list[str]:
+        return [*self._keys, *self._accumulators.columns, PANE, FIRE]
+
+    def _merged(self, rows: DataFrame, types: Mapping[str, str]) -> DataFrame:
+        from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+        if not self._accumulators.splits:
+            return rows
+        return rows.groupBy(*self._keys, PANE, FIRE).agg(*map(F.expr, self._accumulators.merges(types)))
+
+    def _write(self, tick: Tick, rows: DataFrame, count: int | None) -> None:
+        names = {name: name for name in self._columns}
+        routes = {"state": Route(0, names, PANE), "waiting": Route(1, names, PANE)}
+        written = tick.write(
+            self,
+            rows.selectExpr(*self._columns, f"CASE WHEN {FIRE} >= {NEVER}L THEN 1 ELSE 0 END AS __route"),
+            routes,
+            count,
+        )
+        for name, segments in written.items():
+            tick.segments(self, name).add(segments)
+
+    def _compact(self, tick: Tick, bound: int) -> None:
+        segments = tick.segments(self)
+        crowded = segments.crowded()
+        if not crowded:
+            return
+        rows = segments.read(crowded).where(f"{PANE} > {shift(bound, -self.age)}L")
+        tick.describe(self, "compact partial results")
+        merged = self._merged(rows, tick.control(self).get("types", {})).sortWithinPartitions(PANE)
+        merged = merged.selectExpr(*self._columns, "0 AS __route")
+        route = {"state": Route(0, {name: name for name in self._columns}, PANE)}
+        segments.replace(crowded, tick.write(self, merged, route, sum(s.rows for s in crowded))["state"])
+
+    def _types(self, tick: Tick, rows: DataFrame) -> Mapping[str, str]:
+        control: Control = tick.control(self)
+        if "types" not in control:
+            control["types"] = self._accumulators.types(rows)
+        types: Mapping[str, str] = control["types"]
+        return types
+
+
+def _back(bounds: np.ndarray, age: int) -> np.ndarray:
+    """The bounds less the discard age; before the first bound nothing is late."""
+    return np.where(bounds > BEGINNING, bounds - age, BEGINNING)

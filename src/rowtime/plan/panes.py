@@ -1,0 +1,136 @@
+"""Binds GROUP BY PANES(t, …): windows of a declared event time, and what may be said of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from rowtime.operators.contract import Operator
+from rowtime.operators.event_time import EventTimed
+from rowtime.operators.pane_times import PaneTimes
+from rowtime.operators.panes import INDEX, PANE, Panes
+from rowtime.operators.select import Item
+from rowtime.plan.event_time import declared_by, lost_at
+from rowtime.plan.groups import Grouping
+from rowtime.plan.orders import micros
+from rowtime.sql import nodes
+from rowtime.sql.script import parse_expression
+
+FACTS = {
+    "PANE_START": "timestamp_micros(`{pane}` - {duration})",
+    "PANE_END": "timestamp_micros(`{pane}`)",
+    "PANE_TIMING": "CASE WHEN `{index}` = 0 THEN 'COMPLETE' ELSE 'LATE' END",
+    "PANE_INDEX": "`{index}`",
+}
+
+
+def has_panes(query: exp.Expr) -> bool:
+    """True if a query groups by panes."""
+    group = query.args.get("group")
+    return group is not None and any(isinstance(node, nodes.Panes) for node in group.expressions)
+
+
+@dataclass(frozen=True)
+class PanePlan:
+    """A bound GROUP BY PANES, ready to be put on its input."""
+
+    event: EventTimed
+    times: PaneTimes
+    age: int
+    keys: tuple[Item, ...]
+    aggregates: tuple[Item, ...]
+    items: tuple[Item, ...]
+    having: exp.Expr | None
+
+    def build(self, name: str, source: Operator) -> Operator:
+        """The operator on its input."""
+        return Panes(
+            name, source, self.event, self.times, self.age, self.keys, self.aggregates, self.items, self.having
+        )
+
+
+class PaneGrouping(Grouping):
+    """Binds the SELECT ``query`` that groups by panes and keys."""
+
+    times = PaneTimes(1, 1)
+
+    def plan(self) -> PanePlan | None:
+        """Panes and keys first, then the select list and HAVING; ``None`` where something is refused."""
+        before = len(self.scope.problems)
+        group = self.query.args["group"]
+        panes = [node for node in group.expressions if isinstance(node, nodes.Panes)]
+        self.query = self.query.copy()
+        others = [node for node in self.query.args["group"].expressions if not isinstance(node, nodes.Panes)]
+        self.query.args["group"].set("expressions", others)
+        event = self._event(panes[0])
+        age = self._settings(panes)
+        for node in self._grouping():
+            self._key(node)
+        items, stamp = self._select_list()
+        if stamp is not None:
+            hint = "Leave it out: a fire has the end of its pane, or the bound that caused it."
+            self.scope.refuse("R170", "AS ROWTIME does not go with PANES", self.query, hint)
+        having = self.query.args.get("having")
+        condition = self._over_groups(having.this) if having else None
+        if event is None or len(self.scope.problems) > before:
+            return None
+        return PanePlan(event, self.times, age, tuple(self.keys), tuple(self.aggregates), items, condition)
+
+    def _event(self, node: nodes.Panes) -> EventTimed | None:
+        """The declaration of the time that the panes are of."""
+        event = declared_by(self.scope.input)
+        if event is None:
+            shown = node.this.name if isinstance(node.this, exp.Column) else "t"
+            hint = f"Declare it below: CREATE VIEW v EVENT TIME ({shown}, LAG INTERVAL '10' SECOND) AS SELECT STREAM …"
+            self.scope.refuse("R170", "PANES needs an event time", node, f"{hint}.", lost_at(self.scope.input))
+            return None
+        bound = self.scope.bind(node.this)
+        if not isinstance(bound, exp.Column) or bound.name != event.column:
+            what = f"the event time here is {event.column}, and panes are of the event time"
+            self.scope.refuse("R170", what, node, f"Write PANES({event.column}, …).")
+        return event
+
+    def _settings(self, panes: list[nodes.Panes]) -> int:
+        """The panes' times; the discard age comes back."""
+        node = panes[0]
+        if len(panes) > 1:
+            self.scope.refuse("R170", "GROUP BY has two PANES", panes[1], "Write a query for each.")
+
+        def setting(key: str, word: str, default: int) -> int:
+            given = node.args.get(key)
+            return default if given is None else micros(self.scope, given, word)
+
+        before = len(self.scope.problems)
+        duration = setting("duration", "DURATION", 0)
+        period = setting("period", "PERIOD", duration)
+        if len(self.scope.problems) > before:
+            return 0
+        if duration <= 0 or period <= 0:
+            self.scope.refuse("R122", "DURATION and PERIOD of PANES are longer than nothing", node)
+            return 0
+        self.times = PaneTimes(duration, period, setting("offset", "OFFSET", 0))
+        return setting("discard_age", "DISCARD AGE", 0)
+
+    def _over_groups(self, node: exp.Expr) -> exp.Expr:
+        """As in every GROUP BY; what is said of the pane is put in last."""
+        marked = _replaced(node.copy(), _fact)
+        return _replaced(super()._over_groups(marked), self._told)
+
+    def _told(self, part: exp.Expr) -> exp.Expr:
+        if not isinstance(part, nodes.PaneFact):
+            return part
+        return parse_expression(FACTS[part.name].format(pane=PANE, index=INDEX, duration=self.times.duration))
+
+
+def _fact(part: exp.Expr) -> exp.Expr:
+    bare = isinstance(part, exp.Column) and not part.text("table")
+    if bare and part.name.upper() in FACTS:
+        found = nodes.PaneFact(this=part.name.upper())
+        found.meta.update(part.meta)
+        return found
+    return part
+
+
+def _replaced(node: exp.Expr, change: object) -> exp.Expr:
+    return node.transform(change)  # type: ignore[arg-type]

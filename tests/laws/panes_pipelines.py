@@ -1,0 +1,111 @@
+"""Pipelines of panes and their oracles."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tests.laws.pipelines import SECOND, Feeds, Law, _column, _streams
+from tests.oracle import feed as f
+from tests.oracle.aggregates import distinct, total
+from tests.oracle.merge import merge
+from tests.oracle.panes import Windows, _Group, event_time, given, panes, sequence
+from tests.oracle.select import select
+
+Result = tuple[f.Feed, list[f.Refusal]]
+HALF = SECOND // 2
+OVERLAPPING = Windows(2 * SECOND, SECOND, HALF, age=SECOND)
+TUMBLING = Windows(SECOND, SECOND, age=2 * SECOND)
+APART = Windows(SECOND, 2 * SECOND)
+
+
+def _fires(group: _Group, timing: str) -> f.Values:
+    n = _column(group.rows, "n")
+    what = {"timing": timing, "i": group.fires, "v": group.key[0], "c": len(n), "s": total(n)}
+    return {"start": group.start, "end": group.end, **what}
+
+
+def _lists(group: _Group, timing: str) -> f.Values:
+    n = _column(group.rows, "n")
+    return {"end": group.end, "timing": timing, "i": group.fires, "all": n, "d": distinct(_column(group.rows, "v"))}
+
+
+def _in_order(feeds: Feeds) -> tuple[Sequence[f.Item], list[f.Refusal]]:
+    (a,), refused = _streams(feeds, "a")
+    return merge(a)[""], refused
+
+
+def _generated(feeds: Feeds) -> Result:
+    items, refused = _in_order(feeds)
+    timed, lost = event_time(items, lambda v: v["ev"], "t.event_time", lag=SECOND)
+    made, late = panes("query", timed, OVERLAPPING, lambda v: (v["v"],), _fires)
+    return made, [*refused, *lost, *late]
+
+
+def _spaced(feeds: Feeds) -> Result:
+    items, refused = _in_order(feeds)
+    timed, lost = event_time(items, lambda v: v["ev"], "t.event_time", gap=SECOND)
+    made, late = panes("query", timed, TUMBLING, lambda _: (), _lists)
+    return made, [*refused, *lost, *late]
+
+
+def _filtered(feeds: Feeds) -> Result:
+    items, refused = _in_order(feeds)
+    timed, lost = event_time(items, lambda v: v["ev"], "t.event_time")
+    kept = select({"": timed}, lambda v: v["v"] != 1)[""]
+    made, late = panes("query", kept, TUMBLING, lambda v: (v["v"],), _fires)
+    return made, [*refused, *lost, *late]
+
+
+def _gaps(feeds: Feeds) -> Result:
+    items, refused = _in_order(feeds)
+    timed, lost = event_time(items, lambda v: v["ev"], "t.event_time")
+    made, late = panes("query", timed, APART, lambda v: (v["v"],), _fires)
+    return made, [*refused, *lost, *late]
+
+
+def _set(feeds: Feeds) -> Result:
+    """The bounds of the stream are about the event time, so no row is behind them."""
+    rows = {w: [i for i in items if isinstance(i, f.Row) or i.at >= f.END] for w, items in feeds["a"].items()}
+    (judged,), refused = _streams({"a": rows}, "a")
+    refused_n = {refusal.values["n"] for refusal in refused}
+    accepted = {
+        w: [i for i in items if not isinstance(i, f.Row) or i.values["n"] not in refused_n]
+        for w, items in feeds["a"].items()
+    }
+    assert set(accepted) == set(judged)
+    timed, lost = given(sequence(accepted), lambda v: v["ev"], "a.event_time")
+    made, late = panes("query", timed, TUMBLING, lambda v: (v["v"],), _fires)
+    return made, [*refused, *lost, *late]
+
+
+_FACTS = "unix_micros(PANE_START) AS start, unix_micros(PANE_END) AS end, PANE_TIMING AS timing, PANE_INDEX AS i"
+_NONE = "MINIMUM GAP INTERVAL '0' SECOND"
+
+
+def _over(settings: str, rest: str) -> str:
+    return f"CREATE VIEW t EVENT TIME (ev, {settings}) AS SELECT STREAM * FROM a; SELECT STREAM {rest}"
+
+
+PANES = (
+    Law("panes that overlap", ("event time", "panes"), _over(
+        f"LAG INTERVAL '1' SECOND, {_NONE}",
+        f"{_FACTS}, v, COUNT(*) AS c, SUM(n) AS s FROM t GROUP BY PANES(ev, DURATION INTERVAL '2' SECOND, "
+        "PERIOD INTERVAL '1' SECOND, OFFSET INTERVAL '2.5' SECOND, DISCARD AGE INTERVAL '1' SECOND), v"), _generated),
+    Law("panes that keep rows", ("panes",), _over(
+        "MINIMUM GAP INTERVAL '1' SECOND",
+        "unix_micros(PANE_END) AS end, PANE_TIMING AS timing, PANE_INDEX AS i, COLLECT_LIST(n) AS all, "
+        "COUNT(DISTINCT v) AS d FROM t GROUP BY PANES(ev, DURATION INTERVAL '1' SECOND, "
+        "DISCARD AGE INTERVAL '2' SECOND)"), _spaced),
+    Law("panes over a filter", ("panes",), _over(
+        _NONE,
+        f"{_FACTS}, v, COUNT(*) AS c, SUM(n) AS s FROM t WHERE v <> 1 GROUP BY v, "
+        "PANES(ev, DURATION INTERVAL '1' SECOND, DISCARD AGE INTERVAL '2' SECOND)"), _filtered),
+    Law("panes apart", ("panes",), _over(
+        _NONE,
+        f"{_FACTS}, v, COUNT(*) AS c, SUM(n) AS s FROM t "
+        "GROUP BY PANES(ev, DURATION INTERVAL '1' SECOND, PERIOD INTERVAL '2' SECOND), v"), _gaps),
+    Law("panes under bounds that are set", ("event time", "panes"),
+        f"SELECT STREAM {_FACTS}, v, COUNT(*) AS c, SUM(n) AS s FROM a "
+        "GROUP BY PANES(ev, DURATION INTERVAL '1' SECOND, DISCARD AGE INTERVAL '2' SECOND), v",
+        _set, clauses=f"EVENT TIME (ev, MODE MANUAL, {_NONE})"),
+)  # fmt: skip

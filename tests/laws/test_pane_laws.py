@@ -1,0 +1,97 @@
+"""The laws over panes: which of them fire, how often and with what is the oracle's in any cut (SPEC 8)."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from hypothesis import given
+
+from rowtime.kernels.timeline import Timeline
+from rowtime.operators import Panes
+from rowtime.runtime.session import derive
+from rowtime.state.segments import SegmentLog
+from rowtime.testing.transcripts import ScriptItem
+from tests.laws.checking import check, outcome
+from tests.laws.panes_pipelines import PANES
+from tests.laws.pipelines import HALF, ORIGIN, Law, items, shuffled
+from tests.laws.test_deeper_laws import ticks
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.mark.parametrize("law", PANES, ids=[law.name for law in PANES])
+def test_fires_are_a_function_of_the_items(spark: SparkSession, law: Law) -> None:
+    session = derive(spark)
+
+    @ticks
+    @given(items())
+    def holds(made: list[ScriptItem]) -> None:
+        count = len(made)
+        chance = random.Random(count)
+        cut = sorted({*chance.sample(range(1, count + 1), min(3, count)), count})
+        check(law, made, outcome(session, law, made, [count]))
+        check(law, made, outcome(session, law, made, cut, restart=True))
+        # Bounds of an event time stand in the order of their writers' clocks, however they are served.
+        other = shuffled(made, count)
+        check(law, other, outcome(session, law, other, cut))
+
+    holds()
+
+
+def _row(number: int, ev: float, v: int = 0) -> ScriptItem:
+    at = ORIGIN + number * 2 * HALF
+    return ScriptItem(number, "a", "x", {"n": number, "v": v, "ev": ORIGIN + int(ev * 2) * HALF, "rowtime": at}, None)
+
+
+LATE = [_row(number, ev) for number, ev in enumerate((0, 1.5, 0.5, 1, 2.5, 0, 4, 3), 1)]
+"""Two late rows before one advance, one after it, one that is refused; rows of complete and of open panes."""
+
+
+def _every_row_in_time(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Timeline, "at", lambda self, rows: np.full(len(rows), self.before))
+
+
+def _one_fire_for_a_tick(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Timeline, "next", lambda self, rows, unknown: np.full(len(rows), self.after))
+
+
+def _late_rows_forgotten_between_ticks(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Panes, "_resolve", lambda *_: [])
+
+
+def _late_rows_alone(patch: pytest.MonkeyPatch) -> None:
+    real = Panes._repeated
+    patch.setattr(Panes, "_repeated", lambda *args: real(*args).where("__was = __u"))
+
+
+def _panes_dropped_when_complete(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(SegmentLog, "forget", lambda self, up_to, real=SegmentLog.forget: real(self, up_to + 4 * HALF))
+
+
+FAULTS = (
+    _every_row_in_time, _one_fire_for_a_tick, _late_rows_forgotten_between_ticks, _late_rows_alone,
+    _panes_dropped_when_complete,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("plant", FAULTS, ids=[plant.__name__.strip("_") for plant in FAULTS])
+def test_a_fault_that_is_planted_in_panes_is_caught(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, plant: Callable[[pytest.MonkeyPatch], None]
+) -> None:
+    plant(monkeypatch)
+    with pytest.raises(AssertionError):
+        _check_late(spark)
+
+
+def test_without_a_fault_late_rows_fire_as_the_oracle_says(spark: SparkSession) -> None:
+    _check_late(spark)
+
+
+def _check_late(spark: SparkSession) -> None:
+    law = {law.name: law for law in PANES}["panes over a filter"]
+    check(law, LATE, outcome(derive(spark), law, LATE, [6, 8]))

@@ -1,0 +1,155 @@
+"""Oracle of event time and panes (SPEC 8): one item after the other, in the merged order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.oracle.feed import BEGINNING, END, Bound, Feed, Item, Refusal, Row, Values, sortable
+
+
+def event_time(
+    items: Sequence[Item], time: Callable[[Values], int | None], gate: str, lag: int = 0, gap: int = 0
+) -> tuple[list[Item], list[Refusal]]:
+    """Rows under their event times, each followed by the bound that it causes, where one is sent on.
+
+    The bound is the greatest time so far less the lag; equal or lower ones are ignored. It is
+    sent once it is at least the last one sent plus the gap. The end is the bound +∞.
+    """
+    out: list[Item] = []
+    refused: list[Refusal] = []
+    bound = sent = BEGINNING
+    for item in items:
+        if isinstance(item, Row):
+            at = time(item.values)
+            if at is None:
+                refused.append(Refusal(gate, item.values, "NULL_ROWTIME", None, sent))
+                continue
+            out.append(Row(at, item.values))
+            bound = max(bound, at - lag)
+        elif item.at >= END:
+            bound = END
+        if bound > sent and (sent == BEGINNING or bound >= sent + gap or bound == END):
+            sent = bound
+            out.append(Bound(sent))
+    return out, refused
+
+
+def given(items: Sequence[Item], time: Callable[[Values], int | None], gate: str) -> tuple[list[Item], list[Refusal]]:
+    """The same where bounds are set: those among the items are about the event time."""
+    out: list[Item] = []
+    refused: list[Refusal] = []
+    sent = BEGINNING
+    for item in items:
+        if isinstance(item, Row):
+            at = time(item.values)
+            if at is None:
+                refused.append(Refusal(gate, item.values, "NULL_ROWTIME", None, sent))
+            else:
+                out.append(Row(at, item.values))
+        elif item.at > sent:
+            sent = item.at
+            out.append(item)
+    return out, refused
+
+
+@dataclass
+class _Group:
+    """A pane of one key: its rows, whether some are new since the last fire, how often it fired."""
+
+    start: int
+    end: int
+    key: tuple[Any, ...]
+    rows: list[Row] = field(default_factory=list)
+    new: bool = False
+    fires: int = 0
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Panes [n · period + offset, + duration), kept for ``age`` after their end."""
+
+    duration: int
+    period: int
+    offset: int = 0
+    age: int = 0
+
+    def starts(self, at: int) -> list[int]:
+        """The starts of the panes that hold an instant."""
+        start = (at - self.offset) // self.period * self.period + self.offset
+        found = []
+        while start + self.duration > at:
+            found.append(start)
+            start -= self.period
+        return found
+
+
+def panes(
+    gate: str,
+    items: Sequence[Item],
+    windows: Windows,
+    key: Callable[[Values], tuple[Any, ...]],
+    shown: Callable[[_Group, str], Values],
+) -> tuple[Feed, list[Refusal]]:
+    """The fires of panes, each under its rowtime, and the last bound; ``items`` carry event times."""
+    groups: dict[tuple[Any, ...], _Group] = {}
+    refused: list[Refusal] = []
+    out: list[tuple[Any, ...]] = []
+    bound = BEGINNING
+    for item in items:
+        if isinstance(item, Row):
+            assert item.at is not None
+            starts = windows.starts(item.at)
+            if bound > BEGINNING and item.at < bound - windows.age:
+                refused.append(Refusal(gate, item.values, "LATE", item.at, bound))
+            elif not starts:
+                refused.append(Refusal(gate, item.values, "NO_PANE", item.at, bound))
+            else:
+                for start in starts:
+                    name = (start, key(item.values))
+                    group = groups.setdefault(name, _Group(start, start + windows.duration, name[1]))
+                    group.rows.append(item)
+                    group.new = True
+            continue
+        before, bound = bound, item.at
+        for group in groups.values():
+            if group.new and bound >= group.end:
+                group.new = False
+                late = before >= group.end
+                # A fire that late rows cause has the bound that let it out, as far as that is an instant.
+                at = group.end if not late else bound if bound < END else before
+                order = (at, bound if late else group.end, group.end, [sortable(part) for part in group.key])
+                out.append((order, Row(at, shown(group, "LATE" if group.fires else "COMPLETE"))))
+                group.fires += 1
+    out.sort(key=lambda entry: entry[0])
+    return {"": [*(row for _, row in out), Bound(bound)]}, refused
+
+
+def sequence(feed: Feed) -> list[Item]:
+    """Rows and bounds of several writers as one sequence, as far as it is settled (SPEC 3).
+
+    The order is that of each writer's clock after the item, then the writer's name, then
+    position. A row moves the clock to its rowtime; a bound here is about the event time and
+    moves none, save the end.
+    """
+    clocks: dict[str, int] = {}
+    placed = []
+    for writer, items in feed.items():
+        clock = BEGINNING
+        for position, item in enumerate(items):
+            if isinstance(item, Row):
+                assert item.at is not None
+                clock = max(clock, item.at)
+            elif item.at >= END:
+                clock = END
+            placed.append((clock, writer, position, item))
+        clocks[writer] = clock
+    settled = [
+        entry for entry in placed
+        if all(entry[0] < clock if other < entry[1] else entry[0] <= clock for other, clock in clocks.items())
+    ]  # fmt: skip
+    settled.sort(key=lambda entry: entry[:3])
+    ended = min(clocks.values(), default=BEGINNING) >= END
+    found = [item for *_, item in settled if isinstance(item, Row) or item.at < END]
+    return [*found, Bound(END)] if ended else found

@@ -1,0 +1,79 @@
+"""EVENT TIME and PANES: what binds, and what is refused with a place and a hint."""
+
+from __future__ import annotations
+
+import pytest
+
+from rowtime.operators.event_time import EventTimed
+from rowtime.operators.panes import Panes
+from rowtime.plan.catalog import Catalog
+from rowtime.plan.program import Program, compile_script
+
+STREAM = "CREATE STREAM s (n INT, t TIMESTAMP, ms BIGINT, v STRING) EVENT TIME (t, LAG INTERVAL '1' MINUTE);\n"
+HOUR = "PANES(t, DURATION INTERVAL '1' HOUR)"
+
+
+def _program(sql: str) -> Program:
+    program = compile_script(STREAM + sql)
+    assert program.problems == ()
+    return program
+
+
+def _timed(program: Program) -> list[EventTimed]:
+    return [node for node in program.operators if isinstance(node, EventTimed)]
+
+
+def test_settings_are_read_in_any_order_and_have_the_defaults_of_the_source() -> None:
+    rest = "EVENT TIME (ms, MODE MANUAL, RESOLUTION SECONDS, MINIMUM GAP INTERVAL '5' SECOND)"
+    program = _program(f"CREATE VIEW w {rest} AS SELECT STREAM ms FROM s; SELECT STREAM * FROM w")
+    below, above = _timed(program)
+    assert (below.lag, below.gap, below.mode, below.unit) == (60_000_000, 100_000, "OUTPUT_EVENT_TIME", None)
+    assert (above.lag, above.gap, above.mode, above.unit) == (0, 5_000_000, "MANUAL", "SECOND")
+
+
+def test_a_definition_keeps_its_event_time() -> None:
+    catalog = _program("SELECT STREAM n FROM s").catalog
+    stored = catalog.streams["s"].as_json()
+
+    class Home:
+        def definition(self, name: str) -> dict[str, object] | None:
+            return stored if name == "s" else None
+
+        def names(self) -> list[str]:
+            return ["s"]
+
+    assert Catalog(Home()).stream("s") == catalog.streams["s"]
+
+
+def test_panes_read_the_nearest_declaration_through_filters_and_views() -> None:
+    views = "CREATE VIEW u AS SELECT STREAM n, t FROM s WHERE n > 1; CREATE VIEW w AS SELECT STREAM t FROM u;"
+    program = _program(f"{views} SELECT STREAM COUNT(*) AS c, PANE_START AS p FROM w AS x GROUP BY {HOUR}")
+    (panes,) = (node for node in program.operators if isinstance(node, Panes))
+    assert panes.event.name == "s.event_time"
+    assert panes.times.period == panes.times.duration == 3_600_000_000
+
+
+@pytest.mark.parametrize(
+    ("code", "sql", "said"),
+    [
+        ("R170", f"SELECT STREAM COUNT(*) AS c FROM (SELECT STREAM n AS t FROM s) AS x GROUP BY {HOUR}",
+         "the event time t ends at select query.x.select"),
+        ("R170", "SELECT STREAM COUNT(*) AS c FROM s GROUP BY PANES(s.ROWTIME, DURATION INTERVAL '1' HOUR)",
+         "the event time here is t"),
+        ("R170", f"SELECT STREAM COUNT(*) AS c FROM s GROUP BY {HOUR}, {HOUR}", "two PANES"),
+        ("R170", f"SELECT STREAM PANE_END AS ROWTIME, COUNT(*) AS c FROM s GROUP BY {HOUR}", "AS ROWTIME"),
+        ("R170", "CREATE VIEW w EVENT TIME (v) AS SELECT STREAM v FROM s", "STRING"),
+        ("R170", "CREATE VIEW w EVENT TIME (t, RESOLUTION SECONDS) AS SELECT STREAM t FROM s", "resolution"),
+        ("R103", "CREATE VIEW w EVENT TIME (x) AS SELECT STREAM t FROM s", "no such column"),
+        ("R103", "SELECT STREAM PANE_END FROM s", "PANE_END"),
+        ("R106", f"SELECT STREAM v, COUNT(*) AS c FROM s GROUP BY {HOUR}", "neither grouped nor aggregated"),
+        ("R122", "SELECT STREAM COUNT(*) AS c FROM s GROUP BY PANES(t, DURATION INTERVAL '1' MONTH)", "duration"),
+        ("R122", "SELECT STREAM COUNT(*) AS c FROM s GROUP BY PANES(t, DURATION INTERVAL '0' HOUR)", "longer"),
+        ("R101", "SELECT STREAM COUNT(*) AS c FROM s GROUP BY PANES(t)", "DURATION"),
+        ("R101", "CREATE VIEW w EVENT TIME (t, DELAY INTERVAL '1' HOUR) AS SELECT STREAM t FROM s", "LAG"),
+    ],
+)  # fmt: skip
+def test_what_makes_no_sense_is_refused(code: str, sql: str, said: str) -> None:
+    problems = compile_script(STREAM + sql).problems
+    assert [problem.code for problem in problems] == [code]
+    assert said in str(problems[0])
