@@ -20,7 +20,8 @@ PATTERNS = (
     "rows_and_range_*", "select_star_*", "strict_*", "ties_*", "tsort_*", "order_*", "tumble_*", "union_all_*",
     "where_*", "writers_*",
 )  # fmt: skip
-FILES = [path for pattern in PATTERNS for path in sorted(CASES.glob(f"{pattern}.yaml"))]
+OWN = sorted(CASES.parent.glob("*.yaml"))
+FILES = [*(path for pattern in PATTERNS for path in sorted(CASES.glob(f"{pattern}.yaml"))), *OWN]
 
 
 @pytest.mark.parametrize("path", FILES, ids=[path.stem for path in FILES])

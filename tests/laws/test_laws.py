@@ -15,11 +15,14 @@ from tests.laws.deeper_pipelines import DEEPER
 from tests.laws.over_pipelines import OVER
 from tests.laws.panes_pipelines import PANES
 from tests.laws.pipelines import LAWS, LONG, Law, items, shuffled
+from tests.laws.sorted_pipelines import SORTED
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from rowtime.testing.transcripts import ScriptItem
+
+CHAINED = (*DEEPER, *SORTED)
 
 ticks = settings(
     max_examples=40 if LONG else 3,
@@ -33,7 +36,7 @@ ticks = settings(
 
 def test_every_operator_has_a_law() -> None:
     assert {operator.kind for operator in OPERATORS} == {
-        kind for law in (*LAWS, *DEEPER, *OVER, *PANES) for kind in law.operators
+        kind for law in (*LAWS, *CHAINED, *OVER, *PANES) for kind in law.operators
     }
 
 
@@ -55,7 +58,11 @@ def test_the_output_is_the_oracles_however_it_is_cut_served_and_restarted(spark:
     holds()
 
 
-CHAINS = [pytest.param(law, marks=pytest.mark.slow, id=law.name) for law in DEEPER if not law.columns.count("WITHIN")]
+CHAINS = [
+    pytest.param(law, marks=pytest.mark.slow, id=law.name)
+    for law in (*DEEPER, *SORTED)
+    if not law.columns.count("WITHIN")
+]
 LOOSE = [pytest.param(law, id=law.name) for law in DEEPER if law.columns.count("WITHIN")]
 
 

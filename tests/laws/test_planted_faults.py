@@ -20,6 +20,8 @@ from rowtime.operators.ends import Ends
 from rowtime.operators.group_values import GroupByValues
 from rowtime.operators.ordered import Ordered
 from rowtime.operators.sort_by import SortBy
+from rowtime.operators.value_clocks import ValueClocks
+from rowtime.plan import orders as orders_module
 from rowtime.runtime import judgement
 from rowtime.runtime.session import derive
 from rowtime.state.segments import SegmentLog
@@ -27,17 +29,18 @@ from rowtime.testing.transcripts import ScriptItem
 from tests.laws.checking import check, outcome
 from tests.laws.deeper_pipelines import DEEPER
 from tests.laws.pipelines import HALF, LAWS, ORIGIN
+from tests.laws.sorted_pipelines import SORTED
 from tests.laws.window_pipelines import WINDOWS
 from tests.oracle import feed as f
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-LAW = {law.name: law for law in (*LAWS, *DEEPER, *WINDOWS)}
+LAW = {law.name: law for law in (*LAWS, *DEEPER, *WINDOWS, *SORTED)}
 Plant = Callable[[pytest.MonkeyPatch], None]
 
 
-def _item(number: int, stream: str, writer: str, at: int, ev: int | None = None, v: int = 1) -> ScriptItem:
+def _item(number: int, stream: str, writer: str, at: int, ev: int | None = None, v: int | None = 1) -> ScriptItem:
     time = ORIGIN + at * HALF
     values = {"n": number, "v": v, "ev": None if ev is None else ORIGIN + ev * HALF, "rowtime": time}
     return ScriptItem(number, stream, writer, values, None)
@@ -76,11 +79,21 @@ FAR = [  # the first of the row's windows ends in the tick in which it comes, th
     _item(1, "a", "x", 1), _bound(2, "a", "x", 4), _bound(3, "b", "x", 4), _bound(4, "a", "x", 12),
     _bound(5, "b", "x", 12),
 ]  # fmt: skip
+NULLS = [
+    _item(1, "a", "x", 1, v=1), _item(2, "a", "x", 2, v=None), _item(3, "b", "x", 9), _item(4, "a", "x", 9),
+]  # fmt: skip
+COUNTS = [  # the second with more rows of a value comes later
+    _item(number, "a", "x", at, v=v) for number, (at, v) in enumerate(((1, 1), (2, 2), (3, 2), (5, 0), (9, 1)), 1)
+]
 EXAMPLES = {
     "groups of hopping windows that keep rows": (FAR, [3, 5]),
     "a t-sort with a guard": (FUTURE, [2, 4, 6]),
     "a stream with a guard": (AHEAD, [2, 3, 5, 6]),
     "groups that a promise closes": (STEPS, [1, 3, 5, 7]),
+    "rows sorted by a promised value": (STEPS, [1, 3, 5, 7]),
+    "groups of a promise with a rowtime of their own": (STEPS, [1, 3, 5, 7]),
+    "groups sorted inside a longer step": (COUNTS, [1, 2, 3, 4, 5]),
+    "a sorted union": (NULLS, [2, 4]),
     "groups of a column within some rows": (LOOSE, [2, 4, 7, 8, 10]),
 }
 
@@ -173,11 +186,6 @@ def _segments_dropped_early(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(SegmentLog, "forget", lambda self, up_to: real(self, up_to + 4 * HALF))
 
 
-def _value_that_closes_too_early(patch: pytest.MonkeyPatch) -> None:
-    real = GroupByValues._past
-    patch.setattr(GroupByValues, "_past", lambda self, t, b: [c.replace(" < ", " <= ") for c in real(self, t, b)])
-
-
 def _broken_order_let_through(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Ordered, "step", lambda _self, _tick, deltas: deltas[0])
 
@@ -205,6 +213,25 @@ def _null_times_let_through(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Hop, "_timed", lambda _self, _tick, delta: delta.rows)
 
 
+def _sorted_groups_released_at_once(patch: pytest.MonkeyPatch) -> None:
+    real = GroupBy.emits
+    patch.setattr(GroupBy, "emits", lambda self: replace(real(self), released=True))
+
+
+def _value_let_out_too_early(patch: pytest.MonkeyPatch) -> None:
+    real = ValueClocks.past
+    patch.setattr(ValueClocks, "past", lambda self, t, b: [c.replace(" < ", " <= ") for c in real(self, t, b)])
+
+
+def _stamp_promised_too_early(patch: pytest.MonkeyPatch) -> None:
+    real = ValueClocks.stamp_at
+    patch.setattr(ValueClocks, "stamp_at", lambda self, t, s, b: real(self, t, s, b) + (8 * HALF if b < END else 0))
+
+
+def _nulls_where_they_are_not_wanted(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(orders_module, "way_of", lambda key: "DESC" if key.args.get("desc") else "ASC")
+
+
 def _refusals_lost(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Rejected, "step", lambda self, tick, deltas: Delta(None, deltas[0].clocks))
 
@@ -219,7 +246,7 @@ FAULTS: tuple[tuple[str, Plant], ...] = (
     ("group by with partial results", _segments_dropped_early),
     ("t-sort with a further key", _merge_that_forgets),
     ("rejected rows", _refusals_lost),
-    ("groups that a promise closes", _value_that_closes_too_early),
+    ("groups that a promise closes", _value_let_out_too_early),
     ("groups that a promise closes", _broken_order_let_through),
     ("a t-sort with a guard", _early_rows_that_count),
     ("a stream with a guard", _early_rows_that_count),
@@ -232,6 +259,10 @@ FAULTS: tuple[tuple[str, Plant], ...] = (
     ("rows of hopping windows", _copies_in_another_order),
     ("groups of hopping windows that keep rows", _rows_held_for_one_window),
     ("windows of a column that may be null", _null_times_let_through),
+    ("groups sorted inside a longer step", _sorted_groups_released_at_once),
+    ("rows sorted by a promised value", _value_let_out_too_early),
+    ("groups of a promise with a rowtime of their own", _stamp_promised_too_early),
+    ("a sorted union", _nulls_where_they_are_not_wanted),
 )
 
 

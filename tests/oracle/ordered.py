@@ -76,3 +76,30 @@ def group_by_values(
             open_since.append(min(times))
     out.sort(key=lambda entry: entry[:3])
     return {"": [*(Row(at, values) for at, _, _, values in out), Bound(END if bound >= END else min(open_since))]}
+
+
+def stamped_groups(
+    feed: Feed,
+    keys: Callable[[Row], tuple[Any, ...]],
+    clocks: tuple[Any, ...],
+    stamp: Callable[[tuple[Any, ...]], int],
+    aggregate: Callable[[tuple[Any, ...], Sequence[Row]], Values],
+) -> Feed:
+    """Groups with an ``AS ROWTIME`` over closing keys, complete once one of them lies before its clock.
+
+    A clock is ``None`` as long as nothing has moved it. The promise is the stamp at the clocks.
+    """
+    ((_, items),) = feed.items()
+    bound = bound_of(feed)
+    groups: dict[tuple[Any, ...], list[Row]] = {}
+    for row in rows_of(items):
+        groups.setdefault(keys(row), []).append(row)
+    past = [
+        key
+        for key in groups
+        if bound >= END or any(at is not None and part < at for part, at in zip(key, clocks, strict=True))
+    ]
+    past.sort(key=lambda key: (stamp(key), key))
+    known = all(at is not None for at in clocks)
+    promised = END if bound >= END else stamp(clocks) if known else BEGINNING
+    return {"": [*(Row(stamp(key), aggregate(key, groups[key])) for key in past), Bound(promised)]}

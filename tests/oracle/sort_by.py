@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
-from tests.oracle.feed import BEGINNING, END, Bound, Feed, Item, Row, Values
+from tests.oracle.feed import BEGINNING, END, Bound, Feed, Item, Row, Values, bound_of, rows_of, sortable
 from tests.oracle.group_by import Rounding
+from tests.oracle.merge import merge
 
 
 def sort_by(feed: Feed, value: Rounding, keys: Callable[[Values], tuple[Any, ...]]) -> Feed:
@@ -19,3 +21,31 @@ def sort_by(feed: Feed, value: Rounding, keys: Callable[[Values], tuple[Any, ...
         return Row(value.stamp(item.at), item.values, item.arrived, (*keys(item.values), item.at))
 
     return {writer: [moved(item) for item in items] for writer, items in feed.items()}
+
+
+def in_order(feed: Feed, keys: Callable[[Values], tuple[Any, ...]]) -> Feed:
+    """Rows of equal rowtimes in the order of keys; then in the order that they had."""
+    keyed = {
+        writer: [replace(item, keys=keys(item.values)) if isinstance(item, Row) else item for item in items]
+        for writer, items in feed.items()
+    }
+    return merge(keyed, keyed=True)
+
+
+def sort_by_values(feed: Feed, value: Callable[[Values], Any], keys: Callable[[Values], tuple[Any, ...]]) -> Feed:
+    """Whole values of one sequence: complete once a row of another value has come, or at the end.
+
+    The rows of a value take the rowtime of its last one, and come in the order of the keys.
+    The promise is the bound, or the first row of the open value.
+    """
+    ((_, items),) = feed.items()
+    rows, bound = rows_of(items), bound_of(feed)
+    values = list(dict.fromkeys(value(row.values) for row in rows))
+    out: list[Item] = []
+    for found in values if bound >= END else values[:-1]:
+        members = [row for row in rows if value(row.values) == found]
+        last = max(row.at for row in members if row.at is not None)
+        members.sort(key=lambda row: [sortable(key) for key in keys(row.values)])
+        out += [replace(row, at=last, keys=()) for row in members]
+    since = [row.at for row in rows if values and value(row.values) == values[-1] and row.at is not None]
+    return {"": [*out, Bound(END if bound >= END else min([bound, *since]))]}

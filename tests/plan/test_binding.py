@@ -25,9 +25,35 @@ REFUSED = [
     ("CREATE STREAM b (v INT CHECK (v > SUM(v))); SELECT STREAM v FROM b", "R102", "SUM"),
     ("SELECT STREAM v FROM a WHERE MONOTONIC(v) > 3", "R102", "MONOTONIC"),
     (
-        f"SELECT STREAM FLOOR(a.ROWTIME TO HOUR) AS ROWTIME, COUNT(*) AS c FROM a {HOURS}, MONOTONIC(v)",
-        "R190",
-        "AS ROWTIME of groups that an ordered value closes",
+        f"SELECT STREAM t AS ROWTIME, COUNT(*) AS c FROM a {HOURS}, MONOTONIC(v), t",
+        "R126",
+        "ascend from group to group",
+    ),
+    (f"SELECT STREAM w, COUNT(*) AS c FROM a {HOURS}, w ORDER BY w", "R138", "increasing"),
+    (f"SELECT STREAM w, COUNT(*) AS c FROM a {HOURS}, w ORDER BY ROWTIME DESC", "R138", "increasing"),
+    (f"SELECT STREAM w, COUNT(*) AS c FROM a {HOURS}, w ORDER BY t WITHIN INTERVAL '1' SECOND", "R181", "WITHIN"),
+    (f"SELECT STREAM w, COUNT(*) AS c FROM a {HOURS}, w ORDER BY 3", "R183", "2 entries"),
+    (
+        f"SELECT STREAM FLOOR(a.ROWTIME TO HOUR) AS ROWTIME FROM a {HOURS} ORDER BY YEAR(FLOOR(a.ROWTIME TO HOUR))",
+        "R126",
+        "beside ORDER BY",
+    ),
+    ("SELECT STREAM v FROM a UNION ALL SELECT STREAM v FROM a ORDER BY v", "R138", "increasing"),
+    (
+        "SELECT STREAM t AS ROWTIME FROM a UNION ALL SELECT STREAM v AS u FROM a ORDER BY t WITHIN INTERVAL '1' SECOND",
+        "R121",
+        "in each input",
+    ),
+    ("SELECT STREAM v FROM a ORDER BY 2, v", "R183", "1 entries"),
+    (
+        "SELECT STREAM h FROM (SELECT STREAM YEAR(a.ROWTIME) AS h FROM a GROUP BY YEAR(a.ROWTIME)) AS g ORDER BY h",
+        "R180",
+        "no clock",
+    ),
+    (
+        "SELECT STREAM COUNT(*) AS c FROM a GROUP BY FLOOR(t TO HOUR) WITHIN INTERVAL '1' MINUTE, MONOTONIC(v)",
+        "R182",
+        "behind the bound",
     ),
     ("SELECT STREAM v FROM a EMIT CHANGES", "R190", "EMIT CHANGES"),
     ("SELECT STREAM v FROM a WITH UNBOUNDED STATE", "R190", "WITH UNBOUNDED STATE"),
@@ -57,7 +83,7 @@ REFUSED = [
     ("CREATE STREAM b (v INT, w STRING); INSERT INTO b (v, x) SELECT STREAM v, w FROM a", "R103", "no column x"),
     ("SELECT STREAM v FROM a ORDER BY v, a.ROWTIME", "R138", "increasing"),
     ("SELECT STREAM v FROM a ORDER BY FLOOR(a.ROWTIME TO HOUR) DESC", "R138", "increasing"),
-    ("SELECT STREAM t AS ROWTIME, v FROM a ORDER BY FLOOR(a.ROWTIME TO HOUR), v", "R190", "AS ROWTIME beside"),
+    ("SELECT STREAM t AS ROWTIME, v FROM a ORDER BY FLOOR(a.ROWTIME TO HOUR), v", "R126", "AS ROWTIME beside"),
     ("SELECT STREAM TUMBLE(a.ROWTIME, INTERVAL '1' HOUR) AS w FROM a", "R139", "TUMBLE"),
     ("DROP VIEW a", "R103", "a"),
     ("DROP STREAM nobody", "R103", "nobody"),
@@ -207,6 +233,5 @@ def test_no_rewrite_is_promised_that_would_not_be_accepted() -> None:
 def test_the_verdicts_of_the_case_file_are_met_but_for_what_is_not_there_yet() -> None:
     found = verdicts.statements(yaml.safe_load(STATEMENTS.read_text(encoding="utf-8")))
     assert all("R190" in finding for finding in found), found
-    later = ("SESSION", " JOIN ", "ORDER BY FLOOR(s.ROWTIME TO HOUR), buyer")
+    later = ("SESSION", " JOIN ")
     assert all(any(word in finding for word in later) for finding in found)
-    assert len(found) == 4

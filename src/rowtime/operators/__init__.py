@@ -12,13 +12,15 @@ from rowtime.operators.rejected import Rejected
 from rowtime.operators.select import Select
 from rowtime.operators.sink import Sink
 from rowtime.operators.sort_by import SortBy
+from rowtime.operators.sort_by_values import SortByValues
 from rowtime.operators.stream import Stream
 from rowtime.operators.table_function import TableFunctionCall
 from rowtime.operators.tsort import TSort
 from rowtime.operators.union_all import UnionAll
 
 OPERATORS = (
-    Stream, Rejected, Select, Hop, TableFunctionCall, Ordered, TSort, SortBy, UnionAll, GroupBy, GroupByValues, Over,
+    Stream, Rejected, Select, Hop, TableFunctionCall, Ordered, TSort, SortBy, SortByValues, UnionAll, GroupBy,
+    GroupByValues, Over,
     Merge, Sink,
     EventTimed, Panes,
 )  # fmt: skip
@@ -26,5 +28,5 @@ OPERATORS = (
 
 __all__ = [
     "OPERATORS", "EventTimed", "GroupBy", "GroupByValues", "Hop", "Merge", "Ordered", "Over", "Panes", "Rejected",
-    "Select", "Sink", "SortBy", "Stream", "TSort", "TableFunctionCall", "UnionAll",
+    "Select", "Sink", "SortBy", "SortByValues", "Stream", "TSort", "TableFunctionCall", "UnionAll",
 ]  # fmt: skip

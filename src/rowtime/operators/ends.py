@@ -23,14 +23,29 @@ SEEN = "__x"  # TIMESTAMP: some rowtime of the group, where bisection needs one
 
 
 @dataclass(frozen=True)
+class Lead:
+    """A value that ascends from group to group: over the keys, and over the rowtime."""
+
+    value: exp.Expr
+    at: exp.Expr
+
+    @property
+    def end(self) -> GroupEnd:
+        """The end of the value."""
+        return group_end(self.at, f"({to_spark(self.value)})")
+
+
+@dataclass(frozen=True)
 class Ends:
     """The groups of ``keys``; their values stand in columns of the keys' names.
 
-    ``stamp``: what the rows of a group have as rowtime, over these columns; else the end.
+    ``stamp``: what the rows of a group have as rowtime, over these columns; else the end: that of
+    the ``lead``, where it is something that the groups are gathered by, or of the group.
     """
 
     keys: tuple[Item, ...]
     stamp: exp.Expr | None = None
+    lead: Lead | None = None
 
     def _ends(self) -> list[GroupEnd]:
         return [group_end(key.expression, key.column.name) for key in self.keys]
@@ -44,15 +59,17 @@ class Ends:
     def stamp_text(self) -> str:
         """The rowtime of what a group gives, TIMESTAMP."""
         if self.stamp is not None:
-            return to_spark(self.stamp)
-        stamps = [f"{end.text} - 1" if end.closed else end.text for end in self._ends()]
+            return f"CAST({to_spark(self.stamp)} AS TIMESTAMP)"
+        ends = self._ends() if self.lead is None else [self.lead.end]
+        stamps = [f"{end.text} - 1" if end.closed else end.text for end in ends]
         # The last group of the calendar ends with it: there is no later time to stamp.
         return f"timestamp_micros({_least([*stamps, f'{MAX_MICROS}L'])})"
 
     @property
     def seen(self) -> bool:
         """True if the texts need ``__x`` as well."""
-        return any(end.seen for end in self._ends())
+        lead = () if self.lead is None else (self.lead.end,)
+        return any(end.seen for end in (*self._ends(), *lead))
 
     def end_at(self, tick: Tick, at: int) -> int:
         """The end of the group that holds the instant ``at`` (µs UTC)."""
@@ -68,7 +85,7 @@ class Ends:
         if not BEGINNING < at < END:
             return at
         ends = self._ends()
-        if self.stamp is None and len({end.closed for end in ends}) == 1:
+        if self.stamp is None and self.lead is None and len({end.closed for end in ends}) == 1:
             return min(MAX_MICROS, self.end_at(tick, at) - (1 if ends[0].closed else 0))
         return tick.scalar(self._at(at, f"unix_micros({self.stamp_text})"))
 

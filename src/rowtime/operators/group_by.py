@@ -16,6 +16,7 @@ from rowtime.core.clock import Clocks, least
 from rowtime.core.time import BEGINNING
 from rowtime.operators.contract import (
     LARGE,
+    Column,
     Delta,
     Kept,
     Operator,
@@ -26,7 +27,7 @@ from rowtime.operators.contract import (
     Tick,
     passed,
 )
-from rowtime.operators.ends import SEEN, Ends
+from rowtime.operators.ends import SEEN, Ends, Lead
 from rowtime.operators.partials import COMPLETE, KEPT, Accumulators, routed
 from rowtime.operators.select import Item
 
@@ -44,7 +45,9 @@ class GroupBy:
     Keys are named ``__k0``, …, aggregates ``__a0``, …; ``closers`` are, under the names of
     keys, monotonic functions of the rowtime: the key itself, or where a row is of several
     groups (``many``) its clock, which no later row's key lies below. ``stamp``: the
-    ``AS ROWTIME`` of the select list, else the end of the group.
+    ``AS ROWTIME`` of the select list, else the end of the group. ``lead``, ``sort`` and
+    ``directions``: ORDER BY; what it leads with where that is not the end of a group, and what
+    orders the groups of one rowtime.
     """
 
     name: str
@@ -56,6 +59,9 @@ class GroupBy:
     having: exp.Expr | None = None
     stamp: exp.Expr | None = None
     many: bool = False
+    lead: Lead | None = None
+    sort: tuple[Item, ...] = ()
+    directions: tuple[str, ...] = ()
 
     kind: ClassVar[str] = "group by"
     promise: ClassVar[str] = "the stamp of the group that holds the bound of its input"
@@ -81,14 +87,15 @@ class GroupBy:
     def emits(self) -> Shape:
         """The select list; rows are released, ordered by the end of the group and the keys."""
         keys = tuple(key.column.name for key in self.keys)
-        return Shape(
-            tuple(item.column for item in self.items),
-            order=(END_OF_GROUP, T, *keys),
-            extra=(END_OF_GROUP, *keys),
-            placed=False,
-            single=True,
-            released=True,
-        )
+        columns, order, released = tuple(item.column for item in self.items), (END_OF_GROUP, T, *keys), True
+        extra = (END_OF_GROUP, *keys)
+        if self.sort or self.lead is not None:
+            ways = tuple(f"{item.column.name} {way}" for item, way in zip(self.sort, self.directions, strict=True))
+            order, extra = (T, *ways, *keys), (*(item.column.name for item in self.sort), *keys)
+            # What is known of the columns' order was about the order of the groups.
+            columns = tuple(Column(column.name, column.type) for column in columns)
+            released = self.lead is None and self.stamp is None and len(self.closers) == 1
+        return Shape(columns, order=order, extra=extra, placed=False, single=True, released=released)
 
     def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:
         """The stamp of the group that holds the bound, evaluated there by ``step``."""
@@ -123,7 +130,7 @@ class GroupBy:
 
     @property
     def _ends(self) -> Ends:
-        return Ends(self.closers, self.stamp)
+        return Ends(self.closers, self.stamp, self.lead)
 
     def _close(self, tick: Tick, delta: Delta, bound: int) -> tuple[Segment, ...]:
         """One job: what is complete at ``bound`` goes out, the rest is kept."""
@@ -143,14 +150,14 @@ class GroupBy:
     def _routed(self, groups: DataFrame, bound: int, routes: Mapping[str, Route]) -> DataFrame:
         """The columns that some route takes, and for each row its route."""
         complete = f"{END_OF_GROUP} <= {passed(bound, END_OF_GROUP)}"
-        stamp = f"CAST({self._ends.stamp_text} AS TIMESTAMP)"
-        return routed(groups, complete, self.items, self.having, stamp, routes)
+        return routed(groups, complete, (*self.items, *self.sort), self.having, self._ends.stamp_text, routes)
 
     def _routes(self, taker: str | None) -> dict[str, Route]:
         shape = self.emits()
-        complete = dict(zip(shape.names, self._accumulators.places(self.items), strict=True))
+        names = [*shape.names, *(item.column.name for item in self.sort)]
+        complete = dict(zip(names, self._accumulators.places((*self.items, *self.sort)), strict=True))
         if taker is None:
-            complete |= {name: name for name in shape.internals}
+            complete = {name: name for name in shape.internals} | complete
         elif taker:
             complete = {taker: T, **complete}
         routes = {"complete": Route(COMPLETE, complete, END_OF_GROUP)}

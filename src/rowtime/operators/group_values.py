@@ -12,8 +12,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from sqlglot import exp
-
 from rowtime.core.clock import Clocks, least
 from rowtime.core.time import BEGINNING, END
 from rowtime.operators.contract import (
@@ -26,33 +24,27 @@ from rowtime.operators.contract import (
     Shape,
     T,
     Tick,
-    micros,
 )
 from rowtime.operators.ordered import Ordered
 from rowtime.operators.partials import COMPLETE, KEPT, Accumulators, routed
 from rowtime.operators.select import Item
+from rowtime.operators.value_clocks import Closer, ValueClocks, promised
 from rowtime.sql.generate import to_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+    from sqlglot import exp
 
 LAST = "__l"  # BIGINT: the rowtime of the group's last row, µs
 FIRST = "__e"  # BIGINT: that of its first row
-MARK = "__m:"  # a column of this name stands for the mark of the order check named behind it
-
-
-@dataclass(frozen=True)
-class Closer:
-    """A key that closes groups: its index, its value at the marks, and whether it descends."""
-
-    key: int
-    at: exp.Expr
-    descending: bool = False
 
 
 @dataclass(frozen=True)
 class GroupByValues:
-    """``GROUP BY keys`` of which ``closers`` follow ordered values; else as `GroupBy`."""
+    """``GROUP BY keys`` of which ``closers`` follow ordered values; else as `GroupBy`.
+
+    ``stamp`` is over the closers and ascends with each. ``ordered``: rows come in the order of the rowtime.
+    """
 
     name: str
     input: Operator
@@ -62,6 +54,8 @@ class GroupByValues:
     closers: tuple[Closer, ...]
     gates: tuple[Ordered, ...]
     having: exp.Expr | None = None
+    stamp: exp.Expr | None = None
+    ordered: bool = True
 
     kind: ClassVar[str] = "group by"
     promise: ClassVar[str] = "the first row of the groups that are open, if that is before the bound"
@@ -93,73 +87,36 @@ class GroupByValues:
             placed=False,
             single=True,
             # Within a tolerance a group may be complete before another whose last row came earlier.
-            released=all(gate.exact for gate in self.gates),
+            released=self.ordered and all(gate.exact for gate in self.gates),
         )
 
     def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:
         """The bound, or the first row of the groups that are still open."""
-        bound = least(clocks[0].values())
-        return {
-            "": END if bound >= END else max(control.get("stamp", BEGINNING), min(bound, control.get("since", bound)))
-        }
+        return promised(least(clocks[0].values()), control)
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Aggregate new rows with the kept ones; let out what lies before the clocks."""
         delta, control = deltas[0], tick.control(self)
         bound = least(delta.clocks.values())
-        past = self._past(tick, bound)
-        moved = bool(past) and self._moved(tick, bound, control)
+        past = self._clocks.past(tick, bound)
+        moved = bool(past) and self._clocks.moved(tick, bound, control)
         done: tuple[Segment, ...] = ()
         if moved and (delta.rows is not None or tick.segments(self).rows):
             done = self._close(tick, delta, " OR ".join(past))
         elif delta.rows is not None:
             self._keep(tick, delta, control)
+        if self.stamp is not None:
+            control["reached"] = self._clocks.stamp_at(tick, self.stamp, bound)
         clocks = self.promises([delta.clocks], control)
         control["stamp"] = clocks[""]
         rows = tick.segments(self, "complete").read(done) if done else None
         return Delta(rows, clocks, sum(segment.rows for segment in done))
 
-    # -- clocks -----------------------------------------------------------------------
-
-    def _past(self, tick: Tick, bound: int) -> list[str]:
-        """For each closer whose clock stands somewhere, the condition that a group lies before it."""
-        if bound >= END:
-            return ["true"]
-        found = []
-        for closer in self.closers:
-            text = self._clock(tick, closer, bound)
-            if text is not None:
-                sign = ">" if closer.descending else "<"
-                found.append(f"{self.keys[closer.key].column.name} {sign} ({text})")
-        return found
-
-    def _clock(self, tick: Tick, closer: Closer, bound: int) -> str | None:
-        marks = {MARK + gate.name: gate.mark(tick.control(gate)) for gate in self.gates}
-        marks[T] = micros(bound) if bound > BEGINNING else None
-        wanted = {column.name for column in closer.at.find_all(exp.Column)}
-        if any(marks[name] is None for name in wanted):
-            return None
-
-        def value(part: exp.Expr) -> exp.Expr:
-            if isinstance(part, exp.Column):
-                parsed: exp.Expr = exp.maybe_parse(marks[part.name] or "NULL", dialect="spark")
-                return exp.paren(parsed)
-            return part
-
-        return to_spark(closer.at.copy().transform(value))
-
-    def _moved(self, tick: Tick, bound: int, control: Control) -> bool:
-        """True if a clock has another value than in the tick before; Spark folds the constants."""
-        if bound >= END:
-            return True
-        texts = [text for closer in self.closers if (text := self._clock(tick, closer, bound)) is not None]
-        value = tick.scalar(f"SELECT xxhash64({', '.join(texts)}, {len(texts)})")
-        if control.get("clock") == value:
-            return False
-        control["clock"] = value
-        return True
-
     # -- groups -----------------------------------------------------------------------
+
+    @property
+    def _clocks(self) -> ValueClocks:
+        return ValueClocks(tuple(self._key_names()), self.closers, self.gates)
 
     def _close(self, tick: Tick, delta: Delta, past: str) -> tuple[Segment, ...]:
         """One job where partial results are enough: what is complete goes out, the rest is kept."""
@@ -176,9 +133,8 @@ class GroupByValues:
             groups = self._aggregated(rows.where(past))
         routes = self._routes()
         tick.describe(self, "aggregate, close groups")
-        written = tick.write(
-            self, routed(groups, past, self.items, self.having, f"timestamp_micros({LAST})", routes), routes, count
-        )
+        stamp = f"timestamp_micros({LAST})" if self.stamp is None else f"CAST({to_spark(self.stamp)} AS TIMESTAMP)"
+        written = tick.write(self, routed(groups, past, self.items, self.having, stamp, routes), routes, count)
         segments.forget(END)
         left = [*open_rows, *written.get("state", ())]
         segments.add(left)

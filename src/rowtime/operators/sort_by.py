@@ -9,25 +9,42 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from rowtime.core.clock import Clocks
-from rowtime.operators.contract import Column, Delta, Kept, Operator, P, Shape, T, Tick, W, quoted
+from rowtime.operators.contract import Column, Delta, Kept, Operator, Shape, T, Tick, quoted
 from rowtime.operators.ends import SEEN, Ends
 from rowtime.operators.select import Item
+
+if TYPE_CHECKING:
+    from sqlglot import exp
 
 BEFORE = "__r"  # TIMESTAMP: the rowtime that the row had
 
 
+def moved_shape(below: Shape, order: tuple[str, ...], hidden: tuple[str, ...], *, released: bool) -> Shape:
+    """An edge whose rows took a later rowtime: ``order`` orders equal ones, then the order that they had."""
+    # What is known of the columns' order was about the old one.
+    columns = tuple(Column(column.name, column.type) for column in below.columns if column.name not in hidden)
+    before = tuple(term for term in below.order if term != T)
+    extra = tuple(dict.fromkeys([*hidden, BEFORE, *below.extra]))
+    order = (T, *order, BEFORE, *before)
+    return replace(below, columns=columns, order=order, extra=extra, released=released, unmerged=True)
+
+
 @dataclass(frozen=True)
 class SortBy:
-    """``key`` is m, named ``__m``; ``keys`` are hidden columns that order equal values, ``directions`` theirs."""
+    """``key`` is m, named ``__m``; ``keys`` are hidden columns that order equal values, ``directions`` theirs.
+
+    ``stamp``: the ``AS ROWTIME`` of the select list, over ``__m``; else the end of the value.
+    """
 
     name: str
     input: Operator
     key: Item
     keys: tuple[str, ...] = ()
     directions: tuple[str, ...] = ()
+    stamp: exp.Expr | None = None
 
     kind: ClassVar[str] = "order by"
     promise: ClassVar[str] = "the end of the value that holds each writer's clock"
@@ -48,12 +65,8 @@ class SortBy:
 
     def emits(self) -> Shape:
         """The input's columns under the new rowtime; rows run ahead of the bound."""
-        below = self.input.emits()
-        keys = (f"{key} {way}" for key, way in zip(self.keys, self.directions, strict=True))
-        # What is known of the columns' order was about the old one.
-        columns = tuple(Column(column.name, column.type) for column in below.columns)
-        order = (T, *keys, BEFORE, W, P)
-        return replace(below, columns=columns, order=order, extra=(*self.keys, BEFORE), released=False, unmerged=True)
+        keys = tuple(f"{key} {way}" for key, way in zip(self.keys, self.directions, strict=True))
+        return moved_shape(self.input.emits(), keys, self.keys, released=False)
 
     def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:
         """The stamp of the value that holds each writer's clock, evaluated by ``step``."""
@@ -62,7 +75,7 @@ class SortBy:
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Give the new rows their stamp."""
-        delta, control, ends = deltas[0], tick.control(self), Ends((self.key,))
+        delta, control, ends = deltas[0], tick.control(self), Ends((self.key,), self.stamp)
         control["stamps"] = {str(at): ends.stamp_at(tick, at) for at in set(delta.clocks.values())}
         clocks = self.promises([delta.clocks], control)
         if delta.rows is None:

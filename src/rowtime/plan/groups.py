@@ -6,6 +6,7 @@ not constant, because only then will each group be complete some day.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -16,14 +17,15 @@ from rowtime.expr.facts import ROWTIME, Fact
 from rowtime.expr.group_end import fixed_end, group_end, unshifted
 from rowtime.expr.monotonicity import is_constant, order_of, prove, readable
 from rowtime.expr.order import Order
-from rowtime.operators.contract import Column, Operator, T, walk
+from rowtime.operators.contract import Column, Operator, T
 from rowtime.operators.group_by import GroupBy
-from rowtime.operators.group_values import MARK, Closer, GroupByValues
-from rowtime.operators.ordered import Ordered
+from rowtime.operators.group_values import GroupByValues
 from rowtime.operators.select import Item
 from rowtime.operators.tsort import JUDGED, TIME
+from rowtime.operators.value_clocks import Closer
 from rowtime.plan.aggregates import has_aggregates, is_aggregate
-from rowtime.plan.orders import micros
+from rowtime.plan.group_order import Grouped, GroupSort, bind_group_sort
+from rowtime.plan.orders import gates_of, micros
 from rowtime.plan.scope import Scope, columns_of, follows, marks_of
 from rowtime.plan.windows import earliest, moved
 from rowtime.sql.generate import to_rowtime, to_spark
@@ -51,15 +53,20 @@ class GroupPlan:
     stamp: exp.Expr | None
     within: WithinGroup | None
     by_value: tuple[Closer, ...] = ()
+    sort: GroupSort | None = None
 
-    def build(self, name: str, source: Operator) -> Operator:
-        """The operator on its input."""
+    def build(self, name: str, source: Operator, fresh: Callable[[str], str]) -> Operator:
+        """The operator on its input, and what orders its rows."""
+        node = self._grouped(fresh(f"{name}.group"), source)
+        return self.sort.put_on(node, lambda: fresh(f"{name}.order")) if self.sort is not None else node
+
+    def _grouped(self, name: str, source: Operator) -> Operator:
         if self.by_value:
-            wanted = {c.name.removeprefix(MARK) for closer in self.by_value for c in closer.at.find_all(exp.Column)}
-            gates = tuple(node for node in walk(source) if isinstance(node, Ordered) and node.name in wanted)
+            gates = tuple(dict.fromkeys(gate for closer in self.by_value for gate in gates_of(source, closer)))
             return GroupByValues(
-                name, source, self.keys, self.aggregates, self.items, self.by_value, gates, self.having
-            )
+                name, source, self.keys, self.aggregates, self.items, self.by_value, gates, self.having, self.stamp,
+                ordered=self.within is None,
+            )  # fmt: skip
         many = any(closer not in self.keys for closer in self.closers)
         return GroupBy(
             name, source, self.keys, self.aggregates, self.items, self.closers, self.having, self.stamp, many
@@ -69,7 +76,8 @@ class GroupPlan:
         """The columns that are functions of the rowtime of the groups: keys whose groups all end so much later."""
         known = {closer.column.name: fixed_end(closer.expression) for closer in self.closers}
         ends = {end for end in known.values() if end is not None}
-        if self.stamp is not None or self.by_value or None in known.values() or len({text for text, _ in ends}) != 1:
+        own = self.stamp is not None or self.sort is not None
+        if own or self.by_value or None in known.values() or len({text for text, _ in ends}) != 1:
             return {}
         time = exp.column(exp.to_identifier(T, quoted=True))
         names = {item.column.name: known.get(item.expression.name) for item in self.items if _is_key(item)}
@@ -103,22 +111,40 @@ class Grouping:
         if self.query.args.get("distinct") and self.query.args.get("group"):
             hint = "Leave out DISTINCT if each row has the keys; else write SELECT STREAM DISTINCT above a sub-query."
             self.scope.refuse("R190", "DISTINCT beside GROUP BY is not supported yet", self.query, hint)
-        by_value = self._by_value(stamp)
+        by_value = self._by_value()
         if not self.closers and not by_value and understood:
             self._refuse_endless()
-        if stamp is not None and not self._ascends(stamp):
+        clocks = {f"__k{n}": self._clocks[n] for n in (closer.key for closer in by_value)}
+        clocks = clocks or {closer.column.name: closer.expression for closer in self.closers}
+        stamp = self._checked_stamp(stamp, set(clocks), by_value=bool(by_value))
+        sort = None
+        if clocks or not understood:
+            loose = frozenset(closer.column.name for closer in self.closers if closer not in self.keys)
+            groups = Grouped(self._key_facts(), clocks, stamp, self._over_groups, self._shown, loose)
+            sort = bind_group_sort(self.query, self.scope, groups)
+        return GroupPlan(
+            tuple(self.keys), tuple(self.aggregates), items, self.closers, condition, stamp, self.within, by_value, sort
+        )
+
+    def _checked_stamp(self, stamp: exp.Expr | None, closers: set[str], *, by_value: bool) -> exp.Expr | None:
+        if stamp is not None and not (self._ascends(stamp) and columns_of([stamp]) <= closers):
             self.scope.refuse(
                 "R126",
                 "AS ROWTIME of a grouped stream must ascend from group to group",
                 self.query,
-                "Use one of the grouping expressions on ROWTIME, or leave it out.",
+                "Use one of the grouping expressions that close groups, or leave it out.",
             )
-            stamp = None
-        return GroupPlan(
-            tuple(self.keys), tuple(self.aggregates), items, self.closers, condition, stamp, self.within, by_value
-        )
+            return None
+        if stamp is None and by_value and self.within is not None:
+            self.scope.refuse(
+                "R182",
+                "WITHIN lets rows of a group lie behind the bound, so the rowtime of its last row may have been passed",
+                self.query,
+                "Give the groups a rowtime that ascends: select a closing expression AS ROWTIME.",
+            )
+        return stamp
 
-    def _by_value(self, stamp: exp.Expr | None) -> tuple[Closer, ...]:
+    def _by_value(self) -> tuple[Closer, ...]:
         """All keys that close groups, if one of them follows an ordered value and not only the rowtime."""
         marks = marks_of(self.scope.input)
         orders = [
@@ -132,12 +158,6 @@ class Grouping:
         ]
         if all(columns_of([closer.at]) == {T} for closer in found):
             return ()
-        if stamp is not None or self.within is not None:
-            what = "AS ROWTIME" if stamp is not None else "WITHIN"
-            hint = "Leave it out: the row has the rowtime of the last row of its group."
-            self.scope.refuse(
-                "R190", f"{what} of groups that an ordered value closes is not supported yet", self.query, hint
-            )
         return tuple(found)
 
     # -- keys -------------------------------------------------------------------------
@@ -184,7 +204,7 @@ class Grouping:
         if tolerance is not None:
             bound = self._out_of_order(bound, tolerance, node)
         self._written.append(written)
-        self._clocks.append(at)
+        self._clocks.append(at if tolerance is None else bound)
         proof = prove(bound, self.scope.facts)
         self.keys.append(Item(Column(f"__k{len(self.keys)}", fact=proof.fact), bound))
 
@@ -212,7 +232,7 @@ class Grouping:
         return key
 
     def _ascends(self, stamp: exp.Expr) -> bool:
-        return order_of(stamp, self._key_facts()).direction > 0
+        return order_of(stamp, self._clock_facts()).direction > 0
 
     # -- what is selected -------------------------------------------------------------
 
@@ -240,6 +260,12 @@ class Grouping:
             # Groups come in the order of their ends, and so do keys of which each ends as much later.
             known |= {c.column.name: prove(c.expression, {T: ROWTIME}).fact for c in self.closers if c not in self.keys}
         return known
+
+    def _clock_facts(self) -> dict[str, Fact]:
+        """What is known of the keys at their clocks: what may go back within a tolerance has an order there."""
+        marks = marks_of(self.scope.input)
+        at = {key.column.name: prove(at, marks).fact for key, at in zip(self.keys, self._clocks, strict=True)}
+        return {name: fact if fact.order.moves else at[name] for name, fact in self._key_facts().items()}
 
     def _over_groups(self, node: exp.Expr) -> exp.Expr:
         """The expression over key and aggregate columns; other columns are refused."""
@@ -304,6 +330,10 @@ class Grouping:
             return f"{text} is {key.column.order.value}, but what it is computed from has no clock"
         why, shown = prove(key.expression, self.scope.facts).failure(), self.scope.windows.shown(text)
         return f"{shown}: {why.rule}" if why.text == text else f"{shown}: {why.text}: {why.rule}"
+
+    def _shown(self, text: str) -> str:
+        named = {item.column.name: readable(item.expression) for item in (*self.keys, *self.aggregates)}
+        return re.sub(r"__[ka]\d+", lambda found: named.get(found[0], found[0]), text)
 
     # -- rewrites ---------------------------------------------------------------------
 

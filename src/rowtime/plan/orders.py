@@ -1,17 +1,24 @@
-"""Binds ORDER BY: a T-sort (WITHIN), or further keys inside each value of a function of the rowtime."""
+"""Binds ORDER BY: a T-sort (WITHIN), or further keys inside each value of something that ascends."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from sqlglot import exp
 
-from rowtime.expr.monotonicity import prove
-from rowtime.operators.contract import Column, T
+from rowtime.expr.monotonicity import order_of, prove
+from rowtime.expr.proof import Proof
+from rowtime.operators.contract import Column, Operator, T, walk
+from rowtime.operators.ordered import Ordered
 from rowtime.operators.select import Item
-from rowtime.plan.scope import Scope, columns_of
+from rowtime.operators.sort_by_values import VALUE
+from rowtime.operators.value_clocks import MARK, Closer
+from rowtime.plan.scope import Scope, columns_of, follows
 from rowtime.sql.generate import to_rowtime
 from rowtime.sql.intervals import Duration, span_of
+
+Keys = tuple[tuple[Item, str], ...]
 
 
 @dataclass(frozen=True)
@@ -19,18 +26,15 @@ class Sort:
     """A bound ORDER BY: the tolerance in µs, and the further keys with their directions."""
 
     within: int
-    keys: tuple[tuple[Item, str], ...]
+    keys: Keys
     value: Item | None = None
     """What an ORDER BY without WITHIN leads with."""
     early: int | None = None
     """How far above the mark a row may lie, in µs."""
-
-
-def _keys(scope: Scope, keys: list[exp.Expr]) -> tuple[tuple[Item, str], ...]:
-    return tuple(
-        (Item(Column(f"__k{number}"), scope.bind(key.this)), "DESC" if key.args.get("desc") else "ASC")
-        for number, key in enumerate(keys)
-    )
+    stamp: exp.Expr | None = None
+    """The AS ROWTIME of sorted rows, over the value."""
+    closer: Closer | None = None
+    """The clock of the value, where it is not a function of the rowtime alone."""
 
 
 def bind_sort(query: exp.Expr, scope: Scope, promoted: exp.Expr | None) -> Sort | None:
@@ -39,14 +43,14 @@ def bind_sort(query: exp.Expr, scope: Scope, promoted: exp.Expr | None) -> Sort 
     if order is None:
         return None
     first, *others = order.expressions
+    led = scope.bind(meant(query, scope, first.this))
     if first.args.get("within") is None:
-        if is_rowtime(scope.bind(first.this)) and not first.args.get("desc") and not others:
+        if is_rowtime(led) and not first.args.get("desc") and not others:
             return None  # the order that a stream has anyway
-        return _by_value(scope, first, others, promoted)
+        return _by_value(query, scope, led, promoted)
     if first.args.get("desc"):
         scope.refuse("R120", "a T-sort cannot be descending", first, "Leave out DESC.")
-    time = scope.bind(first.this)
-    if promoted is None or time != promoted:
+    if promoted is None or led != promoted:
         scope.refuse(
             "R121",
             "a T-sort must give its sort expression the name ROWTIME in the select list",
@@ -55,29 +59,128 @@ def bind_sort(query: exp.Expr, scope: Scope, promoted: exp.Expr | None) -> Sort 
         )
     early = first.args.get("early")
     limit = micros(scope, early, "EARLY BEYOND") if early is not None else None
-    return Sort(micros(scope, first.args["within"]), _keys(scope, others), early=limit)
+    return Sort(micros(scope, first.args["within"]), _keys(query, scope, others), early=limit)
 
 
-def _by_value(scope: Scope, first: exp.Expr, others: list[exp.Expr], promoted: exp.Expr | None) -> Sort | None:
+def meant(query: exp.Expr, scope: Scope, node: exp.Expr) -> exp.Expr:
+    """An ORDER BY expression in which numbers and names of the select list stand for its entries, as in Spark."""
+    if isinstance(node, exp.Literal) and not node.is_string and node.name.isdigit():
+        return _entry(query, scope, node)
+    known = {entry.alias.lower(): entry.unalias() for entry in query.expressions if isinstance(entry, exp.Alias)}
+
+    def entry_of(part: exp.Expr) -> exp.Expr:
+        if isinstance(part, exp.Column) and not part.text("table") and part.name.lower() in known:
+            found = known[part.name.lower()].copy()
+            return found if part is copied else exp.paren(found)
+        return part
+
+    copied = node.copy()
+    copied.parent = node.parent  # where its places are looked for
+    return copied.transform(entry_of, copy=False)
+
+
+def _entry(query: exp.Expr, scope: Scope, node: exp.Literal) -> exp.Expr:
+    listed: list[exp.Expr] = []
+    for entry in query.expressions:
+        table = entry.text("table") if isinstance(entry, exp.Column) else ""
+        names = [name for name, _ in scope.starred(table)] if entry.is_star else []
+        listed.extend([exp.column(exp.to_identifier(n, quoted=True)) for n in names] or [entry.unalias()])
+    if not 1 <= int(node.name) <= len(listed):
+        what = f"ORDER BY {node.name}: the select list has {len(listed)} entries"
+        scope.refuse("R183", what, node, "Count from 1, or write the expression.")
+        return node
+    return listed[int(node.name) - 1]
+
+
+def way_of(key: exp.Expr) -> str:
+    """The direction of a sort key in Spark SQL; NULLs are the least unless the query says otherwise."""
+    down, first = bool(key.args.get("desc")), bool(key.args.get("nulls_first"))
+    nulls = "" if first != down else f" NULLS {'FIRST' if first else 'LAST'}"
+    return ("DESC" if down else "ASC") + nulls
+
+
+def _keys(query: exp.Expr, scope: Scope, keys: list[exp.Expr]) -> Keys:
+    return tuple(
+        (Item(Column(f"__k{number}"), scope.bind(meant(query, scope, key.this))), way_of(key))
+        for number, key in enumerate(keys)
+    )
+
+
+def _by_value(query: exp.Expr, scope: Scope, led: exp.Expr, promoted: exp.Expr | None) -> Sort | None:
     """ORDER BY of a stream: it leads with what ascends from row to row."""
-    value = scope.inlined(scope.bind(first.this))
-    proof = prove(value, scope.facts)
-    if proof.order.direction <= 0 or first.args.get("desc"):
-        why = proof.failure()
+    first, *others = query.args["order"].expressions
+    value = scope.inlined(led)
+    if promoted is not None and led == promoted and not follows(value):
+        if first.args.get("desc"):
+            scope.refuse("R120", "a T-sort cannot be descending", first, "Leave out DESC.")
+        return Sort(0, _keys(query, scope, others))  # a promotion, whose equal times the keys order
+    if not leads(scope, first, prove(led if columns_of([value]) != {T} else value, scope.facts)):
+        return None
+    if not follows(value):
         scope.refuse(
-            "R138",
-            "ORDER BY of a stream must lead with an increasing expression",
+            "R180",
+            f"{to_rowtime(first.this)} ascends, but what it is computed from has no clock",
             first,
-            f"Lead with one, for example ORDER BY FLOOR({scope.rowtime} TO HOUR), {to_rowtime(first.this)}; "
-            f"or sort an event time t with ORDER BY t WITHIN INTERVAL '1' MINUTE, and select t AS ROWTIME.",
-            f"{why.text}: {why.rule}" if proof.order.direction <= 0 else "DESC makes it decrease",
+            f"Give it one: ORDER BY MONOTONIC({to_rowtime(first.this)}), which is checked row by row.",
         )
         return None
-    if columns_of([value]) != {T} or promoted is not None:
-        what = "ORDER BY of an ordered column" if promoted is None else "AS ROWTIME beside ORDER BY without WITHIN"
-        scope.refuse("R190", f"{what} is not supported yet", first)
+    stamp = _stamp_over(scope, first, promoted, led)
+    keys = _keys(query, scope, others)
+    if columns_of([value]) != {T}:
+        return Sort(
+            0, keys, Item(Column(VALUE), led), stamp=stamp, closer=Closer(0, value, bool(first.args.get("desc")))
+        )
+    if stamp is not None:  # several values may have one rowtime
+        keys = ((Item(Column("__v"), value), way_of(first)), *keys)
+    return Sort(0, keys, Item(Column(VALUE), value), stamp=stamp)
+
+
+def leads(scope: Scope, first: exp.Expr, proof: Proof, shown: Callable[[str], str] = str) -> bool:
+    """True if a stream can be sorted by it first; else a problem."""
+    down = bool(first.args.get("desc"))
+    if proof.order.direction == (-1 if down else 1):
+        return True
+    if any(problem.code == "R183" for problem in scope.problems):
+        return False
+    why = proof.failure()
+    turned = proof.order.moves
+    scope.refuse(
+        "R138",
+        "ORDER BY of a stream must lead with an increasing expression",
+        first,
+        f"Lead with one, for example ORDER BY FLOOR({scope.rowtime} TO HOUR), {to_rowtime(first.this)}; "
+        f"or sort an event time t with ORDER BY t WITHIN INTERVAL '1' MINUTE, and select t AS ROWTIME.",
+        ("DESC makes it decrease" if down else "it decreases") if turned else f"{shown(why.text)}: {why.rule}",
+    )
+    return False
+
+
+def _stamp_over(scope: Scope, first: exp.Expr, promoted: exp.Expr | None, led: exp.Expr) -> exp.Expr | None:
+    """AS ROWTIME as a function of what ORDER BY leads with; a problem where it is none that ascends."""
+    if promoted is None:
         return None
-    return Sort(0, _keys(scope, others), Item(Column("__m"), value))
+    found = over(promoted, led, VALUE)
+    if found is None or order_of(found, {VALUE: prove(led, scope.facts).fact}).direction <= 0:
+        scope.refuse(
+            "R126",
+            "AS ROWTIME beside ORDER BY must ascend with what it leads with",
+            first,
+            f"Select {to_rowtime(first.this)} AS ROWTIME, leave it out, or promote it in a sub-query below.",
+        )
+        return None
+    return found
+
+
+def over(node: exp.Expr, part: exp.Expr, name: str) -> exp.Expr | None:
+    """An expression as a function of one of its parts, under a name; ``None`` where there is more to it."""
+    found = node.copy().transform(lambda p: exp.column(exp.to_identifier(name, quoted=True)) if p == part else p)
+    return found if columns_of([found]) == {name} else None
+
+
+def gates_of(source: Operator, closer: Closer) -> tuple[Ordered, ...]:
+    """The order checks whose marks a clock needs."""
+    wanted = {column.name.removeprefix(MARK) for column in closer.at.find_all(exp.Column)}
+    return tuple(node for node in walk(source) if isinstance(node, Ordered) and node.name in wanted)
 
 
 def micros(scope: Scope, node: exp.Expr, word: str = "WITHIN") -> int:

@@ -11,8 +11,8 @@ from rowtime.core.errors import Problem
 from rowtime.expr.facts import ROWTIME, Fact
 from rowtime.expr.monotonicity import is_constant, non_deterministic
 from rowtime.operators.contract import A, Column, Operator, T, walk
-from rowtime.operators.group_values import MARK
 from rowtime.operators.ordered import Ordered
+from rowtime.operators.value_clocks import MARK
 from rowtime.plan.catalog import suggestion
 from rowtime.plan.windows import GROUP_FUNCTIONS, LATER, Windows, is_value
 from rowtime.sql.generate import to_rowtime, to_spark

@@ -18,17 +18,19 @@ from rowtime.operators.merge import Merge
 from rowtime.operators.ordered import Ordered
 from rowtime.operators.select import Item, Select
 from rowtime.operators.sort_by import SortBy
+from rowtime.operators.sort_by_values import SortByValues
 from rowtime.operators.tsort import TIME, TSort
 from rowtime.operators.union_all import UnionAll
 from rowtime.plan.aggregates import has_aggregates, needs_places
 from rowtime.plan.from_clause import FromClause, to_be_merged
 from rowtime.plan.groups import Grouping, WithinGroup
 from rowtime.plan.lost_rows import unknown_at_first
-from rowtime.plan.orders import Sort, bind_sort, is_rowtime
+from rowtime.plan.orders import Sort, bind_sort, gates_of, is_rowtime
 from rowtime.plan.over import Windowing
 from rowtime.plan.panes import PaneGrouping, has_panes
 from rowtime.plan.scope import Scope, columns_of, follows
 from rowtime.plan.sources import Bound, Sources
+from rowtime.plan.union_order import common, flat, sorted_union
 from rowtime.plan.windows import has_clock, refuse_outside
 from rowtime.sql.places import place_of
 
@@ -62,7 +64,9 @@ class Binder:
                 )
             )
         _refuse_later(self.text, query)
-        parts = [self.bind(part, f"{name}.{n}") for n, part in enumerate(_flat(query), 1)]
+        if query.args.get("order"):
+            return self.bind(sorted_union(query, self.text, lambda inner: self._names(inner, name)), name)
+        parts = [self.bind(part, f"{name}.{n}") for n, part in enumerate(flat(query), 1)]
         widths = {len(part.node.emits().columns) for part in parts}
         if len(widths) > 1:
             raise Refused(
@@ -74,7 +78,11 @@ class Binder:
                 )
             )
         inputs = tuple(self.placed(part.node, name) for part in parts)
-        return Bound(UnionAll(self.sources.fresh(f"{name}.union"), inputs))
+        return Bound(UnionAll(self.sources.fresh(f"{name}.union"), inputs), common(parts))
+
+    def _names(self, query: exp.Expr, name: str) -> tuple[str, ...]:
+        """The columns of a query, bound with operators of its own."""
+        return Binder(self.text, Sources(self.sources.catalog), trying=True).bind(query, name).node.emits().names
 
     def placed(self, node: Operator, name: str) -> Operator:
         """An input with an order of its own (keys of a T-sort, groups) as positions, which a merge keeps."""
@@ -91,18 +99,8 @@ def _refuse_later(text: str, query: exp.Expr) -> None:
         if part:
             node = part[0] if isinstance(part, list) else part if isinstance(part, exp.Expr) else query
             problems.append(Problem("R190", f"{words} not supported yet", place_of(text, node)))
-    if isinstance(query, exp.Union) and query.args.get("order"):
-        what = "ORDER BY of a UNION ALL is not supported yet"
-        problems.append(Problem("R190", what, place_of(text, query.args["order"])))
     if problems:
         raise Refused(*problems)
-
-
-def _flat(query: exp.Expr) -> list[exp.Expr]:
-    query = query.unnest()
-    if isinstance(query, exp.Union) and not query.args.get("distinct"):
-        return [*_flat(query.this), *_flat(query.expression)]
-    return [query]
 
 
 Build = Callable[[], Bound]  # makes the operators, once nothing is refused
@@ -176,7 +174,7 @@ class _SelectBinder:
         items, promoted = self._items(scope)
         sort = bind_sort(self.query, scope, promoted)
         hidden: tuple[Item, ...] = ()
-        if promoted is not None or (sort is not None and sort.value is None):
+        if (promoted is not None or sort is not None) and (sort is None or sort.value is None):
             time = promoted if promoted is not None else exp.null()
             hidden = (Item(Column(TIME), time), *(item for item, _ in (sort.keys if sort else ())))
 
@@ -209,13 +207,18 @@ class _SelectBinder:
 
     def _sorted(
         self, source: Operator, items: tuple[Item, ...], where: exp.Expr | None, sort: Sort, value: Item
-    ) -> SortBy:
+    ) -> Operator:
         """ORDER BY m, k…: the select list with the keys, under the ends of m."""
         source = self.binder.placed(source, self.name)
         hidden = tuple(item for item, _ in sort.keys)
-        below = Select(self.sources.fresh(f"{self.name}.select"), source, items, where, hidden)
         names, ways = tuple(item.column.name for item in hidden), tuple(way for _, way in sort.keys)
-        return SortBy(self.sources.fresh(f"{self.name}.order"), below, value, names, ways)
+        by_value = (value,) if sort.closer is not None else ()
+        below = Select(self.sources.fresh(f"{self.name}.select"), source, items, where, (*hidden, *by_value))
+        name = self.sources.fresh(f"{self.name}.order")
+        if sort.closer is None:
+            return SortBy(name, below, value, names, ways, sort.stamp)
+        gates = gates_of(source, sort.closer)
+        return SortByValues(name, below, value.expression, sort.closer, gates, names, ways, sort.stamp)
 
     def _checked(self, scope: Scope, where: exp.Expr | None) -> tuple[Operator, exp.Expr | None]:
         """The input behind the checks of MONOTONIC, which see what WHERE leaves; and what is left of WHERE."""
@@ -285,9 +288,9 @@ class _SelectBinder:
     # -- with groups ------------------------------------------------------------------
 
     def _grouped(self, scope: Scope, where: exp.Expr | None) -> Build:
-        if self.query.args.get("order"):
-            scope.refuse("R190", "ORDER BY of a grouped stream is not supported yet", self.query.args["order"])
         if has_panes(self.query):
+            if self.query.args.get("order"):
+                scope.refuse("R190", "ORDER BY of panes is not supported yet", self.query.args["order"])
             return self._in_panes(scope, where)
         grouping = Grouping(self.query, scope, self._accepted)
         plan = grouping.bind()
@@ -295,17 +298,14 @@ class _SelectBinder:
         def build() -> Bound:
             source, condition = self._checked(scope, where)
             if plan.within is not None:
-                return Bound(
-                    plan.build(
-                        self.sources.fresh(f"{self.name}.group"), self._promoted(scope, source, plan.within, condition)
-                    )
-                )
+                source = self._promoted(scope, source, plan.within, condition)
+                return Bound(plan.build(self.name, source, self.sources.fresh))
             if needs_places(plan.aggregates) and not (source.emits().placed and source.emits().by_place):
                 source = Merge(self.sources.fresh(f"{self.name}.merge"), source, numbers=True)
             if condition is not None:
                 source = self._filtered(scope, source, condition)
             source = scope.windows.above(source, plan.keys, self.name)
-            return Bound(plan.build(self.sources.fresh(f"{self.name}.group"), source), plan.lineage())
+            return Bound(plan.build(self.name, source, self.sources.fresh), plan.lineage())
 
         return build
 

@@ -17,9 +17,9 @@ from rowtime.expr.facts import ROWTIME, UNKNOWN, Fact
 from rowtime.expr.group_end import interval_micros, interval_months, unshifted
 from rowtime.expr.monotonicity import order_of, prove
 from rowtime.operators.contract import Column, Operator, T
-from rowtime.operators.group_values import MARK
 from rowtime.operators.hop import Hop
 from rowtime.operators.select import Item
+from rowtime.operators.value_clocks import MARK
 from rowtime.sql.generate import to_rowtime, to_spark
 from rowtime.sql.nodes import Earliest, Step
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,11 +19,12 @@ from rowtime.runtime.sinks.contract import Batch, Sink
 from rowtime.state.files import move
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
     from rowtime.runtime.tick import RunningTick
 
 TEXT_FORMATS = {"csv": "to_csv", "json": "to_json"}
+_TERM = re.compile(r"(?P<what>.*?)(?: (?P<way>ASC|DESC))?(?: NULLS (?P<nulls>FIRST|LAST))?")
 
 
 class Stage:
@@ -107,15 +109,22 @@ def output_names(node: SinkNode) -> list[str]:
 
 def ordered(rows: DataFrame, node: SinkNode, count: int | None) -> DataFrame:
     """Rows in stream order: one sorted task for a small tick, a range sort for a large one."""
-    from pyspark.sql import functions as F  # noqa: N812, PLC0415
-
-    terms = [
-        F.expr(t.rsplit(" ", 1)[0]).desc() if t.endswith(" DESC") else F.expr(t.removesuffix(" ASC")).asc()
-        for t in node.input.emits().order
-    ]
+    terms = [_term(text) for text in node.input.emits().order]
     if count is not None and count <= SMALL:
         return rows.coalesce(1).sortWithinPartitions(*terms)
     return rows.sort(*terms)
+
+
+def _term(text: str) -> Column:
+    """A sort term of a shape, as a column of Spark, which does not read directions inside an expression."""
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+    found = _TERM.fullmatch(text)
+    assert found is not None
+    column, down = F.expr(found["what"]), found["way"] == "DESC"
+    if (found["nulls"] or ("LAST" if down else "FIRST")) == "FIRST":
+        return column.desc_nulls_first() if down else column.asc_nulls_first()
+    return column.desc_nulls_last() if down else column.asc_nulls_last()
 
 
 def _as_text(rows: DataFrame, names: list[str], kind: str) -> DataFrame:

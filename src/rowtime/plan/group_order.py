@@ -1,0 +1,154 @@
+"""Binds ORDER BY of a grouped stream: it leads with the group's ROWTIME, or with what closes groups.
+
+SPEC 5: sorted inside each value of what it leads with; the rowtime is the end of that value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from rowtime.expr.facts import Fact
+from rowtime.expr.monotonicity import prove
+from rowtime.operators.contract import Column, Operator, T
+from rowtime.operators.ends import Lead
+from rowtime.operators.group_by import GroupBy
+from rowtime.operators.group_values import GroupByValues
+from rowtime.operators.select import Item
+from rowtime.operators.sort_by import SortBy
+from rowtime.operators.sort_by_values import VALUE, SortByValues
+from rowtime.operators.value_clocks import Closer
+from rowtime.plan.orders import Keys, gates_of, leads, meant, over, way_of
+from rowtime.plan.scope import Scope, columns_of
+
+
+@dataclass(frozen=True)
+class GroupSort:
+    """What orders the rows of groups: ``value`` first, over the keys, and ``at`` over rowtime and marks.
+
+    Without ``value`` it is the group's ROWTIME that leads.
+    """
+
+    keys: Keys
+    value: exp.Expr | None = None
+    at: exp.Expr | None = None
+    descending: bool = False
+
+    @property
+    def items(self) -> tuple[Item, ...]:
+        """The further keys."""
+        return tuple(item for item, _ in self.keys)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Their columns."""
+        return tuple(item.column.name for item in self.items)
+
+    @property
+    def ways(self) -> tuple[str, ...]:
+        """Their directions."""
+        return tuple(way for _, way in self.keys)
+
+    def put_on(self, node: Operator, fresh: Callable[[], str]) -> Operator:
+        """The groups in this order; ``fresh`` names an operator."""
+        if isinstance(node, GroupBy):
+            lead = Lead(self.value, self.at) if self.value is not None and self.at is not None else None
+            return replace(node, lead=lead, sort=self.items, directions=self.ways)
+        assert isinstance(node, GroupByValues)
+        if self.value is None or self.at is None or columns_of([self.at]) == {T}:
+            # The row of a group has the rowtime of a row in it, so the value can be computed from that.
+            key = self.at or exp.column(exp.to_identifier(T, quoted=True))
+            node = replace(node, items=(*node.items, *self.items))
+            return SortBy(fresh(), node, Item(Column(VALUE), key), self.names, self.ways)
+        node = replace(node, items=(*node.items, *self.items, Item(Column(VALUE), self.value)))
+        closer = Closer(0, self.at, self.descending)
+        gates = gates_of(node, closer)
+        return SortByValues(fresh(), node, self.value, closer, gates, self.names, self.ways)
+
+
+@dataclass(frozen=True)
+class Grouped:
+    """What a bound GROUP BY gives its ORDER BY.
+
+    ``facts`` of its keys; ``clocks``: the closing ones over rowtime and marks; ``over_groups`` binds
+    an expression, and ``shown`` says the names of keys and aggregates as the query has them. Of
+    ``loose`` keys (ends of overlapping windows) the clock is not the value.
+    """
+
+    facts: Mapping[str, Fact]
+    clocks: Mapping[str, exp.Expr]
+    stamp: exp.Expr | None
+    over_groups: Callable[[exp.Expr], exp.Expr]
+    shown: Callable[[str], str]
+    loose: frozenset[str] = frozenset()
+
+
+def bind_group_sort(query: exp.Select, scope: Scope, groups: Grouped) -> GroupSort | None:
+    """The ORDER BY of a grouped query; ``None`` for none, and for the order that its rows have anyway."""
+    order = query.args.get("order")
+    if order is None:
+        return None
+    first, *others = order.expressions
+    if first.args.get("within") is not None:
+        hint = "Sort an event time below the groups: SELECT STREAM t AS ROWTIME, … ORDER BY t WITHIN …."
+        scope.refuse("R181", "ORDER BY … WITHIN of a grouped stream", first, hint)
+        return None
+    keys = tuple(
+        (Item(Column(f"__o{n}"), groups.over_groups(meant(query, scope, key.this))), way_of(key))
+        for n, key in enumerate(others)
+    )
+    if _names_rowtime(query, first):
+        return _by_rowtime(scope, first, keys)
+    value = groups.over_groups(meant(query, scope, first.this))
+    if value == groups.stamp and not keys:
+        return None
+    if not leads(scope, first, prove(value, groups.facts), groups.shown) or not _closes(scope, first, value, groups):
+        return None
+    return _by_value(scope, first, keys, value, groups)
+
+
+def _by_rowtime(scope: Scope, first: exp.Expr, keys: Keys) -> GroupSort | None:
+    if first.args.get("desc"):
+        leads(scope, first, prove(exp.column(T), scope.facts))
+        return None
+    return GroupSort(keys) if keys else None
+
+
+def _by_value(scope: Scope, first: exp.Expr, keys: Keys, value: exp.Expr, groups: Grouped) -> GroupSort | None:
+    at = value.copy().transform(lambda p: groups.clocks[p.name].copy() if isinstance(p, exp.Column) else p)
+    found = GroupSort(keys, value, at, bool(first.args.get("desc")))
+    if groups.stamp is None:
+        # Where one key closes all groups and leads, its end is the rowtime that they have anyway.
+        alone = len(groups.clocks) == 1 and isinstance(value, exp.Column) and columns_of([at]) == {T}
+        return replace(found, value=None, at=None) if alone else found
+    if over(groups.stamp, value, VALUE) is None:
+        scope.refuse(
+            "R126",
+            "AS ROWTIME beside ORDER BY must ascend with what it leads with",
+            first,
+            "Lead with what is selected AS ROWTIME, or leave that out.",
+        )
+        return None
+    # Several values may have one rowtime, in which the value comes first.
+    return GroupSort(((Item(Column("__v"), value), way_of(first)), *keys))
+
+
+def _closes(scope: Scope, first: exp.Expr, value: exp.Expr, groups: Grouped) -> bool:
+    names = columns_of([value])
+    if names <= set(groups.clocks) and (isinstance(value, exp.Column) or not names & groups.loose):
+        return True
+    scope.refuse(
+        "R180", "ORDER BY of groups leads with something that does not close them", first, "Lead with what closes them."
+    )
+    return False
+
+
+def _names_rowtime(query: exp.Select, first: exp.Expr) -> bool:
+    """True for ROWTIME alone: that of the groups, which are what is sorted."""
+    node = first.this
+    listed: Sequence[exp.Expr] = query.expressions
+    if isinstance(node, exp.Literal) and node.name.isdigit() and 1 <= int(node.name) <= len(listed):
+        return listed[int(node.name) - 1].alias_or_name.lower() == "rowtime"
+    return isinstance(node, exp.Column) and not node.text("table") and node.name.lower() == "rowtime"
