@@ -1,4 +1,4 @@
-"""The worked cases of `tests/transcripts/sqlstream` about what this version runs, cut in several ways."""
+"""The worked cases of `tests/transcripts` about what this version runs, cut in several ways."""
 
 from __future__ import annotations
 

@@ -132,6 +132,12 @@ def _guarded(feeds: Feeds) -> Result:
     return merge(_n(judged.feed)), [*refused, *judged.refused]
 
 
+def _quarantined(feeds: Feeds) -> Result:
+    (a,), refused = _streams(feeds, "a")
+    judged = tsort("query", a, lambda v: v["ev"], SECOND, early=SECOND, resync=2)
+    return merge(_n(judged.feed)), [*refused, *judged.refused]
+
+
 def _guarded_stream(feeds: Feeds) -> Result:
     (a,), refused = _streams(feeds, "a", early=SECOND)
     return merge(_n(a)), refused
@@ -240,6 +246,9 @@ DEEPER = (
     Law("a t-sort with a guard", ("t-sort", "merge"),
         "SELECT STREAM ev AS ROWTIME, n FROM a ORDER BY ev WITHIN INTERVAL '1' SECOND "
         "EARLY BEYOND INTERVAL '2' SECOND", _guarded),
+    Law("a t-sort that finds back", ("t-sort", "merge"),
+        "SELECT STREAM ev AS ROWTIME, n FROM a ORDER BY ev WITHIN INTERVAL '1' SECOND "
+        "EARLY BEYOND INTERVAL '1' SECOND RESYNC AFTER 2 ROWS", _quarantined),
     Law("a stream with a guard", ("stream",), "SELECT STREAM n FROM a", _guarded_stream,
         clauses="EARLY BEYOND INTERVAL '1' SECOND"),
     Law("verdicts of the guard", ("table function",),

@@ -19,6 +19,7 @@ from rowtime.operators.contract import Delta
 from rowtime.operators.ends import Ends
 from rowtime.operators.group_values import GroupByValues
 from rowtime.operators.ordered import Ordered
+from rowtime.operators.quarantine import Quarantine
 from rowtime.operators.sort_by import SortBy
 from rowtime.operators.value_clocks import ValueClocks
 from rowtime.plan import orders as orders_module
@@ -85,9 +86,13 @@ NULLS = [
 COUNTS = [  # the second with more rows of a value comes later
     _item(number, "a", "x", at, v=v) for number, (at, v) in enumerate(((1, 1), (2, 2), (3, 2), (5, 0), (9, 1)), 1)
 ]
+JUMP = [  # a first row from the future, then a time that goes on, then another that a whole run confirms
+    _item(number, "a", "x", number, ev) for number, ev in enumerate((20, 1, 2, 3, 12, 12, 13, 14), 1)
+]
 EXAMPLES = {
     "groups of hopping windows that keep rows": (FAR, [3, 5]),
     "a t-sort with a guard": (FUTURE, [2, 4, 6]),
+    "a t-sort that finds back": (JUMP, [2, 4, 5, 8]),
     "a stream with a guard": (AHEAD, [2, 3, 5, 6]),
     "groups that a promise closes": (STEPS, [1, 3, 5, 7]),
     "rows sorted by a promised value": (STEPS, [1, 3, 5, 7]),
@@ -115,6 +120,18 @@ def _early_rows_that_count(patch: pytest.MonkeyPatch) -> None:
         return replace(real(items, mark, *rest, **more), mark=max(mark, int(items.times.max())))
 
     patch.setattr(judgement, "guard", guard)
+
+
+def _votes_of_one_tick(patch: pytest.MonkeyPatch) -> None:
+    real = guard_module.guard
+    patch.setattr(judgement, "guard", lambda *args, **more: real(*args, **{**more, "ended": True}))
+
+
+def _held_rows_forgotten(patch: pytest.MonkeyPatch) -> None:
+    real = Quarantine.before
+    patch.setattr(
+        Quarantine, "before", lambda self, rows, *rest: (self.segments.forget(END), real(self, rows, *rest))[1]
+    )
 
 
 def _first_row_forgotten_between_ticks(patch: pytest.MonkeyPatch) -> None:
@@ -249,6 +266,8 @@ FAULTS: tuple[tuple[str, Plant], ...] = (
     ("groups that a promise closes", _value_let_out_too_early),
     ("groups that a promise closes", _broken_order_let_through),
     ("a t-sort with a guard", _early_rows_that_count),
+    ("a t-sort that finds back", _votes_of_one_tick),
+    ("a t-sort that finds back", _held_rows_forgotten),
     ("a stream with a guard", _early_rows_that_count),
     ("a stream with a guard", _first_row_forgotten_between_ticks),
     ("groups of a column within some rows", _last_rows_counted),

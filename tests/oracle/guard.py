@@ -12,6 +12,21 @@ Item = tuple[
 ]  # "row", "bound", "arrival" (a time that nobody gave) or "stamp" (of a producer); its time
 
 
+def vote(times: Sequence[int | None], index: int, early: int, resync: int, *, ended: bool) -> str | None:
+    """What the rows behind a jump say of it, one after the other; ``None`` while it is open."""
+    near = others = 0
+    time = times[index]
+    assert time is not None
+    for later in times[index + 1 :]:
+        if later is not None and abs(later - time) <= early:
+            near += 1
+        else:
+            others += 1
+        if resync in (near, others):
+            return "OK" if near == resync else "EARLY"
+    return "EARLY" if ended else None
+
+
 def judge(times: Sequence[int | None], late: int, early: int, mark: int | None = None) -> list[Judgement]:
     """Result, mark before and mark after each row of one writer; ``None`` before the first."""
     return judge_items([("row", time) for time in times], late, early, mark, started=mark is not None)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tests.oracle.feed import BEGINNING, END, Bound, Feed, Item, Judged, Refusal, Row, Values
+from tests.oracle.feed import BEGINNING, END, Bound, Feed, Item, Judged, Refusal, Row, Values, clock_of, rows_of
+from tests.oracle.guard import vote
 
 
 def tsort(
@@ -16,6 +17,7 @@ def tsort(
     keys: Callable[[Values], tuple[Any, ...]] = lambda _: (),
     last_of_group: Callable[[int], int] = lambda at: at,
     early: int | None = None,
+    resync: int = 0,
 ) -> Judged:
     """Promote ``time`` to rowtime, each writer judged by its own mark.
 
@@ -24,6 +26,8 @@ def tsort(
     ahead of the bound, which is mark - within; `merge` brings them into order.
 
     ``early``: a row further above the mark than this is refused too, and does not raise it.
+    ``resync``: the first row and each such row waits, with everything behind it, until so many
+    later ones lie near it, and it counts, or so many do not, or the writer ends.
     ``last_of_group``: GROUP BY … WITHIN judges a row by the last instant of its group.
     """
     promoted: dict[str, list[Item]] = {}
@@ -31,7 +35,10 @@ def tsort(
     for writer, items in feed.items():
         mark = BEGINNING
         promoted[writer] = []
+        times = [time(row.values) for row in rows_of(items)]
+        ended, number = clock_of(items) >= END, -1
         for item in items:
+            number += isinstance(item, Row)
             if isinstance(item, Bound):
                 if item.at >= END:
                     promoted[writer].append(item)
@@ -41,8 +48,15 @@ def tsort(
                 refused.append(Refusal(name, item.values, "NULL_ROWTIME", None, mark))
             elif last_of_group(at) + within < mark:
                 refused.append(Refusal(name, item.values, "LATE", at, mark))
-            elif early is not None and mark > BEGINNING and at > mark + early:
-                refused.append(Refusal(name, item.values, "EARLY", at, mark))
+            elif early is not None and (at > mark + early if mark > BEGINNING else resync):
+                verdict = vote(times, number, early, resync, ended=ended) if resync else "EARLY"
+                if verdict is None:
+                    break
+                if verdict == "EARLY":
+                    refused.append(Refusal(name, item.values, "EARLY", at, mark))
+                    continue
+                mark = at
+                promoted[writer] += [Row(at, item.values, keys=keys(item.values)), Bound(mark - within)]
             else:
                 mark = max(mark, at)
                 promoted[writer] += [Row(at, item.values, keys=keys(item.values)), Bound(mark - within)]

@@ -17,16 +17,17 @@ from rowtime.core.time import BEGINNING, END
 
 Times = NDArray[np.int64]
 Flags = NDArray[np.bool_]
-OK, EARLY, LATE = 0, 1, 2
+OK, EARLY, LATE, HELD = 0, 1, 2, 3
 BLOCK = 4096
 
 
 @dataclass(frozen=True)
 class Limits:
-    """How far below and above the mark a row may lie, in µs."""
+    """How far below and above the mark a row may lie, in µs; how many rows decide on a jump (0: none do)."""
 
     late: int
     early: int
+    resync: int = 0
 
 
 @dataclass(frozen=True)
@@ -69,19 +70,28 @@ class Guarded:
     started: bool
 
 
-def guard(items: Items, mark: int, limits: Limits, *, started: bool | None = None) -> Guarded:
+def guard(items: Items, mark: int, limits: Limits, *, started: bool | None = None, ended: bool = False) -> Guarded:
     """Judge the items of one writer; times in µs.
 
     A row is early iff t > mark + ``early``, late iff t < mark - ``late``; until one is
     accepted none is early, however high a bound has set the mark. Unknown times are OK here
     and move nothing. ``mark`` is BEGINNING where there is none; ``started`` as it says if not given.
+
+    With ``resync`` n, the first row and every early one is put to the vote of the rows behind
+    it: as soon as n of them lie within ``early`` of it, it is OK and moves the mark; as soon as n
+    do not, or none follows any more (``ended``), it is EARLY. Where neither is known yet, it
+    and everything behind it is left out of what comes back.
     """
     none = np.empty(0, np.int64)
     found = Guarded(np.empty(0, np.int8), none, none, mark, mark > BEGINNING if started is None else started)
+    votes = _Votes(items, limits, np.flatnonzero(items.rows), ended=ended)
     parts = [found]
     for start in range(0, len(items.times), BLOCK):
-        found = _block(items.part(start), found, limits)
+        part = items.part(start)
+        found = _block(part, found, votes, start)
         parts.append(found)
+        if len(found.result) < len(part.times):
+            break
     return replace(
         found,
         result=np.concatenate([part.result for part in parts]),
@@ -90,32 +100,61 @@ def guard(items: Items, mark: int, limits: Limits, *, started: bool | None = Non
     )
 
 
-def _block(items: Items, last: Guarded, limits: Limits) -> Guarded:
+@dataclass(frozen=True)
+class _Votes:
+    """What the rows behind a row say of it; ``places`` are the indices of all rows."""
+
+    items: Items
+    limits: Limits
+    places: NDArray[np.intp]
+    ended: bool
+
+    def on(self, index: int) -> int:
+        """OK, EARLY, or HELD while it is open; of 2n - 1 rows, n are on one side."""
+        many = self.limits.resync
+        if not many:
+            return EARLY
+        rank = int(np.searchsorted(self.places, index, "right"))
+        voters = self.places[rank : rank + 2 * many - 1]
+        away = np.abs(self.items.times[voters] - self.items.times[index])
+        near = int((self.items.known[voters] & (away <= self.limits.early)).sum())
+        if near >= many:
+            return OK
+        return EARLY if self.ended or len(voters) - near >= many else HELD
+
+
+def _block(items: Items, last: Guarded, votes: _Votes, start: int) -> Guarded:
+    limits = votes.limits
     running = np.maximum.accumulate(np.concatenate(([last.mark], np.where(items.known, items.times, BEGINNING))))
     before, after = running[:-1], running[1:]
     # Before the first row nothing is early; that it may be late itself only makes this more careful.
     since = np.logical_or.accumulate(np.concatenate(([last.started], items.judged)))
-    if (items.judged & since[:-1] & (items.times - limits.early > before)).any():
-        return _row_by_row(items, last, limits)
+    first = bool(limits.resync) and not last.started and bool(items.judged.any())
+    if first or (items.judged & since[:-1] & (items.times - limits.early > before)).any():
+        return _row_by_row(items, last, votes, start)
     late = items.known & items.rows & (items.times < before - limits.late) & (~items.raised | (before >= END))
     result = np.where(late, LATE, OK).astype(np.int8)
     started = last.started or bool((items.judged & ~late).any())
     return Guarded(result, before, after, int(running[-1]), started)
 
 
-def _row_by_row(items: Items, last: Guarded, limits: Limits) -> Guarded:
-    mark, started = last.mark, last.started
+def _row_by_row(items: Items, last: Guarded, votes: _Votes, start: int) -> Guarded:
+    mark, started, limits = last.mark, last.started, votes.limits
     results, befores, afters = [], [], []
     columns = (items.times, items.known, items.rows & ~items.raised, items.rows & items.raised, items.judged)
-    for time, known, row, raised, judged in zip(*(column.tolist() for column in columns), strict=True):
-        befores.append(mark)
+    for index, (time, known, row, raised, judged) in enumerate(
+        zip(*(column.tolist() for column in columns), strict=True), start
+    ):
         verdict = OK
         if known and ((row and time < mark - limits.late) or (raised and mark >= END)):
             verdict = LATE
-        elif judged and started and time > mark + limits.early:
-            verdict = EARLY
-        elif known:
+        elif judged and (time > mark + limits.early if started else limits.resync):
+            verdict = votes.on(index)
+        if verdict == HELD:
+            break
+        befores.append(mark)
+        if verdict == OK and known:
             mark, started = max(mark, time), started or judged
         results.append(verdict)
         afters.append(mark)
-    return Guarded(np.array(results, np.int8), np.array(befores), np.array(afters), mark, started)
+    return Guarded(np.array(results, np.int8), np.array(befores, np.int64), np.array(afters, np.int64), mark, started)

@@ -57,6 +57,10 @@ class Gate:
     """Another column that is compared with the mark in place of the time (the end of a group)."""
     early: int | None = None
     """A row above the mark by more than this (µs) is EARLY and does not raise it (the guard)."""
+    resync: int = 0
+    """As many later rows near an early one let it count after all; 0: it never does (see `kernels.guard`)."""
+    present: Collection[str] = ()
+    """The writers of which more rows may come, so that what is open stays open."""
     guarded: str = "true"
     """SQL: which rows may be EARLY."""
     lifted: str = "false"
@@ -87,3 +91,5 @@ class Verdict:
     recent: Mapping[str, list[int]] = field(default_factory=dict)
     raised: Mapping[str, Raise] = field(default_factory=dict)
     started: Collection[str] = ()
+    held: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    """The positions of each writer's last rows that are not judged yet."""

@@ -16,6 +16,7 @@ from rowtime.core.clock import Clocks, least
 from rowtime.core.time import BEGINNING, END, shift
 from rowtime.operators.contract import (
     Column,
+    Control,
     Delta,
     Kept,
     Operator,
@@ -27,6 +28,7 @@ from rowtime.operators.contract import (
     quoted,
 )
 from rowtime.operators.gates import Gate, Raise
+from rowtime.operators.quarantine import Quarantine
 
 TIME = "__g"  # TIMESTAMP: the time to be promoted, a hidden item of the select list below
 JUDGED = "__j"  # TIMESTAMP: the last instant of the time's group, where a group decides who is late
@@ -39,7 +41,8 @@ class TSort:
     ``keys`` are hidden columns ``__k0``, … that order equal times, ``directions`` theirs;
     with them a row leaves only when its time lies strictly below the bound. ``by_group``: a
     row is late only once its whole group is (GROUP BY … WITHIN), so it may lie below the bound.
-    ``early`` (µs): a row further above the mark is EARLY, and does not move it.
+    ``early`` (µs): a row further above the mark is EARLY, and does not move it; unless
+    ``resync`` rows behind it lie near it.
     """
 
     name: str
@@ -50,6 +53,7 @@ class TSort:
     sorts: bool = True
     by_group: bool = False
     early: int | None = None
+    resync: int = 0
 
     kind: ClassVar[str] = "t-sort"
     promise: ClassVar[str] = "each writer's mark less the tolerance"
@@ -68,8 +72,10 @@ class TSort:
         return "the order of each writer"
 
     def keeps(self) -> tuple[Kept, ...]:
-        """A mark a writer."""
-        return (Kept("one mark a writer", "the writer leaves"),)
+        """A mark a writer, and the rows on which those behind them have to decide."""
+        mark = Kept("one mark a writer", "the writer leaves")
+        held = Kept(f"less than {2 * self.resync} rows a writer", "the rows behind them decide on a jump")
+        return (mark, held) if self.resync else (mark,)
 
     def emits(self) -> Shape:
         """The input's columns under a new rowtime; rows run ahead of the bound."""
@@ -98,28 +104,39 @@ class TSort:
         if self.early is not None:
             control["early"] = self.early  # for whoever re-admits early rows
         self._welcome(delta.clocks, control)
-        if delta.rows is None:
+        present = [writer for writer, bound in delta.clocks.items() if bound < END]
+        quarantine = Quarantine.of(self, tick) if self.resync else None
+        if delta.rows is None and (quarantine is None or not quarantine.decided(present)):
             return Delta(None, self.promises([delta.clocks], control))
-        marks = control.setdefault("marks", {})
-        gate = Gate(
+        peeked = delta.peek(TIME) if delta.peek is not None and not self.by_group else None
+        rows, count = delta.rows, delta.count
+        if quarantine is not None:
+            rows, count, peeked = quarantine.before(rows, count, peeked)
+        assert rows is not None
+        verdict = tick.judge(self, rows, self._gate(control, present), count, peeked)
+        control["marks"] = dict(verdict.marks)
+        control["raised"] = {writer: list(known) for writer, known in verdict.raised.items()}
+        if quarantine is not None:
+            rows = quarantine.after(rows, verdict)
+        rows = tick.account(self, rows, verdict, TIME)
+        rows = rows.selectExpr(*self._columns())
+        clocks = self.promises([delta.clocks], control)
+        return Delta(rows, clocks, count, verdict.lowest, verdict.highest)
+
+    def _gate(self, control: Control, present: Sequence[str]) -> Gate:
+        return Gate(
             TIME,
             self.within,
             "LATE",
-            marks,
+            control.setdefault("marks", {}),
             floors=control["floors"],
             judged=JUDGED if self.by_group else None,
             batched=self.input.emits().batched,
             early=self.early,
+            resync=self.resync,
+            present=present,
             raised={writer: Raise(*known) for writer, known in control.get("raised", {}).items()},
         )
-        peeked = delta.peek(TIME) if delta.peek is not None and not self.by_group else None
-        verdict = tick.judge(self, delta.rows, gate, delta.count, peeked)
-        control["marks"] = dict(verdict.marks)
-        control["raised"] = {writer: list(known) for writer, known in verdict.raised.items()}
-        rows = tick.account(self, delta.rows, verdict, TIME)
-        rows = rows.selectExpr(*self._columns())
-        clocks = self.promises([delta.clocks], control)
-        return Delta(rows, clocks, delta.count, verdict.lowest, verdict.highest)
 
     def _columns(self) -> list[str]:
         shape = self.emits()

@@ -19,6 +19,7 @@ from rowtime.sql.generate import to_rowtime
 from rowtime.sql.intervals import Duration, span_of
 
 Keys = tuple[tuple[Item, str], ...]
+MOST_ROWS = 1000  # that decide on a jump: fewer than twice as many are kept a writer
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,8 @@ class Sort:
     """The AS ROWTIME of sorted rows, over the value."""
     closer: Closer | None = None
     """The clock of the value, where it is not a function of the rowtime alone."""
+    resync: int = 0
+    """How many rows near a jump let it count."""
 
 
 def bind_sort(query: exp.Expr, scope: Scope, promoted: exp.Expr | None) -> Sort | None:
@@ -59,7 +62,19 @@ def bind_sort(query: exp.Expr, scope: Scope, promoted: exp.Expr | None) -> Sort 
         )
     early = first.args.get("early")
     limit = micros(scope, early, "EARLY BEYOND") if early is not None else None
-    return Sort(micros(scope, first.args["within"]), _keys(query, scope, others), early=limit)
+    resync = _resync(scope, first.args.get("resync"))
+    return Sort(micros(scope, first.args["within"]), _keys(query, scope, others), early=limit, resync=resync)
+
+
+def _resync(scope: Scope, rows: exp.Expr | None) -> int:
+    if rows is None:
+        return 0
+    count = int(rows.name) if rows.name.isdigit() else 0
+    if not 0 < count <= MOST_ROWS:
+        scope.refuse("R122", f"RESYNC AFTER counts 1 to {MOST_ROWS} rows", rows, "For example RESYNC AFTER 3 ROWS.")
+    if scope.input.emits().batched:
+        scope.refuse("R190", "RESYNC over sets without an order is not supported yet", rows, "Name a position column.")
+    return count
 
 
 def meant(query: exp.Expr, scope: Scope, node: exp.Expr) -> exp.Expr:

@@ -199,9 +199,9 @@ class _SelectBinder:
             below = Select(self.sources.fresh(f"{self.name}.select"), source, items, condition, hidden)
             keys = tuple(item.column.name for item, _ in sort.keys) if sort else ()
             ways = tuple(way for _, way in sort.keys) if sort else ()
-            within, early = (sort.within, sort.early) if sort else (0, None)
+            within, early, resync = (sort.within, sort.early, sort.resync) if sort else (0, None, 0)
             name = self.sources.fresh(self.name)
-            return Bound(TSort(name, below, within, keys, ways, sorts=sort is not None, early=early))
+            return Bound(TSort(name, below, within, keys, ways, sorts=sort is not None, early=early, resync=resync))
 
         return build
 

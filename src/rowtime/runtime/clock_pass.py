@@ -191,26 +191,61 @@ def _in_order(items: pa.Table) -> bool:
 
 
 def _verdict(tables: Iterable[pa.Table], gate: Gate) -> Verdict:
-    marks, raised = dict(gate.marks), dict(gate.raised)
-    tally = Tally(gate, recent=dict(gate.recent), started=set(gate.started or ()))
-    parts, lowest, highest = [], END, BEGINNING
-    runs = (run for items in tables for run in _runs(_with_bounds(items, gate, None), [W]))
-    for (writer,), run in runs:
-        mark = first = marks.get(writer, BEGINNING)
-        for start in range(0, run.num_rows, PIECE):
-            part = run.slice(start, PIECE)
-            before = mark
+    judging = _Judging(gate)
+    for items in tables:
+        for (writer,), run in _runs(_with_bounds(items, gate, None), [W]):
+            judging.run(writer, run)
+    return judging.verdict()
+
+
+class _Judging:
+    """Judges the rows of some writers piece by piece; what is open goes before the next piece of its writer."""
+
+    def __init__(self, gate: Gate) -> None:
+        self.gate = gate
+        self.tally = Tally(gate, recent=dict(gate.recent), started=set(gate.started or ()))
+        self.marks, self.raised = dict(gate.marks), dict(gate.raised)
+        self.open: dict[str, pa.Table] = {}
+        self.refused: list[pa.Table | None] = []
+        self.span = (END, BEGINNING)
+
+    def run(self, writer: str, items: pa.Table) -> None:
+        """All items of a writer that are at hand."""
+        first = self.marks.get(writer, BEGINNING)
+        for start in range(0, items.num_rows, PIECE):
+            part = items.slice(start, PIECE)
+            if writer in self.open:
+                part = _behind(self.open.pop(writer), part)
             # A set without order meets the mark before it as a whole.
-            refused, after, span = judge_run(tally, writer, part, first if gate.batched else mark)
-            mark = max(mark, after)
-            if gate.reason == "LATE":
-                found = _raised(raised.get(writer), part, gate, (before, mark), refused)
-                raised |= {} if found is None else {writer: found}
-            lowest, highest = min(lowest, span[0]), max(highest, span[1])
-            parts.append(refused)
-        marks[writer] = mark
-    last = {writer: list(many) for writer, many in tally.recent.items()}
-    return Verdict(_together(parts), tally.counts, marks, lowest, highest, last, raised, tally.started)
+            self._part(writer, part, first if self.gate.batched else self.marks.get(writer, BEGINNING), ended=False)
+
+    def verdict(self) -> Verdict:
+        """The verdict over everything; what is open of writers that have gone is decided."""
+        for writer in [writer for writer in self.open if writer not in self.gate.present]:
+            self._part(writer, self.open.pop(writer), self.marks.get(writer, BEGINNING), ended=True)
+        last = {writer: list(many) for writer, many in self.tally.recent.items()}
+        held = {writer: items[P].to_pylist() for writer, items in self.open.items()}
+        refused, counts = _together(self.refused), self.tally.counts
+        return Verdict(refused, counts, self.marks, *self.span, last, self.raised, self.tally.started, held)
+
+    def _part(self, writer: str, part: pa.Table, mark: int, *, ended: bool) -> None:
+        found = judge_run(self.tally, writer, part, mark, ended=ended)
+        if found.judged < part.num_rows:
+            self.open[writer] = part.slice(found.judged)
+            part = part.slice(0, found.judged)
+        before = self.marks.get(writer, BEGINNING)
+        self.marks[writer] = after = max(before, found.mark)
+        if self.gate.reason == "LATE" and part.num_rows:
+            raised = _raised(self.raised.get(writer), part, self.gate, (before, after), found.refused)
+            self.raised |= {} if raised is None else {writer: raised}
+        self.span = (min(self.span[0], found.span[0]), max(self.span[1], found.span[1]))
+        self.refused.append(found.refused)
+
+
+def _behind(first: pa.Table, second: pa.Table) -> pa.Table:
+    """Two tables of one writer's items as one, whatever form the writer's name has in them."""
+    plain = [table.set_column(table.column_names.index(W), W, table[W].cast(pa.string())) for table in (first, second)]
+    return pa.concat_tables([plain[0], plain[1].select(plain[0].column_names)], promote_options="permissive")
 
 
 def _raised(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -32,11 +32,12 @@ class Tally:
 
 
 class Judged(NamedTuple):
-    """Refused rows, the mark after all, the least and greatest time of the accepted ones."""
+    """Refused rows, the mark after all, the least and greatest time of the accepted ones; how many are judged."""
 
     refused: pa.Table | None
     mark: int
     span: tuple[int, int]
+    judged: int
 
 
 @dataclass(frozen=True)
@@ -60,15 +61,19 @@ class _Columns:
             np.where(rows, time[0], bound[0]), numbers(part["j"])[0], known, rows, guarded, part["up"].to_numpy()
         )
 
+    def first(self, count: int) -> _Columns:
+        """The first of them."""
+        return _Columns(*(getattr(self, column.name)[:count] for column in fields(self)))
 
-def judge_run(tally: Tally, writer: str, part: pa.Table, mark: int) -> Judged:
-    """Judge some rows of one writer, in its order, from ``mark`` on."""
+
+def judge_run(tally: Tally, writer: str, part: pa.Table, mark: int, *, ended: bool = False) -> Judged:
+    """Judge some rows of one writer, in its order, from ``mark`` on; ``ended``: no others follow."""
     gate, floor = tally.gate, tally.gate.floors.get(writer, BEGINNING)
     if _is_plain(part, gate):
         found_calm = calm(part["t"].to_numpy(), mark, gate.within, floor)
         if found_calm is not None:
             tally.counts.update({"in": part.num_rows, "accepted": part.num_rows})
-            return Judged(None, found_calm.mark, (found_calm.lowest, found_calm.highest))
+            return Judged(None, found_calm.mark, (found_calm.lowest, found_calm.highest), part.num_rows)
     items = _Columns.of(part)
     early = np.zeros(part.num_rows, bool)
     if gate.early is None:
@@ -76,7 +81,8 @@ def judge_run(tally: Tally, writer: str, part: pa.Table, mark: int) -> Judged:
         if gate.batched:
             found = _all_at_once(found, items, mark, gate)
     else:
-        found, early = _guarded(tally, writer, items, mark, floor)
+        found, early = _guarded(tally, writer, items, mark, floor, ended=ended)
+        part, items = part.slice(0, len(early)), items.first(len(early))
     bad = part["bad"].to_numpy() & items.rows
     missing = items.rows & ~bad & ~items.known
     which = np.flatnonzero(items.rows & (found.refused | missing | bad))
@@ -95,7 +101,7 @@ def judge_run(tally: Tally, writer: str, part: pa.Table, mark: int) -> Judged:
             "mark": pa.array(np.maximum(found.before[which], floor), pa.int64()),
         }
     )
-    return Judged(table, found.mark, _span(items.times[accepted]))
+    return Judged(table, found.mark, _span(items.times[accepted]), part.num_rows)
 
 
 def in_sequence(gate: Gate) -> bool:
@@ -132,8 +138,10 @@ def _scanned(tally: Tally, writer: str, items: _Columns, mark: int, floor: int) 
     return found
 
 
-def _guarded(tally: Tally, writer: str, items: _Columns, mark: int, floor: int) -> tuple[Scan, np.ndarray]:
-    """The judgement of the guard, and which rows are early."""
+def _guarded(  # noqa: PLR0913 - where the writer stands
+    tally: Tally, writer: str, items: _Columns, mark: int, floor: int, *, ended: bool
+) -> tuple[Scan, np.ndarray]:
+    """The judgement of the guard, and which rows are early; without the last rows, where they are open."""
     gate = tally.gate
     assert gate.early is not None
     started = mark > BEGINNING if gate.started is None else writer in tally.started
@@ -143,7 +151,8 @@ def _guarded(tally: Tally, writer: str, items: _Columns, mark: int, floor: int) 
         started = writer in gate.started if gate.started is not None else started
         return _guarded_at_once(tally, writer, items, mark, below, started=started)
     listed = Items(items.times, items.known, items.rows, items.guarded, items.raised)
-    found = guard(listed, mark, Limits(gate.within, gate.early), started=started)
+    found = guard(listed, mark, Limits(gate.within, gate.early, gate.resync), started=started, ended=ended)
+    below = below[: len(found.result)]
     if found.started:
         tally.started.add(writer)
     refused = (found.result != OK) | below

@@ -60,7 +60,9 @@ class RowtimeGenerator(SparkGenerator):
         """A sort key, with the disorder that a T-sort mends."""
         within, early = self.sql(expression, "within"), self.sql(expression, "early")
         text = super().ordered_sql(expression) + (f" WITHIN {within}" if within else "")
-        return text + (f" EARLY BEYOND {early}" if early else "")
+        resync = self.sql(expression, "resync")
+        text += f" EARLY BEYOND {early}" if early else ""
+        return text + (f" RESYNC AFTER {resync} ROWS" if resync else "")
 
     def table_parts(self, expression: exp.Table) -> str:
         """The name of an input, with its window in a join."""

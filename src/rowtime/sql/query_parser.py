@@ -148,7 +148,17 @@ class RowtimeParser(SparkParser):
             ordered.set("within", self._parse_required_interval())
             if self._match_text_seq("EARLY", "BEYOND"):
                 ordered.set("early", self._parse_required_interval())
+                ordered.set("resync", self._parse_resync())
         return ordered
+
+    def _parse_resync(self) -> exp.Expr | None:
+        """``RESYNC AFTER n ROWS`` behind EARLY BEYOND."""
+        if not self._match_text_seq("RESYNC", "AFTER"):
+            return None
+        rows = self._parse_number()
+        if rows is None or not self._match_texts(("ROWS", "ROW")):
+            self.raise_error("RESYNC AFTER needs a number of rows, as in RESYNC AFTER 3 ROWS")
+        return rows
 
     # Inputs of a query
 

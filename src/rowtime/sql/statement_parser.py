@@ -155,7 +155,10 @@ class StatementParser(ColumnParser):
         if self._match_text_seq("IDLE", "AFTER"):
             return "idle_after", self._parse_required_interval()
         if self._match_text_seq("EARLY", "BEYOND"):
-            return "early", self._parse_required_interval()
+            limit = self._parse_required_interval()
+            if self._match_text_seq("RESYNC"):
+                self.raise_error("RESYNC of a stream is not supported yet: write it in a T-sort", self._prev)
+            return "early", limit
         if self._match_text_seq("EVENT", "TIME"):
             return "event_time", self._event_time()
         if self._match_text_seq("SERVER"):

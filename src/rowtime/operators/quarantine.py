@@ -1,0 +1,74 @@
+"""Quarantine: the last rows of a writer, kept while the rows behind them decide on a jump (SPEC 7.2).
+
+A gate with re-sync cannot say of a first row, or of one too far above the mark, whether it
+counts, before more rows have come. That row and everything behind it waits here: fewer than
+2n rows a writer, judged again with what comes next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from rowtime.core.time import BEGINNING, END
+from rowtime.operators.contract import Control, Operator, P, Route, Segments, Tick, W
+from rowtime.operators.gates import Verdict
+from rowtime.sql.generate import literal
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+TIME = "__g"  # TIMESTAMP: the time that the gate judges
+HELD = "held"
+
+
+@dataclass(frozen=True)
+class Quarantine:
+    """What a gate keeps; its control has ``held``: writer -> first position, how many rows."""
+
+    gate: Operator
+    tick: Tick
+    control: Control
+    segments: Segments
+
+    @classmethod
+    def of(cls, gate: Operator, tick: Tick) -> Quarantine:
+        """That of a gate, in this tick."""
+        return cls(gate, tick, tick.control(gate), tick.segments(gate, HELD))
+
+    def decided(self, present: Collection[str]) -> bool:
+        """True if a writer has gone whose rows are kept."""
+        return any(writer not in present for writer in self.control.get(HELD, {}))
+
+    def before(
+        self, rows: DataFrame | None, count: int | None, peeked: Iterable[pa.Table] | None
+    ) -> tuple[DataFrame, int | None, Iterable[pa.Table] | None]:
+        """The kept rows before the new ones; how many; their times, where they are known."""
+        kept = self.segments.overlapping(BEGINNING, END)
+        if not kept:
+            assert rows is not None
+            return rows, count, peeked
+        held, many = self.segments.read(kept), self.segments.rows
+        if rows is None:
+            return held, many, None
+        if peeked is not None:
+            peeked = chain([held.selectExpr(W, P, f"unix_micros({TIME}) AS t").toArrow()], peeked)
+        return held.unionByName(rows), None if count is None else count + many, peeked
+
+    def after(self, rows: DataFrame, verdict: Verdict) -> DataFrame:
+        """Keep what is open; the rows that are judged come back."""
+        self.segments.forget(END)
+        self.control[HELD] = {writer: [places[0], len(places)] for writer, places in verdict.held.items()}
+        if not verdict.held:
+            return rows
+        cases = " ".join(f"WHEN {literal(w)} THEN {P} >= {places[0]}" for w, places in sorted(verdict.held.items()))
+        is_open = f"coalesce(CASE {W} {cases} END, false)"
+        columns = {name: name for name in rows.columns}
+        count = sum(len(places) for places in verdict.held.values())
+        held = rows.where(is_open).selectExpr("*", f"{P} AS __n", "0 AS __route")
+        self.tick.describe(self.gate, "keep rows on which others decide")
+        self.segments.add(self.tick.write(self.gate, held, {HELD: Route(0, columns, "__n")}, count)[HELD])
+        return rows.where(f"NOT {is_open}")
