@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 CASES = Path(__file__).parent / "transcripts" / "sqlstream"
 PATTERNS = (
-    "bounds_*", "distinct_*", "early_late_*", "group_*", "hop_*", "late_*", "nth_value_*", "over_*", "promotion_*",
-    "rows_and_range_*", "select_star_*", "strict_*", "ties_*", "tsort_*", "order_*", "tumble_*", "union_all_*",
-    "where_*", "writers_*",
+    "bounds_*", "distinct_*", "early_late_*", "group_*", "hop_*", "session_*", "late_*", "nth_value_*", "over_*",
+    "promotion_*", "rows_and_range_*", "select_star_*", "strict_*", "ties_*", "tsort_*", "order_*", "tumble_*",
+    "union_all_*", "where_*", "writers_*",
 )  # fmt: skip
 OWN = sorted(CASES.parent.glob("*.yaml"))
 FILES = [*(path for pattern in PATTERNS for path in sorted(CASES.glob(f"{pattern}.yaml"))), *OWN]

@@ -20,6 +20,7 @@ from rowtime.testing.transcripts import ScriptItem
 from tests.laws.checking import check, outcome
 from tests.laws.deeper_pipelines import DEEPER, UNTIMED, close_items
 from tests.laws.pipelines import HALF, LAWS, LONG, ORIGIN, Law, feeds, shuffled, transcript
+from tests.laws.session_pipelines import SESSIONS
 from tests.laws.sorted_pipelines import SORTED
 from tests.laws.window_pipelines import WINDOWS
 from tests.oracle.stream import stream
@@ -27,7 +28,7 @@ from tests.oracle.stream import stream
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-CHAINS = (*DEEPER, *WINDOWS, *SORTED)
+CHAINS = (*DEEPER, *WINDOWS, *SESSIONS, *SORTED)
 ticks = settings(
     max_examples=40 if LONG else 2,
     deadline=None,

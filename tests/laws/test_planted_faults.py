@@ -15,11 +15,13 @@ from rowtime.core.time import END
 from rowtime.kernels import guard as guard_module
 from rowtime.kernels.high_water import Scan
 from rowtime.operators import GroupBy, Hop, Merge, Rejected, Select, Stream
+from rowtime.operators.chains import IS_DUE, Chains
 from rowtime.operators.contract import Delta
 from rowtime.operators.ends import Ends
 from rowtime.operators.group_values import GroupByValues
 from rowtime.operators.ordered import Ordered
 from rowtime.operators.quarantine import Quarantine
+from rowtime.operators.session import SessionGroup
 from rowtime.operators.sort_by import SortBy
 from rowtime.operators.value_clocks import ValueClocks
 from rowtime.plan import orders as orders_module
@@ -30,6 +32,7 @@ from rowtime.testing.transcripts import ScriptItem
 from tests.laws.checking import check, outcome
 from tests.laws.deeper_pipelines import DEEPER
 from tests.laws.pipelines import HALF, LAWS, ORIGIN
+from tests.laws.session_pipelines import SESSIONS
 from tests.laws.sorted_pipelines import SORTED
 from tests.laws.window_pipelines import WINDOWS
 from tests.oracle import feed as f
@@ -37,7 +40,7 @@ from tests.oracle import feed as f
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-LAW = {law.name: law for law in (*LAWS, *DEEPER, *WINDOWS, *SORTED)}
+LAW = {law.name: law for law in (*LAWS, *DEEPER, *WINDOWS, *SESSIONS, *SORTED)}
 Plant = Callable[[pytest.MonkeyPatch], None]
 
 
@@ -89,7 +92,9 @@ COUNTS = [  # the second with more rows of a value comes later
 JUMP = [  # a first row from the future, then a time that goes on, then another that a whole run confirms
     _item(number, "a", "x", number, ev) for number, ev in enumerate((20, 1, 2, 3, 12, 12, 13, 14), 1)
 ]
+VISITS = [_item(number, "a", "x", at) for number, at in enumerate((1, 3, 5, 8, 20), 1)]  # a pause of the gap, exactly
 EXAMPLES = {
+    "sessions with partial results": (VISITS, [1, 2, 3, 4, 5]),
     "groups of hopping windows that keep rows": (FAR, [3, 5]),
     "a t-sort with a guard": (FUTURE, [2, 4, 6]),
     "a t-sort that finds back": (JUMP, [2, 4, 5, 8]),
@@ -249,6 +254,27 @@ def _nulls_where_they_are_not_wanted(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(orders_module, "way_of", lambda key: "DESC" if key.args.get("desc") else "ASC")
 
 
+def _sessions_joined_at_their_end(patch: pytest.MonkeyPatch) -> None:
+    real = Chains.numbered
+    patch.setattr(Chains, "numbered", lambda self, pieces: real(replace(self, gap=self.gap + 1), pieces))
+
+
+def _sessions_that_do_not_go_on(patch: pytest.MonkeyPatch) -> None:
+    real = Chains.due
+
+    def due(self: Chains, *args: Any) -> Any:
+        pieces = real(self, *args)
+        return None if pieces is None else pieces.where(IS_DUE)
+
+    patch.setattr(Chains, "due", due)
+
+
+def _sessions_promised_too_far(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(
+        SessionGroup, "promises", lambda _, clocks, _control: {"": max(clocks[0].values(), default=0) + 4 * HALF}
+    )
+
+
 def _refusals_lost(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Rejected, "step", lambda self, tick, deltas: Delta(None, deltas[0].clocks))
 
@@ -274,6 +300,9 @@ FAULTS: tuple[tuple[str, Plant], ...] = (
     ("groups of a column within some rows", _last_rows_forgotten_between_ticks),
     ("groups of a column within some rows", _loose_groups_released_at_once),
     ("rows sorted inside a step", _sorted_rows_promised_too_early),
+    ("sessions with partial results", _sessions_joined_at_their_end),
+    ("sessions with partial results", _sessions_that_do_not_go_on),
+    ("sessions with partial results", _sessions_promised_too_far),
     ("rows of hopping windows", _windows_that_end_late),
     ("rows of hopping windows", _copies_in_another_order),
     ("groups of hopping windows that keep rows", _rows_held_for_one_window),

@@ -71,7 +71,6 @@ REFUSED = [
         "a pump of this script fills it",
     ),
     ("SELECT STREAM v FROM a UNION ALL SELECT STREAM v FROM a LIMIT 3", "R190", "LIMIT"),
-    ("SELECT STREAM COUNT(*) AS c FROM a GROUP BY SESSION(a.ROWTIME, INTERVAL '1' MINUTE)", "R190", "SESSION"),
     ("SELECT STREAM COUNT(*) AS c FROM a GROUP BY window(a.ROWTIME, '1 minute')", "R190", "WINDOW"),
     (f"SELECT STREAM DISTINCT v, COUNT(*) AS c FROM a {HOURS}, v", "R190", "DISTINCT beside GROUP BY"),
     (f"SELECT STREAM LISTAGG(w) WITHIN GROUP (ORDER BY v) AS l FROM a {HOURS}", "R190", "ties"),
@@ -237,5 +236,4 @@ def test_no_rewrite_is_promised_that_would_not_be_accepted() -> None:
 def test_the_verdicts_of_the_case_file_are_met_but_for_what_is_not_there_yet() -> None:
     found = verdicts.statements(yaml.safe_load(STATEMENTS.read_text(encoding="utf-8")))
     assert all("R190" in finding for finding in found), found
-    later = ("SESSION", " JOIN ")
-    assert all(any(word in finding for word in later) for finding in found)
+    assert all(" JOIN " in finding for finding in found)

@@ -36,6 +36,20 @@ ACCEPTED = [
     f"SELECT STREAM * FROM TABLE(TUMBLE(TABLE a, DESCRIPTOR(t), {HOUR}, TIME '00:12:00'))",
 ]
 
+GAP = "INTERVAL '20' MINUTE"
+SESSION = f"SESSION(a.ROWTIME, {GAP})"
+ACCEPTED += [
+    (
+        f"SELECT STREAM w, SESSION_START(a.ROWTIME, {GAP}) AS s, COUNT(*) AS c FROM a GROUP BY w, {SESSION} "
+        f"HAVING SESSION_END(a.ROWTIME, {GAP}) > TIMESTAMP '2024-01-01 00:00:00'"
+    ),
+    f"SELECT STREAM SESSION_ROWTIME(a.ROWTIME, {GAP}) AS ROWTIME, COUNT(*) AS c FROM a GROUP BY {SESSION}",
+    (
+        f"SELECT STREAM FLOOR(e TO HOUR) AS h, SUM(c) AS s FROM (SELECT STREAM SESSION_END(a.ROWTIME, {GAP}) AS e, "
+        f"COUNT(*) AS c FROM a GROUP BY w, {SESSION}) AS x GROUP BY FLOOR(e TO HOUR)"
+    ),
+]
+
 
 @pytest.mark.parametrize("sql", ACCEPTED)
 def test_windows_are_accepted(sql: str) -> None:
@@ -64,6 +78,21 @@ REFUSED = [
     (f"SELECT STREAM v FROM {HOP} ORDER BY window_end, v", "R138", "several windows"),
     ("SELECT STREAM COUNT(*) AS c FROM a GROUP BY window(a.ROWTIME, '1 minute')", "R190", "WINDOW"),
 ]  # fmt: skip
+
+REFUSED += [
+    (f"SELECT STREAM w, SESSION_END(a.ROWTIME, {GAP}) AS e FROM a", "R139", "SESSION_END"),
+    (f"SELECT STREAM SESSION_START(a.ROWTIME, {GAP}) AS ROWTIME, w FROM a GROUP BY w, {SESSION}", "R126", "ascend"),
+    (f"SELECT STREAM w FROM a GROUP BY w, SESSION(t, {GAP})", "R104", "SELECT STREAM t AS ROWTIME"),
+    ("SELECT STREAM w FROM a GROUP BY w, SESSION(a.ROWTIME)", "R113", "a gap"),
+    (
+        f"SELECT STREAM SESSION_END(a.ROWTIME, INTERVAL '5' MINUTE) AS e FROM a GROUP BY {SESSION}",
+        "R106",
+        "another gap",
+    ),
+    (f"SELECT STREAM SESSION_END(a.ROWTIME, {GAP}) AS e FROM a GROUP BY FLOOR(a.ROWTIME TO HOUR)", "R106", "SESSION("),
+    (f"SELECT STREAM MAX(SESSION_END(a.ROWTIME, {GAP})) AS e FROM a GROUP BY {SESSION}", "R130", "edge"),
+    (f"SELECT STREAM w FROM a GROUP BY w, {SESSION} WITHIN {GAP}", "R190", "WITHIN of a session"),
+]
 
 
 @pytest.mark.parametrize(("sql", "code", "says"), REFUSED, ids=[sql[:70] for sql, _, _ in REFUSED])

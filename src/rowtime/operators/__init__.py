@@ -10,6 +10,7 @@ from rowtime.operators.over import Over
 from rowtime.operators.panes import Panes
 from rowtime.operators.rejected import Rejected
 from rowtime.operators.select import Select
+from rowtime.operators.session import SessionGroup
 from rowtime.operators.sink import Sink
 from rowtime.operators.sort_by import SortBy
 from rowtime.operators.sort_by_values import SortByValues
@@ -28,5 +29,5 @@ OPERATORS = (
 
 __all__ = [
     "OPERATORS", "EventTimed", "GroupBy", "GroupByValues", "Hop", "Merge", "Ordered", "Over", "Panes", "Rejected",
-    "Select", "Sink", "SortBy", "SortByValues", "Stream", "TSort", "TableFunctionCall", "UnionAll",
+    "Select", "SessionGroup", "Sink", "SortBy", "SortByValues", "Stream", "TSort", "TableFunctionCall", "UnionAll",
 ]  # fmt: skip

@@ -21,6 +21,7 @@ from rowtime.operators.contract import Column, Operator, T
 from rowtime.operators.group_by import GroupBy
 from rowtime.operators.group_values import GroupByValues
 from rowtime.operators.select import Item
+from rowtime.operators.session import ENDS, STARTS, SessionGroup
 from rowtime.operators.tsort import JUDGED, TIME
 from rowtime.operators.value_clocks import Closer
 from rowtime.plan.aggregates import has_aggregates, is_aggregate
@@ -54,6 +55,7 @@ class GroupPlan:
     within: WithinGroup | None
     by_value: tuple[Closer, ...] = ()
     sort: GroupSort | None = None
+    gap: int | None = None
 
     def build(self, name: str, source: Operator, fresh: Callable[[str], str]) -> Operator:
         """The operator on its input, and what orders its rows."""
@@ -61,6 +63,8 @@ class GroupPlan:
         return self.sort.put_on(node, lambda: fresh(f"{name}.order")) if self.sort is not None else node
 
     def _grouped(self, name: str, source: Operator) -> Operator:
+        if self.gap is not None:
+            return SessionGroup(name, source, self.keys, self.aggregates, self.items, self.gap, self.having, self.stamp)
         if self.by_value:
             gates = tuple(dict.fromkeys(gate for closer in self.by_value for gate in gates_of(source, closer)))
             return GroupByValues(
@@ -74,12 +78,15 @@ class GroupPlan:
 
     def lineage(self) -> dict[str, exp.Expr]:
         """The columns that are functions of the rowtime of the groups: keys whose groups all end so much later."""
+        time = exp.column(exp.to_identifier(T, quoted=True))
+        if self.gap is not None:
+            ended = [item.column.name for item in self.items if item.expression == _reference(ENDS)]
+            return {name: time.copy() for name in ended if self.stamp is None}
         known = {closer.column.name: fixed_end(closer.expression) for closer in self.closers}
         ends = {end for end in known.values() if end is not None}
         own = self.stamp is not None or self.sort is not None
         if own or self.by_value or None in known.values() or len({text for text, _ in ends}) != 1:
             return {}
-        time = exp.column(exp.to_identifier(T, quoted=True))
         names = {item.column.name: known.get(item.expression.name) for item in self.items if _is_key(item)}
         return {name: moved(time.copy(), -end[1]) for name, end in names.items() if end is not None}
 
@@ -95,6 +102,7 @@ class Grouping:
         self.closers: tuple[Item, ...] = ()
         self.aggregates: list[Item] = []
         self.within: WithinGroup | None = None
+        self.gap: int | None = None  # of the sessions that are grouped, in µs
 
     def bind(self) -> GroupPlan:
         """Keys first, then the select list and HAVING over keys and aggregates."""
@@ -111,20 +119,23 @@ class Grouping:
         if self.query.args.get("distinct") and self.query.args.get("group"):
             hint = "Leave out DISTINCT if each row has the keys; else write SELECT STREAM DISTINCT above a sub-query."
             self.scope.refuse("R190", "DISTINCT beside GROUP BY is not supported yet", self.query, hint)
-        by_value = self._by_value()
-        if not self.closers and not by_value and understood:
+        by_value = self._by_value() if self.gap is None else ()
+        if not self.closers and not by_value and self.gap is None and understood:
             self._refuse_endless()
         clocks = {f"__k{n}": self._clocks[n] for n in (closer.key for closer in by_value)}
         clocks = clocks or {closer.column.name: closer.expression for closer in self.closers}
-        stamp = self._checked_stamp(stamp, set(clocks), by_value=bool(by_value))
+        stamp = self._checked_stamp(stamp, {ENDS} if self.gap is not None else set(clocks), by_value=bool(by_value))
         sort = None
-        if clocks or not understood:
+        if self.gap is not None and self.query.args.get("order"):
+            self.scope.refuse("R190", "ORDER BY of sessions is not supported yet", self.query.args["order"])
+        elif clocks or not understood:
             loose = frozenset(closer.column.name for closer in self.closers if closer not in self.keys)
             groups = Grouped(self._key_facts(), clocks, stamp, self._over_groups, self._shown, loose)
             sort = bind_group_sort(self.query, self.scope, groups)
         return GroupPlan(
-            tuple(self.keys), tuple(self.aggregates), items, self.closers, condition, stamp, self.within, by_value, sort
-        )
+            tuple(self.keys), tuple(self.aggregates), items, self.closers, condition, stamp, self.within, by_value, sort,
+            self.gap,
+        )  # fmt: skip
 
     def _checked_stamp(self, stamp: exp.Expr | None, closers: set[str], *, by_value: bool) -> exp.Expr | None:
         if stamp is not None and not (self._ascends(stamp) and columns_of([stamp]) <= closers):
@@ -199,6 +210,12 @@ class Grouping:
         if isinstance(node, Within):
             tolerance, node = node.args["interval"], node.this
         raw = self.scope.bind(node)
+        if raw == _reference(ENDS):
+            self.gap = self.scope.windows.gap
+            if tolerance is not None:
+                hint = "Sort below, in a view: ORDER BY t WITHIN interval."
+                self.scope.refuse("R190", "WITHIN of a session is not supported yet", node, hint)
+            return
         at = self.scope.inlined(raw)
         bound = written = self.scope.computed(raw)
         if tolerance is not None:
@@ -254,6 +271,8 @@ class Grouping:
         return tuple(items), stamp
 
     def _key_facts(self) -> dict[str, Fact]:
+        if self.gap is not None:
+            return {ENDS: ROWTIME}  # sessions come in the order of their ends, and of nothing else
         known = {key.column.name: key.column.fact for key in self.keys}
         cores = {fixed_end(closer.expression) for closer in self.closers}
         if len({core[0] for core in cores if core is not None}) == 1 and None not in cores:
@@ -271,7 +290,7 @@ class Grouping:
         """The expression over key and aggregate columns; other columns are refused."""
         bound = self._factored(self.scope.computed(self.scope.bind(node)))
         for column in bound.find_all(exp.Column):
-            if not column.name.startswith(("__k", "__a")):
+            if not column.name.startswith(("__k", "__a")) or (column.name in (STARTS, ENDS) and self.gap is None):
                 shown = "ROWTIME" if column.name == T else self.scope.windows.shown(column.name)
                 self.scope.refuse(
                     "R106",
@@ -301,6 +320,8 @@ class Grouping:
             call, exp.Filter | exp.IgnoreNulls | exp.WithinGroup
         ):
             self.scope.refuse("R130", "an aggregate of an aggregate needs a sub-query", call)
+        if any(column.name in (STARTS, ENDS) for column in call.find_all(exp.Column)):
+            self.scope.refuse("R130", "an aggregate of a session's edge needs a sub-query", call)
         order = ambiguous_order(call.this if isinstance(call, exp.Filter) else call)
         if order is not None:
             hint = "Order by the value itself, at the end if need be; or leave out the order: stream order it is then."

@@ -17,6 +17,7 @@ from rowtime.operators.contract import Column, Operator, walk
 from rowtime.operators.group_by import GroupBy
 from rowtime.operators.merge import Merge
 from rowtime.operators.rejected import Rejected
+from rowtime.operators.session import SessionGroup
 from rowtime.operators.sink import Sink
 from rowtime.operators.stream import Stream
 from rowtime.operators.table_function import Make
@@ -336,7 +337,7 @@ def _put(named: dict[str, Any], name: str, statement: CreateView | CreatePump | 
 
 
 def _grouped(node: Operator) -> bool:
-    while not isinstance(node, GroupBy):
+    while not isinstance(node, GroupBy | SessionGroup):
         if len(node.inputs) != 1 or isinstance(node, TSort | Merge | UnionAll | Rejected):
             return False
         node = node.inputs[0]

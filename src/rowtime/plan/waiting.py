@@ -28,7 +28,7 @@ class Wait:
     release: str
 
     def __str__(self) -> str:
-        what = ("partial result" if self.kind == "group by" else "row") + ("s" if self.held != 1 else "")
+        what = ("partial result" if self.kind in ("group by", "session") else "row") + ("s" if self.held != 1 else "")
         who = f"writer {self.writer} of {self.stream}" if self.writer else self.stream
         return f"{self.operator} holds {self.held:,} {what} at {self.bound}: waits for {who}; {self.release}"
 

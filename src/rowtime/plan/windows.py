@@ -15,22 +15,21 @@ from sqlglot import exp
 
 from rowtime.expr.facts import ROWTIME, UNKNOWN, Fact
 from rowtime.expr.group_end import interval_micros, interval_months, unshifted
-from rowtime.expr.monotonicity import order_of, prove
+from rowtime.expr.monotonicity import order_of, prove, readable
 from rowtime.operators.contract import Column, Operator, T
 from rowtime.operators.hop import Hop
 from rowtime.operators.select import Item
+from rowtime.operators.session import ENDS, STARTS
 from rowtime.operators.value_clocks import MARK
-from rowtime.sql.generate import to_rowtime, to_spark
+from rowtime.sql.generate import to_spark
 from rowtime.sql.nodes import Earliest, Step
 
 if TYPE_CHECKING:
     from rowtime.plan.scope import Scope
 
 EDGES = ("", "_START", "_END", "_ROWTIME")
-GROUP_FUNCTIONS = frozenset(f"{name}{edge}" for name in ("TUMBLE", "HOP") for edge in EDGES)
-LATER = frozenset(
-    {"WINDOW", "WINDOW_TIME", "SESSION_WINDOW", *(f"{name}{edge}" for name in ("SESSION", "STAGGER") for edge in EDGES)}
-)
+GROUP_FUNCTIONS = frozenset(f"{name}{edge}" for name in ("TUMBLE", "HOP", "SESSION") for edge in EDGES)
+LATER = frozenset({"WINDOW", "WINDOW_TIME", "SESSION_WINDOW", *(f"STAGGER{edge}" for edge in EDGES)})
 _ONLY_GROUPED = GROUP_FUNCTIONS - {"TUMBLE_START", "TUMBLE_END", "TUMBLE_ROWTIME"}
 TICK = exp.Interval(this=exp.Literal.string("1"), unit=exp.var("MICROSECOND"))
 
@@ -143,10 +142,14 @@ class Windows:
 
     hops: dict[tuple[str, Spans], tuple[str, exp.Expr]] = field(default_factory=dict)
     lineage: dict[str, exp.Expr] = field(default_factory=dict)
+    gap: int | None = None
+    """Of the sessions, in µs."""
 
     def bind(self, scope: Scope, call: exp.Anonymous) -> exp.Expr:
         """A call whose arguments are bound, over columns."""
         name, _, edge = call.name.upper().partition("_")
+        if name == "SESSION":
+            return self._session(scope, call, edge)
         spans = spans_of(scope, call, call.expressions[1:], name)
         if spans is None or not call.expressions:
             return call
@@ -155,6 +158,15 @@ class Windows:
         if edge in ("", "START"):
             return end if name == "HOP" and not edge else start
         return end if edge == "END" else exp.Sub(this=end, expression=TICK.copy())
+
+    def _session(self, scope: Scope, call: exp.Anonymous, edge: str) -> exp.Expr:
+        """An edge of the session, as a column that the grouping has."""
+        gap = _gap(scope, call)
+        if gap is not None and self.gap not in (None, gap):
+            scope.refuse("R106", f"{readable(call)} has another gap than the one in GROUP BY", call)
+        self.gap = self.gap or gap
+        column = exp.column(exp.to_identifier(STARTS if edge == "START" else ENDS, quoted=True))
+        return exp.Sub(this=column, expression=TICK.copy()) if edge == "ROWTIME" else column
 
     def _hop(self, scope: Scope, spans: Spans, time: exp.Expr) -> tuple[exp.Expr, exp.Expr]:
         column, _ = self.hops.setdefault((to_spark(time), spans), (f"__h{len(self.hops)}", time.copy()))
@@ -173,8 +185,10 @@ class Windows:
 
     def shown(self, column: str) -> str:
         """A window as its user would write it."""
+        if column in (STARTS, ENDS):
+            return "SESSION(ROWTIME, …)"
         found = next((time for name, time in self.hops.values() if name == column), None)
-        return column if found is None else f"HOP({to_rowtime(found).replace('`', '').replace(T, 'ROWTIME')}, …)"
+        return column if found is None else f"HOP({readable(found)}, …)"
 
 
 def windows_of(  # noqa: PLR0913 - the window of a row, and where it stands
@@ -225,6 +239,21 @@ def spans_of(scope: Scope, call: exp.Expr, arguments: Sequence[exp.Expr], name: 
             problem = "a size that is a multiple of the step"
     scope.refuse("R113", f"{name} takes {problem}", call, "Intervals are literals of days or less, above zero.")
     return None
+
+
+def _gap(scope: Scope, call: exp.Anonymous) -> int | None:
+    """The gap of SESSION(ROWTIME, gap) in µs; ``None`` with a problem."""
+    arguments = call.expressions
+    gap = interval_micros(arguments[1]) if len(arguments) == 2 else None  # noqa: PLR2004
+    if not gap or gap < 0:
+        scope.refuse("R113", f"{call.name} takes a time and a gap, as SESSION(t, INTERVAL '20' MINUTE)", call)
+        return None
+    time = scope.inlined(arguments[0]).unnest()
+    if not (isinstance(time, exp.Column) and time.name == T):
+        shown = readable(arguments[0])
+        hint = f"Promote it in a view: SELECT STREAM {shown} AS ROWTIME, … ORDER BY {shown} WITHIN INTERVAL '1' MINUTE."
+        scope.refuse("R104", f"sessions are of ROWTIME, and {shown} is another time", call, hint)
+    return gap
 
 
 def _offset(node: exp.Expr) -> int | None:

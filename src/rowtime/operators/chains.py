@@ -1,0 +1,73 @@
+"""Sessions out of pieces: rows of one key that follow each other within a gap.
+
+A piece is a row, or some rows of one session already merged: ``__e`` is its first rowtime,
+``__l`` its last (BIGINT µs). Pieces belong together when one begins before the other's last
+rowtime + gap; at exactly that moment a new session begins (`[first, last + gap)`, SPEC 5).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rowtime.core.time import END
+from rowtime.operators.contract import LARGE, Tick, passed
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from rowtime.operators.contract import Operator
+
+FIRST, LAST = "__e", "__l"
+DUE = "__n"  # BIGINT µs: when the bound gets there, the piece's session may be complete
+SESSION = "__s"  # BIGINT: the number of the session among those of its key
+IS_DUE = "__d"  # BOOLEAN: the piece is looked at now; others only say that a session goes on
+
+
+@dataclass(frozen=True)
+class Chains:
+    """Sessions of the columns ``keys`` with a ``gap`` (µs)."""
+
+    keys: tuple[str, ...]
+    gap: int
+
+    def numbered(self, pieces: DataFrame) -> DataFrame:
+        """The pieces with the numbers of their sessions; one sort."""
+        part = f"PARTITION BY {', '.join(self.keys)} " if self.keys else ""
+        order = f"{part}ORDER BY {FIRST}, {LAST} ROWS BETWEEN UNBOUNDED PRECEDING AND"
+        begins = f"{FIRST} >= max({LAST}) OVER ({order} 1 PRECEDING) + {self.gap}L"
+        found = pieces.selectExpr("*", f"CASE WHEN {begins} THEN 1L ELSE 0L END AS __b")
+        return found.selectExpr("*", f"sum(__b) OVER ({order} CURRENT ROW) AS {SESSION}").drop("__b")
+
+    def ended(self, pieces: DataFrame) -> DataFrame:
+        """Numbered pieces with the end of their session in place of what they were due at."""
+        session = f"OVER (PARTITION BY {', '.join((*self.keys, SESSION))})"
+        columns = [name for name in pieces.columns if name != DUE]
+        return pieces.selectExpr(*columns, f"max({LAST}) {session} + {self.gap}L AS {DUE}")
+
+    def due(self, tick: Tick, node: Operator, before: int, bound: int) -> DataFrame | None:
+        """The pieces due in (before, bound]; and of the others of their keys only the times.
+
+        A piece is due at the end of its session as it was known; a later row may have moved that.
+        """
+        segments = tick.segments(node)
+        mine = segments.overlapping(before, bound)
+        if not mine:
+            return None
+        # Of large segments only a part is read, which takes numbers in the filter.
+        large = segments.rows > LARGE
+        low, high = (f"{at}L" if large else passed(at, DUE) for at in (before, bound))
+        pieces = segments.read(mine).where(f"{DUE} > {low} AND {DUE} <= {high}")
+        later = segments.overlapping(bound, END)
+        due = pieces.selectExpr("*", f"true AS {IS_DUE}")
+        if not later:
+            return due
+        others = segments.read(later).where(f"{DUE} > {high}").select(*self.keys, FIRST, LAST, DUE)
+        if self.keys:
+            wanted = pieces.selectExpr(*(f"{key} AS __w{n}" for n, key in enumerate(self.keys))).distinct()
+            if sum(segment.rows for segment in mine) <= LARGE:
+                wanted = wanted.hint("broadcast")
+            same = [others[key].eqNullSafe(wanted[f"__w{n}"]) for n, key in enumerate(self.keys)]
+            others = others.join(wanted, same, "left_semi")
+        others = others.selectExpr("*", f"false AS {IS_DUE}")
+        return due.unionByName(others, allowMissingColumns=True)

@@ -1,0 +1,202 @@
+"""GROUP BY SESSION: one row for the rows of a key that follow each other within a gap.
+
+SPEC 5, as Calcite's: a session is ``[first, last + gap)`` and is complete when the bound has
+reached its end, which is its rowtime. New rows are merged into pieces of sessions at once,
+whatever their order; kept pieces are joined when one of them is due, so a tick writes only
+its own pieces, and those due ones whose session goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from rowtime.core.clock import Clocks, least
+from rowtime.core.time import BEGINNING, END, MAX_MICROS
+from rowtime.operators.chains import DUE, FIRST, IS_DUE, LAST, SESSION, Chains
+from rowtime.operators.contract import Control, Delta, Kept, Operator, Route, Segment, Shape, T, Tick, passed
+from rowtime.operators.partials import COMPLETE, KEPT, Accumulators, routed
+from rowtime.operators.select import Item
+from rowtime.sql.generate import to_spark
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from sqlglot import exp
+
+STARTS, ENDS = "__kstart", "__kend"  # TIMESTAMP: the edges of the session, for items and HAVING
+
+
+@dataclass(frozen=True)
+class SessionGroup:
+    """``GROUP BY keys, SESSION(ROWTIME, gap)``; ``items``, ``having`` and ``stamp`` as in `GroupBy`.
+
+    They may name the session's edges too. ``gap`` in µs.
+    """
+
+    name: str
+    input: Operator
+    keys: tuple[Item, ...]
+    aggregates: tuple[Item, ...]
+    items: tuple[Item, ...]
+    gap: int
+    having: exp.Expr | None = None
+    stamp: exp.Expr | None = None
+
+    kind: ClassVar[str] = "session"
+    promise: ClassVar[str] = "the bound of its input, or its AS ROWTIME of a session that ends there"
+    reason: ClassVar[str] = "every session that ends at the bound is out, and each later one ends after it"
+
+    @property
+    def inputs(self) -> tuple[Operator, ...]:
+        """The one input."""
+        return (self.input,)
+
+    def requires(self) -> str:
+        """Nothing, but where an aggregate depends on order, places."""
+        return "nothing"
+
+    def keeps(self) -> tuple[Kept, ...]:
+        """Pieces of open sessions, or their rows where an aggregate has no partial form."""
+        what = "partial results a session" if self._accumulators.splits else "the aggregated columns of each row"
+        return (Kept(what, "the bound reaches the end of the session"),)
+
+    def emits(self) -> Shape:
+        """The select list; rows are released, ordered by the end of the session and the keys."""
+        keys = self._chains.keys
+        columns = tuple(item.column for item in self.items)
+        order = (DUE, T, *keys)
+        return Shape(columns, order=order, extra=(DUE, *keys), placed=False, single=True, released=True)
+
+    def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:
+        """The bound; or what AS ROWTIME makes of it, evaluated by ``step``."""
+        return {"": control.get("stamp", least(clocks[0].values()))}
+
+    def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
+        """Keep the pieces of new sessions; join those that are due."""
+        delta, control = deltas[0], tick.control(self)
+        before = control.get("closed", BEGINNING)
+        bound = max(least(delta.clocks.values()), before)
+        if delta.rows is not None:
+            self._keep(tick, delta, control)
+        done = self._close(tick, before, bound)
+        control["closed"], control["stamp"] = bound, self._stamp_at(tick, bound)
+        segments = tick.segments(self)
+        segments.forget(bound)
+        self._compact(tick, bound)
+        rows = tick.segments(self, "complete").read(done) if done else None
+        return Delta(rows, self.promises([delta.clocks], control), sum(segment.rows for segment in done))
+
+    # -- pieces -----------------------------------------------------------------------
+
+    def _keep(self, tick: Tick, delta: Delta, control: Control) -> None:
+        assert delta.rows is not None
+        if "types" not in control:
+            control["types"] = self._accumulators.types(delta.rows) if self._accumulators.splits else {}
+        at = f"unix_micros({T})"
+        times = (f"{at} AS {FIRST}", f"{at} AS {LAST}", f"{at} + {self.gap}L AS {DUE}")
+        keys = (key.sql for key in self.keys)
+        rows = delta.rows.selectExpr(*keys, *self._accumulators.seeds(control["types"]), *times)
+        tick.describe(self, "keep pieces of sessions")
+        self._write(tick, self._merged(tick, rows), delta.count)
+
+    def _merged(self, tick: Tick, pieces: DataFrame) -> DataFrame:
+        """Pieces of one session as one piece, where partial results are enough."""
+        if not self._accumulators.splits:
+            return pieces
+        return self._by_session(
+            self._chains.numbered(pieces),
+            *self._accumulators.merges(tick.control(self)["types"]),
+            f"min({FIRST}) AS {FIRST}",
+            f"max({LAST}) AS {LAST}",
+            f"max({DUE}) AS {DUE}",
+        )
+
+    def _by_session(self, pieces: DataFrame, *aggregates: str) -> DataFrame:
+        from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+        return pieces.groupBy(*self._chains.keys, SESSION).agg(*map(F.expr, aggregates))
+
+    def _write(self, tick: Tick, pieces: DataFrame, count: int | None) -> None:
+        columns = {name: name for name in self._state_columns}
+        rows = pieces.selectExpr(*columns, f"{KEPT} AS __route")
+        tick.segments(self).add(tick.write(self, rows, {"state": Route(KEPT, columns, DUE)}, count)["state"])
+
+    def _compact(self, tick: Tick, bound: int) -> None:
+        segments = tick.segments(self)
+        crowded = segments.crowded()
+        if not crowded:
+            return
+        tick.describe(self, "compact pieces of sessions")
+        merged = self._merged(tick, segments.read(crowded).where(f"{DUE} > {bound}L"))
+        columns = {name: name for name in self._state_columns}
+        rows = merged.selectExpr(*columns, f"{KEPT} AS __route").sortWithinPartitions(DUE)
+        routes = {"state": Route(KEPT, columns, DUE)}
+        segments.replace(crowded, tick.write(self, rows, routes, sum(s.rows for s in crowded))["state"])
+
+    # -- what is complete -------------------------------------------------------------
+
+    def _close(self, tick: Tick, before: int, bound: int) -> tuple[Segment, ...]:
+        pieces = self._chains.due(tick, self, before, bound)
+        if pieces is None:
+            return ()
+        numbered, complete = self._chains.numbered(pieces), f"{DUE} <= {passed(bound, DUE)}"
+        if self._accumulators.splits:
+            groups = self._joined(tick, numbered)
+        else:
+            rows = self._chains.ended(numbered).where(IS_DUE)
+            tick.describe(self, "keep rows of open sessions")
+            self._write(tick, rows.where(f"NOT ({complete})"), None)
+            groups = self._aggregated(rows.where(complete))
+        tick.describe(self, "aggregate, close sessions")
+        edges = (f"timestamp_micros({FIRST}) AS {STARTS}", f"timestamp_micros({DUE}) AS {ENDS}")
+        groups = groups.selectExpr("*", *edges)
+        stamp = f"timestamp_micros(least({DUE}, {MAX_MICROS}L))" if self.stamp is None else to_spark(self.stamp)
+        routes = self._routes()
+        written = tick.write(self, routed(groups, complete, self.items, self.having, stamp, routes), routes, None)
+        tick.segments(self).add(written.get("state", ()))
+        return tuple(written["complete"])
+
+    def _joined(self, tick: Tick, pieces: DataFrame) -> DataFrame:
+        """One row a session: its due pieces merged, and its end as far as it is known."""
+        types = tick.control(self)["types"]
+        groups = self._by_session(
+            pieces,
+            *self._accumulators.merges(types),
+            f"min(CASE WHEN {IS_DUE} THEN {FIRST} END) AS {FIRST}",
+            f"max(CASE WHEN {IS_DUE} THEN {LAST} END) AS {LAST}",
+            f"max({LAST}) + {self.gap}L AS {DUE}",
+        )
+        return groups.where(f"{FIRST} IS NOT NULL").selectExpr("*", *self._accumulators.finals(types))
+
+    def _aggregated(self, rows: DataFrame) -> DataFrame:
+        return self._by_session(
+            rows, *self._accumulators.finals({}), f"min({FIRST}) AS {FIRST}", f"max({DUE}) AS {DUE}"
+        )
+
+    def _routes(self) -> dict[str, Route]:
+        shape = self.emits()
+        complete = dict(zip(shape.names, self._accumulators.places(self.items), strict=True))
+        routes = {"complete": Route(COMPLETE, complete | {name: name for name in shape.internals}, DUE)}
+        if self._accumulators.splits:
+            routes["state"] = Route(KEPT, {name: name for name in self._state_columns}, DUE)
+        return routes
+
+    def _stamp_at(self, tick: Tick, bound: int) -> int:
+        if self.stamp is None or not BEGINNING < bound < END:
+            return bound
+        # A name and a number of ours, and an expression that was parsed and bound.
+        text = f"SELECT unix_micros({to_spark(self.stamp)}) FROM (SELECT timestamp_micros({bound}L) AS {ENDS})"  # noqa: S608
+        return tick.scalar(text)
+
+    @property
+    def _chains(self) -> Chains:
+        return Chains(tuple(key.column.name for key in self.keys), self.gap)
+
+    @property
+    def _accumulators(self) -> Accumulators:
+        return Accumulators(tuple((a.column.name, a.expression) for a in self.aggregates))
+
+    @property
+    def _state_columns(self) -> list[str]:
+        return [*self._chains.keys, *self._accumulators.columns, FIRST, LAST, DUE]

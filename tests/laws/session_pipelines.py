@@ -1,0 +1,74 @@
+"""Pipelines of sessions and their oracles."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tests.laws.pipelines import HALF, SECOND, Feeds, Law, _column, _streams
+from tests.oracle import feed as f
+from tests.oracle.aggregates import distinct, greatest, total
+from tests.oracle.group_by import floor, group_by
+from tests.oracle.session import session_group
+from tests.oracle.tsort import tsort
+from tests.oracle.union_all import union_all
+
+Result = tuple[f.Feed, list[f.Refusal]]
+GAP = SECOND + HALF
+
+
+def _partials(feeds: Feeds) -> Result:
+    (a,), refused = _streams(feeds, "a")
+
+    def row(start: int, end: int, key: tuple[Any, ...], rows: Sequence[f.Row]) -> f.Values:
+        n = _column(rows, "n")
+        return {"v": key[0], "s": start, "e": end, "c": len(n), "t": total(n), "f": n[0], "l": n[-1]}
+
+    return session_group(a, lambda _, v: (v["v"],), GAP, row), refused
+
+
+def _kept_rows(feeds: Feeds) -> Result:
+    parts, refused = _streams(feeds, "a", "b")
+
+    def row(start: int, _: int, key: tuple[Any, ...], rows: Sequence[f.Row]) -> f.Values:
+        return {"k": key[0], "s": start, "d": distinct(_column(rows, "v")), "all": _column(rows, "n")}
+
+    made = session_group(union_all(*parts), lambda _, v: (v["n"] % 2,), GAP, row, having=lambda v: len(v["all"]) > 1)
+    return made, refused
+
+
+def _without_keys(feeds: Feeds) -> Result:
+    (a,), refused = _streams(feeds, "a")
+    judged = tsort("t", a, lambda v: v["ev"], SECOND)
+    two = floor(2 * SECOND)
+
+    def counted(start: int, _end: int, _: tuple[Any, ...], rows: Sequence[f.Row]) -> f.Values:
+        return {"s": start, "c": len(rows)}
+
+    below = session_group(judged.feed, lambda _at, _v: (), GAP, counted)
+
+    def row(_: tuple[Any, ...], rows: Sequence[f.Row]) -> f.Values:
+        return {"m": greatest(_column(rows, "c")), "f": rows[0].values["s"]}
+
+    return group_by(below, [two], lambda at, _: (two.value(at),), row), [*refused, *judged.refused]
+
+
+_GAP = "INTERVAL '1.5' SECOND"
+_EDGES = f"UNIX_MICROS(SESSION_START({{0}}.ROWTIME, {_GAP})) AS s, UNIX_MICROS(SESSION_END({{0}}.ROWTIME, {_GAP})) AS e"
+
+SESSIONS = (
+    Law("sessions with partial results", ("session",),
+        f"SELECT STREAM v, {_EDGES.format('a')}, COUNT(*) AS c, SUM(n) AS t, FIRST(n) AS f, LAST(n) AS l FROM a "
+        f"GROUP BY v, SESSION(a.ROWTIME, {_GAP})", _partials),
+    Law("sessions that keep rows", ("session", "union all"),
+        "CREATE VIEW u AS SELECT STREAM n, v FROM a UNION ALL SELECT STREAM n, v FROM b; "
+        f"SELECT STREAM MOD(n, 2) AS k, UNIX_MICROS(SESSION_START(u.ROWTIME, {_GAP})) AS s, COUNT(DISTINCT v) AS d, "
+        f"COLLECT_LIST(n) AS all FROM u GROUP BY SESSION(u.ROWTIME, {_GAP}), MOD(n, 2) HAVING COUNT(*) > 1",
+        _kept_rows),
+    Law("groups of sessions without keys", ("session", "group by"),
+        "CREATE VIEW t AS SELECT STREAM ev AS ROWTIME, n, v FROM a ORDER BY ev WITHIN INTERVAL '1' SECOND; "
+        f"CREATE VIEW g AS SELECT STREAM SESSION_START(t.ROWTIME, {_GAP}) AS s, SESSION_END(t.ROWTIME, {_GAP}) AS e, "
+        f"COUNT(*) AS c FROM t GROUP BY SESSION(t.ROWTIME, {_GAP}); "
+        "SELECT STREAM MAX(c) AS m, UNIX_MICROS(FIRST(s)) AS f FROM g GROUP BY STEP(e BY INTERVAL '2' SECOND)",
+        _without_keys),
+)  # fmt: skip

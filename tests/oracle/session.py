@@ -1,0 +1,51 @@
+"""Oracle of sessions (SPEC 5, as Calcite's): ``[first, last + gap)``, stamped with the end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tests.oracle.feed import Bound, Feed, Row, Values, bound_of, sortable
+from tests.oracle.group_by import in_stream_order
+
+Keys = tuple[Any, ...]
+
+
+def sessions(feed: Feed, keys: Callable[[int, Values], Keys], gap: int) -> list[tuple[Keys, list[Row]]]:
+    """The rows of each session in stream order; a row at exactly last + gap begins the next one."""
+    found: list[tuple[Keys, list[Row]]] = []
+    current: dict[Keys, list[Row]] = {}
+    for row in in_stream_order(feed):
+        assert row.at is not None
+        key = keys(row.at, row.values)
+        if key not in current or row.at >= _last(current[key]) + gap:
+            current[key] = []
+            found.append((key, current[key]))
+        current[key].append(row)
+    return found
+
+
+def _last(rows: Sequence[Row]) -> int:
+    last = rows[-1].at
+    assert last is not None
+    return last
+
+
+def session_group(
+    feed: Feed,
+    keys: Callable[[int, Values], Keys],
+    gap: int,
+    aggregate: Callable[[int, int, Keys, Sequence[Row]], Values],
+    having: Callable[[Values], bool | None] = lambda _: True,
+) -> Feed:
+    """One row a session once the bound has reached its end, in the order of ends, keys; the bound goes on."""
+    bound = bound_of(feed)
+    complete = []
+    for key, rows in sessions(feed, keys, gap):
+        start, end = rows[0].at, _last(rows) + gap
+        assert start is not None
+        result = Row(end, aggregate(start, end, key, rows))
+        if end <= bound and having(result.values):
+            complete.append((end, [sortable(part) for part in key], result))
+    complete.sort(key=lambda entry: entry[:2])
+    return {"": [*(entry[2] for entry in complete), Bound(bound)]}
