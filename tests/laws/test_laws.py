@@ -15,14 +15,16 @@ from tests.laws.deeper_pipelines import DEEPER
 from tests.laws.over_pipelines import OVER
 from tests.laws.panes_pipelines import PANES
 from tests.laws.pipelines import LAWS, LONG, Law, items, shuffled
+from tests.laws.session_pipelines import SESSIONS
 from tests.laws.sorted_pipelines import SORTED
+from tests.laws.window_pipelines import WINDOWS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from rowtime.testing.transcripts import ScriptItem
 
-CHAINED = (*DEEPER, *SORTED)
+CHAINED = (*DEEPER, *SORTED, *WINDOWS, *SESSIONS)
 
 ticks = settings(
     max_examples=40 if LONG else 3,

@@ -21,9 +21,7 @@ from rowtime.operators.union_all import UnionAll
 
 OPERATORS = (
     Stream, Rejected, Select, Hop, TableFunctionCall, Ordered, TSort, SortBy, SortByValues, UnionAll, GroupBy,
-    GroupByValues, Over,
-    Merge, Sink,
-    EventTimed, Panes,
+    GroupByValues, Over, SessionGroup, Merge, Sink, EventTimed, Panes,
 )  # fmt: skip
 """Every operator there is; the laws of `tests/laws` run over this list."""
 
