@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
 from sqlglot import exp
 
@@ -17,78 +16,20 @@ from rowtime.expr.facts import ROWTIME, Fact
 from rowtime.expr.group_end import fixed_end, group_end, unshifted
 from rowtime.expr.monotonicity import is_constant, order_of, prove, readable
 from rowtime.expr.order import Order
-from rowtime.operators.contract import Column, Operator, T
-from rowtime.operators.group_by import GroupBy
-from rowtime.operators.group_values import GroupByValues
+from rowtime.operators.contract import Column, T
 from rowtime.operators.select import Item
-from rowtime.operators.session import ENDS, STARTS, SessionGroup
+from rowtime.operators.session import ENDS, STARTS
 from rowtime.operators.tsort import JUDGED, TIME
 from rowtime.operators.value_clocks import Closer
 from rowtime.plan.aggregates import has_aggregates, is_aggregate
-from rowtime.plan.group_order import Grouped, GroupSort, bind_group_sort
-from rowtime.plan.orders import gates_of, micros
+from rowtime.plan.group_order import Grouped, bind_group_sort
+from rowtime.plan.group_plan import GroupPlan, WithinGroup, reference
+from rowtime.plan.orders import micros
 from rowtime.plan.scope import Scope, columns_of, follows, marks_of
-from rowtime.plan.windows import earliest, moved
+from rowtime.plan.windows import earliest
 from rowtime.sql.generate import to_rowtime, to_spark
 from rowtime.sql.nodes import Within
 from rowtime.sql.script import parse_expression
-
-
-@dataclass(frozen=True)
-class WithinGroup:
-    """GROUP BY … WITHIN: the time and the end of its group as hidden columns, the tolerance in µs."""
-
-    hidden: tuple[Item, ...]
-    micros: int
-
-
-@dataclass(frozen=True)
-class GroupPlan:
-    """A bound GROUP BY, ready to be put on its input."""
-
-    keys: tuple[Item, ...]
-    aggregates: tuple[Item, ...]
-    items: tuple[Item, ...]
-    closers: tuple[Item, ...]
-    having: exp.Expr | None
-    stamp: exp.Expr | None
-    within: WithinGroup | None
-    by_value: tuple[Closer, ...] = ()
-    sort: GroupSort | None = None
-    gap: int | None = None
-
-    def build(self, name: str, source: Operator, fresh: Callable[[str], str]) -> Operator:
-        """The operator on its input, and what orders its rows."""
-        node = self._grouped(fresh(f"{name}.group"), source)
-        return self.sort.put_on(node, lambda: fresh(f"{name}.order")) if self.sort is not None else node
-
-    def _grouped(self, name: str, source: Operator) -> Operator:
-        if self.gap is not None:
-            return SessionGroup(name, source, self.keys, self.aggregates, self.items, self.gap, self.having, self.stamp)
-        if self.by_value:
-            gates = tuple(dict.fromkeys(gate for closer in self.by_value for gate in gates_of(source, closer)))
-            return GroupByValues(
-                name, source, self.keys, self.aggregates, self.items, self.by_value, gates, self.having, self.stamp,
-                ordered=self.within is None,
-            )  # fmt: skip
-        many = any(closer not in self.keys for closer in self.closers)
-        return GroupBy(
-            name, source, self.keys, self.aggregates, self.items, self.closers, self.having, self.stamp, many
-        )
-
-    def lineage(self) -> dict[str, exp.Expr]:
-        """The columns that are functions of the rowtime of the groups: keys whose groups all end so much later."""
-        time = exp.column(exp.to_identifier(T, quoted=True))
-        if self.gap is not None:
-            ended = [item.column.name for item in self.items if item.expression == _reference(ENDS)]
-            return {name: time.copy() for name in ended if self.stamp is None}
-        known = {closer.column.name: fixed_end(closer.expression) for closer in self.closers}
-        ends = {end for end in known.values() if end is not None}
-        own = self.stamp is not None or self.sort is not None
-        if own or self.by_value or None in known.values() or len({text for text, _ in ends}) != 1:
-            return {}
-        names = {item.column.name: known.get(item.expression.name) for item in self.items if _is_key(item)}
-        return {name: moved(time.copy(), -end[1]) for name, end in names.items() if end is not None}
 
 
 class Grouping:
@@ -133,8 +74,8 @@ class Grouping:
             groups = Grouped(self._key_facts(), clocks, stamp, self._over_groups, self._shown, loose)
             sort = bind_group_sort(self.query, self.scope, groups)
         return GroupPlan(
-            tuple(self.keys), tuple(self.aggregates), items, self.closers, condition, stamp, self.within, by_value, sort,
-            self.gap,
+            tuple(self.keys), tuple(self.aggregates), items, self.closers, condition, stamp, self.within, by_value,
+            sort, self.gap,
         )  # fmt: skip
 
     def _checked_stamp(self, stamp: exp.Expr | None, closers: set[str], *, by_value: bool) -> exp.Expr | None:
@@ -210,7 +151,7 @@ class Grouping:
         if isinstance(node, Within):
             tolerance, node = node.args["interval"], node.this
         raw = self.scope.bind(node)
-        if raw == _reference(ENDS):
+        if raw == reference(ENDS):
             self.gap = self.scope.windows.gap
             if tolerance is not None:
                 hint = "Sort below, in a view: ORDER BY t WITHIN interval."
@@ -303,9 +244,9 @@ class Grouping:
     def _factored(self, node: exp.Expr) -> exp.Expr:
         for key, written in zip(self.keys, self._written, strict=True):
             if node in (key.expression, written):
-                return _reference(key.column.name)
+                return reference(key.column.name)
         if is_aggregate(node):
-            return _reference(self._aggregate(node))
+            return reference(self._aggregate(node))
         for part in list(node.iter_expressions()):
             changed = self._factored(part)
             if changed is not part:
@@ -399,11 +340,3 @@ def _closer(key: Item, at: exp.Expr) -> Item | None:
         return key
     clock = earliest(at)
     return None if clock is None else Item(key.column, clock)
-
-
-def _is_key(item: Item) -> bool:
-    return isinstance(item.expression, exp.Column) and item.expression.name.startswith("__k")
-
-
-def _reference(name: str) -> exp.Column:
-    return exp.column(exp.to_identifier(name, quoted=True))

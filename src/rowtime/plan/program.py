@@ -341,7 +341,7 @@ def _grouped(node: Operator) -> bool:
         if len(node.inputs) != 1 or isinstance(node, TSort | Merge | UnionAll | Rejected):
             return False
         node = node.inputs[0]
-    return not (node.sort or node.lead)
+    return isinstance(node, SessionGroup) or not (node.sort or node.lead)
 
 
 _JOURNALED = ("idle_after",)  # what it decides stands in the journal, so it may change between two starts

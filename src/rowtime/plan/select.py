@@ -23,7 +23,8 @@ from rowtime.operators.tsort import TIME, TSort
 from rowtime.operators.union_all import UnionAll
 from rowtime.plan.aggregates import has_aggregates, needs_places
 from rowtime.plan.from_clause import FromClause, to_be_merged
-from rowtime.plan.groups import Grouping, WithinGroup
+from rowtime.plan.group_plan import WithinGroup
+from rowtime.plan.groups import Grouping
 from rowtime.plan.lost_rows import unknown_at_first
 from rowtime.plan.orders import Sort, bind_sort, gates_of, is_rowtime
 from rowtime.plan.over import Windowing

@@ -1,0 +1,85 @@
+"""A bound GROUP BY: which operator it becomes, and what its columns are of the rowtime of its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from rowtime.expr.group_end import fixed_end
+from rowtime.operators.contract import Operator, T
+from rowtime.operators.group_by import GroupBy
+from rowtime.operators.group_values import GroupByValues
+from rowtime.operators.select import Item
+from rowtime.operators.session import ENDS, SessionGroup
+from rowtime.operators.value_clocks import Closer
+from rowtime.plan.group_order import GroupSort
+from rowtime.plan.orders import gates_of
+from rowtime.plan.windows import moved
+
+
+@dataclass(frozen=True)
+class WithinGroup:
+    """GROUP BY … WITHIN: the time and the end of its group as hidden columns, the tolerance in µs."""
+
+    hidden: tuple[Item, ...]
+    micros: int
+
+
+@dataclass(frozen=True)
+class GroupPlan:
+    """A bound GROUP BY, ready to be put on its input."""
+
+    keys: tuple[Item, ...]
+    aggregates: tuple[Item, ...]
+    items: tuple[Item, ...]
+    closers: tuple[Item, ...]
+    having: exp.Expr | None
+    stamp: exp.Expr | None
+    within: WithinGroup | None
+    by_value: tuple[Closer, ...] = ()
+    sort: GroupSort | None = None
+    gap: int | None = None
+
+    def build(self, name: str, source: Operator, fresh: Callable[[str], str]) -> Operator:
+        """The operator on its input, and what orders its rows."""
+        node = self._grouped(fresh(f"{name}.group"), source)
+        return self.sort.put_on(node, lambda: fresh(f"{name}.order")) if self.sort is not None else node
+
+    def _grouped(self, name: str, source: Operator) -> Operator:
+        if self.gap is not None:
+            return SessionGroup(name, source, self.keys, self.aggregates, self.items, self.gap, self.having, self.stamp)
+        if self.by_value:
+            gates = tuple(dict.fromkeys(gate for closer in self.by_value for gate in gates_of(source, closer)))
+            return GroupByValues(
+                name, source, self.keys, self.aggregates, self.items, self.by_value, gates, self.having, self.stamp,
+                ordered=self.within is None,
+            )  # fmt: skip
+        many = any(closer not in self.keys for closer in self.closers)
+        return GroupBy(
+            name, source, self.keys, self.aggregates, self.items, self.closers, self.having, self.stamp, many
+        )
+
+    def lineage(self) -> dict[str, exp.Expr]:
+        """The columns that are functions of the rowtime of the groups: keys whose groups all end so much later."""
+        time = exp.column(exp.to_identifier(T, quoted=True))
+        if self.gap is not None:
+            ended = [item.column.name for item in self.items if item.expression == reference(ENDS)]
+            return {name: time.copy() for name in ended if self.stamp is None}
+        known = {closer.column.name: fixed_end(closer.expression) for closer in self.closers}
+        ends = {end for end in known.values() if end is not None}
+        own = self.stamp is not None or self.sort is not None
+        if own or self.by_value or None in known.values() or len({text for text, _ in ends}) != 1:
+            return {}
+        names = {item.column.name: known.get(item.expression.name) for item in self.items if _is_key(item)}
+        return {name: moved(time.copy(), -end[1]) for name, end in names.items() if end is not None}
+
+
+def _is_key(item: Item) -> bool:
+    return isinstance(item.expression, exp.Column) and item.expression.name.startswith("__k")
+
+
+def reference(name: str) -> exp.Column:
+    """The column of a group row: a key, an aggregate, or an edge of its session."""
+    return exp.column(exp.to_identifier(name, quoted=True))
