@@ -317,11 +317,14 @@ UNTIMED = ("rows without a rowtime", "a stream with a guard")
 
 
 @st.composite
-def close_items(draw: Callable[..., Any], *, untimed: bool = False) -> list[ScriptItem]:
-    """Items that mostly go forward, with event times close around them, so that little is refused at the source."""
+def close_items(draw: Callable[..., Any], *, untimed: bool = False, fair: bool = False) -> list[ScriptItem]:
+    """Items that mostly go forward, with event times close around them, so that little is refused at the source.
+
+    ``fair``: both streams have as many.
+    """
     writers = draw(st.sampled_from([("x",), ("x", "y")]))
     one = st.tuples(
-        st.sampled_from("aab"),
+        st.sampled_from("ab" if fair else "aab"),
         st.sampled_from(writers),
         st.sampled_from(["row"] * 7 + ["bound", "strict bound"] + (["untimed"] * 3 if untimed else [])),
         st.sampled_from([-1, 0, 0, 1, 1, 2, 3]),

@@ -235,5 +235,4 @@ def test_no_rewrite_is_promised_that_would_not_be_accepted() -> None:
 
 def test_the_verdicts_of_the_case_file_are_met_but_for_what_is_not_there_yet() -> None:
     found = verdicts.statements(yaml.safe_load(STATEMENTS.read_text(encoding="utf-8")))
-    assert all("R190" in finding for finding in found), found
-    assert all(" JOIN " in finding for finding in found)
+    assert all(" JOIN items " in finding for finding in found), found

@@ -28,9 +28,9 @@ Entry = Mapping[str, Any]
 # Fields that the other lines of an entry show, or that only the running tick looks at.
 _SHOWN_ELSEWHERE = frozenset({
     "name", "input", "inputs", "gate", "gates", "columns", "items", "hidden", "timed", "closers", "declares", "made",
-    "passed", "event",
+    "passed", "event", "sides",
 })  # fmt: skip
-_MICROS = frozenset({"early", "within", "idle_after", "slide", "size", "lag", "gap", "age"})
+_MICROS = frozenset({"early", "within", "idle_after", "slide", "size", "lag", "gap", "age", "low", "high"})
 _SECRET = re.compile("password|secret|token|credential|jaas|access.?key", re.IGNORECASE)
 _OURS = {T: "ROWTIME", W: "writer", P: "position", "__n": "end of group", "__u": "fire", "__r": "earlier ROWTIME"}
 
@@ -152,7 +152,7 @@ def _settings(node: Operator) -> Iterator[tuple[str, str]]:
 
 def _setting(name: str, value: object) -> str:
     if name in _MICROS and isinstance(value, int):
-        return str(timedelta(microseconds=value))
+        return f"{'-' if value < 0 else ''}{timedelta(microseconds=abs(value))}"
     if name == "source" and isinstance(value, tuple):
         return " ".join(filter(None, [value[0], _options(value[1])]))
     if name == "options" and isinstance(value, tuple):

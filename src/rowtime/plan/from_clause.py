@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
@@ -11,6 +12,7 @@ from rowtime.core.errors import Problem, Refused
 from rowtime.operators.contract import Operator
 from rowtime.operators.merge import Merge
 from rowtime.plan.functions import bind_call, called, input_of
+from rowtime.plan.joins import Joins
 from rowtime.plan.scope import From
 from rowtime.plan.sources import Bound
 from rowtime.plan.window_tables import WINDOW_TABLES, WindowTable
@@ -33,11 +35,24 @@ class FromClause:
         source = self.query.args.get("from_")
         if source is None:
             raise Refused(Problem("R117", "SELECT STREAM needs a FROM", place_of(self.text, self.query)))
-        return self._input(source.this)
+        clauses = self.query.args.get("joins") or ()
+        if source.this.args.get("over") and not clauses:
+            hint = "Write OVER behind an aggregate: SUM(x) OVER (RANGE INTERVAL '1' MINUTE PRECEDING)."
+            place = place_of(self.text, source.this.args["over"])
+            raise Refused(Problem("R153", "a window on an input goes with a JOIN", place, hint))
+        joins = Joins(self.binder, self.query, self.name)
+        found = self._windowed(joins, source.this)
+        for clause in clauses:
+            found = joins.bind(found, self._windowed(joins, clause.this), clause)
+        return found
+
+    def _windowed(self, joins: Joins, item: exp.Expr) -> From:
+        """An input with its window."""
+        window = joins.window(item)
+        found = self._input(item)
+        return replace(found, inputs=tuple(replace(one, window=window) for one in found.inputs))
 
     def _input(self, item: exp.Expr) -> From:
-        if item.args.get("over"):
-            raise Refused(Problem("R190", "a window on an input is not supported yet", place_of(self.text, item)))
         call = called(item)
         if call is not None:
             bound = self._called(call, item)

@@ -22,11 +22,19 @@ from rowtime.sql.places import place_of
 
 @dataclass(frozen=True)
 class Input:
-    """One input under its name: its columns as (name there, column of the operator), and its rowtime's column."""
+    """One input under its name: its columns as (name there, column of the operator), and its rowtime's column.
+
+    ``window``: how long its rows stay in the window of a join, µs. ``lag``: how far its rowtime
+    may lie below that of the joined row. ``optional``: it is missing where an outer join found
+    no match.
+    """
 
     alias: str
     columns: tuple[tuple[str, Column], ...]
     rowtime: str = T
+    window: int | None = None
+    lag: int = 0
+    optional: bool = False
 
 
 @dataclass(frozen=True)

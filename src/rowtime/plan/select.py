@@ -107,7 +107,6 @@ def _refuse_later(text: str, query: exp.Expr) -> None:
 Build = Callable[[], Bound]  # makes the operators, once nothing is refused
 
 _LATER = {
-    "joins": "JOIN is",
     "laterals": "LATERAL is",
     "limit": "LIMIT is",
     "offset": "OFFSET is",

@@ -94,7 +94,7 @@ def waiting(plan: Mapping[str, Any], entry: Mapping[str, Any]) -> list[Wait | Po
 def _wait(plan: Mapping[str, Any], entry: Mapping[str, Any], name: str, rows: int) -> Wait | None:
     if name not in plan["inputs"]:
         return None
-    below = plan["inputs"][name][0]
+    below = _slowest(plan, entry["clocks"], name)
     bound = least(entry["clocks"].get(below, {}).values())
     if bound >= END:
         return None
@@ -111,6 +111,12 @@ def _wait(plan: Mapping[str, Any], entry: Mapping[str, Any], name: str, rows: in
     return Wait(name, plan["kinds"][name], rows, to_text(bound), stream, writer, remedy.text(started=bool(known)))
 
 
+def _slowest(plan: Mapping[str, Any], clocks: Mapping[str, Mapping[str, int]], name: str) -> str:
+    """The input whose bound is the least."""
+    slowest: str = min(plan["inputs"][name], key=lambda child: least(clocks.get(child, {}).values()))
+    return slowest
+
+
 def _holder(plan: Mapping[str, Any], clocks: Mapping[str, Mapping[str, int]], name: str) -> tuple[str, str]:
     """The stream and writer whose clock is the least below an operator."""
     inputs = plan["inputs"][name]
@@ -121,8 +127,8 @@ def _holder(plan: Mapping[str, Any], clocks: Mapping[str, Mapping[str, int]], na
     if plan["kinds"][name] == "union all" and slowest[:4].isdigit():
         child = inputs[int(slowest[:4])]
         return _deeper(plan, clocks, child, slowest[5:])
-    if plan["kinds"][name] in ("merge", "group by"):
-        return _holder(plan, clocks, inputs[0])
+    if plan["kinds"][name] in ("merge", "group by", "join"):
+        return _holder(plan, clocks, _slowest(plan, clocks, name))
     return _deeper(plan, clocks, inputs[0], slowest)
 
 
@@ -132,7 +138,7 @@ def _deeper(
     """The same writer further down, until something merges writers."""
     if not plan["inputs"][name]:
         return name, writer
-    if plan["kinds"][name] in ("merge", "group by", "union all"):
+    if plan["kinds"][name] in ("merge", "group by", "union all", "join"):
         return _holder(plan, clocks, name)
     return _deeper(plan, clocks, plan["inputs"][name][0], writer)
 

@@ -1,0 +1,377 @@
+"""The join of two streams whose rows are at most so far apart in time: windowed and interval joins.
+
+SPEC 5. With d = right rowtime - left rowtime a pair matches iff ``low`` <= d <= ``high`` and
+the condition holds; windows of x on the left and y on the right are the range [-y, x]. Its
+rowtime T is the later one. A row of an outer side that no other row matches goes out once,
+``stamp`` after its rowtime, when all that could have matched it are known.
+
+Rows of both sides are kept from tick to tick, as long as they can match. When the bound goes
+from b to c, the pairs with b <= T < c are computed: those of a left row in that time, and
+those of a right row in it with an earlier left row. What is sent is final, and the same in
+any cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import reduce
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from rowtime.core.clock import Clocks, frontier, least
+from rowtime.core.time import BEGINNING, END, shift
+from rowtime.operators.contract import (
+    LARGE,
+    Column,
+    Delta,
+    Kept,
+    Operator,
+    P,
+    Route,
+    Segment,
+    Shape,
+    T,
+    Tick,
+    W,
+    micros,
+    passed,
+    quoted,
+)
+from rowtime.sql.generate import literal, to_spark
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from sqlglot import exp
+
+PLACES = (("__lt", "__lw", "__lp"), ("__rt", "__rw", "__rp"))
+"""Rowtime, writer and position of each side's row, by which pairs of one rowtime are ordered."""
+ARRIVED = ("__lk", "__rk")
+"""BIGINT: the tick in which each side's row came."""
+BUCKETS = 4  # widths of the range: where rows spread over more, they meet by key and time bucket
+
+
+@dataclass(frozen=True)
+class Side:
+    """One side: its columns as (column of the input, name in the join), and names for its rowtime.
+
+    ``stamp``: how long after its rowtime (µs) a row without a match goes out; ``None``: never.
+    """
+
+    columns: tuple[tuple[str, str], ...]
+    rowtimes: tuple[str, ...] = ()
+    stamp: int | None = None
+
+
+@dataclass(frozen=True)
+class Edge:
+    """How far pairs have gone out: all below ``at`` (µs), and of those at it some.
+
+    Those that rows of ``side`` make that came up to ``tick`` and belong to writers up to
+    ``writer``; where it is the right side, only with the left row whose place is ``first``.
+    """
+
+    at: int
+    side: int | None = None
+    writer: str = ""
+    tick: int = 0
+    first: tuple[int, str, int] | None = None
+
+    @classmethod
+    def of(cls, control: Mapping[str, Any]) -> Edge:
+        """The edge that a tick has left behind."""
+        side, writer, tick, first = control.get("edge") or (None, "", 0, None)
+        return cls(control.get("bound", BEGINNING), side, writer, tick, first and tuple(first))
+
+    @property
+    def entry(self) -> list[Any]:
+        """The edge for the journal, which has the bound anyway."""
+        return [self.side, self.writer, self.tick, self.first and list(self.first)]
+
+    @property
+    def frontier(self) -> tuple[int, int | None, str]:
+        """What moves it, beside new rows."""
+        return (self.at, self.side, self.writer)
+
+    @property
+    def covers(self) -> str:
+        """The pairs at the bound that have gone out, as Spark SQL."""
+        return "false" if self.side is None else f"{self._here} AND {self._inside(self.side)}"
+
+    @property
+    def allows(self) -> str:
+        """The pairs at the bound that may go out."""
+        return "true" if self.side is None else f"NOT ({self._here}) OR {self._inside(self.side)}"
+
+    @property
+    def _here(self) -> str:
+        return f"{_LATER} = {passed(self.at, _LATER)}"
+
+    def _inside(self, side: int) -> str:
+        time, writer, _ = PLACES[side]
+        micros_text = f"unix_micros({time})"
+        tests = [
+            f"({micros_text} < {passed(self.at, micros_text)} OR {writer} <= {literal(self.writer)})",
+            f"{ARRIVED[side]} <= {passed(self.tick, ARRIVED[side])}",
+        ]
+        if self.first is not None:
+            time, writer, position = (f"unix_micros({PLACES[0][0]})", *PLACES[0][1:])
+            at, who, place = self.first
+            tests += [
+                f"{time} = {passed(at, time)}",
+                f"{position} = {passed(place, position)}",
+                f"{writer} = {literal(who)}",
+            ]
+        return f"({' AND '.join(tests)})"
+
+
+@dataclass(frozen=True)
+class Join:
+    """``condition`` is over the names of both sides; ``low`` and ``high`` in µs."""
+
+    name: str
+    inputs: tuple[Operator, Operator]
+    sides: tuple[Side, Side]
+    low: int
+    high: int
+    on: exp.Expr | None = None
+
+    kind: ClassVar[str] = "join"
+    promise: ClassVar[str] = ""
+    reason: ClassVar[str] = ""
+
+    def requires(self) -> str:
+        """Places: they order the pairs of one rowtime."""
+        return "a place in its stream for each row"
+
+    def keeps(self) -> tuple[Kept, ...]:
+        """The rows of each side that a later row can match."""
+        return tuple(
+            Kept(f"rows of {node.name}", f"the bound is {span(keep)} past their rowtime" if keep else "the bound is")
+            for node, keep in zip(self.inputs, self._kept_for, strict=True)
+        )
+
+    def emits(self) -> Shape:
+        """Both sides' columns and rowtimes; in order of T, the left row, the right row."""
+        places = tuple(name for side in PLACES for name in side)
+        columns = tuple(column for n in (0, 1) for column in self._columns(n))
+        return Shape(columns, order=(T, *places), extra=places, placed=False, single=True, released=True)
+
+    def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:
+        """The least of the inputs, as one writer's."""
+        return {"": max(min(least(side.values()) for side in clocks), control.get("bound", BEGINNING))}
+
+    def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
+        """Keep the new rows; send what the bound has passed; forget what can match no more."""
+        control = tick.control(self)
+        before = Edge.of(control)
+        clocks = self.promises([delta.clocks for delta in deltas], control)
+        bound = clocks[""]
+        for n in (0, 1):
+            self._take(tick, n, deltas[n])
+        after = self._edge(tick, [delta.clocks for delta in deltas], before, bound)
+        new = after.side is not None and (after.frontier != before.frontier or deltas[after.side].rows is not None)
+        rows = self._results(tick, before, after) if bound > before.at or new else None
+        control["bound"], control["edge"] = bound, after.entry
+        for n in (0, 1):
+            self._forget(tick, n, bound)
+        return Delta(rows, clocks, None if rows is not None else 0, before.at, bound)
+
+    @property
+    def _kept_for(self) -> tuple[int, int]:
+        """How long past its rowtime a row of each side may be asked for, µs.
+
+        By later rows that match it, for its own unmatched row, and by rows of the other side
+        that wait for theirs.
+        """
+        ahead = (self.high, -self.low)
+        stamps = [side.stamp for side in self.sides]
+        return tuple(  # type: ignore[return-value]
+            max(0, ahead[n], stamps[n] or 0, ahead[n] + (stamps[1 - n] or 0)) for n in (0, 1)
+        )
+
+    def _columns(self, n: int) -> Iterator[Column]:
+        side, known = self.sides[n], {column.name: column for column in self.inputs[n].emits().columns}
+        yield from (Column(name, known[old].type) for old, name in side.columns)
+        yield from (Column(name, "TIMESTAMP") for name in side.rowtimes)
+
+    # -- state ------------------------------------------------------------------------
+
+    def _take(self, tick: Tick, n: int, delta: Delta) -> None:
+        if delta.rows is None:
+            return
+        renamed = [f"{quoted(old)} AS {quoted(name)}" for old, name in self.sides[n].columns]
+        placed = [f"{old} AS {name}" for old, name in zip((T, W, P), PLACES[n], strict=True)]
+        rows = delta.rows.selectExpr(*renamed, *placed, f"{passed(tick.number, P)} AS {ARRIVED[n]}")
+        tick.control(self).setdefault("types", {}).setdefault(_SIDES[n], dict(rows.dtypes))
+        tick.describe(self, f"keep rows of the {_SIDES[n]} side")
+        tick.segments(self, _SIDES[n]).add(self._write(tick, n, rows, delta.count))
+
+    def _write(self, tick: Tick, n: int, rows: DataFrame, count: int | None) -> Sequence[Segment]:
+        columns = {name: name for name in rows.columns}
+        rows = rows.selectExpr("*", f"unix_micros({PLACES[n][0]}) AS __n", "0 AS __route")
+        return tick.write(self, rows, {_SIDES[n]: Route(0, columns, "__n")}, count)[_SIDES[n]]
+
+    def _forget(self, tick: Tick, n: int, bound: int) -> None:
+        segments = tick.segments(self, _SIDES[n])
+        dead = shift(bound, -self._kept_for[n] - 1)
+        segments.forget(dead)
+        crowded = segments.crowded()
+        if crowded:
+            tick.describe(self, f"compact rows of the {_SIDES[n]} side")
+            count = sum(segment.rows for segment in crowded)
+            alive = _between(segments.read(crowded), PLACES[n][0], dead + 1, END, large=count > LARGE)
+            segments.replace(crowded, self._write(tick, n, alive.sortWithinPartitions(PLACES[n][0]), count))
+
+    def _rows(self, tick: Tick, n: int, low: int, high: int) -> DataFrame | None:
+        """The kept rows of a side with ``low`` <= rowtime < ``high``."""
+        segments = tick.segments(self, _SIDES[n])
+        found = segments.overlapping(max(low, BEGINNING) - 1, high - 1)
+        if not found:
+            return None
+        return _between(segments.read(found), PLACES[n][0], low, high, large=sum(s.rows for s in found) > LARGE)
+
+    # -- results ----------------------------------------------------------------------
+
+    def _edge(self, tick: Tick, clocks: Sequence[Clocks], before: Edge, bound: int) -> Edge:
+        """What is certain at the bound itself, because no later row can get in front of it.
+
+        Where the left clock stands at the bound, the pairs of the left rows that a merge would
+        let out; where the right one does, those of such right rows with the first left row in reach.
+        """
+        behind = [least(side.values()) == bound for side in clocks]
+        outer = any(side.stamp is not None for side in self.sides)
+        if all(behind) or not BEGINNING < bound < END or outer:
+            return Edge(bound)
+        n = behind.index(True)
+        if not tick.segments(self, _SIDES[n]).overlapping(bound - 1, bound):
+            return Edge(bound)
+        first = None
+        if n == 1 and self.high >= 0:
+            known = before.at == bound and before.side == 1
+            first = before.first if known else self._first(tick, bound)
+            if first is None:
+                return Edge(bound)
+        return Edge(bound, n, frontier(clocks[n])[1], tick.number, first)
+
+    def _first(self, tick: Tick, bound: int) -> tuple[int, str, int] | None:
+        """The place of the first left row that a right row at the bound may match."""
+        rows = self._rows(tick, 0, bound - self.high, bound - self.low + 1)
+        if rows is None:
+            return None
+        tick.describe(self, "find the first left row in reach")
+        time, writer, position = PLACES[0]
+        least_place = f"min(struct(unix_micros({time}) AS t, {writer} AS w, {position} AS p)) AS f"
+        found = rows.selectExpr(least_place).selectExpr("f.t", "f.w", "f.p").collect()[0]
+        return None if found[0] is None else (found[0], found[1], found[2])
+
+    def _results(self, tick: Tick, before: Edge, after: Edge) -> DataFrame | None:
+        limit = after.at + (after.side is not None)
+        pairs = [
+            self._made(tick, rows.where(f"NOT ({before.covers}) AND ({after.allows})"), (0, 1))
+            for rows in self._pairs(tick, before.at, limit)
+        ]
+        parts = [*pairs, *(part for n in (0, 1) for part in self._unmatched(tick, n, before.at, after.at))]
+        return reduce(lambda one, other: one.unionByName(other), parts) if parts else None
+
+    def _pairs(self, tick: Tick, since: int, bound: int) -> Iterator[DataFrame]:
+        """Pairs whose later rowtime lies in [since, bound)."""
+        left = self._rows(tick, 0, since, bound)
+        right = self._rows(tick, 1, shift(since, self.low), min(bound, shift(bound, self.high)))
+        if left is not None and right is not None:
+            yield self._joined(0, left, right, "inner", since, bound)
+        if self.high <= 0 or since <= BEGINNING:
+            return
+        left = self._rows(tick, 0, shift(since, -self.high), since)
+        right = self._rows(tick, 1, since, bound)
+        if left is not None and right is not None:
+            yield self._joined(1, right, left, "inner", since, bound)
+
+    def _unmatched(self, tick: Tick, n: int, since: int, bound: int) -> Iterator[DataFrame]:
+        """Rows of an outer side whose stamp lies in [since, bound), and that nothing matches."""
+        stamp = self.sides[n].stamp
+        if stamp is None:
+            return
+        low, high = shift(since, -stamp), shift(bound, -stamp)
+        rows = self._rows(tick, n, low, high)
+        if rows is None:
+            return
+        nearest, farthest = self._range(n)
+        others = self._rows(tick, 1 - n, shift(low, nearest), shift(high, farthest))
+        if others is not None:
+            rows = self._joined(n, rows, others, "left_anti", low, high)
+        yield self._made(tick, rows, (n,))
+
+    def _range(self, n: int) -> tuple[int, int]:
+        """How far the other side's rowtime may be from that of side ``n``: least and greatest, µs."""
+        return (self.low, self.high) if n == 0 else (-self.high, -self.low)
+
+    def _joined(self, n: int, rows: DataFrame, others: DataFrame, how: str, since: int, bound: int) -> DataFrame:  # noqa: PLR0913
+        """Rows of side ``n`` with the others that match; Spark hashes or sorts by the equalities in the condition."""
+        from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+        nearest, farthest = self._range(n)
+        mine, theirs = (f"unix_micros({PLACES[side][0]})" for side in (n, 1 - n))
+        width = farthest - nearest
+        tests = [f"{theirs} - {mine} BETWEEN {nearest}L AND {farthest}L"]
+        if width == 0:
+            tests = [f"{mine} + {nearest}L = {theirs}"]
+        elif since <= BEGINNING or bound >= END or bound - since > BUCKETS * width:
+            rows = rows.selectExpr("*", f"{_bucket(mine, width)} AS __b")
+            edges = ", ".join(_bucket(f"({theirs} - {edge}L)", width) for edge in (farthest, nearest))
+            others = others.selectExpr("*", f"explode(array_distinct(array({edges}))) AS __c")
+            tests.append("__b = __c")
+        if self.on is not None:
+            tests.append(f"({to_spark(self.on)})")
+        return rows.join(others, F.expr(" AND ".join(tests)), how)
+
+    def _made(self, tick: Tick, rows: DataFrame, given: Sequence[int]) -> DataFrame:
+        """The output columns; those of a side that is not given are NULL."""
+        columns: list[str] = []
+        places: list[str] = []
+        for n in (0, 1):
+            names, kinds = [name for _, name in self.sides[n].columns], PLACES[n]
+            if n in given:
+                columns += [*map(quoted, names), *(f"{kinds[0]} AS {quoted(r)}" for r in self.sides[n].rowtimes)]
+                places += kinds
+                continue
+            known = tick.control(self).get("types", {}).get(_SIDES[n], {})
+            types = [known.get(column.name, column.type) or "STRING" for column in self._columns(n)]
+            columns += [
+                f"CAST(NULL AS {kind}) AS {quoted(c.name)}" for kind, c in zip(types, self._columns(n), strict=True)
+            ]
+            places += [
+                f"CAST(NULL AS {kind}) AS {p}" for kind, p in zip(("TIMESTAMP", "STRING", "BIGINT"), kinds, strict=True)
+            ]
+        return rows.selectExpr(*columns, f"{self._stamped(given)} AS {T}", f"'' AS {W}", f"0L AS {P}", *places)
+
+    def _stamped(self, given: Sequence[int]) -> str:
+        if len(given) > 1:
+            return f"greatest({PLACES[0][0]}, {PLACES[1][0]})"
+        [n] = given
+        return f"timestamp_micros(unix_micros({PLACES[n][0]}) + {self.sides[n].stamp}L)"
+
+
+_SIDES = ("left", "right")
+_LATER = f"greatest({', '.join(f'unix_micros({side[0]})' for side in PLACES)})"
+
+
+def _bucket(text: str, width: int) -> str:
+    """The number of the bucket that a time lies in."""
+    return f"(({text} - pmod({text}, {width}L)) DIV {width}L)"
+
+
+def _between(rows: DataFrame, time: str, low: int, high: int, *, large: bool) -> DataFrame:
+    """Rows with ``low`` <= time < ``high``; ``large``: in a form by which files skip what is outside."""
+    numbers = f"unix_micros({time})"
+    column, edge = (time, micros) if large else (numbers, lambda at: passed(at, numbers))
+    if BEGINNING < low < END:
+        rows = rows.where(f"{column} >= {edge(low)}")
+    if BEGINNING < high < END:
+        rows = rows.where(f"{column} < {edge(high)}")
+    return rows
+
+
+def span(length: int) -> str:
+    """A length of time (µs) as people read it, with a sign where it is negative."""
+    return f"{'-' if length < 0 else ''}{timedelta(microseconds=abs(length))}"

@@ -1,0 +1,331 @@
+"""Binds JOIN: two inputs become one operator, with the range of rowtimes in which rows meet.
+
+SPEC 5, 6. The range comes from windows on the inputs, else from a condition on their
+rowtimes; a join without either is one of equal rowtimes. Further inputs join the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from rowtime.core.errors import Problem, Refused
+from rowtime.operators.contract import T
+from rowtime.operators.join import PLACES, Join, Side
+from rowtime.plan.aggregates import has_aggregates
+from rowtime.plan.join_range import Range, between, conjuncts, windows
+from rowtime.plan.scope import From, Input, Scope
+from rowtime.sql.generate import to_rowtime
+from rowtime.sql.intervals import Duration, span_of
+from rowtime.sql.nodes import CurrentRowTimestamp
+from rowtime.sql.places import place_of
+
+if TYPE_CHECKING:
+    from rowtime.plan.select import Binder
+
+_HINTS = {
+    "SEMI": "Write JOIN, and select the columns of the left side alone.",
+    "ANTI": "Write LEFT JOIN, and keep what found no match: WHERE b.ROWTIME IS NULL.",
+}
+_TIMED = (
+    "For example ON … AND {b}.ROWTIME BETWEEN {a}.ROWTIME AND {a}.ROWTIME + INTERVAL '1' MINUTE; "
+    "or a window: {a} OVER (RANGE INTERVAL '1' MINUTE PRECEDING) JOIN {b}."
+)
+
+
+@dataclass(frozen=True)
+class Clause:
+    """One JOIN with both of its inputs, under names that are unique among them.
+
+    ``outer``: whose rows go out without a match. ``same``: columns that are the rowtime itself.
+    """
+
+    node: exp.Join
+    sources: tuple[From, From]
+    inputs: tuple[tuple[Input, ...], tuple[Input, ...]]
+    columns: tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]
+    outer: tuple[bool, bool]
+    same: Mapping[str, str]
+
+    @property
+    def both(self) -> From:
+        """What ON sees."""
+        left, right = self.inputs
+        return From(self.sources[0].node, (*left, *right), merged=self.sources[0].merged)
+
+    def windowed(self, found: Range) -> bool:
+        """True if windows say which rows meet; behind an earlier join an interval in ON may say it instead."""
+        left, [right] = self.inputs
+        open_end = found.low is None or found.high is None
+        return right.window is not None or (
+            any(one.window is not None for one in left) and (len(left) == 1 or open_end)
+        )
+
+    @property
+    def hint(self) -> str:
+        """How the time of the rows is limited."""
+        return _TIMED.format(a=self.inputs[0][0].alias, b=self.inputs[1][0].alias)
+
+
+class Joins:
+    """The JOIN clauses of the SELECT ``query``."""
+
+    def __init__(self, binder: Binder, query: exp.Select, name: str) -> None:
+        self.binder, self.query, self.name = binder, query, name
+        self.text, self.sources = binder.text, binder.sources
+        self._taken: set[str] = set()
+
+    def bind(self, left: From, right: From, node: exp.Join) -> From:
+        """The join of what stands before a JOIN with what stands behind it."""
+        clause = self._clause(left, right, node)
+        on, merged = self._condition(clause)
+        found, stamps = self._range(clause, on)
+        return self._built(clause, found, stamps, merged)
+
+    def _refused(self, code: str, message: str, node: exp.Expr, hint: str = "") -> Refused:
+        return Refused(Problem(code, message, place_of(self.text, node), hint))
+
+    # -- the clause and its names -----------------------------------------------------
+
+    def _clause(self, left: From, right: From, node: exp.Join) -> Clause:
+        kind, side = (str(node.args.get(part) or "").upper() for part in ("kind", "side"))
+        method = str(node.args.get("method") or "").upper()
+        if kind in _HINTS:
+            raise self._refused("R190", f"{kind} JOIN is not supported yet", node.this, _HINTS[kind])
+        if method not in ("", "NATURAL"):
+            raise self._refused("R190", f"{method} JOIN is not supported yet", node.this)
+        names = [one.alias.lower() for one in (*left.inputs, *right.inputs)]
+        if "" in names or len(set(names)) < len(names):
+            what = "an input of a join has no name" if "" in names else f"two inputs have the name {names[-1]}"
+            raise self._refused("R151", what, node.this, "Give each input a name of its own with AS.")
+        wanted = _wanted(self.query)
+        sides = [self._qualified(source, PLACES[n][0], wanted) for n, source in enumerate((left, right))]
+        same = {name: time for _, _, found in sides for name, time in found.items()}
+        outer = (side in ("LEFT", "FULL"), side in ("RIGHT", "FULL"))
+        return Clause(node, (left, right), (sides[0][0], sides[1][0]), (sides[0][1], sides[1][1]), outer, same)
+
+    def _qualified(
+        self, source: From, time: str, wanted: set[str] | None
+    ) -> tuple[tuple[Input, ...], tuple[tuple[str, str], ...], dict[str, str]]:
+        """Inputs under names unique in a join, what each column is called, and which are the rowtime ``time``."""
+        alone = len(source.inputs) == 1
+        inputs, renamed, same = [], [], {}
+        for one in source.inputs:
+            columns = []
+            for name, column in one.columns:
+                if wanted is not None and name.lower() not in wanted:
+                    continue
+                new = self._fresh(f"{one.alias}_{name}") if alone else column.name
+                columns.append((name, replace(column, name=new)))
+                renamed.append((column.name, new))
+                value = source.lineage.get(column.name)
+                if isinstance(value, exp.Column) and value.name == T:
+                    same[new] = time
+            inputs.append(replace(one, columns=tuple(columns), rowtime=time if one.rowtime == T else one.rowtime))
+            if not alone and one.rowtime not in (T, ""):
+                renamed.append((one.rowtime, one.rowtime))
+        return tuple(inputs), tuple(renamed), same
+
+    def _fresh(self, name: str) -> str:
+        """A name that no column of the joined rows has."""
+        candidate, number = name, 2
+        while candidate.lower() in self._taken:
+            candidate, number = f"{name}_{number}", number + 1
+        self._taken.add(candidate.lower())
+        return candidate
+
+    def _condition(self, clause: Clause) -> tuple[exp.Expr | None, dict[str, exp.Expr]]:
+        """ON as it is bound, and what the columns of USING mean."""
+        names = self._using(clause)
+        merged = dict(clause.sources[0].merged)
+        tests: list[exp.Expr] = []
+        for name in names:
+            left, right = self._key(clause, 0, name), self._key(clause, 1, name)
+            tests.append(exp.EQ(this=left.copy(), expression=right.copy()))
+            kept = {(False, True): right, (True, True): exp.Coalesce(this=left, expressions=[right])}
+            merged[name] = kept.get(clause.outer, left)
+        on = clause.node.args.get("on")
+        if on is not None:
+            tests.append(self._bound(clause, on))
+        return _all(tests), merged
+
+    def _using(self, clause: Clause) -> list[str]:
+        given = [identifier.name for identifier in clause.node.args.get("using") or ()]
+        if str(clause.node.args.get("method") or "").upper() != "NATURAL":
+            return given
+        [right] = clause.inputs[1]
+        known = {name.lower() for one in clause.inputs[0] for name, _ in one.columns}
+        common = [name for name, _ in right.columns if name.lower() in known]
+        if not common:
+            hint = "Write JOIN … ON with the condition."
+            raise self._refused("R151", "the inputs of NATURAL JOIN have no column in common", clause.node.this, hint)
+        return common
+
+    def _key(self, clause: Clause, side: int, name: str) -> exp.Expr:
+        """The column of USING on one side."""
+        merged = clause.sources[0].merged if side == 0 else {}
+        scope = Scope(self.text, From(clause.sources[side].node, clause.inputs[side], merged=merged))
+        column = exp.column(exp.to_identifier(name, quoted=True))
+        column.meta.update(clause.node.this.meta)
+        bound = scope.bind(column)
+        if scope.problems:
+            raise Refused(*scope.problems)
+        return bound
+
+    def _bound(self, clause: Clause, on: exp.Expr) -> exp.Expr:
+        """A condition over the columns of both sides."""
+        scope = Scope(self.text, clause.both)
+        arrival = on.find(CurrentRowTimestamp)
+        if arrival is not None:
+            raise self._refused("R112", "CURRENT_ROW_TIMESTAMP does not stand in ON", arrival, "Select it below.")
+        bound = _over_rowtimes(scope.bind(on), clause.same)
+        aliases = " or ".join(f"{one.alias}.ROWTIME" for side in clause.inputs for one in side)
+        if any(column.name == T for column in bound.find_all(exp.Column)):
+            scope.refuse(
+                "R150", "ROWTIME is that of the joined row, which ON is there to find", on, f"Write {aliases}."
+            )
+        if has_aggregates(bound):
+            scope.refuse("R116", "ON cannot contain an aggregate", on, "Filter the groups below, in a sub-query.")
+        if scope.promises:
+            scope.refuse("R102", "ON cannot contain MONOTONIC", on, "Promise it in a sub-query below.")
+        if scope.problems:
+            raise Refused(*scope.problems)
+        return bound
+
+    # -- the range --------------------------------------------------------------------
+
+    def _range(self, clause: Clause, on: exp.Expr | None) -> tuple[Range, tuple[int, int]]:
+        """The range of the rowtimes, and when rows without a match go out."""
+        left, [right] = clause.inputs
+        above = self._above(clause)
+        inner = not any(join.args.get("side") for join in self.query.args["joins"])
+        found = between([*conjuncts(on), *(above if inner else ())], left, right)
+        if clause.windowed(found):
+            window = windows(left, right)
+            stamps = (window.high or 0, -(window.low or 0))
+            found = replace(found, rest=(*found.rest, *window.rest))
+            found = found.at_least(window.low or 0).at_most(window.high or 0)
+        elif found.low is None or found.high is None:
+            self._refuse_open(clause, found, above if not inner else [])
+            found, stamps = replace(found, low=0, high=0), (0, 0)
+        else:
+            stamps = (max(0, found.high), max(0, -found.low))
+        if (found.low or 0) > (found.high or 0):
+            raise self._refused("R152", "no two rowtimes meet this condition", clause.node.this, clause.hint)
+        return found, stamps
+
+    def _above(self, clause: Clause) -> list[exp.Expr]:
+        """The parts of WHERE that are over these inputs alone."""
+        where = self.query.args.get("where")
+        found = []
+        for part in conjuncts(where.this) if where is not None else ():
+            scope = Scope(self.text, clause.both)
+            bound = _over_rowtimes(scope.bind(part), clause.same)
+            plain = not scope.problems and not scope.promises and not has_aggregates(bound)
+            if plain and not part.find(CurrentRowTimestamp) and T not in {c.name for c in bound.find_all(exp.Column)}:
+                found.append(bound)
+        return found
+
+    def _refuse_open(self, clause: Clause, found: Range, above: list[exp.Expr]) -> None:
+        """Refuse a join that its condition does not bound, or that meant to be bounded elsewhere."""
+        left, [right] = clause.inputs
+        if between(above, left, right).timed:
+            hint = "WHERE sees the rows without a match too, and drops them. " + clause.hint
+            what = "the rowtimes of an outer join are compared in ON, not in WHERE"
+            raise self._refused("R152", what, self.query.args["where"], hint)
+        if found.timed:
+            open_end = "from below" if found.low is None else "from above"
+            if found.low is None and found.high is None:
+                open_end = "by an interval that is a fixed length of time"
+            what = f"the condition does not limit {right.alias}.ROWTIME - {left[0].alias}.ROWTIME {open_end}"
+            raise self._refused("R152", f"{what}, so rows would be kept for ever", clause.node.this, clause.hint)
+        given = clause.node.args
+        if not given.get("on") and not given.get("using") and not given.get("method"):
+            what = "a join without a condition would keep every row for ever"
+            raise self._refused("R152", what, clause.node.this, clause.hint)
+
+    # -- the operator -----------------------------------------------------------------
+
+    def _built(self, clause: Clause, found: Range, stamps: tuple[int, int], merged: Mapping[str, exp.Expr]) -> From:
+        assert found.low is not None
+        assert found.high is not None
+        ahead = (found.high, -found.low)
+        sides, inputs, lineage = [], [], {}
+        for n in (0, 1):
+            stamp = stamps[n] if clause.outer[n] else None
+            lag = max(0, ahead[n], stamp or 0)
+            always = not lag and not clause.outer[1 - n]  # its rowtime is that of the joined row
+            mine = [one.alias for one in clause.inputs[n] if one.rowtime == PLACES[n][0]]
+            times = {} if always else {alias: self._fresh(f"{alias}_rowtime") for alias in mine}
+            sides.append(Side(clause.columns[n], tuple(times.values()), stamp))
+            for one in clause.inputs[n]:
+                time = times.get(one.alias, T) if one.alias in mine else one.rowtime
+                optional = one.optional or clause.outer[1 - n]
+                inputs.append(replace(one, rowtime=time, lag=one.lag + lag, optional=optional))
+            if always:
+                names = dict(clause.columns[n])
+                known = clause.sources[n].lineage
+                lineage.update({names[name]: value for name, value in known.items() if name in names})
+        left, right = (self.binder.placed(source.node, self.name) for source in clause.sources)
+        on = _all(found.rest)
+        name = self.sources.fresh(f"{self.name}.join")
+        node = Join(name, (left, right), (sides[0], sides[1]), found.low, found.high, on)
+        return From(node, tuple(inputs), lineage, merged)
+
+    def window(self, item: exp.Expr) -> int | None:
+        """How long the rows of an input stay in its window, µs; ``None`` without OVER."""
+        over = item.args.get("over")
+        if over is None:
+            return None
+        spec = over.args.get("spec")
+        if over.args.get("partition_by") or over.args.get("order"):
+            hint = "Rows meet by the condition in ON; leave it out."
+            raise self._refused("R153", "a join window has neither PARTITION BY nor ORDER BY", over, hint)
+        start = spec.args.get("start") if spec is not None else None
+        if spec is None or spec.args.get("kind") != "RANGE" or spec.args.get("end") != "CURRENT ROW":
+            what = f"a join window is RANGE … PRECEDING, not {to_rowtime(over).removeprefix('ROWS OVER ')}"
+            hint = (
+                "For example OVER (RANGE INTERVAL '1' MINUTE PRECEDING); rows that follow are those of the other side."
+            )
+            raise self._refused("R153", what, over, hint)
+        if start == "CURRENT ROW":
+            return 0
+        if not isinstance(start, exp.Expr) or spec.args.get("start_side") != "PRECEDING":
+            hint = "For example OVER (RANGE INTERVAL '1' MINUTE PRECEDING)."
+            raise self._refused("R153", "a join window without a lower end would keep every row for ever", over, hint)
+        return self._micros(start)
+
+    def _micros(self, node: exp.Expr) -> int:
+        try:
+            span = span_of(node)
+        except ValueError as wrong:
+            raise self._refused("R122", str(wrong), node) from None
+        if not isinstance(span, Duration) or span.micros < 0:
+            hint = "For example INTERVAL '1' MINUTE."
+            raise self._refused("R122", "a join window is a duration that is not negative", node, hint)
+        return span.micros
+
+
+def _all(tests: Sequence[exp.Expr]) -> exp.Expr | None:
+    return exp.and_(*tests) if tests else None
+
+
+def _wanted(query: exp.Select) -> set[str] | None:
+    """The names of the columns that a query mentions, in lower case; ``None``: all."""
+    everything = any(isinstance(node.parent, exp.Select | exp.Column) for node in query.find_all(exp.Star))
+    natural = any(str(join.args.get("method") or "").upper() == "NATURAL" for join in query.args["joins"])
+    if everything or natural:
+        return None
+    using = {name.name.lower() for join in query.args["joins"] for name in join.args.get("using") or ()}
+    return using | {column.name.lower() for column in query.find_all(exp.Column)}
+
+
+def _over_rowtimes(node: exp.Expr, same: Mapping[str, str]) -> exp.Expr:
+    """The condition with the rowtime itself in place of columns that are nothing else."""
+    for column in list(node.find_all(exp.Column)):
+        if column.name in same:
+            column.set("this", exp.to_identifier(same[column.name], quoted=True))
+    return node

@@ -1,0 +1,130 @@
+"""Joins and their oracles."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tests.laws.pipelines import SECOND, Feeds, Law, _column, _streams
+from tests.oracle import feed as f
+from tests.oracle.group_by import floor, group_by
+from tests.oracle.join import join
+from tests.oracle.merge import merge
+from tests.oracle.select import select
+
+Result = tuple[f.Feed, list[f.Refusal]]
+TWO = floor(2 * SECOND)
+HALF_SECOND = SECOND // 2
+
+
+def _keys(one: f.Values, other: f.Values) -> bool:
+    return one["v"] is not None and one["v"] == other["v"]
+
+
+def _of(row: f.Row | None, name: str) -> Any:
+    return None if row is None else row.values[name]
+
+
+def _numbers(one: f.Row | None, other: f.Row | None) -> f.Values:
+    return {"an": _of(one, "n"), "bn": _of(other, "n")}
+
+
+def _pairs(
+    low: int,
+    high: int,
+    stamps: tuple[int | None, int | None] = (None, None),
+    on: Callable[[f.Values, f.Values], bool | None] = _keys,
+) -> Callable[[Feeds], Result]:
+    def oracle(feeds: Feeds) -> Result:
+        (a, b), refused = _streams(feeds, "a", "b")
+        return join(a, b, low, high, on, _numbers, *stamps), refused
+
+    return oracle
+
+
+def _itself(feeds: Feeds) -> Result:
+    (a,), refused = _streams(feeds, "a")
+    kept = select(a, lambda v: None if v["v"] is None else v["v"] > 0)
+    return join(kept, a, -SECOND, 0, lambda x, y: x["n"] > y["n"], _numbers), refused
+
+
+def _grouped(feeds: Feeds) -> Result:
+    (a, b), refused = _streams(feeds, "a", "b")
+    joined = join(a, b, -SECOND, SECOND, _keys, _numbers, SECOND)
+    counted = select(joined, project=lambda v: {**v, "hit": v["bn"] is not None})
+
+    def row(_: tuple[Any, ...], rows: Sequence[f.Row]) -> f.Values:
+        return {"c": len(rows), "k": sum(_column(rows, "hit")), "all": _column(rows, "an")}
+
+    return group_by(counted, [TWO], lambda at, _: (TWO.value(at),), row), refused
+
+
+def _of_groups(feeds: Feeds) -> Result:
+    parts, refused = _streams(feeds, "a", "b")
+    grouped = [
+        merge(
+            group_by(
+                part, [floor(SECOND)], lambda at, v: (floor(SECOND).value(at), v["v"]),
+                lambda key, rows: {"v": key[1], "c": len(rows)},
+            ),
+            keyed=True,
+        )
+        for part in parts
+    ]  # fmt: skip
+    return join(*grouped, 0, 0, _keys, lambda x, y: {"ac": _of(x, "c"), "bc": _of(y, "c")}, 0, 0), refused
+
+
+def _three(feeds: Feeds) -> Result:
+    (a, b), refused = _streams(feeds, "a", "b")
+    pair = join(a, b, -SECOND, SECOND, _keys, lambda x, y: {"a": x, "b": y})
+
+    def inside(one: f.Values, last: f.Values) -> bool:
+        late = one["a"].at + SECOND >= last["at"] and one["b"].at + SECOND >= last["at"]
+        return late and one["a"].values["v"] == last["v"]
+
+    timed = {
+        w: [f.Row(i.at, {**i.values, "at": i.at}) if isinstance(i, f.Row) else i for i in items]
+        for w, items in b.items()
+    }
+    made = join(pair, timed, 0, SECOND, inside, lambda x, y: {
+        "an": _of(_of(x, "a"), "n"), "bn": _of(_of(x, "b"), "n"), "cn": _of(y, "n"),
+    })  # fmt: skip
+    return made, refused
+
+
+_NUMBERS = "SELECT STREAM a.n AS an, b.n AS bn FROM "
+_SECOND = "OVER (RANGE INTERVAL '1' SECOND PRECEDING)"
+_HALF = "OVER (RANGE INTERVAL '0.5' SECOND PRECEDING)"
+
+JOINS = (
+    Law("windows on both sides", ("join", "merge"), f"{_NUMBERS} a {_SECOND} JOIN b {_HALF} ON a.v = b.v",
+        _pairs(-HALF_SECOND, SECOND)),
+    Law("a window on the left alone", ("join",), f"{_NUMBERS} a {_SECOND} JOIN b USING (v)", _pairs(0, SECOND)),
+    Law("a left join of windows", ("join",), f"{_NUMBERS} a {_SECOND} LEFT JOIN b {_HALF} ON a.v = b.v",
+        _pairs(-HALF_SECOND, SECOND, (SECOND, None))),
+    Law("a full join with a further condition", ("join",),
+        f"{_NUMBERS} a {_SECOND} FULL JOIN b {_SECOND} ON a.v = b.v AND a.n < b.n",
+        _pairs(-SECOND, SECOND, (SECOND, SECOND), lambda x, y: _keys(x, y) and x["n"] < y["n"])),
+    Law("an interval into the past", ("join",),
+        f"{_NUMBERS} a JOIN b ON a.v = b.v AND b.ROWTIME BETWEEN a.ROWTIME - INTERVAL '2' SECOND AND "
+        "a.ROWTIME - INTERVAL '0.5' SECOND", _pairs(-2 * SECOND, -HALF_SECOND)),
+    Law("a left join of an interval", ("join",),
+        f"{_NUMBERS} a LEFT JOIN b ON a.v = b.v AND a.ROWTIME + INTERVAL '2' SECOND > b.ROWTIME "
+        "AND b.ROWTIME - a.ROWTIME >= INTERVAL '0.5' SECOND",
+        _pairs(HALF_SECOND, 2 * SECOND - 1, (2 * SECOND - 1, None))),
+    Law("a right join of equal rowtimes", ("join",), f"{_NUMBERS} a RIGHT JOIN b ON a.v = b.v",
+        _pairs(0, 0, (None, 0))),
+    Law("a stream joined with itself", ("join",),
+        "CREATE VIEW p AS SELECT STREAM n, v FROM a WHERE v > 0; SELECT STREAM p.n AS an, q.n AS bn FROM p, a AS q "
+        "WHERE q.ROWTIME >= p.ROWTIME - INTERVAL '1' SECOND AND q.ROWTIME <= p.ROWTIME AND p.n > q.n", _itself),
+    Law("groups over a join", ("join", "group by"),
+        "SELECT STREAM COUNT(*) AS c, COUNT(b.n) AS k, COLLECT_LIST(a.n) AS all FROM "
+        f"a {_SECOND} LEFT JOIN b {_SECOND} ON a.v = b.v GROUP BY STEP(ROWTIME BY INTERVAL '2' SECOND)", _grouped),
+    Law("a join of groups", ("join", "group by"),
+        "CREATE VIEW x AS SELECT STREAM v, COUNT(*) AS c FROM a GROUP BY FLOOR(a.ROWTIME TO SECOND), v; "
+        "CREATE VIEW y AS SELECT STREAM v, COUNT(*) AS c FROM b GROUP BY FLOOR(b.ROWTIME TO SECOND), v; "
+        "SELECT STREAM x.c AS ac, y.c AS bc FROM x FULL JOIN y ON x.v = y.v", _of_groups),
+    Law("three inputs", ("join", "merge"),
+        f"SELECT STREAM a.n AS an, b.n AS bn, c.n AS cn FROM a {_SECOND} JOIN b {_SECOND} ON a.v = b.v "
+        "JOIN b AS c ON c.v = a.v", _three),
+)  # fmt: skip
