@@ -50,6 +50,10 @@ def test_the_sql_page_is_one_script_that_binds(page: str) -> None:
     assert compile_script(script).problems == ()
 
 
+def test_the_page_on_lifetimes_is_one_script_that_binds() -> None:
+    assert compile_script("".join(blocks("docs/lifetimes.md", "sql"))).problems == ()
+
+
 @pytest.mark.parametrize(("page", "code", "sql"), refused_blocks())
 def test_what_the_sql_page_calls_refused_is_refused(page: str, code: str, sql: str) -> None:
     script = "".join(blocks(page, "sql"))

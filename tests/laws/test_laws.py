@@ -13,6 +13,7 @@ from rowtime.runtime.session import derive
 from tests.laws.checking import check, outcome
 from tests.laws.deeper_pipelines import DEEPER
 from tests.laws.join_pipelines import JOINS
+from tests.laws.lifetime_pipelines import LIFETIMES
 from tests.laws.over_pipelines import OVER
 from tests.laws.panes_pipelines import PANES
 from tests.laws.pipelines import LAWS, LONG, Law, items, shuffled
@@ -40,6 +41,7 @@ ticks = settings(
 def test_every_operator_has_a_law() -> None:
     assert {operator.kind for operator in OPERATORS} == {
         kind for law in (*LAWS, *CHAINED, *JOINS, *OVER, *PANES) for kind in law.operators
+        kind for law in (*LAWS, *CHAINED, *OVER, *PANES, *LIFETIMES) for kind in law.operators
     }
 
 

@@ -1,5 +1,9 @@
 """The operators of a streaming plan: one file an operator; `contract.py` says what one is."""
 
+from rowtime.operators.alter_lifetime import AlterLifetime
+from rowtime.operators.emit_changes import EmitChanges
+from rowtime.operators.emit_lifetimes import EmitLifetimes
+from rowtime.operators.event_stream import EventStream
 from rowtime.operators.event_time import EventTimed
 from rowtime.operators.group_by import GroupBy
 from rowtime.operators.group_values import GroupByValues
@@ -23,11 +27,12 @@ from rowtime.operators.union_all import UnionAll
 OPERATORS = (
     Stream, Rejected, Select, Hop, TableFunctionCall, Ordered, TSort, SortBy, SortByValues, UnionAll, GroupBy,
     GroupByValues, Over, SessionGroup, Join, Merge, Sink, EventTimed, Panes,
+    AlterLifetime, EmitChanges, EmitLifetimes, EventStream,
 )  # fmt: skip
 """Every operator there is; the laws of `tests/laws` run over this list."""
 
 __all__ = [
-    "OPERATORS", "EventTimed", "GroupBy", "GroupByValues", "Hop", "Join", "Merge", "Ordered", "Over", "Panes",
-    "Rejected", "Select", "SessionGroup", "Sink", "SortBy", "SortByValues", "Stream", "TSort", "TableFunctionCall",
-    "UnionAll",
+    "OPERATORS", "AlterLifetime", "EmitChanges", "EmitLifetimes", "EventStream", "EventTimed", "GroupBy",
+    "GroupByValues", "Hop", "Join", "Merge", "Ordered", "Over", "Panes", "Rejected", "Select", "SessionGroup", "Sink",
+    "SortBy", "SortByValues", "Stream", "TSort", "TableFunctionCall", "UnionAll",
 ]  # fmt: skip

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from sqlglot import exp
 
 from rowtime.core.errors import Place, Problem, Refused
+from rowtime.core.shapes import EventShape
 from rowtime.operators.table_function import Make
 from rowtime.plan.declared import order_text, tolerance_problems
 from rowtime.plan.event_time import EventTimeSettings, settings_of
@@ -52,6 +53,7 @@ class StreamDef:
     orders: tuple[tuple[str, str, str], ...] = ()
     early: int | None = None
     event_time: EventTimeSettings | None = None
+    shape: EventShape | None = None
 
     def as_json(self) -> dict[str, Any]:
         """The definition as the home directory keeps it."""
@@ -65,6 +67,7 @@ class StreamDef:
             **({"orders": [list(order) for order in self.orders]} if self.orders else {}),
             **({"early": self.early} if self.early is not None else {}),
             **({"event_time": asdict(self.event_time)} if self.event_time else {}),
+            **({"shape": self.shape.as_json()} if self.shape else {}),
         }
 
 
@@ -142,8 +145,8 @@ def stream_of(statement: CreateStream) -> StreamDef:
     checks = tuple(to_rowtime(check) for column in statement.columns for check in column.checks)
     orders = tuple((c.name, c.type, order_text(c)) for c in statement.columns if c.order)
     event = None if statement.event_time is None else settings_of(statement.event_time)
-    name = statement.name.text.lower()
-    return StreamDef(name, columns, kind, statement.options, idle, required, checks, orders, early, event)
+    name, shape = statement.name.text.lower(), _shape(statement, [name for name, _ in columns])
+    return StreamDef(name, columns, kind, statement.options, idle, required, checks, orders, early, event, shape)
 
 
 def duration(interval: exp.Expr | None, word: str, place: Place) -> int | None:
@@ -154,6 +157,27 @@ def duration(interval: exp.Expr | None, word: str, place: Place) -> int | None:
     if not isinstance(span, Duration) or span.micros < 0:
         raise Refused(Problem("R208", f"{word} takes a duration, not months and not below zero", place))
     return span.micros
+
+
+def _shape(statement: CreateStream, names: list[str]) -> EventShape | None:
+    """The event shape, with its columns as the stream spells them."""
+    if statement.shape is None:
+        return None
+    beside: dict[str, object] = {"EARLY BEYOND": statement.early, "EVENT TIME": statement.event_time}
+    beside["a declared order"] = any(column.order for column in statement.columns) or None
+    for words, given in beside.items():
+        if given is not None:
+            what = f"{words} beside EVENT SHAPE is not supported yet"
+            raise Refused(Problem("R190", what, statement.name.place, "Leave one of the two out."))
+    known = {name.lower(): name for name in names}
+    for name in statement.shape.columns:
+        if name.lower() not in known:
+            what = f"the event shape names a column {name}, which {statement.name.text} does not have"
+            raise Refused(Problem("R103", what, statement.name.place, suggestion(name, names)))
+    start, stop, by = (
+        name and known[name.lower()] for name in (statement.shape.start, statement.shape.stop, statement.shape.by)
+    )
+    return replace(statement.shape, start=start or "", stop=stop, by=by)
 
 
 def _reserved(name: str) -> bool:
@@ -195,6 +219,7 @@ def _stored(name: str, stored: Mapping[str, Any]) -> StreamDef:
         tuple((name, kind, text) for name, kind, text in stored.get("orders", ())),
         stored.get("early"),
         EventTimeSettings(**stored["event_time"]) if stored.get("event_time") else None,
+        EventShape.stored(stored.get("shape")),
     )
 
 

@@ -13,6 +13,7 @@ from rowtime.operators.contract import Operator
 from rowtime.operators.merge import Merge
 from rowtime.plan.functions import bind_call, called, input_of
 from rowtime.plan.joins import Joins
+from rowtime.plan.lifetime_functions import altering, bind_altering
 from rowtime.plan.scope import From
 from rowtime.plan.sources import Bound
 from rowtime.plan.window_tables import WINDOW_TABLES, WindowTable
@@ -53,6 +54,11 @@ class FromClause:
         return replace(found, inputs=tuple(replace(one, window=window) for one in found.inputs))
 
     def _input(self, item: exp.Expr) -> From:
+        if item.args.get("over"):
+            raise Refused(Problem("R190", "a window on an input is not supported yet", place_of(self.text, item)))
+        altered = altering(item)
+        if altered is not None:
+            return self._renamed(bind_altering(self.binder, altered, self.name), item, {})
         call = called(item)
         if call is not None:
             bound = self._called(call, item)

@@ -25,6 +25,7 @@ from rowtime.operators.tsort import TSort
 from rowtime.operators.union_all import UnionAll
 from rowtime.plan.catalog import Catalog, Definitions, StreamDef, duration
 from rowtime.plan.functions import defined
+from rowtime.plan.lifetimes import as_rows
 from rowtime.plan.select import Binder
 from rowtime.plan.sources import Sources, pump_name
 from rowtime.sql.generate import to_spark
@@ -297,6 +298,7 @@ class _Compiler:
         return self._sink(f"{name}.result", node, "console", ())
 
     def _sink(self, name: str, node: Operator, kind: str, options: tuple[tuple[str, str], ...]) -> Sink:
+        node = as_rows(self.sources, node, name)
         asked = dict(options).get("ordered", "").lower()
         # A directory is read as a set, and the rows of a GROUP BY leave it when they are
         # final, so their order within a tick is not worth a sort.

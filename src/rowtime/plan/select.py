@@ -14,6 +14,7 @@ from sqlglot import exp
 from rowtime.core.errors import Problem, Refused
 from rowtime.expr.monotonicity import prove
 from rowtime.operators.contract import Column, Operator, T
+from rowtime.operators.lifetimes import is_lifetimes
 from rowtime.operators.merge import Merge
 from rowtime.operators.ordered import Ordered
 from rowtime.operators.select import Item, Select
@@ -25,6 +26,7 @@ from rowtime.plan.aggregates import has_aggregates, needs_places
 from rowtime.plan.from_clause import FromClause, to_be_merged
 from rowtime.plan.group_plan import WithinGroup
 from rowtime.plan.groups import Grouping
+from rowtime.plan.lifetimes import emitted, refuse_in_select
 from rowtime.plan.lost_rows import unknown_at_first
 from rowtime.plan.orders import Sort, bind_sort, gates_of, is_rowtime
 from rowtime.plan.over import Windowing
@@ -48,6 +50,9 @@ class Binder:
     def bind(self, query: exp.Expr, name: str) -> Bound:
         """The operators of a query; ``name`` names the gates in it. Raises ``Refused``."""
         query = query.unnest()
+        return emitted(self.text, self.sources, query, self._bound(query, name), name)
+
+    def _bound(self, query: exp.Expr, name: str) -> Bound:
         if isinstance(query, exp.Union):
             return self._union(query, name)
         if not isinstance(query, exp.Select):
@@ -113,7 +118,6 @@ _LATER = {
     "qualify": "QUALIFY is",
     "windowed": "WINDOWED BY is",
     "with_": "WITH is",
-    "emit_changes": "EMIT CHANGES is",
     "keys_expire": "KEYS EXPIRE AFTER is",
     "unbounded_state": "WITH UNBOUNDED STATE is",
 }
@@ -130,6 +134,8 @@ class _SelectBinder:
         self._refuse_unsupported()
         source = FromClause(self.binder, self.query, self.name).bind()
         scope = Scope(self.text, source, gate=lambda: self.sources.fresh(self.name))
+        if is_lifetimes(scope.input):
+            refuse_in_select(self.query, scope)
         where = self.query.args.get("where")
         condition = scope.bind(where.this) if where else None
         if where is not None and scope.promises:

@@ -15,6 +15,7 @@ from sqlglot import exp
 from rowtime.core.errors import Place, Problem, Refused
 from rowtime.expr.monotonicity import is_plain
 from rowtime.operators.contract import Column, Operator, walk
+from rowtime.operators.event_stream import EventStream
 from rowtime.operators.event_time import EventTimed
 from rowtime.operators.hop import Hop
 from rowtime.operators.merge import Merge
@@ -115,6 +116,11 @@ class Sources:
             early=stream.early,
             event_bounds=self._sets_bounds(stream, pumps),
         )
+        if stream.shape is not None:
+            if pumps:
+                what = f"a pump into {stream.name}, which has an event shape, is not read here yet"
+                raise Refused(Problem("R190", what, pumps[0].place, "Read the query of the pump."))
+            return EventStream(**vars(source), shape=stream.shape)
         if not pumps:
             return source
         if stream.early is not None:
@@ -272,7 +278,12 @@ class Sources:
             )
         orders = [part for part in gates if _declares(part) and part.name.startswith(f"{name}.")]
         refused = [
-            Rejected(self.fresh(key), part, _users(part.inputs[0] if part.inputs else part)) for part in (gate, *orders)
+            Rejected(
+                self.fresh(key),
+                part,
+                part.columns if isinstance(part, EventStream) else _users(part.inputs[0] if part.inputs else part),
+            )
+            for part in (gate, *orders)
         ]
         self.bound[key] = Bound(refused[0] if len(refused) == 1 else UnionAll(self.fresh(f"{key}.all"), tuple(refused)))
 

@@ -9,6 +9,7 @@ Select     stream           ``True`` after ``SELECT STREAM``
 Select     windowed         ``Stagger``: the clause ``WINDOWED BY STAGGER (...)``
 query      unbounded_state  ``True`` after ``WITH UNBOUNDED STATE``
 query      emit_changes     ``True`` after ``EMIT CHANGES``
+query      emit             ``EmitLifetimes``: the clause ``EMIT INTERVALS (...)`` and its like
 query      keys_expire      the interval of ``KEYS EXPIRE AFTER``
 Ordered    within           the interval of ``ORDER BY t WITHIN``
 Ordered    early            the interval of ``EARLY BEYOND`` behind it
@@ -81,6 +82,12 @@ class Panes(exp.Expression):
 
 class PaneFact(exp.Expression):
     """``PANE_START``, ``PANE_END``, ``PANE_TIMING`` or ``PANE_INDEX``: a text in ``this``."""
+
+
+class EmitLifetimes(exp.Expression):
+    """``EMIT POINTS|INTERVALS|EDGES (names) [FULLY ORDERED]``; ``this`` is the word as a ``Var``."""
+
+    arg_types = {"this": True, "expressions": False, "fully": False}
 
 
 class TableArgument(exp.Expression):

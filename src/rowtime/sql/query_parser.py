@@ -58,7 +58,14 @@ class RowtimeParser(SparkParser):
     }
 
     # Two words that open a clause after a table; alone, each may be the table's alias.
-    CLAUSE_PAIRS = (("WINDOWED", "BY"), ("EMIT", "CHANGES"), ("KEYS", "EXPIRE"))
+    CLAUSE_PAIRS = (
+        ("WINDOWED", "BY"),
+        ("EMIT", "CHANGES"),
+        ("EMIT", "POINTS"),
+        ("EMIT", "INTERVALS"),
+        ("EMIT", "EDGES"),
+        ("KEYS", "EXPIRE"),
+    )
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**{**options, "error_level": ErrorLevel.IMMEDIATE})

@@ -13,13 +13,13 @@ from sqlglot import Token, TokenType, exp
 from sqlglot.errors import ParseError
 
 from rowtime.sql import statements as st
-from rowtime.sql.column_parser import ColumnParser
 from rowtime.sql.dialect import Rowtime
+from rowtime.sql.shape_parser import ShapeParser
 
 QUERY_WORDS = ("SELECT", "WITH", "(", "VALUES")
 
 
-class StatementParser(ColumnParser):
+class StatementParser(ShapeParser):
     """One statement at a time, located in the text of the whole script."""
 
     def statement(self, tokens: list[Token], text: str) -> st.Statement:
@@ -88,6 +88,8 @@ class StatementParser(ColumnParser):
                 query.set("unbounded_state", value=True)
             elif self._match_text_seq("EMIT", "CHANGES"):
                 query.set("emit_changes", value=True)
+            elif emit := self._emit():
+                query.set("emit", emit)
             elif self._match_text_seq("KEYS", "EXPIRE", "AFTER"):
                 query.set("keys_expire", self._parse_required_interval())
             else:
@@ -161,6 +163,8 @@ class StatementParser(ColumnParser):
             return "early", limit
         if self._match_text_seq("EVENT", "TIME"):
             return "event_time", self._event_time()
+        if self._match_text_seq("EVENT", "SHAPE"):
+            return "shape", self._event_shape()
         if self._match_text_seq("SERVER"):
             return "server", self._name().text
         return None

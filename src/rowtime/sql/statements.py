@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from rowtime.core.errors import Place, Problem
+from rowtime.core.shapes import EventShape
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -84,6 +85,7 @@ class CreateStream(Statement):
     idle_after: exp.Expr | None = None
     early: exp.Expr | None = None
     event_time: EventTimeDef | None = None
+    shape: EventShape | None = None
     server: str | None = None
     comment: str = ""
     foreign: bool = False

@@ -1,0 +1,97 @@
+"""The gate of an event stream, over the times of one writer: bounds, late events, adjustments (SPEC 9.2, 9.3).
+
+Everything is a running maximum over the rows in the writer's order, so a million rows take
+a few array operations and where a tick ends does not matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from rowtime.core.shapes import EventShape
+from rowtime.core.time import BEGINNING, END
+
+POINT, INTERVAL, START, STOP = 0, 1, 2, 3
+"""What a row is: a whole event, or one of its edges."""
+
+ACCEPTED, LATE, NULL_ROWTIME, MALFORMED = 0, 1, 2, 3
+REASONS = ("", "LATE", "NULL_ROWTIME", "MALFORMED")
+
+
+@dataclass(frozen=True)
+class Mark:
+    """What a writer has shown: its bound, its greatest start, how many rows it has sent."""
+
+    bound: int = BEGINNING
+    highest: int = BEGINNING
+    rows: int = 0
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """Of each row: its start after adjustment, why it is refused, the bound it met; and the mark after all."""
+
+    starts: np.ndarray
+    reasons: np.ndarray
+    bounds: np.ndarray
+    mark: Mark
+
+
+class Items(NamedTuple):
+    """The rows of one writer by their positions; ``kinds`` below zero and ``starts`` at BEGINNING stand for NULL."""
+
+    positions: np.ndarray
+    kinds: np.ndarray
+    starts: np.ndarray
+    stops: np.ndarray
+    bad: np.ndarray
+
+
+def judge(shape: EventShape, mark: Mark, rows: Items, given: Sequence[tuple[int, int]]) -> Judgement:
+    """Judge rows in the order of their positions; ``given`` are bounds (position, µs), which count for later rows."""
+    positions, kinds, starts, stops, bad = rows
+    highest, generated = _generated(shape, mark, kinds, starts)
+    before = np.maximum(np.concatenate([[mark.bound], generated])[:-1], _given(positions, given, mark.bound))
+    wrong = bad | (kinds < 0) | ((kinds != POINT) & (stops < starts)) | ((kinds == STOP) & (stops >= END))
+    late, moved = _late(shape, kinds, starts, stops, before)
+    null = starts == BEGINNING
+    reasons = np.select([null & ~bad, wrong, late], [NULL_ROWTIME, MALFORMED, LATE], ACCEPTED)
+    last = max([mark.bound, *(at for _, at in given), *(generated[-1:].tolist())])
+    after = Mark(last, int(highest[-1]) if len(highest) else mark.highest, mark.rows + len(positions))
+    return Judgement(np.where(moved, before, starts), reasons, before, after)
+
+
+def _generated(shape: EventShape, mark: Mark, kinds: np.ndarray, starts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The greatest start up to each row, and the strongest bound made by then; end edges repeat a start."""
+    shown = np.where(kinds == STOP, BEGINNING, starts)
+    highest = np.maximum.accumulate(np.concatenate([[mark.highest], shown]))
+    fires = np.zeros(len(starts), bool)
+    if shape.rows is not None:
+        fires = (mark.rows + 1 + np.arange(len(starts))) % shape.rows == 0
+    elif shape.every is not None:
+        passed = np.where(highest > BEGINNING, highest // shape.every, BEGINNING)
+        fires = passed[1:] > passed[:-1]
+    fires &= highest[1:] > BEGINNING
+    made = np.where(fires, highest[1:] - shape.delay, mark.bound)
+    return highest[1:], np.maximum.accumulate(np.maximum(made, mark.bound)) if len(made) else made
+
+
+def _given(positions: np.ndarray, given: Sequence[tuple[int, int]], bound: int) -> np.ndarray:
+    """The strongest of the bounds that stand before each row."""
+    ordered = sorted(given)
+    strongest = np.maximum.accumulate([bound, *(at for _, at in ordered)])
+    return strongest[np.searchsorted([position for position, _ in ordered], positions, side="left")]
+
+
+def _late(
+    shape: EventShape, kinds: np.ndarray, starts: np.ndarray, stops: np.ndarray, before: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Rows to be refused, and rows to be moved to the bound: what reaches over it, where the shape adjusts."""
+    behind = np.where(kinds == STOP, stops < before, starts < before)
+    reaches = ((kinds == INTERVAL) & (stops > before)) | (kinds == START)
+    moved = behind & reaches & (before < END) if shape.adjusts else np.zeros(len(starts), bool)
+    return behind & ~moved, moved

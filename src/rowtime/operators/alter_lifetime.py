@@ -1,0 +1,91 @@
+"""Alters lifetimes one by one: to-point, shift, extend, alter duration, quantize (SPEC 9.6).
+
+Each row is mapped by itself, those that take an event back as well, so nothing is kept. An
+event that has no length left is no event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+from rowtime.core.clock import Clocks
+from rowtime.core.time import BEGINNING, END, shift
+from rowtime.operators.contract import Delta, Kept, Operator, P, Shape, T, Tick, W, quoted
+from rowtime.operators.lifetimes import C, D, E, Q, S, instant
+
+How = Literal["TO_POINT", "POINT_AT_END", "SHIFT", "EXTEND", "ALTER_DURATION", "QUANTIZE"]
+
+
+@dataclass(frozen=True)
+class AlterLifetime:
+    """``how`` the lifetimes of the input change, ``by`` how many µs (EXTEND without: for ever); ``offset`` of steps."""
+
+    name: str
+    input: Operator
+    how: How
+    by: int | None = None
+    offset: int = 0
+
+    kind: ClassVar[str] = "alter lifetime"
+    promise: ClassVar[str] = "the input's bounds, moved as a change at the bound is moved"
+    reason: ClassVar[str] = "the new lifetime does not begin or change before the old one is moved to"
+
+    @property
+    def inputs(self) -> tuple[Operator, ...]:
+        """The events."""
+        return (self.input,)
+
+    def requires(self) -> str:
+        """Nothing."""
+        return "nothing"
+
+    def keeps(self) -> tuple[Kept, ...]:
+        """Nothing."""
+        return ()
+
+    def emits(self) -> Shape:
+        """The same events with other lifetimes."""
+        return self.input.emits()
+
+    def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:  # noqa: ARG002
+        """Each bound, moved."""
+        return {writer: self._moved(at) for writer, at in clocks[0].items()}
+
+    def _moved(self, at: int) -> int:
+        if self.how == "SHIFT" or (self.how == "EXTEND" and self.by is not None and self.by < 0):
+            return shift(at, self.by or 0)
+        if self.how == "QUANTIZE" and self.by is not None and BEGINNING < at < END:
+            return at - (at - self.offset) % self.by
+        return at
+
+    def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
+        """The rows with their new times; lazily, without a job."""
+        delta = deltas[0]
+        clocks = self.promises([delta.clocks], tick.control(self))
+        if delta.rows is None:
+            return Delta(None, clocks)
+        start, end = self._times()
+        names = [*map(quoted, self.emits().names), W, P, D, Q]
+        bound = f"{C} + {self.by}L" if self.how == "SHIFT" else C
+        rows = delta.rows.selectExpr(*names, f"{bound} AS {C}", f"{start} AS __s", f"{end} AS {E}")
+        rows = rows.where(f"{E} > __s").selectExpr(*names, C, E, f"{instant('__s')} AS {T}")
+        return Delta(rows, clocks, delta.count)
+
+    def _times(self) -> tuple[str, str]:
+        """Start and end as BIGINT expressions; what has no end has none afterwards, unless it is given one."""
+        by, offset = self.by, self.offset
+        known = {
+            "TO_POINT": (S, f"{S} + 1"),
+            "POINT_AT_END": (E, f"IF({E} < {END}L, {E} + 1, {E})"),
+            "ALTER_DURATION": (S, f"{S} + {by}L"),
+            "EXTEND": (S, f"{END}L" if by is None else _finite(f"{E} + {by}L")),
+            "SHIFT": (f"{S} + {by}L", _finite(f"{E} + {by}L")),
+            "QUANTIZE": (f"{S} - pmod({S} - {offset}L, {by}L)", _finite(f"{E} + pmod({offset}L - {E}, {by}L)")),
+        }
+        return known[self.how]
+
+
+def _finite(end: str) -> str:
+    return f"IF({E} < {END}L, {end}, {E})"

@@ -1,0 +1,145 @@
+"""Where events leave the engine as rows: points, intervals or edges, and only what is final.
+
+SPEC 9.1, 9.4, 9.5. Nothing below the bound changes any more, so an interval that ends up to
+the bound goes out, a start below it too, and no retraction is ever seen. What goes out are
+ordinary rows, whose rowtime orders them: the start of a point, the time of an edge, of an
+interval its end (chain order) or its start (full order, which waits for the oldest open event).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from rowtime.core.clock import Clocks, least
+from rowtime.core.time import BEGINNING, END
+from rowtime.operators.contract import Column, Control, Delta, Kept, Operator, P, Shape, T, Tick, W, passed, quoted
+from rowtime.operators.lifetimes import D, E, N, Q, S, instant, netted, routed
+from rowtime.operators.lifetimes import Kept as Rows
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+Form = Literal["POINTS", "INTERVALS", "EDGES"]
+FROM, ENDS, EDGE, TIE = "__s", "__u", "__k", "__x"  # start and end, µs; 1 for a start edge; orders equal rowtimes
+NAMES: Mapping[str, tuple[str, ...]] = {
+    "POINTS": (),
+    "INTERVALS": ("start", "stop"),
+    "EDGES": ("edge", "start", "stop"),
+}
+"""The columns that a form adds to the payload, by default."""
+
+
+@dataclass(frozen=True)
+class EmitLifetimes:
+    """``EMIT form (names) [FULLY ORDERED]``: the final events of the input as rows; ``names`` of the added columns."""
+
+    name: str
+    input: Operator
+    form: Form
+    names: tuple[str, ...]
+    fully: bool = False
+
+    kind: ClassVar[str] = "emit lifetimes"
+    promise: ClassVar[str] = "the input's bounds; in full order not beyond the start of the oldest event without an end"
+    reason: ClassVar[str] = "whatever may yet go out is, or becomes final, at or above the bound"
+
+    @property
+    def inputs(self) -> tuple[Operator, ...]:
+        """The events."""
+        return (self.input,)
+
+    def requires(self) -> str:
+        """Nothing: what cancels out is put together here."""
+        return "nothing"
+
+    def keeps(self) -> tuple[Kept, ...]:
+        """Events that are not final."""
+        return (Kept("events that are not final", "the bound reaches their end"),)
+
+    def emits(self) -> Shape:
+        """The payload and the columns of the form, as ordinary rows."""
+        below = self.input.emits()
+        types = ("STRING", "TIMESTAMP", "TIMESTAMP") if self.form == "EDGES" else ("TIMESTAMP", "TIMESTAMP")
+        added = tuple(Column(name, kind) for name, kind in zip(self.names, types, strict=False))
+        payload = tuple(Column(c.name, c.type) for c in below.columns)
+        columns = (*added, *payload)
+        extra: tuple[str, ...] = ()
+        order: tuple[str, ...] = (T, P, W) if self.fully else (T, W, P)
+        if not below.placed:
+            extra, order = (TIE,), (T, TIE, *(quoted(c.name) for c in columns))
+        elif self.form == "EDGES":
+            extra, order = (TIE,), (T, TIE, W, P)
+        single = below.single
+        return Shape(columns, order=order, extra=extra, placed=below.placed, single=single, unmerged=True)
+
+    def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:
+        """The input's bounds; in full order, the least start that is still held."""
+        held = control.get("held", {})
+        return {writer: min(at, held.get(writer, END)) for writer, at in clocks[0].items()}
+
+    def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
+        """Put new and kept rows together, let go of what is final."""
+        delta, control = deltas[0], tick.control(self)
+        kept, before = Rows(tick, self), control.get("bound", BEGINNING)
+        bound = max(before, least(delta.clocks.values()))
+        count = None if delta.count is None else (self._width * delta.count + kept.count(before, bound))
+        parts = [] if delta.rows is None else [self._events(delta.rows)]
+        old = kept.between(before, bound) if bound > before else None
+        parts += [] if old is None else [old]
+        made = self._released(tick, parts, bound, count) if parts else None
+        control["bound"] = bound
+        kept.forget(bound, [*self._identity])
+        self._hold(kept, control)
+        return Delta(made, self.promises([delta.clocks], control), count)
+
+    def _released(self, tick: Tick, parts: Sequence[DataFrame], bound: int, count: int | None) -> DataFrame | None:
+        """What is final up to the bound, as rows; the rest is kept. One job."""
+        whole = parts[0] if len(parts) == 1 else parts[0].unionByName(parts[1])
+        rows = netted(whole, self._identity).selectExpr("*", f"IF({N} <= {passed(bound, N)}, 0, 1) AS __route")
+        columns = [name for name in rows.columns if name != "__route"]
+        tick.describe(self, "what is final goes out")
+        made = routed(tick, self, rows, {"complete": (0, columns), "state": (1, columns)}, count)["complete"]
+        return None if made is None else self._rows(made)
+
+    @property
+    def _width(self) -> int:
+        return 2 if self.form == "EDGES" else 1
+
+    @property
+    def _identity(self) -> list[str]:
+        return [*self.input.emits().names, W, P, FROM, ENDS, EDGE, N]
+
+    def _events(self, rows: DataFrame) -> DataFrame:
+        """Rows of one time each, and when that is final: a start once the bound has passed it, an end once reached."""
+        payload = [*map(quoted, self.input.emits().names), W, P, D]
+        start = f"struct({S} AS {FROM}, {END}L AS {ENDS}, 1 AS {EDGE}, {S} + 1 AS {N}, {P} AS {Q})"
+        end = f"struct({S} AS {FROM}, {E} AS {ENDS}, 0 AS {EDGE}, {E} AS {N}, {Q} AS {Q})"
+        last = f"IF({E} < {END}L, {end}, NULL)"
+        found = {"POINTS": start, "INTERVALS": end}.get(self.form)
+        x = f"{found} AS x" if found else f"explode(filter(array({start}, {last}), x -> x IS NOT NULL)) AS x"
+        return rows.selectExpr(*payload, x).selectExpr(*payload, "x.*")
+
+    def _rows(self, events: DataFrame) -> DataFrame:
+        """Events as rows under their rowtime, as often as their weight says."""
+        events = events.selectExpr("*", f"explode(sequence(1L, {D})) AS __i")
+        place = Q if self.form == "INTERVALS" and not self.fully else P
+        at = ENDS if self.form == "INTERVALS" and not self.fully else FROM
+        at = f"IF({EDGE} = 1, {FROM}, {ENDS})" if self.form == "EDGES" else at
+        ends = f"IF({ENDS} < {END}L, timestamp_micros({ENDS}), NULL)"
+        values = [f"timestamp_micros({FROM})", ends]
+        if self.form == "EDGES":
+            values = [f"IF({EDGE} = 1, 'start', 'end')", *values]
+        added = [f"{value} AS {quoted(name)}" for value, name in zip(values, self.names, strict=False)]
+        tie = [f"{EDGE} AS {TIE}"] if self.emits().extra else []
+        payload = map(quoted, self.input.emits().names)
+        return events.selectExpr(*added, *payload, f"{instant(at)} AS {T}", W, f"{place} AS {P}", *tie)
+
+    def _hold(self, kept: Rows, control: Control) -> None:
+        """In full order: the least start of what is held, writer by writer."""
+        if not self.fully:
+            return
+        rows = kept.between(control["bound"], END)
+        found = [] if rows is None else netted(rows, self._identity).groupBy(W).agg({FROM: "min"}).toArrow().to_pylist()
+        control["held"] = {row[W]: row[f"min({FROM})"] for row in found}

@@ -1,0 +1,292 @@
+"""A stream of events with lifetimes: points, intervals and edges become weighted rows at its gate.
+
+SPEC 9.1 to 9.3. Each writer has a bound of its own, given by it or generated from its rows;
+a row promises nothing by itself. What lies behind the bound of its writer is refused as
+``LATE`` or, where the stream adjusts and the event reaches over the bound, moved to it. An
+end edge ends the oldest open event of its writer with the same payload and start; one that
+finds none is refused as ``UNMATCHED_EDGE``.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rowtime.core.shapes import EventShape
+from rowtime.core.time import BEGINNING, END
+from rowtime.kernels.events import ACCEPTED, INTERVAL, REASONS, START, STOP, Items, Judgement, Mark, judge
+from rowtime.kernels.events import POINT as POINT_ROW
+from rowtime.operators.contract import Delta, Intake, Kept, P, Shape, T, Tick, W, passed, quoted
+from rowtime.operators.gates import Verdict
+from rowtime.operators.lifetimes import EVENT, C, D, E, N, Q, instant, netted, routed
+from rowtime.operators.lifetimes import Kept as Rows
+from rowtime.operators.stream import CANDIDATE, Stream
+from rowtime.sql.generate import literal
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+K, FROM, GIVEN = "__k", "__s", "__f"  # what a row is; its start after adjustment and as it was given, µs
+STEPS = 50  # bounds in a tick beyond which each row is told the one it met by a join
+POINTS = EventShape("POINT", "start")
+ALWAYS = END - 1  # when open edges are due: never
+
+
+@dataclass(frozen=True)
+class EventStream(Stream):
+    """A stream whose rows are events of a ``shape``; its payload is every column that the shape does not name."""
+
+    shape: EventShape = POINTS
+
+    kind: ClassVar[str] = "event stream"
+    promise: ClassVar[str] = "the strongest bound that each writer gave or its rows generated"
+    reason: ClassVar[str] = "an event or a change below the bound of its writer is refused, or moved to the bound"
+
+    def keeps(self) -> tuple[Kept, ...]:
+        """Open edges, and a mark a writer."""
+        marks = Kept("a bound and a greatest start a writer", "the writer leaves")
+        return (marks, Kept("events without an end", "their end edges come")) if self.shape.edges else (marks,)
+
+    def emits(self) -> Shape:
+        """The payload, and the lifetime in hidden columns."""
+        payload = tuple(c for c in self.columns if c.name not in self.shape.columns)
+        return Shape(payload, extra=EVENT, single=self.single)
+
+    def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:  # noqa: ARG002
+        """Judge the tick's rows by the bounds, turn what is accepted into weighted rows."""
+        intake, control = tick.intake(self), tick.control(self)
+        before = self._welcome(intake, control)
+        marks, made = self._bounded(before, intake), None
+        if intake.rows is not None:
+            shown, made = self._events(tick, intake, before)
+            marks = self._bounded({**before, **shown}, intake)
+        self._settle(intake, control, marks)
+        return Delta(made, self.promises([], control), None if intake.count is None else 3 * intake.count)
+
+    # -- the gate ---------------------------------------------------------------------
+
+    def _events(self, tick: Tick, intake: Intake, before: Mapping[str, int]) -> tuple[dict[str, int], DataFrame | None]:
+        assert intake.rows is not None
+        rows = self._checked(intake.rows, intake).selectExpr("*", *self._times())
+        judged = self._judged(tick, rows, intake, before)
+        verdict, table = self._verdict(judged)
+        accepted = tick.account(self, rows, verdict, CANDIDATE)
+        kinds = set(np.unique(table["k"].to_numpy())) if table.num_rows else set()
+        accepted = self._noted(tick, accepted, judged)
+        whole = self._whole(accepted) if kinds & {POINT_ROW, INTERVAL} else None
+        edges = self._edges(tick, accepted, intake.count) if kinds & {START, STOP} else None
+        found = [part for part in (whole, edges) if part is not None]
+        shown = {writer: judgement.mark.bound for writer, (_, judgement) in judged.items()}
+        return shown, None if not found else found[0] if len(found) == 1 else found[0].unionByName(found[1])
+
+    def _times(self) -> list[str]:
+        """What a row is, its start and its end, and the time that is judged."""
+        start, stop = (quoted(name) if name else "NULL" for name in (self.shape.start, self.shape.stop))
+        kind = {
+            "POINT": f"{POINT_ROW}",
+            "INTERVAL": f"{INTERVAL}",
+            "EDGE": f"CASE WHEN {stop} IS NULL THEN {START} ELSE {STOP} END",
+            "BY": f"CASE lower({quoted(self.shape.by or '')}) WHEN 'point' THEN {POINT_ROW} WHEN 'interval' "
+            f"THEN {INTERVAL} WHEN 'start' THEN {START} WHEN 'end' THEN {STOP} END",
+        }[self.shape.kind]
+        given = f"unix_micros(CAST({start} AS TIMESTAMP))"
+        end = f"coalesce(unix_micros(CAST({stop} AS TIMESTAMP)), {END}L)"
+        if self.shape.kind in ("POINT", "BY"):
+            whole = f"({kind}) IN ({POINT_ROW})"
+            end = f"CASE WHEN {whole} THEN {given} + 1 WHEN ({kind}) = {START} THEN {END}L ELSE {end} END"
+        judged = f"CASE WHEN ({kind}) = {STOP} THEN CAST({stop} AS TIMESTAMP) ELSE CAST({start} AS TIMESTAMP) END"
+        return [f"{kind} AS {K}", f"{given} AS {GIVEN}", f"{end} AS {E}", f"{judged} AS {CANDIDATE}"]
+
+    def _judged(
+        self, tick: Tick, rows: DataFrame, intake: Intake, before: Mapping[str, int]
+    ) -> dict[str, tuple[pa.Table, Judgement]]:
+        """Each writer's rows and what becomes of them."""
+        bad = "__m IS NOT NULL" if "__m" in rows.columns else "false"
+        bound = "unix_micros(__b)" if intake.in_band else "CAST(NULL AS BIGINT)"
+        tick.describe(self, "times of new events")
+        columns = [W, P, f"coalesce({K}, -1) AS k", f"coalesce({GIVEN}, {BEGINNING}L) AS s", f"{E} AS e"]
+        items = (
+            rows.selectExpr(*columns, f"{bad} AS bad", f"{bound} AS b")
+            .toArrow()
+            .sort_by([(W, "ascending"), (P, "ascending")])
+        )
+        marks = tick.control(self).setdefault("marks", {})
+        found = {}
+        for writer in items[W].unique().to_pylist():
+            mine = items.filter(pc.equal(items[W], writer))
+            given = [(position, at) for name, position, at in intake.bounds if name == writer]
+            inside = mine.filter(pc.is_valid(mine["b"]))
+            given += zip(inside[P].to_pylist(), inside["b"].to_pylist(), strict=True)
+            mine = mine.filter(pc.is_null(mine["b"]))
+            highest, count = marks.get(writer, (BEGINNING, 0))
+            arrays = [mine[name].to_numpy() for name in (P, "k", "s", "e", "bad")]
+            known = Mark(before.get(writer, BEGINNING), highest, count)
+            judgement = judge(self.shape, known, Items(*arrays), given)
+            marks[writer] = [judgement.mark.highest, judgement.mark.rows]
+            found[writer] = (mine, judgement)
+        return found
+
+    def _verdict(self, judged: Mapping[str, tuple[pa.Table, Judgement]]) -> tuple[Verdict, pa.Table]:
+        """The refused rows with their reasons, counts for the ledger, and all rows with their kinds."""
+        counts: Counter[str] = Counter({"in": 0, "accepted": 0})
+        refused, tables = [], []
+        for rows, judgement in judged.values():
+            wrong = judgement.reasons != ACCEPTED
+            reasons = np.array(REASONS, object)[judgement.reasons[wrong]]
+            listed = rows.filter(pa.array(wrong)).select([W, P])
+            refused.append(
+                listed.append_column("reason", pa.array(reasons, pa.string())).append_column(
+                    "mark", pa.array(judgement.bounds[wrong], pa.int64())
+                )
+            )
+            counts.update(in_=0)
+            counts.update({"in": rows.num_rows, "accepted": int((~wrong).sum()), **Counter(reasons.tolist())})
+            moved = int(((judgement.starts != rows["s"].to_numpy()) & ~wrong).sum())
+            counts.update({"ADJUSTED": moved} if moved else {})
+            tables.append(rows)
+        del counts["in_"]
+        table = pa.concat_tables(refused) if refused else None
+        found = table if table is not None and table.num_rows else None
+        return Verdict(found, counts, {}, BEGINNING, END), pa.concat_tables(tables) if tables else pa.table({"k": []})
+
+    def _noted(self, tick: Tick, rows: DataFrame, judged: Mapping[str, tuple[pa.Table, Judgement]]) -> DataFrame:
+        """Rows with their start after adjustment, and the bound that they met."""
+        steps = {writer: _steps(rows, judgement) for writer, (rows, judgement) in judged.items()}
+        moved = [(r[W], r[P], j.starts, j.bounds, j.starts != r["s"].to_numpy()) for r, j in judged.values()]
+        few = sum(map(len, steps.values())) <= STEPS
+        if few and not any(part[4].any() for part in moved):
+            return rows.selectExpr("*", f"{GIVEN} AS {FROM}", f"{_met(steps)} AS {C}")
+        parts = [pa.table({W: w, P: p, FROM: s, "met": b}).filter(pa.array(m | (not few))) for w, p, s, b, m in moved]
+        notes = tick.spark.createDataFrame(pa.concat_tables(parts))
+        bound = f"coalesce(met, {_met(steps)})" if few else "met"
+        columns = [name for name in rows.columns if name not in (FROM, C)]
+        return rows.join(notes, [W, P], "left").selectExpr(
+            *map(quoted, columns), f"coalesce({FROM}, {GIVEN}) AS {FROM}", f"{bound} AS {C}"
+        )
+
+    # -- events -----------------------------------------------------------------------
+
+    def _columns(self) -> list[str]:
+        return [quoted(column.name) for column in self.emits().columns]
+
+    def _whole(self, rows: DataFrame) -> DataFrame:
+        """Points and intervals; an event of no length never was."""
+        chosen = rows.where(f"{K} IN ({POINT_ROW}, {INTERVAL}) AND {E} > {FROM}")
+        return chosen.selectExpr(*self._columns(), f"{instant(FROM)} AS {T}", W, P, E, f"1L AS {D}", f"{P} AS {Q}", C)
+
+    def _edges(self, tick: Tick, rows: DataFrame, count: int | None) -> DataFrame | None:
+        """Match new end edges with open events, in one job; what finds none is refused."""
+        open_ones = Rows(tick, self, "open")
+        state = [*(c.name for c in self.emits().columns), W, "sp", GIVEN, FROM]
+        columns = [*self._columns(), W, P, K, GIVEN, FROM, E, C]
+        new = rows.where(f"{K} IN ({START}, {STOP})").selectExpr(*columns, "1 AS __new")
+        kept = open_ones.between(BEGINNING, END)
+        both = new
+        if kept is not None:
+            old = netted(kept, state).selectExpr(
+                *self._columns(),
+                W,
+                f"sp AS {P}",
+                f"{START} AS {K}",
+                GIVEN,
+                FROM,
+                f"{END}L AS {E}",
+                f"0L AS {C}",
+                "0 AS __new",
+            )
+            both = new.unionByName(old)
+        total = None if count is None else 3 * count + open_ones.count(BEGINNING, END)
+        tick.describe(self, "match edges")
+        payload = [c.name for c in self.emits().columns]
+        routes = {
+            "complete": (0, [*payload, W, FROM, "sp", E, D, Q, C]),
+            "open": (1, [*payload, W, "sp", GIVEN, FROM, D, N]),
+            "merged": (2, [W, "sp", C]),
+        }
+        made = routed(tick, self, self._changes(self._numbered(both)), routes, total)
+        self._unmatched(tick, rows, made["merged"])
+        open_ones.forget(BEGINNING, state)
+        found = made["complete"]
+        if found is None:
+            return None
+        return found.selectExpr(*self._columns(), f"{instant(FROM)} AS {T}", W, f"sp AS {P}", E, D, Q, C)
+
+    def _numbered(self, edges: DataFrame) -> DataFrame:
+        """Edges of one payload and start as a queue: the n-th end that finds a start ends the n-th start.
+
+        The running least of starts less ends counts the ends that found none; these are numbered below zero.
+        """
+        by = ", ".join([W, *self._columns(), GIVEN])
+        running = f"OVER (PARTITION BY {by} ORDER BY {P} ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)"
+        last = f"OVER (PARTITION BY {by} ORDER BY {P})"
+        level = edges.selectExpr("*", f"sum(IF({K} = {START}, 1, -1)) {running} AS __level")
+        lost = level.selectExpr("*", f"greatest(0, -min(__level) {running}) AS __losses")
+        lost = lost.selectExpr("*", f"__losses - lag(__losses, 1, 0) {last} AS __lost")
+        starts, ends = (f"sum(IF({K} = {what}, 1, 0)) {running}" for what in (START, STOP))
+        number = f"IF({K} = {START}, {starts}, {ends} - __losses)"
+        return lost.selectExpr("*", f"IF(__lost = 1, -1 - {P}, {number}) AS __number")
+
+    def _changes(self, edges: DataFrame) -> DataFrame:
+        """Each start with its end: weighted rows of what began and ended, changes of the open events, ends alone."""
+        from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+        start = {"sp": P, FROM: FROM, "sc": C, "fresh": "__new"}
+        stop = {"ep": P, "stop": E, "ec": C}
+        found = [F.expr(f"max(IF({K} = {START}, {value}, NULL)) AS {name}") for name, value in start.items()]
+        found += [F.expr(f"max(IF({K} = {STOP}, {value}, NULL)) AS {name}") for name, value in stop.items()]
+        pairs = edges.groupBy(W, *self._columns(), GIVEN, "__number").agg(*found)
+        ended = "sp IS NOT NULL AND stop IS NOT NULL"
+        rows = [
+            ("fresh = 1", 0, f"{END}L", "1L", "sp", "sc"),
+            (ended, 0, f"{END}L", "-1L", "ep", "ec"),
+            (f"{ended} AND stop > {FROM}", 0, "stop", "1L", "ep", "ec"),
+            ("fresh = 1 AND stop IS NULL", 1, f"{END}L", "1L", "sp", "sc"),
+            ("fresh = 0 AND stop IS NOT NULL", 1, f"{END}L", "-1L", "ep", "ec"),
+            ("sp IS NULL", 2, "stop", "0L", "ep", "ec"),
+        ]
+        structs = ", ".join(
+            f"IF({when}, struct({to} AS __route, {end} AS {E}, {weight} AS {D}, {at} AS {Q}, {met} AS {C}), NULL)"
+            for when, to, end, weight, at, met in rows
+        )
+        exploded = pairs.selectExpr("*", f"explode(filter(array({structs}), x -> x IS NOT NULL)) AS x")
+        return exploded.selectExpr(
+            *self._columns(), W, GIVEN, FROM, "coalesce(sp, ep) AS sp", "x.*", f"{ALWAYS}L AS {N}"
+        )
+
+    def _unmatched(self, tick: Tick, rows: DataFrame, found: DataFrame | None) -> None:
+        if found is None:
+            return
+        listed = found.selectExpr(W, f"sp AS {P}", "'UNMATCHED_EDGE' AS reason", f"{C} AS mark").toArrow()
+        counts = {"in": 0, "accepted": -listed.num_rows, "UNMATCHED_EDGE": listed.num_rows}
+        tick.account(self, rows.drop(K, GIVEN, FROM, E, C), Verdict(listed, counts, {}, BEGINNING, END), CANDIDATE)
+
+
+def _steps(rows: pa.Table, judgement: Judgement) -> list[tuple[int, int]]:
+    """From which position on rows met which bound."""
+    if not rows.num_rows:
+        return []
+    bounds = judgement.bounds
+    first = np.concatenate([[0], np.flatnonzero(bounds[1:] != bounds[:-1]) + 1])
+    return list(zip(rows[P].to_numpy()[first].tolist(), bounds[first].tolist(), strict=True))
+
+
+def _met(steps: Mapping[str, Sequence[tuple[int, int]]]) -> str:
+    """The bound that a row met, by its writer and position."""
+    texts = {}
+    for writer, found in steps.items():
+        values = ", ".join(f"{at}L" for _, at in found)
+        later = ", ".join(f"{position}L" for position, _ in found[1:])
+        if len(found) == 1:
+            texts[writer] = passed(found[0][1], P)
+        elif found:
+            texts[writer] = f"get(array({values}), size(filter(array({later}), x -> x <= {P})))"
+    if len(texts) == 1:
+        return next(iter(texts.values()))
+    cases = " ".join(f"WHEN {literal(writer)} THEN {text}" for writer, text in texts.items())
+    return f"CASE {W} {cases} END" if cases else f"{BEGINNING}L"

@@ -1,0 +1,120 @@
+"""Lifetimes on an edge: events as weighted rows, so that a change of an event is rows as well.
+
+SPEC 9. An event is a row with weight +1: its start is the rowtime, its end a hidden column.
+A change takes the old row back (weight -1) and gives the new one; rows of one event that
+cancel out are no event. What maps rows one by one (filter, projection, shift) and what
+multiplies them (join) need to know nothing about changes. A bound t says that no later
+change touches time below t: whatever lies below it is final.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from rowtime.core.time import END, MAX_MICROS
+from rowtime.operators.contract import Operator, P, Route, Segment, Shape, T, Tick, W, passed, quoted
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+E = "__e"  # BIGINT: the end of the lifetime, µs; END while it is not known
+D = "__d"  # BIGINT: the weight
+Q = "__q"  # BIGINT: the position of the row that changed the event last
+C = "__c"  # BIGINT: the bound that this row met at the gate, µs
+EVENT = (E, D, Q, C)
+S = f"unix_micros({T})"  # the start, µs
+N = "__n"  # BIGINT: when a kept row is due, µs
+
+
+def is_lifetimes(node: Operator) -> bool:
+    """True for an operator whose rows are events with lifetimes."""
+    return E in node.emits().extra
+
+
+def derived(shape: Shape) -> Shape:
+    """The shape of events that an operator makes: one clock, and no places."""
+    return Shape(shape.columns, order=(T, E), extra=EVENT, placed=False, single=True)
+
+
+def made(start: str, end: str, weight: str = "1L") -> list[str]:
+    """The hidden columns of an event that an operator makes; times are BIGINT expressions."""
+    return [f"{instant(start)} AS {T}", f"'' AS {W}", f"0L AS {P}", f"{end} AS {E}", f"{weight} AS {D}",
+            f"0L AS {Q}", f"0L AS {C}"]  # fmt: skip
+
+
+def instant(micros: str) -> str:
+    """BIGINT as TIMESTAMP; what has no end stands at the last instant there is."""
+    return f"timestamp_micros(least({micros}, {MAX_MICROS}L))"
+
+
+def netted(rows: DataFrame, columns: Sequence[str]) -> DataFrame:
+    """Rows put together by all ``columns``, without those that cancel out."""
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+    # The first row that gave an event its present lifetime places it; later ones may cancel out.
+    others = [F.expr(f"min({name}) AS {name}") for name in (Q, C) if name in rows.columns and name not in columns]
+    return rows.groupBy(*map(quoted, columns)).agg(F.expr(f"sum({D}) AS {D}"), *others).where(f"{D} <> 0")
+
+
+class Kept:
+    """Weighted rows that an operator keeps: a log to which changes are added, each due at a time."""
+
+    def __init__(self, tick: Tick, node: Operator, what: str = "state") -> None:
+        self.tick, self.node, self.what = tick, node, what
+        self.segments = tick.segments(node, what)
+
+    def between(self, low: int, high: int) -> DataFrame | None:
+        """Kept rows that are due in (low, high]."""
+        found = self.segments.overlapping(low, high)
+        if not found:
+            return None
+        lower = f"{N} > {passed(low, N)}"
+        return self.segments.read(found).where(lower if high >= END else f"{lower} AND {N} <= {passed(high, N)}")
+
+    def count(self, low: int, high: int) -> int:
+        """At most how many rows that are."""
+        return sum(segment.rows for segment in self.segments.overlapping(low, high))
+
+    def forget(self, bound: int, columns: Sequence[str]) -> None:
+        """Drop what was due up to a bound, and put crowded segments together by ``columns``."""
+        self.segments.forget(bound)
+        crowded = self.segments.crowded()
+        if not crowded:
+            return
+        rows = netted(self.segments.read(crowded).where(f"{N} > {passed(bound, N)}"), [*columns, N])
+        self.tick.describe(self.node, "compact kept events")
+        count = sum(segment.rows for segment in crowded)
+        self.segments.replace(crowded, self._write(rows, count))
+
+    def add(self, rows: DataFrame, count: int | None) -> None:
+        """Keep more rows."""
+        self.tick.describe(self.node, "keep events")
+        self.segments.add(self._write(rows, count))
+
+    def _write(self, rows: DataFrame, count: int | None) -> Sequence[Segment]:
+        columns = {name: name for name in rows.columns}
+        return self.tick.write(
+            self.node, rows.selectExpr("*", "0 AS __route"), {self.what: Route(0, columns, N)}, count
+        )[self.what]
+
+
+def routed(
+    tick: Tick, node: Operator, rows: DataFrame, routes: Mapping[str, tuple[int, Sequence[str]]], count: int | None
+) -> dict[str, DataFrame | None]:
+    """Write rows (with ``__route`` and ``__n``) to several places in one job: name -> key, columns.
+
+    Those of `RESULTS` come back, others are kept.
+    """
+    written = tick.write(node, rows, {n: Route(key, {c: c for c in cs}, N) for n, (key, cs) in routes.items()}, count)
+    found: dict[str, DataFrame | None] = {}
+    for name, segments in written.items():
+        log = tick.segments(node, name)
+        if name in RESULTS:
+            found[name] = log.read(segments) if segments else None
+        else:
+            log.add(segments)
+    return found
+
+
+RESULTS = ("complete", "merged")  # of no use after the tick

@@ -1,0 +1,91 @@
+"""Binds the functions that alter lifetimes, where they stand after FROM: ``FROM EXTEND(s, INTERVAL '1' MINUTE)``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, get_args
+
+from sqlglot import exp
+
+from rowtime.core.errors import Place, Problem, Refused
+from rowtime.operators.alter_lifetime import AlterLifetime, How
+from rowtime.operators.contract import Operator
+from rowtime.operators.lifetimes import is_lifetimes
+from rowtime.sql.generate import to_rowtime
+from rowtime.sql.intervals import Duration, span_of
+from rowtime.sql.nodes import TableArgument
+from rowtime.sql.places import place_of
+
+if TYPE_CHECKING:
+    from rowtime.plan.select import Binder
+
+FUNCTIONS = {
+    "TO_POINT": "TO_POINT(s)",
+    "POINT_AT_END": "POINT_AT_END(s)",
+    "SHIFT": "SHIFT(s, INTERVAL '1' MINUTE)",
+    "EXTEND": "EXTEND(s, INTERVAL '1' MINUTE), or EXTEND(s) for ever",
+    "ALTER_DURATION": "ALTER_DURATION(s, INTERVAL '1' MINUTE)",
+    "QUANTIZE": "QUANTIZE(s, INTERVAL '10' MINUTE), perhaps with an offset",
+}
+"""Each function with how it is called."""
+
+
+def altering(item: exp.Expr) -> exp.Anonymous | None:
+    """The call of such a function after FROM; ``None`` for anything else."""
+    call = item.this if isinstance(item, exp.Table) else item
+    return call if isinstance(call, exp.Anonymous) and call.name.upper() in FUNCTIONS else None
+
+
+def bind_altering(binder: Binder, call: exp.Anonymous, name: str) -> Operator:
+    """The operators of a call and of the calls inside it."""
+    place, how = place_of(binder.text, call), call.name.upper()
+    source = _events(binder, call, name, place)
+    numbers = [_micros(argument, call, place) for argument in call.expressions[1:]]
+    least, most = _ARITY[how]
+    if not least <= len(numbers) <= most:
+        raise _refused(call, f"{how} takes {least if least == most else f'{least} or {most}'} more", place)
+    by = numbers[0] if numbers else None
+    if how in ("ALTER_DURATION", "QUANTIZE") and (by or 0) <= 0:
+        raise _refused(call, f"{how} takes a time above zero", place)
+    offset = numbers[1] if len(numbers) > 1 else 0
+    assert how in get_args(How)
+    return AlterLifetime(binder.sources.fresh(f"{name}.{how.lower()}"), source, how, by, offset)  # type: ignore[arg-type]
+
+
+_ARITY = {"TO_POINT": (0, 0), "POINT_AT_END": (0, 0), "SHIFT": (1, 1), "EXTEND": (0, 1), "ALTER_DURATION": (1, 1),
+          "QUANTIZE": (1, 2)}  # fmt: skip
+
+
+def _events(binder: Binder, call: exp.Anonymous, name: str, place: Place) -> Operator:
+    """The events of the first argument: a name, a query in parentheses, or another call."""
+    first = call.expressions[0] if call.expressions else None
+    if isinstance(first, TableArgument):
+        first = first.this
+    inner = altering(first) if first is not None else None
+    if inner is not None:
+        return bind_altering(binder, inner, name)
+    if isinstance(first, exp.Column) and not first.text("table"):
+        first = exp.Table(this=first.this)
+        first.meta.update(call.meta)
+    if isinstance(first, exp.Table):
+        node = binder.sources.table(binder, first)[0]
+    elif isinstance(first, exp.Query):
+        node = binder.bind(first, f"{name}.sub").node
+    else:
+        raise _refused(call, f"{call.name.upper()} needs a stream", place)
+    if not is_lifetimes(node):
+        raise _refused(call, f"{to_rowtime(first)} has rows, not events with lifetimes", place)
+    return node
+
+
+def _micros(argument: exp.Expr, call: exp.Anonymous, place: Place) -> int:
+    try:
+        span = span_of(argument)
+    except ValueError:
+        span = None
+    if not isinstance(span, Duration):
+        raise _refused(call, f"{to_rowtime(argument)} is no fixed length of time", place)
+    return span.micros
+
+
+def _refused(call: exp.Anonymous, what: str, place: Place) -> Refused:
+    return Refused(Problem("R194", what, place, f"Write {FUNCTIONS[call.name.upper()]}."))

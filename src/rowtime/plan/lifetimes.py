@@ -1,0 +1,80 @@
+"""Binds queries over events with lifetimes: what their SELECT may say, and how events leave the engine."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from rowtime.core.errors import Problem, Refused
+from rowtime.operators.contract import Operator
+from rowtime.operators.emit_changes import NAMES as CHANGES
+from rowtime.operators.emit_changes import EmitChanges
+from rowtime.operators.emit_lifetimes import NAMES, EmitLifetimes
+from rowtime.operators.lifetimes import is_lifetimes
+from rowtime.plan.scope import Scope
+from rowtime.plan.sources import Bound, Sources
+from rowtime.sql.places import place_of
+
+
+def emitted(text: str, sources: Sources, query: exp.Expr, bound: Bound, name: str) -> Bound:
+    """The events of a query as rows, where it EMITs them."""
+    if query.args.get("emit_changes"):
+        return Bound(_changes(text, sources, query, bound.node, name))
+    clause = query.args.get("emit")
+    if clause is None:
+        return bound
+    if not is_lifetimes(bound.node):
+        hint = "Leave it out; EMIT is for events of streams with an EVENT SHAPE."
+        what = f"EMIT {clause.name}: these rows have no lifetimes"
+        raise Refused(Problem("R191", what, place_of(text, query), hint))
+    return Bound(as_rows(sources, bound.node, name, clause, text))
+
+
+def _changes(text: str, sources: Sources, query: exp.Expr, node: Operator, name: str) -> Operator:
+    if not is_lifetimes(node):
+        what = "EMIT CHANGES of rows without lifetimes is not supported yet"
+        raise Refused(Problem("R190", what, place_of(text, query)))
+    taken = {column.lower() for column in node.emits().names} & set(CHANGES)
+    if taken:
+        what = f"the result has two columns {', '.join(sorted(taken))}"
+        raise Refused(Problem("R119", what, place_of(text, query), "Rename the column of the query."))
+    if not node.emits().placed:
+        hint = "Ask for the changes of a stream, filtered, projected or with altered lifetimes."
+        what = "EMIT CHANGES of events that are made of several is not supported yet"
+        raise Refused(Problem("R190", what, place_of(text, query), hint))
+    return EmitChanges(sources.fresh(f"{name}.changes"), node)
+
+
+def as_rows(sources: Sources, node: Operator, name: str, clause: exp.Expr | None = None, text: str = "") -> Operator:
+    """Events as rows, by default as intervals in chain order; other rows as they are."""
+    if not is_lifetimes(node):
+        return node
+    form = clause.name if clause is not None else "INTERVALS"
+    names = tuple(part.name for part in clause.expressions) if clause is not None else ()
+    wanted = NAMES[form] or ("start",)
+    place = place_of(text, clause) if clause is not None else None
+    if names and len(names) != len(wanted) and not (form == "POINTS" and not names):
+        raise Refused(Problem("R192", f"EMIT {form} names {len(wanted)} columns: {', '.join(wanted)}", place))
+    names = names or NAMES[form]
+    taken = {column.lower() for column in node.emits().names}
+    twice = [one for one in names if one.lower() in taken]
+    if twice:
+        hint = f"Name them: EMIT {form} ({', '.join('my_' + one for one in names)}); or rename {twice[0]} of the query."
+        raise Refused(Problem("R119", f"the result has two columns {twice[0]}", place, hint))
+    fully = bool(clause is not None and clause.args.get("fully"))
+    return EmitLifetimes(sources.fresh(f"{name}.emit"), node, form, names, fully)  # type: ignore[arg-type]
+
+
+def refuse_in_select(query: exp.Select, scope: Scope) -> None:
+    """Note what a SELECT over events cannot say."""
+    order = query.args.get("order")
+    if order is not None:
+        hint = "EMIT says in which order events go out; a T-sort stands above a view that EMITs."
+        scope.refuse("R193", "ORDER BY does not go with events, which have lifetimes", order, hint)
+    for entry in query.expressions:
+        if isinstance(entry, exp.Alias) and entry.alias.lower() == "rowtime":
+            hint = "Move events with SHIFT(s, interval)."
+            scope.refuse("R193", "AS ROWTIME does not go with events, whose start is their rowtime", entry, hint)
+    if query.args.get("distinct") is not None:
+        scope.refuse("R193", "DISTINCT does not go with events", query, "Group by the columns and SNAPSHOT().")
+    if scope.promises:
+        scope.refuse("R193", "MONOTONIC does not go with events, which have no order of arrival", query)

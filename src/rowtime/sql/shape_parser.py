@@ -1,0 +1,77 @@
+"""Lifetimes in statements: ``EVENT SHAPE`` of a stream, and the shape in which a query EMITs its events."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlglot import exp
+
+from rowtime.core.shapes import EventShape
+from rowtime.sql.column_parser import ColumnParser
+from rowtime.sql.intervals import Duration, span_of
+from rowtime.sql.nodes import EmitLifetimes
+
+_COLUMNS = {"POINT": (1, 1), "INTERVAL": (2, 2), "EDGE": (2, 2), "BY": (2, 2)}
+
+
+class ShapeParser(ColumnParser):
+    """Reads what statements say about lifetimes."""
+
+    def _event_shape(self) -> EventShape:
+        """Behind the words EVENT SHAPE."""
+        if not self._match_texts(tuple(_COLUMNS)):
+            self.raise_error("an event shape is POINT (start), INTERVAL (start, end), EDGE (start, end) or BY kind (…)")
+        kind: Any = self._prev.text.upper()
+        by = self._name_part(any_token=True) if kind == "BY" else None
+        names = self._column_names()
+        least, most = _COLUMNS[kind]
+        if not least <= len(names) <= most:
+            self.raise_error(f"the shape {kind} has {most} column{'s' * (most > 1)} in parentheses")
+        start, stop = names[0], names[1] if len(names) > 1 else None
+        return EventShape(kind, start, stop, by, **self._advances())
+
+    def _advances(self) -> dict[str, Any]:
+        """ON LATE and BOUND EVERY, in any order."""
+        found: dict[str, Any] = {}
+        while True:
+            if "adjusts" not in found and self._match_text_seq("ON", "LATE"):
+                if not self._match_texts(("DROP", "ADJUST")):
+                    self.raise_error("ON LATE knows DROP and ADJUST")
+                found["adjusts"] = self._prev.text.upper() == "ADJUST"
+            elif "delay" not in found and self._match_text_seq("BOUND", "EVERY"):
+                found |= self._bound_every()
+            else:
+                return found
+
+    def _bound_every(self) -> dict[str, Any]:
+        found: dict[str, Any] = {"delay": 0}
+        if self._curr and self._curr.text.isdecimal():
+            found["rows"] = self._row_count()
+            if not found["rows"]:
+                self.raise_error("a bound comes after one row or more")
+        else:
+            found["every"] = self._micros()
+            if found["every"] <= 0:
+                self.raise_error("a bound comes after a time above zero")
+        if self._match_text_seq("DELAY"):
+            found["delay"] = self._micros()
+            if found["delay"] < 0:
+                self.raise_error("a delay is not below zero")
+        return found
+
+    def _micros(self) -> int:
+        span = span_of(self._parse_required_interval())
+        if not isinstance(span, Duration):
+            self.raise_error("months are no fixed time")
+        return span.micros
+
+    def _emit(self) -> exp.Expr | None:
+        """``EMIT POINTS|INTERVALS|EDGES|LIFETIMES …`` after the last clause of a query."""
+        for word in ("POINTS", "INTERVALS", "EDGES"):
+            if self._match_text_seq("EMIT", word):
+                names = self._column_names()
+                fully = self._match_text_seq("FULLY", "ORDERED")
+                if not fully:
+                    self._match_text_seq("CHAIN", "ORDERED")
+                return EmitLifetimes(this=exp.var(word), expressions=[exp.to_identifier(n) for n in names], fully=fully)
+        return None

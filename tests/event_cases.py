@@ -1,0 +1,137 @@
+"""Event lists of other systems (JSON) as transcripts: the input as it stands, the query written by hand beside it.
+
+One unit of time of a list is a microsecond, so a point lasts one unit. `queries.yaml` beside
+the lists gives for each its script and, where a list differs from the usual, more.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from rowtime.core.time import END, to_micros
+from rowtime.testing.transcripts import ScriptItem, Transcript
+
+FOLDER = Path(__file__).parent / "transcripts"
+DECLARE = (
+    "CREATE STREAM {name} (kind STRING, start TIMESTAMP, stop TIMESTAMP{columns}) "
+    "EVENT SHAPE BY kind (start, stop){more}; "
+)
+
+
+@dataclass(frozen=True)
+class EventCase:
+    """One list with one query: what is played, and what is expected of it."""
+
+    name: str
+    case: Mapping[str, Any]
+    query: Mapping[str, Any]
+
+    @property
+    def transcript(self) -> Transcript:
+        """The list as a transcript of the query."""
+        items = tuple(self._items())
+        names = sorted({item.stream for item in items} | set(self.query.get("streams", {})))
+        declared = "".join(self._declared(name) for name in names)
+        sql = declared + self.query["sql"]
+        return Transcript(self.name, self.case["name"], sql, items, (), "exact", frozenset(), {})
+
+    def _declared(self, name: str) -> str:
+        more = (
+            self.query.get("shape", "")
+            if isinstance(self.query.get("shape", ""), str)
+            else self.query["shape"].get(name, "")
+        )
+        return DECLARE.format(name=name, columns=self._columns(name), more=" " + more)
+
+    def _columns(self, name: str) -> str:
+        first = next(
+            p
+            for i in self.case["input"]
+            if i.get("stream", "s").lower() == name
+            for p in [i.get("payload")]
+            if p is not None
+        )
+        return "".join(f", {column} {_type(value)}" for column, value in _payload(first).items())
+
+    def _items(self) -> Sequence[ScriptItem]:
+        made = []
+        for number, item in enumerate(self.case["input"], 1):
+            stream = item.get("stream", "s").lower()
+            if item.get("kind") in ("cti", "punctuation"):
+                made.append(ScriptItem(number, stream, "main", None, _time(item["t"])))
+                continue
+            kind = item.get("kind", "interval")
+            stop = _time(item["end"]) if "end" in item else None
+            values = {"kind": kind, "start": item["start"], "stop": None if stop == END else stop}
+            made.append(ScriptItem(number, stream, "main", {**values, **_payload(item["payload"])}, None))
+        if self.query.get("end"):
+            streams = sorted({item.stream for item in made})
+            made += [ScriptItem(len(made) + n, name, "main", None, END) for n, name in enumerate(streams, 1)]
+        return made
+
+
+def _type(value: Any) -> str:
+    return {int: "INT", float: "DOUBLE"}.get(type(value), "STRING")
+
+
+def _payload(value: Any) -> dict[str, Any]:
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, list):
+        return {f"p{n}": part for n, part in enumerate(value)}
+    return {"payload": value}
+
+
+def _time(value: Any) -> int:
+    return END if value == "inf" else int(value)
+
+
+def time_of(value: datetime | None) -> Any:
+    """A timestamp of a result as the lists have it."""
+    return "inf" if value is None else to_micros(value)
+
+
+def plain(case: EventCase, row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row of a result as the lists have it: its lifetime, and its payload in the form of the list's."""
+    found = {name: value for name, value in row.items() if name != "rowtime"}
+    shown = {"change": "kind", "kind": "kind", "start": "start", "stop": "end", "new_stop": "new_end"}
+    made = {
+        word: time_of(found.pop(name)) if word != "kind" else found.pop(name)
+        for name, word in shown.items()
+        if name in found and (name != "kind" or "change" not in found)
+    }
+    if made.get("kind") != "retract":
+        made.pop("new_end", None)
+    if case.query.get("form") == "edges" and made["kind"] == "start":
+        made.pop("end")
+    form = case.query.get("payload", "payload")
+    values = list(found.values())
+    return {**made, **_in_form(form, found, values)}
+
+
+def _in_form(form: str, found: Mapping[str, Any], values: list[Any]) -> dict[str, Any]:
+    if form == "columns":
+        return dict(found)
+    return {"payload": values[0] if form == "payload" else values if form == "list" else dict(found)}
+
+
+def load(system: str) -> list[EventCase]:
+    """The lists of a system with their queries."""
+    queries = yaml.safe_load((FOLDER / system / "queries.yaml").read_text("utf-8"))
+    found = []
+    for path in sorted((FOLDER / system).glob("*.json")):
+        case = json.loads(path.read_text("utf-8"))
+        if case["id"] not in queries:
+            continue
+        listed = queries[case["id"]]
+        for query in listed if isinstance(listed, list) else [listed]:
+            part = query.get("part")
+            found.append(EventCase(f"{case['id']}{' ' + part if part else ''}", case, query))
+    return found

@@ -1,0 +1,101 @@
+"""The laws of SPEC 3, 4 and 9 over random events: however they are cut into ticks, and with restarts."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+
+from rowtime.core.time import to_micros
+from rowtime.runtime.session import derive
+from rowtime.testing.runner import Outcome, play
+from rowtime.testing.transcripts import ScriptItem
+from tests.laws.lifetime_pipelines import LIFETIMES, LifetimeLaw, events
+from tests.laws.test_laws import ticks
+from tests.oracle import feed as f
+
+if TYPE_CHECKING:
+    from datetime import datetime
+    from typing import Any
+
+    from pyspark.sql import SparkSession
+
+
+def _event(number: int, kind: str, start: int | None, stop: int | None, k: int = 0, stream: str = "s") -> ScriptItem:
+    return ScriptItem(number, stream, "x", {"kind": kind, "start": start, "stop": stop, "k": k}, None)
+
+
+def _bound(number: int, at: int, stream: str = "s") -> ScriptItem:
+    return ScriptItem(number, stream, "x", None, at)
+
+
+EXAMPLE = [
+    _event(1, "interval", 1, 5),
+    _event(2, "start", 2, None, 1),
+    _event(3, "start", 2, None, 1),
+    _event(4, "interval", 2, 9, 1, "r"),
+    _event(5, "point", 4, None, 1),
+    _bound(6, 3),
+    _event(7, "interval", 1, 8, 1),
+    _event(8, "end", 2, 6, 1),
+    _event(9, "end", 3, 6, 1),
+    _event(10, "point", 4, None, 0, "r"),
+    _bound(11, 5, "r"),
+    _bound(12, 6),
+    _event(13, "interval", 6, 9),
+    _event(14, "start", 7, None),
+    _event(15, "interval", 8, 8, 0),
+    _bound(16, 9),
+    _event(17, "end", 2, 11, 1),
+    _bound(18, 12, "r"),
+    _bound(19, 10),
+]
+CUT = [9, 19]
+
+
+def check(law: LifetimeLaw, made: list[ScriptItem], found: Outcome) -> None:
+    """Oracle equality of rows, their order, rowtimes, refusals and the last bound; promises kept."""
+    gates = law.gates(made)
+    (items,) = law.oracle(gates).values()
+    rows = [(row.at, dict(row.values)) for row in f.rows_of(items)]
+    got = [
+        (to_micros(row["rowtime"]), {n: _plain(v) for n, v in row.items() if n != "rowtime"}) for _, row in found.rows
+    ]
+    assert got == rows, f"rows {got}, expected {rows}"
+    read = {item.stream for item in made} if " r" in law.sql or "(r" in law.sql else {"s"}
+    refused = set().union(*(gates[name].refused for name in read))
+    assert found.rejected == refused, f"refused {sorted(found.rejected)}, expected {sorted(refused)}"
+    clock = f.clock_of(items)
+    assert found.clocks[-1] == clock or clock == f.BEGINNING, f"bounds {found.clocks}, expected {clock} at the end"
+    for tick, row in found.rows:
+        promised = found.clocks[tick - 1] if tick else f.BEGINNING
+        assert to_micros(row["rowtime"]) >= promised, "a row came below the bound that was promised before it"
+    assert found.clocks == sorted(found.clocks), "a bound went back"
+
+
+def _plain(value: datetime | Any) -> Any:
+    return to_micros(value) if hasattr(value, "tzinfo") else value
+
+
+@pytest.mark.parametrize("law", LIFETIMES, ids=[law.name for law in LIFETIMES])
+def test_a_worked_example_is_the_oracles(spark: SparkSession, law: LifetimeLaw) -> None:
+    check(law, EXAMPLE, play(derive(spark), law.transcript(EXAMPLE), CUT, restart=True))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("law", LIFETIMES, ids=[law.name for law in LIFETIMES])
+def test_what_goes_out_is_the_oracles_however_it_is_cut_and_restarted(spark: SparkSession, law: LifetimeLaw) -> None:
+    session = derive(spark)
+
+    @ticks
+    @given(events())
+    def holds(made: list[ScriptItem]) -> None:
+        count = len(made)
+        chance = random.Random(count)
+        cut = sorted({*chance.sample(range(1, count + 1), min(3, count)), count})
+        check(law, made, play(session, law.transcript(made), [count]))
+        check(law, made, play(session, law.transcript(made), cut, restart=True))
+
+    holds()

@@ -1,0 +1,249 @@
+"""Oracle of events with lifetimes (SPEC 9): the gate, altered lifetimes, and how events leave the engine.
+
+Every function sees the whole input at once. An event that is open has the end END.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+from tests.oracle.feed import BEGINNING, END, Bound, Feed, Row, Values
+from tests.oracle.merge import merge
+
+FIRST = -62_135_596_800_000_000
+LAST = 253_402_300_799_999_999
+
+
+class Item(Protocol):
+    """An item of a stream: its number, its writer, and a row's values or a bound."""
+
+    number: int
+    writer: str
+    values: Values | None
+    at: int | None
+
+
+@dataclass(frozen=True)
+class Event:
+    """An event [start, end) with its payload; where it came from, and which item changed it last."""
+
+    start: int
+    end: int
+    payload: Values
+    writer: str = ""
+    place: int = 0
+    changed: int = 0
+
+
+@dataclass(frozen=True)
+class Change:
+    """What one item did: an insert, or (with ``new``) a retraction to a new end; and the bound that it met."""
+
+    event: Event
+    at: int
+    new: int | None = None
+
+
+@dataclass
+class Gated:
+    """What passed the gate of an event stream."""
+
+    events: list[Event] = field(default_factory=list)
+    changes: list[Change] = field(default_factory=list)
+    refused: set[tuple[int, str]] = field(default_factory=set)
+    clocks: dict[str, int] = field(default_factory=dict)
+    adjusted: int = 0
+
+    @property
+    def clock(self) -> int:
+        """The bound of the stream."""
+        return min(self.clocks.values(), default=BEGINNING)
+
+
+@dataclass
+class _Writer:
+    clock: int = BEGINNING
+    highest: int = BEGINNING
+    rows: int = 0
+    open: list[tuple[int, Event]] = field(default_factory=list)  # with the start that was given
+
+
+def gate(
+    items: Sequence[Item],
+    *,
+    adjusts: bool = False,
+    every_rows: int | None = None,
+    every: int | None = None,
+    delay: int = 0,
+    times: Sequence[str] = ("kind", "start", "stop"),
+) -> Gated:
+    """Item by item, as they come."""
+    found, writers = Gated(), {item.writer: _Writer() for item in items}
+    for item in items:
+        if item.values is None:
+            assert item.at is not None
+            for writer in writers.values() if item.at >= END else [writers[item.writer]]:
+                writer.clock = max(writer.clock, item.at)
+            continue
+        writer = writers[item.writer]
+        before, raised = writer.clock, writer.highest
+        kind, start = item.values["kind"], item.values["start"]
+        _take(found, writer, item, adjusts, times)
+        writer.rows += 1
+        if start is not None and kind != "end":
+            writer.highest = max(writer.highest, start)
+        step = every_rows is not None and writer.rows % every_rows == 0
+        if every is not None and writer.highest > BEGINNING:
+            step = raised == BEGINNING or writer.highest // every > raised // every
+        if step and writer.highest > BEGINNING:
+            writer.clock = max(before, writer.highest - delay)
+    found.clocks = {name: writer.clock for name, writer in writers.items()}
+    return found
+
+
+def _take(found: Gated, writer: _Writer, item: Item, adjusts: bool, times: Sequence[str]) -> None:
+    assert item.values is not None
+    kind, start, stop = (item.values[name] for name in ("kind", "start", "stop"))
+    payload = {name: value for name, value in item.values.items() if name not in (*times, "rowtime")}
+    bound, number = writer.clock, item.number
+
+    def refuse(reason: str) -> None:
+        found.refused.add((number, reason))
+
+    if start is None:
+        return refuse("NULL_ROWTIME")
+    end = start + 1 if kind == "point" else END if kind == "start" or stop is None else stop
+    if kind not in ("point", "interval", "start", "end") or end < start or (kind == "end" and end == END):
+        return refuse("MALFORMED")
+    if kind == "end":
+        return _end(found, writer, item, (start, end), payload)
+    moved = start
+    if start < bound:
+        reaches = kind == "start" or (kind == "interval" and end > bound)
+        if not adjusts or not reaches or bound >= END:
+            return refuse("LATE")
+        moved = bound
+        found.adjusted += 1
+    if end <= moved:
+        return None
+    event = Event(moved, end, payload, item.writer, number, number)
+    found.events.append(event)
+    found.changes.append(Change(event, bound))
+    if kind == "start":
+        writer.open.append((start, event))
+    return None
+
+
+def _end(found: Gated, writer: _Writer, item: Item, times: tuple[int, int], payload: Values) -> None:
+    start, end = times
+    if end < writer.clock:
+        found.refused.add((item.number, "LATE"))
+        return
+    match = next((pair for pair in writer.open if pair[0] == start and pair[1].payload == payload), None)
+    if match is None:
+        found.refused.add((item.number, "UNMATCHED_EDGE"))
+        return
+    writer.open.remove(match)
+    event = match[1]
+    found.changes.append(Change(replace(event, changed=item.number), writer.clock, max(end, event.start)))
+    found.events.remove(event)
+    if end > event.start:
+        found.events.append(replace(event, end=end, changed=item.number))
+
+
+# -- altered lifetimes ------------------------------------------------------------------
+
+
+def altered(events: Sequence[Event], times: Callable[[int, int], tuple[int, int]]) -> list[Event]:
+    """Each event with other times; what has no length left is no event."""
+    found = [
+        replace(event, **dict(zip(("start", "end"), times(event.start, event.end), strict=True))) for event in events
+    ]
+    return [event for event in found if event.end > event.start]
+
+
+def later(end: int, by: int) -> int:
+    """An end that is moved; what has none has none afterwards."""
+    return end if end >= END else end + by
+
+
+# -- leaving the engine -----------------------------------------------------------------
+
+
+def points(events: Sequence[Event], clocks: dict[str, int]) -> Feed:
+    """A row for each start that lies below the bound."""
+    bound = min(clocks.values(), default=BEGINNING)
+    rows = [(e.writer, e.start, e.place, {"start": e.start, **e.payload}) for e in events if e.start < bound]
+    return _merged(rows, clocks)
+
+
+def intervals(events: Sequence[Event], clocks: dict[str, int], *, fully: bool = False) -> Feed:
+    """A row for each end that the bound has reached; in full order none that began after the oldest that is open."""
+    bound = min(clocks.values(), default=BEGINNING)
+    ended = [e for e in events if e.end <= bound]
+    if not fully:
+        return _merged([(e.writer, min(e.end, LAST), e.changed, _interval(e)) for e in ended], clocks)
+    least = {w: min([at, *(e.start for e in events if e.end > bound and e.writer == w)]) for w, at in clocks.items()}
+    return _merged([(e.writer, e.start, e.place, _interval(e)) for e in ended], least, fully=True)
+
+
+def edges(events: Sequence[Event], clocks: dict[str, int]) -> Feed:
+    """A row for each start below the bound and each end that the bound has reached."""
+    bound = min(clocks.values(), default=BEGINNING)
+    found = [
+        (e.writer, e.end, e.place, {"edge": "end", **_interval(e)}, 0) for e in events if e.end <= bound and e.end < END
+    ]
+    started = [e for e in events if e.start < bound]
+    found += [
+        (e.writer, e.start, e.place, {"edge": "start", "start": e.start, "stop": None, **e.payload}, 1) for e in started
+    ]
+    return _merged([row[:4] for row in found], clocks, [(row[4], row[0], row[2]) for row in found])
+
+
+def made(events: Sequence[Event], bound: int) -> Feed:
+    """Events that an operator made, as intervals: what ends at the bound itself waits until the bound has passed."""
+    rows = [("", min(e.end, LAST), 0, _interval(e)) for e in events if e.end <= bound]
+    return _merged(rows, {"": bound}, [tuple(row[3].values()) for row in rows])
+
+
+def changes(found: Gated) -> Feed:
+    """Every change in the order of the bounds met, then of arrival."""
+    rows = []
+    for change in found.changes:
+        event, new = change.event, change.new
+        values = {
+            "change": "insert" if new is None else "retract",
+            "start": event.start,
+            "stop": _stop(event.end),
+            "new_stop": new,
+        }
+        rows.append((event.writer, max(change.at, FIRST), event.changed, {**values, **event.payload}))
+    return _merged(rows, {writer: max(at, FIRST) for writer, at in found.clocks.items()})
+
+
+def _interval(event: Event) -> dict[str, Any]:
+    return {"start": event.start, "stop": _stop(event.end), **event.payload}
+
+
+def _stop(end: int) -> int | None:
+    return None if end >= END else end
+
+
+def _merged(
+    rows: Sequence[tuple[str, int, int, Values]],
+    clocks: dict[str, int],
+    keys: Sequence[tuple[Any, ...]] | None = None,
+    *,
+    fully: bool = False,
+) -> Feed:
+    """Rows (writer, rowtime, place, values) in stream order; with keys, those strictly below the bound."""
+    if fully:
+        keys = [(place, writer) for writer, _, place, _ in rows]
+    feed: dict[str, list[Row | Bound]] = {writer: [] for writer in clocks}
+    for n, (writer, at, place, values) in sorted(enumerate(rows), key=lambda pair: (pair[1][1], pair[1][2])):
+        feed[writer].append(Row(at, values, place, keys[n] if keys else ()))
+    for writer, at in clocks.items():
+        feed[writer].append(Bound(at))
+    return merge(feed, keyed=bool(keys) or fully)
