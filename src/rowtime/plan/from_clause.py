@@ -54,8 +54,6 @@ class FromClause:
         return replace(found, inputs=tuple(replace(one, window=window) for one in found.inputs))
 
     def _input(self, item: exp.Expr) -> From:
-        if item.args.get("over"):
-            raise Refused(Problem("R190", "a window on an input is not supported yet", place_of(self.text, item)))
         altered = altering(item)
         if altered is not None:
             return self._renamed(bind_altering(self.binder, altered, self.name), item, {})
