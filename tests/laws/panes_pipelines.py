@@ -56,6 +56,13 @@ def _filtered(feeds: Feeds) -> Result:
     return made, [*refused, *lost, *late]
 
 
+def _changes(feeds: Feeds) -> Result:
+    items, refused = _in_order(feeds)
+    timed, lost = event_time(items, lambda v: v["ev"], "t.event_time")
+    made, late = panes("query", timed, TUMBLING, lambda v: (v["v"],), _fires, changes=True)
+    return made, [*refused, *lost, *late]
+
+
 def _gaps(feeds: Feeds) -> Result:
     items, refused = _in_order(feeds)
     timed, lost = event_time(items, lambda v: v["ev"], "t.event_time")
@@ -100,6 +107,10 @@ PANES = (
         _NONE,
         f"{_FACTS}, v, COUNT(*) AS c, SUM(n) AS s FROM t WHERE v <> 1 GROUP BY v, "
         "PANES(ev, DURATION INTERVAL '1' SECOND, DISCARD AGE INTERVAL '2' SECOND)"), _filtered),
+    Law("panes with changes", ("panes",), _over(
+        _NONE,
+        f"{_FACTS}, v, COUNT(*) AS c, SUM(n) AS s FROM t GROUP BY v, "
+        "PANES(ev, DURATION INTERVAL '1' SECOND, DISCARD AGE INTERVAL '2' SECOND) EMIT CHANGES"), _changes),
     Law("panes apart", ("panes",), _over(
         _NONE,
         f"{_FACTS}, v, COUNT(*) AS c, SUM(n) AS s FROM t "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
+from rowtime.core.time import END
 from rowtime.kernels.timeline import Timeline
 from rowtime.operators import Panes
 from rowtime.runtime.session import derive
@@ -48,8 +50,10 @@ def _row(number: int, ev: float, v: int = 0) -> ScriptItem:
     return ScriptItem(number, "a", "x", {"n": number, "v": v, "ev": ORIGIN + int(ev * 2) * HALF, "rowtime": at}, None)
 
 
-LATE = [_row(number, ev) for number, ev in enumerate((0, 1.5, 0.5, 1, 2.5, 0, 4, 3), 1)]
+LATE = [_row(number, ev) for number, ev in enumerate((0, 1.5, 0.5, 1, 2.5, 0, 4, 3, 6), 1)]
 """Two late rows before one advance, one after it, one that is refused; rows of complete and of open panes."""
+MANY = [_row(n, max(0, n // 4 - (n * 5 % 7 if n % 3 else 0)) / 2, n % 2) for n in range(1, 41)]
+MANY.append(ScriptItem(41, "a", "x", None, END))
 
 
 def _every_row_in_time(patch: pytest.MonkeyPatch) -> None:
@@ -88,10 +92,31 @@ def test_a_fault_that_is_planted_in_panes_is_caught(
         _check_late(spark)
 
 
-def test_without_a_fault_late_rows_fire_as_the_oracle_says(spark: SparkSession) -> None:
-    _check_late(spark)
+@pytest.mark.parametrize("name", ["panes over a filter", "panes with changes"])
+def test_without_a_fault_late_rows_fire_as_the_oracle_says(spark: SparkSession, name: str) -> None:
+    _check_late(spark, name)
 
 
-def _check_late(spark: SparkSession) -> None:
-    law = {law.name: law for law in PANES}["panes over a filter"]
-    check(law, LATE, outcome(derive(spark), law, LATE, [6, 8]))
+def test_what_changes_leave_is_the_batch_answer(spark: SparkSession) -> None:
+    law = {law.name: law for law in PANES}["panes with changes"]
+    found = outcome(derive(spark), law, MANY, [*range(5, len(MANY), 5), len(MANY)])
+    refused = {row["n"] for row in found.refused}
+    left: Counter[tuple[int, int, int]] = Counter()
+    latest: dict[tuple[int, int], tuple[int, int]] = {}
+    for _, row in found.rows:
+        left[row["start"], row["v"], row["s"]] += 1 if row["change"] == "INSERT" else -1
+        if row["change"] == "INSERT":
+            latest[row["start"], row["v"]] = max(latest.get((row["start"], row["v"]), (-1, 0)), (row["i"], row["s"]))
+    batch: Counter[tuple[int, int]] = Counter()
+    for item in MANY[:-1]:
+        if item.values is not None and item.number not in refused:
+            start = item.values["ev"] // (2 * HALF) * 2 * HALF
+            batch[start, item.values["v"]] += item.number
+    assert refused
+    assert {(*group, total) for group, total in batch.items()} == set(+left)
+    assert {group: total for group, (_, total) in latest.items()} == batch
+
+
+def _check_late(spark: SparkSession, name: str = "panes over a filter") -> None:
+    law = {law.name: law for law in PANES}[name]
+    check(law, LATE, outcome(derive(spark), law, LATE, [4, 8, 9]))

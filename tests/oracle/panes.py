@@ -64,6 +64,7 @@ class _Group:
     rows: list[Row] = field(default_factory=list)
     new: bool = False
     fires: int = 0
+    shown: Values | None = None
 
 
 @dataclass(frozen=True)
@@ -91,8 +92,13 @@ def panes(
     windows: Windows,
     key: Callable[[Values], tuple[Any, ...]],
     shown: Callable[[_Group, str], Values],
+    *,
+    changes: bool = False,
 ) -> tuple[Feed, list[Refusal]]:
-    """The fires of panes, each under its rowtime, and the last bound; ``items`` carry event times."""
+    """The fires of panes, each under its rowtime, and the last bound; ``items`` carry event times.
+
+    ``changes``: a fire that comes again takes back the row before it.
+    """
     groups: dict[tuple[Any, ...], _Group] = {}
     refused: list[Refusal] = []
     out: list[tuple[Any, ...]] = []
@@ -120,8 +126,11 @@ def panes(
                 # A fire that late rows cause has the bound that let it out, as far as that is an instant.
                 at = group.end if not late else bound if bound < END else before
                 order = (at, bound if late else group.end, group.end, [sortable(part) for part in group.key])
-                out.append((order, Row(at, shown(group, "LATE" if group.fires else "COMPLETE"))))
-                group.fires += 1
+                row = shown(group, "LATE" if group.fires else "COMPLETE")
+                if changes and group.shown is not None:
+                    out.append(((*order, 0), Row(at, {**group.shown, "change": "RETRACT"})))
+                out.append(((*order, 1), Row(at, {**row, "change": "INSERT"} if changes else row)))
+                group.fires, group.shown = group.fires + 1, row
     out.sort(key=lambda entry: entry[0])
     return {"": [*(row for _, row in out), Bound(bound)]}, refused
 

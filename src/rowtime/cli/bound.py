@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -13,14 +14,21 @@ from rowtime.client import stream_log
 from rowtime.client.home import Home
 from rowtime.client.writer import DEFAULT_WRITER, EVERYONE, Writer, open_writer
 from rowtime.core.clock import strict as strictly
-from rowtime.core.errors import Refused
+from rowtime.core.errors import Refused, refuse
 from rowtime.core.time import to_micros, to_text
+from rowtime.plan.event_time import manual
+from rowtime.state.checkpoint import Checkpoint
+from rowtime.state.settings import put
 
 StreamName = Annotated[str, typer.Argument(metavar="STREAM", help="A stream of the home directory.")]
 Instant = Annotated[str, typer.Argument(metavar="TIME", help="A timestamp (UTC where it has no zone), or 'end'.")]
 Strict = Annotated[bool, typer.Option("--strict", help="The next row is later than TIME, not at it.")]
 WriterName = Annotated[
     str | None, typer.Option("--writer", metavar="NAME", help="Only this writer; default: all that are present.")
+]
+
+CheckpointFolder = Annotated[
+    Path | None, typer.Option("--checkpoint", metavar="DIR", help="Set the event time's bound in this pipeline.")
 ]
 
 IN_USE = "R204"  # another process has the writer open
@@ -31,11 +39,15 @@ def bound(
     time: Instant,
     strict: Strict = False,
     writer: WriterName = None,
+    checkpoint: CheckpointFolder = None,
     home: HomeFolder = None,
     as_json: AsJson = False,
 ) -> None:
     """Promise that no row of a stream will be earlier than TIME; 'end': that no row will come."""
     at = strictly(to_micros(time)) if strict else to_micros(time)
+    if checkpoint is not None:
+        _set(checkpoint, stream, at, as_json=as_json)
+        return
     place = Home(home)
     told, held = _tell(place, stream, [writer], at) if writer else (_tell_everyone(place, stream, at), [])
     if as_json:
@@ -44,6 +56,19 @@ def bound(
         _show(stream, at, told, held)
     if held:
         raise typer.Exit(REFUSED)
+
+
+def _set(folder: Path, name: str, at: int, *, as_json: bool) -> None:
+    """Set the bound of an event time in MODE MANUAL; the pipeline's next tick takes it."""
+    plan = Checkpoint(folder).plan
+    if plan is None:
+        raise refuse("R405", f"{folder} is no checkpoint", "Give the folder that the pipeline has.")
+    operator = manual(plan, name)
+    put(folder, operator, at)
+    if as_json:
+        write_json({"operator": operator, "bound": to_text(at)})
+        return
+    typer.echo(f"the bound of {operator} is set to {to_text(at)}; the next tick takes it")
 
 
 def present_writers(home: Home, stream: str) -> list[str]:

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from rowtime.core.clock import Clocks, least
 from rowtime.core.time import BEGINNING, END
-from rowtime.kernels.timeline import LAST, Timeline, advances
+from rowtime.kernels.timeline import FIRST, LAST, Timeline, advances
 from rowtime.operators.contract import Control, Delta, EventTime, Kept, Operator, P, Shape, Tick, W, quoted
 from rowtime.operators.event_bounds import GIVEN
 from rowtime.operators.gates import Verdict
@@ -116,12 +116,12 @@ class EventTimed:
         wanted = pc.fill_null(column, BEGINNING).to_numpy()
         if self.mode != "MANUAL":
             wanted = np.where(wanted > BEGINNING, wanted - self.lag, BEGINNING)
+        # What was set by hand came after everything that earlier ticks have read.
+        first = control.pop("set", [])
         last = [*self._given(tick), *([END] if ended else [])]
-        positions = np.concatenate([items[P].to_numpy(), np.full(len(last), LAST)])
-        reached, sent = control.get("reached", BEGINNING), before
-        where, values, reached = advances(
-            positions, np.concatenate([wanted, np.array(last, np.int64)]), reached, sent, self.gap
-        )
+        positions = np.concatenate([np.full(len(first), FIRST), items[P].to_numpy(), np.full(len(last), LAST)])
+        wanted = np.concatenate([np.array(first, np.int64), wanted, np.array(last, np.int64)])
+        where, values, reached = advances(positions, wanted, control.get("reached", BEGINNING), before, self.gap)
         control["reached"] = reached
         is_row = pc.is_valid(items["t"]).to_numpy()
         times = pc.fill_null(items["t"], BEGINNING).to_numpy()

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
 PANE = "__n"  # BIGINT: the end of the pane, µs
 FIRE = "__u"  # BIGINT: the bound that lets the row out, µs; null while no bound has come after a late row
+CHANGE = "__c"  # INT: 0 takes the result of the fire before it back, 1 gives the new one
 INDEX = "__i"  # BIGINT: how often the group has fired before
 NEVER = END + 1  # stands for a bound that has not come
 
@@ -54,7 +55,7 @@ class Panes:
     """``GROUP BY PANES(t, …), keys`` with ``aggregates``; ``items`` and ``having`` are over both by name.
 
     ``times`` are the panes, ``age`` (µs) how long after its end a pane takes rows, ``event``
-    the operator that declares the event time.
+    the operator that declares the event time. ``changes``: a fire takes back the row before it.
     """
 
     name: str
@@ -66,6 +67,7 @@ class Panes:
     aggregates: tuple[Item, ...]
     items: tuple[Item, ...]
     having: exp.Expr | None = None
+    changes: bool = False
 
     kind: ClassVar[str] = "panes"
     promise: ClassVar[str] = "the bound of the event time"
@@ -93,7 +95,7 @@ class Panes:
     def emits(self) -> Shape:
         """The select list; rows are released, ordered by their fire's rowtime, the pane and the keys."""
         keys = tuple(key.column.name for key in self.keys)
-        hidden = (FIRE, PANE, *keys)
+        hidden = (FIRE, PANE, *keys, *([CHANGE] if self.changes else []))
         columns = tuple(item.column for item in self.items)
         return Shape(columns, order=(T, *hidden), extra=hidden, placed=False, single=True, released=True)
 
@@ -106,7 +108,7 @@ class Panes:
         delta, line, control = deltas[0], deltas[1].timeline, tick.control(self)
         assert line is not None
         before, control["bound"] = control.get("bound", BEGINNING), line.after
-        late = [*self._take(tick, delta, line), *self._resolve(tick, line)]
+        late = self._resolve(tick, line) + self._take(tick, delta, line)  # what waits is of earlier ticks
         rows, count = self._fire(tick, before, line, late)
         tick.segments(self).forget(shift(line.after, -self.age))
         self._compact(tick, line.after)
@@ -212,7 +214,7 @@ class Panes:
         fires = parts[0] if len(parts) == 1 else parts[0].unionByName(parts[1])
         tick.describe(self, "fire panes")
         written = tick.write(
-            self, self._shown(fires, before, line), self._routes(), sum(s.rows for s in (*due, *again))
+            self, self._shown(fires, before, line), self._routes(), 2 * sum(s.rows for s in (*due, *again))
         )
         done = written["complete"]
         count = sum(segment.rows for segment in done)
@@ -228,7 +230,8 @@ class Panes:
 
         pairs = rows.join(fires, F.expr(f"{same} AND {FIRE} <= f{FIRE}"))
         others = [name for name in self._columns if name != FIRE]
-        return pairs.selectExpr(*others, f"{FIRE} AS __was", f"f{FIRE} AS {FIRE}")
+        gone = f"CASE WHEN {FIRE} < f{FIRE} THEN array(0, 1) ELSE array(1) END" if self.changes else "array(1)"
+        return pairs.selectExpr(*others, f"{FIRE} AS __was", f"f{FIRE} AS {FIRE}", f"explode({gone}) AS {CHANGE}")
 
     def _content(self, tick: Tick, rows: DataFrame) -> DataFrame:
         """Keys, results and index of each fire whose rows these are."""
@@ -238,10 +241,11 @@ class Panes:
         again = "__was" in rows.columns
         index = F.expr(f"count(DISTINCT __was) - 1 AS {INDEX}" if again else f"0L * count(1) AS {INDEX}")
         merges = self._accumulators.merges(types) if self._accumulators.splits else self._accumulators.finals(types)
-        groups = rows.groupBy(*self._keys, PANE, FIRE).agg(*map(F.expr, merges), index)
+        rows = rows if again else rows.selectExpr("*", f"1 AS {CHANGE}")
+        groups = rows.groupBy(*self._keys, PANE, FIRE, CHANGE).agg(*map(F.expr, merges), index)
         if not self._accumulators.splits:
             return groups
-        return groups.selectExpr(*self._keys, PANE, FIRE, INDEX, *self._accumulators.finals(types))
+        return groups.selectExpr(*self._keys, PANE, FIRE, CHANGE, INDEX, *self._accumulators.finals(types))
 
     def _shown(self, fires: DataFrame, before: int, line: Timeline) -> DataFrame:
         """The select list of each fire, under its rowtime: the pane's end, or the bound that caused it."""
@@ -251,7 +255,7 @@ class Panes:
             fires = fires.where(to_spark(self.having))
         items = [item.sql for item in self.items]
         time = f"timestamp_micros(CASE WHEN {FIRE} >= {END}L THEN {end}L ELSE {FIRE} END) AS {T}"
-        return fires.selectExpr(*items, time, f"'' AS {W}", f"0L AS {P}", FIRE, PANE, *self._keys, "0 AS __route")
+        return fires.selectExpr(*items, time, f"'' AS {W}", f"0L AS {P}", *self.emits().extra, "0 AS __route")
 
     def _routes(self) -> dict[str, Route]:
         shape = self.emits()

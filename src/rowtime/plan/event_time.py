@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
-from rowtime.core.errors import Place, Problem, Refused
+from rowtime.core.errors import Place, Problem, Refused, refuse
 from rowtime.expr.facts import Kind, kind_of
 from rowtime.operators.contract import Column, Operator, walk
 from rowtime.operators.event_time import EventTimed
 from rowtime.sql.intervals import Duration, span_of
-from rowtime.sql.statements import EventTimeDef
+from rowtime.sql.statements import EventTimeDef, SetBound, Statement
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -100,3 +100,25 @@ def lost_at(node: Operator) -> str:
             assert event is not None
             return f"the event time {event.column} ends at {part.kind} {part.name}"
     return ""
+
+
+def manual(plan: Mapping[str, Any], name: str) -> str:
+    """The operator of a described plan whose bound is set under a name. Raises ``Refused`` (R171)."""
+    modes = {node: plan["operators"][node] for node, kind in plan["kinds"].items() if kind == EventTimed.kind}
+    wanted = name.lower()
+    for node in (wanted, f"{wanted}.event_time"):
+        if f"mode={MANUAL}" in modes.get(node, ""):
+            return node
+    listed = [node.removesuffix(".event_time") for node, text in modes.items() if f"mode={MANUAL}" in text]
+    hint = f"These have it: {', '.join(listed)}." if listed else "Write EVENT TIME (t, MODE MANUAL)."
+    raise refuse("R171", f"{name} has no event time in MODE MANUAL here", hint)
+
+
+def check_set(plan: Mapping[str, Any], statements: Iterable[Statement]) -> None:
+    """ALTER VIEW … SET ROWTIME BOUND needs a view that waits for it. Raises ``Refused`` (R171)."""
+    for statement in statements:
+        if isinstance(statement, SetBound) and statement.view:
+            try:
+                manual(plan, statement.stream.text)
+            except Refused as refused:
+                raise Refused(*(replace(p, place=statement.stream.place) for p in refused.problems)) from None

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from rowtime.operators.contract import Operator
+from rowtime.operators.contract import Column, Operator
 from rowtime.operators.event_time import EventTimed
 from rowtime.operators.pane_times import PaneTimes
-from rowtime.operators.panes import INDEX, PANE, Panes
+from rowtime.operators.panes import CHANGE, INDEX, PANE, Panes
 from rowtime.operators.select import Item
 from rowtime.plan.event_time import declared_by, lost_at
 from rowtime.plan.groups import Grouping
@@ -42,12 +42,12 @@ class PanePlan:
     aggregates: tuple[Item, ...]
     items: tuple[Item, ...]
     having: exp.Expr | None
+    changes: bool = False
 
     def build(self, name: str, source: Operator) -> Operator:
         """The operator on its input."""
-        return Panes(
-            name, source, self.event, self.times, self.age, self.keys, self.aggregates, self.items, self.having
-        )
+        settings = (self.event, self.times, self.age, self.keys, self.aggregates, self.items, self.having)
+        return Panes(name, source, *settings, changes=self.changes)
 
 
 class PaneGrouping(Grouping):
@@ -75,7 +75,11 @@ class PaneGrouping(Grouping):
         condition = self._over_groups(having.this) if having else None
         if event is None or len(self.scope.problems) > before:
             return None
-        return PanePlan(event, self.times, age, tuple(self.keys), tuple(self.aggregates), items, condition)
+        changes = bool(self.query.args.get("emit_changes"))
+        if changes:
+            text = f"CASE WHEN `{CHANGE}` = 0 THEN 'RETRACT' ELSE 'INSERT' END"
+            items = (*items, Item(Column("change", "STRING"), parse_expression(text)))
+        return PanePlan(event, self.times, age, tuple(self.keys), tuple(self.aggregates), items, condition, changes)
 
     def _event(self, node: nodes.Panes) -> EventTimed | None:
         """The declaration of the time that the panes are of."""

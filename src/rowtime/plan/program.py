@@ -24,6 +24,7 @@ from rowtime.operators.table_function import Make
 from rowtime.operators.tsort import TSort
 from rowtime.operators.union_all import UnionAll
 from rowtime.plan.catalog import Catalog, Definitions, StreamDef, duration
+from rowtime.plan.event_time import check_set
 from rowtime.plan.functions import defined
 from rowtime.plan.lifetimes import as_rows
 from rowtime.plan.select import Binder
@@ -172,6 +173,7 @@ class _Compiler:
         for name, view in self.catalog.views.items():
             if name not in self.sources.bound:
                 self._guard(partial(self.sources.named, self.binder, name, view.query))
+        self._guard(partial(check_set, Program(self.text, tuple(sinks)).described(), self.once))
         return Program(
             self.text,
             tuple(sinks),
@@ -211,14 +213,18 @@ class _Compiler:
             case SetIdle():
                 self._set_idle(statement)
             case InsertValues() | SetBound() | EndStream():
-                self._logged(self._known(statement.stream.text, statement.stream.place), statement.stream.place)
-                self.once.append(statement)
+                self._once(statement)
             case Query():
                 self.queries.append(statement)
             case Explain():
                 self.explained.append(statement)
             case _:
                 raise Refused(Problem("R190", "this statement is not supported yet", statement.place))
+
+    def _once(self, statement: InsertValues | SetBound | EndStream) -> None:
+        if not (isinstance(statement, SetBound) and statement.view):
+            self._logged(self._known(statement.stream.text, statement.stream.place), statement.stream.place)
+        self.once.append(statement)
 
     def _define(self, statement: CreateStream) -> None:
         try:

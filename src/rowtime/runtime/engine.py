@@ -31,6 +31,7 @@ from rowtime.plan.started import fixed
 from rowtime.runtime.intake import Taken, intake_of
 from rowtime.runtime.sources.contract import BoundItem, Limits, Slice, Source
 from rowtime.runtime.tick import RunningTick
+from rowtime.state import settings
 from rowtime.state.files import remove
 from rowtime.state.memory import Memory
 
@@ -122,6 +123,7 @@ class Engine:
             self.stages[node.name].recover(staged)
             if staged is not None and self.checkpoint.published < self.entry["tick"]:
                 self.stages[node.name].publish(self.spark, node, self.entry["tick"], staged)
+        settings.done(self.checkpoint.folder, self.entry.get("settings", ()))
         self.checkpoint.published = self.entry["tick"]
 
     def _sinks(self) -> list[SinkNode]:
@@ -133,20 +135,27 @@ class Engine:
         """Run one tick; ``None`` if there was nothing to do, and then nothing is journaled."""
         began = time.perf_counter()
         taken, notes = self._discover()
-        if not self._worth(taken, notes):
+        set_by_hand = settings.waiting(self.checkpoint.folder, self.entry)
+        if not set_by_hand and not self._worth(taken, notes):
             return None
         found = time.perf_counter()
         running = self._running(taken)
+        for setting in set_by_hand:
+            running.controls.setdefault(setting["operator"], {}).setdefault("set", []).append(setting["at"])
         self.hook("before state")
         deltas = self._step(running)
         self.hook("after state")
         stepped = time.perf_counter()
         entry = self._entry(running, notes, deltas)
+        if set_by_hand:
+            places = {name: known["offsets"] for name, known in self.entry["sources"].items()}
+            entry["settings"] = [{**setting, "after": places} for setting in set_by_hand]
         self.hook("before journal")
         self.checkpoint.journal.commit(running.number, entry)
         self.entry = {"tick": running.number, **entry}
         self.hook("after journal")
         self._publish(running)
+        settings.done(self.checkpoint.folder, set_by_hand)
         self.checkpoint.published = running.number
         self.hook("after output")
         done = time.perf_counter()

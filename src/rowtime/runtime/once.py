@@ -16,9 +16,11 @@ from rowtime.client.writer import EVERYONE, open_writer
 from rowtime.core.clock import strict
 from rowtime.core.errors import Problem, Refused
 from rowtime.core.time import END, to_micros
+from rowtime.plan.event_time import manual
 from rowtime.sql.generate import to_rowtime
 from rowtime.sql.statements import EndStream, InsertValues, SetBound, Statement
 from rowtime.state.files import write_over
+from rowtime.state.settings import put
 
 if TYPE_CHECKING:
     from rowtime.client.home import Home
@@ -44,6 +46,9 @@ def perform(program: Program, home: Home, checkpoint: Checkpoint) -> None:
     by_stream: dict[str, list[Statement]] = defaultdict(list)
     for statement in program.once:
         assert isinstance(statement, InsertValues | SetBound | EndStream)
+        if isinstance(statement, SetBound) and statement.view:
+            put(checkpoint.folder, manual(program.described(), statement.stream.text), _bound(statement))
+            continue
         by_stream[statement.stream.text.lower()].append(statement)
     for stream, statements in by_stream.items():
         _perform(program, home, stream, statements, writer)
@@ -76,12 +81,14 @@ def _perform(program: Program, home: Home, stream: str, statements: list[Stateme
 
 def _promise(home: Home, stream: str, statement: Statement) -> None:
     assert isinstance(statement, SetBound | EndStream)
-    at = END
-    if isinstance(statement, SetBound):
-        value = to_micros(_constant(statement.at))  # type: ignore[arg-type]
-        at = strict(value) if statement.strict else value
+    at = _bound(statement) if isinstance(statement, SetBound) else END
     with open_writer(stream, home=home.path, writer=statement.writer or EVERYONE) as writer:
         writer.set_rowtime_bound(at)
+
+
+def _bound(statement: SetBound) -> int:
+    at = to_micros(_constant(statement.at))  # type: ignore[arg-type]
+    return strict(at) if statement.strict else at
 
 
 def _rows(program: Program, statement: InsertValues) -> list[dict[str, object]]:

@@ -13,13 +13,17 @@ from typing import TYPE_CHECKING, Any
 
 from rowtime.core.clock import least
 from rowtime.core.errors import RowtimeError, refuse
-from rowtime.core.time import to_text
+from rowtime.core.time import to_micros, to_text
+from rowtime.plan.event_time import manual
 from rowtime.plan.waiting import Poisoned, Wait, waiting
 from rowtime.runtime.batch_driver import BatchDriver
 from rowtime.runtime.progress import progress_of
 from rowtime.runtime.sinks.callables import MemorySink
+from rowtime.state.settings import put
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     import pyarrow as pa
 
     from rowtime.runtime.engine import Engine, TickReport
@@ -94,6 +98,14 @@ class Query:
     def ledger(self) -> Mapping[str, Mapping[str, int]]:
         """Rows in, accepted and refused by reason, for every gate that judged rows."""
         return dict(self.engine.entry["totals"])
+
+    def set_watermark(self, operator: str, at: datetime | str | int) -> None:
+        """Set the bound of an event time in MODE MANUAL: of a stream or view, from the next tick on.
+
+        It takes effect after everything that earlier ticks have read, and is journaled with
+        these positions. Raises ``Refused`` (R171) where the mode is another.
+        """
+        put(self.checkpoint, manual(self.engine.plan, operator), to_micros(at))
 
     def waiting(self) -> list[Wait | Poisoned]:
         """What is held, by what, and the statement that would release it."""

@@ -214,7 +214,7 @@ class RunningTick:
         """Rows of segments: written in this tick by the driver, or from their files."""
         tables = [self._tables.get(segment.path) for segment in segments]
         if segments and all(table is not None for table in tables):
-            table = pa.concat_tables(tables)
+            table = pa.concat_tables(tables, promote_options="default")
             return self.spark.createDataFrame(table, schema=self._schema(key))
         paths = [str(self.folder / segment.path) for segment in segments]
         return self.spark.read.schema(self._schema(key)).parquet(*paths)
@@ -222,7 +222,11 @@ class RunningTick:
     def table(self, segments: Sequence[Segment]) -> pa.Table | None:
         """The rows of segments that the driver wrote in this tick, else ``None``."""
         tables = [self._tables.get(segment.path) for segment in segments]
-        return pa.concat_tables(tables) if tables and all(t is not None for t in tables) else None
+        return (
+            pa.concat_tables(tables, promote_options="default")
+            if tables and all(t is not None for t in tables)
+            else None
+        )
 
     def entry(self) -> dict[str, Any]:
         """What the journal records of this tick."""

@@ -223,6 +223,11 @@ class StatementParser(ShapeParser):
             if not self._match_texts(("START", "STOP")):
                 self.raise_error("ALTER PUMP needs START or STOP")
             return st.AlterPump(pump=pump, start=self._prev.text.upper() == "START", **facts)
+        if self._match_text_seq("VIEW"):
+            view = self._name()
+            self._required("SET", "ROWTIME", "BOUND")
+            at = self._required_expression()
+            return st.SetBound(stream=view, at=at, strict=bool(self._match_text_seq("STRICT")), view=True, **facts)
         self._required("STREAM")
         stream = self._name()
         writer = self._text("a writer's name") if self._match_text_seq("WRITER") else None

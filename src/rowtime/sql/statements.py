@@ -151,12 +151,13 @@ class InsertValues(Statement):
 
 @dataclass(frozen=True, kw_only=True)
 class SetBound(Statement):
-    """``ALTER STREAM s [WRITER 'w'] SET ROWTIME BOUND at [STRICT]``."""
+    """``ALTER STREAM s [WRITER 'w'] SET ROWTIME BOUND at [STRICT]``; ``view``: ALTER VIEW, of its event time."""
 
     stream: Name
     at: exp.Expr
     strict: bool = False
     writer: str | None = None
+    view: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

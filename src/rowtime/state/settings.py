@@ -1,0 +1,40 @@
+"""Bounds that are set by hand on an operator, on their way into the journal.
+
+SPEC 3 and 8.1. Whoever sets one leaves a file in the checkpoint; the next tick takes it, as an
+item that comes after everything that was read before, and journals it with the positions at
+which it took effect. A file that an entry names is done with, whether it is still there or not.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from rowtime.state.files import make_folder, remove, write_new
+
+FOLDER = "settings"
+
+
+def put(checkpoint: Path, operator: str, at: int) -> None:
+    """Leave a bound (µs UTC) for an operator of a pipeline, running or not."""
+    folder = checkpoint / FOLDER
+    make_folder(folder)
+    name = f"{time.time_ns():020d}-{uuid.uuid4().hex[:6]}.json"
+    write_new(folder / name, json.dumps({"operator": operator, "at": at}).encode())
+
+
+def waiting(checkpoint: Path, entry: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """What was left and is not journaled yet, in the order in which it was left."""
+    done = {setting["file"] for setting in entry.get("settings", ())}
+    files = sorted(path for path in (checkpoint / FOLDER).glob("*.json") if path.name not in done)
+    return [{**json.loads(path.read_bytes()), "file": path.name} for path in files]
+
+
+def done(checkpoint: Path, settings: Iterable[Mapping[str, Any]]) -> None:
+    """Remove the files of what is journaled."""
+    for setting in settings:
+        remove(checkpoint / FOLDER / setting["file"])

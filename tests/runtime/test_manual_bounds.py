@@ -1,0 +1,70 @@
+"""Bounds that are set by hand: journaled with their positions, taken once, whoever set them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from typer.testing import CliRunner
+
+from rowtime.cli.main import app
+from rowtime.core.errors import Refused
+from rowtime.core.time import to_micros
+from rowtime.plan.event_time import manual
+from rowtime.plan.program import compile_script
+from rowtime.runtime.session import derive
+from rowtime.state import settings
+from rowtime.testing import runner
+from rowtime.testing.runner import Outcome
+from rowtime.testing.transcripts import ScriptItem, Transcript
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SQL = """CREATE STREAM a (n INT, t TIMESTAMP);
+CREATE VIEW v EVENT TIME (t, MODE MANUAL) AS SELECT STREAM * FROM a;
+SELECT STREAM PANE_INDEX AS i, COUNT(*) AS c FROM v
+GROUP BY PANES(t, DURATION INTERVAL '10' SECOND, DISCARD AGE INTERVAL '1' MINUTE)"""
+AT = to_micros("2024-01-01 10:00:00")
+
+
+def _row(number: int, seconds: int) -> ScriptItem:
+    at = AT + seconds * 1_000_000
+    return ScriptItem(number, "a", "x", {"n": number, "t": at, "rowtime": AT + number}, None)
+
+
+def test_a_bound_that_is_set_stands_in_the_journal_and_is_taken_once(spark: SparkSession, tmp_path: Path) -> None:
+    case = Transcript("manual", "", SQL, tuple(_row(n, n) for n in (1, 2, 3)), (), "exact", frozenset())
+    found = Outcome()
+
+    def run(upto: int) -> runner.Engine:
+        engine = runner._engine(derive(spark), compile_script(SQL), case, tmp_path, found)
+        engine.sources["a"].upto = upto  # type: ignore[attr-defined]
+        found.ends.append(upto)
+        engine.tick()
+        engine.stop()
+        return engine
+
+    run(2)
+    settings.put(tmp_path, manual(runner.Checkpoint(tmp_path).plan or {}, "v"), AT + 10_000_000)
+    entry = run(3).entry  # the bound comes after rows 1 and 2, and before row 3
+    assert [row for _, row in found.rows] == [{"rowtime": found.rows[0][1]["rowtime"], "i": 0, "c": 2}]
+    (setting,) = entry["settings"]
+    assert (setting["operator"], setting["at"], setting["after"]) == ("v.event_time", AT + 10_000_000, {"a": {"x": 3}})
+    said = CliRunner().invoke(app, ["bound", "v", "2024-01-01 10:00:20", "--checkpoint", str(tmp_path)])
+    assert (said.exit_code, "v.event_time" in said.output) == (0, True)
+    run(3)
+    assert [(row["i"], row["c"]) for _, row in found.rows] == [(0, 2), (1, 3)]
+    assert not settings.waiting(tmp_path, {})
+
+
+def test_other_modes_refuse_it_in_every_form(tmp_path: Path) -> None:
+    plan = compile_script(SQL.replace("MODE MANUAL", "LAG INTERVAL '1' SECOND")).described()
+    with pytest.raises(Refused, match="R171"):
+        manual(plan, "v")
+    script = SQL + ";\nALTER VIEW {} SET ROWTIME BOUND TIMESTAMP '2024-01-01 10:00:00'"
+    assert compile_script(script.format("v")).problems == ()
+    (problem,) = compile_script(script.format("a")).problems
+    assert (problem.code, problem.place.line if problem.place else 0) == ("R171", 5)
+    assert "v" in problem.hint
