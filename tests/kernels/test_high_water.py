@@ -6,7 +6,7 @@ import os
 import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from rowtime.core.time import BEGINNING, END
 from rowtime.kernels.high_water import calm, scan
 from rowtime.operators.gates import Gate, Verdict
 from rowtime.runtime import clock_pass
+from tests.oracle.guard import judge
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -297,3 +298,36 @@ def agree(found: Verdict, writers: Mapping[str, Case], within: int, reason: str,
 def clipped(time: int) -> int:
     """A bound among the rows is a timestamp, so its infinity is only a far one."""
     return min(time, NEAR * 1000)
+
+
+@pytest.mark.parametrize("block", [1, 3], ids=["blocks of 1", "blocks of 3"])
+@pytest.mark.parametrize("rounds", [1, clock_pass.ROUNDS])
+def test_the_guard_over_blocks_equals_the_loop(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, block: int, rounds: int
+) -> None:
+    monkeypatch.setattr(clock_pass, "BLOCK", block)
+    monkeypatch.setattr(clock_pass, "ROUNDS", rounds)
+    for seed in range(20 if LONG else 1):
+        chance = random.Random(seed)
+        late, early = chance.choice([0, 1, 3]), chance.choice([0, 2, 4])
+        writers = {f"w{n}": random_case(chance) for n in range(60)}
+        writers = {
+            name: Case(min(case.mark, NEAR + 8), BEGINNING, [i for i in case.items if i.kind == "row"], case.gaps)
+            for name, case in writers.items()
+        }
+        gate = replace(gate_of(writers, late, "LATE", in_band=False), early=early)
+        found = clock_pass.judge(dataframe(spark, writers, in_band=False), gate, None)
+        expected = {}
+        for name, case in writers.items():
+            mark = None if case.mark <= BEGINNING else case.mark
+            judged = judge([item.time for item in case.items], late, early, mark)
+            for (position, item), (result, before, _) in zip(case.placed, judged, strict=True):
+                if result != "OK" or item.time is None:
+                    reason = "NULL_ROWTIME" if item.time is None else result
+                    expected[name, position] = (reason, BEGINNING if before is None else before)
+            if judged and judged[-1][2] is not None:
+                assert found.marks[name] == judged[-1][2]
+        rows = [] if found.refused is None else found.refused.to_pylist()
+        assert {(row["__w"], row["__p"]): (row["reason"], row["mark"]) for row in rows} == expected
+        assert found.counts["in"] == sum(len(case.items) for case in writers.values())
+        assert found.counts["accepted"] == found.counts["in"] - len(expected)

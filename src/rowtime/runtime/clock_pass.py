@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from rowtime.core.time import BEGINNING, END
 from rowtime.operators.contract import P, W
 from rowtime.operators.gates import Gate, Raise, Verdict
-from rowtime.runtime.judgement import Tally, in_sequence, judge_run, numbers
+from rowtime.runtime.judgement import Tally, judge_run, numbers
 from rowtime.runtime.segment_writer import SMALL
 from rowtime.sql.generate import literal
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 BLOCK = 8192
 PIECE = 65_536  # rows that are judged at once, so that what the kernel makes of them stays in the cache
+ROUNDS = 8  # of looking at blocks that may hold early rows; then at everything behind them
 _LISTED = 400  # blocks that are named one by one in a filter
 
 
@@ -42,15 +43,28 @@ def judge(rows: DataFrame, gate: Gate, count: int | None, peeked: Iterable[pa.Ta
     if peeked is not None:
         tables = peeked if not gate.bounds else [pa.concat_tables(peeked, promote_options="permissive")]
         return _verdict(map(_as_items, tables), gate)
-    if gate.batched or in_sequence(gate) or (count is not None and count <= SMALL):
+    if gate.batched or not _folds(gate) or (count is not None and count <= SMALL):
         return _verdict([_items(rows, gate)], gate)
     blocks = _blocks(rows, gate)
-    open_blocks, marks, counts = _fold(blocks, gate)
+    judged = _Blocks(rows, gate)
+    folded = _fold(blocks, gate, judged.marks)
+    for left in reversed(range(ROUNDS)):
+        if folded.stopped:
+            judged.judge(folded.stopped, to_the_end=not left)
+            folded = _fold(blocks, gate, judged.marks)
+    counts = folded.counts + judged.tally.counts
     lowest, highest = _range(blocks)
-    if not open_blocks:
-        return Verdict(None, counts, marks, lowest, highest)
-    listed = rows if len(open_blocks) > _LISTED else rows.where(_one_of(open_blocks))
-    return _scan_open(_items(listed, gate), gate, open_blocks, counts, marks, (lowest, highest))
+    if not folded.open:
+        return Verdict(_together(judged.refused), counts, folded.marks, lowest, highest)
+    listed = rows if len(folded.open) > _LISTED else rows.where(_one_of(folded.open))
+    after = replace(gate, marks=folded.marks)
+    return _scan_open(_items(listed, gate), after, folded.open, counts, judged.refused, (lowest, highest))
+
+
+def _folds(gate: Gate) -> bool:
+    """True if the greatest times of blocks say where the mark is, at least where no row can be early."""
+    plain = gate.lifted == "false" and gate.started is None and not gate.resync and not gate.bounds
+    return not gate.behind and (gate.early is None or plain)
 
 
 # -- the blocks -----------------------------------------------------------------------
@@ -90,16 +104,40 @@ def _blocks(rows: DataFrame, gate: Gate) -> list[_Block]:
     ]
 
 
-def _fold(blocks: Iterable[_Block], gate: Gate) -> tuple[dict[tuple[str, int], int], dict[str, int], Counter[str]]:
-    """Blocks that may hold a refused row, with the mark before each; the marks after; counts of the others."""
+Key = tuple[str, int]  # writer and number of a block
+
+
+@dataclass(frozen=True)
+class _Folded:
+    """Blocks that may hold a late row, with the mark before each; the marks after all; counts of the others.
+
+    ``stopped``: the first block of a writer that may hold an early row, with the mark before it.
+    """
+
+    open: Mapping[Key, int]
+    marks: Mapping[str, int]
+    counts: Counter[str]
+    stopped: Mapping[Key, int]
+
+
+def _fold(blocks: Iterable[_Block], gate: Gate, judged: Mapping[Key, int]) -> _Folded:
+    """Fold the blocks of each writer in its order; ``judged`` has the marks behind those that were looked at."""
     marks, counts = dict(gate.marks), Counter[str]()
     bounds = _bounds_by_block(gate)
-    uncertain: dict[tuple[str, int], int] = {}
+    uncertain: dict[Key, int] = {}
+    stopped: dict[str, tuple[Key, int]] = {}
     there = {(block.writer, block.number): block for block in blocks}
     # A block may hold bounds alone; they raise the mark for the blocks behind it.
     for key in sorted({*there, *bounds}):
         block = there.get(key) or _Block(*key, None, BEGINNING, None, 0, odd=False)
+        if key in judged:
+            marks[block.writer] = judged[key]
+            continue
         before = marks.get(block.writer, BEGINNING)
+        # An early row would not move the mark: nothing is known behind a block that may hold one.
+        if block.writer in stopped or _may_be_early(block, before, gate):
+            stopped.setdefault(block.writer, (key, before))
+            continue
         after = max(before, block.greatest, bounds.get(key, BEGINNING))
         least = END if block.least is None else block.least
         if block.odd or least + gate.within < after or least < gate.floors.get(block.writer, BEGINNING):
@@ -107,7 +145,37 @@ def _fold(blocks: Iterable[_Block], gate: Gate) -> tuple[dict[tuple[str, int], i
         else:
             counts.update({"in": block.rows, "accepted": block.rows})
         marks[block.writer] = after
-    return uncertain, marks, counts
+    return _Folded(uncertain, marks, counts, dict(stopped.values()))
+
+
+def _may_be_early(block: _Block, mark: int, gate: Gate) -> bool:
+    if gate.early is None:
+        return False
+    return mark <= BEGINNING or block.greatest > max(mark, gate.floors.get(block.writer, BEGINNING)) + gate.early
+
+
+class _Blocks:
+    """Blocks that were judged row by row, because the guard may have refused rows of theirs."""
+
+    def __init__(self, rows: DataFrame, gate: Gate) -> None:
+        self.rows, self.gate, self.tally = rows, gate, Tally(gate)
+        self.marks: dict[Key, int] = {}
+        self.refused: list[pa.Table | None] = []
+
+    def judge(self, blocks: Mapping[Key, int], *, to_the_end: bool) -> None:
+        """Judge some blocks of different writers, or all from these on."""
+        which = _from_on(blocks) if to_the_end else _one_of(blocks)
+        items = _with_bounds(_items(self.rows.where(which), self.gate), self.gate, {})
+        items = items.append_column("blk", pc.divide(items[P], BLOCK))
+        marks = {writer: mark for (writer, _), mark in blocks.items()}
+        for (writer, number), part in _runs(items, [W, "blk"]):
+            found = judge_run(self.tally, writer, part, marks[writer])
+            self.marks[writer, number] = marks[writer] = max(marks[writer], found.mark)
+            self.refused.append(found.refused)
+
+
+def _from_on(blocks: Iterable[Key]) -> str:
+    return " OR ".join(f"({W} = {literal(writer)} AND {P} DIV {BLOCK} >= {number})" for writer, number in blocks)
 
 
 def _bounds_by_block(gate: Gate) -> dict[tuple[str, int], int]:
@@ -281,18 +349,18 @@ def _raised(
 def _scan_open(  # noqa: PLR0913 - the fold's results belong together
     items: pa.Table,
     gate: Gate,
-    open_blocks: Mapping[tuple[str, int], int],
+    open_blocks: Mapping[Key, int],
     counts: Counter[str],
-    marks: Mapping[str, int],
+    refused: Iterable[pa.Table | None],
     span: tuple[int, int],
 ) -> Verdict:
     items = _with_bounds(items, gate, open_blocks)
     items = items.append_column("blk", pc.divide(items[P], BLOCK))
-    tally, parts = Tally(gate, counts), []
+    tally, parts = Tally(gate, counts), list(refused)
     for (writer, number), part in _runs(items, [W, "blk"]):
         if (writer, number) in open_blocks:
             parts.append(judge_run(tally, writer, part, open_blocks[writer, number]).refused)
-    return Verdict(_together(parts), counts, marks, *span)
+    return Verdict(_together(parts), counts, gate.marks, *span)
 
 
 def _runs(items: pa.Table, keys: list[str]) -> Iterable[tuple[tuple, pa.Table]]:  # type: ignore[type-arg]
