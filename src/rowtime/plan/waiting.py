@@ -6,7 +6,7 @@ crashed pipeline and starts neither Spark nor Java.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -17,7 +17,7 @@ from rowtime.operators.gates import Raise
 
 @dataclass(frozen=True)
 class Wait:
-    """One operator that holds rows; ``since`` and ``bound`` as people read them (UTC)."""
+    """One operator that holds rows at a ``bound`` that has not moved ``since``; both as people read them (UTC)."""
 
     operator: str
     kind: str
@@ -26,11 +26,13 @@ class Wait:
     stream: str
     writer: str
     release: str
+    since: str = ""
 
     def __str__(self) -> str:
         what = ("partial result" if self.kind in ("group by", "session") else "row") + ("s" if self.held != 1 else "")
         who = f"writer {self.writer} of {self.stream}" if self.writer else self.stream
-        return f"{self.operator} holds {self.held:,} {what} at {self.bound}: waits for {who}; {self.release}"
+        since = f" since {self.since}" if self.since else ""
+        return f"{self.operator} holds {self.held:,} {what} at {self.bound}{since}: waits for {who}; {self.release}"
 
     def as_json(self) -> dict[str, Any]:
         """The finding as plain values."""
@@ -94,10 +96,13 @@ def waiting(plan: Mapping[str, Any], entry: Mapping[str, Any]) -> list[Wait | Po
 def _wait(plan: Mapping[str, Any], entry: Mapping[str, Any], name: str, rows: int) -> Wait | None:
     if name not in plan["inputs"]:
         return None
-    below = _slowest(plan, entry["clocks"], name)
-    bound = least(entry["clocks"].get(below, {}).values())
+    below, bound = slowest_of(plan["inputs"][name], entry["clocks"])
     if bound >= END:
         return None
+    since = to_text(entry["since"][name][1]) if name in entry.get("since", {}) else ""
+    jumps = entry.get("control", {}).get(name, {}).get("held")
+    if jumps:
+        return _open_jump(plan, entry, name, rows, jumps, (to_text(bound), since))
     stream, writer = _holder(plan, entry["clocks"], below)
     remedy = _Remedy(
         stream,
@@ -108,13 +113,30 @@ def _wait(plan: Mapping[str, Any], entry: Mapping[str, Any], name: str, rows: in
         alone=len(entry["clocks"].get(stream, {})) <= 1,
     )
     known = entry["sources"].get(stream, {}).get("offsets", {})
-    return Wait(name, plan["kinds"][name], rows, to_text(bound), stream, writer, remedy.text(started=bool(known)))
+    release = remedy.text(started=bool(known))
+    return Wait(name, plan["kinds"][name], rows, to_text(bound), stream, writer, release, since)
 
 
-def _slowest(plan: Mapping[str, Any], clocks: Mapping[str, Mapping[str, int]], name: str) -> str:
-    """The input whose bound is the least."""
-    slowest: str = min(plan["inputs"][name], key=lambda child: least(clocks.get(child, {}).values()))
-    return slowest
+def slowest_of(inputs: Sequence[str], clocks: Mapping[str, Mapping[str, int]]) -> tuple[str, int]:
+    """The input whose bound is the least, which holds an operator, and that bound."""
+    bounds = {name: least(clocks.get(name, {}).values()) for name in inputs}
+    name = min(inputs, key=lambda one: bounds[one])
+    return name, bounds[name]
+
+
+def _open_jump(  # noqa: PLR0913 - what is known of it
+    plan: Mapping[str, Any],
+    entry: Mapping[str, Any],
+    name: str,
+    rows: int,
+    jumps: Mapping[str, Sequence[int]],
+    times: tuple[str, str],
+) -> Wait:
+    """Rows of a T-sort on whose time those behind them have not decided yet."""
+    writer, (position, _) = min(jumps.items())
+    stream, _ = _holder(plan, entry["clocks"], name)
+    release = f"rows behind its row {position} decide whether that counts: send more, or end the writer"
+    return Wait(name, plan["kinds"][name], rows, times[0], stream, writer, release, times[1])
 
 
 def _holder(plan: Mapping[str, Any], clocks: Mapping[str, Mapping[str, int]], name: str) -> tuple[str, str]:
@@ -128,7 +150,7 @@ def _holder(plan: Mapping[str, Any], clocks: Mapping[str, Mapping[str, int]], na
         child = inputs[int(slowest[:4])]
         return _deeper(plan, clocks, child, slowest[5:])
     if plan["kinds"][name] in ("merge", "group by", "join"):
-        return _holder(plan, clocks, _slowest(plan, clocks, name))
+        return _holder(plan, clocks, slowest_of(plan["inputs"][name], clocks)[0])
     return _deeper(plan, clocks, inputs[0], slowest)
 
 

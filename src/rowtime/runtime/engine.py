@@ -28,6 +28,7 @@ from rowtime.operators.stream import Stream
 from rowtime.operators.tsort import TSort
 from rowtime.plan.program import Program
 from rowtime.plan.started import fixed
+from rowtime.plan.waiting import slowest_of
 from rowtime.runtime.intake import Taken, intake_of
 from rowtime.runtime.sources.contract import BoundItem, Limits, Slice, Source
 from rowtime.runtime.tick import RunningTick
@@ -218,7 +219,20 @@ class Engine:
             "totals": {name: dict(counts) for name, counts in totals.items()},
             "clocks": {name: dict(delta.clocks) for name, delta in deltas.items()},
             "held": {key: sum(row[1] for row in rows) for key, rows in entry["segments"].items()},
+            "since": self._since(entry["segments"], deltas),
         }
+
+    def _since(self, segments: Mapping[str, Any], deltas: Mapping[str, Delta]) -> dict[str, list[int]]:
+        """For each operator that holds rows: the bound that holds them, and since when it is that."""
+        before, clocks = self.entry.get("since", {}), {name: delta.clocks for name, delta in deltas.items()}
+        holding = {key.rsplit("/", 1)[0] for key in segments}
+        found: dict[str, list[int]] = {}
+        for node in self.program.operators:
+            if node.name in holding and node.inputs:
+                _, bound = slowest_of([child.name for child in node.inputs], clocks)
+                known = before.get(node.name, [None])
+                found[node.name] = known if known[0] == bound else [bound, self.clock()]
+        return found
 
     # -- what there is to do ----------------------------------------------------------
 

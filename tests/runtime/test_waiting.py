@@ -1,0 +1,50 @@
+"""What waits says since when; rows on which others decide are named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import rowtime as rt
+from rowtime.cli.status import status_of
+from rowtime.plan.waiting import Wait
+from rowtime.runtime.sources.contract import Limits
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SQL = """CREATE STREAM s (ev TIMESTAMP, n INT);
+SELECT STREAM ev AS ROWTIME, n FROM s ORDER BY ev WITHIN INTERVAL '30' SECOND{}"""
+
+
+def run(spark: SparkSession, folder: Path, sql: str, *minutes: int) -> Wait:
+    pipeline = rt.Pipeline(spark, home=folder / "home").sql(sql)
+    pipeline.sink("result", lambda _: None)
+    for stream in pipeline.compile().defines:
+        pipeline.home.define(stream.name, stream.as_json(), replace=True)
+    with rt.writer("s", home=folder / "home", writer="phone") as log:
+        log.insert([{"ev": f"2024-01-01 10:{minute:02}:00", "n": minute} for minute in minutes])
+    query = pipeline.run_available(folder / "check", limits=Limits())
+    (found,) = (wait for wait in query.waiting() if isinstance(wait, Wait))
+    return found
+
+
+def test_since_is_when_the_bound_came_to_stand(spark: SparkSession, tmp_path: Path) -> None:
+    sql = SQL.format("")
+    first = run(spark, tmp_path, sql, 0, 1)
+    again = run(spark, tmp_path, sql, 1)
+    assert (first.held, again.held) == (1, 2)
+    assert (first.bound, again.bound) == ("2024-01-01 10:00:30", "2024-01-01 10:00:30")
+    assert first.since == again.since > "2024"
+    later = run(spark, tmp_path, sql, 5)
+    assert later.since > again.since
+    assert f"at 2024-01-01 10:04:30 since {later.since}: waits for writer phone of s;" in str(later)
+    (shown,) = status_of(tmp_path / "check")["waiting"]
+    assert shown["since"] == later.since
+
+
+def test_an_open_jump_names_the_row_on_which_others_decide(spark: SparkSession, tmp_path: Path) -> None:
+    sql = SQL.format(" EARLY BEYOND INTERVAL '1' MINUTE RESYNC AFTER 2 ROWS")
+    wait = run(spark, tmp_path, sql, 0, 1)
+    assert (wait.kind, wait.held, wait.stream, wait.writer) == ("t-sort", 2, "s", "phone")
+    assert wait.release == "rows behind its row 0 decide whether that counts: send more, or end the writer"
