@@ -20,6 +20,7 @@ from benchmarks.engines import Engines, session
 from benchmarks.flat_state import FLAT_STATE
 from benchmarks.flat_ticks import FLAT_TICKS
 from benchmarks.measurement import Measurement, Result
+from benchmarks.over import OVER
 from benchmarks.small_tick import SMALL_TICK
 from benchmarks.throughput import GROUP_1M, GROUP_10K
 
@@ -30,6 +31,7 @@ MEASUREMENTS: tuple[Measurement, ...] = (
     SMALL_TICK,
     FLAT_STATE,
     FLAT_TICKS,
+    *OVER,
     CHECK_SCRIPT,
 )
 

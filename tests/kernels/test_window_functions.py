@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rowtime.kernels import window_functions as k
-from rowtime.operators.windowed import AT, DEAD, HASH, Answer, Computation, Frame, Wanted, Windows, lasting
+from rowtime.operators.windowed import AT, DEAD, HASH, Answer, Computation, Frame, Wanted, Windows, lasting, newest
 from tests.laws.pipelines import LONG
 from tests.oracle import over as oracle
 from tests.oracle.aggregates import mean, total
@@ -90,13 +90,13 @@ class Ticks:
 
     def step(self, fresh: pa.Table, *, compact: bool) -> Answer:
         heads = pa.concat_tables(self.heads).sort_by("__p") if self.heads else None
-        kept = pa.concat_tables(self.kept).sort_by("__p") if self.kept else None
+        kept = newest(pa.concat_tables(self.kept)) if self.kept else None
         answer = Computation(self.windows, heads, kept, fresh).answer()
         self.kept.append(answer.kept)
         if answer.heads is not None:
             self.heads.append(answer.heads)
         if compact and not self.windows.timed:
-            together = pa.concat_tables(self.kept).sort_by("__p")
+            together = newest(pa.concat_tables(self.kept))
             self.kept = [lasting(self.windows.keys, together, self.windows.rows_kept, self.windows.span)]
         return answer
 
@@ -116,6 +116,10 @@ def _table(made: Sequence[tuple[int, int, int]], kind: str, times: Sequence[int]
     )
 
 
+def _gap(rows: Sequence[Row], index: int) -> int:
+    return (rows[index].at or 0) - (rows[index - 1].at or 0)
+
+
 def _alike(got: Any, wanted: Any) -> bool:
     if isinstance(wanted, float) and got is not None:
         same = math.isnan(got) if math.isnan(wanted) else math.isclose(got, wanted, rel_tol=1e-9, abs_tol=1e-9)
@@ -128,9 +132,9 @@ def test_a_function_gives_what_the_oracle_gives_however_the_rows_are_cut(name: s
     function, aggregate, _ = FUNCTIONS[name]
 
     @many
-    @given(rows, frames, st.booleans(), st.integers(0, 99))
-    def holds(made: list[tuple[int, int, int]], frame: Frame, keyed: bool, seed: int) -> None:
-        windows = Windows(("__k0",) if keyed else (), (Wanted("f", "__a0", function, frame),))
+    @given(rows, frames, st.booleans(), st.sampled_from([None, None, 0, 2, 4]), st.integers(0, 99))
+    def holds(made: list[tuple[int, int, int]], frame: Frame, keyed: bool, expires: int | None, seed: int) -> None:
+        windows = Windows(("__k0",) if keyed else (), (Wanted("f", "__a0", function, frame),), expires)
         times = [sum(step for _, step, _ in made[: n + 1]) for n in range(len(made))]
         values = VALUES[kind][1]
         came = [Row(at, {"v": values[v % len(values)], "k": key}) for at, (key, _, v) in zip(times, made, strict=True)]
@@ -138,7 +142,8 @@ def test_a_function_gives_what_the_oracle_gives_however_the_rows_are_cut(name: s
         wanted = []
         for n, row in enumerate(came):
             mine = [other for other in came[: n + 1] if not keyed or other.values["k"] == row.values["k"]]
-            wanted.append(aggregate(judged.rows(mine)))
+            breaks = [i for i in range(1, len(mine)) if expires is not None and _gap(mine, i) > expires]
+            wanted.append(aggregate(judged.rows(mine[max(breaks, default=0) :])))
         chance, ticks, got, start = random.Random(seed), Ticks(windows), [], 0
         while start < len(made):
             end = chance.randint(start + 1, len(made))

@@ -11,6 +11,7 @@ from tests.oracle import over as o
 from tests.oracle.aggregates import greatest, least, mean, total
 from tests.oracle.group_by import floor
 from tests.oracle.merge import merge
+from tests.oracle.ordered import group_by_values
 from tests.oracle.over import Frame, over
 from tests.oracle.select import select
 from tests.oracle.tsort import tsort
@@ -89,6 +90,23 @@ def _sorted(feeds: Feeds) -> Result:
     return select(again, project=lambda v: {"n": v["n"], "c": v["c"], "m": v["m"]}), [*refused, *judged.refused]
 
 
+def _of_a_maximum(feeds: Feeds) -> Result:
+    (a,), refused = _streams(feeds, "a")
+    made = over(merge(a), {"m": (Frame(None, 1), _of(greatest))})
+
+    def row(key: tuple[bool, Any], _: tuple[Any, ...], rows: Sequence[f.Row]) -> f.Values:
+        return {"m": key[1], "all": o.column(rows, "n")}
+
+    return group_by_values(made, lambda v: f.sortable(v["m"]), lambda _: (), row), refused
+
+
+def _expiring(feeds: Feeds) -> Result:
+    (a,), refused = _streams(feeds, "a")
+    calls: Calls = {"c": (Frame(None), len), "p": (Frame(1, 1), o.nth("n")), "s": (Frame(3, 1), _of(total, "n"))}
+    made = over(merge(a), calls, lambda r: r.values["v"], lambda v: {k: v[k] for k in ("n", *calls)}, expires=SECOND)
+    return made, refused
+
+
 OVER = (
     Law("ranges of time a key", ("over", "merge"),
         "SELECT STREAM n, COUNT(*) OVER w AS c, SUM(v) OVER w AS s, MIN(v) OVER w AS lo, COUNT(*) OVER (PARTITION BY v "
@@ -109,6 +127,12 @@ OVER = (
     Law("ranges from a rounded time", ("over",),
         "SELECT STREAM n, COUNT(*) OVER (w RANGE INTERVAL '1' SECOND PRECEDING) AS c, RANK() OVER w AS r FROM a "
         "WINDOW w AS (PARTITION BY v ORDER BY FLOOR(a.ROWTIME TO SECOND))", _rounded),
+    Law("keys that expire", ("over",),
+        "SELECT STREAM n, COUNT(*) OVER w AS c, LAG(n) OVER w AS p, SUM(n) OVER (w ROWS BETWEEN 3 PRECEDING AND "
+        "1 PRECEDING) AS s FROM a WINDOW w AS (PARTITION BY v) KEYS EXPIRE AFTER INTERVAL '1' SECOND", _expiring),
+    Law("groups of a running maximum", ("over", "group by"),
+        "CREATE VIEW t AS SELECT STREAM n, MAX(v) OVER (ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS m FROM a; "
+        "SELECT STREAM m, COLLECT_LIST(n) AS all FROM t GROUP BY m", _of_a_maximum),
     Law("a window over a window over a t-sort", ("over", "t-sort"),
         "CREATE VIEW t AS SELECT STREAM ev AS ROWTIME, n FROM a ORDER BY ev WITHIN INTERVAL '2' SECOND; "
         "CREATE VIEW u AS SELECT STREAM n, COUNT(*) OVER (RANGE INTERVAL '1' SECOND PRECEDING) AS c FROM t; "

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given
 
+import rowtime.operators.over as over_module
 from rowtime.runtime.session import derive
 from tests.laws.checking import check, outcome
 from tests.laws.deeper_pipelines import close_items
@@ -46,3 +47,10 @@ def test_no_state_is_left_after_the_end(spark: SparkSession, law: Law) -> None:
     found = outcome(derive(spark), law, EXAMPLE, [6, len(EXAMPLE)])
     check(law, EXAMPLE, found)
     assert found.held == 0
+
+
+@pytest.mark.parametrize("name", ["running aggregates a key", "ranges of time a key"])
+def test_many_rows_are_taken_in_pieces(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setattr(over_module, "MOST", 2)
+    law = {law.name: law for law in OVER}[name]
+    check(law, EXAMPLE, outcome(derive(spark), law, EXAMPLE, [len(EXAMPLE)]))

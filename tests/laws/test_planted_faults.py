@@ -10,11 +10,13 @@ import numpy as np
 import pytest
 from pyspark.sql import functions as F  # noqa: N812
 
+import rowtime.operators.over as over_module
 import rowtime.operators.union_all as union_module
+import rowtime.operators.windowed as windowed_module
 from rowtime.core.time import END
 from rowtime.kernels import guard as guard_module
 from rowtime.kernels.high_water import Scan
-from rowtime.operators import GroupBy, Hop, Merge, Rejected, Select, Stream
+from rowtime.operators import GroupBy, Hop, Merge, Over, Rejected, Select, Stream
 from rowtime.operators.chains import IS_DUE, Chains
 from rowtime.operators.contract import Delta
 from rowtime.operators.ends import Ends
@@ -31,6 +33,7 @@ from rowtime.state.segments import SegmentLog
 from rowtime.testing.transcripts import ScriptItem
 from tests.laws.checking import check, outcome
 from tests.laws.deeper_pipelines import DEEPER
+from tests.laws.over_pipelines import OVER
 from tests.laws.pipelines import HALF, LAWS, ORIGIN
 from tests.laws.session_pipelines import SESSIONS
 from tests.laws.sorted_pipelines import SORTED
@@ -40,7 +43,7 @@ from tests.oracle import feed as f
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-LAW = {law.name: law for law in (*LAWS, *DEEPER, *WINDOWS, *SESSIONS, *SORTED)}
+LAW = {law.name: law for law in (*LAWS, *DEEPER, *WINDOWS, *SESSIONS, *SORTED, *OVER)}
 Plant = Callable[[pytest.MonkeyPatch], None]
 
 
@@ -93,7 +96,14 @@ JUMP = [  # a first row from the future, then a time that goes on, then another 
     _item(number, "a", "x", number, ev) for number, ev in enumerate((20, 1, 2, 3, 12, 12, 13, 14), 1)
 ]
 VISITS = [_item(number, "a", "x", at) for number, at in enumerate((1, 3, 5, 8, 20), 1)]  # a pause of the gap, exactly
+CLOSE = [  # rows of one key two seconds apart, and ties
+    _item(number, "a", "x", at, v=v)
+    for number, (at, v) in enumerate(((1, 1), (2, 1), (2, 1), (3, 2), (4, 1), (5, 1), (6, 3), (6, 1), (7, 1)), 1)
+]
 EXAMPLES = {
+    "ranges of time a key": (CLOSE, [2, 3, 5, 7, 9]),
+    "running aggregates a key": (CLOSE, [2, 3, 5, 7, 9]),
+    "running totals that begin anew each period": (CLOSE, [2, 3, 5, 7, 9]),
     "sessions with partial results": (VISITS, [1, 2, 3, 4, 5]),
     "groups of hopping windows that keep rows": (FAR, [3, 5]),
     "a t-sort with a guard": (FUTURE, [2, 4, 6]),
@@ -279,6 +289,32 @@ def _refusals_lost(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Rejected, "step", lambda self, tick, deltas: Delta(None, deltas[0].clocks))
 
 
+def _rows_of_a_range_forgotten_early(patch: pytest.MonkeyPatch) -> None:
+    real = over_module._alive
+    patch.setattr(over_module, "_alive", lambda rows, clock: real(rows, clock + 6 * HALF))
+
+
+def _lower_end_left_out(patch: pytest.MonkeyPatch) -> None:
+    real = windowed_module.by_range
+    patch.setattr(
+        windowed_module,
+        "by_range",
+        lambda rows, values, lower, upper: real(rows, values, None if lower is None else lower - 1, upper),
+    )
+
+
+def _accumulators_not_kept(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Over, "_keep", lambda self, tick, answer, clock: self._add(tick, "rows", answer.kept, clock))
+
+
+def _a_row_less_kept(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(windowed_module.Windows, "rows_kept", 1)
+
+
+def _period_forgotten_early(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Ends, "end_text", property(lambda _: "unix_micros(`__k0`)"))
+
+
 FAULTS: tuple[tuple[str, Plant], ...] = (
     ("t-sort", _mark_of_the_tick),
     ("union all", _inputs_swapped),
@@ -311,6 +347,11 @@ FAULTS: tuple[tuple[str, Plant], ...] = (
     ("rows sorted by a promised value", _value_let_out_too_early),
     ("groups of a promise with a rowtime of their own", _stamp_promised_too_early),
     ("a sorted union", _nulls_where_they_are_not_wanted),
+    ("ranges of time a key", _rows_of_a_range_forgotten_early),
+    ("ranges of time a key", _lower_end_left_out),
+    ("running aggregates a key", _accumulators_not_kept),
+    ("numbers of rows over a union", _a_row_less_kept),
+    ("running totals that begin anew each period", _period_forgotten_early),
 )
 
 

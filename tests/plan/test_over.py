@@ -53,6 +53,8 @@ def test_a_window_is_refused_with_a_hint_that_teaches(call: str, code: str, hint
         ("SELECT STREAM v FROM a WINDOW w AS (x), x AS (w)", "R165"),
         ("SELECT STREAM SUM(v) OVER (w PARTITION BY v) AS s FROM a WINDOW w AS (PARTITION BY t)", "R165"),
         ("SELECT STREAM SUM(v) OVER (PARTITION BY nobody) AS s FROM a", "R103"),
+        ("SELECT STREAM SUM(v) OVER () AS s FROM a KEYS EXPIRE AFTER INTERVAL '1' DAY", "R190"),
+        ("SELECT STREAM SUM(v) OVER (PARTITION BY w) AS s FROM a KEYS EXPIRE AFTER INTERVAL '1' MONTH", "R122"),
     ],
 )
 def test_a_window_stands_where_it_can_be_computed(sql: str, code: str) -> None:
@@ -86,6 +88,11 @@ def overs(sql: str) -> list[Over]:
 def test_explain_says_what_bounds_the_state(window: str, kept: list[str]) -> None:
     [over] = overs(f"SELECT STREAM SUM(v) OVER ({window}) AS s FROM a")
     assert [f"{one.what}, until {one.until}" for one in over.keeps()] == kept
+
+
+def test_keys_may_expire() -> None:
+    [over] = overs("SELECT STREAM LAG(v) OVER (PARTITION BY w) AS s FROM a KEYS EXPIRE AFTER INTERVAL '1' DAY")
+    assert [one.until for one in over.keeps()] == ["the key has had no row for 1 day, 0:00:00"]
 
 
 def test_calls_over_the_same_keys_are_computed_together_and_the_same_call_once() -> None:

@@ -45,25 +45,36 @@ class Layout:
 def layout(code: Ints, heads: int, fresh: int) -> Layout:
     """Lay out elements whose key ranks are ``code``: first the heads, last the ``fresh`` new rows."""
     count = len(code)
-    order = _by_key(code)
+    order = by_key(code)
     code = code[order]
     place = order - heads
     edges = np.flatnonzero(np.concatenate(([True], code[1:] != code[:-1]))) if count else np.empty(0, np.int64)
     number = np.cumsum(np.concatenate(([False], code[1:] != code[:-1]))) if count else np.empty(0, np.int64)
     at = np.flatnonzero(order >= count - fresh)
     start = edges[number[at]]
-    touched = np.unique(number[at])
+    mine = number[at]
+    touched = mine[np.concatenate(([True], mine[1:] != mine[:-1]))] if len(mine) else mine
     ends = np.append(edges[1:], count)
     first = start + (place[start] < 0)
     return Layout(order, code, np.maximum(place, -1), at, start, first, edges[touched], ends[touched])
 
 
-def _by_key(code: Ints) -> Ints:
+def by_key(code: Ints) -> Ints:
     """A stable order by key; short codes are sorted by their digits, which takes linear time."""
     if not len(code) or not code.max():
         return np.arange(len(code))
     narrow = code.astype(np.uint16) if code.max() < 2**16 else code
     return np.argsort(narrow, kind="stable")
+
+
+def sessions(code: Ints, times: Ints, gap: int) -> Ints:
+    """Key ranks that are new after each ``gap`` without an element; ``times`` never fall within a key."""
+    order = by_key(code)
+    mine, at = code[order], times[order]
+    new = np.concatenate(([False], (mine[1:] != mine[:-1]) | (at[1:] - at[:-1] > gap)))
+    made = np.empty(len(code), np.int64)
+    made[order] = np.cumsum(new[: len(code)])
+    return made
 
 
 @dataclass(frozen=True)

@@ -36,8 +36,8 @@ class Function(Protocol):
         """The parts of frames."""
         ...
 
-    def value(self, parts: Table, times: Ints) -> Table:
-        """The columns of the result; ``times`` are the rowtimes of the rows that ask."""
+    def value(self, parts: Table) -> Table:
+        """The columns of the result, by what their names add to the call's."""
         ...
 
 
@@ -62,7 +62,7 @@ class Count:
         """The parts of frames."""
         return {"n": pa.array(summed(numbers(parts["n"]), frames))}
 
-    def value(self, parts: Table, times: Ints) -> Table:  # noqa: ARG002
+    def value(self, parts: Table) -> Table:
         """The result of frames."""
         return {"": parts["n"]}
 
@@ -94,7 +94,7 @@ class Sum:
             made = pa.array(whole_sums(numbers(total), frames))
         return {"s": made, "n": pa.array(summed(numbers(parts["n"]), frames))}
 
-    def value(self, parts: Table, times: Ints) -> Table:  # noqa: ARG002
+    def value(self, parts: Table) -> Table:
         """The result of frames."""
         return {"": pc.if_else(pc.greater(parts["n"], 0), parts["s"], pa.scalar(None, parts["s"].type))}
 
@@ -111,9 +111,9 @@ class Avg:
         """The parts of frames."""
         return Sum().fold(parts, frames)
 
-    def value(self, parts: Table, times: Ints) -> Table:
+    def value(self, parts: Table) -> Table:
         """The result of frames."""
-        total = Sum().value(parts, times)[""]
+        total = Sum().value(parts)[""]
         if pa.types.is_decimal(total.type):
             return {"": total, ":n": parts["n"]}
         return {"": pc.divide(total, parts["n"].cast(pa.float64()))}
@@ -151,7 +151,7 @@ class Extreme:
         there = summed(known, frames) > 0
         return {"v": made.back(np.where(there, best, 0), there)}
 
-    def value(self, parts: Table, times: Ints) -> Table:  # noqa: ARG002
+    def value(self, parts: Table) -> Table:
         """The result of frames."""
         return {"": parts["v"]}
 
@@ -182,7 +182,7 @@ class Spread:
         columns = tuple(np.asarray(parts[name]) for name in "nmq")
         return dict(zip("nmq", map(pa.array, folded(columns, frames, _spread, (0.0, 0.0, 0.0))), strict=True))
 
-    def value(self, parts: Table, times: Ints) -> Table:  # noqa: ARG002
+    def value(self, parts: Table) -> Table:
         """The result of frames."""
         n, squares = np.asarray(parts["n"]), np.asarray(parts["q"])
         there = n > (1 if self.sample else 0)
@@ -225,7 +225,7 @@ class Decayed:
         # Beyond every number of halves there is nothing left, but what has no number stays none.
         return total * fade + more, weight * fade + its, np.maximum(at, later)
 
-    def value(self, parts: Table, times: Ints) -> Table:  # noqa: ARG002
+    def value(self, parts: Table) -> Table:
         """The result of frames."""
         total, weight = np.asarray(parts["s"]), np.asarray(parts["w"])
         there = weight > 0
@@ -262,6 +262,6 @@ class Nth:
         index = np.searchsorted(whole[1:], np.where(there, wanted, 0), "right")
         return np.where(there, index, 0), there, past - before
 
-    def value(self, parts: Table, times: Ints) -> Table:  # noqa: ARG002
+    def value(self, parts: Table) -> Table:
         """The result of frames."""
         return {"": parts["v"]}

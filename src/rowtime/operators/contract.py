@@ -148,6 +148,15 @@ class Segment:
     level: int = 0
 
 
+class Named(Protocol):
+    """What has scalars of its own in the journal."""
+
+    @property
+    def name(self) -> str:
+        """Unique in its plan and stable from run to run."""
+        ...
+
+
 class Segments(Protocol):
     """The live segments of one kept thing of one operator."""
 
@@ -216,7 +225,7 @@ class Tick(Protocol):
         """The one value of a query over constants, computed by Spark without a job."""
         ...
 
-    def control(self, node: Operator) -> Control:
+    def control(self, node: Named) -> Control:
         """The operator's own scalars; what it holds after the tick is journaled."""
         ...
 

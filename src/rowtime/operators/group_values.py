@@ -26,6 +26,7 @@ from rowtime.operators.contract import (
     Tick,
 )
 from rowtime.operators.ordered import Ordered
+from rowtime.operators.over import RunningMark
 from rowtime.operators.partials import COMPLETE, KEPT, Accumulators, routed
 from rowtime.operators.select import Item
 from rowtime.operators.value_clocks import Closer, ValueClocks, promised
@@ -52,7 +53,7 @@ class GroupByValues:
     aggregates: tuple[Item, ...]
     items: tuple[Item, ...]
     closers: tuple[Closer, ...]
-    gates: tuple[Ordered, ...]
+    gates: tuple[Ordered | RunningMark, ...]
     having: exp.Expr | None = None
     stamp: exp.Expr | None = None
     ordered: bool = True

@@ -56,6 +56,7 @@ class Ordered:
     within: int = 0
     rows: int = 0
 
+    starts_null: ClassVar[bool] = False
     kind: ClassVar[str] = "order check"
     promise: ClassVar[str] = ""
     reason: ClassVar[str] = ""

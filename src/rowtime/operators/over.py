@@ -8,10 +8,10 @@ whose rows are kept in the same way are computed together (`operators.windowed`)
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -25,7 +25,20 @@ from rowtime.kernels.window_functions import Function
 from rowtime.operators.contract import Column, Control, Delta, Kept, Operator, P, Shape, T, Tick, quoted
 from rowtime.operators.ends import SEEN, Ends
 from rowtime.operators.select import Item
-from rowtime.operators.windowed import AT, DEAD, HASH, ORDER, Answer, Computation, Frame, Wanted, Windows, lasting
+from rowtime.operators.values import decoded, remembered
+from rowtime.operators.windowed import (
+    AT,
+    DEAD,
+    HASH,
+    ORDER,
+    Answer,
+    Computation,
+    Frame,
+    Wanted,
+    Windows,
+    lasting,
+    newest,
+)
 from rowtime.sql.generate import to_rowtime, to_spark
 
 if TYPE_CHECKING:
@@ -33,17 +46,39 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
 ROWS, HEADS = "rows", "heads"
+MOST = 2_000_000  # rows that the driver takes at once
+
+
+@dataclass(frozen=True)
+class RunningMark:
+    """The last value of a call that never falls: groups of lesser ones are complete, as with `Ordered`.
+
+    Before the first value that is not NULL it is NULL, and then never again.
+    """
+
+    name: str
+
+    exact: ClassVar[bool] = True
+    starts_null: ClassVar[bool] = True
+
+    def mark(self, control: Control) -> str | None:
+        """The value as Spark SQL of its own type; ``None`` before the first."""
+        return None if control.get("mark") is None else decoded(control["mark"], control["type"], 0, descending=False)
 
 
 @dataclass(frozen=True)
 class Call:
-    """One call: its function of ``argument`` over ``frame``; ``typed`` is what Spark types it by."""
+    """One call: its function of ``argument`` over ``frame``; ``typed`` is what Spark types it by.
+
+    ``mark`` is the name under which its last value is known, where it never falls.
+    """
 
     column: Column
     function: Function
     argument: exp.Expr
     frame: Frame
     typed: exp.Expr
+    mark: str = ""
 
     def __str__(self) -> str:
         return f"{self.column.name} = {to_rowtime(self.typed)} over {self.frame}"
@@ -54,7 +89,8 @@ class Over:
     """``calls`` over the rows of each value of ``keys``; ``passed`` columns go through.
 
     ``order``: what RANGE measures, an ascending function of the rowtime. ``closers``: the
-    keys that are such functions; a value that time has left never comes back.
+    keys that are such functions; a value that time has left never comes back. ``expires``
+    (µs): how long a key may have no row before it begins anew.
     """
 
     name: str
@@ -64,6 +100,7 @@ class Over:
     passed: tuple[str, ...]
     order: exp.Expr | None = None
     closers: tuple[int, ...] = ()
+    expires: int | None = None
 
     kind: ClassVar[str] = "over"
     promise: ClassVar[str] = ""
@@ -83,6 +120,8 @@ class Over:
         windows, until = self.windows, "the stream ends"
         if self.closers:
             until = "time leaves the period of the key"
+        elif self.expires is not None:
+            until = f"the key has had no row for {timedelta(microseconds=self.expires)}"
         each = " a key" if self.keys else ""
         kept = []
         if windows.timed:
@@ -110,17 +149,38 @@ class Over:
         """Compute the calls over new rows and kept ones; keep what later rows will ask for."""
         delta, control = deltas[0], tick.control(self)
         clock = self._clock(tick, least(delta.clocks.values()))
-        rows, count = None, 0
+        made: list[DataFrame] = []
+        count = 0
         if delta.rows is not None:
-            tick.describe(self, "rows in stream order")
             self._type(delta.rows, control)
-            fresh = _sorted(self._wanted(delta.rows).toArrow())
-            count = fresh.num_rows
-            rows = self._answer(tick, fresh, control, clock) if count else None
+            for fresh in self._pieces(tick, self._wanted(delta.rows), delta.count):
+                made.append(self._answer(tick, fresh, control, clock))
+                count += fresh.num_rows
         for what in (ROWS, HEADS):
             tick.segments(self, what).forget(clock)
-            self._compact(tick, what)
+            self._compact(tick, what, clock)
+        rows = reduce(lambda one, other: one.unionByName(other), made) if made else None
         return Delta(rows, delta.clocks, count, delta.lowest, delta.highest)
+
+    def _pieces(self, tick: Tick, rows: DataFrame, count: int | None) -> Iterator[pa.Table]:
+        """The rows in stream order: all at once, or where they are many, so many at a time as the driver takes."""
+        edges = self._edges(tick, rows) if count is None or count > MOST else []
+        inside = [f"{P} > {low} AND {P} <= {high}" for low, high in zip([-1, *edges], edges, strict=False)]
+        for within in [*inside, f"{P} > {edges[-1]}"] if edges else ["true"]:
+            tick.describe(self, "rows in stream order")
+            piece = _sorted((rows.where(within) if edges else rows).toArrow())
+            if piece.num_rows:
+                yield piece
+
+    def _edges(self, tick: Tick, rows: DataFrame) -> list[int]:
+        """Positions between pieces of about equal size."""
+        tick.describe(self, "count rows")
+        parts = -(-rows.count() // MOST)
+        if parts <= 1:
+            return []
+        shares = ", ".join(str(number / parts) for number in range(1, parts))
+        found: list[int] = rows.selectExpr(f"percentile_approx({P}, array({shares})) AS at").toArrow()["at"][0].as_py()
+        return found
 
     @cached_property
     def windows(self) -> Windows:
@@ -130,7 +190,7 @@ class Over:
         for call in self.calls:
             argument = names.setdefault(to_spark(call.argument), f"__a{len(names)}")
             calls.append(Wanted(call.column.name, argument, call.function, call.frame))
-        return Windows(tuple(key.column.name for key in self.keys), tuple(calls))
+        return Windows(tuple(key.column.name for key in self.keys), tuple(calls), self.expires)
 
     # -- rows of the tick ---------------------------------------------------------------
 
@@ -174,8 +234,19 @@ class Over:
             answer = Computation(self.windows, heads, kept, fresh).answer()
         except (Overflow, pa.ArrowInvalid, pa.ArrowNotImplementedError) as wrong:
             raise refuse("R107", f"{self.name}: {wrong}", "Cast the argument to a wider type.") from wrong
-        self._keep(tick, answer, clock)
+        self._keep(tick, answer, min(clock, self._reached(fresh)))
+        for call in self.calls:
+            if call.mark:
+                kind = control["types"][call.column.name]
+                last = remembered(answer.values[call.column.name][-1], kind)
+                tick.control(RunningMark(call.mark)).update({"mark": last, "type": kind})
         return self._result(tick, fresh, answer, control)
+
+    @staticmethod
+    def _reached(fresh: pa.Table) -> int:
+        """Where the clock stands after these rows, if more of the tick follow them."""
+        last = (fresh[name][-1].as_py() for name in (AT, ORDER) if name in fresh.column_names)
+        return int(min(last))
 
     # -- what is kept -------------------------------------------------------------------
 
@@ -190,7 +261,7 @@ class Over:
             hashes = np.unique(np.asarray(fresh[HASH]))
             found = [_matching(table, hashes) for table in found]
         found = [table for table in found if table.num_rows]
-        return pa.concat_tables(found).sort_by(P) if found else None
+        return self._newest(pa.concat_tables(found)) if found else None
 
     def _keep(self, tick: Tick, answer: Answer, clock: int) -> None:
         if self.windows.rows_kept or self.windows.span is not None:
@@ -207,12 +278,16 @@ class Over:
             return rows
         return rows.take(pa.array(np.argsort(np.asarray(rows[HASH]), kind="stable")))
 
-    def _compact(self, tick: Tick, what: str) -> None:
+    def _newest(self, rows: pa.Table) -> pa.Table:
+        """In stream order; what was kept again because its key lives on, once."""
+        return newest(rows) if self.expires is not None else rows.sort_by(P)
+
+    def _compact(self, tick: Tick, what: str, clock: int) -> None:
         segments = tick.segments(self, what)
         crowded = segments.crowded()
         if not crowded:
             return
-        rows = pa.concat_tables(segments.tables(crowded)).sort_by(P)
+        rows = self._newest(_alive(pa.concat_tables(segments.tables(crowded)), clock))
         if what == HEADS:
             rows = lasting(self.windows.keys, rows, 1, None)
         elif not self.windows.timed:
@@ -249,7 +324,8 @@ class Over:
 
 
 def _sorted(rows: pa.Table) -> pa.Table:
-    """In stream order, which is that of the positions."""
+    """In stream order, which is that of the positions; what Spark knows to be there may be null elsewhere."""
+    rows = pa.Table.from_arrays(rows.columns, names=rows.column_names)
     places = np.asarray(rows[P])
     if (places[1:] >= places[:-1]).all():
         return rows.combine_chunks()

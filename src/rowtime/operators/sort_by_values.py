@@ -14,6 +14,7 @@ from rowtime.core.clock import Clocks, least
 from rowtime.core.time import BEGINNING, END
 from rowtime.operators.contract import Control, Delta, Kept, Operator, Route, Segment, Shape, T, Tick, quoted
 from rowtime.operators.ordered import Ordered
+from rowtime.operators.over import RunningMark
 from rowtime.operators.partials import COMPLETE, KEPT
 from rowtime.operators.sort_by import BEFORE, moved_shape
 from rowtime.operators.value_clocks import Closer, ValueClocks, promised
@@ -39,7 +40,7 @@ class SortByValues:
     input: Operator
     value: exp.Expr
     closer: Closer
-    gates: tuple[Ordered, ...]
+    gates: tuple[Ordered | RunningMark, ...]
     keys: tuple[str, ...] = ()
     directions: tuple[str, ...] = ()
     stamp: exp.Expr | None = None

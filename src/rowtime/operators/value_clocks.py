@@ -16,6 +16,7 @@ from rowtime.core.clock import Clocks
 from rowtime.core.time import BEGINNING, END
 from rowtime.operators.contract import Control, T, Tick, micros
 from rowtime.operators.ordered import Ordered
+from rowtime.operators.over import RunningMark
 from rowtime.sql.generate import to_spark
 
 MARK = "__m:"  # a column of this name stands for the mark of the order check named behind it
@@ -36,7 +37,7 @@ class ValueClocks:
 
     names: tuple[str, ...]
     closers: tuple[Closer, ...]
-    gates: tuple[Ordered, ...]
+    gates: tuple[Ordered | RunningMark, ...]
 
     def past(self, tick: Tick, bound: int) -> list[str]:
         """For each closer whose clock stands somewhere, the condition that a group lies before it."""
@@ -46,8 +47,10 @@ class ValueClocks:
         for closer in self.closers:
             text = self.at(tick, closer, bound)
             if text is not None:
-                sign = ">" if closer.descending else "<"
-                found.append(f"{self.names[closer.key]} {sign} ({text})")
+                name = self.names[closer.key]
+                found.append(f"{name} {'>' if closer.descending else '<'} ({text})")
+                if any(gate.starts_null for gate in self.gates):
+                    found.append(f"{name} IS NULL")
         return found
 
     def moved(self, tick: Tick, bound: int, control: Control) -> bool:

@@ -66,6 +66,17 @@ def decoded(mark: Any, kind: str, within: int, descending: bool) -> str:  # noqa
     return f"CAST({literal(str(Decimal(value).scaleb(-_digits(kind)[1])))} AS {kind})"
 
 
+def remembered(value: pa.Scalar, kind: str) -> Any:
+    """A value as the journal keeps it, for `decoded`; ``None`` for NULL and for types that have no order here."""
+    if not value.is_valid or not (kind in (*WHOLE, *TIMES, *FLOATS, "string", "boolean") or kind.startswith("decimal")):
+        return None
+    if kind in TIMES:
+        tz = getattr(value.type, "tz", None)
+        return value.cast(pa.timestamp("us", tz)).cast(pa.int64()).as_py()
+    found = value.as_py()
+    return str(found) if isinstance(found, Decimal) else found
+
+
 def _digits(kind: str) -> tuple[int, int]:
     precision, scale = kind.removeprefix("decimal(").removesuffix(")").split(",")
     return int(precision), int(scale)

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rowtime.kernels.frames import Frames, Ints, Layout, by_range, by_rows, layout
+from rowtime.kernels.frames import Frames, Ints, Known, Layout, by_range, by_rows, layout, sessions
 from rowtime.kernels.window_functions import Function, Table
 from rowtime.operators.contract import P
 
@@ -70,10 +70,14 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Windows:
-    """The calls of one operator over one set of keys."""
+    """The calls of one operator over one set of keys.
+
+    ``expires``: a key of which no row comes for longer than that (µs) begins anew.
+    """
 
     keys: tuple[str, ...]
     calls: tuple[Wanted, ...]
+    expires: int | None = None
 
     @cached_property
     def heads(self) -> bool:
@@ -115,6 +119,15 @@ def lasting(keys: Sequence[str], rows: pa.Table, number: int, span: int | None) 
     return rows.take(pa.array(np.sort(made.order[wanted])))
 
 
+def newest(rows: pa.Table) -> pa.Table:
+    """Rows in stream order, of those that were kept again with a later end the last."""
+    rows = rows.sort_by([(P, "ascending"), (DEAD, "ascending")])
+    places = np.asarray(_array(rows[P]))
+    last = np.ones(len(places), np.bool_)
+    last[:-1] = places[1:] != places[:-1]
+    return rows.filter(pa.array(last))
+
+
 @dataclass(frozen=True)
 class Answer:
     """The values of the new rows, in their order; the rows to keep; the heads of their keys."""
@@ -138,8 +151,11 @@ class Computation:
         known = [name for name in columns if name in fresh.column_names]
         rows = [part.select(known) for part in (kept, fresh) if part is not None]
         self.rows = (pa.concat_tables(rows) if len(rows) > 1 else rows[0]).combine_chunks()
-        self.layout = layout(codes, 0 if heads is None else heads.num_rows, fresh.num_rows)
         self.times = np.asarray(_array(self.rows[AT]))
+        if windows.expires is not None:
+            before = [] if heads is None else [np.asarray(_array(heads[AT]))]
+            codes = sessions(codes, np.concatenate([*before, self.times]), windows.expires)
+        self.layout = layout(codes, 0 if heads is None else heads.num_rows, fresh.num_rows)
         self.order = np.asarray(_array(self.rows[ORDER])) if ORDER in known else self.times
 
     def answer(self) -> Answer:
@@ -147,19 +163,15 @@ class Computation:
         suffix = self._suffix()
         values: dict[str, pa.Array] = {}
         states: dict[str, pa.Array] = {}
+        frames = {frame: frame.over(self.layout, self.order) for frame in {call.frame for call in self.windows.calls}}
         for call in self.windows.calls:
             parts = self._parts(call)
-            made = call.function.value(call.function.fold(parts, call.frame.over(self.layout, self.order)), self._asked)
+            made = call.function.value(call.function.fold(parts, frames[call.frame]))
             values.update({f"{call.name}{part}": self._in_order(column) for part, column in made.items()})
             if call.running:
                 state = call.function.fold(parts, Frames(self.layout.begins, suffix))
                 states.update({f"{call.name}.{part}": column for part, column in state.items()})
         return Answer(values, self._kept(suffix), self._heads(states, suffix) if self.windows.heads else None)
-
-    @cached_property
-    def _asked(self) -> Ints:
-        """The rowtimes of the new rows, as they are laid out."""
-        return self.times[self.layout.place[self.layout.at]]
 
     def _in_order(self, column: pa.Array) -> pa.Array:
         """Values as laid out, in the order in which the new rows came."""
@@ -202,19 +214,44 @@ class Computation:
         lengths = self.layout.ends - suffix
         steps = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
         places = self.layout.place[np.repeat(suffix, lengths) + steps]
-        return self.rows.take(pa.array(np.sort(places[places >= old])))
+        if self.windows.expires is None:
+            return self.rows.take(pa.array(np.sort(places[places >= old])))
+        rows = self.rows.take(pa.array(places))
+        return _until(rows, np.repeat(self._expiry(self.windows.expires), lengths))
+
+    def _expiry(self, expires: int) -> Ints:
+        """From when on a key is forgotten: later than ``expires`` after its last row."""
+        return np.asarray(self.times[self.layout.place[self.layout.ends - 1]] + expires + 1)
 
     def _heads(self, states: Mapping[str, pa.Array], suffix: Ints) -> pa.Table:
         """One head a key with a new row; ``__p``: the last row that it stands for."""
         last = self.layout.ends - 1
         key = self.rows.select([n for n in (*self.windows.keys, HASH, DEAD) if n in self.rows.column_names])
         key = key.take(pa.array(self.layout.place[last]))
-        folded = suffix > self.layout.begins
         before = self.layout.place[np.maximum(suffix - 1, self.layout.begins)]
-        positions = np.asarray(_array(self.rows[P]))
-        upto = np.where(before >= 0, positions[np.maximum(before, 0)], -1)
-        table = pa.table({**{name: key[name] for name in key.column_names}, P: pa.array(upto), **states})
-        return table.filter(pa.array(folded & (before >= 0)))  # else the head of before still stands
+        marks = {name: np.asarray(_array(self.rows[name]))[np.maximum(before, 0)] for name in (P, AT)}
+        moved = (suffix > self.layout.begins) & (before >= 0)  # else the head of before still stands
+        if self.windows.expires is not None:
+            key = _until(key, self._expiry(self.windows.expires))
+            moved = self._renewed(marks, moved, suffix)
+        columns = {name: key[name] for name in key.column_names}
+        return pa.table({**columns, **{name: pa.array(mark) for name, mark in marks.items()}, **states}).filter(
+            pa.array(moved)
+        )
+
+    def _renewed(self, marks: dict[str, Ints], moved: Known, suffix: Ints) -> Known:
+        """A head that still stands is kept again, for its key lives on."""
+        stands = ~moved & (suffix > self.layout.begins)
+        if self.heads is not None:
+            mine = self.layout.order[self.layout.begins[stands]]
+            for name, mark in marks.items():
+                mark[stands] = np.asarray(_array(self.heads[name]))[mine]
+        return moved | stands
+
+
+def _until(rows: pa.Table, ends: Ints) -> pa.Table:
+    dead = np.minimum(np.asarray(_array(rows[DEAD])), ends)
+    return rows.set_column(rows.column_names.index(DEAD), DEAD, pa.array(dead))
 
 
 def _led(heads: pa.Array | None, column: pa.Array, count: int) -> pa.Array:

@@ -11,6 +11,7 @@ from rowtime.expr.monotonicity import order_of, prove
 from rowtime.expr.proof import Proof
 from rowtime.operators.contract import Column, Operator, T, walk
 from rowtime.operators.ordered import Ordered
+from rowtime.operators.over import Over, RunningMark
 from rowtime.operators.select import Item
 from rowtime.operators.sort_by_values import VALUE
 from rowtime.operators.value_clocks import MARK, Closer
@@ -192,10 +193,12 @@ def over(node: exp.Expr, part: exp.Expr, name: str) -> exp.Expr | None:
     return found if columns_of([found]) == {name} else None
 
 
-def gates_of(source: Operator, closer: Closer) -> tuple[Ordered, ...]:
-    """The order checks whose marks a clock needs."""
+def gates_of(source: Operator, closer: Closer) -> tuple[Ordered | RunningMark, ...]:
+    """The order checks and window calls whose marks a clock needs."""
     wanted = {column.name.removeprefix(MARK) for column in closer.at.find_all(exp.Column)}
-    return tuple(node for node in walk(source) if isinstance(node, Ordered) and node.name in wanted)
+    checks = tuple(node for node in walk(source) if isinstance(node, Ordered) and node.name in wanted)
+    calls = (call for node in walk(source) if isinstance(node, Over) for call in node.calls)
+    return (*checks, *(RunningMark(call.mark) for call in calls if call.mark in wanted))
 
 
 def micros(scope: Scope, node: exp.Expr, word: str = "WITHIN") -> int:

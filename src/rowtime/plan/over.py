@@ -7,17 +7,20 @@ same way share an operator.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from sqlglot import exp
 
+from rowtime.expr.facts import UNKNOWN, Fact
 from rowtime.expr.monotonicity import prove
 from rowtime.operators.contract import Column, Operator, T
 from rowtime.operators.merge import Merge
 from rowtime.operators.over import Call, Over
 from rowtime.operators.select import Item
 from rowtime.plan.frames import NoWindow, Window, frame_of, resolved
-from rowtime.plan.scope import Scope, columns_of
+from rowtime.plan.orders import micros
+from rowtime.plan.scope import Scope, columns_of, mark_of
 from rowtime.plan.sources import Sources
 from rowtime.plan.window_calls import Want, wants_of
 from rowtime.sql.generate import to_rowtime, to_spark
@@ -35,8 +38,8 @@ class _Shared:
 class Windowing:
     """The window calls of the SELECT ``query``, as its scope comes upon them."""
 
-    def __init__(self, query: exp.Select, scope: Scope) -> None:
-        self.scope = scope
+    def __init__(self, query: exp.Select, scope: Scope, fresh: Callable[[str], str]) -> None:
+        self.scope, self._fresh = scope, fresh
         self._named = {window.name.lower(): window for window in query.args.get("windows") or []}
         self._shared: dict[tuple[object, ...], _Shared] = {}
         self._columns: dict[tuple[object, ...], Column] = {}
@@ -45,7 +48,17 @@ class Windowing:
                 frame_of(resolved(window, self._named))
             except NoWindow as wrong:
                 scope.refuse(wrong.code, wrong.message, window, wrong.hint)
+        self._expires = self._lifetime(query.args.get("keys_expire"))
         scope.over = self.value
+
+    def _lifetime(self, interval: exp.Expr | None) -> int | None:
+        return None if interval is None else micros(self.scope, interval, "KEYS EXPIRE AFTER")
+
+    def check(self, query: exp.Select) -> None:
+        """KEYS EXPIRE AFTER is about keys that windows keep."""
+        if self._expires is not None and not any(shared.keys for shared in self._shared.values()):
+            what = "KEYS EXPIRE AFTER is supported for the keys of windows only"
+            self.scope.refuse("R190", what, query.args["keys_expire"], "Give the window PARTITION BY, or leave it out.")
 
     @property
     def found(self) -> bool:
@@ -72,10 +85,11 @@ class Windowing:
                 "R164", "RANGE is measured on ROWTIME, or on a function of it", f"ORDER BY {self.scope.rowtime}."
             )
         wants = wants_of(node.this, frame, ranked=ranked)
-        columns = [self._column(want, keys, order) for want in wants.wants]
+        fact = prove(_as_node(node.this, window), self.scope.facts).fact
+        columns = [self._column(want, keys, order, fact if len(wants.wants) == 1 else UNKNOWN) for want in wants.wants]
         made = wants.value(*(exp.column(exp.to_identifier(column.name, quoted=True)) for column in columns))
         if isinstance(made, exp.Column):
-            self.scope.made[made.name] = prove(_as_node(node.this, window), self.scope.facts).fact
+            self.scope.made[made.name] = fact
         return made
 
     def _bound(self, part: exp.Expr, node: exp.Window) -> exp.Expr:
@@ -86,7 +100,7 @@ class Windowing:
     def _keys(self, nodes: list[exp.Expr]) -> tuple[Item, ...]:
         keys = []
         for number, node in enumerate(nodes):
-            followed = self.scope.inlined(node)
+            followed = self.scope.computed(node)
             bound = followed if columns_of([followed]) == {T} else node
             keys.append(Item(Column(f"__k{number}", fact=prove(bound, self.scope.facts).fact), bound))
         return tuple(keys)
@@ -96,7 +110,7 @@ class Windowing:
         if not window.order:
             return None, False
         first, *others = window.order
-        value = self.scope.inlined(self._bound(first.this, node))
+        value = self.scope.computed(self._bound(first.this, node))
         proof = prove(value, self.scope.facts)
         if first.args.get("desc") or others or proof.order.direction <= 0:
             why = proof.failure()
@@ -110,7 +124,7 @@ class Windowing:
         ranked = columns_of([value]) == {T}
         return (None if not ranked or value == exp.column(exp.to_identifier(T, quoted=True)) else value), ranked
 
-    def _column(self, want: Want, keys: tuple[Item, ...], order: exp.Expr | None) -> Column:
+    def _column(self, want: Want, keys: tuple[Item, ...], order: exp.Expr | None, fact: Fact) -> Column:
         """The column of a call; the same call has the same one."""
         frame = want.frame
         measured = order if frame.by_range else None
@@ -121,9 +135,14 @@ class Windowing:
         )
         known = (place, frame, want.function, to_spark(want.argument))
         if known not in self._columns:
-            self._columns[known] = Column(f"__v{len(self._columns)}")
+            name = f"__v{len(self._columns)}"
+            self._columns[known] = Column(name, fact=fact)
+            mark = ""
+            if fact.order.direction > 0:
+                mark = self._fresh(name.removeprefix("__"))
+                self.scope.windows.lineage[name] = mark_of(mark)
             shared = self._shared.setdefault(place, _Shared(keys, measured))
-            shared.calls.append(Call(self._columns[known], want.function, want.argument, frame, want.typed))
+            shared.calls.append(Call(self._columns[known], want.function, want.argument, frame, want.typed, mark))
         return self._columns[known]
 
     def build(self, sources: Sources, source: Operator, name: str, used: set[str]) -> Operator:
@@ -140,7 +159,14 @@ class Windowing:
                 n for n, key in enumerate(shared.keys) if key.column.order.moves and columns_of([key.expression]) == {T}
             )
             source = Over(
-                sources.fresh(f"{name}.over"), source, shared.keys, tuple(shared.calls), passed, shared.order, closers
+                sources.fresh(f"{name}.over"),
+                source,
+                shared.keys,
+                tuple(shared.calls),
+                passed,
+                shared.order,
+                closers,
+                self._expires if shared.keys else None,
             )
         return source
 

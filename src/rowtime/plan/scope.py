@@ -12,6 +12,7 @@ from rowtime.expr.facts import ROWTIME, Fact
 from rowtime.expr.monotonicity import is_constant, non_deterministic
 from rowtime.operators.contract import A, Column, Operator, T, walk
 from rowtime.operators.ordered import Ordered
+from rowtime.operators.over import Over
 from rowtime.operators.value_clocks import MARK
 from rowtime.plan.catalog import suggestion
 from rowtime.plan.windows import GROUP_FUNCTIONS, LATER, Windows, is_value
@@ -241,8 +242,10 @@ def marks_of(root: Operator) -> dict[str, Fact]:
 
     A value within a tolerance has no order, but its mark has.
     """
-    gates = (node for node in walk(root) if isinstance(node, Ordered) and node.declares is not None)
-    known = {MARK + gate.name: replace(gate.declares.known, order=gate.order) for gate in gates if gate.declares}
+    orders = (node for node in walk(root) if isinstance(node, Ordered) and node.declares is not None)
+    known = {MARK + gate.name: replace(gate.declares.known, order=gate.order) for gate in orders if gate.declares}
+    calls = (call for node in walk(root) if isinstance(node, Over) for call in node.calls if call.mark)
+    known |= {MARK + call.mark: call.column.fact for call in calls}
     return {T: ROWTIME, **known}
 
 

@@ -166,7 +166,11 @@ class _SelectBinder:
                     "R105", "a stream cannot be read as a table", place_of(self.text, query), "Write SELECT STREAM."
                 )
             )
-        _refuse_later(self.text, query)
+        later = query
+        if query.args.get("keys_expire") and not self._groups():
+            later = query.copy()  # what windows keep, they check themselves
+            later.set("keys_expire", None)
+        _refuse_later(self.text, later)
 
     def _groups(self) -> bool:
         query = self.query
@@ -176,9 +180,10 @@ class _SelectBinder:
     # -- without groups ---------------------------------------------------------------
 
     def _plain(self, scope: Scope, where: exp.Expr | None) -> Build:
-        windowing = Windowing(self.query, scope)
+        windowing = Windowing(self.query, scope, lambda what: self.sources.fresh(f"{self.name}.{what}"))
         items, promoted = self._items(scope)
         sort = bind_sort(self.query, scope, promoted)
+        windowing.check(self.query)
         hidden: tuple[Item, ...] = ()
         if (promoted is not None or sort is not None) and (sort is None or sort.value is None):
             time = promoted if promoted is not None else exp.null()

@@ -24,6 +24,7 @@ from rowtime.operators.contract import (
     Control,
     Delta,
     Intake,
+    Named,
     Operator,
     P,
     Route,
@@ -107,7 +108,7 @@ class RunningTick:
         """What this tick takes from the source of a stream."""
         return self._intakes(node, self.control(node))
 
-    def control(self, node: Operator) -> Control:
+    def control(self, node: Named) -> Control:
         """The operator's own scalars."""
         return self.controls.setdefault(node.name, {})
 

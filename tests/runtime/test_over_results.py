@@ -1,0 +1,119 @@
+"""Windows against Spark's own batch window functions, where the frames agree: values and types."""
+
+from __future__ import annotations
+
+import random
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import rowtime as rt
+from rowtime.runtime.session import derive
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+NAMES = "k STRING, i INT, b BIGINT, d DOUBLE, m DECIMAL(12,2), s STRING, y DATE, f BOOLEAN"
+CALLS = {
+    "COUNT(*)": "", "COUNT(i)": "i", "SUM": "i b d m", "AVG": "i b d m", "MIN": "i d m s y", "MAX": "i d m s y",
+    "STDDEV": "i d", "STDDEV_POP": "i", "VAR_SAMP": "d", "VAR_POP": "i", "FIRST_VALUE": "s", "LAST_VALUE": "m",
+    "BOOL_AND": "f", "BOOL_OR": "f",
+}  # fmt: skip
+FRAMES = {
+    "rows": "ROWS BETWEEN 5 PRECEDING AND CURRENT ROW",
+    "before": "ROWS BETWEEN 4 PRECEDING AND 2 PRECEDING",
+    "all": "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW",
+    "range": "RANGE BETWEEN INTERVAL '9' SECOND PRECEDING AND CURRENT ROW",
+}
+MORE = {
+    "nth": "NTH_VALUE(s, 3) OVER ({w} ROWS BETWEEN 6 PRECEDING AND CURRENT ROW)",
+    "known": "LAST_VALUE(i) IGNORE NULLS OVER ({w} ROWS BETWEEN 3 PRECEDING AND CURRENT ROW)",
+    "lag": "LAG(m, 2) OVER ({w})",
+    "lag_default": "LAG(i, 1, 7) OVER ({w})",
+    "number": "ROW_NUMBER() OVER ({w})",
+    "rank": "RANK() OVER ({w})",
+    "positive": "SUM(i) FILTER (WHERE i > 0) OVER ({w} ROWS BETWEEN 5 PRECEDING AND CURRENT ROW)",
+}
+
+
+def _rows(count: int) -> list[dict[str, Any]]:
+    chance = random.Random(count)
+    at, made = datetime(2024, 1, 1, tzinfo=UTC), []
+    for _ in range(count):
+        at += timedelta(milliseconds=chance.randint(1, 3000))  # no ties: Spark's RANGE would see later ones
+        i = chance.choice([None, *range(-9, 9)])
+        made.append({
+            "t": at, "k": chance.choice([None, "a", "b"]), "i": i, "b": chance.randint(-(10**15), 10**15),
+            "d": chance.choice([None, 1e15, 0.1, -2.5]), "m": chance.choice([None, Decimal("0.05"), Decimal("-71.10")]),
+            "s": chance.choice([None, "x", "ä", ""]), "y": None if i is None else (at + timedelta(days=i)).date(),
+            "f": chance.choice([None, True, False]),
+        })  # fmt: skip
+    return made
+
+
+def _list(order: str) -> str:
+    calls = []
+    for name, frame in FRAMES.items():
+        window = f"OVER (PARTITION BY k ORDER BY {order} {frame})"
+        for call, columns in CALLS.items():
+            for column in columns.split() or [""]:
+                text = f"{call}({column})" if column and "(" not in call else call
+                calls.append(f"{text} {window} AS {name}_{call.split('(')[0].lower()}_{column}")
+    calls += [f"{text.format(w=f'PARTITION BY k ORDER BY {order}')} AS {name}" for name, text in MORE.items()]
+    return ", ".join(calls)
+
+
+@pytest.fixture(scope="module")
+def both(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[pa.Table, DataFrame]:
+    home = tmp_path_factory.mktemp("over")
+    folder = home / "in"
+    folder.mkdir()
+    kinds = {"t": pa.timestamp("us", "UTC"), "k": pa.string(), "i": pa.int32(), "b": pa.int64(), "d": pa.float64(),
+             "m": pa.decimal128(12, 2), "s": pa.string(), "y": pa.date32(), "f": pa.bool_()}  # fmt: skip
+    table = pa.Table.from_pylist(_rows(240), pa.schema(list(kinds.items())))
+    for number in range(4):  # a tick each
+        pq.write_table(table.slice(number * 60, 60), folder / f"{number}.parquet")
+    found: list[pa.Table] = []
+    take: Any = lambda batch: found.append(batch.table())  # noqa: E731
+    sql = f"""CREATE STREAM r ({NAMES}) USING parquet OPTIONS (path '{folder}', rowtime.column 't');
+      CREATE PUMP p AS INSERT INTO out SELECT STREAM k, {_list("r.ROWTIME")} FROM r"""
+    pipeline = rt.Pipeline(spark, home=home / "home").sql(sql).sink("out", take)
+    pipeline.run_available(home / "checkpoint", limits=rt.Limits(files=1))
+    frame = derive(spark).read.schema(f"t TIMESTAMP, {NAMES}").parquet(*map(str, sorted(folder.glob("*.parquet"))))
+    return pa.concat_tables(found), frame.selectExpr("t AS rowtime", "k", *_split(_list("t"))).orderBy("rowtime")
+
+
+def _split(text: str) -> list[str]:
+    """A select list at the commas that stand outside of parentheses."""
+    parts, depth = [""], 0
+    for letter in text:
+        depth += (letter == "(") - (letter == ")")
+        if letter == "," and not depth:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return parts
+
+
+def test_values_are_those_of_the_batch_window_function(both: tuple[pa.Table, DataFrame]) -> None:
+    ours, frame = both
+    theirs = frame.toArrow()
+    assert ours.column_names == theirs.column_names
+    for name in theirs.column_names:
+        mine, other = ours[name].to_pylist(), theirs[name].to_pylist()
+        for number, (one, two) in enumerate(zip(mine, other, strict=True)):
+            same = one == two if not isinstance(two, float) else one == pytest.approx(two, rel=1e-9, abs=1e-6)
+            assert same, f"{name}, row {number}: {one}, Spark has {two}"
+
+
+def test_types_are_those_of_the_batch_window_function(both: tuple[pa.Table, DataFrame]) -> None:
+    ours, frame = both
+    longer = {"number", "rank"}  # a stream may have more rows than an INT counts
+    for field in frame.toArrow().schema:
+        if field.name not in longer:
+            assert ours.schema.field(field.name).type == field.type, field.name
