@@ -11,6 +11,7 @@ import rowtime as rt
 from rowtime.plan.check import proof_of
 from rowtime.runtime.session import derive
 from rowtime.testing import verdicts
+from rowtime.testing.runner import broken_promises
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -25,6 +26,14 @@ def case(name: str) -> dict[str, Any]:
 
 def test_every_order_is_the_strongest_that_is_sound() -> None:
     assert verdicts.orders(case("monotonicity.yaml")) == []
+
+
+def test_promises_are_kept_or_refused(spark: SparkSession) -> None:
+    session, found = derive(spark), case("monotonicity.yaml")
+    assert broken_promises(found, session) == []
+    assert len(found["promises"]) == 4
+    wrong = {"promises": [{"values": [2, 1], "promise": "kept", "why": ""}]}
+    assert len(broken_promises(wrong, session)) == 1
 
 
 def test_a_wrong_expectation_is_found() -> None:

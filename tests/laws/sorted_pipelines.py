@@ -9,7 +9,7 @@ from tests.laws.pipelines import SECOND, Feeds, Law, _streams
 from tests.oracle import feed as f
 from tests.oracle.group_by import floor, group_by
 from tests.oracle.merge import merge
-from tests.oracle.ordered import ordered, stamped_groups
+from tests.oracle.ordered import group_by_values, ordered, stamped_groups
 from tests.oracle.select import select
 from tests.oracle.sort_by import in_order, sort_by, sort_by_values
 from tests.oracle.tsort import tsort
@@ -122,6 +122,36 @@ def _stamped_late_values(feeds: Feeds) -> Result:
     return merge(made, keyed=True), [*refused, *judged.refused, *late.refused]
 
 
+def _once(feeds: Feeds) -> Result:
+    (a,), refused = _streams(feeds, "a")
+
+    def row(key: tuple[Any, ...], rows: Sequence[f.Row]) -> f.Values:
+        return {"at": key[0], "c": len(rows)}
+
+    made = group_by(a, [ONE], lambda at, v: (ONE.value(at), v["v"]), row)
+    seen: list[Any] = []
+    for item in in_order(made, lambda v: (v["at"], v["c"]))[""]:
+        if item not in seen:
+            seen.append(item)
+    return {"": seen}, refused
+
+
+def _at_the_end(feeds: Feeds) -> Result:
+    (a,), refused = _streams(feeds, "a")
+
+    def row(_: Any, keys: tuple[Any, ...], rows: Sequence[f.Row]) -> f.Values:
+        return {"v": keys[0], "c": len(rows), "l": rows[-1].values["n"]}
+
+    return group_by_values(merge(a), lambda _: 0, lambda v: (v["v"],), row), refused
+
+
+def _first(feeds: Feeds) -> Result:
+    (a,), refused = _streams(feeds, "a")
+    made = merge(select(a, project=lambda v: {"n": v["n"]}))[""]
+    rows = f.rows_of(made)[:3]
+    return {"": [*rows, f.Bound(f.END) if len(rows) == 3 else made[-1]]}, refused
+
+
 _STEP = "STEP({}ROWTIME BY INTERVAL '{}' SECOND)"
 _ONE, _TWO = _STEP.format("a.", 1), _STEP.format("a.", 2)
 _TWO_OF_ONE = f"STEP({_ONE} BY INTERVAL '2' SECOND)"
@@ -152,6 +182,11 @@ SORTED = (
     Law("a union sorted by event time", ("union all", "t-sort"),
         "SELECT STREAM ev AS ROWTIME, n, v FROM a UNION ALL SELECT STREAM ev AS ROWTIME, n, v FROM b "
         "ORDER BY ev WITHIN INTERVAL '1' SECOND, v", _union_in_time),
+    Law("distinct rows of groups", ("group by",),
+        f"SELECT STREAM DISTINCT UNIX_MICROS({_ONE}) AS at, COUNT(*) AS c FROM a GROUP BY {_ONE}, v", _once),
+    Law("groups that only the end closes", ("group by",),
+        "SELECT STREAM v, COUNT(*) AS c, LAST(n) AS l FROM a GROUP BY v WITH UNBOUNDED STATE", _at_the_end),
+    Law("the first three rows", ("limit", "merge"), "SELECT STREAM n FROM a LIMIT 3", _first),
     Law("groups of a promise with a rowtime of their own", ("group by",),
         f"SELECT STREAM {_TWO} AS ROWTIME, MONOTONIC(v) AS v, COUNT(*) AS c FROM a GROUP BY {_TWO}, MONOTONIC(v)",
         _stamped_values),

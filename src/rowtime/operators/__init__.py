@@ -9,6 +9,7 @@ from rowtime.operators.group_by import GroupBy
 from rowtime.operators.group_values import GroupByValues
 from rowtime.operators.hop import Hop
 from rowtime.operators.join import Join
+from rowtime.operators.limit import Limit
 from rowtime.operators.merge import Merge
 from rowtime.operators.ordered import Ordered
 from rowtime.operators.over import Over
@@ -26,13 +27,13 @@ from rowtime.operators.union_all import UnionAll
 
 OPERATORS = (
     Stream, Rejected, Select, Hop, TableFunctionCall, Ordered, TSort, SortBy, SortByValues, UnionAll, GroupBy,
-    GroupByValues, Over, SessionGroup, Join, Merge, Sink, EventTimed, Panes,
+    GroupByValues, Over, SessionGroup, Join, Limit, Merge, Sink, EventTimed, Panes,
     AlterLifetime, EmitChanges, EmitLifetimes, EventStream,
 )  # fmt: skip
 """Every operator there is; the laws of `tests/laws` run over this list."""
 
 __all__ = [
     "OPERATORS", "AlterLifetime", "EmitChanges", "EmitLifetimes", "EventStream", "EventTimed", "GroupBy",
-    "GroupByValues", "Hop", "Join", "Merge", "Ordered", "Over", "Panes", "Rejected", "Select", "SessionGroup", "Sink",
-    "SortBy", "SortByValues", "Stream", "TSort", "TableFunctionCall", "UnionAll",
+    "GroupByValues", "Hop", "Join", "Limit", "Merge", "Ordered", "Over", "Panes", "Rejected", "Select", "SessionGroup",
+    "Sink", "SortBy", "SortByValues", "Stream", "TSort", "TableFunctionCall", "UnionAll",
 ]  # fmt: skip

@@ -44,6 +44,7 @@ FIRST = "__e"  # BIGINT: that of its first row
 class GroupByValues:
     """``GROUP BY keys`` of which ``closers`` follow ordered values; else as `GroupBy`.
 
+    Without closers the end of the stream closes the groups (WITH UNBOUNDED STATE).
     ``stamp`` is over the closers and ascends with each. ``ordered``: rows come in the order of the rowtime.
     """
 
@@ -74,7 +75,7 @@ class GroupByValues:
     def keeps(self) -> tuple[Kept, ...]:
         """The groups of the values at the mark."""
         what = "partial results a group" if self._accumulators.splits else "the aggregated columns of each row"
-        return (Kept(what, "the closing value moves on"),)
+        return (Kept(what, "the closing value moves on" if self.closers else "the stream ends"),)
 
     def emits(self) -> Shape:
         """The select list, in the order in which groups are complete."""

@@ -116,13 +116,17 @@ def _by_rowtime(scope: Scope, first: exp.Expr, keys: Keys) -> GroupSort | None:
     return GroupSort(keys) if keys else None
 
 
-def _by_value(scope: Scope, first: exp.Expr, keys: Keys, value: exp.Expr, groups: Grouped) -> GroupSort | None:
+def by_value(keys: Keys, value: exp.Expr, groups: Grouped, *, descending: bool) -> GroupSort:
+    """Rows of one value, over the keys, together at its end."""
     at = value.copy().transform(lambda p: groups.clocks[p.name].copy() if isinstance(p, exp.Column) else p)
-    found = GroupSort(keys, value, at, bool(first.args.get("desc")))
+    # Where one key closes all groups and leads, its end is the rowtime that they have anyway.
+    alone = len(groups.clocks) == 1 and isinstance(value, exp.Column) and columns_of([at]) == {T}
+    return GroupSort(keys) if alone else GroupSort(keys, value, at, descending)
+
+
+def _by_value(scope: Scope, first: exp.Expr, keys: Keys, value: exp.Expr, groups: Grouped) -> GroupSort | None:
     if groups.stamp is None:
-        # Where one key closes all groups and leads, its end is the rowtime that they have anyway.
-        alone = len(groups.clocks) == 1 and isinstance(value, exp.Column) and columns_of([at]) == {T}
-        return replace(found, value=None, at=None) if alone else found
+        return by_value(keys, value, groups, descending=bool(first.args.get("desc")))
     if over(groups.stamp, value, VALUE) is None:
         scope.refuse(
             "R126",

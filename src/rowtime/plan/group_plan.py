@@ -14,6 +14,7 @@ from rowtime.operators.group_values import GroupByValues
 from rowtime.operators.select import Item
 from rowtime.operators.session import ENDS, SessionGroup
 from rowtime.operators.value_clocks import Closer
+from rowtime.plan.group_distinct import once
 from rowtime.plan.group_order import GroupSort
 from rowtime.plan.orders import gates_of
 from rowtime.plan.windows import moved
@@ -41,16 +42,22 @@ class GroupPlan:
     by_value: tuple[Closer, ...] = ()
     sort: GroupSort | None = None
     gap: int | None = None
+    distinct: bool = False
+    """Rows of groups that are alike go out once; ``sort`` gathers them."""
+    endless: bool = False
+    """Nothing closes the groups but the end of the stream."""
 
     def build(self, name: str, source: Operator, fresh: Callable[[str], str]) -> Operator:
         """The operator on its input, and what orders its rows."""
         node = self._grouped(fresh(f"{name}.group"), source)
-        return self.sort.put_on(node, lambda: fresh(f"{name}.order")) if self.sort is not None else node
+        if self.sort is not None:
+            node = self.sort.put_on(node, lambda: fresh(f"{name}.order"))
+        return once(node, self.items, lambda: fresh(f"{name}.distinct")) if self.distinct else node
 
     def _grouped(self, name: str, source: Operator) -> Operator:
         if self.gap is not None:
             return SessionGroup(name, source, self.keys, self.aggregates, self.items, self.gap, self.having, self.stamp)
-        if self.by_value:
+        if self.by_value or self.endless:
             gates = tuple(dict.fromkeys(gate for closer in self.by_value for gate in gates_of(source, closer)))
             return GroupByValues(
                 name, source, self.keys, self.aggregates, self.items, self.by_value, gates, self.having, self.stamp,

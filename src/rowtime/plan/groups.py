@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from sqlglot import exp
 
-from rowtime.expr.aggregates import ambiguous_order
+from rowtime.expr.aggregates import ambiguous_order, decompose
 from rowtime.expr.facts import ROWTIME, Fact
 from rowtime.expr.group_end import fixed_end, group_end, unshifted
 from rowtime.expr.monotonicity import is_constant, order_of, prove, readable
@@ -22,6 +22,7 @@ from rowtime.operators.session import ENDS, STARTS
 from rowtime.operators.tsort import JUDGED, TIME
 from rowtime.operators.value_clocks import Closer
 from rowtime.plan.aggregates import has_aggregates, is_aggregate
+from rowtime.plan.group_distinct import bind_distinct
 from rowtime.plan.group_order import Grouped, bind_group_sort
 from rowtime.plan.group_plan import GroupPlan, WithinGroup, reference
 from rowtime.plan.orders import micros
@@ -57,25 +58,30 @@ class Grouping:
         items, stamp = self._select_list()
         having = self.query.args.get("having")
         condition = self._over_groups(having.this) if having else None
-        if self.query.args.get("distinct") and self.query.args.get("group"):
-            hint = "Leave out DISTINCT if each row has the keys; else write SELECT STREAM DISTINCT above a sub-query."
-            self.scope.refuse("R190", "DISTINCT beside GROUP BY is not supported yet", self.query, hint)
         by_value = self._by_value() if self.gap is None else ()
-        if not self.closers and not by_value and self.gap is None and understood:
-            self._refuse_endless()
+        endless = not self.closers and not by_value and self.gap is None and understood
+        if endless:
+            self._endless()
         clocks = {f"__k{n}": self._clocks[n] for n in (closer.key for closer in by_value)}
         clocks = clocks or {closer.column.name: closer.expression for closer in self.closers}
         stamp = self._checked_stamp(stamp, {ENDS} if self.gap is not None else set(clocks), by_value=bool(by_value))
         sort = None
-        if self.gap is not None and self.query.args.get("order"):
-            self.scope.refuse("R190", "ORDER BY of sessions is not supported yet", self.query.args["order"])
-        elif clocks or not understood:
+        both = self.query.args.get("distinct") and self.query.args.get("group")
+        if self.gap is not None and (both or self.query.args.get("order")):
+            what = "DISTINCT beside GROUP BY" if both else "ORDER BY"
+            self.scope.refuse(
+                "R190", f"{what} of sessions is not supported yet", self.query.args.get("order") or self.query
+            )
+        elif clocks or not understood or endless:
             loose = frozenset(closer.column.name for closer in self.closers if closer not in self.keys)
             groups = Grouped(self._key_facts(), clocks, stamp, self._over_groups, self._shown, loose)
             sort = bind_group_sort(self.query, self.scope, groups)
+        gathered = None
+        if clocks and both:
+            gathered = bind_distinct(self.query, self.scope, self.keys, items, groups)
         return GroupPlan(
             tuple(self.keys), tuple(self.aggregates), items, self.closers, condition, stamp, self.within, by_value,
-            sort, self.gap,
+            gathered or sort, self.gap, distinct=gathered is not None, endless=endless,
         )  # fmt: skip
 
     def _checked_stamp(self, stamp: exp.Expr | None, closers: set[str], *, by_value: bool) -> exp.Expr | None:
@@ -272,6 +278,20 @@ class Grouping:
         return name
 
     # -- refusals ---------------------------------------------------------------------
+
+    def _endless(self) -> None:
+        if not self.query.args.get("unbounded_state"):
+            self._refuse_endless()
+        elif self.within is not None:
+            self.scope.refuse("R182", "WITHIN goes with groups that close before the stream ends", self.query)
+        if not self.keys:
+            self.keys.append(Item(Column("__k0"), exp.Literal.number(0)))
+
+    def growth(self) -> str:
+        """What grows with the stream where groups are endless."""
+        kept = "one for each row" if any(decompose(item.expression) is None for item in self.aggregates) else ""
+        names = ", ".join(readable(key.expression) for key in self.keys if not is_constant(key.expression))
+        return kept or (f"one for each ({names})" if names else "one in all")
 
     def _refuse_endless(self) -> None:
         group = self.query.args.get("group")

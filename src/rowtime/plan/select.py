@@ -23,6 +23,7 @@ from rowtime.operators.sort_by_values import SortByValues
 from rowtime.operators.tsort import TIME, TSort
 from rowtime.operators.union_all import UnionAll
 from rowtime.plan.aggregates import has_aggregates, needs_places
+from rowtime.plan.clauses import bind_with, limited, plain, spread_unbounded_state
 from rowtime.plan.from_clause import FromClause, to_be_merged
 from rowtime.plan.group_plan import WithinGroup
 from rowtime.plan.groups import Grouping
@@ -49,10 +50,14 @@ class Binder:
 
     def bind(self, query: exp.Expr, name: str) -> Bound:
         """The operators of a query; ``name`` names the gates in it. Raises ``Refused``."""
-        query = query.unnest()
-        return emitted(self.text, self.sources, query, self._bound(query, name), name)
+        query = plain(query)
+        spread_unbounded_state(query)
+        bind_with(self, query, name)
+        bound = emitted(self.text, self.sources, query, self._bare(query, name), name)
+        return limited(self, query, bound, name)
 
-    def _bound(self, query: exp.Expr, name: str) -> Bound:
+    def _bare(self, query: exp.Expr, name: str) -> Bound:
+        """A query without what stands around it."""
         if isinstance(query, exp.Union):
             return self._union(query, name)
         if not isinstance(query, exp.Select):
@@ -105,6 +110,14 @@ def _refuse_later(text: str, query: exp.Expr) -> None:
         if part and not (key == "emit_changes" and has_panes(query)):
             node = part[0] if isinstance(part, list) else part if isinstance(part, exp.Expr) else query
             problems.append(Problem("R190", f"{words} not supported yet", place_of(text, node)))
+    source = query.args.get("from_")
+    for key, words in (("sample", "TABLESAMPLE is"), ("pivots", "PIVOT is")):
+        if source is not None and source.this.args.get(key):
+            problems.append(Problem("R190", f"{words} not supported yet", place_of(text, source.this)))
+    qualify = query.args.get("qualify")
+    if qualify is not None:
+        hint = "Compute the window in a sub-query, and write the condition in WHERE above it."
+        problems.append(Problem("R187", "QUALIFY is not part of this SQL", place_of(text, qualify), hint))
     if problems:
         raise Refused(*problems)
 
@@ -113,13 +126,12 @@ Build = Callable[[], Bound]  # makes the operators, once nothing is refused
 
 _LATER = {
     "laterals": "LATERAL is",
-    "limit": "LIMIT is",
-    "offset": "OFFSET is",
-    "qualify": "QUALIFY is",
     "windowed": "WINDOWED BY is",
-    "with_": "WITH is",
+    "sort": "SORT BY is",
+    "cluster": "CLUSTER BY is",
+    "distribute": "DISTRIBUTE BY is",
+    "locks": "FOR UPDATE is",
     "keys_expire": "KEYS EXPIRE AFTER is",
-    "unbounded_state": "WITH UNBOUNDED STATE is",
 }
 
 
@@ -305,6 +317,8 @@ class _SelectBinder:
             return self._in_panes(scope, where)
         grouping = Grouping(self.query, scope, self._accepted)
         plan = grouping.bind()
+        if plan.endless:
+            self._warn(grouping.growth())
 
         def build() -> Bound:
             source, condition = self._checked(scope, where)
@@ -331,6 +345,11 @@ class _SelectBinder:
             return Bound(plan.build(self.sources.fresh(self.name), source))
 
         return build
+
+    def _warn(self, growth: str) -> None:
+        what = f"the groups of {self.name} are kept until the stream ends, {growth}: their rows come with its end"
+        hint = "Group by something that ascends as well, and each group goes out and is forgotten."
+        self.sources.warnings.append(Problem("R185", what, place_of(self.text, self.query), hint, warns=True))
 
     def _accepted(self, query: exp.Expr) -> bool:
         """True if a rewrite of this query binds; it has a catalog and operators of its own."""

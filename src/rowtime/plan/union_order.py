@@ -32,6 +32,8 @@ def sorted_union(query: exp.Union, text: str, names_of: Callable[[exp.Expr], Seq
     """The SELECT that a sorted UNION ALL means; ``names_of`` binds a query and names its columns."""
     inner = query.copy()
     order = inner.args.pop("order")
+    for around in ("limit", "with_", "emit", "emit_changes"):  # which stand around the whole
+        inner.set(around, None)
     first = order.expressions[0]
     if first.args.get("within") is None:
         return _select([_column(name) for name in names_of(inner)], inner, order)

@@ -31,7 +31,7 @@ from rowtime.runtime.sinks.contract import Batch
 from rowtime.runtime.sinks.staging import Stage
 from rowtime.state.checkpoint import Checkpoint
 from rowtime.testing.scripted import ScriptedSource
-from rowtime.testing.transcripts import Expected, Transcript, load
+from rowtime.testing.transcripts import Expected, ScriptItem, Transcript, load
 from rowtime.testing.verdicts import judge_of
 
 if TYPE_CHECKING:
@@ -220,6 +220,20 @@ def _shown(rows: Iterable[Mapping[str, Any]]) -> str:
     return "[" + "; ".join(", ".join(f"{k}={cell(v)}" for k, v in row.items()) for row in rows) + "]"
 
 
+def broken_promises(case: Mapping[str, Any], spark: SparkSession) -> list[str]:
+    """Sequences of MONOTONIC's values that are taken or refused against the file (``promises``)."""
+    found = []
+    for entry in case.get("promises") or ():
+        rows = enumerate(entry["values"], 1)
+        items = tuple(ScriptItem(n, "s", "main", {"rowtime": n, "x": value}, None) for n, value in rows)
+        sql = "CREATE STREAM s (x BIGINT); SELECT STREAM MONOTONIC(x) AS x FROM s"
+        played = play(spark, Transcript("promise", "promise", sql, items, (), "exact", frozenset()), [len(items)])
+        got = "broken" if played.rejected else "kept"
+        if got != entry["promise"]:
+            found.append(f"MONOTONIC over {entry['values']} is {got}, expected {entry['promise']}: {entry['why']}")
+    return found
+
+
 # -- whole cases, whole folders --------------------------------------------------------
 
 
@@ -264,6 +278,7 @@ def run_paths(
         try:
             judged = judge_of(path)
             problems = judged[0](judged[1], session) if judged else run_case(session, load(path))
+            problems += broken_promises(judged[1], session) if judged else []
         except RowtimeError as refused:
             problems = [str(refused)]
         passed, failed = passed + (not problems), failed + bool(problems)

@@ -1,0 +1,54 @@
+"""LIMIT: the first n rows in stream order (SPEC 12). Once they have gone out, the stream has ended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from rowtime.core.clock import Clocks
+from rowtime.core.time import END
+from rowtime.operators.contract import Delta, Kept, Operator, P, Shape, Tick
+from rowtime.operators.merge import Merge
+
+
+@dataclass(frozen=True)
+class Limit:
+    """The first ``count`` rows of a merge that numbers them from 0."""
+
+    name: str
+    input: Merge
+    count: int
+
+    kind: ClassVar[str] = "limit"
+    promise: ClassVar[str] = "the bound of its input, and the end once the last row has gone out"
+    reason: ClassVar[str] = "no row follows the last one"
+
+    @property
+    def inputs(self) -> tuple[Operator, ...]:
+        """The one input."""
+        return (self.input,)
+
+    def requires(self) -> str:
+        """The numbers of the rows in stream order."""
+        return "stream order"
+
+    def keeps(self) -> tuple[Kept, ...]:
+        """Nothing: the merge below counts the rows."""
+        return ()
+
+    def emits(self) -> Shape:
+        """What the input emits."""
+        return self.input.emits()
+
+    def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:
+        """The input's bounds, or the end."""
+        return dict.fromkeys(clocks[0], END) if control.get("full") else clocks[0]
+
+    def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
+        """The rows whose numbers are low enough."""
+        delta, control = deltas[0], tick.control(self)
+        over = control.get("full", self.count == 0)
+        control["full"] = over or tick.control(self.input).get("numbered", 0) >= self.count
+        rows = None if over or delta.rows is None else delta.rows.where(f"{P} < {self.count}L")
+        return Delta(rows, self.promises([delta.clocks], control), None if rows is None else delta.count)

@@ -1,0 +1,111 @@
+"""Binds what stands around a query: WITH before it, LIMIT and WITH UNBOUNDED STATE behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from rowtime.core.errors import Problem, Refused
+from rowtime.operators.limit import Limit
+from rowtime.operators.merge import Merge
+from rowtime.plan.sources import Bound
+from rowtime.sql.places import place_of
+
+if TYPE_CHECKING:
+    from rowtime.plan.select import Binder
+
+_AROUND = ("order", "limit", "offset", "with_")
+
+
+def plain(query: exp.Expr) -> exp.Expr:
+    """A query without its parentheses; what stands behind them makes a query of its own."""
+    while isinstance(query, exp.Subquery):
+        behind = {key: query.args[key] for key in _AROUND if query.args.get(key)}
+        if behind:
+            return _of_everything(query.this, behind)
+        query = query.this
+    return query
+
+
+def _of_everything(inner: exp.Expr, clauses: dict[str, exp.Expr]) -> exp.Select:
+    select = exp.Select(expressions=[exp.Star()], **clauses)
+    select.set("from_", exp.From(this=exp.Subquery(this=inner)))
+    select.set("stream", value=True)
+    return select
+
+
+def spread_unbounded_state(query: exp.Expr) -> None:
+    """WITH UNBOUNDED STATE goes for the queries inside a query too, but not for the views that it names."""
+    if query.args.get("unbounded_state"):
+        for part in query.find_all(exp.Select, exp.SetOperation):
+            part.set("unbounded_state", value=True)
+
+
+def bind_with(binder: Binder, query: exp.Expr, name: str) -> None:
+    """WITH x AS (…): views of this query. Each is bound once, and its name means it from here on."""
+    clause = query.args.get("with_")
+    if clause is None:
+        return
+    if clause.args.get("recursive"):
+        what = "WITH RECURSIVE reads what it gives"
+        raise Refused(Problem("R123", what, place_of(binder.text, clause), "Write WITH without RECURSIVE."))
+    seen: set[str] = set()
+    for cte in clause.expressions:
+        key = cte.alias.lower()
+        if key in seen:
+            raise Refused(Problem("R203", f"there are two queries {key} in WITH", place_of(binder.text, cte)))
+        seen.add(key)
+        unique = f"{name}.{key}".lower()
+        bound = binder.bind(cte.this, unique)
+        columns = [identifier.name for identifier in cte.args["alias"].args.get("columns") or ()]
+        place = place_of(binder.text, cte)
+        binder.sources.bound[unique] = binder.sources.renamed(bound, f"{unique}.renamed", columns, place)
+        for table in list(_named(query, key)):
+            _rename(table, unique)
+
+
+def _named(query: exp.Expr, name: str) -> Iterator[exp.Table]:
+    """The places where a query reads a name that no query inside it gives another meaning."""
+    for table in query.find_all(exp.Table):
+        read = table.text("db") or table.name
+        above = table.parent
+        while above is not None and above is not query and not _defines(above, name):
+            above = above.parent
+        if read.lower() == name and above is query:
+            yield table
+
+
+def _defines(node: exp.Expr, name: str) -> bool:
+    clause = node.args.get("with_")
+    return clause is not None and any(cte.alias.lower() == name for cte in clause.expressions)
+
+
+def _rename(table: exp.Table, unique: str) -> None:
+    field = "db" if table.text("db") else "this"
+    old = table.args[field]
+    if not table.alias:
+        table.set("alias", exp.TableAlias(this=exp.to_identifier(table.name)))
+    new = exp.to_identifier(unique, quoted=True)
+    new.meta.update(old.meta)
+    table.set(field, new)
+
+
+def limited(binder: Binder, query: exp.Expr, bound: Bound, name: str) -> Bound:
+    """The query up to its LIMIT; OFFSET is refused."""
+    offset = query.args.get("offset")
+    if offset is not None:
+        what = "OFFSET is not for streams: what it leaves out would depend on where the stream began"
+        raise Refused(
+            Problem("R186", what, place_of(binder.text, offset), "Leave it out; LIMIT n is the first n rows.")
+        )
+    limit = query.args.get("limit")
+    if limit is None:
+        return bound
+    number = limit.args.get("expression") or limit.args.get("count")
+    if not isinstance(number, exp.Literal) or number.is_string or not number.name.isdigit():
+        what = "LIMIT takes a whole number"
+        raise Refused(Problem("R186", what, place_of(binder.text, limit), "For example LIMIT 10."))
+    merge = Merge(binder.sources.fresh(f"{name}.numbered"), bound.node, numbers=True)
+    return Bound(Limit(binder.sources.fresh(f"{name}.limit"), merge, int(number.name)), bound.lineage)
