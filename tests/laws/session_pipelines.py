@@ -8,8 +8,10 @@ from typing import Any
 from tests.laws.pipelines import HALF, SECOND, Feeds, Law, _column, _streams
 from tests.oracle import feed as f
 from tests.oracle.aggregates import distinct, greatest, total
-from tests.oracle.group_by import floor, group_by
-from tests.oracle.session import session_group
+from tests.oracle.group_by import Rounding, floor, group_by
+from tests.oracle.merge import merge
+from tests.oracle.select import select
+from tests.oracle.session import session_group, session_rows, staggered
 from tests.oracle.tsort import tsort
 from tests.oracle.union_all import union_all
 
@@ -53,6 +55,37 @@ def _without_keys(feeds: Feeds) -> Result:
     return group_by(below, [two], lambda at, _: (two.value(at),), row), [*refused, *judged.refused]
 
 
+def _edged(values: f.Values) -> f.Values:
+    return {"n": values["n"], "s": values["s"], "e": values["e"]}
+
+
+def _table(feeds: Feeds) -> Result:
+    (a, b), refused = _streams(feeds, "a", "b")
+    return select(session_rows(union_all(a, b), lambda _, v: (v["v"],), GAP), project=_edged), refused
+
+
+def _grouped_table(feeds: Feeds) -> Result:
+    (a,), refused = _streams(feeds, "a")
+    rows = session_rows(a, lambda _, v: (v["v"],), GAP)
+    instant = Rounding(lambda at: at, lambda at: at + 1, lambda at: at)
+
+    def row(key: tuple[Any, ...], rows: Sequence[f.Row]) -> f.Values:
+        return {"s": key[0], "v": key[2], "all": _column(rows, "n")}
+
+    return group_by(rows, [instant], lambda at, v: (v["s"], at, v["v"]), row), refused
+
+
+def _staggered(feeds: Feeds) -> Result:
+    (a, b), refused = _streams(feeds, "a", "b")
+
+    def row(key: tuple[Any, ...], rows: Sequence[f.Row]) -> f.Values:
+        return {"h": key[0], "v": key[1], "c": len(rows), "f": rows[0].values["n"]}
+
+    half = floor(2 * SECOND)
+    merged = merge(union_all(a, b))
+    return staggered(merged, lambda at, v: (half.value(at), v["v"]), GAP, row), refused
+
+
 _GAP = "INTERVAL '1.5' SECOND"
 _EDGES = f"UNIX_MICROS(SESSION_START({{0}}.ROWTIME, {_GAP})) AS s, UNIX_MICROS(SESSION_END({{0}}.ROWTIME, {_GAP})) AS e"
 
@@ -71,4 +104,17 @@ SESSIONS = (
         f"COUNT(*) AS c FROM t GROUP BY SESSION(t.ROWTIME, {_GAP}); "
         "SELECT STREAM MAX(c) AS m, UNIX_MICROS(FIRST(s)) AS f FROM g GROUP BY STEP(e BY INTERVAL '2' SECOND)",
         _without_keys),
+    Law("rows of sessions", ("session rows",),
+        "CREATE VIEW u AS SELECT STREAM n, v FROM a UNION ALL SELECT STREAM n, v FROM b; "
+        "SELECT STREAM n, UNIX_MICROS(window_start) AS s, UNIX_MICROS(window_end) AS e "
+        f"FROM TABLE(SESSION(TABLE u PARTITION BY v, DESCRIPTOR(ROWTIME), {_GAP}))", _table),
+    Law("groups of rows of sessions", ("session rows", "group by"),
+        "SELECT STREAM UNIX_MICROS(window_start) AS s, v, COLLECT_LIST(n) AS all "
+        f"FROM TABLE(SESSION(TABLE a, DESCRIPTOR(ROWTIME), DESCRIPTOR(v), {_GAP})) AS w "
+        "GROUP BY window_start, window_end, v", _grouped_table),
+    Law("staggered windows", ("stagger", "group by"),
+        "CREATE VIEW u AS SELECT STREAM n, v FROM a UNION ALL SELECT STREAM n, v FROM b; "
+        "SELECT STREAM UNIX_MICROS(STEP(u.ROWTIME BY INTERVAL '2' SECOND)) AS h, v, COUNT(*) AS c, FIRST(n) AS f "
+        f"FROM u WINDOWED BY STAGGER (PARTITION BY STEP(u.ROWTIME BY INTERVAL '2' SECOND), v RANGE {_GAP})",
+        _staggered),
 )  # fmt: skip

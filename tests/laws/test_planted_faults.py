@@ -25,6 +25,7 @@ from rowtime.operators.ordered import Ordered
 from rowtime.operators.quarantine import Quarantine
 from rowtime.operators.session import SessionGroup
 from rowtime.operators.sort_by import SortBy
+from rowtime.operators.stagger import Stagger
 from rowtime.operators.value_clocks import ValueClocks
 from rowtime.plan import orders as orders_module
 from rowtime.runtime import judgement
@@ -105,6 +106,7 @@ EXAMPLES = {
     "running aggregates a key": (CLOSE, [2, 3, 5, 7, 9]),
     "running totals that begin anew each period": (CLOSE, [2, 3, 5, 7, 9]),
     "sessions with partial results": (VISITS, [1, 2, 3, 4, 5]),
+    "groups of rows of sessions": (VISITS, [1, 2, 3, 4, 5]),
     "groups of hopping windows that keep rows": (FAR, [3, 5]),
     "a t-sort with a guard": (FUTURE, [2, 4, 6]),
     "a t-sort that finds back": (JUMP, [2, 4, 5, 8]),
@@ -285,6 +287,11 @@ def _sessions_promised_too_far(patch: pytest.MonkeyPatch) -> None:
     )
 
 
+def _windows_shorter_than_said(patch: pytest.MonkeyPatch) -> None:
+    real = Stagger._opened
+    patch.setattr(Stagger, "_opened", lambda self, *args: real(replace(self, length=self.length - HALF), *args))
+
+
 def _refusals_lost(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Rejected, "step", lambda self, tick, deltas: Delta(None, deltas[0].clocks))
 
@@ -339,6 +346,8 @@ FAULTS: tuple[tuple[str, Plant], ...] = (
     ("sessions with partial results", _sessions_joined_at_their_end),
     ("sessions with partial results", _sessions_that_do_not_go_on),
     ("sessions with partial results", _sessions_promised_too_far),
+    ("groups of rows of sessions", _sessions_that_do_not_go_on),
+    ("staggered windows", _windows_shorter_than_said),
     ("rows of hopping windows", _windows_that_end_late),
     ("rows of hopping windows", _copies_in_another_order),
     ("groups of hopping windows that keep rows", _rows_held_for_one_window),

@@ -50,6 +50,16 @@ ACCEPTED += [
     ),
 ]
 
+ACCEPTED += [
+    f"SELECT STREAM w, window_end FROM TABLE(SESSION(TABLE a PARTITION BY w, v, DESCRIPTOR(ROWTIME), {GAP}))",
+    (
+        f"SELECT STREAM w, SUM(v) AS c FROM SESSION(DATA => TABLE a PARTITION BY (w, v), TIMECOL => DESCRIPTOR(rowtime), "
+        f"GAP => {GAP}) GROUP BY window_start, window_end, w"
+    ),
+    f"SELECT STREAM v FROM TABLE(SESSION(TABLE a, DESCRIPTOR(ROWTIME), {GAP}))",
+    f"SELECT STREAM w, COUNT(*) AS c FROM a WHERE v > 0 WINDOWED BY STAGGER (PARTITION BY w RANGE {GAP})",
+]
+
 
 @pytest.mark.parametrize("sql", ACCEPTED)
 def test_windows_are_accepted(sql: str) -> None:
@@ -79,7 +89,15 @@ REFUSED = [
     ("SELECT STREAM COUNT(*) AS c FROM a GROUP BY window(a.ROWTIME, '1 minute')", "R190", "WINDOW"),
 ]  # fmt: skip
 
+STAGGER = f"WINDOWED BY STAGGER (PARTITION BY w RANGE {GAP})"
 REFUSED += [
+    (f"SELECT STREAM w FROM TABLE(SESSION(TABLE a PARTITION BY w, DESCRIPTOR(t), {GAP}))", "R104", "t AS ROWTIME"),
+    ("SELECT STREAM w FROM TABLE(SESSION(TABLE a, DESCRIPTOR(ROWTIME)))", "R113", "a gap"),
+    (f"SELECT STREAM w FROM TABLE(SESSION(TABLE a PARTITION BY z, DESCRIPTOR(ROWTIME), {GAP}))", "R103", "no column z"),
+    ("SELECT STREAM w FROM TABLE(SESSION())", "R141", "reads a query or a stream"),
+    (f"SELECT STREAM w, COUNT(*) AS c FROM a GROUP BY v {STAGGER}", "R113", "PARTITION BY"),
+    (f"SELECT STREAM v, COUNT(*) AS c FROM a {STAGGER}", "R106", "v is neither"),
+    (f"SELECT STREAM w AS ROWTIME, COUNT(*) AS c FROM a {STAGGER}", "R126", "ascend"),
     (f"SELECT STREAM w, SESSION_END(a.ROWTIME, {GAP}) AS e FROM a", "R139", "SESSION_END"),
     (f"SELECT STREAM SESSION_START(a.ROWTIME, {GAP}) AS ROWTIME, w FROM a GROUP BY w, {SESSION}", "R126", "ascend"),
     (f"SELECT STREAM w FROM a GROUP BY w, SESSION(t, {GAP})", "R104", "SELECT STREAM t AS ROWTIME"),

@@ -17,9 +17,11 @@ from rowtime.operators.panes import Panes
 from rowtime.operators.rejected import Rejected
 from rowtime.operators.select import Select
 from rowtime.operators.session import SessionGroup
+from rowtime.operators.session_rows import SessionRows
 from rowtime.operators.sink import Sink
 from rowtime.operators.sort_by import SortBy
 from rowtime.operators.sort_by_values import SortByValues
+from rowtime.operators.stagger import Stagger
 from rowtime.operators.stream import Stream
 from rowtime.operators.table_function import TableFunctionCall
 from rowtime.operators.tsort import TSort
@@ -27,7 +29,7 @@ from rowtime.operators.union_all import UnionAll
 
 OPERATORS = (
     Stream, Rejected, Select, Hop, TableFunctionCall, Ordered, TSort, SortBy, SortByValues, UnionAll, GroupBy,
-    GroupByValues, Over, SessionGroup, Join, Limit, Merge, Sink, EventTimed, Panes,
+    GroupByValues, Over, SessionGroup, SessionRows, Stagger, Join, Limit, Merge, Sink, EventTimed, Panes,
     AlterLifetime, EmitChanges, EmitLifetimes, EventStream,
 )  # fmt: skip
 """Every operator there is; the laws of `tests/laws` run over this list."""
@@ -35,5 +37,5 @@ OPERATORS = (
 __all__ = [
     "OPERATORS", "AlterLifetime", "EmitChanges", "EmitLifetimes", "EventStream", "EventTimed", "GroupBy",
     "GroupByValues", "Hop", "Join", "Limit", "Merge", "Ordered", "Over", "Panes", "Rejected", "Select", "SessionGroup",
-    "Sink", "SortBy", "SortByValues", "Stream", "TSort", "TableFunctionCall", "UnionAll",
+    "SessionRows", "Sink", "SortBy", "SortByValues", "Stagger", "Stream", "TSort", "TableFunctionCall", "UnionAll",
 ]  # fmt: skip

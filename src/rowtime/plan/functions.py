@@ -25,7 +25,6 @@ from rowtime.sql.nodes import TableArgument
 from rowtime.sql.statements import CreateFunction
 
 BUILT_IN: Mapping[str, Make] = {"early_late_split": EarlyLateSplit}
-LATER = ("SESSION",)
 _DEFINITION = re.compile(r"\s*AS\s+'([\w.]+):([\w.]+)'\s*", re.IGNORECASE)
 
 
@@ -82,8 +81,6 @@ def bind_call(
     """The operator of a call over its bound input; raises ``Refused`` (R141)."""
     everything = {**BUILT_IN, **known}
     make = everything.get(call.name.lower())
-    if make is None and call.name.upper() in LATER:
-        raise Refused(Problem("R190", f"{call.name.upper()} as a table function is not supported yet", place))
     if make is None:
         hint = suggestion(call.name, everything)
         raise Refused(Problem("R141", f"there is no table function {call.name}", place, hint))

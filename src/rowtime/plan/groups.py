@@ -54,23 +54,29 @@ class Grouping:
         self.closers = tuple(
             found for key, at in zip(self.keys, self._clocks, strict=True) if (found := _closer(key, at))
         )
+        stagger = self.query.args.get("windowed")
+        if stagger is not None:
+            self._stagger(stagger)
         understood = not any(problem.code in ("R190", "R127", "R113") for problem in self.scope.problems[before:])
         items, stamp = self._select_list()
         having = self.query.args.get("having")
         condition = self._over_groups(having.this) if having else None
-        by_value = self._by_value() if self.gap is None else ()
+        by_value = self._by_value() if self.gap is None and stagger is None else ()
         endless = not self.closers and not by_value and self.gap is None and understood
         if endless:
             self._endless()
         clocks = {f"__k{n}": self._clocks[n] for n in (closer.key for closer in by_value)}
         clocks = clocks or {closer.column.name: closer.expression for closer in self.closers}
         stamp = self._checked_stamp(stamp, {ENDS} if self.gap is not None else set(clocks), by_value=bool(by_value))
+        if stagger is not None:
+            stamp = reference(self.keys[-1].column.name)
         sort = None
-        both = self.query.args.get("distinct") and self.query.args.get("group")
-        if self.gap is not None and (both or self.query.args.get("order")):
+        both = self.query.args.get("distinct") and (self.query.args.get("group") or stagger is not None)
+        if (self.gap is not None or stagger is not None) and (both or self.query.args.get("order")):
             what = "DISTINCT beside GROUP BY" if both else "ORDER BY"
+            kind = "sessions" if stagger is None else "STAGGER windows"
             self.scope.refuse(
-                "R190", f"{what} of sessions is not supported yet", self.query.args.get("order") or self.query
+                "R190", f"{what} of {kind} is not supported yet", self.query.args.get("order") or self.query
             )
         elif clocks or not understood or endless:
             loose = frozenset(closer.column.name for closer in self.closers if closer not in self.keys)
@@ -124,6 +130,12 @@ class Grouping:
         group = self.query.args.get("group")
         if self.query.args.get("distinct") and group is None:
             return [e.unalias() for e in self.query.expressions if not self._names_rowtime(e)]
+        windowed = self.query.args.get("windowed")
+        if windowed is not None:
+            if group is not None:
+                hint = "Put its expressions behind PARTITION BY."
+                self.scope.refuse("R113", "WINDOWED BY stands where GROUP BY would", group, hint)
+            return list(windowed.expressions)
         if group is None:
             return []
         sets = [node for node in group.expressions if isinstance(node, exp.Cube | exp.Rollup | exp.GroupingSets)]
@@ -171,6 +183,18 @@ class Grouping:
         self._clocks.append(at if tolerance is None else bound)
         proof = prove(bound, self.scope.facts)
         self.keys.append(Item(Column(f"__k{len(self.keys)}", fact=proof.fact), bound))
+
+    def _stagger(self, node: exp.Expr) -> None:
+        """The window's end as a last key, which alone closes the groups and is their rowtime."""
+        length = micros(self.scope, node.args["interval"], "RANGE")
+        if not length:
+            self.scope.refuse("R113", "a STAGGER window has a length above zero", node)
+        end = self.scope.windows.staggered([key.expression for key in self.keys], length)
+        key = Item(Column(f"__k{len(self.keys)}"), end)
+        self.keys.append(key)
+        self._written.append(end)
+        self._clocks.append(self.scope.inlined(end))
+        self.closers = tuple(filter(None, [_closer(key, self._clocks[-1])]))
 
     def _out_of_order(self, bound: exp.Expr, tolerance: exp.Expr, node: exp.Expr) -> exp.Expr:
         """The key over the promoted time; rows are refused once their group has closed."""

@@ -126,7 +126,6 @@ Build = Callable[[], Bound]  # makes the operators, once nothing is refused
 
 _LATER = {
     "laterals": "LATERAL is",
-    "windowed": "WINDOWED BY is",
     "sort": "SORT BY is",
     "cluster": "CLUSTER BY is",
     "distribute": "DISTRIBUTE BY is",
@@ -187,7 +186,8 @@ class _SelectBinder:
     def _groups(self) -> bool:
         query = self.query
         listed = [e for e in query.expressions if has_aggregates(e)]
-        return bool(query.args.get("group") or query.args.get("having") or query.args.get("distinct") or listed)
+        clauses = ("group", "having", "distinct", "windowed")
+        return bool(listed) or any(query.args.get(clause) for clause in clauses)
 
     # -- without groups ---------------------------------------------------------------
 
@@ -329,6 +329,8 @@ class _SelectBinder:
                 source = Merge(self.sources.fresh(f"{self.name}.merge"), source, numbers=True)
             if condition is not None:
                 source = self._filtered(scope, source, condition)
+            if scope.windows.stagger is not None:
+                source = self.sources.sequence(source, self.name)
             source = scope.windows.above(source, plan.keys, self.name)
             return Bound(plan.build(self.name, source, self.sources.fresh), plan.lineage())
 

@@ -12,22 +12,26 @@ from sqlglot import exp
 
 from rowtime.core.errors import Problem, Refused
 from rowtime.expr.monotonicity import order_of
+from rowtime.operators.contract import T
 from rowtime.operators.merge import Merge
+from rowtime.operators.session_rows import SessionRows
 from rowtime.plan.functions import input_of
 from rowtime.plan.scope import From, Scope, follows, marks_of
 from rowtime.plan.sources import Bound
-from rowtime.plan.windows import SHAPES, ascends, is_value, spans_of, windows_of
+from rowtime.plan.windows import SHAPES, ascends, gap_of, is_value, spans_of, windows_of
+from rowtime.sql.nodes import TableArgument
 from rowtime.sql.places import place_of
 
 if TYPE_CHECKING:
     from rowtime.plan.select import Binder
 
-WINDOW_TABLES = ("TUMBLE", "HOP", "CUMULATE")
+WINDOW_TABLES = ("TUMBLE", "HOP", "CUMULATE", "SESSION")
 NAMES = ("window_start", "window_end")
 _PARAMETERS = {
     "TUMBLE": ("DATA", "TIMECOL", "SIZE", "OFFSET"),
     "HOP": ("DATA", "TIMECOL", "SLIDE", "SIZE", "OFFSET"),
     "CUMULATE": ("DATA", "TIMECOL", "STEP", "SIZE", "OFFSET"),
+    "SESSION": ("DATA", "TIMECOL", "KEY", "GAP"),
 }
 
 
@@ -41,12 +45,14 @@ class WindowTable:
     def bind(self) -> Bound:
         """The operator, and the clocks of the columns; raises ``Refused``."""
         arguments = self._arguments()
+        if not arguments:
+            raise Refused(self._unread())
         scope = self._scope(arguments[0])
+        if self.function == "SESSION":
+            return self._session(scope, arguments)
         time = self._time(scope, arguments[1] if len(arguments) > 1 else None)
         spans = spans_of(scope, self.call, arguments[2:], self.function)
-        taken = [c.name for c in scope.columns if c.name.lower() in NAMES]
-        if taken:
-            scope.refuse("R119", f"there is a column {taken[0]} already", self.call, "Give it another name below.")
+        self._refuse_taken(scope)
         if scope.problems or time is None or spans is None:
             raise Refused(*scope.problems)
         at = scope.inlined(time)
@@ -83,9 +89,40 @@ class WindowTable:
         if isinstance(given, exp.Query):
             bound = binder.bind(given, f"{self.name}.data")
             return Scope(binder.text, From.one(bound.node, "", bound.lineage))
+        raise Refused(self._unread())
+
+    def _unread(self) -> Problem:
         hint = f"Write TABLE({self.function}(TABLE s, DESCRIPTOR(ROWTIME), …)), of a stream or a view s."
-        place = place_of(binder.text, self.call)
-        raise Refused(Problem("R141", f"{self.function} reads a query or a stream", place, hint))
+        place = place_of(self.binder.text, self.call)
+        return Problem("R141", f"{self.function} reads a query or a stream", place, hint)
+
+    def _refuse_taken(self, scope: Scope) -> None:
+        taken = [c.name for c in scope.columns if c.name.lower() in NAMES]
+        if taken:
+            scope.refuse("R119", f"there is a column {taken[0]} already", self.call, "Give it another name below.")
+
+    # -- sessions ---------------------------------------------------------------------
+
+    def _session(self, scope: Scope, arguments: list[exp.Expr]) -> Bound:
+        """SESSION(TABLE s PARTITION BY k, DESCRIPTOR(ROWTIME), gap), or with DESCRIPTOR(k) before the gap."""
+        self._refuse_taken(scope)
+        time = self._time(scope, arguments[1] if len(arguments) > 1 else None)
+        keys = [*arguments[0].expressions] if isinstance(arguments[0], TableArgument) else []
+        if len(arguments) == len(_PARAMETERS["SESSION"]):
+            named = arguments.pop(2)
+            keys += named.expressions if isinstance(named, exp.Anonymous) else [named]
+        bound = [scope.bind(key) for key in keys]
+        wrong = [key for key in bound if not isinstance(key, exp.Column) or key.name == T]
+        if wrong:
+            scope.refuse("R113", "the keys of SESSION are columns", self.call, "For example TABLE s PARTITION BY k.")
+        gap = gap_of(scope, self.call, [time, *arguments[2:]]) if time is not None else None
+        if scope.problems or gap is None:
+            raise Refused(*scope.problems)
+        sources, source = self.binder.sources, self.binder.placed(scope.input, self.name)
+        if not source.emits().placed:
+            source = Merge(sources.fresh(f"{self.name}.merge"), source, numbers=True)
+        made = SessionRows(sources.fresh(f"{self.name}.session"), source, tuple(key.name for key in bound), gap, NAMES)
+        return Bound(made, {NAMES[1]: exp.column(exp.to_identifier(T, quoted=True))})
 
     def _time(self, scope: Scope, node: exp.Expr | None) -> exp.Expr | None:
         """What DESCRIPTOR names: one column, or ROWTIME."""

@@ -20,6 +20,7 @@ from rowtime.operators.contract import Column, Operator, T
 from rowtime.operators.hop import Hop
 from rowtime.operators.select import Item
 from rowtime.operators.session import ENDS, STARTS
+from rowtime.operators.stagger import Stagger
 from rowtime.operators.value_clocks import MARK
 from rowtime.sql.generate import to_spark
 from rowtime.sql.nodes import Earliest, Step
@@ -31,6 +32,7 @@ EDGES = ("", "_START", "_END", "_ROWTIME")
 GROUP_FUNCTIONS = frozenset(f"{name}{edge}" for name in ("TUMBLE", "HOP", "SESSION") for edge in EDGES)
 LATER = frozenset({"WINDOW", "WINDOW_TIME", "SESSION_WINDOW", *(f"STAGGER{edge}" for edge in EDGES)})
 _ONLY_GROUPED = GROUP_FUNCTIONS - {"TUMBLE_START", "TUMBLE_END", "TUMBLE_ROWTIME"}
+STAGGERED = "__h"  # TIMESTAMP: the end of a STAGGER window, which no name of a query means
 TICK = exp.Interval(this=exp.Literal.string("1"), unit=exp.var("MICROSECOND"))
 
 
@@ -144,6 +146,8 @@ class Windows:
     lineage: dict[str, exp.Expr] = field(default_factory=dict)
     gap: int | None = None
     """Of the sessions, in µs."""
+    stagger: tuple[tuple[exp.Expr, ...], int] | None = None
+    """The keys of WINDOWED BY STAGGER, and its length in µs."""
 
     def bind(self, scope: Scope, call: exp.Anonymous) -> exp.Expr:
         """A call whose arguments are bound, over columns."""
@@ -159,9 +163,16 @@ class Windows:
             return end if name == "HOP" and not edge else start
         return end if edge == "END" else exp.Sub(this=end, expression=TICK.copy())
 
+    def staggered(self, keys: Sequence[exp.Expr], length: int) -> exp.Expr:
+        """The end of the window that opened with the first row of the bound ``keys``, as a column."""
+        self.stagger = (tuple(keys), length)
+        time = exp.column(exp.to_identifier(T, quoted=True))
+        self.lineage[STAGGERED] = Earliest(this=moved(time, 1))  # a window that may still get rows ends later
+        return exp.column(exp.to_identifier(STAGGERED, quoted=True))
+
     def _session(self, scope: Scope, call: exp.Anonymous, edge: str) -> exp.Expr:
         """An edge of the session, as a column that the grouping has."""
-        gap = _gap(scope, call)
+        gap = gap_of(scope, call, call.expressions)
         if gap is not None and self.gap not in (None, gap):
             scope.refuse("R106", f"{readable(call)} has another gap than the one in GROUP BY", call)
         self.gap = self.gap or gap
@@ -176,6 +187,10 @@ class Windows:
 
     def above(self, source: Operator, keys: Sequence[Item], fresh: str) -> Operator:
         """The input under the windows that ``keys`` group by."""
+        if self.stagger is not None:
+            parts, length = self.stagger
+            named = tuple(Item(Column(f"__g{n}"), part) for n, part in enumerate(parts))
+            return Stagger(f"{fresh}.stagger", source, named, length, STAGGERED)
         wanted = {column.name for key in keys for column in key.expression.find_all(exp.Column)}
         for (_, spans), (column, time) in self.hops.items():
             if column in wanted:
@@ -218,6 +233,7 @@ def ascends(scope: Scope, at: exp.Expr) -> bool:
 SHAPES = {
     "TUMBLE": "a time, a size and perhaps an offset, as TUMBLE(t, INTERVAL '1' HOUR)",
     "HOP": "a time, a slide, a size and perhaps an offset, as HOP(t, INTERVAL '5' MINUTE, INTERVAL '1' HOUR)",
+    "SESSION": "a time and a gap, as SESSION(t, INTERVAL '20' MINUTE)",
     "CUMULATE": "a time, a step, a size and perhaps an offset, as CUMULATE(t, INTERVAL '1' HOUR, INTERVAL '1' DAY)",
 }
 
@@ -241,12 +257,11 @@ def spans_of(scope: Scope, call: exp.Expr, arguments: Sequence[exp.Expr], name: 
     return None
 
 
-def _gap(scope: Scope, call: exp.Anonymous) -> int | None:
-    """The gap of SESSION(ROWTIME, gap) in µs; ``None`` with a problem."""
-    arguments = call.expressions
+def gap_of(scope: Scope, call: exp.Anonymous, arguments: Sequence[exp.Expr]) -> int | None:
+    """The gap of a SESSION whose bound arguments are a time and the gap, in µs; ``None`` with a problem."""
     gap = interval_micros(arguments[1]) if len(arguments) == 2 else None  # noqa: PLR2004
     if not gap or gap < 0:
-        scope.refuse("R113", f"{call.name} takes a time and a gap, as SESSION(t, INTERVAL '20' MINUTE)", call)
+        scope.refuse("R113", f"{call.name} takes {SHAPES['SESSION']}", call)
         return None
     time = scope.inlined(arguments[0]).unnest()
     if not (isinstance(time, exp.Column) and time.name == T):

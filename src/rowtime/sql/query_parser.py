@@ -221,10 +221,26 @@ class RowtimeParser(SparkParser):
         if not self._match(TokenType.TABLE):
             return super()._parse_lambda(*args, **options)
         argument = self.expression(nodes.TableArgument(this=self._parse_table()))
-        keys = (key.unnest() for key in self._parse_partition_by())
-        argument.set("expressions", [part for key in keys for part in (key.expressions or [key])])
+        argument.set("expressions", self._parse_argument_keys())
         locate(argument, first, self._prev)
         return argument
+
+    def _parse_argument_keys(self) -> list[exp.Expr]:
+        """``PARTITION BY k, l`` of ``TABLE s``: names, up to the next argument, or a list in parentheses."""
+        if not self._match(TokenType.PARTITION_BY):
+            return []
+        if self._curr and self._curr.token_type == TokenType.L_PAREN:
+            return list(self._parse_wrapped_csv(self._parse_column))
+        keys = [self._parse_column()]
+        while self._match(TokenType.COMMA, advance=False) and self._is_name_in_list(self._index + 2):
+            self._match(TokenType.COMMA)
+            keys.append(self._parse_column())
+        return [key for key in keys if key is not None]
+
+    def _is_name_in_list(self, after: int) -> bool:
+        """Whether what stands before the token ``after`` is a name alone, and no call or named argument."""
+        tokens = self._tokens
+        return after < len(tokens) and tokens[after].token_type in (TokenType.COMMA, TokenType.DOT)
 
     def _parse_named_argument(self) -> exp.Kwarg:
         """``name => value``."""
