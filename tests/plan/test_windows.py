@@ -53,7 +53,7 @@ ACCEPTED += [
 ACCEPTED += [
     f"SELECT STREAM w, window_end FROM TABLE(SESSION(TABLE a PARTITION BY w, v, DESCRIPTOR(ROWTIME), {GAP}))",
     (
-        f"SELECT STREAM w, SUM(v) AS c FROM SESSION(DATA => TABLE a PARTITION BY (w, v), TIMECOL => DESCRIPTOR(rowtime), "
+        f"SELECT STREAM w, SUM(v) FROM SESSION(DATA => TABLE a PARTITION BY (w, v), TIMECOL => DESCRIPTOR(rowtime), "
         f"GAP => {GAP}) GROUP BY window_start, window_end, w"
     ),
     f"SELECT STREAM v FROM TABLE(SESSION(TABLE a, DESCRIPTOR(ROWTIME), {GAP}))",
