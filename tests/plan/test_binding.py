@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from rowtime.plan.catalog import StreamDef
+from rowtime.plan.explain import as_text, explain
 from rowtime.plan.program import Program, compile_script
 from rowtime.plan.started import fixed
 from rowtime.sql.generate import to_spark
@@ -285,3 +286,17 @@ def test_no_rewrite_is_promised_that_would_not_be_accepted() -> None:
 def test_the_verdicts_of_the_case_file_are_met_but_for_what_is_not_there_yet() -> None:
     found = verdicts.statements(yaml.safe_load(STATEMENTS.read_text(encoding="utf-8")))
     assert all(" JOIN items " in finding for finding in found), found
+
+
+@pytest.mark.parametrize(
+    ("sql", "by"),
+    [
+        (f"SELECT STREAM w, COUNT(*) AS c FROM a {HOURS}, w", "time"),
+        ("SELECT STREAM MONOTONIC(v) AS m, COUNT(*) AS c FROM a GROUP BY MONOTONIC(v)", "values"),
+        ("SELECT STREAM w, COUNT(*) AS c FROM a GROUP BY w WITH UNBOUNDED STATE", "nothing"),
+    ],
+)
+def test_explain_says_what_bounds_what_is_kept(sql: str, by: str) -> None:
+    entries = explain(compile_script(A + sql))
+    assert [kept["bounded_by"] for e in entries if e["kind"] == "group by" for kept in e["keeps"]] == [by]
+    assert f"(bounded by {by})" in as_text(entries)

@@ -106,10 +106,15 @@ class Shape:
 
 @dataclass(frozen=True)
 class Kept:
-    """State that an operator keeps: what, and what bounds it."""
+    """State that an operator keeps: what, until when, and what bounds it.
+
+    ``by``: time, values (of an order), rows, keys, writers, edges (of events), one (a fixed
+    number), or nothing (WITH UNBOUNDED STATE).
+    """
 
     what: str
     until: str
+    by: str = "time"
 
 
 Peek = Callable[[str], "Iterable[pa.Table] | None"]

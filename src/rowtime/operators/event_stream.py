@@ -50,8 +50,8 @@ class EventStream(Stream):
 
     def keeps(self) -> tuple[Kept, ...]:
         """Open edges, and a mark a writer."""
-        marks = Kept("a bound and a greatest start a writer", "the writer leaves")
-        return (marks, Kept("events without an end", "their end edges come")) if self.shape.edges else (marks,)
+        marks = Kept("a bound and a greatest start a writer", "the writer leaves", "writers")
+        return (marks, Kept("events without an end", "their end edges come", "edges")) if self.shape.edges else (marks,)
 
     def emits(self) -> Shape:
         """The payload, and the lifetime in hidden columns."""

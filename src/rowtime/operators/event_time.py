@@ -62,7 +62,7 @@ class EventTimed:
     def keeps(self) -> tuple[Kept, ...]:
         """The bound of the event time."""
         what = "the bound that was set" if self.mode == "MANUAL" else f"the greatest {self.column} less the lag"
-        return (Kept(f"{what}, and the bound last sent", "the stream ends"),)
+        return (Kept(f"{what}, and the bound last sent", "the stream ends", "one"),)
 
     def emits(self) -> Shape:
         """The input's columns; further down it is known which of them is the event time."""

@@ -75,7 +75,9 @@ class GroupByValues:
     def keeps(self) -> tuple[Kept, ...]:
         """The groups of the values at the mark."""
         what = "partial results a group" if self._accumulators.splits else "the aggregated columns of each row"
-        return (Kept(what, "the closing value moves on" if self.closers else "the stream ends"),)
+        if not self.closers:
+            return (Kept(what, "the stream ends", "nothing"),)
+        return (Kept(what, "the closing value moves on", "values"),)
 
     def emits(self) -> Shape:
         """The select list, in the order in which groups are complete."""

@@ -83,8 +83,12 @@ class Ordered:
 
     def keeps(self) -> tuple[Kept, ...]:
         """The mark, and the values that do not count for it yet."""
-        mark = Kept(f"the {'least' if self.descending else 'greatest'} value so far", "the stream ends")
-        return (mark, Kept(f"the values of the last {self.rows} rows", "as many have come")) if self.rows else (mark,)
+        mark = Kept(f"the {'least' if self.descending else 'greatest'} value so far", "the stream ends", "one")
+        return (
+            (mark, Kept(f"the values of the last {self.rows} rows", "as many have come", "rows"))
+            if self.rows
+            else (mark,)
+        )
 
     def emits(self) -> Shape:
         """The input's columns; of a declared one the order is known from here on."""

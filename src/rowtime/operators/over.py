@@ -123,15 +123,20 @@ class Over:
         elif self.expires is not None:
             until = f"the key has had no row for {timedelta(microseconds=self.expires)}"
         each = " a key" if self.keys else ""
+        by = "keys" if self.keys and until == "the stream ends" else "time" if self.keys else ""
         kept = []
         if windows.timed:
             kept.append(Kept("rows", f"the bound is {timedelta(microseconds=windows.span or 0)} past them"))
         elif windows.span is not None:
-            kept.append(Kept(f"the last rows{each}, back to {timedelta(microseconds=windows.span or 0)}", until))
+            kept.append(
+                Kept(f"the last rows{each}, back to {timedelta(microseconds=windows.span or 0)}", until, by or "time")
+            )
         if windows.rows_kept:
-            kept.append(Kept(f"{windows.rows_kept} row{'s' if windows.rows_kept > 1 else ''}{each}", until))
+            kept.append(
+                Kept(f"{windows.rows_kept} row{'s' if windows.rows_kept > 1 else ''}{each}", until, by or "rows")
+            )
         if windows.heads:
-            kept.append(Kept(f"one accumulator a call{' and key' if self.keys else ''}", until))
+            kept.append(Kept(f"one accumulator a call{' and key' if self.keys else ''}", until, by or "one"))
         return tuple(kept)
 
     def emits(self) -> Shape:

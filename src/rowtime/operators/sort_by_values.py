@@ -60,7 +60,7 @@ class SortByValues:
 
     def keeps(self) -> tuple[Kept, ...]:
         """The rows of the value at the mark."""
-        return (Kept("the rows of the last value", "the value moves on"),)
+        return (Kept("the rows of the last value", "the value moves on", "values"),)
 
     def emits(self) -> Shape:
         """The input's columns under the new rowtime, value by value."""

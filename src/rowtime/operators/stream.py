@@ -82,7 +82,7 @@ class Stream:
 
     def keeps(self) -> tuple[Kept, ...]:
         """A clock a writer."""
-        return (Kept("one clock a writer", "the writer leaves"),)
+        return (Kept("one clock a writer", "the writer leaves", "writers"),)
 
     def emits(self) -> Shape:
         """The declared columns, placed by writer and position, with the arrival time."""

@@ -79,7 +79,7 @@ class TableFunctionCall:
 
     def keeps(self) -> tuple[Kept, ...]:
         """What the function remembers."""
-        return (Kept("what the function remembers of each writer", "the function forgets it"),)
+        return (Kept("what the function remembers of each writer", "the function forgets it", "writers"),)
 
     def emits(self) -> Shape:
         """The function's columns; rows keep their rowtime and writer, and are numbered anew."""

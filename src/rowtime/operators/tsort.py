@@ -73,8 +73,8 @@ class TSort:
 
     def keeps(self) -> tuple[Kept, ...]:
         """A mark a writer, and the rows on which those behind them have to decide."""
-        mark = Kept("one mark a writer", "the writer leaves")
-        held = Kept(f"less than {2 * self.resync} rows a writer", "the rows behind them decide on a jump")
+        mark = Kept("one mark a writer", "the writer leaves", "writers")
+        held = Kept(f"less than {2 * self.resync} rows a writer", "the rows behind them decide on a jump", "rows")
         return (mark, held) if self.resync else (mark,)
 
     def emits(self) -> Shape:

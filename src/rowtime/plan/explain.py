@@ -76,7 +76,7 @@ def _entry(node: Operator) -> dict[str, Any]:
         "with": dict(_settings(node)),
         "inputs": [child.name for child in node.inputs],
         "requires": node.requires(),
-        "keeps": [{"what": kept.what, "until": kept.until} for kept in node.keeps()],
+        "keeps": [{"what": kept.what, "until": kept.until, "bounded_by": kept.by} for kept in node.keeps()],
         "emits": {
             "columns": [_column(column) for column in shape.columns],
             "single": shape.single,
@@ -203,7 +203,9 @@ def _tree(entries: Mapping[str, Entry], name: str, printed: set[str]) -> list[st
 
 def _lines(entry: Entry) -> Iterator[str]:
     settings = "; ".join(f"{name} {value}" for name, value in entry["with"].items())
-    kept = "; ".join(f"{kept['what']}, until {kept['until']}" for kept in entry["keeps"])
+    kept = "; ".join(
+        f"{kept['what']}, until {kept['until']} (bounded by {kept['bounded_by']})" for kept in entry["keeps"]
+    )
     promise = entry["promises"]
     if settings:
         yield f"with      {settings}"
