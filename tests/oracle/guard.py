@@ -50,3 +50,21 @@ def judge_items(
             started = started or kind in ("row", "stamp")
         found.append((result, before, mark))
     return found
+
+
+def judge_steps(times: Sequence[int | None], late: int, early: int) -> list[tuple[str, int | None]]:
+    """Result and mark after each row, where early is a step from the last row that had a time."""
+    found: list[tuple[str, int | None]] = []
+    mark: int | None = None
+    previous: int | None = None
+    for time in times:
+        result = "OK"
+        if time is not None:
+            if previous is not None and time > previous + early:
+                result = "EARLY"
+            else:
+                result = "LATE" if mark is not None and time < mark - late else "OK"
+                mark = time if mark is None else max(mark, time)
+            previous = time
+        found.append((result, mark))
+    return found

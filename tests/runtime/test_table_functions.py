@@ -100,6 +100,15 @@ def test_the_guard_that_a_user_writes_agrees_with_ours(spark: SparkSession, tmp_
     assert ours == theirs
 
 
+def test_the_step_limit_is_remembered_over_a_restart(spark: SparkSession, tmp_path: Path) -> None:
+    limits = "INTERVAL '5' MINUTE, INTERVAL '5' MINUTE, 'PREVIOUS ROW'"
+    step = f"SELECT STREAM * FROM TABLE(early_late_split(TABLE arrivals, 'ev', {limits})) AS s;"
+    got = run(spark, tmp_path, step, [5, 14])
+    assert [row["result"] for row in got] == [
+        "OK", "OK", "OK", "OK", "EARLY", "OK", "OK", "LATE", "EARLY", "OK", "NULL_ROWTIME", "LATE", "EARLY", "OK",
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize("parts", [[10], [1, 2, 6, 10]], ids=["one tick", "four starts"])
 def test_a_function_may_give_any_number_of_rows(spark: SparkSession, tmp_path: Path, parts: list[int]) -> None:
     sql = "SELECT STREAM n, seen FROM TABLE(pairs(TABLE arrivals)) AS p;"
@@ -138,6 +147,7 @@ def test_each_writer_has_a_state_of_its_own(spark: SparkSession, tmp_path: Path)
         ("early_late_split(CURSOR(SELECT STREAM * FROM arrivals), 'ev', INTERVAL '1' MONTH)", "no fixed time"),
         ("early_late_split(CURSOR(SELECT STREAM * FROM arrivals), 'ev', n)", "no literal"),
         ("early_late_split('ev', INTERVAL '1' HOUR)", "reads a query or a stream"),
+        ("early_late_split(TABLE arrivals, 'ev', INTERVAL '1' HOUR, INTERVAL '1' HOUR, 'NEXT')", "above the MARK"),
     ],
 )
 def test_a_call_that_does_not_fit_is_refused(call: str, says: str) -> None:

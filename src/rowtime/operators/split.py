@@ -13,23 +13,28 @@ import pyarrow.compute as pc
 from rowtime.core.time import BEGINNING
 from rowtime.expr.facts import Kind, kind_of
 from rowtime.kernels.guard import EARLY, LATE, Items, Limits, guard
+from rowtime.kernels.step import step_limit
 
 MICROS = pa.timestamp("us", "UTC")
 RESULT, MARK = "result", "hwm"
+STEP = "PREVIOUS ROW"
 
 
 class EarlyLateSplit:
-    """``early_late_split(input, 'column', late [, early])``: adds ``result`` and ``hwm``.
+    """``early_late_split(input, 'column', late [, early [, 'PREVIOUS ROW']])``: adds ``result`` and ``hwm``.
 
     ``result`` is OK, EARLY (above the mark by more than ``early``), LATE (below it by more
     than ``late``) or NULL_ROWTIME; ``hwm`` is the mark after the row, which OK rows alone
-    move. The first row is OK. Without ``early``, one limit is for both.
+    move. The first row is OK. Without ``early``, one limit is for both. ``PREVIOUS ROW``: early is
+    what lies above the row before it by more than the limit, not above the mark (the step limit).
     """
 
-    def __init__(self, column: str, late: timedelta, early: timedelta | None = None) -> None:
+    def __init__(self, column: str, late: timedelta, early: timedelta | None = None, above: str = "MARK") -> None:
         if not isinstance(column, str) or not all(isinstance(limit, timedelta) for limit in (late, early or late)):
             raise TypeError("it takes the name of a column and one or two intervals")
-        self.column = column
+        if str(above).upper() not in ("MARK", STEP):
+            raise ValueError(f"early is above the MARK or above the {STEP}, not {above!r}")
+        self.column, self.steps = column, above.upper() == STEP
         self.late, self.early = (limit // timedelta(microseconds=1) for limit in (late, early or late))
 
     def columns(self, given: Sequence[tuple[str, str]]) -> Sequence[tuple[str, str]]:
@@ -50,7 +55,11 @@ class EarlyLateSplit:
         times = rows[name].cast(MICROS).cast(pa.int64())
         known = pc.is_valid(times).to_numpy()
         values = pc.fill_null(times, BEGINNING).to_numpy()
-        found = guard(Items.of(values, known), state.get(MARK, BEGINNING), Limits(self.late, self.early))
+        mark, limits = state.get(MARK, BEGINNING), Limits(self.late, self.early)
+        if self.steps:
+            found, state[STEP] = step_limit(values, known, mark, state.get(STEP, BEGINNING), limits)
+        else:
+            found = guard(Items.of(values, known), mark, limits)
         if found.mark > BEGINNING:
             state[MARK] = found.mark
         result = np.select(

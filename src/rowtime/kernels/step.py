@@ -1,0 +1,32 @@
+"""The step limit: a row is early if it lies too far above the row before it.
+
+As s-Server's example describes it, with its faults: the row before it counts whatever was
+said of it. So behind an early row the next one from the future is none, and a good row
+behind a late one may be early. The guard (`kernels.guard`) has neither.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rowtime.core.time import BEGINNING
+from rowtime.kernels.guard import EARLY, LATE, OK, Flags, Guarded, Limits, Times
+
+
+def step_limit(times: Times, known: Flags, mark: int, previous: int, limits: Limits) -> tuple[Guarded, int]:
+    """Judge the rows of one writer; times in µs, BEGINNING where there was none before.
+
+    A row is early iff t > the time before it + ``early``; of the others late iff t < mark -
+    ``late``, the mark being the greatest time of rows that were not early. Rows without a time
+    are skipped. The last time comes back as well.
+    """
+    shown = times[known]
+    before = np.concatenate(([previous], shown[:-1]))
+    early = np.zeros(len(times), bool)
+    early[known] = (before > BEGINNING) & (shown - limits.early > before)
+    running = np.maximum.accumulate(np.concatenate(([mark], np.where(known & ~early, times, BEGINNING))))
+    late = known & ~early & (times < running[:-1] - limits.late)
+    result = np.select([early, late], [EARLY, LATE], OK).astype(np.int8)
+    last = int(shown[-1]) if len(shown) else previous
+    found = Guarded(result, running[:-1], running[1:], int(running[-1]), bool(running[-1] > BEGINNING))
+    return found, last
