@@ -90,7 +90,10 @@ def _matches(fire: tuple[Any, ...], wanted: Mapping[str, Any], *, ended: bool) -
     return same and ("values" not in wanted or values == wanted["values"])
 
 
-@pytest.mark.parametrize("name", ["S02", "S03", "S05", "S06", "S08", "S09", "S10", "S12", "S16"])
+LONGER = [pytest.param(name, marks=pytest.mark.slow) for name in ("S05", "S06", "S09", "S10", "S12")]
+
+
+@pytest.mark.parametrize("name", ["S02", "S03", "S08", "S16", *LONGER])
 def test_panes_fire_as_the_case_says_whatever_the_cut(spark: SparkSession, name: str) -> None:
     case, expected = _transcript(name, queries.PANES[name]), CASES[name]["expected"]
     triggers = [entry for entry in expected if entry.get("event", "trigger") == "trigger"]

@@ -15,6 +15,7 @@ Result = tuple[f.Feed, list[f.Refusal]]
 HALF = SECOND // 2
 OVERLAPPING = Windows(2 * SECOND, SECOND, HALF, age=SECOND)
 TUMBLING = Windows(SECOND, SECOND, age=2 * SECOND)
+LONG = Windows(3 * SECOND, 3 * SECOND, age=2 * SECOND)
 APART = Windows(SECOND, 2 * SECOND)
 
 
@@ -60,6 +61,13 @@ def _changes(feeds: Feeds) -> Result:
     items, refused = _in_order(feeds)
     timed, lost = event_time(items, lambda v: v["ev"], "t.event_time")
     made, late = panes("query", timed, TUMBLING, lambda v: (v["v"],), _fires, changes=True)
+    return made, [*refused, *lost, *late]
+
+
+def _early(feeds: Feeds) -> Result:
+    items, refused = _in_order(feeds)
+    timed, lost = event_time(items, lambda v: v["ev"], "t.event_time")
+    made, late = panes("query", timed, LONG, lambda v: (v["v"],), _fires, changes=True, every=SECOND)
     return made, [*refused, *lost, *late]
 
 
@@ -111,6 +119,10 @@ PANES = (
         _NONE,
         f"{_FACTS}, v, COUNT(*) AS c, SUM(n) AS s FROM t GROUP BY v, "
         "PANES(ev, DURATION INTERVAL '1' SECOND, DISCARD AGE INTERVAL '2' SECOND) EMIT CHANGES"), _changes),
+    Law("panes with early fires", ("panes",), _over(
+        _NONE,
+        f"{_FACTS}, v, COUNT(*) AS c, SUM(n) AS s FROM t GROUP BY v, PANES(ev, DURATION INTERVAL '3' SECOND, "
+        "DISCARD AGE INTERVAL '2' SECOND) EMIT CHANGES EMIT EVERY INTERVAL '1' SECOND"), _early),
     Law("panes apart", ("panes",), _over(
         _NONE,
         f"{_FACTS}, v, COUNT(*) AS c, SUM(n) AS s FROM t "

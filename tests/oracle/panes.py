@@ -94,10 +94,12 @@ def panes(
     shown: Callable[[_Group, str], Values],
     *,
     changes: bool = False,
+    every: int | None = None,
 ) -> tuple[Feed, list[Refusal]]:
     """The fires of panes, each under its rowtime, and the last bound; ``items`` carry event times.
 
-    ``changes``: a fire that comes again takes back the row before it.
+    ``changes``: a fire that comes again takes back the row before it. ``every``: open panes with
+    new rows fire when the bound reaches or passes a multiple of it.
     """
     groups: dict[tuple[Any, ...], _Group] = {}
     refused: list[Refusal] = []
@@ -119,14 +121,17 @@ def panes(
                     group.new = True
             continue
         before, bound = bound, item.at
+        crosses = every is not None and bound < END and bound // every > before // every
         for group in groups.values():
-            if group.new and bound >= group.end:
+            late, complete = before >= group.end, before < group.end <= bound
+            early = bound < group.end and crosses
+            if complete or (group.new and (late or early)):
                 group.new = False
-                late = before >= group.end
                 # A fire that late rows cause has the bound that let it out, as far as that is an instant.
-                at = group.end if not late else bound if bound < END else before
-                order = (at, bound if late else group.end, group.end, [sortable(part) for part in group.key])
-                row = shown(group, "LATE" if group.fires else "COMPLETE")
+                at = group.end if complete else bound if bound < END else before
+                order = (at, group.end if complete else bound, group.end, [sortable(part) for part in group.key])
+                first = complete or (late and not group.fires)
+                row = shown(group, "COMPLETE" if first else "EARLY" if early else "LATE")
                 if changes and group.shown is not None:
                     out.append(((*order, 0), Row(at, {**group.shown, "change": "RETRACT"})))
                 out.append(((*order, 1), Row(at, {**row, "change": "INSERT"} if changes else row)))

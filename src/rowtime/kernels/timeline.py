@@ -6,7 +6,7 @@ the bound in force before a row is that of the items before it. Times are µs UT
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -38,6 +38,12 @@ class Timeline:
     def first(self) -> int | None:
         """The first advance of the tick."""
         return int(self.values[0]) if len(self.values) else None
+
+    def passing(self, every: int) -> Timeline:
+        """The advances alone that reach or pass a multiple of ``every``, the end not among them."""
+        known = np.concatenate([[self.before], self.values])
+        crosses = (known[1:] // every > known[:-1] // every) & (self.values < END)
+        return replace(self, positions=self.positions[crosses], values=self.values[crosses])
 
     def at(self, rows: np.ndarray) -> np.ndarray:
         """The bound in force before each row."""

@@ -46,8 +46,19 @@ if TYPE_CHECKING:
 PANE = "__n"  # BIGINT: the end of the pane, µs
 FIRE = "__u"  # BIGINT: the bound that lets the row out, µs; null while no bound has come after a late row
 CHANGE = "__c"  # INT: 0 takes the result of the fire before it back, 1 gives the new one
+LAST = "__l"  # BIGINT: the bound of the fire that a row shows; of one that is taken back, of the fire before
 INDEX = "__i"  # BIGINT: how often the group has fired before
+NO_BOUND = "CAST(NULL AS BIGINT)"
+NO_BOUND = "CAST(NULL AS BIGINT)"
 NEVER = END + 1  # stands for a bound that has not come
+
+# Of the rows of one fire, with the bounds ``__was`` that let them out: how many fires of the group were before it. A
+# complete fire has no rows of its own where all of its rows have been in an early one.
+_INDEX = (
+    f"count(DISTINCT CASE WHEN __was < {FIRE} THEN __was END) - (1 - {CHANGE}) "
+    f"+ CASE WHEN {FIRE} > {PANE} AND min(__was) < {PANE} AND NOT bool_or(__was = {PANE}) THEN 1 ELSE 0 END"
+)
+_LAST = f"CASE WHEN {CHANGE} = 1 THEN {FIRE} WHEN {FIRE} > {PANE} THEN greatest(max(__was), {PANE}) ELSE max(__was) END"
 
 
 @dataclass(frozen=True)
@@ -56,6 +67,7 @@ class Panes:
 
     ``times`` are the panes, ``age`` (µs) how long after its end a pane takes rows, ``event``
     the operator that declares the event time. ``changes``: a fire takes back the row before it.
+    ``every`` (µs): open panes with new rows fire when the bound reaches or passes a multiple of it.
     """
 
     name: str
@@ -68,6 +80,7 @@ class Panes:
     items: tuple[Item, ...]
     having: exp.Expr | None = None
     changes: bool = False
+    every: int | None = None
 
     kind: ClassVar[str] = "panes"
     promise: ClassVar[str] = "the bound of the event time"
@@ -127,7 +140,7 @@ class Panes:
         behind = (bounds >= first) & (times >= _back(bounds, self.age))
         late = positions[behind]
         fires = line.next(late, NEVER)
-        kept = self._grouped(tick, rows, self._late_table(tick, late, bounds[behind], fires))
+        kept = self._grouped(tick, rows, self._late_table(tick, late, bounds[behind], fires), self._in_time(line))
         tick.describe(self, "aggregate, keep partial results")
         self._write(tick, kept, None if delta.count is None else delta.count * self.times.most)
         again = times[behind][fires < NEVER]
@@ -168,32 +181,53 @@ class Panes:
         columns = {P: pa.array(positions), "__before": pa.array(bounds), "__after": pa.array(fires)}
         return tick.spark.createDataFrame(pa.table(columns))
 
-    def _grouped(self, tick: Tick, rows: DataFrame, late: DataFrame | None) -> DataFrame:
+    def _in_time(self, line: Timeline) -> str:
+        """The bound that lets a row out that came before its pane's end, BIGINT in Spark SQL."""
+        if self.every is None:
+            return PANE
+        early = line.passing(self.every)
+        if not len(early.values):
+            return self._early(NO_BOUND, line.after)
+        positions, values = (
+            f"array({', '.join(f'{n}L' for n in found.tolist())})" for found in (early.positions, early.values)
+        )
+        return self._early(f"get({values}, size(filter({positions}, p -> p < {P})))", line.after)
+
+    def _early(self, first: str, after: int) -> str:
+        """An early fire at ``first``, else the complete one, else one that no bound has caused yet."""
+        return f"CASE WHEN {first} < {PANE} THEN {first} WHEN {PANE} <= {after}L THEN {PANE} ELSE {NEVER}L END"
+
+    def _grouped(self, tick: Tick, rows: DataFrame, late: DataFrame | None, in_time: str) -> DataFrame:
         """Partial results of the new rows, for each group and the bound that lets them out."""
         from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
         types = self._types(tick, rows)
         panes = self.times.ends_text(self.event.micros)
-        fire = PANE
+        fire = in_time
         if late is not None:
             rows = rows.join(F.broadcast(late), P, "left")
-            fire = f"CASE WHEN {PANE} <= __before THEN __after ELSE {PANE} END"
+            fire = f"CASE WHEN {PANE} <= __before THEN __after ELSE {in_time} END"
         rows = rows.selectExpr("*", f"{panes} AS {PANE}")
         keys = [key.sql for key in self.keys]
         seeded = rows.selectExpr(*keys, *self._accumulators.seeds(types), PANE, f"{fire} AS {FIRE}")
         return self._merged(seeded, types)
 
     def _resolve(self, tick: Tick, line: Timeline) -> list[int]:
-        """Late rows that no bound had come after: the first advance lets them out; ends of panes as above."""
+        """Rows that no bound had come after: the first advance lets late ones out; ends of panes as above."""
         waiting = tick.segments(self, "waiting")
         if line.first is None or not waiting.rows:
             return []
         segments = waiting.overlapping(BEGINNING, END)
         names = [name for name in self._columns if name != FIRE]
-        rows = waiting.read(segments).selectExpr(*names, f"{line.first}L AS {FIRE}")
-        tick.describe(self, "late rows that have their bound")
-        self._write(tick, rows, sum(segment.rows for segment in segments))
+        fire = f"{line.first}L"
+        if self.every is not None:
+            first = line.passing(self.every).first
+            early = self._early(NO_BOUND if first is None else f"{first}L", line.after)
+            fire = f"CASE WHEN {PANE} <= {line.before}L THEN {fire} ELSE {early} END"
+        rows = waiting.read(segments).selectExpr(*names, f"{fire} AS {FIRE}")
         waiting.forget(END)
+        tick.describe(self, "rows that have their bound")
+        self._write(tick, rows, sum(segment.rows for segment in segments))
         return [min(s.lowest for s in segments), max(s.highest for s in segments)]
 
     # -- what fires -------------------------------------------------------------------
@@ -201,7 +235,9 @@ class Panes:
     def _fire(self, tick: Tick, before: int, line: Timeline, late: Sequence[int]) -> tuple[DataFrame | None, int]:
         """Everything that a bound in (before, after] lets out, in one job."""
         state = tick.segments(self)
-        due = state.overlapping(before, line.after)
+        if self.every is not None:  # complete fires come again too, after early ones
+            late = [*late, before + 1, END]
+        due = state.overlapping(before, line.after) if self.every is None else ()
         again = state.overlapping(min(late) - 1, max(late)) if late else ()
         if line.after <= before or not (due or again):
             return None, 0
@@ -223,8 +259,14 @@ class Panes:
     def _repeated(self, rows: DataFrame, before: int, after: int) -> DataFrame:
         """The rows of each late fire: all of its group up to its bound."""
         keys = [*self._keys, PANE]
-        wanted = f"{FIRE} > {PANE} AND {FIRE} > {before}L AND {FIRE} <= {after}L"
-        fires = rows.where(wanted).selectExpr(*(f"{name} AS f{name}" for name in [*keys, FIRE])).distinct()
+        due = "" if self.every is not None else f"{FIRE} > {PANE} AND "
+        wanted = f"{due}{FIRE} > {before}L AND {FIRE} <= {after}L"
+        named = [f"{name} AS f{name}" for name in keys]
+        fires = rows.where(wanted).selectExpr(*named, f"{FIRE} AS f{FIRE}")
+        if self.every is not None:
+            complete = rows.where(f"{FIRE} < {PANE} AND {PANE} > {before}L AND {PANE} <= {after}L")
+            fires = fires.union(complete.selectExpr(*named, f"{PANE} AS f{FIRE}"))
+        fires = fires.distinct()
         same = " AND ".join(f"{name} <=> f{name}" for name in keys)
         from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
@@ -238,14 +280,14 @@ class Panes:
         from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
         types: Mapping[str, str] = tick.control(self).get("types", {})
-        again = "__was" in rows.columns
-        index = F.expr(f"count(DISTINCT __was) - 1 AS {INDEX}" if again else f"0L * count(1) AS {INDEX}")
+        if "__was" not in rows.columns:
+            rows = rows.selectExpr("*", f"{FIRE} AS __was", f"1 AS {CHANGE}")
+        told = map(F.expr, (f"{_INDEX} AS {INDEX}", f"{_LAST} AS {LAST}"))
         merges = self._accumulators.merges(types) if self._accumulators.splits else self._accumulators.finals(types)
-        rows = rows if again else rows.selectExpr("*", f"1 AS {CHANGE}")
-        groups = rows.groupBy(*self._keys, PANE, FIRE, CHANGE).agg(*map(F.expr, merges), index)
+        groups = rows.groupBy(*self._keys, PANE, FIRE, CHANGE).agg(*map(F.expr, merges), *told)
         if not self._accumulators.splits:
             return groups
-        return groups.selectExpr(*self._keys, PANE, FIRE, CHANGE, INDEX, *self._accumulators.finals(types))
+        return groups.selectExpr(*self._keys, PANE, FIRE, CHANGE, INDEX, LAST, *self._accumulators.finals(types))
 
     def _shown(self, fires: DataFrame, before: int, line: Timeline) -> DataFrame:
         """The select list of each fire, under its rowtime: the pane's end, or the bound that caused it."""

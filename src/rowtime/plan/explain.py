@@ -30,7 +30,9 @@ _SHOWN_ELSEWHERE = frozenset({
     "name", "input", "inputs", "gate", "gates", "columns", "items", "hidden", "timed", "closers", "declares", "made",
     "passed", "event", "sides",
 })  # fmt: skip
-_MICROS = frozenset({"early", "within", "idle_after", "slide", "size", "length", "lag", "gap", "age", "low", "high"})
+_MICROS = frozenset({
+    "early", "within", "idle_after", "slide", "size", "length", "lag", "gap", "age", "every", "low", "high",
+})  # fmt: skip
 _SECRET = re.compile("password|secret|token|credential|jaas|access.?key", re.IGNORECASE)
 _OURS = {T: "ROWTIME", W: "writer", P: "position", "__n": "end of group", "__u": "fire", "__r": "earlier ROWTIME"}
 

@@ -10,6 +10,7 @@ from rowtime.operators.emit_changes import NAMES as CHANGES
 from rowtime.operators.emit_changes import EmitChanges
 from rowtime.operators.emit_lifetimes import NAMES, EmitLifetimes
 from rowtime.operators.lifetimes import is_lifetimes
+from rowtime.plan.panes import has_panes
 from rowtime.plan.scope import Scope
 from rowtime.plan.sources import Bound, Sources
 from rowtime.sql.places import place_of
@@ -17,7 +18,7 @@ from rowtime.sql.places import place_of
 
 def emitted(text: str, sources: Sources, query: exp.Expr, bound: Bound, name: str) -> Bound:
     """The events of a query as rows, where it EMITs them."""
-    if query.args.get("emit_changes"):
+    if query.args.get("emit_changes") and not has_panes(query):
         return Bound(_changes(text, sources, query, bound.node, name))
     clause = query.args.get("emit")
     if clause is None:

@@ -9,7 +9,7 @@ from sqlglot import exp
 from rowtime.operators.contract import Column, Operator
 from rowtime.operators.event_time import EventTimed
 from rowtime.operators.pane_times import PaneTimes
-from rowtime.operators.panes import CHANGE, INDEX, PANE, Panes
+from rowtime.operators.panes import CHANGE, INDEX, LAST, PANE, Panes
 from rowtime.operators.select import Item
 from rowtime.plan.event_time import declared_by, lost_at
 from rowtime.plan.groups import Grouping
@@ -20,7 +20,8 @@ from rowtime.sql.script import parse_expression
 FACTS = {
     "PANE_START": "timestamp_micros(`{pane}` - {duration})",
     "PANE_END": "timestamp_micros(`{pane}`)",
-    "PANE_TIMING": "CASE WHEN `{index}` = 0 THEN 'COMPLETE' ELSE 'LATE' END",
+    "PANE_TIMING": "CASE WHEN `{last}` < `{pane}` THEN 'EARLY' "
+    "WHEN `{index}` = 0 OR `{last}` = `{pane}` THEN 'COMPLETE' ELSE 'LATE' END",
     "PANE_INDEX": "`{index}`",
 }
 
@@ -43,11 +44,12 @@ class PanePlan:
     items: tuple[Item, ...]
     having: exp.Expr | None
     changes: bool = False
+    every: int | None = None
 
     def build(self, name: str, source: Operator) -> Operator:
         """The operator on its input."""
         settings = (self.event, self.times, self.age, self.keys, self.aggregates, self.items, self.having)
-        return Panes(name, source, *settings, changes=self.changes)
+        return Panes(name, source, *settings, changes=self.changes, every=self.every)
 
 
 class PaneGrouping(Grouping):
@@ -79,7 +81,13 @@ class PaneGrouping(Grouping):
         if changes:
             text = f"CASE WHEN `{CHANGE}` = 0 THEN 'RETRACT' ELSE 'INSERT' END"
             items = (*items, Item(Column("change", "STRING"), parse_expression(text)))
-        return PanePlan(event, self.times, age, tuple(self.keys), tuple(self.aggregates), items, condition, changes)
+        aggregates, every = tuple(self.aggregates), self._every()
+        return PanePlan(event, self.times, age, tuple(self.keys), aggregates, items, condition, changes, every)
+
+    def _every(self) -> int | None:
+        """EMIT EVERY: how often panes that are not complete yet fire, in µs of event time."""
+        given = self.query.args.get("emit_every")
+        return max(1, micros(self.scope, given, "EMIT EVERY")) if given is not None else None
 
     def _event(self, node: nodes.Panes) -> EventTimed | None:
         """The declaration of the time that the panes are of."""
@@ -124,7 +132,9 @@ class PaneGrouping(Grouping):
     def _told(self, part: exp.Expr) -> exp.Expr:
         if not isinstance(part, nodes.PaneFact):
             return part
-        return parse_expression(FACTS[part.name].format(pane=PANE, index=INDEX, duration=self.times.duration))
+        return parse_expression(
+            FACTS[part.name].format(pane=PANE, index=INDEX, last=LAST, duration=self.times.duration)
+        )
 
 
 def _fact(part: exp.Expr) -> exp.Expr:

@@ -107,7 +107,7 @@ def _refuse_later(text: str, query: exp.Expr) -> None:
     problems = []
     for key, words in _LATER.items():
         part = query.args.get(key)
-        if part and not (key == "emit_changes" and has_panes(query)):
+        if part and not (key == "emit_every" and has_panes(query)):
             node = part[0] if isinstance(part, list) else part if isinstance(part, exp.Expr) else query
             problems.append(Problem("R190", f"{words} not supported yet", place_of(text, node)))
     source = query.args.get("from_")
@@ -125,6 +125,7 @@ def _refuse_later(text: str, query: exp.Expr) -> None:
 Build = Callable[[], Bound]  # makes the operators, once nothing is refused
 
 _LATER = {
+    "emit_every": "EMIT EVERY is",
     "laterals": "LATERAL is",
     "sort": "SORT BY is",
     "cluster": "CLUSTER BY is",

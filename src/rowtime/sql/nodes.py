@@ -10,6 +10,7 @@ Select     windowed         ``Stagger``: the clause ``WINDOWED BY STAGGER (...)`
 query      unbounded_state  ``True`` after ``WITH UNBOUNDED STATE``
 query      emit_changes     ``True`` after ``EMIT CHANGES``
 query      emit             ``EmitLifetimes``: the clause ``EMIT INTERVALS (...)`` and its like
+query      emit_every       the interval of ``EMIT EVERY``
 query      keys_expire      the interval of ``KEYS EXPIRE AFTER``
 Ordered    within           the interval of ``ORDER BY t WITHIN``
 Ordered    early            the interval of ``EARLY BEYOND`` behind it

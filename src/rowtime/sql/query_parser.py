@@ -61,6 +61,7 @@ class RowtimeParser(SparkParser):
     CLAUSE_PAIRS = (
         ("WINDOWED", "BY"),
         ("EMIT", "CHANGES"),
+        ("EMIT", "EVERY"),
         ("EMIT", "POINTS"),
         ("EMIT", "INTERVALS"),
         ("EMIT", "EDGES"),

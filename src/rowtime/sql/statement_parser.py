@@ -90,6 +90,8 @@ class StatementParser(ShapeParser):
                 query.set("emit_changes", value=True)
             elif emit := self._emit():
                 query.set("emit", emit)
+            elif self._match_text_seq("EMIT", "EVERY"):
+                query.set("emit_every", self._parse_required_interval())
             elif self._match_text_seq("KEYS", "EXPIRE", "AFTER"):
                 query.set("keys_expire", self._parse_required_interval())
             else:
