@@ -10,6 +10,7 @@ from rowtime.plan.catalog import Catalog
 from rowtime.plan.program import Program, compile_script
 
 STREAM = "CREATE STREAM s (n INT, t TIMESTAMP, ms BIGINT, v STRING) EVENT TIME (t, LAG INTERVAL '1' MINUTE);\n"
+COUNT = "SELECT STREAM COUNT(*) AS c FROM"
 HOUR = "PANES(t, DURATION INTERVAL '1' HOUR)"
 
 
@@ -58,6 +59,11 @@ def test_panes_read_the_nearest_declaration_through_filters_and_views() -> None:
     [
         ("R170", f"SELECT STREAM COUNT(*) AS c FROM (SELECT STREAM n AS t FROM s) AS x GROUP BY {HOUR}",
          "the event time t ends at select query.x.select"),
+        ("R170", f"{COUNT} (SELECT STREAM t FROM s UNION ALL SELECT STREAM t FROM s) AS x GROUP BY {HOUR}",
+         "ends at union all query.x.union"),
+        ("R170", f"{COUNT} (SELECT STREAM n, t FROM s ORDER BY FLOOR(s.ROWTIME TO HOUR), n) AS x GROUP BY {HOUR}",
+         "ends at order by query.x.order"),
+        ("R190", "SELECT STREAM n FROM s EMIT EVERY INTERVAL '1' HOUR", "EMIT EVERY"),
         ("R170", "SELECT STREAM COUNT(*) AS c FROM s GROUP BY PANES(s.ROWTIME, DURATION INTERVAL '1' HOUR)",
          "the event time here is t"),
         ("R170", f"SELECT STREAM COUNT(*) AS c FROM s GROUP BY {HOUR}, {HOUR}", "two PANES"),

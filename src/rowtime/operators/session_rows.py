@@ -57,7 +57,7 @@ class SessionRows:
         order = (T, BEFORE, W, P)
         return replace(
             below, columns=columns, order=order, extra=(BEFORE,), placed=False, single=True, released=True,
-            unmerged=False,
+            unmerged=False, event=None,
         )  # fmt: skip
 
     def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:  # noqa: ARG002

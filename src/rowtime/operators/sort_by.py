@@ -29,7 +29,7 @@ def moved_shape(below: Shape, order: tuple[str, ...], hidden: tuple[str, ...], *
     before = tuple(term for term in below.order if term != T)
     extra = tuple(dict.fromkeys([*hidden, BEFORE, *below.extra]))
     order = (T, *order, BEFORE, *before)
-    return replace(below, columns=columns, order=order, extra=extra, released=released, unmerged=True)
+    return replace(below, columns=columns, order=order, extra=extra, released=released, unmerged=True, event=None)
 
 
 @dataclass(frozen=True)

@@ -63,7 +63,7 @@ class Stagger:
     def emits(self) -> Shape:
         """The input's columns and the window's end."""
         below = self.input.emits()
-        return replace(below, columns=(*below.columns, Column(self.column, "TIMESTAMP")))
+        return replace(below, columns=(*below.columns, Column(self.column, "TIMESTAMP")), event=None)
 
     def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:  # noqa: ARG002
         """The input's bounds."""
