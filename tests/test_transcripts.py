@@ -23,8 +23,17 @@ PATTERNS = (
 OWN = sorted(CASES.parent.glob("*.yaml"))
 FILES = [*(path for pattern in PATTERNS for path in sorted(CASES.glob(f"{pattern}.yaml"))), *OWN]
 
+LONG = {
+    "over_hopping_frame_by_floored_minute",
+    "over_range_one_day_sees_only_arrived_rows",
+    "early_late_views_lose_first_row",
+}
+CASES_IN_TURN = [
+    pytest.param(path, marks=[pytest.mark.slow] if path.stem in LONG else [], id=path.stem) for path in FILES
+]  # what has many items, and a shorter case beside it, runs with make slow
 
-@pytest.mark.parametrize("path", FILES, ids=[path.stem for path in FILES])
+
+@pytest.mark.parametrize("path", CASES_IN_TURN)
 def test_the_case_is_met_whatever_the_cut(spark: SparkSession, path: Path) -> None:
     assert run_case(derive(spark), load(path)) == []
 

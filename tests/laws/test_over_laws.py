@@ -42,14 +42,18 @@ def test_a_window_gives_what_its_oracle_gives_in_any_cut(spark: SparkSession, la
     holds()
 
 
-@pytest.mark.parametrize("law", OVER, ids=[law.name for law in OVER])
+FEW = ("ranges of time a key", "running aggregates a key")
+STATES = [pytest.param(law, marks=[] if law.name in FEW else [pytest.mark.slow], id=law.name) for law in OVER]
+
+
+@pytest.mark.parametrize("law", STATES)
 def test_no_state_is_left_after_the_end(spark: SparkSession, law: Law) -> None:
     found = outcome(derive(spark), law, EXAMPLE, [6, len(EXAMPLE)])
     check(law, EXAMPLE, found)
     assert found.held == 0
 
 
-@pytest.mark.parametrize("name", ["running aggregates a key", "ranges of time a key"])
+@pytest.mark.parametrize("name", FEW)
 def test_many_rows_are_taken_in_pieces(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setattr(over_module, "MOST", 2)
     law = {law.name: law for law in OVER}[name]
