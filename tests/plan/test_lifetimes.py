@@ -58,6 +58,7 @@ def test_times_of_the_shape_are_no_payload() -> None:
     ("sql", "code", "hint"),
     [
         ("SELECT STREAM a FROM s", "R103", "k"),
+        ("SELECT STREAM k FROM p EMIT CHANGES", "R191", "panes"),
         ("SELECT STREAM k FROM p EMIT POINTS", "R191", "EVENT SHAPE"),
         ("SELECT STREAM k FROM s EMIT EDGES (a, b)", "R192", ""),
         ("SELECT STREAM k AS start FROM s", "R119", "EMIT"),
@@ -67,7 +68,6 @@ def test_times_of_the_shape_are_no_payload() -> None:
         ("SELECT STREAM k FROM EXTEND(s, 5)", "R194", "EXTEND(s, INTERVAL"),
         ("SELECT STREAM k FROM SHIFT(p, INTERVAL '1' SECOND)", "R194", "SHIFT(s"),
         ("SELECT STREAM k FROM QUANTIZE(s, INTERVAL '0' SECOND)", "R194", "QUANTIZE(s"),
-        ("SELECT STREAM k FROM p EMIT CHANGES", "R190", ""),
         ("CREATE STREAM t (a TIMESTAMP) EVENT SHAPE POINT (c); SELECT STREAM * FROM t", "R103", "a"),
         ("CREATE STREAM t (a TIMESTAMP ASCENDING) EVENT SHAPE POINT (a); SELECT STREAM * FROM t", "R190", "Leave"),
         ("CREATE PUMP q AS INSERT INTO s SELECT STREAM k FROM p; SELECT STREAM k FROM s", "R190", ""),

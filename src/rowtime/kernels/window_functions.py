@@ -128,7 +128,8 @@ def float_sums(values: Floats, frames: Frames) -> Floats:
 
 
 def _added(one: Parts, other: Parts) -> Parts:
-    return (one[0] + other[0],)
+    with np.errstate(invalid="ignore"):  # two infinities make NaN, as they should
+        return (one[0] + other[0],)
 
 
 @dataclass(frozen=True)

@@ -32,8 +32,9 @@ def emitted(text: str, sources: Sources, query: exp.Expr, bound: Bound, name: st
 
 def _changes(text: str, sources: Sources, query: exp.Expr, node: Operator, name: str) -> Operator:
     if not is_lifetimes(node):
-        what = "EMIT CHANGES of rows without lifetimes is not supported yet"
-        raise Refused(Problem("R190", what, place_of(text, query)))
+        hint = "Leave it out; EMIT CHANGES is for panes, and for events of streams with an EVENT SHAPE."
+        what = "EMIT CHANGES: no row of this query is changed later"
+        raise Refused(Problem("R191", what, place_of(text, query), hint))
     taken = {column.lower() for column in node.emits().names} & set(CHANGES)
     if taken:
         what = f"the result has two columns {', '.join(sorted(taken))}"
