@@ -21,12 +21,14 @@ from rowtime.operators.chains import IS_DUE, Chains
 from rowtime.operators.contract import Delta
 from rowtime.operators.ends import Ends
 from rowtime.operators.group_values import GroupByValues
+from rowtime.operators.limit import Limit
 from rowtime.operators.ordered import Ordered
 from rowtime.operators.quarantine import Quarantine
 from rowtime.operators.session import SessionGroup
 from rowtime.operators.sort_by import SortBy
 from rowtime.operators.stagger import Stagger
 from rowtime.operators.value_clocks import ValueClocks
+from rowtime.plan import group_plan
 from rowtime.plan import orders as orders_module
 from rowtime.runtime import judgement
 from rowtime.runtime.session import derive
@@ -90,6 +92,7 @@ FAR = [  # the first of the row's windows ends in the tick in which it comes, th
 NULLS = [
     _item(1, "a", "x", 1, v=1), _item(2, "a", "x", 2, v=None), _item(3, "b", "x", 9), _item(4, "a", "x", 9),
 ]  # fmt: skip
+ALIKE = [_item(number, "a", "x", at, v=v) for number, (at, v) in enumerate(((0, 1), (1, 2), (4, 1), (9, 1)), 1)]
 COUNTS = [  # the second with more rows of a value comes later
     _item(number, "a", "x", at, v=v) for number, (at, v) in enumerate(((1, 1), (2, 2), (3, 2), (5, 0), (9, 1)), 1)
 ]
@@ -115,6 +118,7 @@ EXAMPLES = {
     "rows sorted by a promised value": (STEPS, [1, 3, 5, 7]),
     "groups of a promise with a rowtime of their own": (STEPS, [1, 3, 5, 7]),
     "groups sorted inside a longer step": (COUNTS, [1, 2, 3, 4, 5]),
+    "distinct rows of groups": (ALIKE, [2, 4]),
     "a sorted union": (NULLS, [2, 4]),
     "groups of a column within some rows": (LOOSE, [2, 4, 7, 8, 10]),
 }
@@ -292,6 +296,20 @@ def _windows_shorter_than_said(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Stagger, "_opened", lambda self, *args: real(replace(self, length=self.length - HALF), *args))
 
 
+def _one_row_too_many(patch: pytest.MonkeyPatch) -> None:
+    real = Limit.step
+    patch.setattr(Limit, "step", lambda self, tick, deltas: real(replace(self, count=self.count + 1), tick, deltas))
+
+
+def _rows_alike_left_as_they_are(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(group_plan, "once", lambda node, *_: node)
+
+
+def _endless_groups_closed(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(ValueClocks, "past", lambda _self, _tick, _bound: ["true"])
+    patch.setattr(ValueClocks, "moved", lambda *_: True)
+
+
 def _refusals_lost(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Rejected, "step", lambda self, tick, deltas: Delta(None, deltas[0].clocks))
 
@@ -356,6 +374,9 @@ FAULTS: tuple[tuple[str, Plant], ...] = (
     ("rows sorted by a promised value", _value_let_out_too_early),
     ("groups of a promise with a rowtime of their own", _stamp_promised_too_early),
     ("a sorted union", _nulls_where_they_are_not_wanted),
+    ("the first three rows", _one_row_too_many),
+    ("distinct rows of groups", _rows_alike_left_as_they_are),
+    ("groups that only the end closes", _endless_groups_closed),
     ("ranges of time a key", _rows_of_a_range_forgotten_early),
     ("ranges of time a key", _lower_end_left_out),
     ("running aggregates a key", _accumulators_not_kept),

@@ -1,0 +1,69 @@
+"""What operators keep does not grow with the stream: what can never be needed again is gone."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from rowtime.plan.program import compile_script
+from rowtime.runtime.session import derive
+from rowtime.testing import runner
+from rowtime.testing.transcripts import ScriptItem, Transcript
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+STREAM = "CREATE STREAM s (k INT, o BIGINT ASCENDING, l BIGINT ASCENDING WITHIN 2 ROWS); "
+BY_TIME = """
+SELECT STREAM k, COUNT(*) AS c FROM s GROUP BY FLOOR(s.ROWTIME TO SECOND), k;
+SELECT STREAM DISTINCT STEP(s.ROWTIME BY INTERVAL '2' SECOND) AS at, k FROM s;
+SELECT STREAM k FROM s ORDER BY STEP(s.ROWTIME BY INTERVAL '2' SECOND), k;
+"""
+BY_VALUE = """
+SELECT STREAM l DIV 4 AS g, MEDIAN(k) AS m FROM s GROUP BY l DIV 4;
+SELECT STREAM k FROM s ORDER BY o DIV 4, k DESC;
+"""
+ORIGIN = 1_704_103_200_000_000
+ROWS, TICKS = 48, 6
+
+
+@pytest.mark.parametrize("sql", [BY_VALUE, pytest.param(BY_TIME, marks=pytest.mark.slow)], ids=["by value", "by time"])
+def test_state_does_not_grow_with_the_stream(spark: SparkSession, sql: str) -> None:
+    items = tuple(
+        ScriptItem(n, "s", "main", {"rowtime": ORIGIN + n * 250_000, "k": n % 3, "o": n, "l": n - n % 2}, None)
+        for n in range(1, ROWS + 1)
+    )
+    held, sizes = _run(spark, Transcript("state", "state", STREAM + sql, items, (), "exact", frozenset()))
+    half = TICKS // 2
+    for name in {name for tick in held for name in tick}:
+        kept = [tick.get(name, 0) for tick in held]
+        assert max(kept[half:]) <= max(kept[:half]) + 1, f"{name} keeps {kept}"
+    assert sum(held[-1].values()) < ROWS
+    assert max(sizes[half:]) <= max(sizes[:half]) * 1.1, f"the entries of the journal grow: {sizes}"
+
+
+def _run(spark: SparkSession, case: Transcript) -> tuple[list[dict[str, int]], list[int]]:
+    """The rows that each operator keeps after each tick, and the size of the operators' scalars."""
+    held: list[dict[str, int]] = []
+    sizes: list[int] = []
+    folder = Path(tempfile.mkdtemp(prefix="rowtime-test-"))
+    outcome = runner.Outcome()
+    try:
+        engine = runner._engine(derive(spark), compile_script(case.sql), case, folder, outcome)
+        for tick in range(1, TICKS + 1):
+            for source in engine.sources.values():
+                found: Any = source
+                found.upto = ROWS * tick // TICKS
+            outcome.ends.append(tick)
+            engine.tick()
+            held.append(dict(engine.entry["held"]))
+            sizes.append(len(json.dumps(engine.entry["control"])))
+        engine.stop()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return held, sizes
