@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
 ROWS, HEADS = "rows", "heads"
+ONE = "1"  # the argument of COUNT(*)
 MOST = 2_000_000  # rows that the driver takes at once
 
 
@@ -175,7 +176,7 @@ class Over:
             tick.describe(self, "rows in stream order")
             piece = _sorted((rows.where(within) if edges else rows).toArrow())
             if piece.num_rows:
-                yield piece
+                yield self._completed(piece)
 
     def _edges(self, tick: Tick, rows: DataFrame) -> list[int]:
         """Positions between pieces of about equal size."""
@@ -199,31 +200,56 @@ class Over:
 
     # -- rows of the tick ---------------------------------------------------------------
 
+    @cached_property
+    def _made(self) -> dict[str, str]:
+        """Keys and arguments by the names that they have in the computation, as Spark SQL."""
+        arguments = dict.fromkeys(to_spark(call.argument) for call in self.calls)
+        keys = {key.column.name: to_spark(key.expression) for key in self.keys}
+        return keys | {f"__a{number}": text for number, text in enumerate(arguments)}
+
+    @cached_property
+    def _given(self) -> dict[str, str]:
+        """What need not be asked for beside the columns that pass: Spark SQL -> column."""
+        return {} if self.closers else {quoted(name): name for name in self.passed}
+
     def _wanted(self, rows: DataFrame) -> DataFrame:
-        """What is asked of Spark: the columns that pass, keys, arguments and times."""
-        arguments = {to_spark(call.argument): None for call in self.calls}
-        made = [f"{text} AS __a{number}" for number, text in enumerate(arguments)]
-        keys = [key.column.name for key in self.keys]
-        measured = [] if self._measured is None else [f"{self._measured} AS {ORDER}"]
-        passed = [*map(quoted, self.passed), *self.emits().internals]
-        rows = rows.selectExpr(*passed, *(key.sql for key in self.keys), *made, *measured, f"{T} AS {SEEN}")
-        hashed = [f"xxhash64({', '.join(keys)}) AS {HASH}"] if keys else []
-        rows = rows.selectExpr("*", *hashed, f"unix_micros({T}) AS {AT}", f"{self._dead} AS {DEAD}")
+        """What is asked of Spark: the columns that pass, keys, arguments and times, each once."""
+        made = [f"{text} AS {name}" for name, text in self._made.items() if text not in (*self._given, ONE)]
+        if self.keys:
+            made.append(f"xxhash64({', '.join(to_spark(key.expression) for key in self.keys)}) AS {HASH}")
+        if self._measured is not None:
+            made.append(f"{self._measured} AS {ORDER}")
+        rows = rows.selectExpr(*map(quoted, self.passed), *self.emits().internals, *made, f"{T} AS {SEEN}")
+        if self.closers:
+            rows = rows.selectExpr("*", f"{self._period_end} AS {DEAD}")
         return rows.drop(SEEN)
+
+    def _completed(self, rows: pa.Table) -> pa.Table:
+        """The rows with what is there already under other names, and what is computed here."""
+        for name, text in self._made.items():
+            if text in self._given:
+                rows = rows.append_column(name, rows[self._given[text]])
+            elif text == ONE:
+                rows = rows.append_column(name, pa.array(np.ones(rows.num_rows, np.int32)))
+        rows = rows.append_column(AT, rows[T].cast(pa.int64()))
+        if self.closers:
+            return rows
+        dead = np.full(rows.num_rows, END)
+        if self.windows.timed:
+            dead = np.asarray(rows[ORDER if self.order is not None else AT]) + (self.windows.span or 0) + 1
+        return rows.append_column(DEAD, pa.array(dead))
 
     @property
     def _measured(self) -> str | None:
         return None if self.order is None else f"unix_micros(CAST({to_spark(self.order)} AS TIMESTAMP))"
 
     @property
-    def _dead(self) -> str:
-        """From which clock on a row is not asked for any more, over the columns of `_wanted`."""
-        ends = [f"{END}L"]
+    def _period_end(self) -> str:
+        """From which clock on a row is not asked for any more, where the key is a period, over `_wanted`."""
+        ends = [Ends(tuple(self.keys[number] for number in self.closers)).end_text]
         if self.windows.timed:
             measured = f"unix_micros({T})" if self.order is None else ORDER
             ends.append(f"{measured} + {(self.windows.span or 0) + 1}L")
-        if self.closers:
-            ends.append(Ends(tuple(self.keys[number] for number in self.closers)).end_text)
         return ends[0] if len(ends) == 1 else f"least({', '.join(ends)})"
 
     def _type(self, rows: DataFrame, control: Control) -> None:
