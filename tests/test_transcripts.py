@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 CASES = Path(__file__).parent / "transcripts" / "sqlstream"
 PATTERNS = (
-    "bounds_*", "distinct_*", "early_late_*", "group_*", "hop_*", "session_*", "late_*", "nth_value_*", "over_*",
+    "bounds_*", "distinct_*", "early_late_*", "group_*", "hop_*", "late_*", "nth_value_*", "over_*",
+    "session_*", "stagger_*",
     "promotion_*", "rows_and_range_*", "select_star_*", "strict_*", "ties_*", "tsort_*", "order_*", "tumble_*",
     "union_all_*", "where_*", "writers_*",
 )  # fmt: skip
