@@ -65,7 +65,9 @@ class EventCase:
         for number, item in enumerate(self.case["input"], 1):
             stream = item.get("stream", "s").lower()
             if item.get("kind") in ("cti", "punctuation"):
-                made.append(ScriptItem(number, stream, "main", None, _time(item["t"])))
+                named = {i["stream"].lower() for i in self.case["input"] if "stream" in i} or {"s"}
+                told = [stream] if "stream" in item else sorted(named)  # one without a stream is of each
+                made += [ScriptItem(number, name, "main", None, _time(item["t"])) for name in told]
                 continue
             kind = item.get("kind", "interval")
             stop = _time(item["end"]) if "end" in item else None

@@ -105,6 +105,60 @@ SHAPES = (
 )  # fmt: skip
 
 
+def _same(a: f.Values, b: f.Values) -> bool:
+    return bool(a["k"] == b["k"])
+
+
+def _bound(gates: Gates) -> int:
+    return min(gates["s"].clock, gates["r"].clock)
+
+
+def _snapshots(gates: Gates) -> f.Feed:
+    made = o.snapshots(gates["s"].events, "k", lambda k, alive: {"k": k, "c": len(alive), "t": k * len(alive)})
+    return o.made(made, gates["s"].clock)
+
+
+def _hopping(gates: Gates) -> f.Feed:
+    bound = gates["s"].clock
+    found = o.windows(
+        gates["s"].events, 4, 2, bound, lambda inside: {"c": len(inside), "m": max(e.payload["k"] for e in inside)}
+    )
+    return o.made(found, bound if bound in (f.BEGINNING, f.END) else bound + 2 - bound % 2 - 4)
+
+
+def _pairs(gates: Gates) -> f.Feed:
+    pairs = o.joined(gates["s"].events, gates["r"].events, _same)
+    return o.made([o.Event(start, end, {"k": a.payload["k"]}) for start, end, a, _ in pairs], _bound(gates))
+
+
+def _alone(gates: Gates) -> f.Feed:
+    return o.made(o.alone(gates["s"].events, gates["r"].events, _same), _bound(gates))
+
+
+def _outer(gates: Gates) -> f.Feed:
+    pairs = o.joined(gates["s"].events, gates["r"].events, _same)
+    made = [o.Event(start, end, {"k": a.payload["k"], "j": b.payload["k"]}) for start, end, a, b in pairs]
+    alone = o.alone(gates["s"].events, gates["r"].events, _same)
+    return o.made([*made, *(o.Event(e.start, e.end, {"k": e.payload["k"], "j": None}) for e in alone)], _bound(gates))
+
+
+MADE = (
+    LifetimeLaw("snapshots", ("snapshot",),
+        "SELECT STREAM k, COUNT(*) AS c, SUM(k) AS t FROM s GROUP BY SNAPSHOT(), k", _snapshots),
+    LifetimeLaw("hopping windows over events", ("lifetime windows",),
+        "SELECT STREAM COUNT(*) AS c, MAX(k) AS m FROM ALTER_DURATION(s, INTERVAL '3' MICROSECOND) "
+        "GROUP BY HOP(INTERVAL '2' MICROSECOND, INTERVAL '4' MICROSECOND)",
+        lambda gates: _hopping({"s": o.Gated(
+            o.altered(gates["s"].events, lambda start, _: (start, start + 3)), clocks=gates["s"].clocks)})),
+    LifetimeLaw("a join of events", ("lifetime join",),
+        "SELECT STREAM s.k AS k FROM s JOIN r ON s.k = r.k", _pairs),
+    LifetimeLaw("an anti-join of events", ("lifetime anti-join",),
+        "SELECT STREAM s.k AS k FROM s LEFT ANTI JOIN r ON s.k = r.k", _alone),
+    LifetimeLaw("an outer join of events", ("lifetime join", "lifetime anti-join", "union all"),
+        "SELECT STREAM s.k AS k, r.k AS j FROM s LEFT JOIN r ON s.k = r.k", _outer),
+)  # fmt: skip
+
+
 @st.composite
 def events(draw: Callable[..., Any], streams: str = "sssr") -> list[ScriptItem]:
     """Items of two event streams: points, intervals and edges in any order, bounds, perhaps an end."""
@@ -135,4 +189,4 @@ def events(draw: Callable[..., Any], streams: str = "sssr") -> list[ScriptItem]:
     return made
 
 
-LIFETIMES = SHAPES
+LIFETIMES = (*SHAPES, *MADE)

@@ -247,3 +247,51 @@ def _merged(
     for writer, at in clocks.items():
         feed[writer].append(Bound(at))
     return merge(feed, keyed=bool(keys) or fully)
+
+
+# -- operators that put events together ---------------------------------------------------
+
+
+def snapshots(events: Sequence[Event], key: str, row: Callable[[Any, list[Event]], Values]) -> list[Event]:
+    """For each group what is alive between two changes of it."""
+    found = []
+    for value in dict.fromkeys(e.payload[key] for e in events):
+        group = [e for e in events if e.payload[key] == value]
+        times = sorted({t for e in group for t in (e.start, e.end)})
+        for start, end in zip(times, times[1:], strict=False):
+            alive = [e for e in group if e.start <= start and end <= e.end]
+            if alive:
+                found.append(Event(start, end, row(value, alive)))
+    return found
+
+
+def windows(
+    events: Sequence[Event], size: int, hop: int, bound: int, row: Callable[[list[Event]], Values]
+) -> list[Event]:
+    """For each window that ends up to the bound the events that overlap it."""
+    last = max((e.end if e.end < END else e.start for e in events), default=0) if bound >= END else bound
+    starts = range(-size * hop, last + 1, hop)
+    full = [(at, [e for e in events if e.start < at + size and at < e.end]) for at in starts]
+    return [Event(at, at + size, row(inside)) for at, inside in full if inside and at + size <= bound]
+
+
+def joined(
+    left: Sequence[Event], right: Sequence[Event], on: Callable[[Values, Values], bool]
+) -> list[tuple[int, int, Event, Event]]:
+    """The pairs that meet, while both are alive."""
+    pairs = [(max(a.start, b.start), min(a.end, b.end), a, b) for a in left for b in right if on(a.payload, b.payload)]
+    return [pair for pair in pairs if pair[0] < pair[1]]
+
+
+def alone(left: Sequence[Event], right: Sequence[Event], on: Callable[[Values, Values], bool]) -> list[Event]:
+    """Each left event while no right event that it meets is alive."""
+    found = []
+    for event in left:
+        at = event.start
+        for other in sorted((b for b in right if on(event.payload, b.payload)), key=lambda b: b.start):
+            if at < min(other.start, event.end):
+                found.append(replace(event, start=at, end=min(other.start, event.end)))
+            at = max(at, other.end)
+        if at < event.end:
+            found.append(replace(event, start=at))
+    return found

@@ -1,6 +1,7 @@
 """The operators of a streaming plan: one file an operator; `contract.py` says what one is."""
 
 from rowtime.operators.alter_lifetime import AlterLifetime
+from rowtime.operators.anti_join import AntiJoin
 from rowtime.operators.emit_changes import EmitChanges
 from rowtime.operators.emit_lifetimes import EmitLifetimes
 from rowtime.operators.event_stream import EventStream
@@ -9,6 +10,8 @@ from rowtime.operators.group_by import GroupBy
 from rowtime.operators.group_values import GroupByValues
 from rowtime.operators.hop import Hop
 from rowtime.operators.join import Join
+from rowtime.operators.lifetime_join import LifetimeJoin
+from rowtime.operators.lifetime_windows import LifetimeWindows
 from rowtime.operators.limit import Limit
 from rowtime.operators.merge import Merge
 from rowtime.operators.ordered import Ordered
@@ -19,6 +22,7 @@ from rowtime.operators.select import Select
 from rowtime.operators.session import SessionGroup
 from rowtime.operators.session_rows import SessionRows
 from rowtime.operators.sink import Sink
+from rowtime.operators.snapshot import Snapshot
 from rowtime.operators.sort_by import SortBy
 from rowtime.operators.sort_by_values import SortByValues
 from rowtime.operators.stagger import Stagger
@@ -30,12 +34,13 @@ from rowtime.operators.union_all import UnionAll
 OPERATORS = (
     Stream, Rejected, Select, Hop, TableFunctionCall, Ordered, TSort, SortBy, SortByValues, UnionAll, GroupBy,
     GroupByValues, Over, SessionGroup, SessionRows, Stagger, Join, Limit, Merge, Sink, EventTimed, Panes,
-    AlterLifetime, EmitChanges, EmitLifetimes, EventStream,
+    AlterLifetime, EmitChanges, EmitLifetimes, EventStream, Snapshot, LifetimeWindows, LifetimeJoin, AntiJoin,
 )  # fmt: skip
 """Every operator there is; the laws of `tests/laws` run over this list."""
 
 __all__ = [
-    "OPERATORS", "AlterLifetime", "EmitChanges", "EmitLifetimes", "EventStream", "EventTimed", "GroupBy",
-    "GroupByValues", "Hop", "Join", "Limit", "Merge", "Ordered", "Over", "Panes", "Rejected", "Select", "SessionGroup",
-    "SessionRows", "Sink", "SortBy", "SortByValues", "Stagger", "Stream", "TSort", "TableFunctionCall", "UnionAll",
+    "OPERATORS", "AlterLifetime", "AntiJoin", "EmitChanges", "EmitLifetimes", "EventStream", "EventTimed", "GroupBy",
+    "GroupByValues", "Hop", "Join", "LifetimeJoin", "LifetimeWindows", "Limit", "Merge", "Ordered", "Over", "Panes",
+    "Rejected", "Select", "SessionGroup", "SessionRows", "Sink", "Snapshot", "SortBy", "SortByValues", "Stagger",
+    "Stream", "TSort", "TableFunctionCall", "UnionAll",
 ]  # fmt: skip

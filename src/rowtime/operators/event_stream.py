@@ -24,7 +24,7 @@ from rowtime.kernels.events import ACCEPTED, INTERVAL, REASONS, START, STOP, Ite
 from rowtime.kernels.events import POINT as POINT_ROW
 from rowtime.operators.contract import Delta, Intake, Kept, P, Shape, T, Tick, W, passed, quoted
 from rowtime.operators.gates import Verdict
-from rowtime.operators.lifetimes import EVENT, C, D, E, N, Q, instant, netted, routed
+from rowtime.operators.lifetimes import ALWAYS, EVENT, C, D, E, N, Q, instant, netted, routed
 from rowtime.operators.lifetimes import Kept as Rows
 from rowtime.operators.stream import CANDIDATE, Stream
 from rowtime.sql.generate import literal
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 K, FROM, GIVEN = "__k", "__s", "__f"  # what a row is; its start after adjustment and as it was given, µs
 STEPS = 50  # bounds in a tick beyond which each row is told the one it met by a join
 POINTS = EventShape("POINT", "start")
-ALWAYS = END - 1  # when open edges are due: never
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ C = "__c"  # BIGINT: the bound that this row met at the gate, µs
 EVENT = (E, D, Q, C)
 S = f"unix_micros({T})"  # the start, µs
 N = "__n"  # BIGINT: when a kept row is due, µs
+ALWAYS = END - 1  # the due time of what is kept until it is taken back
 
 
 def is_lifetimes(node: Operator) -> bool:

@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 from rowtime.core.clock import Clocks
 from rowtime.core.time import BEGINNING
 from rowtime.operators.contract import A, Column, Delta, Kept, Operator, P, Shape, T, Tick, W, quoted
+from rowtime.operators.lifetimes import EVENT, E
 
 
 def prefix(index: int) -> str:
@@ -55,6 +56,9 @@ class UnionAll:
             for same in zip(*(shape.columns for shape in shapes), strict=True)
         )
         arrival = all(shape.arrival for shape in shapes)
+        if E in shapes[0].extra:  # events with lifetimes, each of which may be one that an operator made
+            placed = all(shape.placed for shape in shapes)
+            return Shape(columns, extra=EVENT, placed=placed, single=not placed, unmerged=True)
         return Shape(columns, placed=all(shape.placed for shape in shapes), arrival=arrival, unmerged=not self.optional)
 
     def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:  # noqa: ARG002
@@ -90,4 +94,4 @@ class UnionAll:
         ]
         arrival = [A] if first.arrival else []
         writer = f"concat('{prefix(index)}', {W}) AS {W}"
-        return delta.rows.selectExpr(*columns, T, writer, P, *arrival)
+        return delta.rows.selectExpr(*columns, T, writer, P, *arrival, *(EVENT if E in mine.extra else ()))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from rowtime.core.errors import Problem, Refused
+from rowtime.operators.lifetimes import is_lifetimes
 from rowtime.operators.limit import Limit
 from rowtime.operators.merge import Merge
 from rowtime.plan.sources import Bound
@@ -103,6 +104,10 @@ def limited(binder: Binder, query: exp.Expr, bound: Bound, name: str) -> Bound:
     limit = query.args.get("limit")
     if limit is None:
         return bound
+    if is_lifetimes(bound.node):
+        hint = "Put it above a view that EMITs the events as rows."
+        what = "LIMIT does not go with events, which have lifetimes"
+        raise Refused(Problem("R193", what, place_of(binder.text, limit), hint))
     number = limit.args.get("expression") or limit.args.get("count")
     if not isinstance(number, exp.Literal) or number.is_string or not number.name.isdigit():
         what = "LIMIT takes a whole number"

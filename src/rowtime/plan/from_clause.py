@@ -10,10 +10,12 @@ from sqlglot import exp
 
 from rowtime.core.errors import Problem, Refused
 from rowtime.operators.contract import Operator
+from rowtime.operators.lifetimes import is_lifetimes
 from rowtime.operators.merge import Merge
 from rowtime.plan.functions import bind_call, called, input_of
 from rowtime.plan.joins import Joins
 from rowtime.plan.lifetime_functions import altering, bind_altering
+from rowtime.plan.lifetime_joins import LifetimeJoins
 from rowtime.plan.scope import From
 from rowtime.plan.sources import Bound
 from rowtime.plan.window_tables import WINDOW_TABLES, WindowTable
@@ -44,7 +46,9 @@ class FromClause:
         joins = Joins(self.binder, self.query, self.name)
         found = self._windowed(joins, source.this)
         for clause in clauses:
-            found = joins.bind(found, self._windowed(joins, clause.this), clause)
+            right = self._windowed(joins, clause.this)
+            events = is_lifetimes(found.node) or is_lifetimes(right.node)
+            found = (LifetimeJoins(self.binder, self.name) if events else joins).bind(found, right, clause)
         return found
 
     def _windowed(self, joins: Joins, item: exp.Expr) -> From:
@@ -77,7 +81,12 @@ class FromClause:
     def _called(self, call: exp.Anonymous, item: exp.Expr) -> Bound:
         """A window, or a table function over a query or a stream, which it sees in the order of arrival."""
         if call.name.upper() in WINDOW_TABLES:
-            return WindowTable(self.binder, call, self.name).bind()
+            found = WindowTable(self.binder, call, self.name).bind()
+            if any(map(is_lifetimes, found.node.inputs)):
+                hint = "Group by TUMBLE(size), HOP(hop, size) or SNAPSHOT()."
+                what = f"{call.name} after FROM is of rows, and these are events with lifetimes"
+                raise Refused(Problem("R193", what, place_of(self.text, call), hint))
+            return found
         given, place = input_of(next(iter(call.expressions), None)), place_of(self.text, call)
         name = f"{self.name}.{item.alias or call.name.lower()}"
         if isinstance(given, exp.Table):
@@ -87,6 +96,9 @@ class FromClause:
         else:
             hint = f"Write STREAM({call.name}(CURSOR(query), …)), or TABLE({call.name}(TABLE s, …))."
             raise Refused(Problem("R141", f"{call.name} reads a query or a stream", place, hint))
+        if is_lifetimes(source):
+            hint = "Let it read a view that EMITs the events as rows."
+            raise Refused(Problem("R193", f"{call.name} reads rows, and these are events with lifetimes", place, hint))
         if to_be_merged(source):
             source = Merge(self.sources.fresh(f"{name}.merge"), source, numbers=True)
         return Bound(bind_call(call, self.sources.catalog.functions, source, self.sources.fresh(name), place))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sqlglot import exp
 
 from rowtime.core.errors import Problem, Refused
@@ -66,6 +68,16 @@ def as_rows(sources: Sources, node: Operator, name: str, clause: exp.Expr | None
     return EmitLifetimes(sources.fresh(f"{name}.emit"), node, form, names, fully)  # type: ignore[arg-type]
 
 
+def alike(text: str, query: exp.Expr, nodes: Sequence[Operator]) -> bool:
+    """True if the inputs of a UNION ALL are events, False if they are rows; refused if they differ."""
+    found = {is_lifetimes(node) for node in nodes}
+    if len(found) > 1:
+        hint = "EMIT the events in a view first, or declare an EVENT SHAPE for all."
+        what = "some inputs of UNION ALL have lifetimes and others have not"
+        raise Refused(Problem("R197", what, place_of(text, query), hint))
+    return found == {True}
+
+
 def refuse_in_select(query: exp.Select, scope: Scope) -> None:
     """Note what a SELECT over events cannot say."""
     order = query.args.get("order")
@@ -78,5 +90,11 @@ def refuse_in_select(query: exp.Select, scope: Scope) -> None:
             scope.refuse("R193", "AS ROWTIME does not go with events, whose start is their rowtime", entry, hint)
     if query.args.get("distinct") is not None:
         scope.refuse("R193", "DISTINCT does not go with events", query, "Group by the columns and SNAPSHOT().")
+    for key, words in (("limit", "LIMIT"), ("windowed", "WINDOWED BY"), ("qualify", "QUALIFY")):
+        if query.args.get(key):
+            hint = "Put it above a view that EMITs the events as rows."
+            scope.refuse("R193", f"{words} does not go with events, which have lifetimes", query, hint)
+    for window in query.find_all(exp.Window):
+        scope.refuse("R193", "OVER does not go with events, which have lifetimes", window, "Group by SNAPSHOT().")
     if scope.promises:
         scope.refuse("R193", "MONOTONIC does not go with events, which have no order of arrival", query)

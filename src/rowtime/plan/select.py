@@ -27,7 +27,8 @@ from rowtime.plan.clauses import bind_with, limited, plain, spread_unbounded_sta
 from rowtime.plan.from_clause import FromClause, to_be_merged
 from rowtime.plan.group_plan import WithinGroup
 from rowtime.plan.groups import Grouping
-from rowtime.plan.lifetimes import emitted, refuse_in_select
+from rowtime.plan.lifetime_groups import LifetimeGrouping
+from rowtime.plan.lifetimes import alike, emitted, refuse_in_select
 from rowtime.plan.lost_rows import unknown_at_first
 from rowtime.plan.orders import Sort, bind_sort, gates_of, is_rowtime
 from rowtime.plan.over import Windowing
@@ -88,7 +89,9 @@ class Binder:
                     "Select the same number of columns on each side.",
                 )
             )
-        inputs = tuple(self.placed(part.node, name) for part in parts)
+        if not alike(self.text, query, [part.node for part in parts]):
+            parts = [replace(part, node=self.placed(part.node, name)) for part in parts]
+        inputs = tuple(part.node for part in parts)
         return Bound(UnionAll(self.sources.fresh(f"{name}.union"), inputs), common(parts))
 
     def _names(self, query: exp.Expr, name: str) -> tuple[str, ...]:
@@ -158,10 +161,25 @@ class _SelectBinder:
             scope.refuse("R116", "WHERE cannot contain an aggregate", where, "Use HAVING.")
         if where is not None and condition is not None:
             self._warn_of_lost_rows(scope, where, condition)
-        build = self._grouped(scope, condition) if self._groups() else self._plain(scope, condition)
+        build = self._built(scope, condition)
         if scope.problems:
             raise Refused(*scope.problems)
         return build()
+
+    def _built(self, scope: Scope, condition: exp.Expr | None) -> Build:
+        if not self._groups():
+            return self._plain(scope, condition)
+        if not is_lifetimes(scope.input):
+            return self._grouped(scope, condition)
+        if scope.problems:
+            raise Refused(*scope.problems)
+        made = LifetimeGrouping(self.query, scope, self._accepted).plan()
+
+        def build() -> Bound:
+            source = scope.input if condition is None else self._filtered(scope, scope.input, condition)
+            return Bound(made(self.sources.fresh(f"{self.name}.group"), source))
+
+        return build
 
     def _warn_of_lost_rows(self, scope: Scope, where: exp.Expr, condition: exp.Expr) -> None:
         name = unknown_at_first(condition, scope.input)

@@ -203,13 +203,17 @@ class Sources:
 
     def pump(self, binder: Binder, pump: CreatePump) -> Bound:
         """The query of a pump, bound once for its sink and for who reads its stream."""
+        from rowtime.plan.lifetimes import as_rows  # noqa: PLC0415 - which makes bound queries, as this does
+
         key = f"pump {pump_name(pump)}"
         if key not in self.bound:
             if key in self.open:
                 raise Refused(Problem("R123", f"the pump {pump_name(pump)} reads what it writes", pump.place))
             self.open.append(key)
             try:
-                self.bound[key] = self._arranged(binder.bind(pump.query, pump_name(pump)), pump)
+                bound = binder.bind(pump.query, pump_name(pump))
+                bound = replace(bound, node=as_rows(self, bound.node, pump_name(pump)))
+                self.bound[key] = self._arranged(bound, pump)
             finally:
                 self.open.pop()
         return self.bound[key]

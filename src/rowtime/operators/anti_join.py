@@ -1,0 +1,143 @@
+"""Left anti-join of events: each left event while no right event that it meets is alive (SPEC 9.6).
+
+What is uncovered as far as the bound is a function of the events alive there. Pieces that end
+below the bound are final; those that reach it have gone out as open, and are taken back when
+their end is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from rowtime.core.clock import Clocks, least
+from rowtime.core.time import BEGINNING, END
+from rowtime.operators.contract import Column, Delta, Kept, Operator, Route, Shape, Tick, quoted
+from rowtime.operators.lifetime_join import LEFT, RIGHT, side_of
+from rowtime.operators.lifetimes import ALWAYS, D, E, N, derived, made, netted
+from rowtime.operators.lifetimes import Kept as Rows
+from rowtime.sql.generate import to_spark
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from sqlglot import exp
+
+
+@dataclass(frozen=True)
+class AntiJoin:
+    """The ``left`` events while no ``right`` event for which ``on`` holds is alive; columns as in `LifetimeJoin`."""
+
+    name: str
+    left: Operator
+    right: Operator
+    names: tuple[tuple[str, ...], tuple[str, ...]]
+    on: exp.Expr | None
+
+    kind: ClassVar[str] = "lifetime anti-join"
+    promise: ClassVar[str] = ""
+    reason: ClassVar[str] = ""
+
+    @property
+    def inputs(self) -> tuple[Operator, ...]:
+        """Both sides."""
+        return (self.left, self.right)
+
+    def requires(self) -> str:
+        """Nothing."""
+        return "nothing"
+
+    def keeps(self) -> tuple[Kept, ...]:
+        """Events of both sides, and what has gone out and may still end."""
+        right = Kept(
+            "right events", "the left events that began before their end have ended, and the bound has passed it"
+        )
+        return (Kept("left events", "the bounds of both have passed their end"), right)
+
+    def emits(self) -> Shape:
+        """The columns of the left side."""
+        columns = self.left.emits().columns
+        return derived(Shape(tuple(Column(to, c.type) for to, c in zip(self.names[0], columns, strict=True))))
+
+    def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:  # noqa: ARG002
+        """The least of both."""
+        return {"": min(least(one.values()) for one in clocks)}
+
+    def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
+        """What of the left events is uncovered as far as the bound, less what went out before."""
+        control = tick.control(self)
+        clocks = self.promises([delta.clocks for delta in deltas], control)
+        before = control.get("bound", BEGINNING)
+        bound = max(before, clocks[""])
+        kept = [Rows(tick, self, "left"), Rows(tick, self, "right")]
+        for n, delta in enumerate(deltas):
+            if delta.rows is not None:
+                kept[n].add(self._side(n, delta.rows), delta.count)
+        rows = None
+        left, right = (one.between(before if n == 0 else BEGINNING, END) for n, one in enumerate(kept))
+        if bound > before and left is not None:
+            rows = self._changes(tick, left, right, (before, bound))
+        control["bound"] = bound
+        self._forget(kept, bound)
+        return Delta(rows, clocks)
+
+    def _side(self, n: int, rows: DataFrame) -> DataFrame:
+        """A left event that ends at the bound still has a piece that does, so it is kept until the bound has passed."""
+        rows = side_of(self.inputs[n], self.names[n], (LEFT, RIGHT)[n], rows)
+        columns = [quoted(name) for name in rows.columns if name != N]
+        return rows.selectExpr(*columns, f"IF({N} < {END}L, {N} + {1 - n}, {N}) AS {N}")
+
+    def _changes(self, tick: Tick, left: DataFrame, right: DataFrame | None, span: tuple[int, int]) -> DataFrame:
+        """Pieces that are open or have ended since, against those that were open before; materialized in one job."""
+        went = Rows(tick, self, "open")
+        names = list(self.names[0])
+        pieces = self._pieces(left, right, span)
+        old = went.between(BEGINNING, END)
+        if old is not None:
+            pieces = pieces.unionByName(old.selectExpr(*map(quoted, names), "__x", f"{END}L AS {E}", f"-{D} AS {D}"))
+        changes = netted(pieces, [*names, "__x", E]).selectExpr("*", f"{ALWAYS}L AS {N}", "0 AS __route")
+        tick.describe(self, "what no right event covers")
+        route = {"merged": Route(0, {c: c for c in [*names, "__x", E, D, N]}, N)}
+        segments = tick.write(self, changes, route, None)["merged"]
+        log = tick.segments(self, "merged")
+        found = log.read(segments) if segments else None
+        if found is not None and span[1] < END:
+            went.add(found.where(f"{E} >= {END}L").select(*names, "__x", D, N), None)
+        went.forget(span[1], [*names, "__x"])
+        empty = changes.where("false")
+        return (found if found is not None else empty).selectExpr(*map(quoted, names), *made("__x", E, D))
+
+    def _pieces(self, left: DataFrame, right: DataFrame | None, span: tuple[int, int]) -> DataFrame:
+        """Of each left event that is not over: the gaps between the right events that cover it."""
+        from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+        before, bound = span
+        identity = [*self.names[0], "__ls", "__le"]
+        alive = netted(left.drop(N), identity).where(f"__ls < {bound}L")
+        covers = alive.selectExpr("*", "__le AS __rs", "__le AS __re")
+        if right is not None:
+            others = netted(right.drop(N), [*self.names[1], "__rs", "__re"]).where(f"__rs < {bound}L").drop(D)
+            condition = "__ls < __re AND __rs < __le" + (f" AND ({to_spark(self.on)})" if self.on is not None else "")
+            met = alive.join(others, F.expr(condition), "inner").select(*covers.columns)
+            covers = covers.unionByName(met)
+        by = ", ".join(map(quoted, identity))
+        ends = (
+            f"max(__re) OVER (PARTITION BY {by} ORDER BY __rs, __re ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
+        )
+        gaps = covers.selectExpr("*", f"greatest(__ls, coalesce({ends}, __ls)) AS __x")
+        gaps = gaps.where(f"__x < __rs AND __x < {bound}L AND __rs >= {before}L")
+        until = f"IF(__rs < {bound}L, __rs, {END}L) AS {E}"
+        return gaps.selectExpr(*map(quoted, self.names[0]), "__x", until, D)
+
+    def _forget(self, kept: Sequence[Rows], bound: int) -> None:
+        kept[0].forget(bound, [*self.names[0], "__ls", "__le"])
+        oldest = bound
+        if kept[1].segments.rows and bound < END:
+            left = kept[0].between(bound, END)
+            found = (
+                None
+                if left is None
+                else netted(left.drop(N), [*self.names[0], "__ls", "__le"]).agg({"__ls": "min"}).collect()[0][0]
+            )
+            oldest = bound if found is None else min(bound, found)
+        kept[1].forget(oldest, [*self.names[1], "__rs", "__re"])

@@ -1,0 +1,106 @@
+"""Binds JOIN, LEFT JOIN and LEFT ANTI JOIN of events with lifetimes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from rowtime.core.errors import Problem, Refused
+from rowtime.operators.anti_join import AntiJoin
+from rowtime.operators.contract import Column, Operator, T
+from rowtime.operators.lifetime_join import LifetimeJoin
+from rowtime.operators.lifetimes import is_lifetimes
+from rowtime.operators.select import Item, Select
+from rowtime.operators.union_all import UnionAll
+from rowtime.plan.scope import From, Input, Scope
+from rowtime.sql.places import place_of
+
+if TYPE_CHECKING:
+    from rowtime.plan.select import Binder
+
+
+class LifetimeJoins:
+    """The joins of one SELECT over events."""
+
+    def __init__(self, binder: Binder, name: str) -> None:
+        self.binder, self.name = binder, name
+        self.text, self.sources = binder.text, binder.sources
+
+    def bind(self, left: From, right: From, node: exp.Join) -> From:
+        """The join of what stands before a JOIN with what stands behind it."""
+        kind, side = (str(node.args.get(part) or "").upper() for part in ("kind", "side"))
+        self._check(left, right, node, f"{side} {kind}".strip())
+        taken: set[str] = set()
+        lefts, rights = self._named(left, taken), self._named(right, taken)
+        both = From(left.node, (*lefts, *rights))
+        condition = self._condition(both, (lefts, rights), node)
+        names = tuple(tuple(c.name for one in inputs for _, c in one.columns) for inputs in (lefts, rights))
+        if kind == "ANTI":
+            anti = AntiJoin(self._fresh("anti"), left.node, right.node, names, condition)  # type: ignore[arg-type]
+            return From(anti, lefts)
+        made: Operator = LifetimeJoin(self._fresh("join"), left.node, right.node, names, condition)  # type: ignore[arg-type]
+        if side == "LEFT":
+            made = self._with_unmatched(made, left, right, names, condition)
+        return From(made, (*lefts, *rights))
+
+    def _fresh(self, what: str) -> str:
+        return self.sources.fresh(f"{self.name}.{what}")
+
+    def _check(self, left: From, right: From, node: exp.Join, kind: str) -> None:
+        place = place_of(self.text, node.this)
+        if not (is_lifetimes(left.node) and is_lifetimes(right.node)):
+            hint = "Declare an EVENT SHAPE for both, or read a view that EMITs the events as rows."
+            raise Refused(Problem("R197", "one side of the join has lifetimes and the other has not", place, hint))
+        if kind not in ("", "INNER", "CROSS", "LEFT", "LEFT OUTER", "ANTI", "LEFT ANTI") or node.args.get("method"):
+            hint = "There are JOIN, LEFT JOIN and LEFT ANTI JOIN."
+            raise Refused(Problem("R190", f"{kind} JOIN of events is not supported yet", place, hint))
+        if any(one.window is not None for one in (*left.inputs, *right.inputs)):
+            raise Refused(
+                Problem("R197", "events have lifetimes and no OVER window", place, "Use EXTEND(s, interval).")
+            )
+
+    def _named(self, source: From, taken: set[str]) -> tuple[Input, ...]:
+        """The inputs with columns under names that are unique in the join."""
+        inputs = []
+        for one in source.inputs:
+            columns = []
+            for name, column in one.columns:
+                new, number = f"{one.alias}_{name}", 2
+                while new.lower() in taken:
+                    new, number = f"{one.alias}_{name}_{number}", number + 1
+                taken.add(new.lower())
+                columns.append((name, Column(new, column.type)))
+            inputs.append(Input(one.alias, tuple(columns)))
+        return tuple(inputs)
+
+    def _condition(
+        self, both: From, sides: tuple[tuple[Input, ...], tuple[Input, ...]], node: exp.Join
+    ) -> exp.Expr | None:
+        scope = Scope(self.text, both)
+        on = node.args.get("on")
+        bound = scope.bind(on) if on is not None else None
+        for identifier in node.args.get("using") or ():
+            pair = [
+                scope.bind(exp.column(exp.to_identifier(identifier.name), table=inputs[0].alias)) for inputs in sides
+            ]
+            equal = exp.EQ(this=pair[0], expression=pair[1])
+            bound = equal if bound is None else exp.And(this=bound, expression=equal)
+        if bound is not None and any(column.name == T for column in bound.find_all(exp.Column)):
+            hint = "Lifetimes meet by themselves; alter them with SHIFT, EXTEND or TO_POINT."
+            scope.refuse("R197", "ROWTIME does not stand in the condition of a join of events", node, hint)
+        if scope.problems:
+            raise Refused(*scope.problems)
+        return bound
+
+    def _with_unmatched(
+        self, joined: Operator, left: From, right: From, names: tuple[tuple[str, ...], ...], on: exp.Expr | None
+    ) -> Operator:
+        """LEFT JOIN: the pairs, and the left events alone while they have none."""
+        anti = AntiJoin(self._fresh("anti"), left.node, right.node, names, on)  # type: ignore[arg-type]
+        columns = joined.emits().columns
+        nothing = [Item(replace(c), exp.null()) for c in columns[len(names[0]) :]]
+        alone = [Item(c, exp.column(exp.to_identifier(c.name, quoted=True))) for c in columns[: len(names[0])]]
+        lonely = Select(self._fresh("unmatched"), anti, (*alone, *nothing))
+        return UnionAll(self._fresh("outer"), (joined, lonely))
