@@ -27,6 +27,8 @@ class LifetimeGrouping(Grouping):
 
     def plan(self) -> Callable[[str, Operator], Operator]:
         """What makes the operator of a name on its input."""
+        if self.scope.problems:
+            raise Refused(*self.scope.problems)
         windows: list[exp.Anonymous] = []
         for node in self._grouping():
             if isinstance(node, exp.Anonymous) and node.name.upper() in _WINDOWS:

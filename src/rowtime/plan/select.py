@@ -171,15 +171,10 @@ class _SelectBinder:
             return self._plain(scope, condition)
         if not is_lifetimes(scope.input):
             return self._grouped(scope, condition)
-        if scope.problems:
-            raise Refused(*scope.problems)
         made = LifetimeGrouping(self.query, scope, self._accepted).plan()
 
-        def build() -> Bound:
-            source = scope.input if condition is None else self._filtered(scope, scope.input, condition)
-            return Bound(made(self.sources.fresh(f"{self.name}.group"), source))
-
-        return build
+        below = scope.input if condition is None else self._filtered(scope, scope.input, condition)
+        return lambda: Bound(made(self.sources.fresh(f"{self.name}.group"), below))
 
     def _warn_of_lost_rows(self, scope: Scope, where: exp.Expr, condition: exp.Expr) -> None:
         name = unknown_at_first(condition, scope.input)
