@@ -16,6 +16,7 @@ from pathlib import Path
 
 from benchmarks.backfill import BACKFILL
 from benchmarks.check_script import CHECK_SCRIPT
+from benchmarks.disorder import GUARD_LEDGER, TSORT
 from benchmarks.engines import Engines, session
 from benchmarks.flat_state import FLAT_STATE
 from benchmarks.flat_ticks import FLAT_TICKS
@@ -32,13 +33,19 @@ MEASUREMENTS: tuple[Measurement, ...] = (
     FLAT_STATE,
     FLAT_TICKS,
     *OVER,
+    GUARD_LEDGER,
+    TSORT,
     CHECK_SCRIPT,
 )
+LONG_ONLY = (TSORT,)
+"""Left out of the short form unless they are asked for."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = _options(arguments)
-    chosen = [m for m in MEASUREMENTS if not options.only or m.name in options.only]
+    chosen = [m for m in MEASUREMENTS if m.name in (options.only or [m.name])]
+    if options.short and not options.only:
+        chosen = [m for m in chosen if m not in LONG_ONLY]
     wrong = False
     with tempfile.TemporaryDirectory(prefix="rowtime-benchmarks-") as folder:
         engines = Engines(session(Path(folder)), Path(folder))
