@@ -92,6 +92,24 @@ def _three(feeds: Feeds) -> Result:
     return made, refused
 
 
+LABELS = [{"v": 1, "w": "one"}, {"v": 2, "w": "two"}, {"v": 1, "w": "uno"}, {"v": None, "w": "none"}]
+
+
+def _labelled(feeds: Feeds) -> Result:
+    """Each row with the rows of the table, in the table's order; one without goes out alone."""
+    (a,), refused = _streams(feeds, "a")
+
+    def labels(values: f.Values) -> list[Any]:
+        return [row["w"] for row in LABELS if values["v"] is not None and row["v"] == values["v"]] or [None]
+
+    def expanded(item: f.Item) -> list[f.Item]:
+        if not isinstance(item, f.Row):
+            return [item]
+        return [f.Row(item.at, {"n": item.values["n"], "w": w}) for w in labels(item.values)]
+
+    return merge({writer: [one for item in items for one in expanded(item)] for writer, items in a.items()}), refused
+
+
 _NUMBERS = "SELECT STREAM a.n AS an, b.n AS bn FROM "
 _SECOND = "OVER (RANGE INTERVAL '1' SECOND PRECEDING)"
 _HALF = "OVER (RANGE INTERVAL '0.5' SECOND PRECEDING)"
@@ -124,6 +142,9 @@ JOINS = (
         "CREATE VIEW x AS SELECT STREAM v, COUNT(*) AS c FROM a GROUP BY FLOOR(a.ROWTIME TO SECOND), v; "
         "CREATE VIEW y AS SELECT STREAM v, COUNT(*) AS c FROM b GROUP BY FLOOR(b.ROWTIME TO SECOND), v; "
         "SELECT STREAM x.c AS ac, y.c AS bc FROM x FULL JOIN y ON x.v = y.v", _of_groups),
+    Law("a stream with a table", ("table", "table join", "merge"),
+        "CREATE TABLE labels (v INT, w STRING); SELECT STREAM n, w FROM a LEFT JOIN labels USING (v)", _labelled,
+        tables={"labels": LABELS}),
     Law("three inputs", ("join", "merge"),
         f"SELECT STREAM a.n AS an, b.n AS bn, c.n AS cn FROM a {_SECOND} JOIN b {_SECOND} ON a.v = b.v "
         "JOIN b AS c ON c.v = a.v", _three),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from hypothesis import strategies as st
@@ -40,6 +40,7 @@ class Law:
     oracle: Callable[[Feeds], tuple[f.Feed, list[f.Refusal]]]
     columns: str = "n INT, v INT, ev TIMESTAMP"
     """Those of stream a."""
+    tables: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
     clauses: str = ""
     """What follows them."""
 
@@ -181,6 +182,7 @@ def transcript(law: Law, made: Sequence[ScriptItem]) -> Transcript:
         "exact",
         frozenset(),
         writers,
+        law.tables,
     )
 
 

@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
 
+from rowtime.core.clock import least
+from rowtime.operators.join import Edge, Join
+from rowtime.operators.table import NUMBER
+from rowtime.operators.table_join import TableJoin
 from rowtime.runtime.session import derive
 from tests.laws.checking import check, outcome
 from tests.laws.deeper_pipelines import close_items
 from tests.laws.join_pipelines import JOINS
-from tests.laws.pipelines import LONG, Law, shuffled
+from tests.laws.pipelines import HALF, LONG, Law, shuffled
 from tests.laws.test_deeper_laws import ticks
+from tests.laws.test_planted_faults import EXAMPLE, _bound, _item
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pyspark.sql import SparkSession
 
     from rowtime.testing.transcripts import ScriptItem
@@ -40,10 +48,71 @@ def test_a_join_gives_what_its_oracle_gives_in_any_cut(spark: SparkSession, law:
     holds()
 
 
+def _range_too_wide(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Join, "_range", lambda self, n: (self.low, self.high + HALF) if n == 0 else (-self.high, -self.low))
+
+
+def _rows_forgotten_too_early(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Join, "_kept_for", property(lambda _: (0, 0)))
+
+
+def _edge_forgotten_between_ticks(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Edge, "covers", "false")
+
+
+def _unmatched_rows_that_match(patch: pytest.MonkeyPatch) -> None:
+    def joined(self: Join, n: int, rows: Any, others: Any, how: str, *rest: int) -> Any:
+        return rows if how == "left_anti" else real(self, n, rows, others, how, *rest)
+
+    real = Join._joined
+    patch.setattr(Join, "_joined", joined)
+
+
+def _promise_of_the_faster_side(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Join, "promises", lambda _self, clocks, _control: {"": max(least(c.values()) for c in clocks)})
+
+
+def _matches_in_another_order(patch: pytest.MonkeyPatch) -> None:
+    real = TableJoin.emits
+    patch.setattr(
+        TableJoin, "emits", lambda self: replace(real(self), order=(*real(self).order[:-1], f"{NUMBER}0 DESC"))
+    )
+
+
+FAULTS = (
+    ("windows on both sides", _range_too_wide),
+    ("windows on both sides", _rows_forgotten_too_early),
+    ("windows on both sides", _edge_forgotten_between_ticks),
+    ("windows on both sides", _promise_of_the_faster_side),
+    ("a left join of windows", _unmatched_rows_that_match),
+    ("a stream with a table", _matches_in_another_order),
+)
+LAW = {law.name: law for law in JOINS}
+MEETING = [
+    _item(1, "a", "x", 0), _item(2, "b", "x", 1), _item(3, "a", "x", 3), _item(4, "b", "x", 3),
+    _item(5, "a", "x", 3, v=2), _bound(6, "a", "x", 5), _item(7, "b", "x", 3), _item(8, "b", "x", 4),
+    _item(9, "b", "x", 5), _item(10, "a", "x", 9), _bound(11, "b", "x", 12), _bound(12, "a", "x", 12),
+]  # fmt: skip
+TICKS = [1, 2, 4, 6, 7, 9, 12]
+
+
+@pytest.mark.parametrize(("name", "plant"), FAULTS, ids=[plant.__name__.strip("_") for _, plant in FAULTS])
+def test_a_planted_fault_is_caught(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, name: str, plant: Callable[[pytest.MonkeyPatch], None]
+) -> None:
+    plant(monkeypatch)
+    with pytest.raises(AssertionError):
+        check(LAW[name], MEETING, outcome(derive(spark), LAW[name], MEETING, TICKS))
+
+
+@pytest.mark.parametrize("name", sorted({name for name, _ in FAULTS}))
+def test_without_a_fault_nothing_is_caught(spark: SparkSession, name: str) -> None:
+    check(LAW[name], MEETING, outcome(derive(spark), LAW[name], MEETING, TICKS, restart=True))
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("law", JOINS, ids=[law.name for law in JOINS])
 def test_no_row_is_kept_after_the_end(spark: SparkSession, law: Law) -> None:
-    from tests.laws.test_planted_faults import EXAMPLE
-
     found = outcome(derive(spark), law, EXAMPLE, [6, len(EXAMPLE)], restart=True)
     check(law, EXAMPLE, found)
     assert found.held == 0

@@ -5,12 +5,14 @@ from __future__ import annotations
 import pytest
 
 from rowtime.operators.join import Join
+from rowtime.operators.table_join import TableJoin
 from rowtime.plan.explain import as_text, explain
 from rowtime.plan.program import compile_script
 from rowtime.sql.generate import to_rowtime
 
 S = 1_000_000
-TWO = "CREATE STREAM a (k INT, x INT); CREATE STREAM b (k INT, y INT); CREATE STREAM c (k INT, z INT);\n"
+TWO = "CREATE STREAM a (k INT, x INT); CREATE STREAM b (k INT, y INT); CREATE STREAM c (k INT, z INT); "
+TWO += "CREATE TABLE t (k INT, w STRING) USING csv OPTIONS (path 'x.csv');\n"
 SECOND = "OVER (RANGE INTERVAL '1' SECOND PRECEDING)"
 
 RANGES = [
@@ -122,6 +124,12 @@ REFUSED = [
     ("SELECT STREAM x FROM a OVER (RANGE INTERVAL '1' MONTH PRECEDING) JOIN b ON a.k = b.k", "R122", "MINUTE"),
     (f"SELECT STREAM x FROM a {SECOND}", "R153", "aggregate"),
     ("SELECT STREAM x FROM a JOIN b ON SUM(y) > x", "R116", "sub-query"),
+    ("SELECT STREAM x FROM a RIGHT JOIN t ON a.k = t.k", "R154", "LEFT JOIN"),
+    ("SELECT STREAM x FROM t LEFT JOIN a ON a.k = t.k", "R154", "LEFT JOIN"),
+    ("SELECT STREAM t.w FROM t JOIN t AS u ON t.k = u.k", "R155", "stream"),
+    ("SELECT STREAM x FROM a JOIN t OVER (RANGE CURRENT ROW) ON a.k = t.k", "R153", "OVER"),
+    ("SELECT STREAM t.ROWTIME AS r FROM a JOIN t ON a.k = t.k", "R103", ""),
+    ("SELECT STREAM w FROM t", "R124", ""),
     ("SELECT STREAM x FROM a LEFT SEMI JOIN b ON a.k = b.k", "R190", "JOIN"),
     ("SELECT STREAM x FROM a LEFT ANTI JOIN b ON a.k = b.k", "R190", "LEFT JOIN"),
 ]  # fmt: skip
@@ -133,6 +141,22 @@ def test_a_join_is_refused_with_a_code_and_a_hint(sql: str, code: str, hint: str
     assert problem.code == code
     assert problem.place is not None
     assert hint in problem.hint
+
+
+@pytest.mark.parametrize(
+    "source", ["a JOIN t ON a.k = t.k", "t JOIN a USING (k)", "t RIGHT JOIN a ON a.k = t.k", "a, t"]
+)
+def test_a_table_may_stand_on_either_side(source: str) -> None:
+    query = f"SELECT STREAM FLOOR(a.ROWTIME TO HOUR) AS h, w, COUNT(*) AS c FROM {source} GROUP BY 1, 2"
+    program = compile_script(TWO + query)
+    assert program.problems == ()
+    [node] = [node for node in program.operators if isinstance(node, TableJoin)]
+    assert [child.kind for child in node.inputs] == ["stream", "table"]
+
+
+def test_a_window_reaches_past_a_table() -> None:
+    [node] = joins(f"SELECT STREAM x, y, w FROM a {SECOND} JOIN t ON a.k = t.k JOIN b ON a.k = b.k")
+    assert (node.low, node.high) == (0, S)
 
 
 def test_explain_says_what_bounds_the_state() -> None:

@@ -27,7 +27,9 @@ from rowtime.operators.sort_by import SortBy
 from rowtime.operators.sort_by_values import SortByValues
 from rowtime.operators.stagger import Stagger
 from rowtime.operators.stream import Stream
+from rowtime.operators.table import Table
 from rowtime.operators.table_function import TableFunctionCall
+from rowtime.operators.table_join import TableJoin
 from rowtime.operators.tsort import TSort
 from rowtime.operators.union_all import UnionAll
 
@@ -35,6 +37,7 @@ OPERATORS = (
     Stream, Rejected, Select, Hop, TableFunctionCall, Ordered, TSort, SortBy, SortByValues, UnionAll, GroupBy,
     GroupByValues, Over, SessionGroup, SessionRows, Stagger, Join, Limit, Merge, Sink, EventTimed, Panes,
     AlterLifetime, EmitChanges, EmitLifetimes, EventStream, Snapshot, LifetimeWindows, LifetimeJoin, AntiJoin,
+    Table, TableJoin,
 )  # fmt: skip
 """Every operator there is; the laws of `tests/laws` run over this list."""
 
@@ -42,5 +45,5 @@ __all__ = [
     "OPERATORS", "AlterLifetime", "AntiJoin", "EmitChanges", "EmitLifetimes", "EventStream", "EventTimed", "GroupBy",
     "GroupByValues", "Hop", "Join", "LifetimeJoin", "LifetimeWindows", "Limit", "Merge", "Ordered", "Over", "Panes",
     "Rejected", "Select", "SessionGroup", "SessionRows", "Sink", "Snapshot", "SortBy", "SortByValues", "Stagger",
-    "Stream", "TSort", "TableFunctionCall", "UnionAll",
+    "Stream", "TSort", "Table", "TableFunctionCall", "TableJoin", "UnionAll",
 ]  # fmt: skip

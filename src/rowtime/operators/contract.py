@@ -271,6 +271,12 @@ class Tick(Protocol):
         """
         ...
 
+    def lookup(
+        self, name: str, source: tuple[str, Sequence[tuple[str, str]]], columns: Sequence[tuple[str, str]]
+    ) -> DataFrame:
+        """The rows of a static table as they are now: format and options, names and types of its columns."""
+        ...
+
     def describe(self, node: Operator, what: str) -> None:
         """Say what the next Spark jobs do, for Spark's own UI."""
         ...

@@ -52,7 +52,14 @@ class FromClause:
         return found
 
     def _windowed(self, joins: Joins, item: exp.Expr) -> From:
-        """An input with its window."""
+        """An input with its window; a table only where a join is."""
+        table = self.sources.static(item) if isinstance(item, exp.Table) else None
+        if table is not None and self.query.args.get("joins"):
+            if item.args.get("over"):
+                hint = "Leave out OVER; each row of the stream meets the whole table."
+                raise Refused(Problem("R153", "a table has no window", place_of(self.text, item.args["over"]), hint))
+            found = self._renamed(table, item, {})
+            return replace(found, inputs=tuple(replace(one, rowtime="") for one in found.inputs))
         window = joins.window(item)
         found = self._input(item)
         return replace(found, inputs=tuple(replace(one, window=window) for one in found.inputs))

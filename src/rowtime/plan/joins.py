@@ -15,6 +15,8 @@ from sqlglot import exp
 from rowtime.core.errors import Problem, Refused
 from rowtime.operators.contract import T
 from rowtime.operators.join import PLACES, Join, Side
+from rowtime.operators.table import Table
+from rowtime.operators.table_join import TableJoin
 from rowtime.plan.aggregates import has_aggregates
 from rowtime.plan.join_range import Range, between, conjuncts, windows
 from rowtime.plan.scope import From, Input, Scope
@@ -49,6 +51,7 @@ class Clause:
     columns: tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]
     outer: tuple[bool, bool]
     same: Mapping[str, str]
+    tabled: bool = False
 
     @property
     def both(self) -> From:
@@ -56,9 +59,15 @@ class Clause:
         left, right = self.inputs
         return From(self.sources[0].node, (*left, *right), merged=self.sources[0].merged)
 
+    @property
+    def timed(self) -> tuple[list[Input], list[Input]]:
+        """The inputs of each side that are streams."""
+        left, right = self.inputs
+        return [one for one in left if one.rowtime], [one for one in right if one.rowtime]
+
     def windowed(self, found: Range) -> bool:
         """True if windows say which rows meet; behind an earlier join an interval in ON may say it instead."""
-        left, [right] = self.inputs
+        left, [right] = self.timed
         open_end = found.low is None or found.high is None
         return right.window is not None or (
             any(one.window is not None for one in left) and (len(left) == 1 or open_end)
@@ -80,8 +89,11 @@ class Joins:
 
     def bind(self, left: From, right: From, node: exp.Join) -> From:
         """The join of what stands before a JOIN with what stands behind it."""
-        clause = self._clause(left, right, node)
+        tables = [isinstance(source.node, Table) for source in (left, right)]
+        clause = self._clause(left, right, node, tabled=any(tables))
         on, merged = self._condition(clause)
+        if any(tables):
+            return self._with_table(clause, tables, on, merged)
         found, stamps = self._range(clause, on)
         return self._built(clause, found, stamps, merged)
 
@@ -90,7 +102,7 @@ class Joins:
 
     # -- the clause and its names -----------------------------------------------------
 
-    def _clause(self, left: From, right: From, node: exp.Join) -> Clause:
+    def _clause(self, left: From, right: From, node: exp.Join, *, tabled: bool) -> Clause:
         kind, side = (str(node.args.get(part) or "").upper() for part in ("kind", "side"))
         method = str(node.args.get("method") or "").upper()
         if kind in _HINTS:
@@ -102,10 +114,12 @@ class Joins:
             what = "an input of a join has no name" if "" in names else f"two inputs have the name {names[-1]}"
             raise self._refused("R151", what, node.this, "Give each input a name of its own with AS.")
         wanted = _wanted(self.query)
-        sides = [self._qualified(source, PLACES[n][0], wanted) for n, source in enumerate((left, right))]
+        times = (T, T) if tabled else (PLACES[0][0], PLACES[1][0])
+        sides = [self._qualified(source, time, wanted) for source, time in zip((left, right), times, strict=True)]
         same = {name: time for _, _, found in sides for name, time in found.items()}
         outer = (side in ("LEFT", "FULL"), side in ("RIGHT", "FULL"))
-        return Clause(node, (left, right), (sides[0][0], sides[1][0]), (sides[0][1], sides[1][1]), outer, same)
+        inputs, columns = (sides[0][0], sides[1][0]), (sides[0][1], sides[1][1])
+        return Clause(node, (left, right), inputs, columns, outer, same, tabled)
 
     def _qualified(
         self, source: From, time: str, wanted: set[str] | None
@@ -183,7 +197,7 @@ class Joins:
             raise self._refused("R112", "CURRENT_ROW_TIMESTAMP does not stand in ON", arrival, "Select it below.")
         bound = _over_rowtimes(scope.bind(on), clause.same)
         aliases = " or ".join(f"{one.alias}.ROWTIME" for side in clause.inputs for one in side)
-        if any(column.name == T for column in bound.find_all(exp.Column)):
+        if not clause.tabled and any(column.name == T for column in bound.find_all(exp.Column)):
             scope.refuse(
                 "R150", "ROWTIME is that of the joined row, which ON is there to find", on, f"Write {aliases}."
             )
@@ -199,7 +213,7 @@ class Joins:
 
     def _range(self, clause: Clause, on: exp.Expr | None) -> tuple[Range, tuple[int, int]]:
         """The range of the rowtimes, and when rows without a match go out."""
-        left, [right] = clause.inputs
+        left, [right] = clause.timed
         above = self._above(clause)
         inner = not any(join.args.get("side") for join in self.query.args["joins"])
         found = between([*conjuncts(on), *(above if inner else ())], left, right)
@@ -231,7 +245,7 @@ class Joins:
 
     def _refuse_open(self, clause: Clause, found: Range, above: list[exp.Expr]) -> None:
         """Refuse a join that its condition does not bound, or that meant to be bounded elsewhere."""
-        left, [right] = clause.inputs
+        left, [right] = clause.timed
         if between(above, left, right).timed:
             hint = "WHERE sees the rows without a match too, and drops them. " + clause.hint
             what = "the rowtimes of an outer join are compared in ON, not in WHERE"
@@ -246,6 +260,32 @@ class Joins:
         if not given.get("on") and not given.get("using") and not given.get("method"):
             what = "a join without a condition would keep every row for ever"
             raise self._refused("R152", what, clause.node.this, clause.hint)
+
+    # -- a stream and a table ---------------------------------------------------------
+
+    def _with_table(
+        self, clause: Clause, tables: Sequence[bool], on: exp.Expr | None, merged: Mapping[str, exp.Expr]
+    ) -> From:
+        """The stream's rows with the rows of the table; the table may stand on either side."""
+        if all(tables):
+            raise self._refused("R155", "no input of the join is a stream", clause.node.this, "Join a stream.")
+        n = tables.index(False)
+        if clause.outer[1 - n]:
+            what = "an outer join that keeps the rows of a table would never know which found no match"
+            hint = "Keep those of the stream: LEFT JOIN with the stream on the left."
+            raise self._refused("R154", what, clause.node.this, hint)
+        sources = (clause.sources[n], clause.sources[1 - n])
+        sides = (Side(clause.columns[n]), Side(clause.columns[1 - n]))
+        name = self.sources.fresh(f"{self.name}.join")
+        node = TableJoin(name, (sources[0].node, sources[1].node), sides, on, outer=clause.outer[n])
+        inputs = [
+            replace(one, optional=one.optional or clause.outer[n]) if tables[side] else one
+            for side in (0, 1)
+            for one in clause.inputs[side]
+        ]
+        names = dict(clause.columns[n])
+        lineage = {names[old]: value for old, value in sources[0].lineage.items() if old in names}
+        return From(node, tuple(inputs), lineage, merged)
 
     # -- the operator -----------------------------------------------------------------
 

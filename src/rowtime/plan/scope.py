@@ -160,7 +160,7 @@ class Scope:
             self.refuse("R103", f"there is no stream {table} here", column, suggestion(table, known))
             return column
         if name.lower() == "rowtime":
-            return _named(inputs[0].rowtime if table else T, column)
+            return self._rowtime(inputs[0], column)
         merged = [value for known, value in self.source.merged.items() if known.lower() == name.lower()]
         if merged and not table:
             return merged[0].copy()
@@ -169,6 +169,12 @@ class Scope:
             return _named(found[0][1].name, column)
         self._refuse_column(column, inputs, [f"{alias}.{name}" for alias, _ in found])
         return column
+
+    def _rowtime(self, one: Input, column: exp.Column) -> exp.Expr:
+        if column.text("table") and not one.rowtime:
+            self.refuse("R103", f"{one.alias} is a table, and has no ROWTIME", column)
+            return column
+        return _named(one.rowtime if column.text("table") else T, column)
 
     def _refuse_column(self, column: exp.Column, inputs: Sequence[Input], found: Sequence[str]) -> None:
         if found:

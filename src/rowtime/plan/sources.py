@@ -24,6 +24,7 @@ from rowtime.operators.panes import Panes
 from rowtime.operators.rejected import Rejected
 from rowtime.operators.select import Item, Select
 from rowtime.operators.stream import Stream
+from rowtime.operators.table import Table
 from rowtime.operators.tsort import TSort
 from rowtime.operators.union_all import UnionAll
 from rowtime.plan.catalog import Catalog, StreamDef, suggestion
@@ -75,6 +76,19 @@ class Sources:
             raise Refused(self.catalog.unknown(f"{item.text('db')}.{item.name}", place_of(binder.text, item)))
         found = self.named(binder, name, item)
         return found.node, found.lineage
+
+    def static(self, item: exp.Table) -> Operator | None:
+        """The operator of a table of the script; ``None`` where the name is no table's."""
+        statement = None if item.text("db") else self.catalog.tables.get(item.name.lower())
+        if statement is None:
+            return None
+        name = item.name.lower()
+        key = f"table {name}"
+        if key not in self.bound:
+            columns = tuple(Column(column.name, column.type) for column in statement.columns)
+            source = ((statement.using or "").lower(), statement.options)
+            self.bound[key] = Bound(Table(self.fresh(name), name, columns, source))
+        return self.bound[key].node
 
     def named(self, binder: Binder, name: str, item: exp.Expr) -> Bound:
         """The query or stream behind a name, bound once."""

@@ -25,13 +25,14 @@ from rowtime.operators.group_by import GroupBy
 from rowtime.operators.panes import Panes
 from rowtime.operators.sink import Sink as SinkNode
 from rowtime.operators.stream import Stream
+from rowtime.operators.table import PINNED
 from rowtime.operators.tsort import TSort
 from rowtime.plan.program import Program
 from rowtime.plan.started import fixed
 from rowtime.plan.waiting import slowest_of
 from rowtime.runtime.intake import Taken, intake_of
 from rowtime.runtime.sources.contract import BoundItem, Limits, Slice, Source
-from rowtime.runtime.tick import RunningTick
+from rowtime.runtime.tick import GivenTable, RunningTick
 from rowtime.state import settings
 from rowtime.state.files import remove
 from rowtime.state.memory import Memory
@@ -81,6 +82,7 @@ class Engine:
     clock: Callable[[], int] = wall_clock
     hook: Hook = lambda _point: None
     entry: Entry = field(default_factory=lambda: _EMPTY)
+    tables: Mapping[str, GivenTable] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._heard: dict[tuple[str, str], int] = {}
@@ -177,7 +179,9 @@ class Engine:
         self._fresh = False
         number = self.entry["tick"] + 1
         folder = self.checkpoint.folder
-        return RunningTick(self.spark, number, folder, self.entry, intakes, self.stages, self._takers, self._memory)
+        running = RunningTick(self.spark, number, folder, self.entry, intakes, self.stages, self._takers, self._memory)
+        running.tables = self.tables
+        return running
 
     def _step(self, running: RunningTick) -> dict[str, Delta]:
         deltas: dict[str, Delta] = {}
@@ -218,7 +222,11 @@ class Engine:
             "sources": notes,
             "totals": {name: dict(counts) for name, counts in totals.items()},
             "clocks": {name: dict(delta.clocks) for name, delta in deltas.items()},
-            "held": {key: sum(row[1] for row in rows) for key, rows in entry["segments"].items()},
+            "held": {
+                key: sum(row[1] for row in rows)
+                for key, rows in entry["segments"].items()
+                if not key.endswith(f"/{PINNED}")  # nothing waits there
+            },
             "since": self._since(entry["segments"], deltas),
         }
 

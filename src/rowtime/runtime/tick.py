@@ -18,7 +18,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from rowtime.core.errors import Failure, Problem
+from rowtime.core.errors import Failure, Problem, Refused
 from rowtime.core.time import MAX_MICROS, MIN_MICROS
 from rowtime.operators.contract import (
     Control,
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 
     from rowtime.runtime.sinks.contract import Deliver
 
+GivenTable = Callable[["SparkSession"], "DataFrame"]
 Ledger = MutableMapping[str, Counter[str]]
 
 
@@ -95,6 +96,7 @@ class RunningTick:
         self.schemas: dict[str, Any] = dict(entry.get("schemas", {}))
         self.logs = {key: SegmentLog(rows) for key, rows in entry.get("segments", {}).items()}
         self.outputs: dict[str, Any] = {}
+        self.tables: Mapping[str, GivenTable] = {}
         self.ledger: Ledger = {}
         self.jobs: list[str] = []
         self._intakes, self._deliver, self._takers = intakes, deliver, takers
@@ -128,6 +130,23 @@ class RunningTick:
     def taker(self, node: Operator) -> str | None:
         """The rowtime column of a sink that takes the operator's files as they are."""
         return self._takers.get(node.name)
+
+    def lookup(
+        self, name: str, source: tuple[str, Sequence[tuple[str, str]]], columns: Sequence[tuple[str, str]]
+    ) -> DataFrame:
+        """The rows of a static table as they are now: those given from Python, else what Spark reads."""
+        kind, options = source
+        if name in self.tables:
+            rows = self.tables[name](self.spark)
+        elif kind:
+            reader = self.spark.read.format(kind).options(**dict(options))
+            if kind in ("csv", "json"):  # which have no types of their own
+                reader = reader.schema(", ".join(f"`{column}` {of}" for column, of in columns))
+            rows = reader.load()
+        else:
+            hint = "Say where they are: CREATE TABLE … USING parquet OPTIONS (path '…')."
+            raise Refused(Problem("R155", f"the table {name} has no rows", hint=hint))
+        return rows.selectExpr(*(f"CAST(`{column}` AS {of}) AS `{column}`" for column, of in columns))
 
     def describe(self, node: Operator, what: str) -> None:
         """Name the next jobs in Spark's UI: tick, operator, what for."""

@@ -14,16 +14,20 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import pyarrow.parquet as pq
 
+from rowtime.client.arrow_types import arrow_schema
+from rowtime.client.rows import batch
 from rowtime.core.clock import least
 from rowtime.core.errors import RowtimeError
 from rowtime.core.time import to_micros, to_text
 from rowtime.operators.contract import Operator
 from rowtime.operators.stream import Stream
+from rowtime.operators.table import Table
 from rowtime.plan.program import Program, compile_script
 from rowtime.runtime.engine import Engine
 from rowtime.runtime.sinks.callables import FunctionSink
@@ -35,7 +39,7 @@ from rowtime.testing.transcripts import Expected, ScriptItem, Transcript, load
 from rowtime.testing.verdicts import judge_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 Cut = Sequence[int]
 RANDOM_CUTS = 1
@@ -92,9 +96,20 @@ def _engine(spark: SparkSession, program: Program, case: Transcript, folder: Pat
     stages = {sink.name: Stage(FunctionSink(take, sink.name), folder) for sink in program.sinks[-1:]}
     for sink in program.sinks[:-1]:
         stages[sink.name] = Stage(FunctionSink(lambda _batch: None, sink.name), folder)
-    engine = Engine(spark, program, place, sources, stages)
+    tables = {n.table: partial(_rows_of, n, case.tables[n.table]) for n in program.operators if _given(n, case)}
+    engine = Engine(spark, program, place, sources, stages, tables=tables)
     engine.start()
     return engine
+
+
+def _given(node: Operator, case: Transcript) -> TypeGuard[Table]:
+    return isinstance(node, Table) and node.table in case.tables
+
+
+def _rows_of(node: Table, rows: Sequence[Mapping[str, Any]], spark: SparkSession) -> DataFrame:
+    """The rows that a case lists for a table."""
+    columns = [{"name": column.name, "type": column.type, "nullable": True} for column in node.columns]
+    return spark.createDataFrame(batch(rows, arrow_schema({"columns": columns}), None).columns)
 
 
 def _source(node: Operator, case: Transcript) -> ScriptedSource:

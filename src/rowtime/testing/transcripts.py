@@ -49,6 +49,7 @@ class Transcript:
     order: str
     rejected: frozenset[tuple[int, str]]
     writers: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    tables: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
 
 
 def load(path: Path) -> Transcript:
@@ -81,6 +82,10 @@ def _transcript(path: Path, case: Mapping[str, Any]) -> Transcript:
         case.get("order", "exact"),
         frozenset((entry["at"], entry["reason"]) for entry in case.get("rejected") or ()),
         {name.lower(): list(names) for name, names in (case.get("writers") or {}).items()},
+        {
+            name.lower(): [{str(k).lower(): _value(v) for k, v in row.items()} for row in rows]
+            for name, rows in (case.get("tables") or {}).items()
+        },
     )
 
 

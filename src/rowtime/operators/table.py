@@ -1,0 +1,67 @@
+"""A static table: its rows as they are at the first start, which every later tick sees too.
+
+SPEC 5: a join with a table sees one version of it. The rows are copied into the checkpoint,
+numbered, with the first tick's commit; a restart reads the copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from rowtime.core.clock import Clocks
+from rowtime.core.time import BEGINNING, END
+from rowtime.operators.contract import Column, Delta, Kept, Operator, Route, Shape, Tick, quoted
+
+NUMBER = "__i"  # BIGINT: the number of a row of the table
+PINNED = "table"  # what the copy is called among the segments
+
+
+@dataclass(frozen=True)
+class Table:
+    """``source`` is the format with its options, as in CREATE TABLE; ``table`` its name there."""
+
+    name: str
+    table: str
+    columns: tuple[Column, ...]
+    source: tuple[str, tuple[tuple[str, str], ...]]
+
+    kind: ClassVar[str] = "table"
+    promise: ClassVar[str] = "the end"
+    reason: ClassVar[str] = "its rows are those of the first start; none comes later"
+
+    @property
+    def inputs(self) -> tuple[Operator, ...]:
+        """None."""
+        return ()
+
+    def requires(self) -> str:
+        """Nothing."""
+        return "nothing"
+
+    def keeps(self) -> tuple[Kept, ...]:
+        """The rows, once."""
+        return (Kept("its rows as they were at the first start", "the checkpoint is given up"),)
+
+    def emits(self) -> Shape:
+        """The declared columns; rows have a number and no rowtime."""
+        return Shape(self.columns, order=(NUMBER,), extra=(NUMBER,), placed=False, single=True, released=True)
+
+    def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:  # noqa: ARG002
+        """The end."""
+        return {"": END}
+
+    def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:  # noqa: ARG002
+        """All rows of the table, in every tick; copied in the first."""
+        control, segments = tick.control(self), tick.segments(self, PINNED)
+        if not control.get("pinned"):
+            names = [column.name for column in self.columns]
+            rows = tick.lookup(self.table, self.source, [(c.name, c.type) for c in self.columns])
+            rows = rows.selectExpr(*map(quoted, names), f"monotonically_increasing_id() AS {NUMBER}", "0 AS __route")
+            tick.describe(self, "copy the table")
+            route = Route(0, {name: name for name in (*names, NUMBER)}, NUMBER)
+            segments.add(tick.write(self, rows, {PINNED: route}, None)[PINNED])
+            control["pinned"] = True
+        found = segments.overlapping(BEGINNING, END)
+        return Delta(segments.read(found) if found else None, {"": END}, segments.rows)

@@ -1,0 +1,94 @@
+"""The join of a stream with a static table: each row with what the table says of it (SPEC 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from rowtime.core.clock import Clocks
+from rowtime.operators.contract import Column, Delta, Kept, Operator, Shape, Tick, quoted
+from rowtime.operators.join import Side
+from rowtime.operators.table import NUMBER
+from rowtime.sql.generate import to_spark
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+BROADCAST = 1_000_000  # rows of a table that every task gets as a whole
+SMALL = 200_000  # rows
+
+
+@dataclass(frozen=True)
+class TableJoin:
+    """``inputs``: the stream and the table; ``outer``: rows of the stream without a match go out too."""
+
+    name: str
+    inputs: tuple[Operator, Operator]
+    sides: tuple[Side, Side]
+    on: exp.Expr | None
+    outer: bool = False
+
+    kind: ClassVar[str] = "table join"
+    promise: ClassVar[str] = "that of the stream"
+    reason: ClassVar[str] = "each row goes out at once, with its own rowtime"
+
+    def requires(self) -> str:
+        """Nothing."""
+        return "nothing"
+
+    def keeps(self) -> tuple[Kept, ...]:
+        """Nothing beside the copy of the table."""
+        return ()
+
+    @property
+    def _number(self) -> str:
+        """The number of the table's row; several joins have one each."""
+        return f"{NUMBER}{len(self.inputs[0].emits().extra)}"
+
+    def emits(self) -> Shape:
+        """Both sides' columns; rows of the stream in its order, their matches in that of the table."""
+        stream = self.inputs[0].emits()
+        columns = tuple(
+            Column(name, {c.name: c.type for c in node.emits().columns}[old])
+            for node, side in zip(self.inputs, self.sides, strict=True)
+            for old, name in side.columns
+        )
+        order, extra = (*stream.order, self._number), (*stream.extra, self._number)
+        return replace(stream, columns=columns, order=order, extra=extra, placed=False)
+
+    def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:  # noqa: ARG002
+        """Those of the stream."""
+        return clocks[0]
+
+    def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:  # noqa: ARG002
+        """The new rows with their matches; lazily, without a job."""
+        from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+        delta, table = deltas
+        if delta.rows is None or (table.rows is None and not self.outer):
+            return Delta(None, delta.clocks)
+        internals = [name for name in self.emits().internals if name != self._number]
+        rows = delta.rows.selectExpr(*_renamed(self.sides[0]), *internals)
+        names = [quoted(column.name) for column in self.emits().columns]
+        if table.rows is None:
+            missing = [f"CAST(NULL AS {c.type or 'STRING'}) AS {quoted(c.name)}" for c in self._table_columns]
+            rows = rows.selectExpr("*", *missing, f"CAST(NULL AS BIGINT) AS {self._number}")
+            return replace(delta, rows=rows.selectExpr(*names, *self.emits().internals), peek=None, files=None)
+        known = table.rows.selectExpr(*_renamed(self.sides[1]), f"{NUMBER} AS {self._number}")
+        known = F.broadcast(known) if (table.count or 0) <= BROADCAST else known
+        met = F.expr(to_spark(self.on)) if self.on is not None else F.expr("true")
+        joined = rows.join(known, met, "left" if self.outer else "inner")
+        most = (delta.count or SMALL + 1) * max(1, table.count or 0)
+        count = most if most <= SMALL else None
+        return replace(
+            delta, rows=joined.selectExpr(*names, *self.emits().internals), count=count, peek=None, files=None
+        )
+
+    @property
+    def _table_columns(self) -> tuple[Column, ...]:
+        return self.emits().columns[len(self.sides[0].columns) :]
+
+
+def _renamed(side: Side) -> list[str]:
+    return [f"{quoted(old)} AS {quoted(name)}" for old, name in side.columns]
