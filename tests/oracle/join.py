@@ -41,11 +41,10 @@ def join(
     """
     lefts, rights = placed(left), placed(right)
     pairs = [
-        (at, one, other)
-        for at, one in lefts
-        for bt, other in rights
+        ((max(_at(one), _at(other)), mine, theirs), one, other)
+        for mine, one in lefts
+        for theirs, other in rights
         if low <= _at(other) - _at(one) <= high and on(one.values, other.values)
-        for at, one, other in [((max(_at(one), _at(other)), at, bt), one, other)]
     ]
     met = {id(row) for _, one, other in pairs for row in (one, other)}
     out: list[tuple[Place, Row | None, Row | None]] = list(pairs)

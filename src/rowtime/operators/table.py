@@ -42,7 +42,7 @@ class Table:
 
     def keeps(self) -> tuple[Kept, ...]:
         """The rows, once."""
-        return (Kept("its rows as they were at the first start", "the checkpoint is given up"),)
+        return (Kept("its rows as they were at the first start", "the checkpoint is given up", "one"),)
 
     def emits(self) -> Shape:
         """The declared columns; rows have a number and no rowtime."""
