@@ -271,10 +271,8 @@ class Tick(Protocol):
         """
         ...
 
-    def lookup(
-        self, name: str, source: tuple[str, Sequence[tuple[str, str]]], columns: Sequence[tuple[str, str]]
-    ) -> DataFrame:
-        """The rows of a static table as they are now: format and options, names and types of its columns."""
+    def lookup(self, node: Operator) -> DataFrame:
+        """The rows of a static table as they are now."""
         ...
 
     def describe(self, node: Operator, what: str) -> None:

@@ -57,7 +57,7 @@ class Table:
         control, segments = tick.control(self), tick.segments(self, PINNED)
         if not control.get("pinned"):
             names = [column.name for column in self.columns]
-            rows = tick.lookup(self.table, self.source, [(c.name, c.type) for c in self.columns])
+            rows = tick.lookup(self)
             rows = rows.selectExpr(*map(quoted, names), f"monotonically_increasing_id() AS {NUMBER}", "0 AS __route")
             tick.describe(self, "copy the table")
             route = Route(0, {name: name for name in (*names, NUMBER)}, NUMBER)

@@ -33,6 +33,7 @@ from rowtime.operators.contract import (
     W,
 )
 from rowtime.operators.gates import Gate, Verdict
+from rowtime.operators.table import Table
 from rowtime.runtime import clock_pass
 from rowtime.runtime.segment_writer import SMALL, write_routes, write_table
 from rowtime.state.checkpoint import folder_of
@@ -131,11 +132,11 @@ class RunningTick:
         """The rowtime column of a sink that takes the operator's files as they are."""
         return self._takers.get(node.name)
 
-    def lookup(
-        self, name: str, source: tuple[str, Sequence[tuple[str, str]]], columns: Sequence[tuple[str, str]]
-    ) -> DataFrame:
+    def lookup(self, node: Operator) -> DataFrame:
         """The rows of a static table as they are now: those given from Python, else what Spark reads."""
-        kind, options = source
+        assert isinstance(node, Table)
+        name, (kind, options) = node.table, node.source
+        columns = [(column.name, column.type) for column in node.columns]
         if name in self.tables:
             rows = self.tables[name](self.spark)
         elif kind:
