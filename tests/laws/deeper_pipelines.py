@@ -39,6 +39,12 @@ def _promoted(feeds: Feeds) -> Result:
     return merge(_n(judged.feed)), [*refused, *judged.refused]
 
 
+def _promoted_from_the_rowtime(feeds: Feeds) -> Result:
+    (a,), refused = _streams(feeds, "a")
+    judged = tsort("query", a, lambda v: v["ev"], follows=lambda at: floor(SECOND).value(at) + SECOND)
+    return merge(_n(judged.feed)), [*refused, *judged.refused]
+
+
 def _filtered_and_sorted(feeds: Feeds) -> Result:
     (a,), refused = _streams(feeds, "a")
     kept = select(a, lambda v: None if v["v"] is None else v["v"] > 0)
@@ -243,6 +249,9 @@ _BY_TWO = "GROUP BY STEP({}.ROWTIME BY INTERVAL '2' SECOND)"
 DEEPER = (
     Law("rows without a rowtime", ("stream",), "SELECT STREAM n FROM a", _passed),
     Law("promotion", ("t-sort",), "SELECT STREAM ev AS ROWTIME, n FROM a", _promoted),
+    Law("promotion of what follows the rowtime", ("t-sort",),
+        "SELECT STREAM FLOOR(a.ROWTIME TO SECOND) + INTERVAL '1' SECOND AS ROWTIME, n FROM a",
+        _promoted_from_the_rowtime),
     Law("a t-sort with a guard", ("t-sort", "merge"),
         "SELECT STREAM ev AS ROWTIME, n FROM a ORDER BY ev WITHIN INTERVAL '1' SECOND "
         "EARLY BEYOND INTERVAL '2' SECOND", _guarded),

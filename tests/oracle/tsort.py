@@ -18,6 +18,7 @@ def tsort(
     last_of_group: Callable[[int], int] = lambda at: at,
     early: int | None = None,
     resync: int = 0,
+    follows: Callable[[int], int] | None = None,
 ) -> Judged:
     """Promote ``time`` to rowtime, each writer judged by its own mark.
 
@@ -28,6 +29,8 @@ def tsort(
     ``early``: a row further above the mark than this is refused too, and does not raise it.
     ``resync``: the first row and each such row waits, with everything behind it, until so many
     later ones lie near it, and it counts, or so many do not, or the writer ends.
+    ``follows``: the time is this function of the old rowtime and ascends with it, so that the
+    old bounds speak of it too (promotion without a sort).
     ``last_of_group``: GROUP BY … WITHIN judges a row by the last instant of its group.
     """
     promoted: dict[str, list[Item]] = {}
@@ -42,8 +45,10 @@ def tsort(
             if isinstance(item, Bound):
                 if item.at >= END:
                     promoted[writer].append(item)
+                elif follows is not None:
+                    promoted[writer].append(Bound(follows(item.at)))
                 continue
-            at = time(item.values)
+            at = time(item.values) if follows is None else follows(item.at)
             if at is None:
                 refused.append(Refusal(name, item.values, "NULL_ROWTIME", None, mark))
             elif last_of_group(at) + within < mark:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from rowtime.core.clock import Clocks, least
 from rowtime.core.time import BEGINNING, END, shift
@@ -25,10 +25,15 @@ from rowtime.operators.contract import (
     T,
     Tick,
     W,
+    micros,
     quoted,
 )
 from rowtime.operators.gates import Gate, Raise
 from rowtime.operators.quarantine import Quarantine
+from rowtime.sql.generate import to_spark
+
+if TYPE_CHECKING:
+    from sqlglot import exp
 
 TIME = "__g"  # TIMESTAMP: the time to be promoted, a hidden item of the select list below
 JUDGED = "__j"  # TIMESTAMP: the last instant of the time's group, where a group decides who is late
@@ -42,7 +47,8 @@ class TSort:
     with them a row leaves only when its time lies strictly below the bound. ``by_group``: a
     row is late only once its whole group is (GROUP BY … WITHIN), so it may lie below the bound.
     ``early`` (µs): a row further above the mark is EARLY, and does not move it; unless
-    ``resync`` rows behind it lie near it.
+    ``resync`` rows behind it lie near it. ``follows``: the time where it is promoted unsorted and
+    is an ascending function of the old rowtime, so that it has a value at the old bound too.
     """
 
     name: str
@@ -54,12 +60,13 @@ class TSort:
     by_group: bool = False
     early: int | None = None
     resync: int = 0
+    follows: exp.Expr | None = None
 
     kind: ClassVar[str] = "t-sort"
-    promise: ClassVar[str] = "each writer's mark less the tolerance"
+    promise: ClassVar[str] = "each writer's mark less the tolerance; what ascends with the rowtime also at its bound"
     reason: ClassVar[str] = (
-        "a later row of a writer is accepted only at or above its mark less the tolerance; "
-        "bounds of the old clock say nothing about the new one, except that the input has ended"
+        "a later row of a writer is accepted only at or above its mark less the tolerance; bounds of the old clock "
+        "say nothing about a new one that does not ascend with it, except that the input has ended"
     )
 
     @property
@@ -89,12 +96,16 @@ class TSort:
         )
 
     def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:
-        """Each writer's mark less the tolerance; the end where the writer has ended."""
-        marks, floors = control.get("marks", {}), control.get("floors", {})
+        """Each writer's mark less the tolerance, or the time at its bound; the end where the writer has ended."""
+        marks, floors, followed = (control.get(name, {}) for name in ("marks", "floors", "followed"))
         return {
             writer: END
             if bound >= END
-            else max(shift(marks.get(writer, BEGINNING), -self.within), floors.get(writer, BEGINNING))
+            else max(
+                shift(marks.get(writer, BEGINNING), -self.within),
+                floors.get(writer, BEGINNING),
+                followed.get(str(bound), BEGINNING),
+            )
             for writer, bound in clocks[0].items()
         }
 
@@ -103,6 +114,8 @@ class TSort:
         delta, control = deltas[0], tick.control(self)
         if self.early is not None:
             control["early"] = self.early  # for whoever re-admits early rows
+        if self.follows is not None:
+            control["followed"] = {str(at): self._time_at(tick, at) for at in set(delta.clocks.values())}
         self._welcome(delta.clocks, control)
         present = [writer for writer, bound in delta.clocks.items() if bound < END]
         quarantine = Quarantine.of(self, tick) if self.resync else None
@@ -122,6 +135,14 @@ class TSort:
         rows = rows.selectExpr(*self._columns())
         clocks = self.promises([delta.clocks], control)
         return Delta(rows, clocks, count, verdict.lowest, verdict.highest)
+
+    def _time_at(self, tick: Tick, bound: int) -> int:
+        if not BEGINNING < bound < END:
+            return bound
+        assert self.follows is not None
+        # A name and a number of ours, and an expression that was parsed and bound.
+        text = f"SELECT unix_micros(CAST({to_spark(self.follows)} AS TIMESTAMP)) FROM (SELECT {micros(bound)} AS {T})"  # noqa: S608
+        return tick.scalar(text)
 
     def _gate(self, control: Control, present: Sequence[str]) -> Gate:
         return Gate(

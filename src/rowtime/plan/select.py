@@ -238,7 +238,9 @@ class _SelectBinder:
             ways = tuple(way for _, way in sort.keys) if sort else ()
             within, early, resync = (sort.within, sort.early, sort.resync) if sort else (0, None, 0)
             name = self.sources.fresh(self.name)
-            return Bound(TSort(name, below, within, keys, ways, sorts=sort is not None, early=early, resync=resync))
+            follows = None if sort is not None or promoted is None else _ascending(scope, promoted)
+            sorts = sort is not None
+            return Bound(TSort(name, below, within, keys, ways, sorts, early=early, resync=resync, follows=follows))
 
         return build
 
@@ -385,6 +387,12 @@ class _SelectBinder:
         hidden = within.hidden
         below = Select(self.sources.fresh(f"{self.name}.select"), source, items, where, hidden)
         return TSort(self.sources.fresh(self.name), below, within.micros, sorts=False, by_group=True)
+
+
+def _ascending(scope: Scope, promoted: exp.Expr) -> exp.Expr | None:
+    """The promoted time over the rowtime, if it ascends with it."""
+    found = scope.inlined(promoted)
+    return found if columns_of([found]) == {T} and prove(found, scope.facts).order.direction > 0 else None
 
 
 def _type_of(scope: Scope, bound: exp.Expr) -> str:
