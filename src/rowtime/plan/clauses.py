@@ -1,4 +1,7 @@
-"""Binds what stands around a query: WITH before it, LIMIT and WITH UNBOUNDED STATE behind it."""
+"""Binds what stands around a query: WITH before it, LIMIT and WITH UNBOUNDED STATE behind it.
+
+Clauses that are read but not built yet are refused here, instead of being left out.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from rowtime.core.errors import Problem, Refused
 from rowtime.operators.lifetimes import is_lifetimes
 from rowtime.operators.limit import Limit
 from rowtime.operators.merge import Merge
+from rowtime.plan.panes import has_panes
 from rowtime.plan.sources import Bound
 from rowtime.sql.places import place_of
 
@@ -18,6 +22,37 @@ if TYPE_CHECKING:
     from rowtime.plan.select import Binder
 
 _AROUND = ("order", "limit", "offset", "with_")
+
+
+_LATER = {
+    "emit_every": "EMIT EVERY is",
+    "laterals": "LATERAL is",
+    "sort": "SORT BY is",
+    "cluster": "CLUSTER BY is",
+    "distribute": "DISTRIBUTE BY is",
+    "locks": "FOR UPDATE is",
+    "keys_expire": "KEYS EXPIRE AFTER is",
+}
+
+
+def refuse_later(text: str, query: exp.Expr) -> None:
+    """Refuse the clauses that are read but not built yet, instead of leaving them out."""
+    problems = []
+    for key, words in _LATER.items():
+        part = query.args.get(key)
+        if part and not (key == "emit_every" and has_panes(query)):
+            node = part[0] if isinstance(part, list) else part if isinstance(part, exp.Expr) else query
+            problems.append(Problem("R190", f"{words} not supported yet", place_of(text, node)))
+    source = query.args.get("from_")
+    for key, words in (("sample", "TABLESAMPLE is"), ("pivots", "PIVOT is")):
+        if source is not None and source.this.args.get(key):
+            problems.append(Problem("R190", f"{words} not supported yet", place_of(text, source.this)))
+    qualify = query.args.get("qualify")
+    if qualify is not None:
+        hint = "Compute the window in a sub-query, and write the condition in WHERE above it."
+        problems.append(Problem("R187", "QUALIFY is not part of this SQL", place_of(text, qualify), hint))
+    if problems:
+        raise Refused(*problems)
 
 
 def plain(query: exp.Expr) -> exp.Expr:

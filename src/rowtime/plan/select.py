@@ -23,7 +23,7 @@ from rowtime.operators.sort_by_values import SortByValues
 from rowtime.operators.tsort import TIME, TSort
 from rowtime.operators.union_all import UnionAll
 from rowtime.plan.aggregates import has_aggregates, needs_places
-from rowtime.plan.clauses import bind_with, limited, plain, spread_unbounded_state
+from rowtime.plan.clauses import bind_with, limited, plain, refuse_later, spread_unbounded_state
 from rowtime.plan.from_clause import FromClause, to_be_merged
 from rowtime.plan.group_plan import WithinGroup
 from rowtime.plan.groups import Grouping
@@ -75,7 +75,7 @@ class Binder:
                     "Write UNION ALL; to drop duplicates, SELECT STREAM DISTINCT above it.",
                 )
             )
-        _refuse_later(self.text, query)
+        refuse_later(self.text, query)
         if query.args.get("order"):
             return self.bind(sorted_union(query, self.text, lambda inner: self._names(inner, name)), name)
         parts = [self.bind(part, f"{name}.{n}") for n, part in enumerate(flat(query), 1)]
@@ -105,37 +105,7 @@ class Binder:
         return Merge(self.sources.fresh(f"{name}.merge"), node, numbers=True)
 
 
-def _refuse_later(text: str, query: exp.Expr) -> None:
-    """Refuse the clauses that are read but not built yet, instead of leaving them out."""
-    problems = []
-    for key, words in _LATER.items():
-        part = query.args.get(key)
-        if part and not (key == "emit_every" and has_panes(query)):
-            node = part[0] if isinstance(part, list) else part if isinstance(part, exp.Expr) else query
-            problems.append(Problem("R190", f"{words} not supported yet", place_of(text, node)))
-    source = query.args.get("from_")
-    for key, words in (("sample", "TABLESAMPLE is"), ("pivots", "PIVOT is")):
-        if source is not None and source.this.args.get(key):
-            problems.append(Problem("R190", f"{words} not supported yet", place_of(text, source.this)))
-    qualify = query.args.get("qualify")
-    if qualify is not None:
-        hint = "Compute the window in a sub-query, and write the condition in WHERE above it."
-        problems.append(Problem("R187", "QUALIFY is not part of this SQL", place_of(text, qualify), hint))
-    if problems:
-        raise Refused(*problems)
-
-
 Build = Callable[[], Bound]  # makes the operators, once nothing is refused
-
-_LATER = {
-    "emit_every": "EMIT EVERY is",
-    "laterals": "LATERAL is",
-    "sort": "SORT BY is",
-    "cluster": "CLUSTER BY is",
-    "distribute": "DISTRIBUTE BY is",
-    "locks": "FOR UPDATE is",
-    "keys_expire": "KEYS EXPIRE AFTER is",
-}
 
 
 class _SelectBinder:
@@ -195,7 +165,7 @@ class _SelectBinder:
         if query.args.get("keys_expire") and not self._groups():
             later = query.copy()  # what windows keep, they check themselves
             later.set("keys_expire", None)
-        _refuse_later(self.text, later)
+        refuse_later(self.text, later)
 
     def _groups(self) -> bool:
         query = self.query
