@@ -79,7 +79,12 @@ def _plain(value: datetime | Any) -> Any:
     return to_micros(value) if hasattr(value, "tzinfo") else value
 
 
-@pytest.mark.parametrize("law", LIFETIMES, ids=[law.name for law in LIFETIMES])
+ONCE = ("intervals in full order, adjusted", "edges under generated bounds", "changes under bounds of time",
+        "events made longer", "snapshots", "hopping windows over events", "an outer join of events")  # fmt: skip
+OFTEN = [pytest.param(law, id=law.name, marks=() if law.name in ONCE else pytest.mark.slow) for law in LIFETIMES]
+
+
+@pytest.mark.parametrize("law", OFTEN)
 def test_a_worked_example_is_the_oracles(spark: SparkSession, law: LifetimeLaw) -> None:
     check(law, EXAMPLE, play(derive(spark), law.transcript(EXAMPLE), CUT, restart=True))
 
