@@ -208,9 +208,9 @@ class _SelectBinder:
             ways = tuple(way for _, way in sort.keys) if sort else ()
             within, early, resync = (sort.within, sort.early, sort.resync) if sort else (0, None, 0)
             name = self.sources.fresh(self.name)
-            follows = None if sort is not None or promoted is None else _ascending(scope, promoted)
+            ascending = None if sort is not None or promoted is None else _ascending(scope, promoted)
             sorts = sort is not None
-            return Bound(TSort(name, below, within, keys, ways, sorts, early=early, resync=resync, follows=follows))
+            return Bound(TSort(name, below, within, keys, ways, sorts, early=early, resync=resync, follows=ascending))
 
         return build
 
@@ -303,10 +303,10 @@ class _SelectBinder:
             return self._in_panes(scope, where)
         grouping = Grouping(self.query, scope, self._accepted)
         plan = grouping.bind()
-        if plan.endless:
-            self._warn(grouping.growth())
 
         def build() -> Bound:
+            if plan.endless:
+                self._warn(grouping.growth())
             source, condition = self._checked(scope, where)
             if plan.within is not None:
                 source = self._promoted(scope, source, plan.within, condition)
