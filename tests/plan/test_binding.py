@@ -57,7 +57,7 @@ REFUSED = [
         "R182",
         "behind the bound",
     ),
-    ("SELECT STREAM v FROM a EMIT CHANGES", "R190", "EMIT CHANGES"),
+    ("SELECT STREAM v FROM a EMIT CHANGES", "R191", "EMIT CHANGES"),
     (f"SELECT STREAM COUNT(*) AS c FROM a {HOURS} KEYS EXPIRE AFTER INTERVAL '1' DAY", "R190", "KEYS EXPIRE"),
     ("SELECT STREAM v FROM a LIMIT 3 OFFSET 1", "R186", "OFFSET"),
     ("SELECT STREAM v FROM a LIMIT v", "R186", "whole number"),
