@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rowtime.core.time import to_micros
 from rowtime.testing.runner import Outcome, play
-from tests.laws.pipelines import Law, feeds, transcript
+from tests.laws.pipelines import SET, Law, feeds, transcript
 from tests.oracle import feed as f
 
 if TYPE_CHECKING:
@@ -20,7 +20,8 @@ def outcome(
     spark: SparkSession, law: Law, made: Sequence[ScriptItem], cut: Sequence[int], *, restart: bool = False
 ) -> Outcome:
     """What the engine gives for the items, cut into ticks."""
-    return play(spark, transcript(law, made), cut, restart=restart)
+    given = {item.number: (SET, item.at) for item in made if item.stream == SET and item.at is not None}
+    return play(spark, transcript(law, made), cut, restart=restart, given=given)
 
 
 def check(law: Law, made: Sequence[ScriptItem], found: Outcome) -> None:

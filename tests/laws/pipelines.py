@@ -26,6 +26,7 @@ ORIGIN = 1_704_103_200_000_000  # 2024-01-01 10:00:00 UTC, µs
 HALF = 500_000  # µs; all times are multiples of half a second
 SECOND = 1_000_000
 DECLARE = "CREATE STREAM a ({}) {}; CREATE STREAM b (n INT, v INT, ev TIMESTAMP); "
+SET = "query"  # in place of a stream: the operator whose bound is set by hand
 Feeds = Mapping[str, f.Feed]
 Refused = set[tuple[int, str]]
 
@@ -194,7 +195,10 @@ def feeds(made: Sequence[ScriptItem]) -> Feeds:
     """The same items as the oracle reads them; an end is that of every writer."""
     found: dict[str, dict[str, list[f.Item]]] = {name: {w: [] for w in _writers(made, name)} for name in "ab"}
     for item in made:
-        if item.values is not None:
+        if item.stream == SET:
+            for items in (items for feed in found.values() for items in feed.values()):
+                items.append(f.Given(item.at or 0))
+        elif item.values is not None:
             found[item.stream][item.writer].append(f.Row(item.values["rowtime"], item.values))
         elif item.at is not None:
             for writer in found[item.stream] if item.at >= f.END else [item.writer]:

@@ -16,7 +16,7 @@ import rowtime.operators.windowed as windowed_module
 from rowtime.core.time import END
 from rowtime.kernels import guard as guard_module
 from rowtime.kernels.high_water import Scan
-from rowtime.operators import GroupBy, Hop, Merge, Over, Rejected, Select, Stream
+from rowtime.operators import GroupBy, Hop, Merge, Over, Rejected, Select, Stream, TSort
 from rowtime.operators.chains import IS_DUE, Chains
 from rowtime.operators.contract import Delta
 from rowtime.operators.ends import Ends
@@ -37,8 +37,9 @@ from rowtime.testing.transcripts import ScriptItem
 from tests.laws.checking import check, outcome
 from tests.laws.deeper_pipelines import DEEPER
 from tests.laws.over_pipelines import OVER
-from tests.laws.pipelines import HALF, LAWS, ORIGIN
+from tests.laws.pipelines import HALF, LAWS, ORIGIN, SET
 from tests.laws.session_pipelines import SESSIONS
+from tests.laws.set_bound_pipelines import BY_HAND
 from tests.laws.sorted_pipelines import SORTED
 from tests.laws.window_pipelines import WINDOWS
 from tests.oracle import feed as f
@@ -46,7 +47,7 @@ from tests.oracle import feed as f
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-LAW = {law.name: law for law in (*LAWS, *DEEPER, *WINDOWS, *SESSIONS, *SORTED, *OVER)}
+LAW = {law.name: law for law in (*LAWS, *DEEPER, *WINDOWS, *SESSIONS, *SORTED, *OVER, *BY_HAND)}
 Plant = Callable[[pytest.MonkeyPatch], None]
 
 
@@ -96,6 +97,10 @@ ALIKE = [_item(number, "a", "x", at, v=v) for number, (at, v) in enumerate(((0, 
 COUNTS = [  # the second with more rows of a value comes later
     _item(number, "a", "x", at, v=v) for number, (at, v) in enumerate(((1, 1), (2, 2), (3, 2), (5, 0), (9, 1)), 1)
 ]
+RAISED = [  # a first row below the bound that was set before it makes no other row early
+    _item(1, "a", "x", 1, 1), _bound(2, SET, "", 4), _item(3, "a", "y", 1, 3), _item(4, "a", "y", 2, 20),
+    _item(5, "a", "x", 3, 5), _item(6, "a", "x", 4, 3),
+]  # fmt: skip
 JUMP = [  # a first row from the future, then a time that goes on, then another that a whole run confirms
     _item(number, "a", "x", number, ev) for number, ev in enumerate((20, 1, 2, 3, 12, 12, 13, 14), 1)
 ]
@@ -114,6 +119,8 @@ EXAMPLES = {
     "a t-sort with a guard": (FUTURE, [2, 4, 6]),
     "a t-sort that finds back": (JUMP, [2, 4, 5, 8]),
     "a stream with a guard": (AHEAD, [2, 3, 5, 6]),
+    "a t-sort whose bound is set": (RAISED, [2, 3, 6]),
+    "a guard whose bound is set": (RAISED, [2, 3, 6]),
     "groups that a promise closes": (STEPS, [1, 3, 5, 7]),
     "rows sorted by a promised value": (STEPS, [1, 3, 5, 7]),
     "groups of a promise with a rowtime of their own": (STEPS, [1, 3, 5, 7]),
@@ -139,6 +146,31 @@ def _early_rows_that_count(patch: pytest.MonkeyPatch) -> None:
 
     def guard(items: Any, mark: int, *rest: Any, **more: Any) -> Any:
         return replace(real(items, mark, *rest, **more), mark=max(mark, int(items.times.max())))
+
+    patch.setattr(judgement, "guard", guard)
+
+
+def _set_bound_forgotten_between_ticks(patch: pytest.MonkeyPatch) -> None:
+    real = TSort.step
+
+    def step(self: TSort, tick: Any, deltas: Any) -> Delta:
+        found = real(self, tick, deltas)
+        tick.control(self)["floors"].clear()
+        return found
+
+    patch.setattr(TSort, "step", step)
+
+
+def _rows_below_a_set_bound_let_through(patch: pytest.MonkeyPatch) -> None:
+    real = TSort._gate
+    patch.setattr(TSort, "_gate", lambda *args: replace(real(*args), floors={}))
+
+
+def _first_row_that_was_refused_counts(patch: pytest.MonkeyPatch) -> None:
+    real = guard_module.guard
+
+    def guard(items: Any, mark: int, limits: Any, **more: Any) -> Any:
+        return real(items, max(mark, limits.floor), limits, **{**more, "started": None})
 
     patch.setattr(judgement, "guard", guard)
 
@@ -353,6 +385,9 @@ FAULTS: tuple[tuple[str, Plant], ...] = (
     ("groups that a promise closes", _value_let_out_too_early),
     ("groups that a promise closes", _broken_order_let_through),
     ("a t-sort with a guard", _early_rows_that_count),
+    ("a t-sort whose bound is set", _set_bound_forgotten_between_ticks),
+    ("a t-sort whose bound is set", _rows_below_a_set_bound_let_through),
+    ("a guard whose bound is set", _first_row_that_was_refused_counts),
     ("a t-sort that finds back", _votes_of_one_tick),
     ("a t-sort that finds back", _held_rows_forgotten),
     ("a stream with a guard", _early_rows_that_count),

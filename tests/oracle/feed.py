@@ -35,7 +35,14 @@ class Bound:
     at: int
 
 
-Item = Row | Bound
+@dataclass(frozen=True)
+class Given:
+    """A bound (µs) of the next event time above, set by hand on its operator between two items."""
+
+    at: int
+
+
+Item = Row | Bound | Given
 Feed = Mapping[str, Sequence[Item]]
 
 

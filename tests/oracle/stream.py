@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.oracle.feed import BEGINNING, END, Bound, Feed, Item, Judged, Refusal, Row
+from tests.oracle.feed import BEGINNING, END, Bound, Feed, Given, Item, Judged, Refusal, Row
 
 
 def stream(name: str, feed: Feed, early: int | None = None) -> Judged:
@@ -32,6 +32,9 @@ def stream(name: str, feed: Feed, early: int | None = None) -> Judged:
                     continue
                 started = started or item.at is not None
                 accepted[writer].append(Row(at, item.values, item.arrived))
+            elif isinstance(item, Given):
+                accepted[writer].append(item)
+                continue
             else:
                 at = item.at
             clock = max(clock, at)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tests.oracle.feed import BEGINNING, END, Bound, Feed, Item, Judged, Refusal, Row, Values, clock_of, rows_of
+from tests.oracle.feed import BEGINNING, END, Bound, Feed, Given, Item, Judged, Refusal, Row, Values, clock_of, rows_of
 from tests.oracle.guard import vote
 
 
@@ -26,6 +26,9 @@ def tsort(
     writer. Bounds of the old clock say nothing about the new one, save the end. Rows run
     ahead of the bound, which is mark - within; `merge` brings them into order.
 
+    A bound of the time itself that is set by hand (`Given`) speaks for every writer: what lies
+    below it is late, and it is promised at once.
+
     ``early``: a row further above the mark than this is refused too, and does not raise it.
     ``resync``: the first row and each such row waits, with everything behind it, until so many
     later ones lie near it, and it counts, or so many do not, or the writer ends.
@@ -36,12 +39,16 @@ def tsort(
     promoted: dict[str, list[Item]] = {}
     refused: list[Refusal] = []
     for writer, items in feed.items():
-        mark = BEGINNING
+        mark = floor = BEGINNING
         promoted[writer] = []
         times = [time(row.values) for row in rows_of(items)]
         ended, number = clock_of(items) >= END, -1
         for item in items:
             number += isinstance(item, Row)
+            if isinstance(item, Given):
+                floor = max(floor, item.at)
+                promoted[writer].append(Bound(floor))
+                continue
             if isinstance(item, Bound):
                 if item.at >= END:
                     promoted[writer].append(item)
@@ -51,9 +58,9 @@ def tsort(
             at = time(item.values) if follows is None else follows(item.at)
             if at is None:
                 refused.append(Refusal(name, item.values, "NULL_ROWTIME", None, mark))
-            elif last_of_group(at) + within < mark:
-                refused.append(Refusal(name, item.values, "LATE", at, mark))
-            elif early is not None and (at > mark + early if mark > BEGINNING else resync):
+            elif last_of_group(at) + within < mark or last_of_group(at) < floor:
+                refused.append(Refusal(name, item.values, "LATE", at, max(mark, floor)))
+            elif early is not None and (at > max(mark, floor) + early if mark > BEGINNING else resync):
                 verdict = vote(times, number, early, resync, ended=ended) if resync else "EARLY"
                 if verdict is None:
                     break

@@ -59,6 +59,28 @@ def test_a_bound_that_is_set_stands_in_the_journal_and_is_taken_once(spark: Spar
     assert not settings.waiting(tmp_path, {})
 
 
+SORTED = """CREATE STREAM a (n INT, t TIMESTAMP);
+CREATE VIEW v AS SELECT STREAM t AS ROWTIME, n FROM a ORDER BY t WITHIN INTERVAL '1' HOUR;
+SELECT STREAM COUNT(*) AS c FROM v GROUP BY FLOOR(v.ROWTIME TO MINUTE)"""
+
+
+def test_a_t_sort_takes_a_bound_of_its_time(spark: SparkSession, tmp_path: Path) -> None:
+    case = Transcript("sorted", "", SORTED, tuple(_row(n, s) for n, s in enumerate((1, 30, 59, 90), 1)), (), "exact",
+                      frozenset())  # fmt: skip
+    given = {2: ("v", AT + 60_000_000)}
+    found = runner.play(derive(spark), case, [2, 4], restart=True, given=given)
+    assert [(tick, row["c"]) for tick, row in found.rows] == [(1, 2)]
+    assert found.rejected == {(3, "LATE")}
+    assert found.clocks[-1] == AT + 120_000_000  # the end of the minute that is open
+
+
+def test_what_promotes_is_found_by_the_name_of_its_view() -> None:
+    plan = compile_script(SORTED).described()
+    assert manual(plan, "V") == "v"
+    with pytest.raises(Refused, match=r"R171 .*\n.*v\."):
+        manual(plan, "a")
+
+
 def test_other_modes_refuse_it_in_every_form(tmp_path: Path) -> None:
     plan = compile_script(SQL.replace("MODE MANUAL", "LAG INTERVAL '1' SECOND")).described()
     with pytest.raises(Refused, match="R171"):

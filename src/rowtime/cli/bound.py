@@ -59,7 +59,7 @@ def bound(
 
 
 def _set(folder: Path, name: str, at: int, *, as_json: bool) -> None:
-    """Set the bound of an event time in MODE MANUAL; the pipeline's next tick takes it."""
+    """Set the bound of an event time in MODE MANUAL or of a T-sort; the pipeline's next tick takes it."""
     plan = Checkpoint(folder).plan
     if plan is None:
         raise refuse("R405", f"{folder} is no checkpoint", "Give the folder that the pipeline has.")

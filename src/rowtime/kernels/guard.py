@@ -23,11 +23,15 @@ BLOCK = 4096
 
 @dataclass(frozen=True)
 class Limits:
-    """How far below and above the mark a row may lie, in µs; how many rows decide on a jump (0: none do)."""
+    """How far below and above the mark a row may lie, in µs; how many rows decide on a jump (0: none do).
+
+    ``floor``: below it a row is late whatever the mark, and early is what lies above both.
+    """
 
     late: int
     early: int
     resync: int = 0
+    floor: int = BEGINNING
 
 
 @dataclass(frozen=True)
@@ -74,7 +78,7 @@ def guard(items: Items, mark: int, limits: Limits, *, started: bool | None = Non
     """Judge the items of one writer; times in µs.
 
     A row is early iff t > mark + ``early``, late iff t < mark - ``late``; until one is
-    accepted none is early, however high a bound has set the mark. Unknown times are OK here
+    accepted none is early, however high a bound or the floor. Unknown times are OK here
     and move nothing. ``mark`` is BEGINNING where there is none; ``started`` as it says if not given.
 
     With ``resync`` n, the first row and every early one is put to the vote of the rows behind
@@ -125,14 +129,16 @@ class _Votes:
 
 def _block(items: Items, last: Guarded, votes: _Votes, start: int) -> Guarded:
     limits = votes.limits
-    running = np.maximum.accumulate(np.concatenate(([last.mark], np.where(items.known, items.times, BEGINNING))))
+    counted = items.known & (items.times >= limits.floor)
+    running = np.maximum.accumulate(np.concatenate(([last.mark], np.where(counted, items.times, BEGINNING))))
     before, after = running[:-1], running[1:]
     # Before the first row nothing is early; that it may be late itself only makes this more careful.
     since = np.logical_or.accumulate(np.concatenate(([last.started], items.judged)))
     first = bool(limits.resync) and not last.started and bool(items.judged.any())
-    if first or (items.judged & since[:-1] & (items.times - limits.early > before)).any():
+    if first or (items.judged & since[:-1] & (items.times - limits.early > np.maximum(before, limits.floor))).any():
         return _row_by_row(items, last, votes, start)
-    late = items.known & items.rows & (items.times < before - limits.late) & (~items.raised | (before >= END))
+    below = items.times < np.maximum(before - limits.late, limits.floor)
+    late = items.known & items.rows & below & (~items.raised | (before >= END))
     result = np.where(late, LATE, OK).astype(np.int8)
     started = last.started or bool((items.judged & ~late).any())
     return Guarded(result, before, after, int(running[-1]), started)
@@ -146,9 +152,9 @@ def _row_by_row(items: Items, last: Guarded, votes: _Votes, start: int) -> Guard
         zip(*(column.tolist() for column in columns), strict=True), start
     ):
         verdict = OK
-        if known and ((row and time < mark - limits.late) or (raised and mark >= END)):
+        if known and ((row and time < max(mark - limits.late, limits.floor)) or (raised and mark >= END)):
             verdict = LATE
-        elif judged and (time > mark + limits.early if started else limits.resync):
+        elif judged and (time > max(mark, limits.floor) + limits.early if started else limits.resync):
             verdict = votes.on(index)
         if verdict == HELD:
             break

@@ -3,7 +3,8 @@
 SPEC 5 and 7.1. A row is refused as ``LATE`` iff its time + w lies below the mark, the
 greatest time of the earlier rows of its writer. What is accepted is not sorted here: the
 bound mark - w goes on, and whoever needs order has a `Merge` planned above. Promotion
-without a sort (``expr AS ROWTIME``) is a T-sort within 0.
+without a sort (``expr AS ROWTIME``) is a T-sort within 0. A bound that is set by hand is
+about the time itself: it is a floor of each present writer, beside its mark.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from rowtime.core.clock import Clocks, least
+from rowtime.core.clock import Clocks, least, strongest
 from rowtime.core.time import BEGINNING, END, shift
 from rowtime.operators.contract import (
     Column,
@@ -96,7 +97,7 @@ class TSort:
         )
 
     def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:
-        """Each writer's mark less the tolerance, or the time at its bound; the end where the writer has ended."""
+        """Each writer's mark less the tolerance, its floor or the time at its bound; the end where it has ended."""
         marks, floors, followed = (control.get(name, {}) for name in ("marks", "floors", "followed"))
         return {
             writer: END
@@ -116,6 +117,7 @@ class TSort:
             control["early"] = self.early  # for whoever re-admits early rows
         if self.follows is not None:
             control["followed"] = {str(at): self._time_at(tick, at) for at in set(delta.clocks.values())}
+        self._set(delta.clocks, control)
         self._welcome(delta.clocks, control)
         present = [writer for writer, bound in delta.clocks.items() if bound < END]
         quarantine = Quarantine.of(self, tick) if self.resync else None
@@ -163,6 +165,13 @@ class TSort:
         shape = self.emits()
         internals = [name for name in shape.internals if name != T]
         return [*map(quoted, shape.names), f"{TIME} AS {T}", *internals]
+
+    def _set(self, clocks: Clocks, control: Control) -> None:
+        """Bounds of the time itself that were set by hand, after all that earlier ticks have read (SPEC 5)."""
+        given = max(control.pop("set", ()), default=BEGINNING)
+        if given > BEGINNING:
+            control["floors"] = strongest(control.get("floors", {}), dict.fromkeys(clocks, given))
+            control["clock"] = max(given, control.get("clock", BEGINNING))
 
     def _welcome(self, clocks: Clocks, control: dict[str, Any] | Any) -> None:
         # SPEC 2.6: a writer that comes or comes back starts at the stream's clock, so that

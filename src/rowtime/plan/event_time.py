@@ -10,6 +10,7 @@ from rowtime.core.errors import Place, Problem, Refused, refuse
 from rowtime.expr.facts import Kind, kind_of
 from rowtime.operators.contract import Column, Operator, walk
 from rowtime.operators.event_time import EventTimed
+from rowtime.operators.tsort import TSort
 from rowtime.sql.intervals import Duration, span_of
 from rowtime.sql.statements import EventTimeDef, SetBound, Statement
 
@@ -103,19 +104,27 @@ def lost_at(node: Operator) -> str:
 
 
 def manual(plan: Mapping[str, Any], name: str) -> str:
-    """The operator of a described plan whose bound is set under a name. Raises ``Refused`` (R171)."""
-    modes = {node: plan["operators"][node] for node, kind in plan["kinds"].items() if kind == EventTimed.kind}
+    """The operator of a described plan whose bound is set under a name. Raises ``Refused`` (R171).
+
+    It is an event time in MODE MANUAL, or what promotes an event time to rowtime. A view that
+    does both has two bounds; the one that it declares is meant.
+    """
+    settable = [node for node, kind in plan["kinds"].items() if _waits(kind, plan["operators"][node])]
     wanted = name.lower()
-    for node in (wanted, f"{wanted}.event_time"):
-        if f"mode={MANUAL}" in modes.get(node, ""):
+    for node in (f"{wanted}.event_time", wanted):
+        if node in settable:
             return node
-    listed = [node.removesuffix(".event_time") for node, text in modes.items() if f"mode={MANUAL}" in text]
-    hint = f"These have it: {', '.join(listed)}." if listed else "Write EVENT TIME (t, MODE MANUAL)."
-    raise refuse("R171", f"{name} has no event time in MODE MANUAL here", hint)
+    listed = [node.removesuffix(".event_time") for node in settable]
+    hint = f"These have one: {', '.join(listed)}." if listed else "Write EVENT TIME (t, MODE MANUAL), or t AS ROWTIME."
+    raise refuse("R171", f"{name} has no event time whose bound can be set here", hint)
+
+
+def _waits(kind: str, text: str) -> bool:
+    return kind == TSort.kind or (kind == EventTimed.kind and f"mode={MANUAL}" in text)
 
 
 def check_set(plan: Mapping[str, Any], statements: Iterable[Statement]) -> None:
-    """ALTER VIEW … SET ROWTIME BOUND needs a view that waits for it. Raises ``Refused`` (R171)."""
+    """ALTER VIEW … SET ROWTIME BOUND needs a view that takes it. Raises ``Refused`` (R171)."""
     for statement in statements:
         if isinstance(statement, SetBound) and statement.view:
             try:

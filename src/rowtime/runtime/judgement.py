@@ -145,13 +145,13 @@ def _guarded(  # noqa: PLR0913 - where the writer stands
     gate = tally.gate
     assert gate.early is not None
     started = mark > BEGINNING if gate.started is None else writer in tally.started
-    mark = max(mark, floor)
     below = items.known & items.rows & ~items.raised & (items.times < floor)
     if gate.batched:
         started = writer in gate.started if gate.started is not None else started
-        return _guarded_at_once(tally, writer, items, mark, below, started=started)
+        return _guarded_at_once(tally, writer, items, (mark, floor), below, started=started)
     listed = Items(items.times, items.known, items.rows, items.guarded, items.raised)
-    found = guard(listed, mark, Limits(gate.within, gate.early, gate.resync), started=started, ended=ended)
+    limits = Limits(gate.within, gate.early, gate.resync, floor)
+    found = guard(listed, mark, limits, started=started, ended=ended)
     below = below[: len(found.result)]
     if found.started:
         tally.started.add(writer)
@@ -160,13 +160,14 @@ def _guarded(  # noqa: PLR0913 - where the writer stands
 
 
 def _guarded_at_once(  # noqa: PLR0913 - where the writer stands
-    tally: Tally, writer: str, items: _Columns, mark: int, below: np.ndarray, *, started: bool
+    tally: Tally, writer: str, items: _Columns, marks: tuple[int, int], below: np.ndarray, *, started: bool
 ) -> tuple[Scan, np.ndarray]:
     """The guard over a set without order: every row meets the mark before the set."""
     gate = tally.gate
     assert gate.early is not None
-    before = np.full(len(items.times), max(mark, BEGINNING))
-    late = items.known & items.rows & (items.times < before - gate.within) & (~items.raised | (before >= END))
+    mark, floor = marks
+    before = np.full(len(items.times), max(mark, floor, BEGINNING))
+    late = items.known & items.rows & (items.times < mark - gate.within) & (~items.raised | (before >= END))
     early = items.guarded & started & ~late & (items.times - gate.early > before)
     refused = late | below | early
     counted = items.known & ~refused

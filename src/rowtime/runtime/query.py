@@ -100,10 +100,10 @@ class Query:
         return dict(self.engine.entry["totals"])
 
     def set_watermark(self, operator: str, at: datetime | str | int) -> None:
-        """Set the bound of an event time in MODE MANUAL: of a stream or view, from the next tick on.
+        """Set the bound of an event time in MODE MANUAL, or of the time of a T-sort, from the next tick on.
 
         It takes effect after everything that earlier ticks have read, and is journaled with
-        these positions. Raises ``Refused`` (R171) where the mode is another.
+        these positions. Raises ``Refused`` (R171) where no bound can be set.
         """
         put(self.checkpoint, manual(self.engine.plan, operator), to_micros(at))
 

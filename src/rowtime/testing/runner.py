@@ -16,6 +16,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 import pyarrow.parquet as pq
@@ -34,6 +35,7 @@ from rowtime.runtime.sinks.callables import FunctionSink
 from rowtime.runtime.sinks.contract import Batch
 from rowtime.runtime.sinks.staging import Stage
 from rowtime.state.checkpoint import Checkpoint
+from rowtime.state.settings import put
 from rowtime.testing.scripted import ScriptedSource
 from rowtime.testing.transcripts import Expected, ScriptItem, Transcript, load
 from rowtime.testing.verdicts import judge_of
@@ -57,8 +59,18 @@ class Outcome:
     held: int = 0
 
 
-def play(spark: SparkSession, case: Transcript, cut: Cut, *, restart: bool = False) -> Outcome:
-    """Run a case with ticks that end after the items ``cut``; ``restart``: a new engine for each tick."""
+def play(
+    spark: SparkSession,
+    case: Transcript,
+    cut: Cut,
+    *,
+    restart: bool = False,
+    given: Mapping[int, tuple[str, int]] = MappingProxyType({}),
+) -> Outcome:
+    """Run a case with ticks that end after the items ``cut``; ``restart``: a new engine for each tick.
+
+    ``given``: bounds that are set by hand (operator, µs), by the item of ``cut`` after which they are.
+    """
     folder = Path(tempfile.mkdtemp(prefix="rowtime-test-"))
     outcome = Outcome()
     try:
@@ -72,6 +84,8 @@ def play(spark: SparkSession, case: Transcript, cut: Cut, *, restart: bool = Fal
             outcome.ends.append(upto)
             engine.tick()
             outcome.clocks.append(_clock(engine))
+            if upto in given:
+                put(folder, *given[upto])
             if restart and upto != cut[-1]:
                 engine.stop()
                 engine = _engine(spark, program, case, folder, outcome)

@@ -1,0 +1,45 @@
+"""The laws where a bound of the event time is set by hand: it is an item like the others."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+
+from rowtime.runtime.session import derive
+from tests.laws.checking import check, outcome
+from tests.laws.pipelines import LONG, SET, Law
+from tests.laws.set_bound_pipelines import BY_HAND, items_with_a_bound
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from rowtime.testing.transcripts import ScriptItem
+
+
+@pytest.mark.parametrize("law", BY_HAND, ids=[law.name for law in BY_HAND])
+def test_a_bound_that_is_set_is_an_item_in_any_cut(spark: SparkSession, law: Law) -> None:
+    session = derive(spark)
+
+    @settings(
+        max_examples=40 if LONG else 2,
+        deadline=None,
+        derandomize=not LONG,
+        database=None,
+        phases=[Phase.generate, Phase.shrink] if LONG else [Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(items_with_a_bound())
+    def holds(made: list[ScriptItem]) -> None:
+        count = len(made)
+        chance = random.Random(count)
+        there = [item.number for item in made if item.stream == SET]
+        cut = sorted({*chance.sample(range(1, count + 1), min(2, count)), *there, count})
+        check(law, made, outcome(session, law, made, cut, restart=chance.random() < 0.5))
+        check(law, made, outcome(session, law, made, sorted({*there, count})))
+        if LONG:
+            check(law, made, outcome(session, law, made, range(1, count + 1)))
+
+    holds()
