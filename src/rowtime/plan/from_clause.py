@@ -53,6 +53,10 @@ class FromClause:
 
     def _windowed(self, joins: Joins, item: exp.Expr) -> From:
         """An input with its window; a table only where a join is."""
+        if item.args.get("version"):
+            hint = "Rows of streams meet by their rowtimes: JOIN … ON … AND b.ROWTIME BETWEEN … AND a.ROWTIME."
+            what = "a stream as of a time is not supported yet"
+            raise Refused(Problem("R190", what, place_of(self.text, item.args["version"]), hint))
         table = self.sources.static(item) if isinstance(item, exp.Table) else None
         if table is not None and self.query.args.get("joins"):
             if item.args.get("over"):
