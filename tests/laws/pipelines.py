@@ -199,7 +199,7 @@ def feeds(made: Sequence[ScriptItem]) -> Feeds:
             for items in (items for feed in found.values() for items in feed.values()):
                 items.append(f.Given(item.at or 0))
         elif item.values is not None:
-            found[item.stream][item.writer].append(f.Row(item.values["rowtime"], item.values))
+            found[item.stream][item.writer].append(f.Row(item.values["rowtime"], item.values, item.number))
         elif item.at is not None:
             for writer in found[item.stream] if item.at >= f.END else [item.writer]:
                 found[item.stream][writer].append(f.Bound(item.at))

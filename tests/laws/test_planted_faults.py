@@ -11,6 +11,7 @@ import pytest
 from pyspark.sql import functions as F  # noqa: N812
 
 import rowtime.operators.over as over_module
+import rowtime.operators.tsort as tsort_module
 import rowtime.operators.union_all as union_module
 import rowtime.operators.windowed as windowed_module
 from rowtime.core.time import END
@@ -34,6 +35,7 @@ from rowtime.runtime import judgement
 from rowtime.runtime.session import derive
 from rowtime.state.segments import SegmentLog
 from rowtime.testing.transcripts import ScriptItem
+from tests.laws.arrival_pipelines import BY_ARRIVAL
 from tests.laws.checking import check, outcome
 from tests.laws.deeper_pipelines import DEEPER
 from tests.laws.over_pipelines import OVER
@@ -47,7 +49,7 @@ from tests.oracle import feed as f
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-LAW = {law.name: law for law in (*LAWS, *DEEPER, *WINDOWS, *SESSIONS, *SORTED, *OVER, *BY_HAND)}
+LAW = {law.name: law for law in (*LAWS, *DEEPER, *WINDOWS, *SESSIONS, *SORTED, *OVER, *BY_HAND, *BY_ARRIVAL)}
 Plant = Callable[[pytest.MonkeyPatch], None]
 
 
@@ -97,6 +99,10 @@ ALIKE = [_item(number, "a", "x", at, v=v) for number, (at, v) in enumerate(((0, 
 COUNTS = [  # the second with more rows of a value comes later
     _item(number, "a", "x", at, v=v) for number, (at, v) in enumerate(((1, 1), (2, 2), (3, 2), (5, 0), (9, 1)), 1)
 ]
+ARRIVED = [  # just too far above its arrival, the same a little later, and what only the first would make late
+    ScriptItem(n, "a", "x", {"n": n, "v": 1, "ev": ORIGIN + ev, "rowtime": ORIGIN + n}, None)
+    for n, ev in enumerate((4, 1, 5, 9, 2, 4), 1)
+]
 RAISED = [  # a first row below the bound that was set before it makes no other row early
     _item(1, "a", "x", 1, 1), _bound(2, SET, "", 4), _item(3, "a", "y", 1, 3), _item(4, "a", "y", 2, 20),
     _item(5, "a", "x", 3, 5), _item(6, "a", "x", 4, 3),
@@ -120,6 +126,7 @@ EXAMPLES = {
     "a t-sort that finds back": (JUMP, [2, 4, 5, 8]),
     "a stream with a guard": (AHEAD, [2, 3, 5, 6]),
     "a t-sort whose bound is set": (RAISED, [2, 3, 6]),
+    "a t-sort that looks at arrival": (ARRIVED, [2, 4, 6]),
     "a guard whose bound is set": (RAISED, [2, 3, 6]),
     "groups that a promise closes": (STEPS, [1, 3, 5, 7]),
     "rows sorted by a promised value": (STEPS, [1, 3, 5, 7]),
@@ -173,6 +180,20 @@ def _first_row_that_was_refused_counts(patch: pytest.MonkeyPatch) -> None:
         return real(items, max(mark, limits.floor), limits, **{**more, "started": None})
 
     patch.setattr(judgement, "guard", guard)
+
+
+def _limit_of_arrival_inclusive(patch: pytest.MonkeyPatch) -> None:
+    real = tsort_module._beyond_arrival
+    patch.setattr(tsort_module, "_beyond_arrival", lambda limit: real(limit + 1))
+
+
+def _rows_ahead_of_arrival_raise_the_mark(patch: pytest.MonkeyPatch) -> None:
+    real = judgement.scan
+
+    def scan(times: Any, judged: Any, known: Any, rows: Any, *rest: Any) -> Scan:
+        return real(times, judged, known | rows, rows, *rest)
+
+    patch.setattr(judgement, "scan", scan)
 
 
 def _votes_of_one_tick(patch: pytest.MonkeyPatch) -> None:
@@ -387,6 +408,8 @@ FAULTS: tuple[tuple[str, Plant], ...] = (
     ("a t-sort with a guard", _early_rows_that_count),
     ("a t-sort whose bound is set", _set_bound_forgotten_between_ticks),
     ("a t-sort whose bound is set", _rows_below_a_set_bound_let_through),
+    ("a t-sort that looks at arrival", _limit_of_arrival_inclusive),
+    ("a t-sort that looks at arrival", _rows_ahead_of_arrival_raise_the_mark),
     ("a guard whose bound is set", _first_row_that_was_refused_counts),
     ("a t-sort that finds back", _votes_of_one_tick),
     ("a t-sort that finds back", _held_rows_forgotten),

@@ -19,6 +19,7 @@ def tsort(
     early: int | None = None,
     resync: int = 0,
     follows: Callable[[int], int] | None = None,
+    ahead: int | None = None,
 ) -> Judged:
     """Promote ``time`` to rowtime, each writer judged by its own mark.
 
@@ -32,10 +33,15 @@ def tsort(
     ``early``: a row further above the mark than this is refused too, and does not raise it.
     ``resync``: the first row and each such row waits, with everything behind it, until so many
     later ones lie near it, and it counts, or so many do not, or the writer ends.
+    ``ahead``: so is a row that lies this far or further above its arrival time, whatever the mark.
     ``follows``: the time is this function of the old rowtime and ascends with it, so that the
     old bounds speak of it too (promotion without a sort).
     ``last_of_group``: GROUP BY … WITHIN judges a row by the last instant of its group.
     """
+
+    def too_far(row: Row, at: int) -> bool:
+        return ahead is not None and at >= row.arrived + ahead
+
     promoted: dict[str, list[Item]] = {}
     refused: list[Refusal] = []
     for writer, items in feed.items():
@@ -58,8 +64,9 @@ def tsort(
             at = time(item.values) if follows is None else follows(item.at)
             if at is None:
                 refused.append(Refusal(name, item.values, "NULL_ROWTIME", None, mark))
-            elif last_of_group(at) + within < mark or last_of_group(at) < floor:
-                refused.append(Refusal(name, item.values, "LATE", at, max(mark, floor)))
+            elif too_far(item, at) or last_of_group(at) + within < mark or last_of_group(at) < floor:
+                reason = "EARLY" if too_far(item, at) else "LATE"
+                refused.append(Refusal(name, item.values, reason, at, max(mark, floor)))
             elif early is not None and (at > max(mark, floor) + early if mark > BEGINNING else resync):
                 verdict = vote(times, number, early, resync, ended=ended) if resync else "EARLY"
                 if verdict is None:

@@ -87,3 +87,22 @@ def test_the_wall_clock_limit_rests_on_recorded_arrival(spark: SparkSession, tmp
                 log.end()
         pipeline.run_available(tmp_path / f"check{again}")
         assert got == {"good": [0, 2], "bad": [1]}
+
+
+def test_the_limit_of_arrival_refuses_the_first_row_too(spark: SparkSession, tmp_path: Path) -> None:
+    sql = """CREATE STREAM s (ev TIMESTAMP, n INT);
+      CREATE VIEW v AS SELECT STREAM ev AS ROWTIME, n FROM s
+        ORDER BY ev WITHIN INTERVAL '1' HOUR EARLY BEYOND INTERVAL '5' MINUTE AFTER ARRIVAL;
+      SELECT STREAM n FROM v; CREATE PUMP bad AS INSERT INTO bad SELECT STREAM n, reason FROM v.rejected"""
+    got: list[int] = []
+    pipeline = rt.Pipeline(spark, home=tmp_path / "home").sql(sql).sink("bad", lambda _: None)
+    pipeline.sink("result", lambda b: got.extend(b.table()["n"].to_pylist() if b.count else []))
+    for stream in pipeline.compile().defines:
+        pipeline.home.define(stream.name, stream.as_json(), replace=True)
+    with rt.writer("s", home=tmp_path / "home") as log:
+        log.insert([{"n": n, "ev": at} for n, at in enumerate(("2199-01-01", "2024-01-01", "2024-01-02"))])
+    query = pipeline.run_available(tmp_path / "check")
+    assert got == [1]
+    assert query.ledger["v"] == {"in": 3, "accepted": 2, "EARLY": 1}
+    (found,) = rt.readmit(tmp_path / "check", home=tmp_path / "home")
+    assert (found.admitted, found.early) == (0, 1)

@@ -51,6 +51,8 @@ class Gate:
     malformed_column: str | None = None
     batched: bool = False
     """All rows of a tick are judged against the mark before it: they have no order."""
+    malformed: str = "MALFORMED"
+    """The reason of a row for which ``malformed_column`` is not null; it moves no mark, whatever its time."""
     missing: str = "NULL_ROWTIME"
     """The reason of a row without a time."""
     judged: str | None = None

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from rowtime.core.clock import Clocks, least, strongest
 from rowtime.core.time import BEGINNING, END, shift
 from rowtime.operators.contract import (
+    A,
     Column,
     Control,
     Delta,
@@ -48,7 +49,8 @@ class TSort:
     with them a row leaves only when its time lies strictly below the bound. ``by_group``: a
     row is late only once its whole group is (GROUP BY … WITHIN), so it may lie below the bound.
     ``early`` (µs): a row further above the mark is EARLY, and does not move it; unless
-    ``resync`` rows behind it lie near it. ``follows``: the time where it is promoted unsorted and
+    ``resync`` rows behind it lie near it. ``ahead`` (µs): so is one that lies this far or further
+    above its arrival time, whatever the mark (SPEC 7.3). ``follows``: the time where it is promoted unsorted and
     is an ascending function of the old rowtime, so that it has a value at the old bound too.
     """
 
@@ -62,6 +64,7 @@ class TSort:
     early: int | None = None
     resync: int = 0
     follows: exp.Expr | None = None
+    ahead: int | None = None
 
     kind: ClassVar[str] = "t-sort"
     promise: ClassVar[str] = "each writer's mark less the tolerance; what ascends with the rowtime also at its bound"
@@ -115,6 +118,8 @@ class TSort:
         delta, control = deltas[0], tick.control(self)
         if self.early is not None:
             control["early"] = self.early  # for whoever re-admits early rows
+        if self.ahead is not None:
+            control["ahead"] = self.ahead
         if self.follows is not None:
             control["followed"] = {str(at): self._time_at(tick, at) for at in set(delta.clocks.values())}
         self._set(delta.clocks, control)
@@ -123,7 +128,8 @@ class TSort:
         quarantine = Quarantine.of(self, tick) if self.resync else None
         if delta.rows is None and (quarantine is None or not quarantine.decided(present)):
             return Delta(None, self.promises([delta.clocks], control))
-        peeked = delta.peek(TIME) if delta.peek is not None and not self.by_group else None
+        by_time = not self.by_group and self.ahead is None
+        peeked = delta.peek(TIME) if delta.peek is not None and by_time else None
         rows, count = delta.rows, delta.count
         if quarantine is not None:
             rows, count, peeked = quarantine.before(rows, count, peeked)
@@ -153,6 +159,8 @@ class TSort:
             "LATE",
             control.setdefault("marks", {}),
             floors=control["floors"],
+            malformed_column=None if self.ahead is None else _beyond_arrival(self.ahead),
+            malformed="EARLY",
             judged=JUDGED if self.by_group else None,
             batched=self.input.emits().batched,
             early=self.early,
@@ -185,3 +193,7 @@ class TSort:
                 floors[writer] = max(now, floors.get(writer, BEGINNING))
         control["clock"] = now if now < END else control.get("clock", BEGINNING)
         control["known"] = sorted(clocks)
+
+
+def _beyond_arrival(limit: int) -> str:
+    return f"CASE WHEN unix_micros({TIME}) - unix_micros({A}) >= {limit}L THEN true END"

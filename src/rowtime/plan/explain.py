@@ -31,7 +31,7 @@ _SHOWN_ELSEWHERE = frozenset({
     "passed", "event", "sides",
 })  # fmt: skip
 _MICROS = frozenset({
-    "early", "within", "idle_after", "slide", "size", "length", "lag", "gap", "age", "every", "low", "high",
+    "ahead", "early", "within", "idle_after", "slide", "size", "length", "lag", "gap", "age", "every", "low", "high",
 })  # fmt: skip
 _SECRET = re.compile("password|secret|token|credential|jaas|access.?key", re.IGNORECASE)
 _OURS = {T: "ROWTIME", W: "writer", P: "position", "__n": "end of group", "__u": "fire", "__r": "earlier ROWTIME"}

@@ -39,6 +39,8 @@ class Sort:
     """The clock of the value, where it is not a function of the rowtime alone."""
     resync: int = 0
     """How many rows near a jump let it count."""
+    ahead: int | None = None
+    """How far above its arrival time a row may lie, in µs."""
 
 
 def bind_sort(query: exp.Expr, scope: Scope, promoted: exp.Expr | None) -> Sort | None:
@@ -63,8 +65,18 @@ def bind_sort(query: exp.Expr, scope: Scope, promoted: exp.Expr | None) -> Sort 
         )
     early = first.args.get("early")
     limit = micros(scope, early, "EARLY BEYOND") if early is not None else None
-    resync = _resync(scope, first.args.get("resync"))
-    return Sort(micros(scope, first.args["within"]), _keys(query, scope, others), early=limit, resync=resync)
+    resync, ahead = _resync(scope, first.args.get("resync")), _ahead(scope, first.args.get("ahead"))
+    keys = _keys(query, scope, others)
+    return Sort(micros(scope, first.args["within"]), keys, early=limit, resync=resync, ahead=ahead)
+
+
+def _ahead(scope: Scope, limit: exp.Expr | None) -> int | None:
+    if limit is None:
+        return None
+    if not scope.input.emits().arrival:
+        what = "AFTER ARRIVAL: the arrival time is gone here: these rows did not arrive, they were made"
+        scope.refuse("R112", what, limit, "Sort below, where the rows are those of a stream.")
+    return micros(scope, limit, "EARLY BEYOND")
 
 
 def _resync(scope: Scope, rows: exp.Expr | None) -> int:

@@ -206,11 +206,12 @@ class _SelectBinder:
             below = Select(self.sources.fresh(f"{self.name}.select"), source, items, condition, hidden)
             keys = tuple(item.column.name for item, _ in sort.keys) if sort else ()
             ways = tuple(way for _, way in sort.keys) if sort else ()
-            within, early, resync = (sort.within, sort.early, sort.resync) if sort else (0, None, 0)
+            gate = sort or Sort(0, ())
             name = self.sources.fresh(self.name)
             ascending = None if sort is not None or promoted is None else _ascending(scope, promoted)
             sorts = sort is not None
-            return Bound(TSort(name, below, within, keys, ways, sorts, early=early, resync=resync, follows=ascending))
+            made = TSort(name, below, gate.within, keys, ways, sorts, follows=ascending)
+            return Bound(replace(made, early=gate.early, resync=gate.resync, ahead=gate.ahead))
 
         return build
 

@@ -326,6 +326,7 @@ def _raised(
     """
     mark, after = marks
     times, known = numbers(part["t"])
+    known = known & ~part["bad"].to_numpy()
     late = np.zeros(part.num_rows, bool)
     if refused is not None and refused.num_rows:
         late = np.isin(part[P].to_numpy(), refused.filter(pc.equal(refused["reason"], "LATE"))[P].to_numpy())

@@ -88,7 +88,7 @@ def judge_run(tally: Tally, writer: str, part: pa.Table, mark: int, *, ended: bo
     which = np.flatnonzero(items.rows & (found.refused | missing | bad))
     below = found.below_floor & (gate.reason == "OUT_OF_ORDER")
     conditions = [bad[which], missing[which], below[which], early[which]]
-    reasons = np.select(conditions, ["MALFORMED", gate.missing, "LATE", "EARLY"], gate.reason)
+    reasons = np.select(conditions, [gate.malformed, gate.missing, "LATE", "EARLY"], gate.reason)
     accepted = items.rows.copy()
     accepted[which] = False
     tally.counts.update({"in": int(items.rows.sum()), "accepted": int(accepted.sum())})

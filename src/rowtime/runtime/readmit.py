@@ -22,7 +22,8 @@ from rowtime.client.home import Home
 from rowtime.client.writer import Writer, open_writer
 from rowtime.core.clock import least
 from rowtime.core.errors import refuse
-from rowtime.core.time import BEGINNING
+from rowtime.core.time import BEGINNING, END
+from rowtime.runtime.engine import wall_clock
 from rowtime.state.checkpoint import Checkpoint, folder_of
 from rowtime.state.files import sync
 
@@ -47,7 +48,8 @@ def readmit(
     """Write early rows that are due into their streams; of one gate, or of all that have a guard.
 
     A row is due if the guard would take it now: its time is not above the gate's clock by
-    more than the limit, nor below the clock. Raises ``Refused``: R405 for a folder that is no
+    more than the limit, nor below the clock; nor too far above the arrival time that it would
+    have. Raises ``Refused``: R405 for a folder that is no
     checkpoint, R142 for a gate without a guard, or whose rows have not the stream's columns.
     """
     place = Checkpoint(Path(checkpoint).absolute())
@@ -55,7 +57,7 @@ def readmit(
     if plan is None:
         raise refuse("R405", f"{checkpoint} is no checkpoint: it has no plan.json", "Give the folder of a pipeline.")
     controls = {} if entry is None else entry["control"]
-    guarded = [name for name, control in controls.items() if control.get("early") is not None]
+    guarded = [name for name, control in controls.items() if {"early", "ahead"} & control.keys()]
     if gate is not None and gate not in guarded:
         there = ", ".join(guarded) or "none"
         raise refuse("R142", f"{gate} has no guard, so no row is early there", f"Gates with a guard: {there}.")
@@ -63,6 +65,12 @@ def readmit(
     if entry is None:
         return []
     return [_Gate(place, plan, entry, found, name).readmit() for name in ([gate] if gate else guarded)]
+
+
+def _highest(control: Mapping[str, Any], clock: int) -> int:
+    """Up to which time (µs) a guard would take a row that arrives now."""
+    by_mark = clock + control["early"] if "early" in control else END
+    return min(by_mark, wall_clock() + control["ahead"] - 1) if "ahead" in control else by_mark
 
 
 @dataclass(frozen=True)
@@ -86,7 +94,7 @@ class _Gate:
             clock = max(control.get("clock", BEGINNING), least(self.entry["clocks"].get(self.name, {}).values()))
             times = rows["refused_time"].cast(pa.int64())
             late = pc.less(times, clock)
-            due = pc.and_(pc.invert(late), pc.less_equal(times, clock + control["early"]))
+            due = pc.and_(pc.invert(late), pc.less_equal(times, _highest(control, clock)))
             admitted = rows.filter(due)
             if admitted.num_rows:
                 self._write(writer, self._columns(admitted, writer, stream), _places(admitted))

@@ -58,11 +58,14 @@ class RowtimeGenerator(SparkGenerator):
 
     def ordered_sql(self, expression: exp.Ordered) -> str:
         """A sort key, with the disorder that a T-sort mends."""
-        within, early = self.sql(expression, "within"), self.sql(expression, "early")
-        text = super().ordered_sql(expression) + (f" WITHIN {within}" if within else "")
-        resync = self.sql(expression, "resync")
-        text += f" EARLY BEYOND {early}" if early else ""
-        return text + (f" RESYNC AFTER {resync} ROWS" if resync else "")
+        clauses = {
+            "within": " WITHIN {}",
+            "early": " EARLY BEYOND {}",
+            "resync": " RESYNC AFTER {} ROWS",
+            "ahead": " EARLY BEYOND {} AFTER ARRIVAL",
+        }
+        given = ((clause, self.sql(expression, key)) for key, clause in clauses.items())
+        return super().ordered_sql(expression) + "".join(clause.format(text) for clause, text in given if text)
 
     def table_parts(self, expression: exp.Table) -> str:
         """The name of an input, with its window in a join."""

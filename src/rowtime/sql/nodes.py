@@ -14,6 +14,8 @@ query      emit_every       the interval of ``EMIT EVERY``
 query      keys_expire      the interval of ``KEYS EXPIRE AFTER``
 Ordered    within           the interval of ``ORDER BY t WITHIN``
 Ordered    early            the interval of ``EARLY BEYOND`` behind it
+Ordered    ahead            the interval of ``EARLY BEYOND … AFTER ARRIVAL`` there
+Ordered    resync           the number of ``RESYNC AFTER n ROWS`` there
 Table,     over             ``exp.Window``: the window of a join input,
 Subquery                    ``s OVER (RANGE ...) AS s``
 Floor/Ceil to               ``exp.Var``: the unit, in singular and upper case

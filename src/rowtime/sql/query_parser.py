@@ -154,10 +154,19 @@ class RowtimeParser(SparkParser):
         ordered = super()._parse_ordered(*args, **options)
         if ordered and self._match_text_seq("WITHIN"):
             ordered.set("within", self._parse_required_interval())
-            if self._match_text_seq("EARLY", "BEYOND"):
-                ordered.set("early", self._parse_required_interval())
-                ordered.set("resync", self._parse_resync())
+            while self._match_text_seq("EARLY", "BEYOND"):
+                self._parse_early(ordered)
         return ordered
+
+    def _parse_early(self, ordered: exp.Ordered) -> None:
+        """What follows EARLY BEYOND: a limit above the mark, or above the arrival time."""
+        limit = self._parse_required_interval()
+        key = "ahead" if self._match_text_seq("AFTER", "ARRIVAL") else "early"
+        if ordered.args.get(key):
+            self.raise_error(f"EARLY BEYOND{' … AFTER ARRIVAL' if key == 'ahead' else ''} is given twice", self._prev)
+        ordered.set(key, limit)
+        if key == "early":
+            ordered.set("resync", self._parse_resync())
 
     def _parse_resync(self) -> exp.Expr | None:
         """``RESYNC AFTER n ROWS`` behind EARLY BEYOND."""

@@ -160,6 +160,8 @@ class StatementParser(ShapeParser):
             return "idle_after", self._parse_required_interval()
         if self._match_text_seq("EARLY", "BEYOND"):
             limit = self._parse_required_interval()
+            if self._match_text_seq("AFTER", "ARRIVAL"):
+                self.raise_error("AFTER ARRIVAL of a stream is not supported yet: write it in a T-sort", self._prev)
             if self._match_text_seq("RESYNC"):
                 self.raise_error("RESYNC of a stream is not supported yet: write it in a T-sort", self._prev)
             return "early", limit

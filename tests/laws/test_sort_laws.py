@@ -1,4 +1,4 @@
-"""The laws where a bound of the event time is set by hand: it is an item like the others."""
+"""The laws of T-sorts that heed more than the rows' times: bounds set by hand, arrival times."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
 from rowtime.runtime.session import derive
+from tests.laws.arrival_pipelines import BY_ARRIVAL, items_by_arrival
 from tests.laws.checking import check, outcome
 from tests.laws.pipelines import LONG, SET, Law
 from tests.laws.set_bound_pipelines import BY_HAND, items_with_a_bound
 
 if TYPE_CHECKING:
+    from hypothesis.strategies import SearchStrategy
     from pyspark.sql import SparkSession
 
     from rowtime.testing.transcripts import ScriptItem
@@ -21,6 +23,15 @@ if TYPE_CHECKING:
 
 @pytest.mark.parametrize("law", BY_HAND, ids=[law.name for law in BY_HAND])
 def test_a_bound_that_is_set_is_an_item_in_any_cut(spark: SparkSession, law: Law) -> None:
+    _holds(spark, law, items_with_a_bound())
+
+
+@pytest.mark.parametrize("law", BY_ARRIVAL, ids=[law.name for law in BY_ARRIVAL])
+def test_the_arrival_time_decides_the_same_in_any_cut(spark: SparkSession, law: Law) -> None:
+    _holds(spark, law, items_by_arrival())
+
+
+def _holds(spark: SparkSession, law: Law, items: SearchStrategy[list[ScriptItem]]) -> None:
     session = derive(spark)
 
     @settings(
@@ -31,7 +42,7 @@ def test_a_bound_that_is_set_is_an_item_in_any_cut(spark: SparkSession, law: Law
         phases=[Phase.generate, Phase.shrink] if LONG else [Phase.generate],
         suppress_health_check=list(HealthCheck),
     )
-    @given(items_with_a_bound())
+    @given(items)
     def holds(made: list[ScriptItem]) -> None:
         count = len(made)
         chance = random.Random(count)
