@@ -27,23 +27,46 @@ def mark(values: Sequence[Any], within: int, rows: int) -> Any:
     return max(counted) - within if counted else None
 
 
+SAID = "said"  # the one value of a row that is no row, but the bound of a column
+
+
+def said(at: int | None, value: Any, arrived: int = BEGINNING) -> Row:
+    """A bound of the ordered value, at its place in stream order."""
+    return Row(at, {SAID: value}, arrived)
+
+
+def mark_of(feed: Feed, value: Callable[[Values], Any], within: int = 0, rows: int = 0) -> Any:
+    """What no later row of one sequence may lie below: what came, and the bounds."""
+    ((_, items),) = feed.items()
+    found = rows_of(items)
+    came = mark([value(row.values) for row in found if SAID not in row.values], within, rows)
+    return max(
+        (v for v in (came, *(row.values[SAID] for row in found if SAID in row.values)) if v is not None), default=None
+    )
+
+
 def ordered(name: str, feed: Feed, value: Callable[[Values], Any], within: int = 0, rows: int = 0) -> Judged:
     """Let the rows of one sequence pass whose value does not go back too far and is not NULL."""
     ((writer, items),) = feed.items()
     came: list[Any] = []
+    promised: list[Any] = []
     kept: list[Item] = []
     refused: list[Refusal] = []
     for item in items:
         if not isinstance(item, Row):
             kept.append(item)
             continue
-        found, least = value(item.values), mark(came, within, rows)
+        if SAID in item.values:
+            promised.append(item.values[SAID])
+            continue
+        found, seen = value(item.values), mark(came, within, rows)
+        least = max((v for v in (seen, *promised) if v is not None), default=None)
         came.append(found)
         if found is None or (least is not None and found < least):
             refused.append(Refusal(name, item.values, "BROKEN_ORDER", item.at, BEGINNING))
         else:
             kept.append(item)
-    return Judged({writer: kept}, refused, len(rows_of(items)))
+    return Judged({writer: kept}, refused, len(rows_of(items)) - len(promised))
 
 
 def group_by_values(

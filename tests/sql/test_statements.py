@@ -114,6 +114,8 @@ def test_bounds() -> None:
     bound = only("ALTER STREAM s SET ROWTIME BOUND TIMESTAMP '2020-01-01 00:00:00'")
     assert isinstance(bound, st.SetBound)
     assert (bound.writer, bound.strict) == (None, False)
+    column = only("ALTER STREAM s WRITER 'w' SET BOUND OF Id = -100 STRICT")
+    assert (column.writer, column.column.text, to_rowtime(column.at), column.strict) == ("w", "Id", "-100", True)
     strict = only("ALTER STREAM s WRITER 'w' SET ROWTIME BOUND TIMESTAMP '2020-01-01 00:00:00' STRICT")
     assert (strict.writer, strict.strict) == ("w", True)
 

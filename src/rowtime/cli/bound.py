@@ -10,9 +10,9 @@ import typer
 
 from rowtime.cli.options import AsJson, HomeFolder
 from rowtime.cli.outcome import REFUSED, write_json
-from rowtime.client import stream_log
+from rowtime.client.column_bounds import from_text
 from rowtime.client.home import Home
-from rowtime.client.writer import DEFAULT_WRITER, EVERYONE, Writer, open_writer
+from rowtime.client.writer import DEFAULT_WRITER, EVERYONE, Writer, only_writer, open_writer, present_writers
 from rowtime.core.clock import strict as strictly
 from rowtime.core.errors import Refused, refuse
 from rowtime.core.time import to_micros, to_text
@@ -21,12 +21,17 @@ from rowtime.state.checkpoint import Checkpoint
 from rowtime.state.settings import put
 
 StreamName = Annotated[str, typer.Argument(metavar="STREAM", help="A stream of the home directory.")]
-Instant = Annotated[str, typer.Argument(metavar="TIME", help="A timestamp (UTC where it has no zone), or 'end'.")]
-Strict = Annotated[bool, typer.Option("--strict", help="The next row is later than TIME, not at it.")]
+Instant = Annotated[
+    str, typer.Argument(metavar="TIME", help="A timestamp (UTC where it has no zone), or 'end'; with --column a value.")
+]
+Strict = Annotated[bool, typer.Option("--strict", help="The next row lies beyond TIME, not at it.")]
 WriterName = Annotated[
     str | None, typer.Option("--writer", metavar="NAME", help="Only this writer; default: all that are present.")
 ]
 
+ColumnName = Annotated[
+    str | None, typer.Option("--column", metavar="NAME", help="The bound of this column of declared order, not a time.")
+]
 CheckpointFolder = Annotated[
     Path | None, typer.Option("--checkpoint", metavar="DIR", help="Set the event time's bound in this pipeline.")
 ]
@@ -39,11 +44,20 @@ def bound(
     time: Instant,
     strict: Strict = False,
     writer: WriterName = None,
+    column: ColumnName = None,
     checkpoint: CheckpointFolder = None,
     home: HomeFolder = None,
     as_json: AsJson = False,
 ) -> None:
-    """Promise that no row of a stream will be earlier than TIME; 'end': that no row will come."""
+    """Promise that no row of a stream will be earlier than TIME; 'end': that no row will come.
+
+    With --column: that no later row lies behind this value of a column of declared order.
+    """
+    if column is not None:
+        if checkpoint is not None:
+            raise typer.BadParameter("a bound of a column is sent to the stream", param_hint="--checkpoint")
+        _set_column(Home(home), (stream, column, time, writer), strict=strict, as_json=as_json)
+        return
     at = strictly(to_micros(time)) if strict else to_micros(time)
     if checkpoint is not None:
         _set(checkpoint, stream, at, as_json=as_json)
@@ -58,6 +72,18 @@ def bound(
         raise typer.Exit(REFUSED)
 
 
+def _set_column(home: Home, said: tuple[str, str, str, str | None], *, strict: bool, as_json: bool) -> None:
+    """Send the bound of a column behind what a writer has sent."""
+    stream, column, value, writer = said
+    with open_writer(stream, home=home, writer=writer or only_writer(home, stream)) as opened:
+        assert opened.schema is not None
+        opened.set_bound(column, from_text(value, column, opened.schema), strict)
+    if as_json:
+        write_json({"stream": stream, "column": column, "bound": value, "strict": strict, "writer": opened.name})
+        return
+    typer.echo(f"{stream}: {column} {'beyond' if strict else 'from'} {value} on, behind writer {opened.name}")
+
+
 def _set(folder: Path, name: str, at: int, *, as_json: bool) -> None:
     """Set the bound of an event time in MODE MANUAL or of a T-sort; the pipeline's next tick takes it."""
     plan = Checkpoint(folder).plan
@@ -69,12 +95,6 @@ def _set(folder: Path, name: str, at: int, *, as_json: bool) -> None:
         write_json({"operator": operator, "bound": to_text(at)})
         return
     typer.echo(f"the bound of {operator} is set to {to_text(at)}; the next tick takes it")
-
-
-def present_writers(home: Home, stream: str) -> list[str]:
-    """The writers of a stream's log that have not left, sorted."""
-    last = stream_log.last(home.log_path(stream))
-    return [name for name, entry in last.items() if name != EVERYONE and not isinstance(entry, stream_log.Leave)]
 
 
 def _tell_everyone(home: Home, stream: str, at: int) -> list[str]:

@@ -62,6 +62,11 @@ def batch(rows: Rows, schema: pa.Schema | None = None, rowtime: str | None = Non
     return Batch(pa.Table.from_arrays(arrays, schema=schema), times)
 
 
+def value_of(value: object, field: pa.Field) -> pa.Scalar:
+    """One value as its column has it. Raises ``Refused`` (R206) where it does not convert."""
+    return _column([value], field)[0]
+
+
 def _row_columns(rows: Sequence[Mapping[str, object]]) -> dict[str, list[Any]]:
     """The values of each column by its lower-cased name, in the order first seen."""
     spellings: dict[str, list[Any]] = {}

@@ -5,6 +5,7 @@
     <log>/<writer>/s-<first position>/      a shard: at most ``SHARD_FILES`` items' files
         r-<first>-<count>-<least>-<greatest>-<order>-<arrival>.parquet      rows
         b-<position>-<time>                 a bound, empty file
+        c-<position>.json                   a bound of a column (`column_bounds`)
         l-<position>                        the writer leaves, empty file
 
 Every row, bound and leave of a writer has a position, counted from 0 without gaps.
@@ -42,6 +43,7 @@ _NAME: Final = re.compile(
     r"-(?P<order>[oun])-(?P<arrival>-?\d+)\.parquet"
     r"|b-(?P<bound>\d{20})-(?P<at>-?\d+)"
     r"|l-(?P<leave>\d{20})"
+    r"|c-(?P<column>\d{20})\.json"
 )
 _WRITER: Final = re.compile(r"(?:[a-z0-9_-]|%[0-9A-F]{2})+")
 _SHARD: Final = re.compile(r"s-(\d{20})")
@@ -103,7 +105,20 @@ class Leave:
         return self.first + 1
 
 
-Entry = Rows | Bound | Leave
+@dataclass(frozen=True)
+class ColumnBound:
+    """A bound of a column of declared order, behind what the writer has sent; the file says which."""
+
+    first: int
+    path: str = ""
+
+    @property
+    def end(self) -> int:
+        """The position after the bound."""
+        return self.first + 1
+
+
+Entry = Rows | Bound | Leave | ColumnBound
 
 
 @dataclass(frozen=True)
@@ -128,6 +143,8 @@ def file_name(entry: Entry) -> str:
             return f"b-{first:020}-{at}"
         case Leave(first):
             return f"l-{first:020}"
+        case ColumnBound(first):
+            return f"c-{first:020}.json"
 
 
 def parse_entry(path: str) -> Entry | None:
@@ -140,6 +157,8 @@ def parse_entry(path: str) -> Entry | None:
         return Rows(first, count, least, greatest, Order(found["order"]), arrival, path)
     if found["bound"]:
         return Bound(int(found["bound"]), int(found["at"]), path)
+    if found["column"]:
+        return ColumnBound(int(found["column"]), path)
     return Leave(int(found["leave"]), path)
 
 

@@ -10,7 +10,7 @@ import fcntl
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -21,12 +21,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from rowtime.client import stream_log
+from rowtime.client import column_bounds, stream_log
 from rowtime.client.arrow_types import INSTANT, arrow_schema
 from rowtime.client.home import Home, escape, sync_directory
 from rowtime.client.rows import Batch, Rows, batch
-from rowtime.client.stream_log import Bound, Entry, Leave, Order
+from rowtime.client.stream_log import Bound, ColumnBound, Entry, Leave, Order
 from rowtime.core.clock import strict as strictly
+from rowtime.core.column_bounds import ordered_column
 from rowtime.core.errors import refuse
 from rowtime.core.time import END, to_micros
 
@@ -57,7 +58,24 @@ def open_writer(
         _check_embedded(stream, found, definition)
         found.create()
         log = found.log_path(stream)
-    return Writer(log, writer or DEFAULT_WRITER, arrow_schema(definition) if definition else None)
+    schema = arrow_schema(definition) if definition else None
+    return Writer(log, writer or DEFAULT_WRITER, schema, definition={**(definition or {}), "name": stream})
+
+
+def present_writers(home: Home, stream: str) -> list[str]:
+    """The writers of a stream's log that have not left, sorted."""
+    last = stream_log.last(home.log_path(stream))
+    return [name for name, entry in last.items() if name != EVERYONE and not isinstance(entry, Leave)]
+
+
+def only_writer(home: Home, stream: str) -> str:
+    """The one writer that is present, or ``main`` where there is none. Raises ``Refused`` (R144) for several."""
+    names = present_writers(home, stream) or [DEFAULT_WRITER]
+    if len(names) > 1:
+        listed = ", ".join(names)
+        what = f"{stream} has several writers, and a bound of a column stands behind the rows of one"
+        raise refuse("R144", what, f"Name the writer; there are: {listed}.")
+    return names[0]
 
 
 def _check_embedded(stream: str, home: Home, definition: dict[str, Any] | None) -> None:
@@ -77,6 +95,7 @@ class Writer:
 
     ``schema`` has the declared columns; without one the types are inferred at each insert.
     ``clock`` is the arrival clock, µs UTC: it is raised to its last value where it goes back.
+    ``definition`` is that of the stream, with its name; only the bounds of columns need it.
     Operating system errors are raised as ``Failure`` (R501).
     """
 
@@ -86,9 +105,10 @@ class Writer:
         name: str = DEFAULT_WRITER,
         schema: pa.Schema | None = None,
         clock: Callable[[], int] = stream_log.wall_clock,
+        definition: Mapping[str, Any] | None = None,
     ) -> None:
         self.log, self.name, self.schema = Path(log), name, schema
-        self._clock = clock
+        self._clock, self._definition = clock, definition or {}
         self._turn = threading.Lock()
         self._directory = self.log / escape(name)
         with stream_log.reading(self.log):
@@ -139,6 +159,25 @@ class Writer:
         with self._writing():
             self._mark(Bound(self._next, strictly(micros) if strict else micros))
 
+    def set_bound(self, column: str, at: object, strict: bool = False) -> None:  # noqa: FBT001, FBT002 - as above
+        """Promise that no later row of the stream lies behind ``at`` in a column of declared order.
+
+        Behind is below where the column ascends, above where it descends. Later are the rows
+        that in stream order come after what this writer has sent. A strict bound rules ``at``
+        out as well. Raises ``Refused``: R143 for a column without declared order, R190 where such
+        bounds are not read, R206 for a value that does not fit.
+        """
+        found = ordered_column(self._definition, self._definition.get("name", str(self.log)), column)
+        kind = arrow_schema(self._definition).field(found.name).type
+        text = column_bounds.item(found, kind, at, strict=strict)
+
+        def write(file: IO[bytes]) -> Entry:
+            file.write(text.encode())
+            return ColumnBound(self._next)
+
+        with self._writing():
+            self._stage(write)
+
     def end(self) -> None:
         """Promise that this writer is done: a bound at infinity."""
         self.set_rowtime_bound(END)
@@ -174,16 +213,23 @@ class Writer:
         self._in_shard = len(stream_log.shard_entries(self.log, self.name, present[-1])) if present else 0
 
     def _insert(self, ready: Batch) -> None:
+        def write(file: IO[bytes]) -> Entry:
+            # Only now, with the file in sight: see the law of ``stream_log.survey``.
+            arrival = self._tick()
+            pq.write_table(self._stored(ready, arrival), file, store_schema=False)
+            return _entry(self._next, ready, arrival)
+
+        self._stage(write)
+
+    def _stage(self, write: Callable[[IO[bytes]], Entry]) -> None:
+        """An entry with a content: its file gets its name when it is complete."""
         staged = self._directory / stream_log.UNDER_WAY
         shard = self._room()
         try:
             with staged.open("wb") as file:
-                # Only now, with the file in sight: see the law of ``stream_log.survey``.
-                arrival = self._tick()
-                pq.write_table(self._stored(ready, arrival), file, store_schema=False)
+                entry = write(file)
                 file.flush()
                 os.fsync(file.fileno())
-            entry = _entry(self._next, ready, arrival)
             staged.rename(shard / stream_log.file_name(entry))
             self._written(entry, shard)
         finally:

@@ -50,14 +50,16 @@ def scan(  # noqa: PLR0913 - the columns of one judgement
     ``recent`` are the times that do not count for the mark yet, because only rows before the
     last ``len(recent)`` ones do; ``Scan.recent`` are those afterwards.
     """
-    shown = np.concatenate((recent, np.where(known, times, BEGINNING)))
-    counted = shown[: len(times)]
+    counted, shown = np.where(known, times, BEGINNING), recent
+    if len(recent):  # bounds count at once, and are none of the last rows
+        shown = np.concatenate((recent, counted[rows]))
+        counted[rows] = shown[: len(shown) - len(recent)]
     running = np.maximum.accumulate(np.concatenate(([max(mark, BEGINNING)], counted)))
     before = running[:-1]
     below_floor = known & rows & (judged < floor)
     # before - within cannot overflow: BEGINNING leaves room for every interval.
     refused = known & rows & (judged < before - within)
-    return Scan(refused | below_floor, below_floor, before, int(running[-1]), shown[len(times) :])
+    return Scan(refused | below_floor, below_floor, before, int(running[-1]), shown[len(shown) - len(recent) :])
 
 
 @dataclass(frozen=True)

@@ -284,13 +284,12 @@ class Tick(Protocol):
 class Intake:
     """What one tick takes from a source (see `runtime.sources.contract` for the words).
 
-    ``gated``: the rows have to pass the clock pass; False where the source knows that every
-    row is in order. ``shown`` are the clocks that ordered rows show without a clock pass,
-    ``arrived`` those of arrival times; ``bound`` is given to each present writer after them.
-    ``present``: the writers that hold the stream; ``joined``: those of them that are new or
-    came back. ``raises``: arrival times may go back, so each is raised to the running
-    maximum. ``given``: rows may have a rowtime that their writer gave; ``stamped``: so are the
-    arrival times. All times in µs UTC; rowtimes known beforehand lie in [``lowest``, ``highest``].
+    ``gated``: the rows pass the clock pass, unless all are known to be in order. ``shown`` are the
+    clocks that ordered rows show without one, ``arrived`` those of arrival times; ``bound`` is given
+    to each present writer after them; ``columns``: bounds of columns. ``present``: who holds the
+    stream; ``joined``: those that are new or came back. ``raises``: arrival times may go back, so
+    each is raised to the running maximum. ``given``: rows may have a rowtime that their writer gave;
+    ``stamped``: so are arrival times. Times in µs UTC; known ones lie in [``lowest``, ``highest``].
     """
 
     rows: DataFrame | None
@@ -304,6 +303,7 @@ class Intake:
     stamped: bool = False
     bounds: Sequence[tuple[str, int, int]] = ()
     bound: int = BEGINNING
+    columns: Sequence[tuple[str, int, str]] = ()
     shown: Mapping[str, int] = field(default_factory=dict)
     arrived: Mapping[str, int] = field(default_factory=dict)
     present: Sequence[str] = ()

@@ -4,7 +4,8 @@ SPEC 6: `MONOTONIC(e)` and declared orders are about the stream, so about its ro
 order: the input is one sequence. A row whose value goes back (or is NULL) is refused as
 ``BROKEN_ORDER`` and moves nothing. The *mark* is what no later row may lie below, so groups
 of lesser values are complete: the greatest value so far, less the tolerance; or where rows
-are counted, the greatest of all but the last n rows that came.
+are counted, the greatest of all but the last n rows that came. A bound that a client sets
+is an item among the rows: the mark is not below it from there on.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from rowtime.core.clock import Clocks
 from rowtime.core.time import BEGINNING
 from rowtime.expr.order import Order
+from rowtime.operators.column_bounds import SAID, about, heard
 from rowtime.operators.contract import (
     Column,
     Control,
@@ -30,10 +32,11 @@ from rowtime.operators.contract import (
     quoted,
 )
 from rowtime.operators.gates import Gate, Verdict
-from rowtime.operators.values import Ranks, coded, decoded
+from rowtime.operators.values import Ranks, coded, decoded, furthest, numbered
 from rowtime.sql.generate import to_spark
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from sqlglot import exp
 
 VALUE = "__o"  # TIMESTAMP: the value as µs, in an order that ascends
@@ -44,7 +47,8 @@ class Ordered:
     """Lets rows pass whose ``value`` does not go back; ``strict``: nor stays.
 
     ``within`` (µs, of times) and ``rows`` are how far it may. ``declares``: the column whose
-    declared order this is.
+    declared order this is. ``gate``: the stream that sends bounds of its columns among the rows;
+    ``passes``: they go on to the check of another column.
     """
 
     name: str
@@ -55,6 +59,8 @@ class Ordered:
     declares: Column | None = None
     within: int = 0
     rows: int = 0
+    gate: Operator | None = None
+    passes: bool = False
 
     starts_null: ClassVar[bool] = False
     kind: ClassVar[str] = "order check"
@@ -96,7 +102,8 @@ class Ordered:
         if self.declares is None:
             return shape
         known = self.declares
-        return replace(shape, columns=tuple(known if c.name == known.name else c for c in shape.columns))
+        columns = [known if c.name == known.name else c for c in shape.columns if self.passes or c.name != SAID]
+        return replace(shape, columns=tuple(columns))
 
     def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:  # noqa: ARG002
         """Those of the input."""
@@ -109,12 +116,31 @@ class Ordered:
             return Delta(None, delta.clocks)
         if "type" not in control:
             control["type"] = delta.rows.selectExpr(f"{to_spark(self.value)} AS v").schema[0].dataType.simpleString()
-        rows, verdict = self._judged(tick, delta, control)
+        items = None if self.gate is None else heard(tick, self.gate, delta.rows, control)
+        rows = delta.rows if items is None else delta.rows.where(f"{SAID} IS NULL")
+        bounds = [] if items is None else self._bounds(items, control)
+        rows, verdict = self._judged(tick, replace(delta, rows=rows), control, bounds)
+        self._remember(control, bounds)
         rows = tick.account(self, rows, verdict, T, T)
         shape = self.emits()
+        if items is not None and self.passes:
+            rows = rows.unionByName(delta.rows.where(f"{SAID} IS NOT NULL"), allowMissingColumns=True)
         return Delta(rows.selectExpr(*map(quoted, shape.names), *shape.internals), delta.clocks, delta.count)
 
-    def _judged(self, tick: Tick, delta: Delta, control: Control) -> tuple[Any, Verdict]:
+    def _bounds(self, items: pa.Table, control: Control) -> list[tuple[str, int, Any]]:
+        """The bounds of this column as marks are kept."""
+        assert self.declares is not None
+        found = about(items, self.declares.name)
+        return [(writer, place, numbered(at, control["type"], self.descending)) for writer, place, at in found]
+
+    def _remember(self, control: Control, bounds: Sequence[tuple[str, int, Any]]) -> None:
+        strongest = control.setdefault("bounds", {})
+        for writer, _, at in bounds:
+            strongest[writer] = furthest([at, strongest.get(writer, at)], control["type"], self.descending)
+
+    def _judged(
+        self, tick: Tick, delta: Delta, control: Control, bounds: Sequence[tuple[str, int, Any]]
+    ) -> tuple[Any, Verdict]:
         """Rows and the verdict over their values: as whole numbers, or by their ranks."""
         assert delta.rows is not None
         text = coded(to_spark(self.value), control["type"])
@@ -124,18 +150,28 @@ class Ordered:
         if text is not None:
             value = f"timestamp_micros({f'~({text})' if self.descending else text}) AS {VALUE}"
             rows = delta.rows.selectExpr("*", value)
+            gate = replace(gate, bounds=[(w, p, at + within) for w, p, at in bounds])
             verdict = tick.judge(self, rows, gate, delta.count)
             control["marks"], control["recent"] = dict(verdict.marks), verdict.recent
             return rows, verdict
-        ranks = Ranks.of(delta.rows.selectExpr(W, P, f"{to_spark(self.value)} AS v"), known, recent, self.descending)
-        gate = replace(gate, marks=ranks.marks, recent=ranks.recent)
+        values = delta.rows.selectExpr(W, P, f"{to_spark(self.value)} AS v")
+        before = control.get("bounds", {})
+        ranks = Ranks.of(values, known, recent, self.descending, [*(at for _, _, at in bounds), *before.values()])
+        marks = dict(ranks.marks)
+        for writer, at in zip(before, ranks.bounds[len(bounds) :], strict=True):
+            marks[writer] = max(marks.get(writer, BEGINNING), at + within)
+        placed = [(w, p, at + within) for (w, p, _), at in zip(bounds, ranks.bounds, strict=False)]
+        gate = replace(gate, marks=marks, recent=ranks.recent, bounds=placed)
         verdict = tick.judge(self, delta.rows, gate, delta.count, [ranks.table])
         control["marks"], control["recent"] = ranks.values(verdict.marks), ranks.lists(verdict.recent)
         return delta.rows, verdict
 
     def mark(self, control: Control) -> str | None:
-        """The mark as Spark SQL of the value's own type; ``None`` before the first row."""
-        found = next(iter(control.get("marks", {}).values()), None)
-        if found is None or found == BEGINNING:
+        """The mark as Spark SQL of the value's own type; ``None`` before the first row or bound."""
+        marks = [mark for mark in control.get("marks", {}).values() if mark is not None and mark != BEGINNING]
+        if self.within:
+            marks = [mark - self.within for mark in marks]
+        marks += control.get("bounds", {}).values()
+        if not marks:
             return None
-        return decoded(found, control["type"], self.within, self.descending)
+        return decoded(furthest(marks, control["type"], self.descending), control["type"], 0, self.descending)

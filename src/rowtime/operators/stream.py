@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from rowtime.core.clock import Clocks, least
 from rowtime.core.time import BEGINNING, END
+from rowtime.operators.column_bounds import SAID, with_column_bounds
 from rowtime.operators.contract import (
     A,
     Column,
@@ -55,6 +56,7 @@ class Stream:
     conditions over the columns; a row for which one is false is refused as malformed. ``early``
     (µs): a row whose rowtime, as its writer gave it, lies further above the clock is EARLY.
     ``event_bounds``: bounds are about an event time; they go out among the rows and move no clock.
+    ``column_bounds``: so do those of columns of declared order.
     """
 
     name: str
@@ -66,6 +68,7 @@ class Stream:
     checks: tuple[exp.Expr, ...] = ()
     early: int | None = None
     event_bounds: bool = False
+    column_bounds: bool = False
 
     kind: ClassVar[str] = "stream"
     promise: ClassVar[str] = "each writer's clock"
@@ -88,6 +91,7 @@ class Stream:
         """The declared columns, placed by writer and position, with the arrival time."""
         released = self.single and not self.batched
         columns = (*self.columns, Column(GIVEN, "BIGINT")) if self.event_bounds else self.columns
+        columns = (*columns, Column(SAID, "STRING")) if self.column_bounds else columns
         return Shape(columns, single=self.single, released=released, arrival=True, batched=self.batched)
 
     def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:  # noqa: ARG002
@@ -97,6 +101,10 @@ class Stream:
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:  # noqa: ARG002
         """Take the tick's range, give each row its rowtime, refuse what is below the clock."""
         intake, control = tick.intake(self), tick.control(self)
+        if self.column_bounds:
+            before = dict(control.get("clocks", {}))
+            delta = self._stepped(tick, intake, control)
+            return with_column_bounds(tick, delta, self.columns, control, intake, before)
         if not self.event_bounds:
             return self._stepped(tick, intake, control)
         intake, given = without_bounds(intake, control)

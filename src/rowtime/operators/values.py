@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 WHOLE = ("tinyint", "smallint", "int", "bigint")
 TIMES = ("timestamp", "timestamp_ntz", "date")
 FLOATS = ("float", "double")
+_SHORT = 18  # digits that a BIGINT holds
 
 
 def coded(value: str, kind: str) -> str | None:
@@ -40,7 +41,7 @@ def coded(value: str, kind: str) -> str | None:
         return f"unix_micros(CAST({value} AS TIMESTAMP))"
     if kind.startswith("decimal("):
         precision, scale = _digits(kind)
-        return f"CAST(({value}) * {10**scale} AS BIGINT)" if precision <= 18 else None  # noqa: PLR2004 - of a BIGINT
+        return f"CAST(({value}) * {10**scale} AS BIGINT)" if precision <= _SHORT else None
     if kind in (*FLOATS, "string", "boolean"):
         return None
     raise refuse(
@@ -66,6 +67,23 @@ def decoded(mark: Any, kind: str, within: int, descending: bool) -> str:  # noqa
     return f"CAST({literal(str(Decimal(value).scaleb(-_digits(kind)[1])))} AS {kind})"
 
 
+def numbered(value: Any, kind: str, descending: bool) -> Any:  # noqa: FBT001 - the way it runs
+    """A value as an item of a log has it (`client.column_bounds`), as marks are kept: `coded`, or as it is."""
+    if kind.startswith("decimal(") and _digits(kind)[0] <= _SHORT:
+        value = int(Decimal(value).scaleb(_digits(kind)[1]))
+    elif kind not in (*WHOLE, *TIMES):
+        return value
+    return ~value if descending else value
+
+
+def furthest(marks: Sequence[Any], kind: str, descending: bool) -> Any:  # noqa: FBT001 - the way it runs
+    """The one of some marks that lies furthest on in the order."""
+    if all(isinstance(mark, int) for mark in marks) and kind != "boolean":
+        return max(marks)
+    key = Decimal if kind.startswith("decimal(") else None
+    return min(marks, key=key) if descending else max(marks, key=key)
+
+
 def remembered(value: pa.Scalar, kind: str) -> Any:
     """A value as the journal keeps it, for `decoded`; ``None`` for NULL and for types that have no order here."""
     if not value.is_valid or not (kind in (*WHOLE, *TIMES, *FLOATS, "string", "boolean") or kind.startswith("decimal")):
@@ -86,14 +104,15 @@ def _digits(kind: str) -> tuple[int, int]:
 class Ranks:
     """The values of a tick and those remembered, least first, and the ranks that they have.
 
-    ``table`` has ``__w``, ``__p``, ``t`` (the rank; null for NULL and NaN). Ranks count
-    downwards where the order descends.
+    ``table`` has ``__w``, ``__p``, ``t`` (the rank; null for NULL and NaN). Ranks count in
+    twos, so that there is room below each; and downwards where the order descends.
     """
 
     distinct: Sequence[Any]
     table: pa.Table
     marks: Mapping[str, int]
     recent: Mapping[str, list[int]]
+    bounds: Sequence[int]
     descending: bool
 
     @classmethod
@@ -103,11 +122,12 @@ class Ranks:
         marks: Mapping[str, Any],
         recent: Mapping[str, Sequence[Any]],
         descending: bool,  # noqa: FBT001 - the way it runs
+        bounds: Sequence[Any] = (),
     ) -> Ranks:
-        """Rank the column ``v`` of the rows together with what is remembered."""
+        """Rank the column ``v`` of the rows together with what is remembered, and with bounds."""
         items = rows.toArrow().combine_chunks()
         column = _plain(items["v"])
-        remembered = [*marks.values(), *(value for many in recent.values() for value in many)]
+        remembered = [*marks.values(), *(value for many in recent.values() for value in many), *bounds]
         known = pa.array([None if v is None else _typed(v, column.type) for v in remembered], column.type)
         together = pa.chunked_array([column, known]).combine_chunks()
         distinct = pc.drop_null(pc.unique(together))
@@ -115,22 +135,22 @@ class Ranks:
         found = pc.index_in(together, distinct)
         ranks = pc.fill_null(found.cast(pa.int64()), -1).to_numpy()
         valid = ranks >= 0
-        ranks = np.where(valid, ~ranks if descending else ranks, BEGINNING)
+        ranks = np.where(valid, 2 * (~ranks if descending else ranks), BEGINNING)
         table = pa.table({W: items[W], P: items[P], "t": pa.array(ranks[: len(column)], mask=~valid[: len(column)])})
         rest = iter(ranks[len(column) :].tolist())
         new_marks = {writer: next(rest) for writer in marks}
         new_recent = {writer: [next(rest) for _ in many] for writer, many in recent.items()}
-        return cls(_stored(distinct), table, new_marks, new_recent, descending)
+        return cls(_stored(distinct), table, new_marks, new_recent, list(rest), descending)
 
     def value(self, rank: int) -> Any:
         """The value of a rank, as the journal keeps it."""
         if rank == BEGINNING:
             return None
-        return self.distinct[~rank if self.descending else rank]
+        return self.distinct[~(rank >> 1) if self.descending else rank >> 1]
 
     def values(self, ranks: Mapping[str, int]) -> dict[str, Any]:
-        """The values of some ranks; nothing before the first row."""
-        return {writer: self.value(rank) for writer, rank in ranks.items() if rank != BEGINNING}
+        """The values of some ranks; nothing before the first row, nor where a bound lies between two."""
+        return {writer: self.value(rank) for writer, rank in ranks.items() if rank != BEGINNING and not rank % 2}
 
     def lists(self, ranks: Mapping[str, Sequence[int]]) -> dict[str, list[Any]]:
         """The same of lists."""

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from sqlglot import exp
 
+from rowtime.core.column_bounds import ordered_column
 from rowtime.core.errors import Place, Problem, Refused
 from rowtime.core.shapes import EventShape
 from rowtime.operators.table_function import Make
@@ -20,7 +21,7 @@ from rowtime.plan.declared import order_text, tolerance_problems
 from rowtime.plan.event_time import EventTimeSettings, settings_of
 from rowtime.sql.generate import to_rowtime
 from rowtime.sql.intervals import Duration, span_of
-from rowtime.sql.statements import ColumnDef, CreatePump, CreateStream, CreateTable, CreateView
+from rowtime.sql.statements import ColumnDef, CreatePump, CreateStream, CreateTable, CreateView, Name
 
 
 class Definitions(Protocol):
@@ -235,3 +236,11 @@ def suggestion(name: str, known: Iterable[str]) -> str:
 def is_true(node: object) -> bool:
     """The truth of an argument that the parser sets as a flag."""
     return node is True or (isinstance(node, exp.Boolean) and bool(node.this))
+
+
+def check_bound(stream: StreamDef, column: Name) -> None:
+    """SET BOUND OF needs a column that can have one. Raises ``Refused`` (R143, R190)."""
+    try:
+        ordered_column(stream.as_json(), stream.name, column.text)
+    except Refused as refused:
+        raise Refused(*(replace(problem, place=column.place) for problem in refused.problems)) from None

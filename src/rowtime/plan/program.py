@@ -23,7 +23,7 @@ from rowtime.operators.stream import Stream
 from rowtime.operators.table_function import Make
 from rowtime.operators.tsort import TSort
 from rowtime.operators.union_all import UnionAll
-from rowtime.plan.catalog import Catalog, Definitions, StreamDef, duration
+from rowtime.plan.catalog import Catalog, Definitions, StreamDef, check_bound, duration
 from rowtime.plan.event_time import check_set
 from rowtime.plan.functions import defined
 from rowtime.plan.lifetimes import as_rows
@@ -223,7 +223,10 @@ class _Compiler:
 
     def _once(self, statement: InsertValues | SetBound | EndStream) -> None:
         if not (isinstance(statement, SetBound) and statement.view):
-            self._logged(self._known(statement.stream.text, statement.stream.place), statement.stream.place)
+            stream = self._known(statement.stream.text, statement.stream.place)
+            self._logged(stream, statement.stream.place)
+            if isinstance(statement, SetBound) and statement.column:
+                check_bound(stream, statement.column)
         self.once.append(statement)
 
     def _define(self, statement: CreateStream) -> None:

@@ -14,6 +14,7 @@ from sqlglot import exp
 
 from rowtime.core.errors import Place, Problem, Refused
 from rowtime.expr.monotonicity import is_plain
+from rowtime.operators.column_bounds import SAID
 from rowtime.operators.contract import Column, Operator, walk
 from rowtime.operators.event_stream import EventStream
 from rowtime.operators.event_time import EventTimed
@@ -129,6 +130,7 @@ class Sources:
             checks=self._checks(stream),
             early=stream.early,
             event_bounds=self._sets_bounds(stream, pumps),
+            column_bounds=_has_column_bounds(stream),
         )
         if stream.shape is not None:
             if pumps:
@@ -141,7 +143,7 @@ class Sources:
             what = f"{stream.name} has EARLY BEYOND, and a pump of this script fills it: that is not supported yet"
             hint = "Put the guard into the query of the pump: ORDER BY t WITHIN … EARLY BEYOND …."
             raise Refused(Problem("R190", what, pumps[0].place, hint))
-        fed = tuple(self._pumped(binder, pump) for pump in pumps)
+        fed = tuple(self._pumped(binder, pump, bounds=source.column_bounds) for pump in pumps)
         return UnionAll(self.fresh(f"{stream.name}.writers"), (source, *fed), optional=True)
 
     def _sets_bounds(self, stream: StreamDef, pumps: Sequence[CreatePump]) -> bool:
@@ -174,20 +176,24 @@ class Sources:
     def _in_order(self, stream: StreamDef, node: Operator) -> Bound:
         """A stream behind the checks of its declared orders."""
         lineage: dict[str, exp.Expr] = {}
+        source = node.inputs[0] if isinstance(node, UnionAll) else node
+        gate = source if isinstance(source, Stream) and source.column_bounds else None
         if stream.event_time is not None:
             given = node if isinstance(node, Stream) and node.event_bounds else None
             node, timed = self.sequence(node, stream.name), self.fresh(f"{stream.name}.event_time")
             node = event_timed(node, stream.event_time, timed, Place(1, 1), given)
-        for name, kind, text in stream.orders:
+        for number, (name, kind, text) in enumerate(stream.orders, 1):
             definition = parse_column(f"{name} {kind} {text}")
             order = definition.order
             assert order is not None
             within, rows = tolerance(definition)
-            gate = self.fresh(f"{stream.name}.{name}")
+            check = self.fresh(f"{stream.name}.{name}")
             known = Column(name, kind, declared(definition))
             node = self.sequence(node, stream.name)
-            node = Ordered(gate, node, _column(name), not order.ascending, order.strict, known, within, rows)
-            lineage[name] = mark_of(gate)
+            passes = gate is not None and number < len(stream.orders)
+            way = not order.ascending, order.strict
+            node = Ordered(check, node, _column(name), *way, known, within, rows, gate, passes)
+            lineage[name] = mark_of(check)
         return Bound(node, lineage)
 
     def _checks(self, stream: StreamDef) -> tuple[exp.Expr, ...]:
@@ -210,10 +216,14 @@ class Sources:
             checks.append(check)
         return tuple(checks)
 
-    def _pumped(self, binder: Binder, pump: CreatePump) -> Operator:
+    def _pumped(self, binder: Binder, pump: CreatePump, *, bounds: bool) -> Operator:
         """What a pump writes, as one writer: in order and numbered, as the log would have it."""
-        bound = self.pump(binder, pump)
-        return Merge(self.fresh(f"{pump_name(pump)}.written"), bound.node, numbers=True)
+        node = self.pump(binder, pump).node
+        if bounds:  # a pump sets none, but other writers may
+            items = tuple(Item(column, _column(column.name)) for column in node.emits().columns)
+            none = Item(Column(SAID, "STRING"), exp.cast(exp.null(), "STRING", dialect="spark"))
+            node = Select(self.fresh(f"{pump_name(pump)}.rows"), node, (*items, none))
+        return Merge(self.fresh(f"{pump_name(pump)}.written"), node, numbers=True)
 
     def pump(self, binder: Binder, pump: CreatePump) -> Bound:
         """The query of a pump, bound once for its sink and for who reads its stream."""
@@ -304,6 +314,11 @@ class Sources:
             for part in (gate, *orders)
         ]
         self.bound[key] = Bound(refused[0] if len(refused) == 1 else UnionAll(self.fresh(f"{key}.all"), tuple(refused)))
+
+
+def _has_column_bounds(stream: StreamDef) -> bool:
+    """True if writers may set bounds of the stream's columns (`core.column_bounds`)."""
+    return bool(stream.orders) and stream.format == "log" and stream.event_time is None and stream.shape is None
 
 
 def _declares(gate: Operator) -> bool:

@@ -49,6 +49,7 @@ def intake_of(spark: SparkSession, taken: Taken, control: Control) -> Intake:
             given=facts.given,
             bounds=bounds,
             bound=BEGINNING if part.bound is None else part.bound,
+            columns=[(writer, position, text) for writer, position, text in part.detail.get("columns", ())],
             shown=facts.shown,
             arrived=facts.arrived(part),
             present=present,

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import uuid
 from collections import defaultdict
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from rowtime.client.writer import EVERYONE, open_writer
+from rowtime.client.writer import EVERYONE, only_writer, open_writer
 from rowtime.core.clock import strict
 from rowtime.core.errors import Problem, Refused
 from rowtime.core.time import END, to_micros
@@ -24,6 +25,7 @@ from rowtime.state.settings import put
 
 if TYPE_CHECKING:
     from rowtime.client.home import Home
+    from rowtime.client.writer import Writer
     from rowtime.plan.program import Program
     from rowtime.state.checkpoint import Checkpoint
 
@@ -73,6 +75,10 @@ def _perform(program: Program, home: Home, stream: str, statements: list[Stateme
                     if position >= already:
                         writer.insert([row])
                     position += 1
+            elif isinstance(statement, SetBound) and statement.column and position and not statement.writer:
+                if position >= already:  # an item of the script's own writer, behind its rows
+                    _set_column(writer, statement)
+                position += 1
             else:
                 # A bound that is set twice is one bound: it needs no counting.
                 _promise(home, stream, statement)
@@ -81,9 +87,21 @@ def _perform(program: Program, home: Home, stream: str, statements: list[Stateme
 
 def _promise(home: Home, stream: str, statement: Statement) -> None:
     assert isinstance(statement, SetBound | EndStream)
+    if isinstance(statement, SetBound) and statement.column:
+        with open_writer(stream, home=home.path, writer=statement.writer or only_writer(home, stream)) as writer:
+            _set_column(writer, statement)
+        return
     at = _bound(statement) if isinstance(statement, SetBound) else END
     with open_writer(stream, home=home.path, writer=statement.writer or EVERYONE) as writer:
         writer.set_rowtime_bound(at)
+
+
+def _set_column(writer: Writer, statement: SetBound) -> None:
+    assert statement.column is not None
+    try:
+        writer.set_bound(statement.column.text, _constant(statement.at), statement.strict)
+    except Refused as refused:
+        raise Refused(*(replace(problem, place=statement.place) for problem in refused.problems)) from None
 
 
 def _bound(statement: SetBound) -> int:

@@ -244,8 +244,17 @@ class StatementParser(ShapeParser):
             at = self._required_expression()
             strict = self._match_text_seq("STRICT")
             return st.SetBound(stream=stream, writer=writer, at=at, strict=strict, **facts)
+        if self._match_text_seq("SET", "BOUND", "OF"):
+            column = self._name()
+            if not self._match(TokenType.EQ):
+                self.raise_error("SET BOUND OF takes a column, = and a value")
+            at = self._parse_unary() or self._required_expression()
+            strict = self._match_text_seq("STRICT")
+            return st.SetBound(stream=stream, writer=writer, at=at, strict=strict, column=column, **facts)
         if writer is not None or not self._match_text_seq("SET", "(", "IDLE", "AFTER"):
-            self.raise_error("ALTER STREAM needs SET ROWTIME BOUND, SET (IDLE AFTER interval) or END")
+            self.raise_error(
+                "ALTER STREAM needs SET ROWTIME BOUND, SET BOUND OF column, SET (IDLE AFTER interval) or END"
+            )
         after = self._parse_required_interval()
         self._match_r_paren()
         return st.SetIdle(stream=stream, after=after, **facts)

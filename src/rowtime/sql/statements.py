@@ -151,13 +151,17 @@ class InsertValues(Statement):
 
 @dataclass(frozen=True, kw_only=True)
 class SetBound(Statement):
-    """``ALTER STREAM s [WRITER 'w'] SET ROWTIME BOUND at [STRICT]``; ``view``: ALTER VIEW, of its event time."""
+    """``ALTER STREAM s [WRITER 'w'] SET ROWTIME BOUND at [STRICT]``; ``view``: ALTER VIEW, of its event time.
+
+    ``column``: ``SET BOUND OF column = at [STRICT]``.
+    """
 
     stream: Name
     at: exp.Expr
     strict: bool = False
     writer: str | None = None
     view: bool = False
+    column: Name | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rowtime.client import stream_log
 from rowtime.client.home import unescape
-from rowtime.client.stream_log import Bound, Entry, Leave, Order, Rows, Seen
+from rowtime.client.stream_log import Bound, ColumnBound, Entry, Leave, Order, Rows, Seen
 from rowtime.client.writer import EVERYONE
 from rowtime.core.time import BEGINNING, END
 from rowtime.runtime.sources.contract import (
@@ -56,7 +56,8 @@ class StreamLogSource:
     ``clock`` tells the time of a reading (µs UTC); ``exclude`` names writers not to read.
     The detail of a slice: ``files``, relative to the log; ``ordered``, true if all their
     rows have a rowtime and no file's go back; ``runs``, per writer and file ``[first
-    position, count, least rowtime, greatest rowtime, order]`` (0 and 0 where none is given).
+    position, count, least rowtime, greatest rowtime, order]`` (0 and 0 where none is given);
+    ``columns``, the bounds of columns: ``[writer, position, text]``, if there are any.
     """
 
     in_band = False
@@ -86,7 +87,9 @@ class StreamLogSource:
         orders = stream_log.scan(self.log, start).get(EVERYONE, [])
         with stream_log.reading(self.log):
             taken = _take(self.log, {writer: found.entries for writer, found in seen.items()}, limits)
-        return _ordered(_slice(start, seen, taken, now), orders), state
+        part = _ordered(_slice(start, seen, taken, now), orders)
+        said = self._column_bounds(taken)
+        return (replace(part, detail={**part.detail, "columns": said}) if said else part), state
 
     def read(self, spark: SparkSession, part: Slice) -> DataFrame:
         """The rows of a slice: the declared columns, then rowtime, writer, position, arrival."""
@@ -113,6 +116,16 @@ class StreamLogSource:
             isinstance(entry, Bound) and entry.at >= END and at.get(writer, 0) >= entry.end
             for writer, entry in found.items()
         )
+
+    def _column_bounds(self, taken: Taken) -> list[list[Any]]:
+        """What the bounds of columns say; from here on the journal has it."""
+        with stream_log.reading(self.log):
+            return [
+                [writer, entry.first, (self.log / entry.path).read_text()]
+                for writer, part in taken.items()
+                for entry in part
+                if isinstance(entry, ColumnBound)
+            ]
 
     def _read(self, spark: SparkSession, paths: Iterable[str], writer: str) -> DataFrame:
         whole = [_PATTERN.sub(r"\\\1", f"{self.log.absolute()}/{path}") for path in paths]

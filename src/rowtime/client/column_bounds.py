@@ -1,0 +1,85 @@
+"""Bounds of columns of declared order, as an item of a stream log keeps them.
+
+The item is a JSON object: the ``column``, and ``at``, the value that no later row lies behind:
+whole numbers as they are, times in µs, decimals as text. A strict bound is kept as a plain one
+at the next value of the column's type.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from decimal import Decimal
+from typing import Any, Final
+
+import pyarrow as pa
+
+from rowtime.client.rows import value_of
+from rowtime.core.column_bounds import OrderedColumn
+from rowtime.core.errors import refuse
+from rowtime.core.time import BEGINNING, END
+
+_DAY: Final = 86_400_000_000  # µs
+
+
+def item(column: OrderedColumn, kind: pa.DataType, at: object, *, strict: bool) -> str:
+    """The text of an item. Raises ``Refused`` (R206) for a value that does not fit the column."""
+    value = value_of(at, pa.field(column.name, kind))
+    if not value.is_valid or (pa.types.is_floating(kind) and math.isnan(value.as_py())):
+        raise _unfit(column, at, "it has no place in an order")
+    found = _next(column, value, at) if strict else _plain(value)
+    if pa.types.is_integer(kind) and not BEGINNING < found < END:
+        raise _unfit(column, at, "orders are checked between -2^62 and 2^62")
+    return json.dumps({"column": column.name, "at": found})
+
+
+def from_text(text: str, column: str, schema: pa.Schema) -> object:
+    """A value that is given as text: numbers and truth values as such; of others the text is one."""
+    kind = next((field.type for field in schema if field.name.lower() == column.lower()), pa.string())
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind):
+        try:
+            return pa.scalar(text.strip()).cast(kind).as_py()
+        except pa.ArrowInvalid:
+            return text
+    return text
+
+
+def _plain(value: pa.Scalar) -> Any:
+    if pa.types.is_timestamp(value.type):
+        return value.cast(pa.int64()).as_py()
+    if pa.types.is_date(value.type):
+        return value.cast(pa.int32()).as_py() * _DAY
+    found = value.as_py()
+    if isinstance(found, float):
+        return found + 0.0  # both zeros are one
+    return str(found) if isinstance(found, Decimal) else found
+
+
+def _next(column: OrderedColumn, value: pa.Scalar, at: object) -> Any:
+    """The next value in the direction of the order."""
+    kind, found, step = value.type, _plain(value), -1 if column.descending else 1
+    if pa.types.is_date(kind):
+        return found + step * _DAY
+    if pa.types.is_integer(kind) or pa.types.is_timestamp(kind):
+        return found + step
+    if pa.types.is_decimal(kind):
+        return str(Decimal(found) + Decimal(step).scaleb(-kind.scale))
+    if pa.types.is_floating(kind) and not math.isinf(found):
+        return _neighbour(found, kind, step)
+    if pa.types.is_string(kind) and not column.descending:
+        return f"{found}\0"
+    if pa.types.is_boolean(kind) and found == column.descending:
+        return not found
+    raise _unfit(column, at, "no value comes next to it, so STRICT says nothing")
+
+
+def _neighbour(value: float, kind: pa.DataType, step: int) -> float:
+    if pa.types.is_float64(kind):
+        return math.nextafter(value, step * math.inf)
+    import numpy as np  # noqa: PLC0415 - for this alone
+
+    return float(np.nextafter(np.float32(value), np.float32(step * math.inf)))
+
+
+def _unfit(column: OrderedColumn, at: object, why: str) -> Exception:
+    return refuse("R206", f"the bound {at!r} does not fit {column.name} ({column.type}): {why}", "Take another value.")
