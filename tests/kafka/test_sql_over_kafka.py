@@ -194,6 +194,39 @@ def test_pipelines_chain_through_a_topic(spark: SparkSession, broker: Broker, to
     assert (rows.counts(), rows.bound) == ({"10:00": 5, "10:01": 3}, END)
 
 
+def test_refused_rows_go_to_a_topic_each_once(spark: SparkSession, broker: Broker, topic: str, tmp_path: Path) -> None:
+    lost = f"{topic}-refused"
+    broker.create_topic(lost, 1)
+    servers = f"kafka.bootstrap.servers '{broker.bootstrap}'"
+    text = f"""{CLICKS.replace("'10' SECOND", "'10' SECOND EARLY BEYOND INTERVAL '1' HOUR")}
+        CREATE STREAM lost (page STRING, reason STRING, refused_time TIMESTAMP, writer STRING, position BIGINT)
+          USING kafka OPTIONS ({servers}, topic '{lost}');
+        CREATE PUMP p AS INSERT INTO lost
+          SELECT STREAM page, reason, refused_time, writer, position FROM sorted.rejected;
+        SELECT STREAM page FROM sorted"""
+    ends = [bound("end", n) for n in range(3)]
+    for sent in (
+        [click("10:00:30"), click("10:00:00", page="late"), click("10:00:20", 1)],
+        [click("12:00:00", page="early"), click("10:00:09", 1, page="late too"), *ends],
+        [],
+    ):
+        broker.send(topic, *sent)
+        made, _ = pipeline(spark, tmp_path / "one", text, broker, topic)
+        query = made.run_available(tmp_path / "check")
+    assert query.ledger["sorted"] == {"in": 5, "accepted": 2, "LATE": 2, "EARLY": 1}
+    read = f"""CREATE STREAM lost (page STRING, reason STRING, refused_time TIMESTAMP, writer STRING, position BIGINT)
+      USING kafka OPTIONS ({servers}, subscribe '{lost}', rowtime.column 'rowtime');
+      SELECT STREAM page, reason, CAST(refused_time AS STRING) AS at, writer, position FROM lost"""
+    back, rows = pipeline(spark, tmp_path / "two", read, broker, topic)
+    query = back.run_available(tmp_path / "check2")
+    assert [tuple(row.values())[-5:] for row in rows.rows] == [
+        ("late too", "LATE", "2024-01-01 10:00:09", f"{topic}/00001", 1),
+        ("late", "LATE", "2024-01-01 10:00:00", f"{topic}/00000", 1),
+        ("early", "EARLY", "2024-01-01 12:00:00", f"{topic}/00000", 2),
+    ]
+    assert query.ledger["lost"] == {"in": 3, "accepted": 3}
+
+
 def test_a_topic_is_not_read_where_a_pump_fills_it(
     spark: SparkSession, broker: Broker, topic: str, tmp_path: Path
 ) -> None:

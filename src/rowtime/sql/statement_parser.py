@@ -160,10 +160,10 @@ class StatementParser(ShapeParser):
             return "idle_after", self._parse_required_interval()
         if self._match_text_seq("EARLY", "BEYOND"):
             limit = self._parse_required_interval()
-            if self._match_text_seq("AFTER", "ARRIVAL"):
-                self.raise_error("AFTER ARRIVAL of a stream is not supported yet: write it in a T-sort", self._prev)
-            if self._match_text_seq("RESYNC"):
-                self.raise_error("RESYNC of a stream is not supported yet: write it in a T-sort", self._prev)
+            for clause in ("AFTER ARRIVAL", "RESYNC"):
+                if self._match_text_seq(*clause.split()):
+                    way = "keep the time in a column, and write it in a T-sort"
+                    self.raise_error(f"{clause} of a stream is not supported yet: {way}", self._prev)
             return "early", limit
         if self._match_text_seq("EVENT", "TIME"):
             return "event_time", self._event_time()
