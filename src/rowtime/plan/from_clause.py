@@ -12,6 +12,7 @@ from rowtime.core.errors import Problem, Refused
 from rowtime.operators.contract import Operator
 from rowtime.operators.lifetimes import is_lifetimes
 from rowtime.operators.merge import Merge
+from rowtime.plan.as_of import refuse_as_of
 from rowtime.plan.functions import bind_call, called, input_of
 from rowtime.plan.joins import Joins
 from rowtime.plan.lifetime_functions import altering, bind_altering
@@ -24,6 +25,9 @@ from rowtime.sql.places import place_of
 
 if TYPE_CHECKING:
     from rowtime.plan.select import Binder
+
+_AS_OF = "Write FROM a JOIN b FOR SYSTEM_TIME AS OF a.ROWTIME ON a.k = b.k."
+_EVENTS = "Leave FOR SYSTEM_TIME out."
 
 
 class FromClause:
@@ -43,20 +47,19 @@ class FromClause:
             hint = "Write OVER behind an aggregate: SUM(x) OVER (RANGE INTERVAL '1' MINUTE PRECEDING)."
             place = place_of(self.text, source.this.args["over"])
             raise Refused(Problem("R153", "a window on an input goes with a JOIN", place, hint))
+        refuse_as_of(self.text, source.this, "a stream as of a time goes with a JOIN", _AS_OF)
         joins = Joins(self.binder, self.query, self.name)
         found = self._windowed(joins, source.this)
         for clause in clauses:
             right = self._windowed(joins, clause.this)
             events = is_lifetimes(found.node) or is_lifetimes(right.node)
+            if events:
+                refuse_as_of(self.text, clause.this, "events meet while both are alive, not as of a time", _EVENTS)
             found = (LifetimeJoins(self.binder, self.name) if events else joins).bind(found, right, clause)
         return found
 
     def _windowed(self, joins: Joins, item: exp.Expr) -> From:
         """An input with its window; a table only where a join is."""
-        if item.args.get("version"):
-            hint = "Rows of streams meet by their rowtimes: JOIN … ON … AND b.ROWTIME BETWEEN … AND a.ROWTIME."
-            what = "a stream as of a time is not supported yet"
-            raise Refused(Problem("R190", what, place_of(self.text, item.args["version"]), hint))
         table = self.sources.static(item) if isinstance(item, exp.Table) else None
         if table is not None and self.query.args.get("joins"):
             if item.args.get("over"):

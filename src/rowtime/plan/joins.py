@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from rowtime.core.errors import Problem, Refused
+from rowtime.core.time import END
 from rowtime.operators.contract import T
 from rowtime.operators.join import PLACES, Join, Side
 from rowtime.operators.table import Table
 from rowtime.operators.table_join import TableJoin
 from rowtime.plan.aggregates import has_aggregates
+from rowtime.plan.as_of import AsOf
 from rowtime.plan.join_range import Range, between, conjuncts, windows
 from rowtime.plan.scope import From, Input, Scope
 from rowtime.sql.generate import to_rowtime
@@ -92,6 +94,10 @@ class Joins:
         tables = [isinstance(source.node, Table) for source in (left, right)]
         clause = self._clause(left, right, node, tabled=any(tables))
         on, merged = self._condition(clause)
+        if node.this.args.get("version"):
+            return AsOf(self.binder, self.name, clause, self._fresh(f"{clause.inputs[1][0].alias}_rowtime")).bind(
+                on, merged
+            )
         if any(tables):
             return self._with_table(clause, tables, on, merged)
         found, stamps = self._range(clause, on)
@@ -214,6 +220,11 @@ class Joins:
     def _range(self, clause: Clause, on: exp.Expr | None) -> tuple[Range, tuple[int, int]]:
         """The range of the rowtimes, and when rows without a match go out."""
         left, [right] = clause.timed
+        if any(one.lag >= END for one in left):
+            hint = "Put the join as of a time into a sub-query or a view, and join that."
+            raise self._refused(
+                "R190", "a join of rowtimes behind one as of a time is not supported", clause.node, hint
+            )
         above = self._above(clause)
         inner = not any(join.args.get("side") for join in self.query.args["joins"])
         found = between([*conjuncts(on), *(above if inner else ())], left, right)

@@ -264,3 +264,11 @@ def follows(node: exp.Expr) -> bool:
 def columns_of(nodes: Sequence[exp.Expr]) -> set[str]:
     """The names of the columns in some bound expressions."""
     return {column.name for node in nodes for column in node.find_all(exp.Column)}
+
+
+def type_of(columns: Sequence[Column], bound: exp.Expr) -> str:
+    """The type of an expression over some columns, as Spark's type text; empty where only Spark knows it."""
+    inner = bound.unnest()
+    if isinstance(inner, exp.Column):
+        return next((c.type for c in columns if c.name == inner.name), "TIMESTAMP" if inner.name == T else "")
+    return inner.args["to"].sql("spark") if isinstance(inner, exp.Cast) else ""

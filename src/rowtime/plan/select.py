@@ -33,7 +33,7 @@ from rowtime.plan.lost_rows import unknown_at_first
 from rowtime.plan.orders import Sort, bind_sort, gates_of, is_rowtime
 from rowtime.plan.over import Windowing
 from rowtime.plan.panes import PaneGrouping, has_panes
-from rowtime.plan.scope import Scope, columns_of, follows
+from rowtime.plan.scope import Scope, columns_of, follows, type_of
 from rowtime.plan.sources import Bound, Sources
 from rowtime.plan.union_order import common, flat, sorted_union
 from rowtime.plan.windows import has_clock, refuse_outside
@@ -260,7 +260,7 @@ class _SelectBinder:
             if name.lower() == "rowtime":
                 promoted = None if is_rowtime(bound) else bound
                 continue
-            items.append(Item(Column(name, _type_of(scope, bound), prove(bound, scope.facts).fact), bound))
+            items.append(Item(Column(name, type_of(scope.columns, bound), prove(bound, scope.facts).fact), bound))
         self._refuse_twice(scope, items)
         return tuple(items), promoted
 
@@ -364,13 +364,6 @@ def _ascending(scope: Scope, promoted: exp.Expr) -> exp.Expr | None:
     """The promoted time over the rowtime, if it ascends with it."""
     found = scope.inlined(promoted)
     return found if columns_of([found]) == {T} and prove(found, scope.facts).order.direction > 0 else None
-
-
-def _type_of(scope: Scope, bound: exp.Expr) -> str:
-    inner = bound.unnest()
-    if isinstance(inner, exp.Column):
-        return next((c.type for c in scope.columns if c.name == inner.name), "TIMESTAMP" if inner.name == T else "")
-    return inner.args["to"].sql("spark") if isinstance(inner, exp.Cast) else ""
 
 
 __all__ = ["Binder", "Bound"]

@@ -1,0 +1,39 @@
+"""Oracle of the join as of a time (SPEC 6): of the rows that had come by then, the last one with the key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tests.oracle.feed import Bound, Feed, Row, Values, bound_of, rows_of
+from tests.oracle.join import placed
+from tests.oracle.merge import merge
+from tests.oracle.select import select
+from tests.oracle.union_all import union_all
+
+
+def as_of(
+    left: Feed,
+    right: Feed,
+    on: Callable[[Values, Values], bool | None],
+    row: Callable[[Row, Row | None], Values],
+    *,
+    outer: bool = False,
+) -> Feed:
+    """One row for each of the left that has a match (``outer``: for each), with its rowtime, in their order.
+
+    It goes out when no row of the right can come any more that would be as old, nor one of
+    the left before it: in the order of a union of which the right is the first input.
+    """
+    known = placed(right)
+    together = merge(union_all(select(right, project=lambda _: {}), select(left, project=lambda v: {"left": v})))
+    out = []
+    for one in rows_of(together[""]):
+        if "left" not in one.values:
+            continue
+        mine = Row(one.at, one.values["left"])
+        assert mine.at is not None
+        older = [other for _, other in known if other.at is not None and other.at <= mine.at]
+        found = [other for other in older if on(mine.values, other.values)]
+        if found or outer:
+            out.append(Row(mine.at, row(mine, found[-1] if found else None)))
+    return {"": [*out, Bound(min(bound_of(left), bound_of(right)))]}
