@@ -28,7 +28,11 @@ from tests.oracle.stream import stream
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-CHAINS = (*DEEPER, *WINDOWS, *SESSIONS, *SORTED)
+SELDOM = (*WINDOWS[1:], *SESSIONS[1:], *SORTED[1:])  # beyond the first of each they run with the slow tests
+CHAINS = [
+    pytest.param(law, id=law.name, marks=[pytest.mark.slow] if law in SELDOM else [])
+    for law in (*DEEPER, *WINDOWS, *SESSIONS, *SORTED)
+]
 ticks = settings(
     max_examples=40 if LONG else 2,
     deadline=None,
@@ -39,7 +43,7 @@ ticks = settings(
 )
 
 
-@pytest.mark.parametrize("law", CHAINS, ids=[law.name for law in CHAINS])
+@pytest.mark.parametrize("law", CHAINS)
 def test_a_chain_gives_what_its_oracle_gives_in_any_cut(spark: SparkSession, law: Law) -> None:
     session = derive(spark)
 

@@ -97,6 +97,7 @@ MEETING = [
 TICKS = [1, 2, 4, 6, 7, 9, 12]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "plant"), FAULTS, ids=[plant.__name__.strip("_") for _, plant in FAULTS])
 def test_a_planted_fault_is_caught(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, name: str, plant: Callable[[pytest.MonkeyPatch], None]
@@ -106,6 +107,7 @@ def test_a_planted_fault_is_caught(
         check(LAW[name], MEETING, outcome(derive(spark), LAW[name], MEETING, TICKS))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted({name for name, _ in FAULTS}))
 def test_without_a_fault_nothing_is_caught(spark: SparkSession, name: str) -> None:
     check(LAW[name], MEETING, outcome(derive(spark), LAW[name], MEETING, TICKS, restart=True))

@@ -443,6 +443,7 @@ FAULTS: tuple[tuple[str, Plant], ...] = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "plant"), FAULTS, ids=[plant.__name__.strip("_") for _, plant in FAULTS])
 def test_a_planted_fault_is_caught(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, name: str, plant: Plant
@@ -454,6 +455,7 @@ def test_a_planted_fault_is_caught(
     assert isinstance(caught.value, AssertionError), caught.value
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted({name for name, _ in FAULTS}))
 def test_without_a_fault_nothing_is_caught(spark: SparkSession, name: str) -> None:
     _check(derive(spark), name)
