@@ -43,9 +43,16 @@ def test_columns_that_nobody_asks_for_are_not_kept() -> None:
     assert node.calls[0].column.type == "STRUCT<f0: INT, f1: TIMESTAMP>"  # the key and the rowtime
 
 
+def test_groups_say_their_types_by_casts() -> None:
+    view = "CREATE VIEW g AS SELECT STREAM CAST(k AS INT) AS k, CAST(COUNT(*) AS BIGINT) AS n FROM b "
+    view += "GROUP BY k, FLOOR(b.ROWTIME TO HOUR); "
+    query = f"SELECT STREAM x, n FROM a LEFT JOIN g {AS_OF} USING (k)"
+    assert compile_script(STREAMS + view + query).problems == ()
+
+
 def test_explain_says_what_is_kept() -> None:
     text = as_text(explain(compile_script(STREAMS + f"SELECT STREAM x, y FROM a JOIN b {AS_OF} ON a.k = b.k")))
-    assert "one accumulator a call and key, until the stream ends (bounded by keys)" in text
+    assert "1 row a key, until the stream ends (bounded by keys)" in text
     assert "calls __latest = LAST(__row) IGNORE NULLS" in text
 
 

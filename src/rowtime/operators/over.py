@@ -21,7 +21,7 @@ from rowtime.core.clock import Clocks, least
 from rowtime.core.errors import refuse
 from rowtime.core.time import BEGINNING, END
 from rowtime.kernels.exact import Overflow
-from rowtime.kernels.window_functions import Function
+from rowtime.kernels.window_functions import Function, Nth
 from rowtime.operators.contract import Column, Control, Delta, Kept, Operator, P, Shape, T, Tick, quoted
 from rowtime.operators.ends import SEEN, Ends
 from rowtime.operators.select import Item
@@ -136,7 +136,10 @@ class Over:
             kept.append(
                 Kept(f"{windows.rows_kept} row{'s' if windows.rows_kept > 1 else ''}{each}", until, by or "rows")
             )
-        if windows.heads:
+        running = [call.function for call in windows.calls if call.running]
+        if running and all(isinstance(function, Nth) for function in running):
+            kept.append(Kept(f"{len(running)} row{'s' if len(running) > 1 else ''}{each}", until, by or "one"))
+        elif running:
             kept.append(Kept(f"one accumulator a call{' and key' if self.keys else ''}", until, by or "one"))
         return tuple(kept)
 

@@ -147,8 +147,9 @@ class AsOf:
         """The type of a value of an input; an empty one has to be known before its first row comes."""
         known = type_of(self.clause.sources[side].node.emits().columns, value)
         if not known:
-            what = f"the type of {to_rowtime(value).strip('`')} is not known before its first row"
-            raise self._refused(what, at, "Name it where the value is made: CAST(… AS STRING), for example.")
+            name = to_rowtime(value).replace("`", "")
+            hint = f"Read a view that casts it: SELECT STREAM CAST({name} AS STRING) AS {name}, for example."
+            raise self._refused(f"the type of {name} is not known before its first row", at, hint)
         return known
 
     # -- the joined rows --------------------------------------------------------------

@@ -26,7 +26,7 @@ from rowtime.plan.group_distinct import bind_distinct
 from rowtime.plan.group_order import Grouped, bind_group_sort
 from rowtime.plan.group_plan import GroupPlan, WithinGroup, reference
 from rowtime.plan.orders import micros
-from rowtime.plan.scope import Scope, columns_of, follows, marks_of
+from rowtime.plan.scope import Scope, columns_of, follows, marks_of, type_of
 from rowtime.plan.windows import earliest
 from rowtime.sql.generate import to_rowtime, to_spark
 from rowtime.sql.nodes import Within
@@ -238,7 +238,7 @@ class Grouping:
             if name.lower() == "rowtime":
                 stamp = bound
             else:
-                items.append(Item(Column(name, fact=prove(bound, self._key_facts()).fact), bound))
+                items.append(Item(Column(name, type_of((), bound), prove(bound, self._key_facts()).fact), bound))
         return tuple(items), stamp
 
     def _key_facts(self) -> dict[str, Fact]:
