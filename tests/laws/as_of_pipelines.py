@@ -38,11 +38,8 @@ def _grouped(feeds: Feeds) -> Result:
     joined = as_of(a, b, _keys, _numbers, outer=True)
 
     def row(_: tuple[Any, ...], rows: Sequence[f.Row]) -> f.Values:
-        return {
-            "c": len(rows),
-            "k": sum(_column(rows, "hit")),
-            "all": [n for n in _column(rows, "bn") if n is not None],
-        }
+        found = [n for n in _column(rows, "bn") if n is not None]
+        return {"c": len(rows), "k": len(found), "all": found}
 
     return group_by(joined, [TWO], lambda at, _: (TWO.value(at),), row), refused
 
