@@ -64,7 +64,7 @@ def test_the_output_is_the_oracles_however_it_is_cut_served_and_restarted(spark:
 
 CHAINS = [
     pytest.param(law, marks=pytest.mark.slow, id=law.name)
-    for law in (*DEEPER, *SORTED)
+    for law in (*CHAINED, *PANES)
     if not law.columns.count("WITHIN")
 ]
 LOOSE = [pytest.param(law, id=law.name) for law in DEEPER if law.columns.count("WITHIN")]

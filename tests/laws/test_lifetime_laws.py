@@ -53,6 +53,12 @@ EXAMPLE = [
     _bound(19, 10),
 ]
 CUT = [9, 19]
+ENDED = [
+    *EXAMPLE,
+    _event(20, "end", 7, 12),
+    ScriptItem(21, "s", "x", None, f.END),
+    ScriptItem(22, "r", "x", None, f.END),
+]
 
 
 def check(law: LifetimeLaw, made: list[ScriptItem], found: Outcome) -> None:
@@ -104,3 +110,11 @@ def test_what_goes_out_is_the_oracles_however_it_is_cut_and_restarted(spark: Spa
         check(law, made, play(session, law.transcript(made), cut, restart=True))
 
     holds()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("law", LIFETIMES, ids=[law.name for law in LIFETIMES])
+def test_no_event_is_kept_after_the_end(spark: SparkSession, law: LifetimeLaw) -> None:
+    found = play(derive(spark), law.transcript(ENDED), [9, len(ENDED)])
+    check(law, ENDED, found)
+    assert found.held == 0

@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rowtime.core.clock import least
 from rowtime.core.shapes import EventShape
 from rowtime.core.time import BEGINNING, END
 from rowtime.kernels.events import ACCEPTED, INTERVAL, REASONS, START, STOP, Items, Judgement, Mark, judge
@@ -50,7 +51,9 @@ class EventStream(Stream):
     def keeps(self) -> tuple[Kept, ...]:
         """Open edges, and a mark a writer."""
         marks = Kept("a bound and a greatest start a writer", "the writer leaves", "writers")
-        return (marks, Kept("events without an end", "their end edges come", "edges")) if self.shape.edges else (marks,)
+        if not self.shape.edges:
+            return (marks,)
+        return (marks, Kept("events without an end", "their end edges come, or the stream ends", "edges"))
 
     def emits(self) -> Shape:
         """The payload, and the lifetime in hidden columns."""
@@ -66,7 +69,10 @@ class EventStream(Stream):
             shown, made = self._events(tick, intake, before)
             marks = self._bounded({**before, **shown}, intake)
         self._settle(intake, control, marks)
-        return Delta(made, self.promises([], control), None if intake.count is None else 3 * intake.count)
+        clocks = self.promises([], control)
+        if least(clocks.values()) >= END:
+            tick.segments(self, "open").forget(END)
+        return Delta(made, clocks, None if intake.count is None else 3 * intake.count)
 
     # -- the gate ---------------------------------------------------------------------
 
