@@ -269,10 +269,11 @@ class _SelectBinder:
         listed = scope.starred(table)
         if not listed:
             scope.refuse("R103", f"there is no stream {table} here", entry)
+        known = {column.name: column for column in scope.columns}  # a join keeps no order of its inputs
         return [
             Item(Column(name, fact=prove(c, scope.facts).fact), c)
             if isinstance(c, exp.Expr)
-            else Item(replace(c, name=name), exp.column(exp.to_identifier(c.name, quoted=True)))
+            else Item(replace(known[c.name], name=name), exp.column(exp.to_identifier(c.name, quoted=True)))
             for name, c in listed
         ]
 
