@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -117,3 +118,30 @@ def test_types_are_those_of_the_batch_window_function(both: tuple[pa.Table, Data
     for field in frame.toArrow().schema:
         if field.name not in longer:
             assert ours.schema.field(field.name).type == field.type, field.name
+
+
+def _rows_of(path: Path, column: pa.Array) -> str:
+    times = pa.array([datetime(2024, 1, 1, 0, 0, n, tzinfo=UTC) for n in range(len(column))], pa.timestamp("us", "UTC"))
+    (path / "in").mkdir()
+    pq.write_table(pa.table({"rowtime": times, "x": column}), path / "in" / "x.parquet")
+    return str(path / "in")
+
+
+@pytest.mark.parametrize(("kind", "call"), [("STRING", "SUM(x)"), ("STRING", "AVG(x)"), ("ARRAY<INT>", "MAX(x)")])
+def test_what_a_window_cannot_compute_is_refused_before_its_first_value(
+    spark: SparkSession, tmp_path: Path, kind: str, call: str
+) -> None:
+    place = _rows_of(tmp_path, pa.array(["1", "2"]) if kind == "STRING" else pa.array([[1], [2]], pa.list_(pa.int32())))
+    sql = f"CREATE STREAM s (x {kind}) USING parquet OPTIONS (path '{place}'); "
+    sql += f"SELECT STREAM {call} OVER (ROWS 1 PRECEDING) AS y FROM s"
+    with pytest.raises(rt.Refused, match=f"does not take {kind.split('<', maxsplit=1)[0]}"):
+        rt.Pipeline(spark, home=tmp_path / "home").sql(sql).run_available()
+
+
+def test_a_sum_that_its_type_cannot_hold_fails_with_a_code(spark: SparkSession, tmp_path: Path) -> None:
+    place = _rows_of(tmp_path, pa.array([2**63 - 1, 2**63 - 1], pa.int64()))
+    sql = f"CREATE STREAM s (x BIGINT) USING parquet OPTIONS (path '{place}'); "
+    sql += "SELECT STREAM SUM(x) OVER (ROWS 1 PRECEDING) AS y FROM s"
+    with pytest.raises(rt.Failure, match="beyond BIGINT") as failed:
+        rt.Pipeline(spark, home=tmp_path / "home").sql(sql).run_available()
+    assert failed.value.problems[0].code == "R507"

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from rowtime.core.clock import Clocks, least
-from rowtime.core.errors import refuse
+from rowtime.core.errors import Failure, Problem, refuse
 from rowtime.core.time import BEGINNING, END
 from rowtime.kernels.exact import Overflow
 from rowtime.kernels.window_functions import Function, Nth
@@ -38,6 +38,7 @@ from rowtime.operators.windowed import (
     Windows,
     lasting,
     newest,
+    takes,
 )
 from rowtime.sql.generate import to_rowtime, to_spark
 
@@ -258,16 +259,22 @@ class Over:
     def _type(self, rows: DataFrame, control: Control) -> None:
         """Let Spark type the calls once; what it refuses it refuses here."""
         if "types" not in control:
-            typed = rows.selectExpr(*(f"{to_spark(call.typed)} AS {call.column.name}" for call in self.calls)).schema
-            control["types"] = {field.name: field.dataType.simpleString() for field in typed.fields}
+            typed = rows.selectExpr(*(f"{to_spark(call.typed)} AS {call.column.name}" for call in self.calls)).dtypes
+            given = rows.selectExpr(*(f"{to_spark(call.argument)} AS {call.column.name}" for call in self.calls)).dtypes
+            for call, (_, kind) in zip(self.calls, given, strict=True):
+                if not takes(call.function, kind):
+                    what = f"{self.name}: {to_rowtime(call.typed)} over a window does not take {kind.upper()}"
+                    raise refuse("R107", what, "Cast the argument, for example to DOUBLE or DECIMAL(18, 2).")
+            control["types"] = dict(typed)
 
     def _answer(self, tick: Tick, fresh: pa.Table, control: Control, clock: int) -> DataFrame:
         heads = self._known(tick, HEADS, fresh)
         kept = self._known(tick, ROWS, fresh)
         try:
             answer = Computation(self.windows, heads, kept, fresh).answer()
-        except (Overflow, pa.ArrowInvalid, pa.ArrowNotImplementedError) as wrong:
-            raise refuse("R107", f"{self.name}: {wrong}", "Cast the argument to a wider type.") from wrong
+        except Overflow as wrong:
+            hint = "Cast the argument to a wider type, for example DECIMAL(38, 0)."
+            raise Failure(Problem("R507", f"{self.name}: {wrong}", hint=hint)) from wrong
         self._keep(tick, answer, min(clock, self._reached(fresh)))
         for call in self.calls:
             if call.mark:

@@ -17,12 +17,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rowtime.kernels.frames import Frames, Ints, Known, Layout, by_range, by_rows, layout, sessions
-from rowtime.kernels.window_functions import Function, Table
+from rowtime.kernels.window_functions import Avg, Decayed, Extreme, Function, Spread, Sum, Table
 from rowtime.operators.contract import P
 
 ORDER = "__o"  # BIGINT: the value that RANGE measures, µs
 HASH = "__h"  # BIGINT: the hash of the key; equal keys have equal ones
 DEAD = "__n"  # BIGINT: from which clock on nobody asks for the row, µs
+_NUMBERS = ("tinyint", "smallint", "int", "bigint", "float", "double", "void")
 AT = "__at"  # BIGINT: the rowtime, µs
 
 
@@ -299,3 +300,10 @@ def ranks(keys: Sequence[Sequence[pa.ChunkedArray]], count: int) -> Ints:
 def _array(column: pa.ChunkedArray) -> pa.Array:
     found = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     return pa.concat_arrays(found.chunks) if isinstance(found, pa.ChunkedArray) else found
+
+
+def takes(function: Function, kind: str) -> bool:
+    """True if the kernel of a function computes over values of a Spark type, by its simple name."""
+    if isinstance(function, Sum | Avg | Spread | Decayed):
+        return kind.startswith("decimal") or kind in _NUMBERS
+    return not (isinstance(function, Extreme) and kind.startswith(("struct", "array", "map", "interval", "variant")))

@@ -205,5 +205,5 @@ def _identity(engine: Engine) -> str:
 
 def _final(error: Exception) -> bool:
     """True for what no retry can mend."""
-    codes = ("R403", "R503", "R505", "R901")
+    codes = ("R403", "R503", "R505", "R507", "R901")
     return isinstance(error, RowtimeError) and any(problem.code in codes for problem in error.problems)
