@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rowtime.core.time import to_micros
 from rowtime.testing.runner import Outcome, play
-from tests.laws.pipelines import SET, Law, feeds, transcript
+from tests.laws.pipelines import LONG, SET, Law, feeds, shuffled, transcript
 from tests.oracle import feed as f
 
 if TYPE_CHECKING:
@@ -22,6 +23,18 @@ def outcome(
     """What the engine gives for the items, cut into ticks."""
     given = {item.number: (SET, item.at) for item in made if item.stream == SET and item.at is not None}
     return play(spark, transcript(law, made), cut, restart=restart, given=given)
+
+
+def check_cuts(session: SparkSession, law: Law, made: Sequence[ScriptItem], *, shuffle: bool = True) -> None:
+    """The oracle's answer in one tick, and in random ticks with writers served otherwise, perhaps with restarts."""
+    count = len(made)
+    chance = random.Random(count)
+    cut = sorted({*chance.sample(range(1, count + 1), min(2, count)), count})
+    served = shuffled(made, count) if shuffle else made
+    check(law, served, outcome(session, law, served, cut, restart=chance.random() < 0.5))
+    check(law, made, outcome(session, law, made, [count]))
+    if LONG:
+        check(law, made, outcome(session, law, made, range(1, count + 1)))
 
 
 def check(law: Law, made: Sequence[ScriptItem], found: Outcome) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -15,9 +14,9 @@ from rowtime.operators.over import Over
 from rowtime.operators.union_all import UnionAll
 from rowtime.runtime.session import derive
 from tests.laws.as_of_pipelines import AS_OF
-from tests.laws.checking import check, outcome
+from tests.laws.checking import check, check_cuts, outcome
 from tests.laws.deeper_pipelines import close_items
-from tests.laws.pipelines import LONG, Law, shuffled
+from tests.laws.pipelines import Law
 from tests.laws.test_deeper_laws import ticks
 from tests.laws.test_join_laws import MEETING, TICKS
 from tests.laws.test_planted_faults import EXAMPLE
@@ -47,14 +46,7 @@ def test_a_join_as_of_a_time_gives_what_its_oracle_gives_in_any_cut(spark: Spark
     @ticks
     @given(close_items(fair=True))
     def holds(made: list[ScriptItem]) -> None:
-        count = len(made)
-        chance = random.Random(count)
-        cut = sorted({*chance.sample(range(1, count + 1), min(2, count)), count})
-        served = shuffled(made, count)
-        check(law, served, outcome(session, law, served, cut, restart=chance.random() < 0.5))
-        check(law, made, outcome(session, law, made, [count]))
-        if LONG:
-            check(law, made, outcome(session, law, made, range(1, count + 1)))
+        check_cuts(session, law, made)
 
     holds()
 

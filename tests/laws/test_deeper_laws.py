@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import shutil
 import tempfile
 from collections import Counter
@@ -17,9 +16,9 @@ from rowtime.plan.program import compile_script
 from rowtime.runtime.session import derive
 from rowtime.testing import runner
 from rowtime.testing.transcripts import ScriptItem
-from tests.laws.checking import check, outcome
+from tests.laws.checking import check, check_cuts, outcome
 from tests.laws.deeper_pipelines import DEEPER, UNTIMED, close_items
-from tests.laws.pipelines import HALF, LAWS, LONG, ORIGIN, Law, feeds, shuffled, transcript
+from tests.laws.pipelines import HALF, LAWS, LONG, ORIGIN, Law, feeds, transcript
 from tests.laws.session_pipelines import SESSIONS
 from tests.laws.sorted_pipelines import SORTED
 from tests.laws.window_pipelines import WINDOWS
@@ -50,15 +49,8 @@ def test_a_chain_gives_what_its_oracle_gives_in_any_cut(spark: SparkSession, law
     @ticks
     @given(close_items(untimed=law.name in UNTIMED))
     def holds(made: list[ScriptItem]) -> None:
-        count = len(made)
-        chance = random.Random(count)
-        cut = sorted({*chance.sample(range(1, count + 1), min(2, count)), count})
         # Arrival times are numbers of items here, so rows that have nothing else keep their numbers.
-        served = made if law.name in UNTIMED else shuffled(made, count)
-        check(law, served, outcome(session, law, served, cut, restart=chance.random() < 0.5))
-        check(law, made, outcome(session, law, made, [count]))
-        if LONG:
-            check(law, made, outcome(session, law, made, range(1, count + 1)))
+        check_cuts(session, law, made, shuffle=law.name not in UNTIMED)
 
     holds()
 

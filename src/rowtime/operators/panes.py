@@ -49,7 +49,6 @@ CHANGE = "__c"  # INT: 0 takes the result of the fire before it back, 1 gives th
 LAST = "__l"  # BIGINT: the bound of the fire that a row shows; of one that is taken back, of the fire before
 INDEX = "__i"  # BIGINT: how often the group has fired before
 NO_BOUND = "CAST(NULL AS BIGINT)"
-NO_BOUND = "CAST(NULL AS BIGINT)"
 NEVER = END + 1  # stands for a bound that has not come
 
 # Of the rows of one fire, with the bounds ``__was`` that let them out: how many fires of the group were before it. A
