@@ -83,6 +83,7 @@ def rows(seed: int, count: int, *, wide: bool) -> pa.Table:
     }  # fmt: skip
     for name, values in made.items():
         values.sort(key=(lambda v: v.encode()) if name == "tag" else None, reverse="DESC" in COLUMNS[name])
+    made["ROWTIME"] = sorted(_drawn(instant, count))
     made["x"], made["xt"] = _drawn(whole(-reach, reach, near), count), _drawn(instant, count)
     made["xf"], made["yes"] = _drawn(double, count), _drawn(lambda: chance.random() < 0.5, count)
     return _table(made)
@@ -106,7 +107,7 @@ def _table(made: dict[str, list[Any]]) -> pa.Table:
              "DATE": pa.date32(), "TIMESTAMP": pa.timestamp("us", "UTC"), "STRING": pa.string(), "BOOLEAN": pa.bool_()}  # fmt: skip
     columns = {}
     for name, values in made.items():
-        kind = kinds[COLUMNS[name].split()[0]]
+        kind = kinds[COLUMNS.get(name, "TIMESTAMP").split()[0]]
         columns[name] = pa.array(values, pa.int32()).cast(kind) if kind == pa.date32() else pa.array(values, kind)
     return pa.table({"__n": pa.array(range(len(made["i"]))), **columns})
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 LONG = bool(os.environ.get("ROWTIME_LONG"))
 
 NUMBERS = ["i", "u", "l", "p", "n", "z", "k", "d", "s", "e", "c", "q", "f", "g", "h", "w"]
-TIMES = ["day", "t", "ts", "back"]
+TIMES = ["day", "t", "ts", "back", "ROWTIME"]
 ONE_NUMBER = [
     "+ {m}", "- {m}", "{m} + 3", "3 - {m}", "{m} - 2.5", "{m} * 5", "{m} * -5", "{m} * 0", "{m} * 0.25", "{m} * 1e3", "{m} / 5",
     "{m} / -7", "{m} / 0.3", "5 / {m}", "-5 / {m}", "0 / {m}", "{m} DIV 5", "{m} DIV -3", "100 DIV {m}", "{m} * {m}",
@@ -52,6 +52,7 @@ OTHER_TIME = [
     "DATEDIFF({t}, DATE '2000-02-29')", "DATEDIFF(DATE '2000-02-29', {t})", "{t} - TIMESTAMP '1970-01-01 00:00:00'",
     "TIMESTAMP '2030-01-01 00:00:00' - {t}", "MONTHS_BETWEEN({t}, DATE '2000-02-29')", "TUMBLE({t}, INTERVAL '1' HOUR)",
     "{t} + k * INTERVAL '1' SECOND", "{t} + MAKE_DT_INTERVAL(k, 1)", "ADD_MONTHS({t}, k)", "5 / YEAR({t})", "{t} > TIMESTAMP '2020-01-01 00:00:00'",
+    "DATE_FORMAT({t}, 'yyyy-MM-dd HH:mm:ss.SSS')", "DATE_FORMAT({t}, 'yyyyMM')", "DATE_FORMAT(FLOOR({t} TO HOUR), 'yyyy/MM/dd HH')", "DATE_FORMAT({t}, 'yyyy-dd')",
     "FLOOR(FLOOR({t} TO MINUTE) TO HOUR)", "CEIL(FLOOR({t} TO MINUTE) TO MONTH)", "GREATEST({t}, TIMESTAMP '2000-01-01 00:00:00')",
 ]  # fmt: skip
 OTHERS = [

@@ -258,35 +258,6 @@ def test_the_functions_of_the_clock_become_one_time() -> None:
     assert fixed(unchanged, 5) is unchanged
 
 
-@pytest.mark.parametrize(
-    ("sql", "why", "hint"),
-    [
-        ("SELECT STREAM v, COUNT(*) AS c FROM a GROUP BY v", "v: no order is known of the column",
-         "Group by time as well: GROUP BY FLOOR(a.ROWTIME TO HOUR), v."),
-        ("SELECT STREAM COUNT(*) AS c FROM a GROUP BY w, FLOOR(t TO HOUR)", "FLOOR(t TO HOUR): t: no order is known",
-         "Say how far t may go back: GROUP BY w, FLOOR(t TO HOUR) WITHIN INTERVAL '1' MINUTE."),
-        ("SELECT STREAM COUNT(*) AS c FROM a GROUP BY EXTRACT(HOUR FROM a.ROWTIME)", "HOUR repeats",
-         "Group by time as well: GROUP BY FLOOR(a.ROWTIME TO HOUR), EXTRACT(HOUR FROM a.ROWTIME)."),
-        ("SELECT STREAM COUNT(*) AS c FROM a", "", "Group by time as well: GROUP BY FLOOR(a.ROWTIME TO HOUR)."),
-        ("SELECT STREAM DISTINCT v FROM a", "v: no", "SELECT STREAM DISTINCT FLOOR(a.ROWTIME TO HOUR) AS hour, …"),
-    ],
-)  # fmt: skip
-def test_an_endless_group_says_why_and_a_rewrite_that_is_accepted(sql: str, why: str, hint: str) -> None:
-    [problem] = compile_script(A + sql).problems
-    assert problem.code == "R104"
-    assert why in problem.note
-    assert hint in problem.hint
-    if ": GROUP BY" in problem.hint:
-        rewritten = sql.split(" GROUP BY", maxsplit=1)[0] + " " + problem.hint.split(": ", 1)[1].rstrip(".")
-        assert compile_script(A + rewritten).problems == ()
-
-
-def test_no_rewrite_is_promised_that_would_not_be_accepted() -> None:
-    problems = compile_script(A + "SELECT STREAM nope, COUNT(*) AS c FROM a GROUP BY v").problems
-    endless = next(problem for problem in problems if problem.code == "R104")
-    assert "Once the other problems are gone" in endless.hint
-
-
 def test_the_verdicts_of_the_case_file_are_met() -> None:
     assert verdicts.statements(yaml.safe_load(STATEMENTS.read_text(encoding="utf-8"))) == []
 

@@ -16,6 +16,7 @@ from rowtime.expr.monotonicity import prove
 from rowtime.operators.contract import Column, Operator, T
 from rowtime.operators.group_by import GroupBy
 from rowtime.operators.select import Item
+from rowtime.plan import rewrites
 from rowtime.plan.group_order import Grouped, GroupSort, by_value
 from rowtime.plan.scope import Scope, columns_of
 
@@ -36,7 +37,10 @@ def bind_distinct(
         plain = isinstance(item.expression, exp.Column) or not names & groups.loose
         if order.moves and names <= set(groups.clocks) and plain:
             return by_value((), item.expression, groups, descending=order.direction < 0)
-    hint = "Select one of the grouping expressions that close groups as well."
+    group = query.args["group"].expressions
+    hint = rewrites.shown(
+        rewrites.listing(query, group), scope.binds, "Select one of the grouping expressions that close groups as well."
+    )
     scope.refuse(
         "R184", "DISTINCT of groups lists nothing that closes them, so it would never be complete", query, hint
     )

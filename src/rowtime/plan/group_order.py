@@ -20,7 +20,8 @@ from rowtime.operators.select import Item
 from rowtime.operators.sort_by import SortBy
 from rowtime.operators.sort_by_values import VALUE, SortByValues
 from rowtime.operators.value_clocks import Closer
-from rowtime.plan.orders import Keys, gates_of, leads, meant, over, way_of
+from rowtime.plan import rewrites
+from rowtime.plan.orders import Keys, gates_of, leads, meant, over, unfit, way_of
 from rowtime.plan.scope import Scope, columns_of
 
 
@@ -100,18 +101,18 @@ def bind_group_sort(query: exp.Select, scope: Scope, groups: Grouped) -> GroupSo
         for n, key in enumerate(others)
     )
     if _names_rowtime(query, first):
-        return _by_rowtime(scope, first, keys)
+        return _by_rowtime(query, scope, keys)
     value = groups.over_groups(meant(query, scope, first.this))
     if value == groups.stamp and not keys:
         return None
-    if not leads(scope, first, prove(value, groups.facts), groups.shown) or not _closes(scope, first, value, groups):
+    if not leads(query, scope, prove(value, groups.facts), value, groups.shown):
         return None
-    return _by_value(scope, first, keys, value, groups)
+    return _by_value(query, scope, keys, value, groups) if _closes(query, scope, value, groups) else None
 
 
-def _by_rowtime(scope: Scope, first: exp.Expr, keys: Keys) -> GroupSort | None:
-    if first.args.get("desc"):
-        leads(scope, first, prove(exp.column(T), scope.facts))
+def _by_rowtime(query: exp.Select, scope: Scope, keys: Keys) -> GroupSort | None:
+    if query.args["order"].expressions[0].args.get("desc"):
+        leads(query, scope, prove(exp.column(T), scope.facts), exp.column(T))
         return None
     return GroupSort(keys) if keys else None
 
@@ -124,28 +125,24 @@ def by_value(keys: Keys, value: exp.Expr, groups: Grouped, *, descending: bool) 
     return GroupSort(keys) if alone else GroupSort(keys, value, at, descending)
 
 
-def _by_value(scope: Scope, first: exp.Expr, keys: Keys, value: exp.Expr, groups: Grouped) -> GroupSort | None:
+def _by_value(query: exp.Select, scope: Scope, keys: Keys, value: exp.Expr, groups: Grouped) -> GroupSort | None:
+    first = query.args["order"].expressions[0]
     if groups.stamp is None:
         return by_value(keys, value, groups, descending=bool(first.args.get("desc")))
     if over(groups.stamp, value, VALUE) is None:
-        scope.refuse(
-            "R126",
-            "AS ROWTIME beside ORDER BY must ascend with what it leads with",
-            first,
-            "Lead with what is selected AS ROWTIME, or leave that out.",
-        )
+        unfit(query, scope)
         return None
     # Several values may have one rowtime, in which the value comes first.
     return GroupSort(((Item(Column("__v"), value), way_of(first)), *keys))
 
 
-def _closes(scope: Scope, first: exp.Expr, value: exp.Expr, groups: Grouped) -> bool:
+def _closes(query: exp.Select, scope: Scope, value: exp.Expr, groups: Grouped) -> bool:
     names = columns_of([value])
     if names <= set(groups.clocks) and (isinstance(value, exp.Column) or not names & groups.loose):
         return True
-    scope.refuse(
-        "R180", "ORDER BY of groups leads with something that does not close them", first, "Lead with what closes them."
-    )
+    what = "ORDER BY of groups leads with something that does not close them"
+    hint = rewrites.shown(rewrites.ordered(query, scope.rowtime), scope.binds, "Lead with what closes them.")
+    scope.refuse("R180", what, query.args["order"].expressions[0], hint)
     return False
 
 

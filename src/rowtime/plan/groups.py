@@ -7,7 +7,6 @@ not constant, because only then will each group be complete some day.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
 
 from sqlglot import exp
 
@@ -21,6 +20,7 @@ from rowtime.operators.select import Item
 from rowtime.operators.session import ENDS, STARTS
 from rowtime.operators.tsort import JUDGED, TIME
 from rowtime.operators.value_clocks import Closer
+from rowtime.plan import rewrites
 from rowtime.plan.aggregates import has_aggregates, is_aggregate
 from rowtime.plan.group_distinct import bind_distinct
 from rowtime.plan.group_order import Grouped, bind_group_sort
@@ -28,16 +28,15 @@ from rowtime.plan.group_plan import GroupPlan, WithinGroup, reference
 from rowtime.plan.orders import micros
 from rowtime.plan.scope import Scope, columns_of, follows, marks_of, type_of
 from rowtime.plan.windows import earliest
-from rowtime.sql.generate import to_rowtime, to_spark
+from rowtime.sql.generate import to_spark
 from rowtime.sql.nodes import Within
-from rowtime.sql.script import parse_expression
 
 
 class Grouping:
     """Binds the grouped SELECT ``query`` in its scope."""
 
-    def __init__(self, query: exp.Select, scope: Scope, accepted: Callable[[exp.Expr], bool]) -> None:
-        self.query, self.scope, self._accepted = query, scope, accepted
+    def __init__(self, query: exp.Select, scope: Scope) -> None:
+        self.query, self.scope = query, scope
         self.keys: list[Item] = []
         self._written: list[exp.Expr] = []  # the keys as the query has them
         self._clocks: list[exp.Expr] = []  # the keys over the rowtime and marks, where they follow them
@@ -96,7 +95,9 @@ class Grouping:
                 "R126",
                 "AS ROWTIME of a grouped stream must ascend from group to group",
                 self.query,
-                "Use one of the grouping expressions that close groups, or leave it out.",
+                rewrites.shown(
+                    rewrites.promoted(self.query, self._listed), self.scope.binds, "Use a key that closes groups."
+                ),
             )
             return None
         if stamp is None and by_value and self.within is not None:
@@ -341,41 +342,19 @@ class Grouping:
         named = {item.column.name: readable(item.expression) for item in (*self.keys, *self.aggregates)}
         return re.sub(r"__[ka]\d+", lambda found: named.get(found[0], found[0]), text)
 
-    # -- rewrites ---------------------------------------------------------------------
-
     def _rewrite(self, *, distinct: bool) -> str:
-        """The first rewrite that is accepted: each is bound before it is shown."""
-        for words, rewritten in self._rewrites(distinct=distinct):
-            if self._accepted(rewritten):
-                return words
-        return "Once the other problems are gone, group by a function of ROWTIME as well."
+        rowtime = self.scope.rowtime
+        found = (
+            rewrites.distinct(self.query, rowtime) if distinct else rewrites.grouped(self.query, self._listed, rowtime)
+        )
+        return rewrites.shown(
+            found, self.scope.binds, "Once the other problems are gone, group by a function of ROWTIME as well."
+        )
 
-    def _rewrites(self, *, distinct: bool) -> Iterator[tuple[str, exp.Expr]]:
-        keys = self._listed(distinct=distinct)
-        hour = parse_expression(f"FLOOR({self.scope.rowtime} TO HOUR)")
-        if distinct:
-            rewritten: exp.Expr = self.query.copy()
-            rewritten.set("expressions", [hour, *self.query.copy().expressions])
-            shown = f"SELECT STREAM DISTINCT {to_rowtime(hour)} AS hour, …"
-            yield f"Select a function of ROWTIME as well, for example {shown}", rewritten
-            return
-        for n, node in enumerate(keys):
-            time = node.find(exp.Column) if isinstance(node, exp.Floor | exp.Ceil | exp.TimestampTrunc) else None
-            if time is not None:
-                late = Within(this=node.copy(), interval=parse_expression("INTERVAL '1' MINUTE"))
-                words, rewritten = self._with_keys([late if n == i else key for i, key in enumerate(keys)])
-                yield f"Say how far {to_rowtime(time)} may go back: {words}.", rewritten
-        words, rewritten = self._with_keys([hour, *keys])
-        yield f"Group by time as well: {words}.", rewritten
-
-    def _listed(self, *, distinct: bool) -> list[exp.Expr]:
+    @property
+    def _listed(self) -> list[exp.Expr]:
         group = self.query.args.get("group")
-        return [] if distinct or group is None else [self._ordinal(node) for node in group.expressions]
-
-    def _with_keys(self, keys: Sequence[exp.Expr]) -> tuple[str, exp.Expr]:
-        rewritten = self.query.copy()
-        rewritten.set("group", exp.Group(expressions=[key.copy() for key in keys]))
-        return f"GROUP BY {', '.join(map(to_rowtime, keys))}", rewritten
+        return [] if group is None else [self._ordinal(node) for node in group.expressions]
 
 
 def _closer(key: Item, at: exp.Expr) -> Item | None:

@@ -18,6 +18,7 @@ from rowtime.operators.contract import T
 from rowtime.operators.join import PLACES, Join, Side
 from rowtime.operators.table import Table
 from rowtime.operators.table_join import TableJoin
+from rowtime.plan import rewrites
 from rowtime.plan.aggregates import has_aggregates
 from rowtime.plan.as_of import AsOf
 from rowtime.plan.join_range import Range, between, conjuncts, windows
@@ -34,9 +35,9 @@ _HINTS = {
     "SEMI": "Write JOIN, and select the columns of the left side alone.",
     "ANTI": "Write LEFT JOIN, and keep what found no match: WHERE b.ROWTIME IS NULL.",
 }
-_TIMED = (
-    "For example ON … AND {b}.ROWTIME BETWEEN {a}.ROWTIME AND {a}.ROWTIME + INTERVAL '1' MINUTE; "
-    "or a window: {a} OVER (RANGE INTERVAL '1' MINUTE PRECEDING) JOIN {b}."
+_LIMITED = (
+    "Compare the rowtimes in ON, from below and from above, or give an input a window: "
+    "a OVER (RANGE INTERVAL '1' MINUTE PRECEDING) JOIN b."
 )
 
 
@@ -74,11 +75,6 @@ class Clause:
         return right.window is not None or (
             any(one.window is not None for one in left) and (len(left) == 1 or open_end)
         )
-
-    @property
-    def hint(self) -> str:
-        """How the time of the rows is limited."""
-        return _TIMED.format(a=self.inputs[0][0].alias, b=self.inputs[1][0].alias)
 
 
 class Joins:
@@ -239,7 +235,7 @@ class Joins:
         else:
             stamps = (max(0, found.high), max(0, -found.low))
         if (found.low or 0) > (found.high or 0):
-            raise self._refused("R152", "no two rowtimes meet this condition", clause.node.this, clause.hint)
+            raise self._refused("R152", "no two rowtimes meet this condition", clause.node.this, self._limited(clause))
         return found, stamps
 
     def _above(self, clause: Clause) -> list[exp.Expr]:
@@ -258,7 +254,7 @@ class Joins:
         """Refuse a join that its condition does not bound, or that meant to be bounded elsewhere."""
         left, [right] = clause.timed
         if between(above, left, right).timed:
-            hint = "WHERE sees the rows without a match too, and drops them. " + clause.hint
+            hint = "WHERE sees the rows without a match too, and drops them. " + self._limited(clause)
             what = "the rowtimes of an outer join are compared in ON, not in WHERE"
             raise self._refused("R152", what, self.query.args["where"], hint)
         if found.timed:
@@ -266,11 +262,20 @@ class Joins:
             if found.low is None and found.high is None:
                 open_end = "by an interval that is a fixed length of time"
             what = f"the condition does not limit {right.alias}.ROWTIME - {left[0].alias}.ROWTIME {open_end}"
-            raise self._refused("R152", f"{what}, so rows would be kept for ever", clause.node.this, clause.hint)
+            raise self._refused(
+                "R152", f"{what}, so rows would be kept for ever", clause.node.this, self._limited(clause)
+            )
         given = clause.node.args
         if not given.get("on") and not given.get("using") and not given.get("method"):
             what = "a join without a condition would keep every row for ever"
-            raise self._refused("R152", what, clause.node.this, clause.hint)
+            raise self._refused("R152", what, clause.node.this, self._limited(clause))
+
+    def _limited(self, clause: Clause) -> str:
+        """How the time of the rows would be limited."""
+        number = next(n for n, node in enumerate(self.query.args["joins"]) if node is clause.node)
+        names = (clause.inputs[0][0].alias, clause.inputs[1][0].alias)
+        found = rewrites.joined(self.query, number, *names)
+        return rewrites.shown(found, lambda query: self.binder.binds(query, self.name), _LIMITED)
 
     # -- a stream and a table ---------------------------------------------------------
 

@@ -15,7 +15,8 @@ from rowtime.operators.over import Over, RunningMark
 from rowtime.operators.select import Item
 from rowtime.operators.sort_by_values import VALUE
 from rowtime.operators.value_clocks import MARK, Closer
-from rowtime.plan.scope import Scope, columns_of, follows
+from rowtime.plan import rewrites
+from rowtime.plan.scope import Scope, columns_of, follows, type_of
 from rowtime.sql.generate import to_rowtime
 from rowtime.sql.intervals import Duration, span_of
 
@@ -61,7 +62,9 @@ def bind_sort(query: exp.Expr, scope: Scope, promoted: exp.Expr | None) -> Sort 
             "R121",
             "a T-sort must give its sort expression the name ROWTIME in the select list",
             first,
-            f"Select {to_rowtime(first.this)} AS ROWTIME.",
+            rewrites.shown(
+                rewrites.promoted(query, [first.this]), scope.binds, f"Select {to_rowtime(first.this)} AS ROWTIME."
+            ),
         )
     early = first.args.get("early")
     limit = micros(scope, early, "EARLY BEYOND") if early is not None else None
@@ -142,17 +145,21 @@ def _by_value(query: exp.Expr, scope: Scope, led: exp.Expr, promoted: exp.Expr |
         if first.args.get("desc"):
             scope.refuse("R120", "a T-sort cannot be descending", first, "Leave out DESC.")
         return Sort(0, _keys(query, scope, others))  # a promotion, whose equal times the keys order
-    if not leads(scope, first, prove(led if columns_of([value]) != {T} else value, scope.facts)):
+    if not leads(query, scope, prove(led if columns_of([value]) != {T} else value, scope.facts), led):
         return None
     if not follows(value):
         scope.refuse(
             "R180",
             f"{to_rowtime(first.this)} ascends, but what it is computed from has no clock",
             first,
-            f"Give it one: ORDER BY MONOTONIC({to_rowtime(first.this)}), which is checked row by row.",
+            rewrites.shown(
+                rewrites.checked(query),
+                scope.binds,
+                "Promise it in a view below with MONOTONIC, which is checked row by row.",
+            ),
         )
         return None
-    stamp = _stamp_over(scope, first, promoted, led)
+    stamp = _stamp_over(query, scope, promoted, led)
     keys = _keys(query, scope, others)
     if columns_of([value]) != {T}:
         return Sort(
@@ -163,8 +170,9 @@ def _by_value(query: exp.Expr, scope: Scope, led: exp.Expr, promoted: exp.Expr |
     return Sort(0, keys, Item(Column(VALUE), value), stamp=stamp)
 
 
-def leads(scope: Scope, first: exp.Expr, proof: Proof, shown: Callable[[str], str] = str) -> bool:
-    """True if a stream can be sorted by it first; else a problem."""
+def leads(query: exp.Expr, scope: Scope, proof: Proof, led: exp.Expr, name: Callable[[str], str] = str) -> bool:
+    """True if a stream can be sorted by ``led``, with what its ORDER BY leads, first; else a problem."""
+    first = query.args["order"].expressions[0]
     down = bool(first.args.get("desc"))
     if proof.order.direction == (-1 if down else 1):
         return True
@@ -176,25 +184,34 @@ def leads(scope: Scope, first: exp.Expr, proof: Proof, shown: Callable[[str], st
         "R138",
         "ORDER BY of a stream must lead with an increasing expression",
         first,
-        f"Lead with one, for example ORDER BY FLOOR({scope.rowtime} TO HOUR), {to_rowtime(first.this)}; "
-        f"or sort an event time t with ORDER BY t WITHIN INTERVAL '1' MINUTE, and select t AS ROWTIME.",
-        ("DESC makes it decrease" if down else "it decreases") if turned else f"{shown(why.text)}: {why.rule}",
+        rewrites.shown(
+            rewrites.ordered(query, scope.rowtime, time=type_of(scope.columns, led).startswith("TIMESTAMP")),
+            scope.binds,
+            "Once the other problems are gone, lead with a function of ROWTIME that ascends.",
+        ),
+        ("DESC makes it decrease" if down else "it decreases") if turned else f"{name(why.text)}: {why.rule}",
     )
     return False
 
 
-def _stamp_over(scope: Scope, first: exp.Expr, promoted: exp.Expr | None, led: exp.Expr) -> exp.Expr | None:
+def unfit(query: exp.Expr, scope: Scope) -> None:
+    """A problem: AS ROWTIME does not ascend with what ORDER BY leads with."""
+    first = query.args["order"].expressions[0]
+    scope.refuse(
+        "R126",
+        "AS ROWTIME beside ORDER BY must ascend with what it leads with",
+        first,
+        rewrites.shown(rewrites.promoted(query, [first.this]), scope.binds, "Promote it in a sub-query below."),
+    )
+
+
+def _stamp_over(query: exp.Expr, scope: Scope, promoted: exp.Expr | None, led: exp.Expr) -> exp.Expr | None:
     """AS ROWTIME as a function of what ORDER BY leads with; a problem where it is none that ascends."""
     if promoted is None:
         return None
     found = over(promoted, led, VALUE)
     if found is None or order_of(found, {VALUE: prove(led, scope.facts).fact}).direction <= 0:
-        scope.refuse(
-            "R126",
-            "AS ROWTIME beside ORDER BY must ascend with what it leads with",
-            first,
-            f"Select {to_rowtime(first.this)} AS ROWTIME, leave it out, or promote it in a sub-query below.",
-        )
+        unfit(query, scope)
         return None
     return found
 

@@ -18,6 +18,7 @@ from rowtime.operators.contract import Column, Operator, T
 from rowtime.operators.merge import Merge
 from rowtime.operators.over import Call, Over
 from rowtime.operators.select import Item
+from rowtime.plan import rewrites
 from rowtime.plan.frames import NoWindow, Window, frame_of, resolved
 from rowtime.plan.orders import micros
 from rowtime.plan.scope import Scope, columns_of, mark_of
@@ -39,7 +40,7 @@ class Windowing:
     """The window calls of the SELECT ``query``, as its scope comes upon them."""
 
     def __init__(self, query: exp.Select, scope: Scope, fresh: Callable[[str], str]) -> None:
-        self.scope, self._fresh = scope, fresh
+        self._query, self.scope, self._fresh = query, scope, fresh
         self._named = {window.name.lower(): window for window in query.args.get("windows") or []}
         self._shared: dict[tuple[object, ...], _Shared] = {}
         self._columns: dict[tuple[object, ...], Column] = {}
@@ -119,7 +120,9 @@ class Windowing:
                 "R164",
                 f"the rows of a stream come in stream order, not by {to_rowtime(first.this)}"
                 + (f" ({reason})" if proof.order.direction <= 0 else ""),
-                f"Leave ORDER BY out, or write ORDER BY {self.scope.rowtime}, or one ascending function of it.",
+                rewrites.shown(
+                    rewrites.windowed(self._query, self.scope.rowtime), self.scope.binds, "Leave ORDER BY out."
+                ),
             )
         ranked = columns_of([value]) == {T}
         return (None if not ranked or value == exp.column(exp.to_identifier(T, quoted=True)) else value), ranked

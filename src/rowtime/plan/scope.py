@@ -72,6 +72,8 @@ class Scope:
     """What stands for a call with OVER; ``None`` where none may stand."""
     made: dict[str, Fact] = field(default_factory=dict)
     """What is known of the columns of these calls."""
+    binds: Callable[[exp.Expr], bool] = field(default=lambda _: False)
+    """Whether a rewrite of the query would be accepted."""
 
     @property
     def input(self) -> Operator:

@@ -57,6 +57,16 @@ class Binder:
         bound = emitted(self.text, self.sources, query, self._bare(query, name), name)
         return limited(self, query, bound, name)
 
+    def binds(self, query: exp.Expr, name: str) -> bool:
+        """True if a rewrite of a query binds; it has a catalog and operators of its own."""
+        if self.trying:
+            return False
+        try:
+            Binder(self.text, Sources(self.sources.catalog), trying=True).bind(query, name)
+        except Refused:
+            return False
+        return True
+
     def _bare(self, query: exp.Expr, name: str) -> Bound:
         """A query without what stands around it."""
         if isinstance(query, exp.Union):
@@ -118,7 +128,12 @@ class _SelectBinder:
     def bind(self) -> Bound:
         self._refuse_unsupported()
         source = FromClause(self.binder, self.query, self.name).bind()
-        scope = Scope(self.text, source, gate=lambda: self.sources.fresh(self.name))
+        scope = Scope(
+            self.text,
+            source,
+            gate=lambda: self.sources.fresh(self.name),
+            binds=lambda q: self.binder.binds(q, self.name),
+        )
         if is_lifetimes(scope.input):
             refuse_in_select(self.query, scope)
         where = self.query.args.get("where")
@@ -141,7 +156,7 @@ class _SelectBinder:
             return self._plain(scope, condition)
         if not is_lifetimes(scope.input):
             return self._grouped(scope, condition)
-        made = LifetimeGrouping(self.query, scope, self._accepted).plan()
+        made = LifetimeGrouping(self.query, scope).plan()
 
         below = scope.input if condition is None else self._filtered(scope, scope.input, condition)
         return lambda: Bound(made(self.sources.fresh(f"{self.name}.group"), below))
@@ -303,7 +318,7 @@ class _SelectBinder:
             if self.query.args.get("order"):
                 scope.refuse("R190", "ORDER BY of panes is not supported yet", self.query.args["order"])
             return self._in_panes(scope, where)
-        grouping = Grouping(self.query, scope, self._accepted)
+        grouping = Grouping(self.query, scope)
         plan = grouping.bind()
 
         def build() -> Bound:
@@ -325,7 +340,7 @@ class _SelectBinder:
         return build
 
     def _in_panes(self, scope: Scope, where: exp.Expr | None) -> Build:
-        plan = PaneGrouping(self.query, scope, self._accepted).plan()
+        plan = PaneGrouping(self.query, scope).plan()
 
         def build() -> Bound:
             assert plan is not None
@@ -340,16 +355,6 @@ class _SelectBinder:
         what = f"the groups of {self.name} are kept until the stream ends, {growth}: their rows come with its end"
         hint = "Group by something that ascends as well, and each group goes out and is forgotten."
         self.sources.warnings.append(Problem("R185", what, place_of(self.text, self.query), hint, warns=True))
-
-    def _accepted(self, query: exp.Expr) -> bool:
-        """True if a rewrite of this query binds; it has a catalog and operators of its own."""
-        if self.binder.trying:
-            return False
-        try:
-            Binder(self.text, Sources(self.sources.catalog), trying=True).bind(query, self.name)
-        except Refused:
-            return False
-        return True
 
     def _promoted(self, scope: Scope, source: Operator, within: WithinGroup, where: exp.Expr | None) -> Operator:
         """GROUP BY … WITHIN: a T-sort that refuses by the end of the row's group."""

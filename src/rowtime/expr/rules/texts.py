@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 from sqlglot import exp
 
+from rowtime.core.time import MAX_MICROS, MIN_MICROS
 from rowtime.expr.facts import Kind
 from rowtime.expr.order import Order
 from rowtime.expr.rules.table import Found, Parts, arguments, kept, none, rounded, rule
@@ -40,3 +43,34 @@ def _concat(node: exp.Expr, parts: Parts) -> Found:
     if moving[0] != len(facts) - 1:
         return none("text behind m changes the order: a before ab, but abx before ax", Kind.TEXT)
     return kept(facts[-1], Kind.TEXT, "constant text before m keeps the order")
+
+
+# What a pattern of DATE_FORMAT may hold, from the year on: fields of a fixed length, as the parser writes them.
+_FIELDS = ("%Y", "%mstrict", "%dstrict", "%Hstrict", "%Mstrict", "%Sstrict")
+_PATTERN = re.compile(rf"({'|'.join(_FIELDS)}|%f|S+)|'[^'%]*'|[^A-Za-z'%]")
+
+
+@rule(exp.TimeToStr)
+def _date_format(node: exp.Expr, parts: Parts) -> Found:
+    time = node.this.this if isinstance(node.this, exp.TimeStrToTime) else node.this
+    m, pattern = parts.of(time), node.args["format"]
+    if not m.kind.time or not isinstance(pattern, exp.Literal) or not _falls(pattern.name):
+        return none("DATE_FORMAT has a rule for patterns that lead from yyyy down, as yyyy-MM-dd HH does", Kind.TEXT)
+    if m.low is None or m.low < MIN_MICROS or m.high is None or m.high > MAX_MICROS:
+        return none("the text of a time has an order from year 0001 to 9999, as ROWTIME is", Kind.TEXT)
+    return rounded(m, Kind.TEXT, "fields of a fixed length, from the year down, order as the time does")
+
+
+def _falls(pattern: str) -> bool:
+    """True if the fields begin with the year, and none is left out between two."""
+    found = list(_PATTERN.finditer(pattern))
+    fields = [field for one in found if (field := one[1])]
+    whole = [field for field in fields if field in _FIELDS]
+    fraction = fields[len(whole) :]  # of a second, once, and behind it
+    return (
+        "".join(one[0] for one in found) == pattern
+        and bool(whole)
+        and tuple(whole) == _FIELDS[: len(whole)]
+        and fields == [*whole, *fraction]
+        and len(fraction) <= (len(whole) == len(_FIELDS))
+    )

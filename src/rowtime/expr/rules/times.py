@@ -40,12 +40,11 @@ def _rounded_to(node: exp.Expr, parts: Parts) -> Found:
     if _unit(unit) not in known or not m.kind.time:
         return none(f"rounding to {unit.name} has a rule for dates, timestamps and units of time", Kind.TIMESTAMP)
     kind = Kind.DATE if isinstance(node, exp.DateTrunc) else Kind.TIMESTAMP
-    return _from_year_one(rounded(m, kind, f"rounding to {_unit(unit)} keeps the direction"), m)
-
-
-def _from_year_one(found: Found, m: Fact) -> Found:
-    """Rounding does not lead out of the years from 1 on."""
-    return Found(found.fact.within(m.low, None), found.rule) if found.fact.kind is Kind.TIMESTAMP else found
+    found = rounded(m, kind, f"rounding to {_unit(unit)} keeps the direction")
+    if kind is Kind.DATE:
+        return found
+    # Rounding does not lead out of the years from 1 on; upwards it may lead beyond 9999.
+    return Found(found.fact.within(m.low, None if isinstance(node, exp.Ceil) else m.high), found.rule)
 
 
 @rule(Step)
