@@ -15,6 +15,7 @@ from tests.oracle.select import select
 Result = tuple[f.Feed, list[f.Refusal]]
 TWO = floor(2 * SECOND)
 HALF_SECOND = SECOND // 2
+EVER = 10**18  # µs, more than any two times are apart
 
 
 def _keys(one: f.Values, other: f.Values) -> bool:
@@ -130,6 +131,11 @@ JOINS = (
         f"{_NUMBERS} a LEFT JOIN b ON a.v = b.v AND a.ROWTIME + INTERVAL '2' SECOND > b.ROWTIME "
         "AND b.ROWTIME - a.ROWTIME >= INTERVAL '0.5' SECOND",
         _pairs(HALF_SECOND, 2 * SECOND - 1, (2 * SECOND - 1, None))),
+    Law("a join that nothing limits from above", ("join",),
+        f"{_NUMBERS} a JOIN b ON a.v = b.v AND b.ROWTIME > a.ROWTIME WITH UNBOUNDED STATE", _pairs(1, EVER)),
+    Law("a left join with all that was", ("join",),
+        f"{_NUMBERS} a LEFT JOIN b OVER (RANGE UNBOUNDED PRECEDING) ON a.v = b.v WITH UNBOUNDED STATE",
+        _pairs(-EVER, 0, (0, None))),
     Law("a right join of equal rowtimes", ("join",), f"{_NUMBERS} a RIGHT JOIN b ON a.v = b.v",
         _pairs(0, 0, (None, 0))),
     Law("a stream joined with itself", ("join",),

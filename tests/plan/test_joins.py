@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rowtime.operators.join import Join
+from rowtime.operators.join import EVER, Join
 from rowtime.operators.table_join import TableJoin
 from rowtime.plan.explain import as_text, explain
 from rowtime.plan.program import compile_script
@@ -171,3 +171,29 @@ def test_a_join_keeps_no_order_of_its_inputs() -> None:
     view = f"CREATE VIEW j AS SELECT STREAM * FROM up {SECOND} AS u JOIN b ON u.k = b.kk; "
     (problem,) = compile_script(declared + view + "SELECT STREAM x, COUNT(*) AS c FROM j GROUP BY x").problems
     assert (problem.code, "no order is known" in problem.note) == ("R104", True)
+
+
+@pytest.mark.parametrize(
+    ("source", "low", "high", "kept"),
+    [
+        ("a JOIN b ON a.k = b.k AND b.ROWTIME >= a.ROWTIME", 0, EVER, "the rows of a"),
+        ("a LEFT JOIN b ON a.k = b.k AND b.ROWTIME < a.ROWTIME", -EVER, -1, "the rows of b"),
+        ("a OVER (RANGE UNBOUNDED PRECEDING) JOIN b USING (k)", 0, EVER, "the rows of a"),
+        ("a, b WHERE a.k = b.k", -EVER, EVER, "the rows of a and the rows of b"),
+    ],
+)
+def test_an_unbounded_join_says_what_it_keeps(source: str, low: int, high: int, kept: str) -> None:
+    program = compile_script(f"{TWO}SELECT STREAM x FROM {source} WITH UNBOUNDED STATE")
+    assert program.problems == ()
+    [node] = [node for node in program.operators if isinstance(node, Join)]
+    assert (node.low, node.high) == (low, high)
+    [warning] = program.warnings
+    assert warning.code == "R185"
+    assert f"{kept} are kept until the stream ends" in warning.message
+    assert "until the stream ends (bounded by nothing)" in as_text(explain(program))
+
+
+def test_an_outer_row_that_could_still_meet_any_later_row_is_refused() -> None:
+    sql = "SELECT STREAM x FROM a LEFT JOIN b ON a.k = b.k AND b.ROWTIME > a.ROWTIME WITH UNBOUNDED STATE"
+    [problem] = compile_script(TWO + sql).problems
+    assert (problem.code, "when the stream ends" in problem.message) == ("R152", True)

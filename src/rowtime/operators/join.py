@@ -20,7 +20,7 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rowtime.core.clock import Clocks, frontier, least
-from rowtime.core.time import BEGINNING, END, shift
+from rowtime.core.time import BEGINNING, END, MAX_MICROS, MIN_MICROS, shift
 from rowtime.operators.contract import (
     LARGE,
     Column,
@@ -48,6 +48,8 @@ PLACES = (("__lt", "__lw", "__lp"), ("__rt", "__rw", "__rp"))
 """Rowtime, writer and position of each side's row, by which pairs of one rowtime are ordered."""
 ARRIVED = ("__lk", "__rk")
 """BIGINT: the tick in which each side's row came."""
+EVER = MAX_MICROS - MIN_MICROS + 1
+"""µs: longer than any two rowtimes are apart, where nothing limits a join (WITH UNBOUNDED STATE)."""
 BUCKETS = 4  # widths of the range: where rows spread over more, they meet by key and time bucket
 
 
@@ -147,7 +149,11 @@ class Join:
     def keeps(self) -> tuple[Kept, ...]:
         """The rows of each side that a later row can match."""
         return tuple(
-            Kept(f"rows of {node.name}", f"the bound is {span(keep)} past their rowtime" if keep else "the bound is")
+            Kept(f"rows of {node.name}", "the stream ends", "nothing")
+            if keep >= EVER
+            else Kept(
+                f"rows of {node.name}", f"the bound is {span(keep)} past their rowtime" if keep else "the bound is"
+            )
             for node, keep in zip(self.inputs, self._kept_for, strict=True)
         )
 

@@ -14,6 +14,7 @@ from rowtime.operators.lifetimes import is_lifetimes
 from rowtime.operators.merge import Merge
 from rowtime.plan.as_of import refuse_as_of
 from rowtime.plan.functions import bind_call, called, input_of
+from rowtime.plan.join_window import window_of
 from rowtime.plan.joins import Joins
 from rowtime.plan.lifetime_functions import altering, bind_altering
 from rowtime.plan.lifetime_joins import LifetimeJoins
@@ -49,16 +50,16 @@ class FromClause:
             raise Refused(Problem("R153", "a window on an input goes with a JOIN", place, hint))
         refuse_as_of(self.text, source.this, "a stream as of a time goes with a JOIN", _AS_OF)
         joins = Joins(self.binder, self.query, self.name)
-        found = self._windowed(joins, source.this)
+        found = self._windowed(source.this)
         for clause in clauses:
-            right = self._windowed(joins, clause.this)
+            right = self._windowed(clause.this)
             events = is_lifetimes(found.node) or is_lifetimes(right.node)
             if events:
                 refuse_as_of(self.text, clause.this, "events meet while both are alive, not as of a time", _EVENTS)
             found = (LifetimeJoins(self.binder, self.name) if events else joins).bind(found, right, clause)
         return found
 
-    def _windowed(self, joins: Joins, item: exp.Expr) -> From:
+    def _windowed(self, item: exp.Expr) -> From:
         """An input with its window; a table only where a join is."""
         table = self.sources.static(item) if isinstance(item, exp.Table) else None
         if table is not None and self.query.args.get("joins"):
@@ -67,7 +68,7 @@ class FromClause:
                 raise Refused(Problem("R153", "a table has no window", place_of(self.text, item.args["over"]), hint))
             found = self._renamed(table, item, {})
             return replace(found, inputs=tuple(replace(one, rowtime="") for one in found.inputs))
-        window = joins.window(item)
+        window = window_of(self.text, self.query, item)
         found = self._input(item)
         return replace(found, inputs=tuple(replace(one, window=window) for one in found.inputs))
 

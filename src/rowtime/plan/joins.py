@@ -15,7 +15,7 @@ from sqlglot import exp
 from rowtime.core.errors import Problem, Refused
 from rowtime.core.time import END
 from rowtime.operators.contract import T
-from rowtime.operators.join import PLACES, Join, Side
+from rowtime.operators.join import EVER, PLACES, Join, Side
 from rowtime.operators.table import Table
 from rowtime.operators.table_join import TableJoin
 from rowtime.plan import rewrites
@@ -23,8 +23,6 @@ from rowtime.plan.aggregates import has_aggregates
 from rowtime.plan.as_of import AsOf
 from rowtime.plan.join_range import Range, between, conjuncts, windows
 from rowtime.plan.scope import From, Input, Scope
-from rowtime.sql.generate import to_rowtime
-from rowtime.sql.intervals import Duration, span_of
 from rowtime.sql.nodes import CurrentRowTimestamp
 from rowtime.sql.places import place_of
 
@@ -229,13 +227,15 @@ class Joins:
             stamps = (window.high or 0, -(window.low or 0))
             found = replace(found, rest=(*found.rest, *window.rest))
             found = found.at_least(window.low or 0).at_most(window.high or 0)
-        elif found.low is None or found.high is None:
-            self._refuse_open(clause, found, above if not inner else [])
-            found, stamps = replace(found, low=0, high=0), (0, 0)
         else:
-            stamps = (max(0, found.high), max(0, -found.low))
+            if found.low is None or found.high is None:
+                found = self._open(clause, found, above if not inner else [])
+            stamps = (max(0, found.high or 0), max(0, -(found.low or 0)))
         if (found.low or 0) > (found.high or 0):
             raise self._refused("R152", "no two rowtimes meet this condition", clause.node.this, self._limited(clause))
+        if any(stamp >= EVER and outer for stamp, outer in zip(stamps, clause.outer, strict=True)):
+            what = "a row of the outer side would be known to have no match when the stream ends, and not before"
+            raise self._refused("R152", what, clause.node.this, self._limited(clause))
         return found, stamps
 
     def _above(self, clause: Clause) -> list[exp.Expr]:
@@ -250,25 +250,27 @@ class Joins:
                 found.append(bound)
         return found
 
-    def _refuse_open(self, clause: Clause, found: Range, above: list[exp.Expr]) -> None:
-        """Refuse a join that its condition does not bound, or that meant to be bounded elsewhere."""
+    def _open(self, clause: Clause, found: Range, above: list[exp.Expr]) -> Range:
+        """The range of a join that its condition does not bound; where it says nothing of time, equal rowtimes."""
         left, [right] = clause.timed
         if between(above, left, right).timed:
             hint = "WHERE sees the rows without a match too, and drops them. " + self._limited(clause)
             what = "the rowtimes of an outer join are compared in ON, not in WHERE"
             raise self._refused("R152", what, self.query.args["where"], hint)
+        given = clause.node.args
+        if not found.timed and (given.get("on") or given.get("using") or given.get("method")):
+            return replace(found, low=0, high=0)
+        if self.query.args.get("unbounded_state"):
+            return found.at_least(-EVER).at_most(EVER)
         if found.timed:
             open_end = "from below" if found.low is None else "from above"
             if found.low is None and found.high is None:
                 open_end = "by an interval that is a fixed length of time"
             what = f"the condition does not limit {right.alias}.ROWTIME - {left[0].alias}.ROWTIME {open_end}"
-            raise self._refused(
-                "R152", f"{what}, so rows would be kept for ever", clause.node.this, self._limited(clause)
-            )
-        given = clause.node.args
-        if not given.get("on") and not given.get("using") and not given.get("method"):
+            what = f"{what}, so rows would be kept for ever"
+        else:
             what = "a join without a condition would keep every row for ever"
-            raise self._refused("R152", what, clause.node.this, self._limited(clause))
+        raise self._refused("R152", what, clause.node.this, self._limited(clause))
 
     def _limited(self, clause: Clause) -> str:
         """How the time of the rows would be limited."""
@@ -276,6 +278,10 @@ class Joins:
         names = (clause.inputs[0][0].alias, clause.inputs[1][0].alias)
         found = rewrites.joined(self.query, number, *names)
         return rewrites.shown(found, lambda query: self.binder.binds(query, self.name), _LIMITED)
+
+    def _endless(self, clause: Clause, kept: str) -> Problem:
+        what = f"the {kept} are kept until the stream ends"
+        return Problem("R185", what, place_of(self.text, clause.node.this), self._limited(clause), warns=True)
 
     # -- a stream and a table ---------------------------------------------------------
 
@@ -329,40 +335,10 @@ class Joins:
         on = _all(found.rest)
         name = self.sources.fresh(f"{self.name}.join")
         node = Join(name, (left, right), (sides[0], sides[1]), found.low, found.high, on)
+        endless = [kept.what for kept in node.keeps() if kept.by == "nothing"]
+        if endless:
+            self.sources.warnings.append(self._endless(clause, " and the ".join(endless)))
         return From(node, tuple(inputs), lineage, merged)
-
-    def window(self, item: exp.Expr) -> int | None:
-        """How long the rows of an input stay in its window, µs; ``None`` without OVER."""
-        over = item.args.get("over")
-        if over is None:
-            return None
-        spec = over.args.get("spec")
-        if over.args.get("partition_by") or over.args.get("order"):
-            hint = "Rows meet by the condition in ON; leave it out."
-            raise self._refused("R153", "a join window has neither PARTITION BY nor ORDER BY", over, hint)
-        start = spec.args.get("start") if spec is not None else None
-        if spec is None or spec.args.get("kind") != "RANGE" or spec.args.get("end") != "CURRENT ROW":
-            what = f"a join window is RANGE … PRECEDING, not {to_rowtime(over).removeprefix('ROWS OVER ')}"
-            hint = (
-                "For example OVER (RANGE INTERVAL '1' MINUTE PRECEDING); rows that follow are those of the other side."
-            )
-            raise self._refused("R153", what, over, hint)
-        if start == "CURRENT ROW":
-            return 0
-        if not isinstance(start, exp.Expr) or spec.args.get("start_side") != "PRECEDING":
-            hint = "For example OVER (RANGE INTERVAL '1' MINUTE PRECEDING)."
-            raise self._refused("R153", "a join window without a lower end would keep every row for ever", over, hint)
-        return self._micros(start)
-
-    def _micros(self, node: exp.Expr) -> int:
-        try:
-            span = span_of(node)
-        except ValueError as wrong:
-            raise self._refused("R122", str(wrong), node) from None
-        if not isinstance(span, Duration) or span.micros < 0:
-            hint = "For example INTERVAL '1' MINUTE."
-            raise self._refused("R122", "a join window is a duration that is not negative", node, hint)
-        return span.micros
 
 
 def _all(tests: Sequence[exp.Expr]) -> exp.Expr | None:
