@@ -130,6 +130,24 @@ def test_parquet_rowtimes_that_go_back_are_out_of_order(spark: SparkSession, tmp
     assert query.ledger["s"] == {"in": 4, "accepted": 3, "OUT_OF_ORDER": 1}
 
 
+def test_parquet_rows_without_a_rowtime_among_others_are_raised_to_what_came_before(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    (tmp_path / "in").mkdir()
+    times = pa.array([10, None, 20, 5], pa.int64()).cast(pa.timestamp("us", "UTC"))
+    pq.write_table(pa.table({"v": pa.array([1, 2, 3, 4], pa.int32()), "at": times}), tmp_path / "in" / "x.parquet")
+    os.utime(tmp_path / "in" / "x.parquet", (0, 0))
+    got: list[tuple[int, int]] = []
+    pipeline = rt.Pipeline(spark, home=tmp_path / "home").sql(
+        f"CREATE STREAM s (v INT) USING parquet OPTIONS (path '{tmp_path / 'in'}', rowtime.column 'at');"
+        "SELECT STREAM v FROM s"
+    )
+    pipeline.sink("result", lambda batch: got.extend((row["rowtime"].microsecond, row["v"]) for row in rows(batch)))
+    query = pipeline.run_available(tmp_path / "check")
+    assert got == [(10, 1), (10, 2), (20, 3)]
+    assert query.ledger["s"] == {"in": 4, "accepted": 3, "OUT_OF_ORDER": 1}
+
+
 def to_parquet(folder: Path, lines: str, age: int) -> None:
     """The text file that was just written there, as Parquet of the same name."""
     found = max(folder.iterdir(), key=lambda file: file.stat().st_mtime)

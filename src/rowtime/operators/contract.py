@@ -287,9 +287,9 @@ class Intake:
     ``gated``: the rows pass the clock pass, unless all are known to be in order. ``shown`` are the
     clocks that ordered rows show without one, ``arrived`` those of arrival times; ``bound`` is given
     to each present writer after them; ``columns``: bounds of columns. ``present``: who holds the
-    stream; ``joined``: those that are new or came back. ``raises``: arrival times may go back, so
-    each is raised to the running maximum. ``given``: rows may have a rowtime that their writer gave;
-    ``stamped``: so are arrival times. Times in µs UTC; known ones lie in [``lowest``, ``highest``].
+    stream; ``joined``: who is new or came back. ``raises``: arrival times may go back, so each is
+    raised to the running maximum. ``given``: writers may give rowtimes, ``stamped``: and arrival times;
+    ``peek`` of ``__t``: rowtimes that all rows have. µs UTC, known ones in [``lowest``, ``highest``].
     """
 
     rows: DataFrame | None

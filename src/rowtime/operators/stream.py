@@ -8,7 +8,7 @@ far above it is ``EARLY`` and does not raise it (SPEC 7.2).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -120,14 +120,16 @@ class Stream:
             return Delta(None, self.promises([], control))
         guarded = self._may_be_early(intake, before, control)
         timed = self._checked(self._timed_rows(intake), intake)
-        if not guarded:
+        peeked = self._peeked(intake)
+        if not guarded and peeked is None:
             timed = self._raised(tick, timed, intake, before)
         rows, whole = timed, True
         lowest, highest, marks = intake.lowest, intake.highest, before
         if guarded or intake.gated or intake.decodes or intake.in_band or self.checks:
-            verdict = tick.judge(self, timed, self._gate(intake, before, control, guarded=guarded), intake.count)
+            gate = self._gate(intake, before, control, guarded=guarded)
+            verdict = tick.judge(self, timed, gate, intake.count, peeked)
             # A row that is early raises nothing, so who arrives after it is raised only now.
-            if guarded:
+            if guarded and peeked is None:
                 timed = self._raised(tick, timed, intake, before, verdict)
             rows, whole = tick.account(self, timed, verdict, CANDIDATE), verdict.refused is None
             lowest, highest, marks = verdict.lowest, verdict.highest, dict(verdict.marks)
@@ -158,6 +160,12 @@ class Stream:
             lifted=f"{T} IS NULL" if guarded else "false",
             started=control.get("started", ()),
         )
+
+    def _peeked(self, intake: Intake) -> Iterable[pa.Table] | None:
+        """The rowtimes, where every row was given one and nothing else decides what is refused."""
+        if intake.peek is None or intake.in_band or intake.decodes or intake.bounds or self.checks or self.batched:
+            return None
+        return intake.peek(T) if intake.gated else None
 
     def _may_be_early(self, intake: Intake, clocks: Mapping[str, int], control: Control) -> bool:
         """False if no row of the range can be too far above its writer's clock."""

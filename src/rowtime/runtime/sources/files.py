@@ -119,7 +119,13 @@ class FilesSource:
         """One timestamp column of a range with writers and positions; ``None`` if it is no such column."""
         if self.kind != "parquet":
             return None
-        return timestamps(((number << ROWS_BITS, THE_WRITER, path) for number, path, _ in part.detail["files"]), name)
+        wanted = self.rowtime if name == ROWTIME else name
+        if name == ROWTIME and any(
+            of.upper() != "TIMESTAMP" for one, of in self.columns if one.lower() == wanted.lower()
+        ):
+            return None
+        files = ((number << ROWS_BITS, THE_WRITER, path) for number, path, _ in part.detail["files"])
+        return timestamps(files, wanted, nulls=name != ROWTIME)
 
     def finished(self, at: Offsets) -> bool:
         """True once every file that is there now has been taken."""

@@ -21,23 +21,34 @@ MICROS = pa.timestamp("us", "UTC")
 ROWS = 1_000_000  # of one piece, or what a row group has; few pieces are in memory at a time
 
 
-def timestamps(files: Iterable[tuple[int, str, str]], name: str) -> Iterator[pa.Table] | None:
+def timestamps(files: Iterable[tuple[int, str, str]], name: str, *, nulls: bool = True) -> Iterator[pa.Table] | None:
     """``__w``, ``__p``, ``t`` (BIGINT µs, null where the time is) of ``(first position, writer, path)``.
 
     In pieces, in the order of the files and of their rows. ``None`` where a file has no such
-    column or it is no timestamp that Spark reads the same.
+    column or it is no timestamp that Spark reads the same; without ``nulls`` also where its
+    footer does not say that every value is there.
     """
     pieces: list[tuple[int, str, str, str, list[int]]] = []
     for first, writer, path in files:
         metadata = pq.read_metadata(path)
         column = _column(metadata.schema.to_arrow_schema(), name)
-        if column is None:
+        if column is None or not (nulls or _complete(metadata, column)):
             return None
         position = first
         for groups, rows in _together([metadata.row_group(n).num_rows for n in range(metadata.num_row_groups)]):
             pieces.append((position, writer, path, column, groups))
             position += rows
     return _pieces(pieces)
+
+
+def _complete(metadata: pq.FileMetaData, column: str) -> bool:
+    """True if the statistics of every row group count no null in a column."""
+    at = metadata.schema.names.index(column)
+    found = (metadata.row_group(number).column(at) for number in range(metadata.num_row_groups))
+    return all(
+        part.path_in_schema == column and part.statistics is not None and part.statistics.null_count == 0
+        for part in found
+    )
 
 
 def _together(sizes: list[int]) -> Iterator[tuple[list[int], int]]:

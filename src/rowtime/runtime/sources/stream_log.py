@@ -107,7 +107,9 @@ class StreamLogSource:
         """One timestamp column of a slice with writers and positions; ``None`` if it is no such column."""
         runs = {writer: iter(found) for writer, found in part.detail.get("runs", {}).items()}
         owners = ((unescape(path.split("/", 1)[0]), path) for path in part.detail.get("files", ()))
-        return timestamps(((next(runs[w])[0], w, f"{self.log}/{path}") for w, path in owners), name)
+        return timestamps(
+            ((next(runs[w])[0], w, f"{self.log}/{path}") for w, path in owners), name, nulls=name != ROWTIME
+        )
 
     def finished(self, at: Offsets) -> bool:
         """True if every writer has ended its part of the stream, and ``at`` is past that."""
