@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
@@ -23,15 +22,13 @@ from rowtime.operators.over import Call, Over
 from rowtime.operators.select import Item, Select
 from rowtime.operators.union_all import UnionAll
 from rowtime.operators.windowed import Frame
+from rowtime.plan.join_clause import Clause
 from rowtime.plan.join_range import conjuncts
 from rowtime.plan.scope import From, Input, columns_of, type_of
+from rowtime.plan.sources import Binder
 from rowtime.sql.dialect import Rowtime
 from rowtime.sql.generate import to_rowtime
 from rowtime.sql.places import place_of
-
-if TYPE_CHECKING:
-    from rowtime.plan.joins import Clause
-    from rowtime.plan.select import Binder
 
 CODE = "R156"
 IS_LEFT, ROW, LATEST = "__is_left", "__row", "__latest"

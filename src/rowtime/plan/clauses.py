@@ -6,7 +6,6 @@ Clauses that are read but not built yet are refused here, instead of being left 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
@@ -15,11 +14,8 @@ from rowtime.operators.lifetimes import is_lifetimes
 from rowtime.operators.limit import Limit
 from rowtime.operators.merge import Merge
 from rowtime.plan.panes import has_panes
-from rowtime.plan.sources import Bound
+from rowtime.plan.sources import Binder, Bound
 from rowtime.sql.places import place_of
-
-if TYPE_CHECKING:
-    from rowtime.plan.select import Binder
 
 _AROUND = ("order", "limit", "offset", "with_")
 

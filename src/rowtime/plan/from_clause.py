@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
@@ -19,13 +18,10 @@ from rowtime.plan.joins import Joins
 from rowtime.plan.lifetime_functions import altering, bind_altering
 from rowtime.plan.lifetime_joins import LifetimeJoins
 from rowtime.plan.scope import From
-from rowtime.plan.sources import Bound
+from rowtime.plan.sources import Binder, Bound
 from rowtime.plan.window_tables import WINDOW_TABLES, WindowTable
 from rowtime.sql.generate import to_rowtime
 from rowtime.sql.places import place_of
-
-if TYPE_CHECKING:
-    from rowtime.plan.select import Binder
 
 _AS_OF = "Write FROM a JOIN b FOR SYSTEM_TIME AS OF a.ROWTIME ON a.k = b.k."
 _EVENTS = "Leave FOR SYSTEM_TIME out."

@@ -7,8 +7,7 @@ rowtimes; a join without either is one of equal rowtimes. Further inputs join th
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import replace
 
 from sqlglot import exp
 
@@ -21,13 +20,12 @@ from rowtime.operators.table_join import TableJoin
 from rowtime.plan import rewrites
 from rowtime.plan.aggregates import has_aggregates
 from rowtime.plan.as_of import AsOf
+from rowtime.plan.join_clause import Clause
 from rowtime.plan.join_range import Range, between, conjuncts, windows
 from rowtime.plan.scope import From, Input, Scope
+from rowtime.plan.sources import Binder
 from rowtime.sql.nodes import CurrentRowTimestamp
 from rowtime.sql.places import place_of
-
-if TYPE_CHECKING:
-    from rowtime.plan.select import Binder
 
 _HINTS = {
     "SEMI": "Write JOIN, and select the columns of the left side alone.",
@@ -37,42 +35,6 @@ _LIMITED = (
     "Compare the rowtimes in ON, from below and from above, or give an input a window: "
     "a OVER (RANGE INTERVAL '1' MINUTE PRECEDING) JOIN b."
 )
-
-
-@dataclass(frozen=True)
-class Clause:
-    """One JOIN with both of its inputs, under names that are unique among them.
-
-    ``outer``: whose rows go out without a match. ``same``: columns that are the rowtime itself.
-    """
-
-    node: exp.Join
-    sources: tuple[From, From]
-    inputs: tuple[tuple[Input, ...], tuple[Input, ...]]
-    columns: tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]
-    outer: tuple[bool, bool]
-    same: Mapping[str, str]
-    tabled: bool = False
-
-    @property
-    def both(self) -> From:
-        """What ON sees."""
-        left, right = self.inputs
-        return From(self.sources[0].node, (*left, *right), merged=self.sources[0].merged)
-
-    @property
-    def timed(self) -> tuple[list[Input], list[Input]]:
-        """The inputs of each side that are streams."""
-        left, right = self.inputs
-        return [one for one in left if one.rowtime], [one for one in right if one.rowtime]
-
-    def windowed(self, found: Range) -> bool:
-        """True if windows say which rows meet; behind an earlier join an interval in ON may say it instead."""
-        left, [right] = self.timed
-        open_end = found.low is None or found.high is None
-        return right.window is not None or (
-            any(one.window is not None for one in left) and (len(left) == 1 or open_end)
-        )
 
 
 class Joins:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, get_args
+from typing import get_args
 
 from sqlglot import exp
 
@@ -10,13 +10,11 @@ from rowtime.core.errors import Place, Problem, Refused
 from rowtime.operators.alter_lifetime import AlterLifetime, How
 from rowtime.operators.contract import Operator
 from rowtime.operators.lifetimes import is_lifetimes
+from rowtime.plan.sources import Binder
 from rowtime.sql.generate import to_rowtime
 from rowtime.sql.intervals import Duration, span_of
 from rowtime.sql.nodes import TableArgument
 from rowtime.sql.places import place_of
-
-if TYPE_CHECKING:
-    from rowtime.plan.select import Binder
 
 FUNCTIONS = {
     "TO_POINT": "TO_POINT(s)",

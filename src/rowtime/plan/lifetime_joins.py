@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
@@ -15,10 +14,8 @@ from rowtime.operators.lifetimes import is_lifetimes
 from rowtime.operators.select import Item, Select
 from rowtime.operators.union_all import UnionAll
 from rowtime.plan.scope import From, Input, Scope
+from rowtime.plan.sources import Binder
 from rowtime.sql.places import place_of
-
-if TYPE_CHECKING:
-    from rowtime.plan.select import Binder
 
 
 class LifetimeJoins:

@@ -1,4 +1,4 @@
-"""Binds queries over events with lifetimes: what their SELECT may say, and how events leave the engine."""
+"""Binds queries over events with lifetimes: what their SELECT may say, and what EMIT makes of them."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from rowtime.core.errors import Problem, Refused
 from rowtime.operators.contract import Operator
 from rowtime.operators.emit_changes import NAMES as CHANGES
 from rowtime.operators.emit_changes import EmitChanges
-from rowtime.operators.emit_lifetimes import NAMES, EmitLifetimes
 from rowtime.operators.lifetimes import is_lifetimes
+from rowtime.plan.emit import as_rows
 from rowtime.plan.panes import has_panes
 from rowtime.plan.scope import Scope
 from rowtime.plan.sources import Bound, Sources
@@ -29,7 +29,7 @@ def emitted(text: str, sources: Sources, query: exp.Expr, bound: Bound, name: st
         hint = "Leave it out; EMIT is for events of streams with an EVENT SHAPE."
         what = f"EMIT {clause.name}: these rows have no lifetimes"
         raise Refused(Problem("R191", what, place_of(text, query), hint))
-    return Bound(as_rows(sources, bound.node, name, clause, text))
+    return Bound(as_rows(sources.fresh, bound.node, name, clause, text))
 
 
 def _changes(text: str, sources: Sources, query: exp.Expr, node: Operator, name: str) -> Operator:
@@ -46,26 +46,6 @@ def _changes(text: str, sources: Sources, query: exp.Expr, node: Operator, name:
         what = "EMIT CHANGES of events that are made of several is not supported yet"
         raise Refused(Problem("R190", what, place_of(text, query), hint))
     return EmitChanges(sources.fresh(f"{name}.changes"), node)
-
-
-def as_rows(sources: Sources, node: Operator, name: str, clause: exp.Expr | None = None, text: str = "") -> Operator:
-    """Events as rows, by default as intervals in chain order; other rows as they are."""
-    if not is_lifetimes(node):
-        return node
-    form = clause.name if clause is not None else "INTERVALS"
-    names = tuple(part.name for part in clause.expressions) if clause is not None else ()
-    wanted = NAMES[form] or ("start",)
-    place = place_of(text, clause) if clause is not None else None
-    if names and len(names) != len(wanted) and not (form == "POINTS" and not names):
-        raise Refused(Problem("R192", f"EMIT {form} names {len(wanted)} columns: {', '.join(wanted)}", place))
-    names = names or NAMES[form]
-    taken = {column.lower() for column in node.emits().names}
-    twice = [one for one in names if one.lower() in taken]
-    if twice:
-        hint = f"Name them: EMIT {form} ({', '.join('my_' + one for one in names)}); or rename {twice[0]} of the query."
-        raise Refused(Problem("R119", f"the result has two columns {twice[0]}", place, hint))
-    fully = bool(clause is not None and clause.args.get("fully"))
-    return EmitLifetimes(sources.fresh(f"{name}.emit"), node, form, names, fully)  # type: ignore[arg-type]
 
 
 def alike(text: str, query: exp.Expr, nodes: Sequence[Operator]) -> bool:

@@ -24,10 +24,10 @@ from rowtime.operators.table_function import Make
 from rowtime.operators.tsort import TSort
 from rowtime.operators.union_all import UnionAll
 from rowtime.plan.catalog import Catalog, Definitions, StreamDef, check_bound, duration
+from rowtime.plan.emit import as_rows
 from rowtime.plan.event_time import check_set
 from rowtime.plan.functions import defined
-from rowtime.plan.lifetimes import as_rows
-from rowtime.plan.select import Binder
+from rowtime.plan.select import QueryBinder
 from rowtime.plan.sources import Sources, pump_name
 from rowtime.sql.generate import to_spark
 from rowtime.sql.script import parse_script
@@ -151,7 +151,7 @@ class _Compiler:
         self.queries: list[Query] = []
         self.explained: list[Explain] = []
         self.sources = Sources(catalog)
-        self.binder = Binder(text, self.sources)
+        self.binder = QueryBinder(text, self.sources)
 
     def take(self, statements: Sequence[Statement]) -> None:
         """The first round: what is defined, and what is to be bound later."""
@@ -307,7 +307,7 @@ class _Compiler:
         return self._sink(f"{name}.result", node, "console", ())
 
     def _sink(self, name: str, node: Operator, kind: str, options: tuple[tuple[str, str], ...]) -> Sink:
-        node = as_rows(self.sources, node, name)
+        node = as_rows(self.sources.fresh, node, name)
         asked = dict(options).get("ordered", "").lower()
         # A directory is read as a set, and the rows of a GROUP BY leave it when they are
         # final, so their order within a tick is not worth a sort.

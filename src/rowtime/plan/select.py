@@ -34,14 +34,14 @@ from rowtime.plan.orders import Sort, bind_sort, gates_of, is_rowtime
 from rowtime.plan.over import Windowing
 from rowtime.plan.panes import PaneGrouping, has_panes
 from rowtime.plan.scope import Scope, columns_of, follows, type_of
-from rowtime.plan.sources import Bound, Sources
+from rowtime.plan.sources import Binder, Bound, Sources
 from rowtime.plan.union_order import common, flat, sorted_union
 from rowtime.plan.windows import has_clock, refuse_outside
 from rowtime.sql.places import place_of
 
 
 @dataclass
-class Binder:
+class QueryBinder:
     """Binds the queries of one text; ``sources`` gives the operators of named things."""
 
     text: str
@@ -62,7 +62,7 @@ class Binder:
         if self.trying:
             return False
         try:
-            Binder(self.text, Sources(self.sources.catalog), trying=True).bind(query, name)
+            QueryBinder(self.text, Sources(self.sources.catalog), trying=True).bind(query, name)
         except Refused:
             return False
         return True
@@ -106,7 +106,7 @@ class Binder:
 
     def _names(self, query: exp.Expr, name: str) -> tuple[str, ...]:
         """The columns of a query, bound with operators of its own."""
-        return Binder(self.text, Sources(self.sources.catalog), trying=True).bind(query, name).node.emits().names
+        return QueryBinder(self.text, Sources(self.sources.catalog), trying=True).bind(query, name).node.emits().names
 
     def placed(self, node: Operator, name: str) -> Operator:
         """An input with an order of its own (keys of a T-sort, groups) as positions, which a merge keeps."""
@@ -372,4 +372,4 @@ def _ascending(scope: Scope, promoted: exp.Expr) -> exp.Expr | None:
     return found if columns_of([found]) == {T} and prove(found, scope.facts).order.direction > 0 else None
 
 
-__all__ = ["Binder", "Bound"]
+__all__ = ["Bound", "QueryBinder"]

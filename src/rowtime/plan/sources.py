@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from sqlglot import exp
 
@@ -30,14 +30,12 @@ from rowtime.operators.tsort import TSort
 from rowtime.operators.union_all import UnionAll
 from rowtime.plan.catalog import Catalog, StreamDef, suggestion
 from rowtime.plan.declared import declared, tolerance
+from rowtime.plan.emit import as_rows
 from rowtime.plan.event_time import MANUAL, event_timed, settings_of
 from rowtime.plan.scope import mark_of
 from rowtime.sql.places import place_of
 from rowtime.sql.script import parse_column, parse_expression
 from rowtime.sql.statements import CreatePump, CreateView
-
-if TYPE_CHECKING:
-    from rowtime.plan.select import Binder
 
 SINGLE_WRITER = frozenset({"parquet", "csv", "json", "rate"})
 
@@ -48,6 +46,22 @@ class Bound:
 
     node: Operator
     lineage: Mapping[str, exp.Expr] = field(default_factory=dict)
+
+
+class Binder(Protocol):
+    """Binds the queries of one text: what binds a part of a query asks it for the queries inside."""
+
+    text: str
+    sources: Sources
+
+    def bind(self, query: exp.Expr, name: str) -> Bound:
+        """The operators of a query; ``name`` names the gates in it. Raises ``Refused``."""
+
+    def binds(self, query: exp.Expr, name: str) -> bool:
+        """True if a rewrite of a query binds."""
+
+    def placed(self, node: Operator, name: str) -> Operator:
+        """An input whose order is that of its places."""
 
 
 @dataclass
@@ -227,8 +241,6 @@ class Sources:
 
     def pump(self, binder: Binder, pump: CreatePump) -> Bound:
         """The query of a pump, bound once for its sink and for who reads its stream."""
-        from rowtime.plan.lifetimes import as_rows  # noqa: PLC0415 - which makes bound queries, as this does
-
         key = f"pump {pump_name(pump)}"
         if key not in self.bound:
             if key in self.open:
@@ -236,7 +248,7 @@ class Sources:
             self.open.append(key)
             try:
                 bound = binder.bind(pump.query, pump_name(pump))
-                bound = replace(bound, node=as_rows(self, bound.node, pump_name(pump)))
+                bound = replace(bound, node=as_rows(self.fresh, bound.node, pump_name(pump)))
                 self.bound[key] = self._arranged(bound, pump)
             finally:
                 self.open.pop()

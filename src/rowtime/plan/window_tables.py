@@ -6,8 +6,6 @@ is known of the columns' clocks lets a GROUP BY above them close.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from sqlglot import exp
 
 from rowtime.core.errors import Problem, Refused
@@ -17,13 +15,10 @@ from rowtime.operators.merge import Merge
 from rowtime.operators.session_rows import SessionRows
 from rowtime.plan.functions import input_of
 from rowtime.plan.scope import From, Scope, follows, marks_of
-from rowtime.plan.sources import Bound
+from rowtime.plan.sources import Binder, Bound
 from rowtime.plan.windows import SHAPES, ascends, gap_of, is_value, spans_of, windows_of
 from rowtime.sql.nodes import TableArgument
 from rowtime.sql.places import place_of
-
-if TYPE_CHECKING:
-    from rowtime.plan.select import Binder
 
 WINDOW_TABLES = ("TUMBLE", "HOP", "CUMULATE", "SESSION")
 NAMES = ("window_start", "window_end")

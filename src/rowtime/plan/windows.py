@@ -7,9 +7,9 @@ rowtime that no later row's end lies below (``Earliest``), so their groups close
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from sqlglot import exp
 
@@ -25,15 +25,29 @@ from rowtime.operators.value_clocks import MARK
 from rowtime.sql.generate import to_spark
 from rowtime.sql.nodes import Earliest, Step
 
-if TYPE_CHECKING:
-    from rowtime.plan.scope import Scope
-
 EDGES = ("", "_START", "_END", "_ROWTIME")
 GROUP_FUNCTIONS = frozenset(f"{name}{edge}" for name in ("TUMBLE", "HOP", "SESSION") for edge in EDGES)
 LATER = frozenset({"WINDOW", "WINDOW_TIME", "SESSION_WINDOW", *(f"STAGGER{edge}" for edge in EDGES)})
 _ONLY_GROUPED = GROUP_FUNCTIONS - {"TUMBLE_START", "TUMBLE_END", "TUMBLE_ROWTIME"}
 STAGGERED = "__h"  # TIMESTAMP: the end of a STAGGER window, which no name of a query means
 TICK = exp.Interval(this=exp.Literal.string("1"), unit=exp.var("MICROSECOND"))
+
+
+class Names(Protocol):
+    """What a scope tells of the names in a call, and takes as a problem."""
+
+    @property
+    def facts(self) -> Mapping[str, Fact]:
+        """What is known about the values of each column."""
+        ...
+
+    def inlined(self, node: exp.Expr) -> exp.Expr:
+        """The expression over the rowtime and marks, where its columns follow them."""
+        ...
+
+    def refuse(self, code: str, message: str, node: exp.Expr, hint: str = "", note: str = "") -> None:
+        """Note a problem at a node."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -125,7 +139,7 @@ def earliest(at: exp.Expr) -> exp.Expr | None:
     return moved(node.this.copy(), by)
 
 
-def has_clock(scope: Scope, node: exp.Expr) -> bool:
+def has_clock(scope: Names, node: exp.Expr) -> bool:
     """True for a column that has no order but a clock over the rowtime, perhaps shifted."""
     return earliest(scope.inlined(node)) is not None
 
@@ -149,7 +163,7 @@ class Windows:
     stagger: tuple[tuple[exp.Expr, ...], int] | None = None
     """The keys of WINDOWED BY STAGGER, and its length in µs."""
 
-    def bind(self, scope: Scope, call: exp.Anonymous) -> exp.Expr:
+    def bind(self, scope: Names, call: exp.Anonymous) -> exp.Expr:
         """A call whose arguments are bound, over columns."""
         name, _, edge = call.name.upper().partition("_")
         if name == "SESSION":
@@ -170,7 +184,7 @@ class Windows:
         self.lineage[STAGGERED] = Earliest(this=moved(time, 1))  # a window that may still get rows ends later
         return exp.column(exp.to_identifier(STAGGERED, quoted=True))
 
-    def _session(self, scope: Scope, call: exp.Anonymous, edge: str) -> exp.Expr:
+    def _session(self, scope: Names, call: exp.Anonymous, edge: str) -> exp.Expr:
         """An edge of the session, as a column that the grouping has."""
         gap = gap_of(scope, call, call.expressions)
         if gap is not None and self.gap not in (None, gap):
@@ -179,7 +193,7 @@ class Windows:
         column = exp.column(exp.to_identifier(STARTS if edge == "START" else ENDS, quoted=True))
         return exp.Sub(this=column, expression=TICK.copy()) if edge == "ROWTIME" else column
 
-    def _hop(self, scope: Scope, spans: Spans, time: exp.Expr) -> tuple[exp.Expr, exp.Expr]:
+    def _hop(self, scope: Names, spans: Spans, time: exp.Expr) -> tuple[exp.Expr, exp.Expr]:
         column, _ = self.hops.setdefault((to_spark(time), spans), (f"__h{len(self.hops)}", time.copy()))
         self.lineage |= spans.lineage((f"{column}_", column), scope.inlined(time))
         end: exp.Expr = exp.column(exp.to_identifier(column, quoted=True))
@@ -223,7 +237,7 @@ def windows_of(  # noqa: PLR0913 - the window of a row, and where it stands
     )  # fmt: skip
 
 
-def ascends(scope: Scope, at: exp.Expr) -> bool:
+def ascends(scope: Names, at: exp.Expr) -> bool:
     """True if an inlined time follows the rowtime upwards."""
     return order_of(at, scope.facts).direction > 0
 
@@ -238,7 +252,7 @@ SHAPES = {
 }
 
 
-def spans_of(scope: Scope, call: exp.Expr, arguments: Sequence[exp.Expr], name: str) -> Spans | None:
+def spans_of(scope: Names, call: exp.Expr, arguments: Sequence[exp.Expr], name: str) -> Spans | None:
     """The windows that the arguments behind the time describe; ``None`` with a problem (R113)."""
     intervals = 1 if name == "TUMBLE" else 2
     problem = SHAPES[name]
@@ -257,7 +271,7 @@ def spans_of(scope: Scope, call: exp.Expr, arguments: Sequence[exp.Expr], name: 
     return None
 
 
-def gap_of(scope: Scope, call: exp.Anonymous, arguments: Sequence[exp.Expr]) -> int | None:
+def gap_of(scope: Names, call: exp.Anonymous, arguments: Sequence[exp.Expr]) -> int | None:
     """The gap of a SESSION whose bound arguments are a time and the gap, in µs; ``None`` with a problem."""
     gap = interval_micros(arguments[1]) if len(arguments) == 2 else None  # noqa: PLR2004
     if not gap or gap < 0:
@@ -282,7 +296,7 @@ def _offset(node: exp.Expr) -> int | None:
     return interval_micros(node)
 
 
-def refuse_outside(scope: Scope, node: exp.Expr) -> None:
+def refuse_outside(scope: Names, node: exp.Expr) -> None:
     """Refuse the windows of GROUP BY where nothing is grouped (R139)."""
     for part in node.walk():
         if isinstance(part, exp.Anonymous) and part.name.upper() in _ONLY_GROUPED:

@@ -45,10 +45,10 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from rowtime.runtime.sinks.contract import Deliver
-
 GivenTable = Callable[["SparkSession"], "DataFrame"]
 Ledger = MutableMapping[str, Counter[str]]
+Deliver = Callable[["RunningTick", Operator, Delta], Mapping[str, Any] | None]
+"""Stages what a sink gets; what it returns stands in the journal."""
 
 
 class TickSegments:

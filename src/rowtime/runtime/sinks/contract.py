@@ -10,21 +10,16 @@ given sequence numbers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from rowtime.operators.contract import Delta, Operator
 from rowtime.operators.sink import Sink as SinkNode
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
-
-    from rowtime.runtime.tick import RunningTick
-
-Deliver = Callable[["RunningTick", Operator, Delta], Mapping[str, Any] | None]
 
 
 @dataclass(frozen=True)
