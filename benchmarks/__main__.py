@@ -21,6 +21,7 @@ from benchmarks.engines import Engines, session
 from benchmarks.flat_state import FLAT_STATE
 from benchmarks.flat_ticks import FLAT_TICKS
 from benchmarks.measurement import Measurement, Result
+from benchmarks.nexmark import NEXMARK
 from benchmarks.over import OVER
 from benchmarks.small_tick import SMALL_TICK
 from benchmarks.throughput import GROUP_1M, GROUP_10K
@@ -36,8 +37,9 @@ MEASUREMENTS: tuple[Measurement, ...] = (
     GUARD_LEDGER,
     TSORT,
     CHECK_SCRIPT,
+    *NEXMARK,
 )
-LONG_ONLY = (TSORT,)
+LONG_ONLY = (TSORT, *NEXMARK)
 """Left out of the short form unless they are asked for."""
 
 

@@ -75,7 +75,7 @@ class Engines:
     def native(self, source: Path, files: int, store: str = "default") -> Run:
         """Spark's streaming engine: the same files a batch, its own watermark, append mode."""
         place = self.fresh(store)
-        spark = self._session({"spark.sql.streaming.stateStore.providerClass": STORES[store]})
+        spark = self.derived({"spark.sql.streaming.stateStore.providerClass": STORES[store]})
         rows = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", files).parquet(str(source))
         groups = _grouped(rows.withWatermark("ev", "10 seconds"))
         run, began = Run(place / "out"), time.perf_counter()
@@ -90,12 +90,13 @@ class Engines:
     def batch(self, source: Path) -> Run:
         """The same groups as one Spark batch query."""
         run, began = Run(self.fresh("batch") / "out"), time.perf_counter()
-        rows = self._session({}).read.schema(SCHEMA).parquet(str(source))
+        rows = self.derived({}).read.schema(SCHEMA).parquet(str(source))
         _grouped(rows).write.parquet(str(run.output))
         run.total = (time.perf_counter() - began) * 1000
         return run
 
-    def _session(self, more: Mapping[str, str]) -> SparkSession:
+    def derived(self, more: Mapping[str, str]) -> SparkSession:
+        """A session of its own with the common settings and more."""
         session = self.spark.newSession()
         for key, value in {**SETTINGS, **more}.items():
             session.conf.set(key, value)

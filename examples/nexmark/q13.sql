@@ -1,0 +1,3 @@
+-- Bounded side input. Accepted as it is: the table is copied at the first start.
+SELECT STREAM b.auction, b.bidder, b.price, b.dateTime, s.value
+FROM bid AS b JOIN side_input AS s ON b.auction % 10000 = s.key;
