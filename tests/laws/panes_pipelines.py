@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from tests.laws.pipelines import SECOND, Feeds, Law, _column, _streams
 from tests.oracle import feed as f
 from tests.oracle.aggregates import distinct, total
 from tests.oracle.merge import merge
-from tests.oracle.panes import Windows, _Group, event_time, given, panes, sequence
+from tests.oracle.panes import Windows, _Group, event_time, given, meet, panes, region, sequence
 from tests.oracle.select import select
 
 Result = tuple[f.Feed, list[f.Refusal]]
@@ -93,6 +94,23 @@ def _set(feeds: Feeds) -> Result:
     return made, [*refused, *lost, *late]
 
 
+def _met(feeds: Feeds) -> Result:
+    """Two regions of which one is filtered; then another attribute under their bounds."""
+    parts, refused = _streams(feeds, "a", "b")
+    merged = [merge(part)[""] for part in parts]
+    (one, lost), (other, missing) = (
+        region(items, lambda v: v["ev"], f"{name}.event_time", lag)
+        for items, name, lag in zip(merged, "xy", (SECOND, 0), strict=True)
+    )
+    kept = [(at, item) for at, item in one if not (isinstance(item, f.Row) and item.values["v"] == 1)]
+    items = [
+        replace(item, at=item.at + HALF) if isinstance(item, f.Row) and item.at is not None else item
+        for item in meet([kept, other], [f.clock_of(items) for items in merged])
+    ]
+    made, late = panes("query", items, TUMBLING, lambda v: (v["v"],), _fires)
+    return made, [*refused, *lost, *missing, *late]
+
+
 _FACTS = "unix_micros(PANE_START) AS start, unix_micros(PANE_END) AS end, PANE_TIMING AS timing, PANE_INDEX AS i"
 _NONE = "MINIMUM GAP INTERVAL '0' SECOND"
 
@@ -127,6 +145,14 @@ PANES = (
         _NONE,
         f"{_FACTS}, v, COUNT(*) AS c, SUM(n) AS s FROM t "
         "GROUP BY PANES(ev, DURATION INTERVAL '1' SECOND, PERIOD INTERVAL '2' SECOND), v"), _gaps),
+    Law("panes where regions meet", ("passed bounds", "event time", "panes"),
+        f"CREATE VIEW x EVENT TIME (ev, LAG INTERVAL '1' SECOND, {_NONE}) AS SELECT STREAM n, v, ev FROM a; "
+        f"CREATE VIEW y EVENT TIME (ev, {_NONE}) AS SELECT STREAM n, v, ev FROM b; "
+        "CREATE VIEW u AS SELECT STREAM n, v, ev FROM x WHERE v <> 1 UNION ALL SELECT STREAM * FROM y; "
+        "CREATE VIEW t EVENT TIME (later, MODE INPUT_WATERMARK) "
+        "AS SELECT STREAM *, ev + INTERVAL '0.5' SECOND AS later FROM u; "
+        f"SELECT STREAM {_FACTS}, v, COUNT(*) AS c, SUM(n) AS s FROM t "
+        "GROUP BY PANES(later, DURATION INTERVAL '1' SECOND, DISCARD AGE INTERVAL '2' SECOND), v", _met),
     Law("panes under bounds that are set", ("event time", "panes"),
         f"SELECT STREAM {_FACTS}, v, COUNT(*) AS c, SUM(n) AS s FROM a "
         "GROUP BY PANES(ev, DURATION INTERVAL '1' SECOND, DISCARD AGE INTERVAL '2' SECOND), v",

@@ -13,7 +13,7 @@ from hypothesis import given
 
 from rowtime.core.time import END
 from rowtime.kernels.timeline import Timeline
-from rowtime.operators import Panes
+from rowtime.operators import Panes, event_time
 from rowtime.runtime.session import derive
 from rowtime.state.segments import SegmentLog
 from rowtime.testing.transcripts import ScriptItem
@@ -26,7 +26,11 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-SHORT = ("panes with early fires", "panes under bounds that are set")  # the others run with make slow
+SHORT = (
+    "panes with early fires",
+    "panes under bounds that are set",
+    "panes where regions meet",
+)  # the others run with make slow
 CASES = [pytest.param(law, marks=() if law.name in SHORT else pytest.mark.slow, id=law.name) for law in PANES]
 
 
@@ -104,6 +108,24 @@ def test_a_fault_that_is_planted_in_panes_is_caught(
     plant(monkeypatch)
     with pytest.raises(AssertionError):
         _check_late(spark, cut=cut)
+
+
+def _apart(number: int, stream: str, ev: float) -> ScriptItem:
+    row = _row(number, ev)
+    return ScriptItem(number, stream, "x", row.values, None)
+
+
+MEETING = [_apart(n, "ab"[n % 2], ev) for n, ev in enumerate((0, 3, 1, 6, 0.5, 2, 4, 1), 1)]
+"""Stream b runs ahead, so that it alone would make late what comes of a."""
+
+
+@pytest.mark.slow
+def test_a_region_that_is_left_out_of_the_least_is_caught(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    law = {law.name: law for law in PANES}["panes where regions meet"]
+    check(law, MEETING, outcome(derive(spark), law, MEETING, [3, 8]))
+    monkeypatch.setattr(event_time, "_running", lambda wanted, *_: np.maximum.accumulate(wanted))
+    with pytest.raises(AssertionError):
+        check(law, MEETING, outcome(derive(spark), law, MEETING, [3, 8]))
 
 
 @pytest.mark.parametrize("name", ["panes over a filter", "panes with early fires"])

@@ -17,7 +17,15 @@ def event_time(
     The bound is the greatest time so far less the lag; equal or lower ones are ignored. It is
     sent once it is at least the last one sent plus the gap. The end is the bound +∞.
     """
-    out: list[Item] = []
+    out, refused = region(items, time, gate, lag, gap)
+    return [item for _, item in out], refused
+
+
+def region(
+    items: Sequence[Item], time: Callable[[Values], int | None], gate: str, lag: int = 0, gap: int = 0
+) -> tuple[list[tuple[int, Item]], list[Refusal]]:
+    """The same, each with the clock after its item, which is where it stands among others."""
+    out: list[tuple[int, Item]] = []
     refused: list[Refusal] = []
     bound = sent = BEGINNING
     for item in items:
@@ -26,14 +34,37 @@ def event_time(
             if at is None:
                 refused.append(Refusal(gate, item.values, "NULL_ROWTIME", None, sent))
                 continue
-            out.append(Row(at, item.values))
+            assert item.at is not None
+            clock = item.at
+            out.append((clock, Row(at, item.values)))
             bound = max(bound, at - lag)
         elif item.at >= END:
-            bound = END
+            clock = bound = END
         if bound > sent and (sent == BEGINNING or bound >= sent + gap or bound == END):
             sent = bound
-            out.append(Bound(sent))
+            out.append((clock, Bound(sent)))
     return out, refused
+
+
+def meet(regions: Sequence[Sequence[tuple[int, Item]]], clocks: Sequence[int]) -> list[Item]:
+    """Regions as one: their items in the merged order, as far as the clocks have settled it, under the least bound."""
+    placed = [(at, n, place, item) for n, items in enumerate(regions) for place, (at, item) in enumerate(items)]
+    ended = min(clocks) >= END
+    settled = sorted(
+        (entry for entry in placed
+         if ended or all(entry[0] < clock if n < entry[1] else entry[0] <= clock for n, clock in enumerate(clocks))),
+        key=lambda entry: entry[:3],
+    )  # fmt: skip
+    reached = [BEGINNING] * len(regions)
+    out: list[Item] = []
+    for _, n, _, item in settled:
+        if isinstance(item, Row):
+            out.append(item)
+            continue
+        before, reached[n] = min(reached), item.at
+        if min(reached) > before:
+            out.append(Bound(min(reached)))
+    return out
 
 
 def given(items: Sequence[Item], time: Callable[[Values], int | None], gate: str) -> tuple[list[Item], list[Refusal]]:

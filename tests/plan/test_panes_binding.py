@@ -9,7 +9,10 @@ from rowtime.operators.panes import Panes
 from rowtime.plan.catalog import Catalog
 from rowtime.plan.program import Program, compile_script
 
-STREAM = "CREATE STREAM s (n INT, t TIMESTAMP, ms BIGINT, v STRING) EVENT TIME (t, LAG INTERVAL '1' MINUTE);\n"
+STREAM = (
+    "CREATE STREAM w (u TIMESTAMP) EVENT TIME (u);\n"
+    "CREATE STREAM s (n INT, t TIMESTAMP, ms BIGINT, v STRING) EVENT TIME (t, LAG INTERVAL '1' MINUTE);\n"
+)
 COUNT = "SELECT STREAM COUNT(*) AS c FROM"
 HOUR = "PANES(t, DURATION INTERVAL '1' HOUR)"
 
@@ -54,13 +57,36 @@ def test_panes_read_the_nearest_declaration_through_filters_and_views() -> None:
     assert panes.times.period == panes.times.duration == 3_600_000_000
 
 
+def test_regions_that_meet_are_one_under_the_least_of_their_bounds() -> None:
+    views = "CREATE VIEW b AS SELECT STREAM t, n FROM s WHERE n > 1 UNION ALL SELECT STREAM t, n FROM s;"
+    program = _program(f"{views} {COUNT} b GROUP BY {HOUR}")
+    (panes,) = (node for node in program.operators if isinstance(node, Panes))
+    assert (panes.event.name, panes.event.mode, panes.event.regions) == ("b.union.event_time", "INPUT_WATERMARK", 2)
+
+
+def test_bounds_that_are_passed_on_may_be_of_another_column() -> None:
+    views = "CREATE VIEW b EVENT TIME (ms, MODE INPUT_WATERMARK) AS SELECT STREAM t, ms FROM s;"
+    program = _program(f"{views} {COUNT} b GROUP BY PANES(ms, DURATION INTERVAL '1' HOUR)")
+    (panes,) = (node for node in program.operators if isinstance(node, Panes))
+    assert (panes.event.column, panes.event.unit, panes.event.regions) == ("ms", "MILLISECOND", 1)
+    same = "CREATE VIEW b EVENT TIME (t, MODE INPUT_WATERMARK) AS SELECT STREAM t FROM s;"
+    assert len(_timed(_program(f"{same} {COUNT} b GROUP BY {HOUR}"))) == 1
+
+
 @pytest.mark.parametrize(
     ("code", "sql", "said"),
     [
         ("R170", f"SELECT STREAM COUNT(*) AS c FROM (SELECT STREAM n AS t FROM s) AS x GROUP BY {HOUR}",
          "the event time t ends at select query.x.select"),
-        ("R170", f"{COUNT} (SELECT STREAM t FROM s UNION ALL SELECT STREAM t FROM s) AS x GROUP BY {HOUR}",
-         "ends at union all query.x.union"),
+        ("R170", f"{COUNT} (SELECT STREAM t FROM s UNION ALL SELECT STREAM u AS t FROM w) AS x GROUP BY {HOUR}",
+         "ends at union all query.x.union: input 2 has no event time"),
+        ("R170", f"{COUNT} (SELECT STREAM t, ms FROM s UNION ALL SELECT STREAM ms, t FROM s) AS x GROUP BY {HOUR}",
+         "the event times of its inputs differ: t (TIMESTAMP, column 1), t (TIMESTAMP, column 2)"),
+        ("R170", "CREATE VIEW v EVENT TIME (ms, MODE INPUT_WATERMARK) AS SELECT STREAM ms FROM s",
+         "needs an event time in what it reads; the event time t ends at select v.select"),
+        ("R170", "CREATE VIEW v EVENT TIME (t, MODE INPUT_WATERMARK, LAG INTERVAL '1' HOUR) AS SELECT STREAM t FROM s",
+         "as they are"),
+        ("R170", "CREATE STREAM x (t TIMESTAMP) EVENT TIME (t, MODE INPUT_WATERMARK)", "a stream has no inputs"),
         ("R170", f"{COUNT} (SELECT STREAM n, t FROM s ORDER BY FLOOR(s.ROWTIME TO HOUR), n) AS x GROUP BY {HOUR}",
          "ends at order by query.x.order"),
         ("R190", "SELECT STREAM n FROM s EMIT EVERY INTERVAL '1' HOUR", "EMIT EVERY"),

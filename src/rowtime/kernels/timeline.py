@@ -6,6 +6,7 @@ the bound in force before a row is that of the items before it. Times are µs UT
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -21,6 +22,7 @@ class Timeline:
 
     The advance to ``values[i]`` came after the item at ``positions[i]``; both ascend.
     ``rows`` are the positions of the rows, ascending, and ``times`` their event times.
+    ``stamps`` looks up the rowtimes of items, for whoever passes bounds on among rows.
     """
 
     before: int
@@ -28,6 +30,7 @@ class Timeline:
     values: np.ndarray
     rows: np.ndarray
     times: np.ndarray
+    stamps: Callable[[np.ndarray], np.ndarray] | None = None
 
     @property
     def after(self) -> int:

@@ -17,6 +17,7 @@ from rowtime.operators.merge import Merge
 from rowtime.operators.ordered import Ordered
 from rowtime.operators.over import Over
 from rowtime.operators.panes import Panes
+from rowtime.operators.passed_bounds import PassedBounds
 from rowtime.operators.rejected import Rejected
 from rowtime.operators.select import Select
 from rowtime.operators.session import SessionGroup
@@ -35,7 +36,7 @@ from rowtime.operators.union_all import UnionAll
 
 OPERATORS = (
     Stream, Rejected, Select, Hop, TableFunctionCall, Ordered, TSort, SortBy, SortByValues, UnionAll, GroupBy,
-    GroupByValues, Over, SessionGroup, SessionRows, Stagger, Join, Limit, Merge, Sink, EventTimed, Panes,
+    GroupByValues, Over, SessionGroup, SessionRows, Stagger, Join, Limit, Merge, Sink, EventTimed, Panes, PassedBounds,
     AlterLifetime, EmitChanges, EmitLifetimes, EventStream, Snapshot, LifetimeWindows, LifetimeJoin, AntiJoin,
     Table, TableJoin,
 )  # fmt: skip
@@ -44,6 +45,6 @@ OPERATORS = (
 __all__ = [
     "OPERATORS", "AlterLifetime", "AntiJoin", "EmitChanges", "EmitLifetimes", "EventStream", "EventTimed", "GroupBy",
     "GroupByValues", "Hop", "Join", "LifetimeJoin", "LifetimeWindows", "Limit", "Merge", "Ordered", "Over", "Panes",
-    "Rejected", "Select", "SessionGroup", "SessionRows", "Sink", "Snapshot", "SortBy", "SortByValues", "Stagger",
-    "Stream", "TSort", "Table", "TableFunctionCall", "TableJoin", "UnionAll",
+    "PassedBounds", "Rejected", "Select", "SessionGroup", "SessionRows", "Sink", "Snapshot", "SortBy", "SortByValues",
+    "Stagger", "Stream", "TSort", "Table", "TableFunctionCall", "TableJoin", "UnionAll",
 ]  # fmt: skip

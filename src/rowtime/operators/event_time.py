@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -20,12 +21,15 @@ import pyarrow.compute as pc
 from rowtime.core.clock import Clocks, least
 from rowtime.core.time import BEGINNING, END
 from rowtime.kernels.timeline import FIRST, LAST, Timeline, advances
-from rowtime.operators.contract import Control, Delta, EventTime, Kept, Operator, P, Shape, Tick, W, quoted
+from rowtime.operators.contract import Control, Delta, EventTime, Kept, Operator, P, Shape, T, Tick, W, quoted
 from rowtime.operators.event_bounds import GIVEN
 from rowtime.operators.gates import Verdict
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+REGION = "__g"  # INT: which of the regions that meet a row or bound is of
+FORWARDED = "INPUT_WATERMARK"
 
 
 @dataclass(frozen=True)
@@ -34,7 +38,8 @@ class EventTimed:
 
     ``unit``: what a column of whole numbers counts (SECOND, MILLISECOND, …); a timestamp has
     none. ``lag`` and ``gap`` in µs. ``mode``: OUTPUT_EVENT_TIME (the greatest time so far
-    less the lag) or MANUAL (what is set). ``gate``: the stream whose bounds are about the event time.
+    less the lag), MANUAL (what is set) or INPUT_WATERMARK (the least of the bounds that the
+    ``regions`` below pass on). ``gate``: the stream whose bounds are about the event time.
     """
 
     name: str
@@ -45,6 +50,7 @@ class EventTimed:
     gap: int = 0
     mode: str = "OUTPUT_EVENT_TIME"
     gate: Operator | None = None
+    regions: int = 0
 
     kind: ClassVar[str] = "event time"
     promise: ClassVar[str] = ""
@@ -61,13 +67,14 @@ class EventTimed:
 
     def keeps(self) -> tuple[Kept, ...]:
         """The bound of the event time."""
-        what = "the bound that was set" if self.mode == "MANUAL" else f"the greatest {self.column} less the lag"
+        says = {"MANUAL": "the bound that was set", FORWARDED: "the bound of each input"}
+        what = says.get(self.mode, f"the greatest {self.column} less the lag")
         return (Kept(f"{what}, and the bound last sent", "the stream ends", "one"),)
 
     def emits(self) -> Shape:
         """The input's columns; further down it is known which of them is the event time."""
         shape = self.input.emits()
-        columns = tuple(column for column in shape.columns if column.name != GIVEN)
+        columns = tuple(column for column in shape.columns if column.name not in (GIVEN, REGION))
         return replace(shape, columns=columns, event=EventTime(self.name, self.column))
 
     def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:  # noqa: ARG002
@@ -89,6 +96,8 @@ class EventTimed:
         delta, control = deltas[0], tick.control(self)
         items = self._items(tick, delta)
         line = self._timeline(tick, items, control, ended=least(delta.clocks.values()) >= END)
+        if delta.rows is not None:
+            line = replace(line, stamps=partial(_stamps, tick, self, delta.rows))
         rows = None if delta.rows is None else self._accepted(tick, delta.rows, items, line)
         peek = delta.peek if rows is delta.rows else None
         return Delta(rows, delta.clocks, delta.count, delta.lowest, delta.highest, peek, timeline=line)
@@ -106,16 +115,14 @@ class EventTimed:
         else:
             tick.describe(self, "read event times")
             bound = GIVEN if GIVEN in delta.rows.columns else "CAST(NULL AS BIGINT)"
-            items = delta.rows.selectExpr(P, f"{self.micros} AS t", f"{bound} AS b").toArrow()
+            region = [REGION] if self.regions else []
+            items = delta.rows.selectExpr(P, f"{self.micros} AS t", f"{bound} AS b", *region).toArrow()
         positions = items[P].to_numpy()
         return items if (np.diff(positions) > 0).all() else items.take(pa.array(np.argsort(positions, kind="stable")))
 
     def _timeline(self, tick: Tick, items: pa.Table, control: Control, *, ended: bool) -> Timeline:
         before = control.get("bound", BEGINNING)
-        column = items["b" if self.mode == "MANUAL" else "t"]
-        wanted = pc.fill_null(column, BEGINNING).to_numpy()
-        if self.mode != "MANUAL":
-            wanted = np.where(wanted > BEGINNING, wanted - self.lag, BEGINNING)
+        wanted = self._wanted(items, control)
         # What was set by hand came after everything that earlier ticks have read.
         first = control.pop("set", [])
         last = [*self._given(tick), *([END] if ended else [])]
@@ -128,6 +135,20 @@ class EventTimed:
         line = Timeline(before, where, values, items[P].to_numpy()[is_row], times[is_row])
         control["bound"] = line.after
         return line
+
+    def _wanted(self, items: pa.Table, control: Control) -> np.ndarray:
+        """What each item would set the bound to."""
+        column = items["t" if self.mode == "OUTPUT_EVENT_TIME" else "b"]
+        wanted: np.ndarray = pc.fill_null(column, BEGINNING).to_numpy()
+        if self.mode == "OUTPUT_EVENT_TIME":
+            return np.where(wanted > BEGINNING, wanted - self.lag, BEGINNING)
+        if not self.regions or REGION not in items.column_names:
+            return wanted
+        known, region = control.get("regions", [BEGINNING] * self.regions), items[REGION].to_numpy()
+        reached = [_running(wanted, region == n, known[n]) for n in range(self.regions)]
+        control["regions"] = [int(of[-1]) if len(of) else known[n] for n, of in enumerate(reached)]
+        together: np.ndarray = np.minimum.reduce(reached)
+        return together
 
     def _given(self, tick: Tick) -> list[int]:
         """A bound of the event time that was given to the stream as a whole, not in a writer's order."""
@@ -143,7 +164,7 @@ class EventTimed:
         lost = items.filter(missing)[P].to_numpy()
         accepted = len(line.rows)
         if GIVEN in rows.columns:
-            rows = rows.where(f"{GIVEN} IS NULL").drop(GIVEN)
+            rows = rows.where(f"{GIVEN} IS NULL").drop(GIVEN, REGION)
         if not len(lost):
             tick.count(self, accepted)
             return rows
@@ -152,6 +173,20 @@ class EventTimed:
         refused = refusals(rows, lost, [reason] * len(lost), line.at(lost))
         verdict = Verdict(refused, counts, {}, BEGINNING, END)
         return tick.account(self, rows, verdict, "CAST(NULL AS TIMESTAMP)")
+
+
+def _running(wanted: np.ndarray, mine: np.ndarray, known: int) -> np.ndarray:
+    """The bound of one region after each item."""
+    found: np.ndarray = np.maximum.accumulate(np.maximum(np.where(mine, wanted, BEGINNING), known))
+    return found
+
+
+def _stamps(tick: Tick, node: Operator, rows: DataFrame, positions: np.ndarray) -> np.ndarray:
+    """The rowtimes of items, µs."""
+    tick.describe(node, "read the rowtimes of what moved the bound")
+    found = rows.selectExpr(P, f"unix_micros({T}) AS t").toArrow().sort_by(P)
+    times: np.ndarray = found["t"].to_numpy()[np.searchsorted(found[P].to_numpy(), positions)]
+    return times
 
 
 def refusals(rows: DataFrame, positions: np.ndarray, reasons: Sequence[str], bounds: np.ndarray) -> pa.Table:

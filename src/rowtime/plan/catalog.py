@@ -145,7 +145,7 @@ def stream_of(statement: CreateStream) -> StreamDef:
     required = tuple(column.name for column in statement.columns if not column.nullable)
     checks = tuple(to_rowtime(check) for column in statement.columns for check in column.checks)
     orders = tuple((c.name, c.type, order_text(c)) for c in statement.columns if c.order)
-    event = None if statement.event_time is None else settings_of(statement.event_time)
+    event = None if statement.event_time is None else settings_of(statement.event_time, source=True)
     name, shape = statement.name.text.lower(), _shape(statement, [name for name, _ in columns])
     return StreamDef(name, columns, kind, statement.options, idle, required, checks, orders, early, event, shape)
 

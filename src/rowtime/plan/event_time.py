@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from rowtime.core.errors import Place, Problem, Refused, refuse
 from rowtime.expr.facts import Kind, kind_of
 from rowtime.operators.contract import Column, Operator, walk
-from rowtime.operators.event_time import EventTimed
+from rowtime.operators.event_time import FORWARDED, EventTimed
+from rowtime.operators.merge import Merge
+from rowtime.operators.passed_bounds import PassedBounds
 from rowtime.operators.tsort import TSort
+from rowtime.operators.union_all import UnionAll
 from rowtime.sql.intervals import Duration, span_of
 from rowtime.sql.statements import EventTimeDef, SetBound, Statement
 
 if TYPE_CHECKING:
     from sqlglot import exp
+
+    from rowtime.plan.sources import Sources
 
 GAP = 100_000  # µs: MINIMUM GAP where nothing is said, as in the source
 MANUAL = "MANUAL"
@@ -32,12 +37,15 @@ class EventTimeSettings:
     mode: str = "OUTPUT_EVENT_TIME"
 
 
-def settings_of(found: EventTimeDef) -> EventTimeSettings:
-    """The settings of a declaration. Raises ``Refused`` (R122, R190)."""
+def settings_of(found: EventTimeDef, *, source: bool = False) -> EventTimeSettings:
+    """The settings of a declaration; ``source``: of a stream. Raises ``Refused`` (R122, R170)."""
     mode = found.mode or "OUTPUT_EVENT_TIME"
-    if mode == "INPUT_WATERMARK":
-        hint = "Leave EVENT TIME out: the event time of what is read goes on with its bound."
-        raise Refused(Problem("R190", "MODE INPUT_WATERMARK is not supported yet", found.place, hint))
+    if mode == FORWARDED and source:
+        what = "MODE INPUT_WATERMARK is of a view: a stream has no inputs whose bounds it could pass on"
+        raise Refused(Problem("R170", what, found.place, "Take OUTPUT_EVENT_TIME or MANUAL."))
+    if mode == FORWARDED and (found.lag is not None or found.gap is not None):
+        what = "MODE INPUT_WATERMARK passes the bounds of its inputs on as they are"
+        raise Refused(Problem("R170", what, found.place, "Leave LAG and MINIMUM GAP out, or take OUTPUT_EVENT_TIME."))
     lag = _micros(found.lag, "LAG", found.place, 0)
     return EventTimeSettings(
         found.column, found.resolution, lag, _micros(found.gap, "MINIMUM GAP", found.place, GAP), mode
@@ -81,6 +89,58 @@ def _unit(column: Column, unit: str | None, place: Place) -> str | None:
     return unit
 
 
+def forwarded(sources: Sources, node: Operator, settings: EventTimeSettings, name: str, place: Place) -> Operator:
+    """A region in MODE INPUT_WATERMARK above another. Raises ``Refused`` (R170) where there is none below."""
+    event = declared_by(node)
+    if event is None:
+        hint = f"Declare one below and pass its column on, or write MODE {EventTimeSettings.mode}."
+        why = lost_at(node)
+        what = "MODE INPUT_WATERMARK needs an event time in what it reads"
+        raise Refused(Problem("R170", f"{what}; {why}" if why else what, place, hint))
+    if event.column.lower() == settings.column.lower() and settings.unit in (None, event.unit):
+        return node
+    below = PassedBounds(sources.fresh(f"{name}.passed_bounds"), node, event)
+    made = event_timed(below, settings, sources.fresh(f"{name}.event_time"), place)
+    return replace(made, gap=0, regions=1)
+
+
+def meeting(sources: Sources, parts: Sequence[Operator], name: str) -> Operator | None:
+    """The region of a UNION ALL: that of all its inputs, if they have one event time; ``None`` if not."""
+    events = [declared_by(node) for node in parts]
+    if differing(parts):
+        return None
+    passed = tuple(
+        PassedBounds(sources.fresh(f"{name}.{n + 1}.passed_bounds"), node, event, n)
+        for n, (node, event) in enumerate(zip(parts, events, strict=True))
+        if event is not None
+    )
+    union = UnionAll(sources.fresh(f"{name}.union"), passed)
+    merged = Merge(sources.fresh(f"{name}.merge"), union, numbers=True)
+    assert events[0] is not None
+    column, unit = events[0].column, events[0].unit
+    return EventTimed(
+        sources.fresh(f"{name}.union.event_time"), merged, column, unit, mode=FORWARDED, regions=len(parts)
+    )
+
+
+def differing(parts: Sequence[Operator]) -> str:
+    """Why the regions of some inputs do not merge, in words; empty if they do."""
+    events = [declared_by(node) for node in parts]
+    if any(event is None for event in events):
+        without = " and ".join(str(n) for n, event in enumerate(events, 1) if event is None)
+        return f"input {without} has no event time"
+    known = []
+    for node, event in zip(parts, events, strict=True):
+        assert event is not None
+        names = [name.lower() for name in node.emits().names]
+        kind = event.unit or next(c.type for c in node.emits().columns if c.name == event.column) or "TIMESTAMP"
+        known.append((event.column, kind, names.index(event.column.lower())))
+    if len({(column.lower(), kind, index) for column, kind, index in known}) > 1:
+        listed = ", ".join(f"{column} ({kind}, column {index + 1})" for column, kind, index in known)
+        return f"the event times of its inputs differ: {listed}"
+    return ""
+
+
 def declarations(node: Operator) -> Iterator[EventTimed]:
     """The event times declared below, the nearest last."""
     yield from (part for part in walk(node) if isinstance(part, EventTimed))
@@ -94,13 +154,13 @@ def declared_by(node: Operator) -> EventTimed | None:
 
 def lost_at(node: Operator) -> str:
     """Where the event time of what is below ends, in words; empty if there never was one."""
+    found = ""
     for part in walk(node):
-        below = [child for child in part.inputs if child.emits().event]
-        if below and part.emits().event is None:
-            event = below[0].emits().event
-            assert event is not None
-            return f"the event time {event.column} ends at {part.kind} {part.name}"
-    return ""
+        events = [event for child in part.inputs if (event := child.emits().event)]
+        if events and part.emits().event is None and not isinstance(part, PassedBounds):
+            why = differing(part.inputs) if isinstance(part, UnionAll) else ""
+            found = f"the event time {events[0].column} ends at {part.kind} {part.name}{': ' + why if why else ''}"
+    return found
 
 
 def manual(plan: Mapping[str, Any], name: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import partial
 from typing import Any
@@ -49,7 +49,9 @@ from rowtime.sql.statements import (
 )
 
 DIRECTORIES = frozenset({"parquet", "csv", "json"})
-FORMATS = frozenset({"log", "parquet", "csv", "json", "kafka", "rate", "console", "memory", "function", "dataframe"})
+FORMATS = frozenset(
+    {"log", "parquet", "csv", "json", "kafka", "rate", "console", "memory", "function", "dataframe", "jdbc"}
+)
 
 
 @dataclass
@@ -377,9 +379,12 @@ def _field(node: Operator, name: str) -> object:
     return getattr(node, name)
 
 
+_REACHED = ("kafka.", "url", "user", "password")
+
+
 def _lasting(options: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
-    """The options that say what is read or written; how a broker is reached may change, and stays out of files."""
-    return tuple((name, value) for name, value in options if not name.lower().startswith("kafka."))
+    """The options that say what is read or written; how a server is reached may change, and stays out of files."""
+    return tuple((name, value) for name, value in options if not name.lower().startswith(_REACHED))
 
 
 def _canonical(value: object) -> str:
@@ -392,8 +397,3 @@ def _canonical(value: object) -> str:
     if is_dataclass(value) and not isinstance(value, type):
         return "(" + ", ".join(_canonical(getattr(value, f.name)) for f in fields(value)) + ")"
     return str(value)
-
-
-def gates(operators: Sequence[Operator]) -> Iterator[Operator]:
-    """The operators that may refuse rows."""
-    yield from (node for node in operators if isinstance(node, Stream | TSort))

@@ -24,6 +24,7 @@ from rowtime.operators.tsort import TIME, TSort
 from rowtime.operators.union_all import UnionAll
 from rowtime.plan.aggregates import has_aggregates, needs_places
 from rowtime.plan.clauses import bind_with, limited, plain, refuse_later, spread_unbounded_state
+from rowtime.plan.event_time import meeting
 from rowtime.plan.from_clause import FromClause, to_be_merged
 from rowtime.plan.group_plan import WithinGroup
 from rowtime.plan.groups import Grouping
@@ -102,6 +103,8 @@ class QueryBinder:
         if not alike(self.text, query, [part.node for part in parts]):
             parts = [replace(part, node=self.placed(part.node, name)) for part in parts]
         inputs = tuple(part.node for part in parts)
+        if any(node.emits().event for node in inputs) and (met := meeting(self.sources, inputs, name)) is not None:
+            return Bound(met, common(parts))
         return Bound(UnionAll(self.sources.fresh(f"{name}.union"), inputs), common(parts))
 
     def _names(self, query: exp.Expr, name: str) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from rowtime.expr.monotonicity import is_plain
 from rowtime.operators.column_bounds import SAID
 from rowtime.operators.contract import Column, Operator, walk
 from rowtime.operators.event_stream import EventStream
-from rowtime.operators.event_time import EventTimed
+from rowtime.operators.event_time import FORWARDED, EventTimed
 from rowtime.operators.hop import Hop
 from rowtime.operators.merge import Merge
 from rowtime.operators.ordered import Ordered
@@ -31,7 +31,7 @@ from rowtime.operators.union_all import UnionAll
 from rowtime.plan.catalog import Catalog, StreamDef, suggestion
 from rowtime.plan.declared import declared, tolerance
 from rowtime.plan.emit import as_rows
-from rowtime.plan.event_time import MANUAL, event_timed, settings_of
+from rowtime.plan.event_time import MANUAL, event_timed, forwarded, settings_of
 from rowtime.plan.scope import mark_of
 from rowtime.sql.places import place_of
 from rowtime.sql.script import parse_column, parse_expression
@@ -175,8 +175,10 @@ class Sources:
         if view.event_time is None:
             return bound
         name = view.name.text.lower()
-        node = self.sequence(bound.node, name)
         settings = settings_of(view.event_time)
+        if settings.mode == FORWARDED:
+            return Bound(forwarded(self, bound.node, settings, name, view.event_time.place), bound.lineage)
+        node = self.sequence(bound.node, name)
         node = event_timed(node, settings, self.fresh(f"{name}.event_time"), view.event_time.place)
         return Bound(node, bound.lineage)
 
