@@ -14,16 +14,24 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-KAFKA_TESTS = Path(__file__).parent / "kafka"
+KAFKA_TESTS, DATABASE_TESTS = (Path(__file__).parent / name for name in ("kafka", "database"))
 
 
 def _jars(session: pytest.Session) -> list[str]:
-    """Kafka's connector, where tests of this run want it and it can be had: a JVM cannot be given it later."""
-    if not any(KAFKA_TESTS in item.path.parents for item in session.items):
-        return []
-    from broker import connector_jars_or_none
+    """Kafka's connector and the driver of PostgreSQL, where tests of this run want them and they can be had.
 
-    return connector_jars_or_none() or []
+    A JVM cannot be given them later.
+    """
+    found: list[str] = []
+    if any(KAFKA_TESTS in item.path.parents for item in session.items):
+        from broker import connector_jars_or_none
+
+        found += connector_jars_or_none() or []
+    if any(DATABASE_TESTS in item.path.parents for item in session.items):
+        from postgres import jars, missing
+
+        found += [] if missing() else jars()
+    return found
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,7 @@
-"""Connector jars: the Java libraries of Spark's Kafka connector, found in a cache or fetched.
+"""Connector jars: the Java libraries of Spark's Kafka connector and of databases, found in a cache or fetched.
 
-PySpark ships without its Kafka connector. ``mvn`` resolves it with its dependencies (so
-that mirrors and credentials of the user's Maven settings count), once for each version,
+PySpark ships without its Kafka connector and without drivers of databases. ``mvn`` resolves them
+with their dependencies (so that mirrors and credentials of the user's Maven settings count), once for each version,
 into ``~/.cache/rowtime/jars``. What Spark ships itself is left out: two versions of one
 library on a class path are worse than none.
 """
@@ -22,6 +22,7 @@ import pyspark
 from rowtime.core.errors import Failure, Problem
 
 SCALA: Final = "2.13"
+DRIVERS: Final = {"postgresql": "org.postgresql:postgresql:42.7.5"}  # by the name in a JDBC url
 OFFLINE_SECONDS: Final = 60
 ONLINE_SECONDS: Final = 300
 CONNECT_MILLIS: Final = 10_000
@@ -64,6 +65,16 @@ def kafka_jars(version: str | None = None, *, cache: Path | None = None) -> list
     """
     theirs = shipped()
     return [jar for jar in fetch([connector(version)], cache=cache) if artifact(jar) not in theirs]
+
+
+def jdbc_jars(url: str, *, cache: Path | None = None) -> list[str]:
+    """The jars of the driver for a JDBC url, for ``spark.jars``; none where we know no driver for it.
+
+    Raises ``Failure`` (R502) as above.
+    """
+    known = DRIVERS.get(url.split(":")[1] if ":" in url else "")
+    theirs = shipped()
+    return [jar for jar in fetch([known], cache=cache) if artifact(jar) not in theirs] if known else []
 
 
 def fetch(coordinates: Sequence[str], *, cache: Path | None = None) -> list[str]:

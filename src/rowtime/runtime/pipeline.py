@@ -150,12 +150,12 @@ class Pipeline:
 
     def _jars(self, program: Program) -> list[str]:
         formats = {node.source[0] for node in program.operators if isinstance(node, Stream)}
-        formats |= {node.format for node in program.operators if isinstance(node, SinkNode)}
-        if "kafka" not in formats:
-            return []
-        from rowtime.runtime.jars import kafka_jars  # noqa: PLC0415
+        sinks = [node for node in program.operators if isinstance(node, SinkNode)]
+        formats |= {node.format for node in sinks}
+        urls = [value for node in sinks if node.format == "jdbc" for name, value in node.options if name == "url"]
+        from rowtime.runtime.jars import jdbc_jars, kafka_jars  # noqa: PLC0415
 
-        return kafka_jars()
+        return [*(kafka_jars() if "kafka" in formats else []), *(jar for url in urls for jar in jdbc_jars(url))]
 
     def _source(self, node: Stream, place: Checkpoint, program: Program) -> Source:
         kind, options = node.source[0], dict(node.source[1])
@@ -191,10 +191,8 @@ class Pipeline:
             return FunctionSink(self._functions[options["function"]], node.name)
         if node.format == "memory":
             return MemorySink(node.name)
-        if node.format == "kafka":
-            from rowtime.runtime.sinks.kafka_topic import KafkaSink  # noqa: PLC0415
-
-            return KafkaSink(options, options["stream"])
+        if node.format in ("kafka", "jdbc"):
+            return _server(node)
         if node.format == "console":
             return self._functions_or_console(node)
         raise Refused(Problem("R210", f"{node.format} cannot be written to"))
@@ -202,6 +200,17 @@ class Pipeline:
     def _functions_or_console(self, node: SinkNode) -> Sink:
         result = self._functions.get("result")
         return FunctionSink(result, node.name) if result else ConsoleSink(node.name)
+
+
+def _server(node: SinkNode) -> Sink:
+    """A sink on a server, whose client comes only where it is used."""
+    if node.format == "jdbc":
+        from rowtime.runtime.sinks.database import JdbcSink  # noqa: PLC0415
+
+        return JdbcSink(node)
+    from rowtime.runtime.sinks.kafka_topic import KafkaSink  # noqa: PLC0415
+
+    return KafkaSink(dict(node.options), dict(node.options)["stream"])
 
 
 def _handed_stream(name: str, frame: DataFrame, names: Mapping[str, str | None], early: timedelta | None) -> StreamDef:

@@ -1,0 +1,237 @@
+"""A table of a relational database as a sink, through JDBC: each tick is one transaction.
+
+Spark's own writer puts the rows with their sequence numbers into a table beside the target; then
+one transaction moves them over and notes the number that comes next (`rowtime_sinks`). A tick that
+is published again after a crash finds its number there and repeats nothing. Modes: ``append``;
+``upsert``, the last row of a key replaces the one before it; ``changes``, a row whose column
+``change`` is RETRACT takes the row of its key away.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j has no types
+from pyspark.errors import PySparkException
+
+from rowtime.core.errors import Failure, Problem, refuse
+from rowtime.runtime.sinks.staging import output_names
+from rowtime.state.files import make_folder, remove, write_over
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from rowtime.operators.sink import Sink as SinkNode
+    from rowtime.runtime.sinks.contract import Batch
+
+MODES: Final = ("append", "upsert", "changes")
+DRIVERS: Final = {"postgresql": "org.postgresql.Driver", "mysql": "com.mysql.cj.jdbc.Driver"}
+CHANGE: Final = "change"
+SEQUENCE: Final = "rowtime_seq"
+BOOK: Final = "rowtime_sinks"
+_IDENTITY: Final = "identity"
+_OURS: Final = ("url", "dbtable", "mode", "key", "driver", "stream", "ordered", "rowtime.column")
+
+
+class JdbcSink:
+    """The table ``dbtable`` at ``url``; every other option goes to the driver.
+
+    Raises ``Refused`` (R504) for options that do not fit together, ``Failure`` where the
+    driver is missing (R502) or the database refuses (R501).
+    """
+
+    def __init__(self, node: SinkNode) -> None:
+        options = {name.lower(): value for name, value in node.options}
+        self._url, self._table = (_needed(options, name) for name in ("url", "dbtable"))
+        self._key = [part.strip() for part in options.get("key", "").split(",") if part.strip()]
+        self._mode = options.get("mode", "upsert" if self._key else "append").lower()
+        self._columns = [name for name in output_names(node) if self._mode != "changes" or name != CHANGE]
+        self._check(output_names(node))
+        self._driver = options.get("driver") or DRIVERS.get(self._url.split(":")[1] if ":" in self._url else "", "")
+        if not self._driver:
+            raise refuse("R504", f"the driver of {self._url} is not known", "Name its class: OPTIONS (driver '…').")
+        self._given = {name: value for name, value in node.options if name.lower() not in _OURS}
+        self._name, self._folder = node.name, Path()
+
+    def _check(self, names: Sequence[str]) -> None:
+        if self._mode not in MODES:
+            raise refuse("R504", f"a database has no mode {self._mode}", f"There are: {', '.join(MODES)}.")
+        if (self._mode == "append") == bool(self._key):
+            hint = "OPTIONS (mode 'upsert', key 'hour, airport', …): the columns of which a table has one row each."
+            raise refuse(
+                "R504", f"mode {self._mode} and key {', '.join(self._key) or '(none)'} do not go together", hint
+            )
+        missing = [name for name in (*self._key, *([CHANGE] if self._mode == "changes" else [])) if name not in names]
+        if missing:
+            raise refuse("R504", f"the rows have no column {missing[0]}", f"They have {', '.join(names)}.")
+
+    def folder(self, checkpoint: Path) -> Path:
+        """In the checkpoint, until the next commit."""
+        self._folder = checkpoint / "handover" / f"jdbc-{self._name}"
+        return self._folder
+
+    def recover(self, staged: Sequence[str]) -> None:
+        """Remove what crashed ticks staged; the table has nothing but what a transaction gave it."""
+        for file in self._folder.glob("*"):
+            if file.name not in (*staged, _IDENTITY):
+                remove(file)
+
+    def publish(self, spark: SparkSession, node: SinkNode, batch: Batch) -> None:  # noqa: ARG002
+        """Move the rows that the table does not have yet, in one transaction."""
+        if not batch.count:
+            return
+        with self._connected(spark) as connection:
+            sink = self._identity()
+            there = self._there(connection, sink)
+            after = batch.first + batch.count
+            if there < after:
+                stage = f"{self._prefix}rowtime_stage_{sink[-12:]}"
+                self._write(spark, batch, max(there, batch.first), stage)
+                self._move(connection, stage, sink, after)
+        for file in batch.files:
+            file.unlink(missing_ok=True)
+
+    # -- the connection ---------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def _connected(self, spark: SparkSession) -> Iterator[Any]:
+        jvm: Any = spark._jvm  # noqa: SLF001 - PySpark has no public way to a class of a driver
+        properties = jvm.java.util.Properties()
+        for name, value in self._given.items():
+            properties.setProperty(name, value)
+        try:
+            connection = self._made(jvm).connect(self._url, properties)
+            if connection is None:
+                raise refuse("R504", f"{self._driver} does not understand the url {self._url}")
+            try:
+                connection.setAutoCommit(False)
+                yield connection
+            finally:
+                connection.close()
+        except Py4JJavaError as error:
+            raise self._failure(str(error.java_exception.getMessage()).strip()) from error
+
+    def _made(self, jvm: Any) -> Any:
+        """The driver. It comes by the loader of Spark's jars; ``DriverManager`` would not see it there."""
+        try:
+            loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+            return loader.loadClass(self._driver).getDeclaredConstructor(None).newInstance(None)
+        except Py4JJavaError as error:
+            hint = "Start the session with spark.jars set to rowtime.runtime.jars.jdbc_jars(url), or to the driver's."
+            raise Failure(Problem("R502", f"{self._driver} is not on Spark's class path", hint=hint)) from error
+
+    def _failure(self, what: str) -> Failure:
+        hint = "Check url, user, password and the table; the tick's rows are written again."
+        return Failure(Problem("R501", f"the table {self._table} cannot be written: {what}", hint=hint))
+
+    # -- what is there ----------------------------------------------------------------
+
+    @property
+    def _prefix(self) -> str:
+        """The schema of the target, with its dot: our tables stand beside it."""
+        return self._table.rpartition(".")[0] + "." if "." in self._table else ""
+
+    @property
+    def _postgres(self) -> bool:
+        return self._url.startswith("jdbc:postgresql:")
+
+    def _identity(self) -> str:
+        """The sink's name in the database; a new checkpoint is another sink, which begins anew."""
+        path = self._folder / _IDENTITY
+        if not path.exists():
+            make_folder(path.parent)
+            write_over(path, f"{self._name}-{uuid.uuid4().hex}".encode())
+        return path.read_text()
+
+    def _there(self, connection: Any, sink: str) -> int:
+        """The sequence number that comes next."""
+        book = f"{self._prefix}{BOOK}"
+        if not self._exists(connection, book):
+            self._do(connection, f"CREATE TABLE {book} (sink VARCHAR(400) PRIMARY KEY, next_row BIGINT NOT NULL)")
+            connection.commit()
+        found = connection.createStatement().executeQuery(f"SELECT next_row FROM {book} WHERE sink = '{sink}'")  # noqa: S608 - a name of our own
+        if found.next():
+            return int(found.getLong(1))
+        self._do(connection, f"INSERT INTO {book} VALUES ('{sink}', 0)")  # noqa: S608
+        connection.commit()
+        return 0
+
+    def _exists(self, connection: Any, table: str) -> bool:
+        try:
+            connection.createStatement().executeQuery(f"SELECT 1 FROM {table} WHERE 1 = 0")  # noqa: S608
+        except Py4JJavaError:
+            connection.rollback()
+            return False
+        return True
+
+    def _do(self, connection: Any, text: str) -> None:
+        statement = connection.createStatement()
+        try:
+            statement.execute(text)
+        finally:
+            statement.close()
+
+    # -- the transaction --------------------------------------------------------------
+
+    def _write(self, spark: SparkSession, batch: Batch, first: int, stage: str) -> None:
+        """The rows from ``first`` on, with their numbers, in a table of their own."""
+        table = batch.table()
+        numbers = pa.array(np.arange(batch.first, batch.first + batch.count))
+        rows = spark.createDataFrame(table.append_column(SEQUENCE, numbers).slice(first - batch.first))
+        options = {**self._given, "url": self._url, "driver": self._driver, "dbtable": stage}
+        try:
+            rows.write.format("jdbc").options(**options).mode("overwrite").save()
+        except (PySparkException, Py4JJavaError) as error:
+            raise self._failure(str(error).split("\n", 1)[0]) from error
+
+    def _move(self, connection: Any, stage: str, sink: str, after: int) -> None:
+        if self._postgres:  # so that a timestamp without zone is that of UTC
+            self._do(connection, "SET TIME ZONE 'UTC'")
+        columns = ", ".join(map(_quoted, self._columns))
+        if not self._exists(connection, self._table):
+            self._do(connection, f"CREATE TABLE {self._table} AS SELECT {columns} FROM {stage} WHERE 1 = 0")  # noqa: S608
+            if self._key:
+                keys = ", ".join(map(_quoted, self._key))
+                self._do(connection, f"CREATE UNIQUE INDEX rowtime_key_{sink[-12:]} ON {self._table} ({keys})")
+        for text in self._moves(stage, columns):
+            self._do(connection, text)
+        self._do(connection, f"UPDATE {self._prefix}{BOOK} SET next_row = {after} WHERE sink = '{sink}'")  # noqa: S608
+        connection.commit()
+        self._do(connection, f"DROP TABLE {stage}")
+        connection.commit()
+
+    def _moves(self, stage: str, columns: str) -> Iterator[str]:
+        """The statements that take the rows over: of each key the last one, in place of what it had."""
+        if not self._key:
+            yield f"INSERT INTO {self._table} ({columns}) SELECT {columns} FROM {stage} ORDER BY {SEQUENCE}"  # noqa: S608
+            return
+        keys = list(map(_quoted, self._key))
+        equal = " AND ".join(f"s.{key} = t.{key}" for key in keys)
+        same = " AND ".join(f"(s.{key} = t.{key} OR (s.{key} IS NULL AND t.{key} IS NULL))" for key in keys)
+        null = " OR ".join(f"s.{key} IS NULL" for key in keys)
+        target = f"{self._table} AS t" if self._postgres else f"{self._table} t"
+        yield f"DELETE FROM {target} WHERE EXISTS (SELECT 1 FROM {stage} s WHERE {equal})"  # noqa: S608
+        yield f"DELETE FROM {target} WHERE EXISTS (SELECT 1 FROM {stage} s WHERE ({null}) AND {same})"  # noqa: S608
+        kept = f" AND s.{_quoted(CHANGE)} <> 'RETRACT'" if self._mode == "changes" else ""
+        last = f"SELECT max({SEQUENCE}) FROM {stage} GROUP BY {', '.join(keys)}"  # noqa: S608
+        yield (
+            f"INSERT INTO {self._table} ({columns}) "  # noqa: S608
+            f"SELECT {columns} FROM {stage} s WHERE s.{SEQUENCE} IN ({last}){kept}"
+        )
+
+
+def _needed(options: Mapping[str, str], name: str) -> str:
+    if not options.get(name):
+        hint = "OPTIONS (url 'jdbc:postgresql://host/database', dbtable 'name', key 'a, b', …)"
+        raise refuse("R504", f"the option {name} is missing", hint)
+    return options[name]
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

@@ -1,0 +1,129 @@
+"""Fires that come again in a table of PostgreSQL and in files: whichever way, the batch answer is left."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow.parquet as pq
+import pytest
+from postgres import Postgres, programs
+
+import rowtime as rt
+from rowtime.core.errors import Failure, Refused
+from rowtime.state.checkpoint import Checkpoint
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SQL = """\
+CREATE STREAM landings (n INT, airport STRING, at TIMESTAMP)
+  EVENT TIME (at, MINIMUM GAP INTERVAL '0' SECOND);
+CREATE VIEW hourly AS
+  SELECT STREAM airport, PANE_START AS hour, PANE_INDEX AS n, COUNT(*) AS arrivals, SUM(landings.n) AS total
+  FROM landings GROUP BY PANES(at, DURATION INTERVAL '1' HOUR, DISCARD AGE INTERVAL '6' HOUR), airport;
+CREATE VIEW changed AS
+  SELECT STREAM airport, PANE_START AS hour, COUNT(*) AS arrivals, SUM(landings.n) AS total FROM landings
+  GROUP BY PANES(at, DURATION INTERVAL '1' HOUR, DISCARD AGE INTERVAL '6' HOUR), airport EMIT CHANGES;
+CREATE STREAM files (airport STRING, hour TIMESTAMP, n BIGINT, arrivals BIGINT, total BIGINT)
+  USING parquet OPTIONS (path '{out}');
+CREATE STREAM fires (airport STRING, hour TIMESTAMP, n BIGINT, arrivals BIGINT, total BIGINT)
+  USING jdbc OPTIONS (url '{url}', user 'rowtime', dbtable 'fires');
+CREATE STREAM latest (airport STRING, hour TIMESTAMP, n BIGINT, arrivals BIGINT, total BIGINT)
+  USING jdbc OPTIONS (url '{url}', user 'rowtime', dbtable 'latest', key 'hour, airport', rowtime.column '');
+CREATE STREAM remains (airport STRING, hour TIMESTAMP, arrivals BIGINT, total BIGINT, change STRING)
+  USING jdbc OPTIONS (url '{url}', user 'rowtime', dbtable 'remains', key 'hour, airport', mode 'changes');
+INSERT INTO files SELECT STREAM * FROM hourly;
+INSERT INTO fires SELECT STREAM * FROM hourly;
+INSERT INTO latest SELECT STREAM * FROM hourly;
+INSERT INTO remains SELECT STREAM * FROM changed;
+"""
+Answer = Counter[tuple[str, str, int, int]]
+
+
+def _landings(seed: int) -> list[dict[str, object]]:
+    """Landings of a day, some of them late by hours, of an airport whose name is not known too."""
+    chance = random.Random(seed)
+    rows = []
+    for n in range(300):
+        minute = max(0, n * 5 - (chance.randrange(600) if chance.random() < 0.2 else 0))
+        at = f"2024-01-01 {minute // 60:02d}:{minute % 60:02d}:00" if minute < 1440 else "2024-01-02 00:30:00"
+        rows.append({"n": n, "airport": chance.choice(["AMS", "BOS", None]), "at": at})
+    return rows
+
+
+def _asked(server: Postgres, query: str) -> list[tuple[str, ...]]:
+    command = [str(programs() / "psql"), "-h", "127.0.0.1", "-p", str(server.port), "-U", "rowtime", "-d", "postgres"]
+    found = subprocess.run([*command, "-qtA", "-F", "|", "-c", query], capture_output=True, text=True, check=True)
+    return [tuple(line.split("|")) for line in found.stdout.splitlines()]
+
+
+def _table(server: Postgres, name: str) -> Answer:
+    hour = "to_char(hour AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI')"
+    rows = _asked(server, f"SELECT coalesce(airport, '?'), {hour}, arrivals, total FROM {name}")
+    return Counter((airport, hour, int(arrivals), int(total)) for airport, hour, arrivals, total in rows)
+
+
+def _batch(rows: Sequence[dict[str, object]], refused: set[int]) -> Answer:
+    groups: dict[tuple[str, str], list[int]] = {}
+    for row in rows:
+        if row["n"] not in refused:
+            groups.setdefault((str(row["airport"] or "?"), f"{str(row['at'])[:13]}:00"), []).append(int(str(row["n"])))
+    return Counter((*group, len(found), sum(found)) for group, found in groups.items())
+
+
+def test_what_is_left_is_the_batch_answer_and_a_restart_repeats_nothing(
+    spark: SparkSession, postgres: Postgres, tmp_path: Path
+) -> None:
+    made = rt.Pipeline(spark, home=tmp_path / "home").sql(SQL.format(url=postgres.url, out=tmp_path / "out"))
+    rows, check = _landings(1), tmp_path / "check"
+    query = made.run_available(check)  # the stream is known from here on
+    for part in (rows[:180], rows[180:]):
+        with rt.writer("landings", home=tmp_path / "home", writer="tower") as writer:
+            writer.insert(part)
+            if part[-1] is rows[-1]:
+                writer.end()
+        query = made.run_available(check)
+    refused = {n for path in query.rejected("hourly") for n in pq.read_table(path)["n"].to_pylist()}
+    assert refused
+    assert _table(postgres, "latest") == _table(postgres, "remains") == _batch(rows, refused)
+    fires = _table(postgres, "fires").total()
+    assert fires == pq.read_table(tmp_path / "out").num_rows > len(_batch(rows, refused))
+    # A driver that dies between commit and note publishes the last tick again.
+    place = Checkpoint(check)
+    place.published -= 1
+    made.run_available(check)
+    assert _table(postgres, "fires").total() == fires
+    assert _table(postgres, "latest") == _batch(rows, refused)
+
+
+def test_an_option_that_does_not_fit_is_refused_before_anything_runs(spark: SparkSession, tmp_path: Path) -> None:
+    for options, said in (
+        ("dbtable 't'", "the option url is missing"),
+        ("url 'jdbc:postgresql://h/d', dbtable 't', mode 'upsert'", "key (none) do not go together"),
+        ("url 'jdbc:postgresql://h/d', dbtable 't', mode 'merge'", "no mode merge"),
+        ("url 'jdbc:postgresql://h/d', dbtable 't', key 'm'", "no column m"),
+        ("url 'jdbc:odd://h/d', dbtable 't'", "the driver of jdbc:odd://h/d is not known"),
+    ):
+        sql = f"CREATE STREAM a (n INT); CREATE STREAM o (n INT) USING jdbc OPTIONS ({options});"
+        made = rt.Pipeline(spark, home=tmp_path / "home").sql(f"{sql} INSERT INTO o SELECT STREAM * FROM a")
+        with pytest.raises(Refused, match="R504") as refused:
+            made.run_available(tmp_path / "check")
+        assert said in str(refused.value)
+        (tmp_path / "home").rename(tmp_path / f"home-{len(list(tmp_path.iterdir()))}")
+
+
+def test_a_database_that_does_not_answer_fails_the_tick(
+    spark: SparkSession, postgres: Postgres, tmp_path: Path
+) -> None:
+    url = postgres.url.replace("/postgres", "/nowhere")
+    options = f"url '{url}', dbtable 't', user 'rowtime'"
+    sql = f"CREATE STREAM a (n INT); CREATE STREAM o (n INT) USING jdbc OPTIONS ({options});"
+    made = rt.Pipeline(spark, home=tmp_path / "home")
+    made.sql(f"{sql} INSERT INTO o SELECT STREAM * FROM a; INSERT INTO a VALUES (1)")
+    with pytest.raises(Failure, match=r"R501 .*nowhere"):
+        made.run_available(tmp_path / "check")
