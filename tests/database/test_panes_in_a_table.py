@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import random
 import subprocess
 from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,19 +14,12 @@ from postgres import Postgres, programs
 import rowtime as rt
 from rowtime.core.errors import Failure, Refused
 from rowtime.state.checkpoint import Checkpoint
+from tests.landings import HOURLY, Answer, batch, landings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-SQL = """\
-CREATE STREAM landings (n INT, airport STRING, at TIMESTAMP)
-  EVENT TIME (at, MINIMUM GAP INTERVAL '0' SECOND);
-CREATE VIEW hourly AS
-  SELECT STREAM airport, PANE_START AS hour, PANE_INDEX AS n, COUNT(*) AS arrivals, SUM(landings.n) AS total
-  FROM landings GROUP BY PANES(at, DURATION INTERVAL '1' HOUR, DISCARD AGE INTERVAL '6' HOUR), airport;
-CREATE VIEW changed AS
-  SELECT STREAM airport, PANE_START AS hour, COUNT(*) AS arrivals, SUM(landings.n) AS total FROM landings
-  GROUP BY PANES(at, DURATION INTERVAL '1' HOUR, DISCARD AGE INTERVAL '6' HOUR), airport EMIT CHANGES;
+SINKS = """\
 CREATE STREAM files (airport STRING, hour TIMESTAMP, n BIGINT, arrivals BIGINT, total BIGINT)
   USING parquet OPTIONS (path '{out}');
 CREATE STREAM fires (airport STRING, hour TIMESTAMP, n BIGINT, arrivals BIGINT, total BIGINT)
@@ -42,18 +33,6 @@ INSERT INTO fires SELECT STREAM * FROM hourly;
 INSERT INTO latest SELECT STREAM * FROM hourly;
 INSERT INTO remains SELECT STREAM * FROM changed;
 """
-Answer = Counter[tuple[str, str, int, int]]
-
-
-def _landings(seed: int) -> list[dict[str, object]]:
-    """Landings of a day, some of them late by hours, of an airport whose name is not known too."""
-    chance = random.Random(seed)
-    rows = []
-    for n in range(300):
-        minute = max(0, n * 5 - (chance.randrange(600) if chance.random() < 0.2 else 0))
-        at = f"2024-01-01 {minute // 60:02d}:{minute % 60:02d}:00" if minute < 1440 else "2024-01-02 00:30:00"
-        rows.append({"n": n, "airport": chance.choice(["AMS", "BOS", None]), "at": at})
-    return rows
 
 
 def _asked(server: Postgres, query: str) -> list[tuple[str, ...]]:
@@ -68,19 +47,13 @@ def _table(server: Postgres, name: str) -> Answer:
     return Counter((airport, hour, int(arrivals), int(total)) for airport, hour, arrivals, total in rows)
 
 
-def _batch(rows: Sequence[dict[str, object]], refused: set[int]) -> Answer:
-    groups: dict[tuple[str, str], list[int]] = {}
-    for row in rows:
-        if row["n"] not in refused:
-            groups.setdefault((str(row["airport"] or "?"), f"{str(row['at'])[:13]}:00"), []).append(int(str(row["n"])))
-    return Counter((*group, len(found), sum(found)) for group, found in groups.items())
-
-
 def test_what_is_left_is_the_batch_answer_and_a_restart_repeats_nothing(
     spark: SparkSession, postgres: Postgres, tmp_path: Path
 ) -> None:
-    made = rt.Pipeline(spark, home=tmp_path / "home").sql(SQL.format(url=postgres.url, out=tmp_path / "out"))
-    rows, check = _landings(1), tmp_path / "check"
+    made = (
+        rt.Pipeline(spark, home=tmp_path / "home").sql(HOURLY).sql(SINKS.format(url=postgres.url, out=tmp_path / "out"))
+    )
+    rows, check = landings(1), tmp_path / "check"
     query = made.run_available(check)  # the stream is known from here on
     for part in (rows[:180], rows[180:]):
         with rt.writer("landings", home=tmp_path / "home", writer="tower") as writer:
@@ -90,15 +63,15 @@ def test_what_is_left_is_the_batch_answer_and_a_restart_repeats_nothing(
         query = made.run_available(check)
     refused = {n for path in query.rejected("hourly") for n in pq.read_table(path)["n"].to_pylist()}
     assert refused
-    assert _table(postgres, "latest") == _table(postgres, "remains") == _batch(rows, refused)
+    assert _table(postgres, "latest") == _table(postgres, "remains") == batch(rows, refused)
     fires = _table(postgres, "fires").total()
-    assert fires == pq.read_table(tmp_path / "out").num_rows > len(_batch(rows, refused))
+    assert fires == pq.read_table(tmp_path / "out").num_rows > len(batch(rows, refused))
     # A driver that dies between commit and note publishes the last tick again.
     place = Checkpoint(check)
     place.published -= 1
     made.run_available(check)
     assert _table(postgres, "fires").total() == fires
-    assert _table(postgres, "latest") == _batch(rows, refused)
+    assert _table(postgres, "latest") == batch(rows, refused)
 
 
 def test_an_option_that_does_not_fit_is_refused_before_anything_runs(spark: SparkSession, tmp_path: Path) -> None:

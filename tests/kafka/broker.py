@@ -123,11 +123,12 @@ class Broker:
     ) -> None:
         self.stop()
 
-    def create_topic(self, name: str, partitions: int = 1) -> None:
-        """Create a topic and wait until it is there."""
+    def create_topic(self, name: str, partitions: int = 1, **config: str) -> None:
+        """Create a topic and wait until it is there; ``config`` has underscores for dots."""
         from confluent_kafka.admin import NewTopic
 
-        _settle(self._admin.create_topics([NewTopic(name, partitions, 1)]))
+        settings = {key.replace("_", "."): value for key, value in config.items()}
+        _settle(self._admin.create_topics([NewTopic(name, partitions, 1, config=settings)]))
 
     def add_partitions(self, name: str, total: int) -> None:
         """Give a topic more partitions, ``total`` in all."""

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 SEQUENCE: Final = "__seq"
 STREAM_HEADER: Final = "rowtime-stream"
 SEQUENCE_HEADER: Final = "rowtime-seq"
+CHANGE: Final = "change"
+MODES: Final = ("append", "changes")
 
 _KAFKA_ERROR: Final = "org.apache.kafka.common"
 # Spark's default text of a timestamp in JSON stops at milliseconds.
@@ -89,6 +91,7 @@ def write_bound(spark: SparkSession, options: Mapping[str, str], stream: str, at
     text = "end" if at >= END else str(at)
     bounds = spark.range(0, target.partitions(), 1, 1).select(
         F.col("id").cast("int").alias("partition"),
+        F.lit(target.key_of_bounds).cast("binary").alias("key"),
         F.lit(None).cast("binary").alias("value"),
         _headers({BOUND_HEADER: F.lit(text), STREAM_HEADER: F.lit(stream)}).alias("headers"),
     )
@@ -104,6 +107,18 @@ class _Target:
         if not self._options.get("topic"):
             raise refuse("R504", "the option topic is missing", "OPTIONS (topic 'name', …)")
         self._raw = self._options.get("value.format", "json").lower() == "raw"
+        self._keys = [name.strip() for name in self._options.get("key.columns", "").split(",") if name.strip()]
+        self._mode = self._options.get("mode", "append").lower()
+        if self._keys and ("key.column" in self._options or self._raw):
+            raise refuse("R504", "key.columns does not go with key.column or value.format 'raw'", "Take one of them.")
+        if self._mode not in MODES or (self._mode == "changes" and not self._keys):
+            hint = f"The modes are {' and '.join(MODES)}; OPTIONS (mode 'changes', key.columns 'hour, airport', …)."
+            raise refuse("R504", f"mode '{self._mode}' is none, or lacks key.columns", hint)
+
+    @property
+    def key_of_bounds(self) -> str | None:
+        """A topic whose records have keys may be compacted, and then takes no record without one."""
+        return BOUND_HEADER if self._keys else None
 
     def partitions(self) -> int:
         """How many partitions the topic has now."""
@@ -114,16 +129,26 @@ class _Target:
             brokers.close()
 
     def key(self, rows: DataFrame) -> Column:
-        """The record's key: the column that ``key.column`` names, else none."""
+        """The record's key: the column that ``key.column`` names, a JSON object of ``key.columns``, or none."""
+        if self._keys:
+            named = [_named(rows, name, "key.columns").alias(name) for name in self._keys]
+            return F.to_json(F.struct(*named), _JSON_OPTIONS).cast("binary")
         name = self._options.get("key.column", "key" if self._raw and "key" in rows.columns else None)
         if name is None:
             return F.lit(None).cast("binary")
         return _bytes(rows, name, "key.column")
 
     def value(self, rows: DataFrame, columns: Sequence[str], rowtime_column: str | None) -> Column:
-        """The record's value: a JSON object, or the column ``value`` as it is."""
+        """The record's value: a JSON object, the column ``value`` as it is, or none where a row is taken back."""
         if self._raw:
             return _bytes(rows, "value", "value.format 'raw'")
+        if self._mode == "changes":
+            gone = _named(rows, CHANGE, "mode 'changes'") == "RETRACT"
+            value = self._object([name for name in columns if name != CHANGE], rowtime_column)
+            return F.when(~gone, value)
+        return self._object(columns, rowtime_column)
+
+    def _object(self, columns: Sequence[str], rowtime_column: str | None) -> Column:
         members = [F.col(quoted(name)).alias(name) for name in columns]
         if rowtime_column is not None and rowtime_column not in columns:
             members.append(F.col(ROWTIME).alias(rowtime_column))
@@ -147,11 +172,14 @@ class _Target:
 
 def _bytes(rows: DataFrame, name: str, option: str) -> Column:
     """A column as bytes: binary as it is, everything else as its text."""
+    column, kind = _named(rows, name, option), dict(rows.dtypes)[name]
+    return column if kind == "binary" else column.cast("string").cast("binary")
+
+
+def _named(rows: DataFrame, name: str, option: str) -> Column:
     if name not in rows.columns:
         raise refuse("R504", f"{option} needs a column {name!r}", f"There are {', '.join(rows.columns)}.")
-    kind = dict(rows.dtypes)[name]
-    column = F.col(quoted(name))
-    return column if kind == "binary" else column.cast("string").cast("binary")
+    return F.col(quoted(name))
 
 
 def _headers(headers: Mapping[str, Column]) -> Column:
