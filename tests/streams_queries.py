@@ -14,8 +14,8 @@ LISTS = "COLLECT_LIST(unix_micros(t)) AS times, COLLECT_LIST(v) AS vals"
 
 def fires(settings: str, keys: str = "") -> str:
     """Every fire of the panes, with the rows in it."""
-    listed = f", {keys}" if keys else ""
-    return S.format(GAP) + f"SELECT STREAM {FACTS}{listed}, {LISTS} FROM s GROUP BY PANES(t, {settings}){listed}"
+    first, last = (f"{keys}, ", f", {keys}") if keys else ("", "")
+    return S.format(GAP) + f"SELECT STREAM {first}{FACTS}, {LISTS} FROM s GROUP BY PANES(t, {settings}){last}"
 
 
 def _span(seconds: int) -> str:
@@ -28,19 +28,21 @@ def panes(duration: int, period: int | None = None, age: int = 0, offset: int | 
     return ", ".join(f"{word} {_span(given)}" for word, given in parts.items() if given is not None)
 
 
-PANES = {
-    "S01": fires(panes(10, 5, 15)),
-    "S02": fires(panes(60, age=360)),
-    "S03": fires(panes(3, 1, 10), "part"),
-    "S05": fires(panes(3, 1, 5)),
-    "S06": fires(panes(10)),
-    "S08": fires(panes(10, age=5)),
-    "S09": fires(panes(10, age=100)),
-    "S10": fires(panes(10)),
-    "S12": fires(panes(5, 5, offset=12)),
-    "S16": fires(panes(5, age=30)),
-    "S18": fires(panes(10)),
+SETTINGS = {
+    "S01": {"duration": 10, "period": 5, "age": 15},
+    "S02": {"duration": 60, "age": 360},
+    "S03": {"duration": 3, "period": 1, "age": 10},
+    "S05": {"duration": 3, "period": 1, "age": 5},
+    "S06": {"duration": 10},
+    "S08": {"duration": 10, "age": 5},
+    "S09": {"duration": 10, "age": 100},
+    "S10": {"duration": 10},
+    "S12": {"duration": 5, "period": 5, "offset": 12},
+    "S16": {"duration": 5, "age": 30},
+    "S18": {"duration": 10},
 }
+KEYS = {"S03": "part"}
+PANES = {name: fires(panes(**given), KEYS.get(name, "")) for name, given in SETTINGS.items()}
 """Cases whose answer is the fires of one query."""
 
 BOTH = "CREATE STREAM s0 (n INT); CREATE STREAM s1 (n INT); SELECT STREAM n FROM s0 UNION ALL SELECT STREAM n FROM s1"

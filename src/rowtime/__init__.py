@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from rowtime.runtime.pipeline import Pipeline
     from rowtime.runtime.query import Query
     from rowtime.runtime.readmit import readmit
+    from rowtime.runtime.relations import EventTime, Folded, Relation
     from rowtime.runtime.sinks.contract import Batch
     from rowtime.runtime.sources.contract import Limits
 
@@ -33,6 +34,9 @@ _WHERE = {
     "Query": ("rowtime.runtime.query", "Query"),
     "Batch": ("rowtime.runtime.sinks.contract", "Batch"),
     "TableFunction": ("rowtime.operators.table_function", "TableFunction"),
+    "EventTime": ("rowtime.runtime.relations", "EventTime"),
+    "Folded": ("rowtime.runtime.relations", "Folded"),
+    "Relation": ("rowtime.runtime.relations", "Relation"),
     "Limits": ("rowtime.runtime.sources.contract", "Limits"),
     "readmit": ("rowtime.runtime.readmit", "readmit"),
     "check": ("rowtime.plan.check", "check"),
@@ -45,7 +49,8 @@ _WHERE = {
 }
 
 __all__ = [
-    "Batch", "Failure", "Limits", "Pipeline", "Problem", "Query", "Refused", "RowtimeError",
+    "Batch", "EventTime", "Failure", "Folded", "Limits", "Pipeline", "Problem", "Query", "Refused", "Relation",
+    "RowtimeError",
     "TableFunction", "check", "order_of", "readmit", "writer",
 ]  # fmt: skip
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,7 @@ from rowtime.plan.program import Program, compile_script
 from rowtime.runtime.engine import Engine, wall_clock
 from rowtime.runtime.once import define, perform
 from rowtime.runtime.query import Query
+from rowtime.runtime.relations import EventTime, Relation, columns_text, named
 from rowtime.runtime.sinks.callables import ConsoleSink, FunctionSink, MemorySink
 from rowtime.runtime.sinks.contract import Batch, Sink
 from rowtime.runtime.sinks.directory import DirectorySink
@@ -52,12 +54,29 @@ class Pipeline:
         self._table_functions: dict[str, Make] = {}
         self._handed: dict[str, Handed] = {}
         self._early: dict[str, timedelta | None] = {}
+        self._event_times: dict[str, EventTime | None] = {}
+        self._python: dict[str, tuple[Callable[[Any], Any], str]] = {}
 
     def sql(self, text: str, variables: Mapping[str, str] | None = None) -> Pipeline:
         """Add statements; ``${name}`` in the text stands for a variable."""
         self._text.append(text)
         self._variables.update(variables or {})
         return self
+
+    def stream(
+        self, name: str, columns: Mapping[str, str] | None = None, *, event_time: EventTime | None = None
+    ) -> Relation:
+        """A stream as an object to query: one that is known, or, with ``columns``, a new stream log."""
+        if columns is not None:
+            clause = f" {event_time}" if event_time else ""
+            self.sql(f"CREATE STREAM {named(name)} ({columns_text(columns)}){clause}")
+        return Relation(self, named(name))
+
+    def python_function(self, function: Callable[[Any], Any], returns: str) -> str:
+        """Let expressions call a function of one value by the name that comes back; ``returns``: a Spark type."""
+        name = f"python_{len(self._python)}"
+        self._python[name] = (_in_floats(function) if returns.upper() in ("DOUBLE", "FLOAT") else function, returns)
+        return name
 
     def source(  # noqa: PLR0913 - the names of columns, each said by its keyword
         self,
@@ -68,6 +87,7 @@ class Pipeline:
         writer: str | None = None,
         position: str | None = None,
         early_beyond: timedelta | None = None,
+        event_time: EventTime | None = None,
     ) -> Pipeline:
         """Make a streaming DataFrame the stream ``name``.
 
@@ -75,10 +95,12 @@ class Pipeline:
         the rowtime; ``writer`` and ``position`` those that give the order of rows (topic and
         partition, offset, say). Without them a batch is an unordered set, sorted by rowtime
         and judged against the clock before the batch. ``early_beyond`` is the guard: a row
-        whose rowtime lies further above its writer's clock is refused as EARLY.
+        whose rowtime lies further above its writer's clock is refused as EARLY. ``event_time``
+        declares one of the columns.
         """
         self._handed[name.lower()] = (streaming, {"rowtime": rowtime, "writer": writer, "position": position})
         self._early[name.lower()] = early_beyond
+        self._event_times[name.lower()] = event_time
         return self
 
     def sink(self, name: str, function: Callable[[Batch], object]) -> Pipeline:
@@ -93,7 +115,10 @@ class Pipeline:
 
     def compile(self) -> Program:
         """Bind the SQL; raises ``Refused`` with all problems there are."""
-        streams = {name: _handed_stream(name, *handed, self._early[name]) for name, handed in self._handed.items()}
+        streams = {
+            name: _handed_stream(name, *handed, self._early[name], self._event_times[name])
+            for name, handed in self._handed.items()
+        }
         text = ";\n".join(part.rstrip().rstrip(";") for part in self._text)
         program = compile_script(
             text, self.home, self._variables, streams, tuple(self._functions), self._table_functions
@@ -139,6 +164,8 @@ class Pipeline:
         place.check(program.described())  # first of all: where it is refused, nothing is written
         define(program, self.home, place)
         spark = derive(self._spark or new_spark(self._jars(program)))
+        for name, (function, returns) in self._python.items():
+            spark.udf.register(name, function, returns)
         if any(isinstance(n, Stream) and n.source[0] in ("csv", "json") for n in program.operators):
             whole_files(spark)
         sources = {n.name: self._source(n, place, program) for n in program.operators if isinstance(n, Stream)}
@@ -202,6 +229,16 @@ class Pipeline:
         return FunctionSink(result, node.name) if result else ConsoleSink(node.name)
 
 
+def _in_floats(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """A function whose whole numbers are floats; Spark would take them for NULL."""
+
+    def called(value: Any) -> Any:
+        found = function(value)
+        return None if found is None else float(found)
+
+    return called
+
+
 def _server(node: SinkNode) -> Sink:
     """A sink on a server, whose client comes only where it is used."""
     if node.format == "jdbc":
@@ -213,11 +250,14 @@ def _server(node: SinkNode) -> Sink:
     return KafkaSink(dict(node.options), dict(node.options)["stream"])
 
 
-def _handed_stream(name: str, frame: DataFrame, names: Mapping[str, str | None], early: timedelta | None) -> StreamDef:
+def _handed_stream(
+    name: str, frame: DataFrame, names: Mapping[str, str | None], early: timedelta | None, event: EventTime | None
+) -> StreamDef:
     columns = tuple((field.name, field.dataType.simpleString()) for field in frame.schema.fields)
     options = tuple((key, value or "") for key, value in names.items())
     limit = None if early is None else early // timedelta(microseconds=1)
-    return StreamDef(name, columns, "dataframe", options, early=limit)
+    known = StreamDef(name, columns, "dataframe", options, early=limit)
+    return known if event is None else replace(known, event_time=event.settings())
 
 
 def _kafka(options: Mapping[str, str], columns: list[tuple[str, str]], pumps: list[str]) -> Source:
