@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import rowtime as rt
+import rowtime.operators.over as over_module
 from rowtime.runtime.session import derive
 
 if TYPE_CHECKING:
@@ -145,3 +146,38 @@ def test_a_sum_that_its_type_cannot_hold_fails_with_a_code(spark: SparkSession, 
     with pytest.raises(rt.Failure, match="beyond BIGINT") as failed:
         rt.Pipeline(spark, home=tmp_path / "home").sql(sql).run_available()
     assert failed.value.problems[0].code == "R507"
+
+
+def test_files_that_a_sink_takes_hold_what_a_function_is_given(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(over_module, "MOST", 25)
+    kinds = {"t": pa.timestamp("us", "UTC"), "k": pa.string(), "i": pa.int32(), "d": pa.float64(),
+             "m": pa.decimal128(12, 2), "s": pa.string(), "y": pa.date32()}  # fmt: skip
+    (tmp_path / "in").mkdir()
+    pq.write_table(pa.Table.from_pylist(_rows(90), pa.schema(list(kinds.items()))), tmp_path / "in" / "0.parquet")
+    query = """SELECT STREAM k, COUNT(*) OVER w AS n, SUM(i) OVER w AS total, AVG(d) OVER w AS mean,
+      MAX(s) OVER w AS "m x", LAST_VALUE(m) OVER w AS l, MIN(y) OVER w AS y
+      FROM r WINDOW w AS (PARTITION BY k RANGE INTERVAL '9' SECOND PRECEDING)"""
+    sql = f"""CREATE STREAM r ({NAMES}) USING parquet OPTIONS (path '{tmp_path / "in"}', rowtime.column 't');
+      CREATE STREAM files (k STRING, n BIGINT, total BIGINT, mean DOUBLE, "m x" STRING, l DECIMAL(12,2), y DATE)
+        USING parquet OPTIONS (path '{tmp_path / "out"}');
+      CREATE PUMP p AS INSERT INTO files {query}; CREATE PUMP q AS INSERT INTO given {query}"""
+    found: list[pa.Table] = []
+    take: Any = lambda batch: found.append(batch.table())  # noqa: E731
+    rt.Pipeline(spark, home=tmp_path / "home").sql(sql).sink("given", take).run_available(tmp_path / "checkpoint")
+    files = sorted((tmp_path / "out").glob("part-*.parquet"))
+    assert len(files) > 2
+    assert all("-complete-" in file.name for file in files)
+    assert pa.concat_tables(map(pq.read_table, files)).equals(pa.concat_tables(found))
+
+
+def test_fields_of_structs_have_any_name(spark: SparkSession, tmp_path: Path) -> None:
+    place = _rows_of(tmp_path, pa.array([{"a b": 1, "c.d`": ["x"]}, {"a b": 2, "c.d`": None}]))
+    found: list[Any] = []
+    take: Any = lambda batch: found.extend(batch.table().to_pylist())  # noqa: E731
+    sql = f"""CREATE STREAM s (x STRUCT<`a b`: BIGINT, `c.d```: ARRAY<STRING>>) USING parquet
+        OPTIONS (path '{place}', rowtime.column 'rowtime');
+      CREATE PUMP p AS INSERT INTO out SELECT STREAM LAG(x) OVER (ROWS 1 PRECEDING) AS y FROM s"""
+    rt.Pipeline(spark, home=tmp_path / "home").sql(sql).sink("out", take).run_available(tmp_path / "checkpoint")
+    assert [row["y"] for row in found] == [None, {"a b": 1, "c.d`": ["x"]}]

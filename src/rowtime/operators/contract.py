@@ -239,9 +239,9 @@ class Tick(Protocol):
         ...
 
     def write(
-        self, node: Operator, rows: DataFrame, routes: Mapping[str, Route], count: int | None
+        self, node: Operator, rows: DataFrame | pa.Table, routes: Mapping[str, Route], count: int | None
     ) -> Mapping[str, Sequence[Segment]]:
-        """Write rows to new files, one route each, in one Spark job; nothing is visible yet."""
+        """Write rows to new files, one route each, in at most one Spark job; nothing is visible yet."""
         ...
 
     def keep(self, node: Operator, what: str, rows: pa.Table, time: str) -> Sequence[Segment]:
@@ -258,8 +258,8 @@ class Tick(Protocol):
         """Decide at a gate which rows are refused (the clock pass); ``peeked``: the times, if known."""
         ...
 
-    def taker(self, node: Operator) -> str | None:
-        """The name of the rowtime column of a sink that takes the operator's files as they are."""
+    def taker(self, node: Operator) -> Mapping[str, str] | None:
+        """The columns of a sink that takes the operator's files as they are, and which of its own they are."""
         ...
 
     def account(

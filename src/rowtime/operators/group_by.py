@@ -152,14 +152,14 @@ class GroupBy:
         complete = f"{END_OF_GROUP} <= {passed(bound, END_OF_GROUP)}"
         return routed(groups, complete, (*self.items, *self.sort), self.having, self._ends.stamp_text, routes)
 
-    def _routes(self, taker: str | None) -> dict[str, Route]:
+    def _routes(self, taker: Mapping[str, str] | None) -> dict[str, Route]:
         shape = self.emits()
         names = [*shape.names, *(item.column.name for item in self.sort)]
         complete = dict(zip(names, self._accumulators.places((*self.items, *self.sort)), strict=True))
         if taker is None:
             complete = {name: name for name in shape.internals} | complete
-        elif taker:
-            complete = {taker: T, **complete}
+        else:
+            complete = {name: complete.get(own, own) for name, own in taker.items()}
         routes = {"complete": Route(COMPLETE, complete, END_OF_GROUP)}
         if self._accumulators.splits:
             state = {name: name for name in self._state_columns()}

@@ -18,12 +18,13 @@ import numpy as np
 import pyarrow as pa
 
 from rowtime.core.clock import Clocks, least
-from rowtime.core.errors import Failure, Problem, refuse
+from rowtime.core.errors import Failure, Problem
 from rowtime.core.time import BEGINNING, END
 from rowtime.kernels.exact import Overflow
 from rowtime.kernels.window_functions import Function, Nth
-from rowtime.operators.contract import Column, Control, Delta, Kept, Operator, P, Shape, T, Tick, quoted
+from rowtime.operators.contract import Column, Control, Delta, Kept, Operator, P, Segment, Shape, T, Tick, quoted
 from rowtime.operators.ends import SEEN, Ends
+from rowtime.operators.over_results import to_files, to_spark_rows, type_calls
 from rowtime.operators.select import Item
 from rowtime.operators.values import decoded, remembered
 from rowtime.operators.windowed import (
@@ -38,7 +39,6 @@ from rowtime.operators.windowed import (
     Windows,
     lasting,
     newest,
-    takes,
 )
 from rowtime.sql.generate import to_rowtime, to_spark
 
@@ -160,17 +160,23 @@ class Over:
         delta, control = deltas[0], tick.control(self)
         clock = self._clock(tick, least(delta.clocks.values()))
         made: list[DataFrame] = []
+        files: list[Segment] = []
         count = 0
         if delta.rows is not None:
-            self._type(delta.rows, control)
-            for fresh in self._pieces(tick, self._wanted(delta.rows), delta.count):
-                made.append(self._answer(tick, fresh, control, clock))
+            type_calls(self, delta.rows, control)
+            taken = tick.taker(self) if control.get("straight") else None
+            for fresh in self._pieces(tick, self._wanted(delta.rows, straight=taken is not None), delta.count):
+                answer = self._answer(tick, fresh, control, clock)
+                if taken is not None:
+                    files += to_files(tick, self, fresh, answer, taken)
+                else:
+                    made.append(to_spark_rows(tick, self, fresh, answer, control["types"]))
                 count += fresh.num_rows
         for what in (ROWS, HEADS):
             tick.segments(self, what).forget(clock)
             self._compact(tick, what, clock)
         rows = reduce(lambda one, other: one.unionByName(other), made) if made else None
-        return Delta(rows, delta.clocks, count, delta.lowest, delta.highest)
+        return Delta(rows, delta.clocks, count, delta.lowest, delta.highest, files=tuple(files) or None)
 
     def _pieces(self, tick: Tick, rows: DataFrame, count: int | None) -> Iterator[pa.Table]:
         """The rows in stream order: all at once, or where they are many, so many at a time as the driver takes."""
@@ -216,14 +222,15 @@ class Over:
         """What need not be asked for beside the columns that pass: Spark SQL -> column."""
         return {} if self.closers else {quoted(name): name for name in self.passed}
 
-    def _wanted(self, rows: DataFrame) -> DataFrame:
+    def _wanted(self, rows: DataFrame, *, straight: bool) -> DataFrame:
         """What is asked of Spark: the columns that pass, keys, arguments and times, each once."""
         made = [f"{text} AS {name}" for name, text in self._made.items() if text not in (*self._given, ONE)]
         if self.keys:
             made.append(f"xxhash64({', '.join(to_spark(key.expression) for key in self.keys)}) AS {HASH}")
         if self._measured is not None:
             made.append(f"{self._measured} AS {ORDER}")
-        rows = rows.selectExpr(*map(quoted, self.passed), *self.emits().internals, *made, f"{T} AS {SEEN}")
+        internals = (T, P) if straight else self.emits().internals
+        rows = rows.selectExpr(*map(quoted, self.passed), *internals, *made, f"{T} AS {SEEN}")
         if self.closers:
             rows = rows.selectExpr("*", f"{self._period_end} AS {DEAD}")
         return rows.drop(SEEN)
@@ -256,18 +263,7 @@ class Over:
             ends.append(f"{measured} + {(self.windows.span or 0) + 1}L")
         return ends[0] if len(ends) == 1 else f"least({', '.join(ends)})"
 
-    def _type(self, rows: DataFrame, control: Control) -> None:
-        """Let Spark type the calls once; what it refuses it refuses here."""
-        if "types" not in control:
-            typed = rows.selectExpr(*(f"{to_spark(call.typed)} AS {call.column.name}" for call in self.calls)).dtypes
-            given = rows.selectExpr(*(f"{to_spark(call.argument)} AS {call.column.name}" for call in self.calls)).dtypes
-            for call, (_, kind) in zip(self.calls, given, strict=True):
-                if not takes(call.function, kind):
-                    what = f"{self.name}: {to_rowtime(call.typed)} over a window does not take {kind.upper()}"
-                    raise refuse("R107", what, "Cast the argument, for example to DOUBLE or DECIMAL(18, 2).")
-            control["types"] = dict(typed)
-
-    def _answer(self, tick: Tick, fresh: pa.Table, control: Control, clock: int) -> DataFrame:
+    def _answer(self, tick: Tick, fresh: pa.Table, control: Control, clock: int) -> Answer:
         heads = self._known(tick, HEADS, fresh)
         kept = self._known(tick, ROWS, fresh)
         try:
@@ -281,7 +277,7 @@ class Over:
                 kind = control["types"][call.column.name]
                 last = remembered(answer.values[call.column.name][-1], kind)
                 tick.control(RunningMark(call.mark)).update({"mark": last, "type": kind})
-        return self._result(tick, fresh, answer, control)
+        return answer
 
     @staticmethod
     def _reached(fresh: pa.Table) -> int:
@@ -345,23 +341,6 @@ class Over:
             query = f"SELECT {self._measured} FROM (SELECT timestamp_micros({bound}L) AS {T})"  # noqa: S608
             control["bound"], control["clock"] = bound, min(bound, tick.scalar(query))
         return int(control["clock"])
-
-    # -- results ------------------------------------------------------------------------
-
-    def _result(self, tick: Tick, fresh: pa.Table, answer: Answer, control: Control) -> DataFrame:
-        """The rows with their values."""
-        shape = self.emits()
-        table = fresh.select([*self.passed, *shape.internals])
-        for name, column in answer.values.items():
-            table = table.append_column(name, column)
-        made = tick.frame(self, table)
-        typed = [self._typed(call, control["types"], answer) for call in self.calls]
-        return made.selectExpr(*map(quoted, self.passed), *typed, *shape.internals)
-
-    def _typed(self, call: Call, types: Mapping[str, str], answer: Answer) -> str:
-        name = call.column.name
-        value = f"`{name}` / `{name}:n`" if f"{name}:n" in answer.values else f"`{name}`"
-        return f"CAST({value} AS {types[name]}) AS {quoted(name)}"
 
 
 def _sorted(rows: pa.Table) -> pa.Table:

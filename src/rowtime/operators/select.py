@@ -67,6 +67,13 @@ class Select:
         same = (i for i in self.items if isinstance(i.expression, exp.Column) and i.expression.name == name)
         return any(item.column.name == name for item in same)
 
+    @property
+    def renames(self) -> dict[str, str] | None:
+        """Each column and the one of the input that it is; ``None`` if anything is computed or left out."""
+        if self.where is not None or self.hidden or not all(isinstance(i.expression, exp.Column) for i in self.items):
+            return None
+        return {item.column.name: item.expression.name for item in self.items}
+
     def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:  # noqa: ARG002
         """The input's bounds."""
         return clocks[0]

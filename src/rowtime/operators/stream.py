@@ -163,7 +163,7 @@ class Stream:
 
     def _peeked(self, intake: Intake) -> Iterable[pa.Table] | None:
         """The rowtimes, where every row was given one and nothing else decides what is refused."""
-        if intake.peek is None or intake.in_band or intake.decodes or intake.bounds or self.checks or self.batched:
+        if intake.peek is None or intake.in_band or intake.decodes or self.checks or self.batched:
             return None
         return intake.peek(T) if intake.gated else None
 

@@ -18,11 +18,12 @@ import pyarrow.compute as pc
 
 from rowtime.core.errors import refuse
 from rowtime.core.time import BEGINNING
-from rowtime.operators.contract import P, W
+from rowtime.operators.contract import P, W, quoted
 from rowtime.sql.generate import literal
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+    from pyspark.sql.types import DataType
 
 WHOLE = ("tinyint", "smallint", "int", "bigint")
 TIMES = ("timestamp", "timestamp_ntz", "date")
@@ -49,6 +50,19 @@ def coded(value: str, kind: str) -> str | None:
         f"a value of type {kind} has no order that could be checked",
         "Numbers, texts, times and booleans have; cast it to one of them.",
     )
+
+
+def type_text(kind: DataType) -> str:
+    """A type of Spark as SQL text that Spark reads again, whatever fields of structs are called."""
+    from pyspark.sql.types import ArrayType, MapType, StructType  # noqa: PLC0415 - `check` does without Spark
+
+    if isinstance(kind, StructType):
+        return f"STRUCT<{', '.join(f'{quoted(field.name)}: {type_text(field.dataType)}' for field in kind)}>"
+    if isinstance(kind, ArrayType):
+        return f"ARRAY<{type_text(kind.elementType)}>"
+    if isinstance(kind, MapType):
+        return f"MAP<{type_text(kind.keyType)}, {type_text(kind.valueType)}>"
+    return kind.simpleString()
 
 
 def decoded(mark: Any, kind: str, within: int, descending: bool) -> str:  # noqa: FBT001 - the way it runs

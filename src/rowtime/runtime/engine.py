@@ -20,9 +20,11 @@ from rowtime.client.writer import EVERYONE
 from rowtime.core.clock import least
 from rowtime.core.errors import Refused, refuse
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import Control, Delta, Intake, Operator
+from rowtime.operators.contract import Control, Delta, Intake, Operator, T
 from rowtime.operators.group_by import GroupBy
+from rowtime.operators.over import Over
 from rowtime.operators.panes import Panes
+from rowtime.operators.select import Select
 from rowtime.operators.sink import Sink as SinkNode
 from rowtime.operators.stream import Stream
 from rowtime.operators.table import PINNED
@@ -348,19 +350,25 @@ def _timed_by(program: Program) -> dict[str, set[str]]:
     return found
 
 
-def _takers(program: Program) -> dict[str, str]:
-    """Operators whose one consumer is a Parquet directory in any order, with its rowtime column.
+def _takers(program: Program) -> dict[str, dict[str, str]]:
+    """Operators whose one consumer is a Parquet directory, with its columns and which of theirs they are.
 
     What such an operator writes as its result is what the directory holds: the file is
-    renamed into place, and nothing is written twice.
+    renamed into place, and nothing is written twice. Groups are written in any order, the
+    rows of an OVER in stream order; what only gives its columns other names is left out.
     """
     readers = Counter(child.name for node in program.operators for child in node.inputs)
-    return {
-        node.input.name: node.rowtime
-        for node in program.operators
-        if isinstance(node, SinkNode)
-        and node.format == "parquet"
-        and not node.ordered
-        and isinstance(node.input, GroupBy)
-        and readers[node.input.name] == 1
-    }
+    found = {}
+    for sink in program.operators:
+        if not isinstance(sink, SinkNode) or sink.format != "parquet":
+            continue
+        maker, columns, alone = sink.input, {name: name for name in sink.emits().names}, True
+        while isinstance(maker, Select) and (renames := maker.renames) is not None:
+            alone = alone and readers[maker.name] == 1
+            columns = {name: renames.get(own, own) for name, own in columns.items()}
+            maker = maker.input
+        there = {T, *maker.emits().names} >= set(columns.values())
+        taken = isinstance(maker, Over) if maker is not sink.input else isinstance(maker, Over | GroupBy)
+        if taken and there and alone and readers[maker.name] == 1 and not (sink.ordered and isinstance(maker, GroupBy)):
+            found[maker.name] = {sink.rowtime: T, **columns} if sink.rowtime else columns
+    return found

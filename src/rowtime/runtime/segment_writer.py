@@ -36,7 +36,7 @@ _REPORT = "route string, path string, rows bigint, lowest bigint, highest bigint
 
 
 def write_routes(  # noqa: PLR0913 - what, where to, and in which form
-    rows: DataFrame,
+    rows: DataFrame | pa.Table,
     folder: Path,
     stem: str,
     routes: Mapping[str, Route],
@@ -44,7 +44,7 @@ def write_routes(  # noqa: PLR0913 - what, where to, and in which form
     kind: str = "parquet",
     header: str | None = None,
 ) -> tuple[dict[str, list[Segment]], dict[str, pa.Table]]:
-    """Write ``rows`` (with a column ``__route``) below ``folder``; one Spark job.
+    """Write ``rows`` (with a column ``__route``) below ``folder``; one Spark job, if they are Spark's.
 
     ``kind``: ``parquet``, or the ending of a text file of the lines in column ``value``,
     each file beginning with ``header``. Names of files sort in the order of the rows.
@@ -55,7 +55,9 @@ def write_routes(  # noqa: PLR0913 - what, where to, and in which form
     """
     target = _Target(str(folder), stem, kind, header)
     tables: dict[str, pa.Table] = {}
-    if count is not None and (count <= SMALL or count * _width(rows) <= LARGEST):
+    if isinstance(rows, pa.Table):
+        written, tables = _write_here(rows, target, routes)
+    elif count is not None and (count <= SMALL or count * _width(rows) <= LARGEST):
         written, tables = _write_here(rows.toArrow(), target, routes)
     else:
         written = _write_there(rows, target, routes)

@@ -89,7 +89,7 @@ class RunningTick:
         entry: Mapping[str, Any],
         intakes: Callable[[Operator, Control], Intake],
         deliver: Mapping[str, Deliver],
-        takers: Mapping[str, str],
+        takers: Mapping[str, Mapping[str, str]],
         memory: Memory,
     ) -> None:
         self.spark, self.number, self.folder, self.memory = spark, number, folder, memory
@@ -128,8 +128,8 @@ class RunningTick:
         """The one value of a query over constants; folded by Spark, without a job."""
         return int(self.spark.sql(query).collect()[0][0])
 
-    def taker(self, node: Operator) -> str | None:
-        """The rowtime column of a sink that takes the operator's files as they are."""
+    def taker(self, node: Operator) -> Mapping[str, str] | None:
+        """The columns of a sink that takes the operator's files as they are."""
         return self._takers.get(node.name)
 
     def lookup(self, node: Operator) -> DataFrame:
@@ -156,14 +156,17 @@ class RunningTick:
         self.spark.sparkContext.setJobDescription(text)
 
     def write(
-        self, node: Operator, rows: DataFrame, routes: Mapping[str, Route], count: int | None
+        self, node: Operator, rows: DataFrame | pa.Table, routes: Mapping[str, Route], count: int | None
     ) -> Mapping[str, Sequence[Segment]]:
-        """Write rows to new files of the checkpoint, one route each, in one Spark job."""
-        fields = {field.name: field for field in rows.schema.fields}
+        """Write rows to new files of the checkpoint, one route each, in at most one Spark job."""
+        schema = from_arrow_schema(rows.schema) if isinstance(rows, pa.Table) else rows.schema
+        fields = {field.name: field for field in schema.fields}
         for name, route in routes.items():
             picked = [{**fields[src].jsonValue(), "name": dst, "nullable": True} for dst, src in route.columns.items()]
             self.schemas[f"{node.name}/{name}"] = {"type": "struct", "fields": picked}
         stem = f"state/{folder_of(node.name)}/{self.number:012d}"
+        if isinstance(rows, pa.Table):  # of which a tick may write several, in their order
+            stem += f"-{sum(path.startswith(stem) for path in self._written):05d}"
         written, tables = write_routes(rows, self.folder, stem, routes, count)
         self._tables.update(tables)
         self._written.extend(segment.path for segments in written.values() for segment in segments)
