@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from rowtime.core.time import BEGINNING, END
 from rowtime.kernels.high_water import calm, scan
 from rowtime.operators.gates import Gate, Verdict
-from rowtime.runtime import clock_pass
+from rowtime.runtime import blocks, clock_pass, judging
 from tests.oracle.guard import judge
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def test_the_scan_equals_the_loop(case: Case, within: int) -> None:
         assert short is None or (short.mark, short.lowest, short.highest) == (loop.mark, times.min(), times.max())
 
 
-@pytest.mark.parametrize("piece", [2, clock_pass.PIECE])
+@pytest.mark.parametrize("piece", [2, judging.PIECE])
 @settings(max_examples=1500 if LONG else 150, deadline=None, derandomize=not LONG, database=None)
 @given(st.lists(cases(st.lists(st.one_of(rows, rows, rows, nulls), max_size=10)), max_size=4), withins)
 def test_times_that_the_source_gave_are_judged_like_the_loop(piece: int, given_cases: list[Case], within: int) -> None:
@@ -136,12 +136,12 @@ def test_times_that_the_source_gave_are_judged_like_the_loop(piece: int, given_c
         }
     )
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(clock_pass, "PIECE", piece)
+        patch.setattr(judging, "PIECE", piece)
         tables = [table.slice(start, piece) for start in range(0, table.num_rows, piece)]
         agree(clock_pass.judge(None, gate, None, tables), writers, within, "LATE")  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("piece", [2, clock_pass.PIECE])
+@pytest.mark.parametrize("piece", [2, judging.PIECE])
 @settings(max_examples=1500 if LONG else 150, deadline=None, derandomize=not LONG, database=None)
 @given(
     st.lists(st.one_of(st.none(), near, near), max_size=10),
@@ -155,7 +155,7 @@ def test_a_set_without_order_meets_the_mark_before_it(
     gate = Gate("__g", within, "LATE", {} if mark is None else {"w": mark}, batched=True, early=early)
     table = pa.table({"__w": ["w"] * len(times), "__p": range(len(times)), "t": pa.array(times, pa.int64())})
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(clock_pass, "PIECE", piece)
+        patch.setattr(judging, "PIECE", piece)
         found = clock_pass.judge(None, gate, None, [table])  # type: ignore[arg-type]
     expected, accepted = [], []
     for place, time in enumerate(times):
@@ -187,8 +187,8 @@ def test_the_clock_pass_equals_the_loop(
     listed: int,
 ) -> None:
     # A Spark job costs far more than an item, so an example is many independent writers.
-    monkeypatch.setattr(clock_pass, "BLOCK", block or clock_pass.BLOCK)
-    monkeypatch.setattr(clock_pass, "_LISTED", listed)
+    monkeypatch.setattr(blocks, "BLOCK", block or blocks.BLOCK)
+    monkeypatch.setattr(blocks, "LISTED", listed)
 
     for seed in range(40 if LONG else 2):
         chance = random.Random(seed)
@@ -221,7 +221,7 @@ def random_case(chance: random.Random) -> Case:
 
 @pytest.mark.parametrize("block", [None, 2], ids=["small tick", "blocks of 2"])
 def test_all_rows_may_be_late(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, block: int | None) -> None:
-    monkeypatch.setattr(clock_pass, "BLOCK", block or clock_pass.BLOCK)
+    monkeypatch.setattr(blocks, "BLOCK", block or blocks.BLOCK)
     case = Case(NEAR, BEGINNING, [Item("row", NEAR - n, 0) for n in (3, 1, 2, 4)], [0] * 4)
     gate = gate_of({"w": case}, 0, "LATE", in_band=False)
     found = clock_pass.judge(dataframe(spark, {"w": case}, in_band=False), gate, None if block else 4)
@@ -301,12 +301,12 @@ def clipped(time: int) -> int:
 
 
 @pytest.mark.parametrize("block", [1, 3], ids=["blocks of 1", "blocks of 3"])
-@pytest.mark.parametrize("rounds", [1, clock_pass.ROUNDS])
+@pytest.mark.parametrize("rounds", [1, blocks.ROUNDS])
 def test_the_guard_over_blocks_equals_the_loop(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, block: int, rounds: int
 ) -> None:
-    monkeypatch.setattr(clock_pass, "BLOCK", block)
-    monkeypatch.setattr(clock_pass, "ROUNDS", rounds)
+    monkeypatch.setattr(blocks, "BLOCK", block)
+    monkeypatch.setattr(blocks, "ROUNDS", rounds)
     for seed in range(20 if LONG else 1):
         chance = random.Random(seed)
         late, early = chance.choice([0, 1, 3]), chance.choice([0, 2, 4])
@@ -331,3 +331,45 @@ def test_the_guard_over_blocks_equals_the_loop(
         assert {(row["__w"], row["__p"]): (row["reason"], row["mark"]) for row in rows} == expected
         assert found.counts["in"] == sum(len(case.items) for case in writers.values())
         assert found.counts["accepted"] == found.counts["in"] - len(expected)
+
+
+@pytest.mark.parametrize(("block", "rounds"), [(1, 2), (3, 1), (3, blocks.ROUNDS)])
+@pytest.mark.parametrize("kind", ["t-sort", "bounds beside", "bounds among the rows"])
+def test_whatever_a_gate_asks_blocks_answer_like_all_rows_at_once(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, block: int, rounds: int, kind: str
+) -> None:
+    monkeypatch.setattr(blocks, "BLOCK", block)
+    monkeypatch.setattr(blocks, "ROUNDS", rounds)
+    for seed in range(20 if LONG else 1):
+        chance = random.Random(1000 * rounds + seed)
+        cases = [random_case(chance) for _ in range(60)]
+        # Where times are raised to the mark, it has been raised to the floor.
+        writers = {f"w{n}": replace(case, mark=max(case.mark, case.floor)) for n, case in enumerate(cases)}
+        gate = any_gate(chance, writers, kind)
+        rows = dataframe(spark, writers, in_band=kind == "bounds among the rows")
+        found, expected = clock_pass.judge(rows, gate, None), clock_pass.judge(rows, gate, 0)
+        for name in ("marks", "counts", "held"):
+            got, wanted = ({k: v for k, v in getattr(one, name).items() if v} for one in (found, expected))
+            assert got == wanted, name
+        assert kind == "t-sort" or set(found.started) == set(expected.started)
+        assert refused_rows(found) == refused_rows(expected)
+        assert (found.lowest, found.highest) == (expected.lowest, expected.highest)
+
+
+def any_gate(chance: random.Random, writers: dict[str, Case], kind: str) -> Gate:
+    """A gate with a guard, as a T-sort or a stream asks for one; of a T-sort no bounds stand among the rows."""
+    if kind == "t-sort":
+        for name, case in writers.items():
+            writers[name] = replace(case, items=[item for item in case.items if item.kind != "bound"])
+    gate = gate_of(writers, chance.choice([0, 1, 3]), "LATE", in_band=kind == "bounds among the rows")
+    gate = replace(gate, early=chance.choice([0, 2, 4]), far=chance.choice([None, "pmod(__p, 5) = 0"]))
+    gate = replace(gate, resync=chance.choice([0, 1, 2]), present=[f"w{n}" for n in range(50)])
+    if kind == "t-sort":
+        return gate
+    gate = replace(gate, guarded="pmod(__p, 3) > 0", lifted="pmod(__p, 3) = 0")
+    return replace(gate, within=0, reason="OUT_OF_ORDER", started=[w for w in writers if chance.random() < 0.5])
+
+
+def refused_rows(found: Verdict) -> list[tuple[Any, ...]]:
+    table = [] if found.refused is None else found.refused.to_pylist()
+    return sorted(tuple(row.values()) for row in table)

@@ -19,7 +19,7 @@ from tests.oracle.tsort import tsort
 
 LIMIT = ORIGIN + 3  # so the event time 3 µs after the origin is early in the first item, not in the second
 _SORT = "SELECT STREAM ev AS ROWTIME, n FROM a ORDER BY ev WITHIN INTERVAL '0.000002' SECOND"
-_ARRIVAL = f"EARLY BEYOND INTERVAL '{LIMIT // 1_000_000}.{LIMIT % 1_000_000:06}' SECOND AFTER ARRIVAL"
+BEYOND_ARRIVAL = f"EARLY BEYOND INTERVAL '{LIMIT // 1_000_000}.{LIMIT % 1_000_000:06}' SECOND AFTER ARRIVAL"
 
 
 def _judged(early: int | None = None) -> Callable[[Feeds], tuple[f.Feed, list[f.Refusal]]]:
@@ -32,9 +32,9 @@ def _judged(early: int | None = None) -> Callable[[Feeds], tuple[f.Feed, list[f.
 
 
 BY_ARRIVAL = (
-    Law("a t-sort that looks at arrival", ("t-sort",), f"{_SORT} {_ARRIVAL}", _judged()),
-    Law("a guard that looks at arrival", ("t-sort",), f"{_SORT} {_ARRIVAL} EARLY BEYOND INTERVAL '0.000003' SECOND",
-        _judged(3)),
+    Law("a t-sort that looks at arrival", ("t-sort",), f"{_SORT} {BEYOND_ARRIVAL}", _judged()),
+    Law("a guard that looks at arrival", ("t-sort",),
+        f"{_SORT} {BEYOND_ARRIVAL} EARLY BEYOND INTERVAL '0.000003' SECOND", _judged(3)),
 )  # fmt: skip
 
 

@@ -46,8 +46,10 @@ class Law:
     """What follows them."""
 
 
-def _streams(feeds: Feeds, *names: str, early: int | None = None) -> tuple[list[f.Feed], list[f.Refusal]]:
-    judged = [stream(name, feeds[name], early) for name in names]
+def _streams(
+    feeds: Feeds, *names: str, early: int | None = None, resync: int = 0, ahead: int | None = None
+) -> tuple[list[f.Feed], list[f.Refusal]]:
+    judged = [stream(name, feeds[name], early, resync, ahead) for name in names]
     return [one.feed for one in judged], [refusal for one in judged for refusal in one.refused]
 
 

@@ -11,6 +11,7 @@ import pytest
 from pyspark.sql import functions as F  # noqa: N812
 
 import rowtime.operators.over as over_module
+import rowtime.operators.stream as stream_module
 import rowtime.operators.tsort as tsort_module
 import rowtime.operators.union_all as union_module
 import rowtime.operators.windowed as windowed_module
@@ -38,6 +39,7 @@ from rowtime.testing.transcripts import ScriptItem
 from tests.laws.arrival_pipelines import BY_ARRIVAL
 from tests.laws.checking import check, outcome
 from tests.laws.deeper_pipelines import DEEPER
+from tests.laws.guard_pipelines import GUARDS
 from tests.laws.over_pipelines import OVER
 from tests.laws.pipelines import HALF, LAWS, ORIGIN, SET
 from tests.laws.session_pipelines import SESSIONS
@@ -49,7 +51,7 @@ from tests.oracle import feed as f
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-LAW = {law.name: law for law in (*LAWS, *DEEPER, *WINDOWS, *SESSIONS, *SORTED, *OVER, *BY_HAND, *BY_ARRIVAL)}
+LAW = {law.name: law for law in (*LAWS, *DEEPER, *WINDOWS, *SESSIONS, *SORTED, *OVER, *BY_HAND, *BY_ARRIVAL, *GUARDS)}
 Plant = Callable[[pytest.MonkeyPatch], None]
 
 
@@ -88,6 +90,18 @@ LOOSE = [  # a group of 0 and 1 with a row behind the first of 4, which is compl
 ]
 FUTURE = [_item(number, "a", "x", number, ev) for number, ev in enumerate((1, 9, 2, 6, 3, 8), 1)]
 AHEAD = [_item(number, "a", "x", at) for number, at in enumerate((1, 9, 2, 6, 4, 8), 1)]
+CONFIRMED = [  # a first row from the future, a bound behind a jump that is confirmed, and one that is not
+    _item(1, "a", "x", 40), _item(2, "a", "x", 1), _item(3, "a", "x", 2), _item(4, "a", "x", 9),
+    _bound(5, "a", "x", 12), _item(6, "a", "x", 10), _item(7, "a", "x", 11), _item(8, "a", "x", 30),
+]  # fmt: skip
+LEADING = [  # just too far above its arrival, the same a little later, and what only the first would refuse
+    ScriptItem(n, "a", "x", {"n": n, "v": 1, "ev": None, "rowtime": ORIGIN + at}, None)
+    for n, at in enumerate((4, 1, 5, 9, 5, 6), 1)
+]
+PUMPED = [
+    _item(1, "b", "x", 1), _item(2, "b", "x", 9), _item(3, "b", "x", 2), _item(4, "b", "x", 10), _item(5, "a", "x", 3),
+    _item(6, "a", "x", 4),
+]  # fmt: skip
 FAR = [  # the first of the row's windows ends in the tick in which it comes, the last one later
     _item(1, "a", "x", 1), _bound(2, "a", "x", 4), _bound(3, "b", "x", 4), _bound(4, "a", "x", 12),
     _bound(5, "b", "x", 12),
@@ -125,6 +139,9 @@ EXAMPLES = {
     "a t-sort with a guard": (FUTURE, [2, 4, 6]),
     "a t-sort that finds back": (JUMP, [2, 4, 5, 8]),
     "a stream with a guard": (AHEAD, [2, 3, 5, 6]),
+    "a stream that finds back": (CONFIRMED, [2, 3, 5, 6, 8]),
+    "a stream that looks at arrival": (LEADING, [2, 4, 6]),
+    "a guarded stream that a pump fills": (PUMPED, [2, 4, 6]),
     "a t-sort whose bound is set": (RAISED, [2, 3, 6]),
     "a t-sort that looks at arrival": (ARRIVED, [2, 4, 6]),
     "a guard whose bound is set": (RAISED, [2, 3, 6]),
@@ -199,6 +216,26 @@ def _rows_ahead_of_arrival_raise_the_mark(patch: pytest.MonkeyPatch) -> None:
 def _votes_of_one_tick(patch: pytest.MonkeyPatch) -> None:
     real = guard_module.guard
     patch.setattr(judgement, "guard", lambda *args, **more: real(*args, **{**more, "ended": True}))
+
+
+def _bounds_behind_open_rows_forgotten(patch: pytest.MonkeyPatch) -> None:
+    real = Quarantine.released
+    patch.setattr(Quarantine, "released", lambda self, *rest: (real(self, *rest), self.control.pop("behind"))[0])
+
+
+def _limit_of_a_stream_inclusive(patch: pytest.MonkeyPatch) -> None:
+    real = stream_module._beyond_arrival
+    patch.setattr(stream_module, "_beyond_arrival", lambda limit: real(limit + 1))
+
+
+def _guard_of_a_pump_that_believes_its_bound(patch: pytest.MonkeyPatch) -> None:
+    real = TSort._gate
+
+    def gate(self: TSort, control: Any, present: Any) -> Any:
+        known = real(self, control, present)
+        return replace(known, marks={w: max(control["followed"].values()) for w in present})
+
+    patch.setattr(TSort, "_gate", gate)
 
 
 def _held_rows_forgotten(patch: pytest.MonkeyPatch) -> None:
@@ -415,6 +452,12 @@ FAULTS: tuple[tuple[str, Plant], ...] = (
     ("a t-sort that finds back", _held_rows_forgotten),
     ("a stream with a guard", _early_rows_that_count),
     ("a stream with a guard", _first_row_forgotten_between_ticks),
+    ("a stream that finds back", _votes_of_one_tick),
+    ("a stream that finds back", _held_rows_forgotten),
+    ("a stream that finds back", _bounds_behind_open_rows_forgotten),
+    ("a stream that looks at arrival", _limit_of_a_stream_inclusive),
+    ("a guarded stream that a pump fills", _early_rows_that_count),
+    ("a guarded stream that a pump fills", _guard_of_a_pump_that_believes_its_bound),
     ("groups of a column within some rows", _last_rows_counted),
     ("groups of a column within some rows", _last_rows_forgotten_between_ticks),
     ("groups of a column within some rows", _loose_groups_released_at_once),

@@ -1,4 +1,4 @@
-"""The laws of T-sorts that heed more than the rows' times: bounds set by hand, arrival times."""
+"""The laws of gates that heed more than the rows' times: bounds set by hand, arrival times, other rows."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 from rowtime.runtime.session import derive
 from tests.laws.arrival_pipelines import BY_ARRIVAL, items_by_arrival
 from tests.laws.checking import check, outcome
+from tests.laws.deeper_pipelines import close_items
+from tests.laws.guard_pipelines import FILLED, GUARDS_BY_ARRIVAL, VOTED
 from tests.laws.pipelines import LONG, SET, Law
 from tests.laws.set_bound_pipelines import BY_HAND, items_with_a_bound
 
@@ -26,9 +28,14 @@ def test_a_bound_that_is_set_is_an_item_in_any_cut(spark: SparkSession, law: Law
     _holds(spark, law, items_with_a_bound())
 
 
-@pytest.mark.parametrize("law", BY_ARRIVAL, ids=[law.name for law in BY_ARRIVAL])
+@pytest.mark.parametrize("law", [*BY_ARRIVAL, *GUARDS_BY_ARRIVAL], ids=lambda law: law.name)
 def test_the_arrival_time_decides_the_same_in_any_cut(spark: SparkSession, law: Law) -> None:
     _holds(spark, law, items_by_arrival())
+
+
+@pytest.mark.parametrize("law", [VOTED, FILLED], ids=lambda law: law.name)
+def test_the_guard_of_a_stream_decides_the_same_in_any_cut(spark: SparkSession, law: Law) -> None:
+    _holds(spark, law, close_items(untimed=law is VOTED, fair=law is FILLED))
 
 
 def _holds(spark: SparkSession, law: Law, items: SearchStrategy[list[ScriptItem]]) -> None:

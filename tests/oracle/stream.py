@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tests.oracle.feed import BEGINNING, END, Bound, Feed, Given, Item, Judged, Refusal, Row
+from tests.oracle.guard import vote
 
 
-def stream(name: str, feed: Feed, early: int | None = None) -> Judged:
+def stream(name: str, feed: Feed, early: int | None = None, resync: int = 0, ahead: int | None = None) -> Judged:
     """Give every row its rowtime; refuse what lies below its writer's clock.
 
     A row raises the clock to its own rowtime, equal is accepted, a weaker bound is ignored.
@@ -14,22 +17,33 @@ def stream(name: str, feed: Feed, early: int | None = None) -> Judged:
 
     ``early``: a rowtime that a writer gave further above the clock is refused and does not
     raise it; not before the writer's first such row, which is accepted, whatever bounds came.
+    ``resync``: the first such row and each early one waits, with everything behind it, until so
+    many later rows lie near it, and it counts, or so many do not, or the writer ends. Those that
+    nobody gave a rowtime vote with their arrival times.
+    ``ahead``: so is a rowtime that lies this far or further above the arrival time.
     """
     accepted: dict[str, list[Item]] = {}
     refused: list[Refusal] = []
     for writer, items in feed.items():
         clock, started = BEGINNING, False
         accepted[writer] = []
-        for item in items:
+        for number, item in enumerate(items):
             if isinstance(item, Row):
                 raised = item.arrived if clock >= END else max(item.arrived, clock)
                 at = raised if item.at is None else item.at
+                if ahead is not None and item.at is not None and at >= item.arrived + ahead:
+                    refused.append(Refusal(name, item.values, "EARLY", at, clock))
+                    continue
                 if at < clock:
                     refused.append(Refusal(name, item.values, "OUT_OF_ORDER", at, clock))
                     continue
-                if early is not None and started and item.at is not None and at > clock + early:
-                    refused.append(Refusal(name, item.values, "EARLY", at, clock))
-                    continue
+                if early is not None and item.at is not None and (at > clock + early if started else resync):
+                    verdict = _voted(items[number:], early, resync) if resync else "EARLY"
+                    if verdict is None:
+                        break
+                    if verdict == "EARLY":
+                        refused.append(Refusal(name, item.values, "EARLY", at, clock))
+                        continue
                 started = started or item.at is not None
                 accepted[writer].append(Row(at, item.values, item.arrived))
             elif isinstance(item, Given):
@@ -41,3 +55,14 @@ def stream(name: str, feed: Feed, early: int | None = None) -> Judged:
             accepted[writer].append(Bound(clock))
     rows_in = sum(isinstance(item, Row) for items in feed.values() for item in items)
     return Judged(accepted, refused, rows_in)
+
+
+def _voted(items: Sequence[Item], early: int, resync: int) -> str | None:
+    """What the rows behind the first of some items say of it, up to the end of the writer."""
+    times: list[int | None] = []
+    for item in items:
+        if isinstance(item, Bound) and item.at >= END:
+            return vote(times, 0, early, resync, ended=True)
+        if isinstance(item, Row):
+            times.append(item.arrived if item.at is None else item.at)
+    return vote(times, 0, early, resync, ended=False)

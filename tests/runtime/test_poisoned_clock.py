@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow.parquet as pq
 import pytest
 
 import rowtime as rt
-from rowtime.runtime import clock_pass
+from rowtime.runtime import blocks, clock_pass, judging
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -35,11 +36,11 @@ def run(spark: SparkSession, folder: Path, sql: str, times: list[str], cuts: lis
 
 
 @pytest.mark.parametrize("cuts", [[21], [5, 9, 12, 21]], ids=str)
-@pytest.mark.parametrize("piece", [pytest.param(2, marks=pytest.mark.slow), clock_pass.PIECE])
+@pytest.mark.parametrize("piece", [pytest.param(2, marks=pytest.mark.slow), judging.PIECE])
 def test_without_the_guard_the_record_is_named(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cuts: list[int], piece: int
 ) -> None:
-    monkeypatch.setattr(clock_pass, "PIECE", piece)
+    monkeypatch.setattr(judging, "PIECE", piece)
     query, _ = run(spark, tmp_path, SQL, POISONED, cuts)
     assert query.ledger["query"]["LATE"] == 12
     found, *_ = query.waiting()
@@ -48,6 +49,32 @@ def test_without_the_guard_the_record_is_named(
         "and 12 of the 12 rows since were LATE; if it is wrong, let the guard refuse it: "
     )
     assert found.as_json()["position"] == 8
+
+
+@pytest.mark.parametrize("cuts", [[21], [5, 9, 12, 21]], ids=str)
+@pytest.mark.parametrize(
+    "guard", ["", " EARLY BEYOND INTERVAL '40000' DAY"], ids=["alone", "with a guard that is too wide"]
+)
+def test_the_record_is_named_in_large_ticks_too(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cuts: list[int], guard: str
+) -> None:
+    monkeypatch.setattr(clock_pass, "SMALL", 0)
+    monkeypatch.setattr(blocks, "BLOCK", 3)
+    csv, at = tmp_path / "in", 0
+    csv.mkdir()
+    for number, upto in enumerate(cuts):  # files that only Spark reads
+        (csv / f"{number}.csv").write_text("".join(f"{POISONED[n]},{n}\n" for n in range(at, upto)))
+        at = upto
+    sql = SQL.replace("(ev TIMESTAMP, n INT)", f"(ev TIMESTAMP, n INT) USING csv OPTIONS (path '{csv}')") + guard
+    pipeline = rt.Pipeline(spark, home=tmp_path / "home").sql(sql).sink("result", lambda _: None)
+    query = pipeline.run_available(tmp_path / "check", limits=rt.Limits(files=1))
+    assert query.ledger["query"] == {"in": 21, "accepted": 9, "LATE": 12}
+    found, *_ = query.waiting()
+    assert "from 2024-01-01 10:07:00 to 2099-01-01 00:00:00, and 12 of the 12 rows since were LATE" in str(found)
+    place = found.as_json()["position"]
+    files = (tmp_path / "check").rglob("rejected/**/*.parquet")
+    refused = [position for file in files for position in pq.read_table(file)["position"].to_pylist()]
+    assert place < min(refused)
 
 
 @pytest.mark.parametrize("cuts", [[21], [5, 9, 12, 21]], ids=str)

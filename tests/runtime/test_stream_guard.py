@@ -160,3 +160,117 @@ def test_of_a_streaming_dataframe(spark: SparkSession, tmp_path: Path, ordered: 
     pipeline = kept.pipeline(spark, tmp_path, BOTH.replace(LOG, ""))
     pipeline.source("s", frame, **names, early_beyond=timedelta(hours=1)).run_available(tmp_path / "check")
     assert (kept.good, kept.bad) == ([0, 1, 3], [(2, "EARLY")])
+
+
+VOTED = BOTH.replace("'1' HOUR;", "'1' HOUR RESYNC AFTER 2 ROWS;", 1)
+
+
+@pytest.mark.parametrize("cuts", [[8], [1, 3, 4, 5, 8]], ids=["one tick", "five starts"])
+def test_a_first_row_from_the_future_locks_nobody_out(spark: SparkSession, tmp_path: Path, cuts: list[int]) -> None:
+    times = [FUTURE, *minutes(2), "2024-01-01 12:00:00", *minutes(4)[2:], "2024-01-01 13:30:00", "2024-01-01 13:31:00"]
+    kept, before = Kept(), 0
+    for upto in cuts:
+        pipeline = defined(kept.pipeline(spark, tmp_path, VOTED))
+        send(tmp_path, times[before:upto], before)
+        query = pipeline.run_available(tmp_path / "check")
+        before = upto
+    (wait,) = (one for one in query.waiting() if one.operator == "s")
+    assert (wait.kind, wait.held, wait.writer) == ("stream", 2, "phone")
+    assert wait.release == "rows behind its row 6 decide whether that counts: send more, or end the writer"
+    assert kept.good == [1, 2, 4, 5]
+    assert kept.bad == [(0, "EARLY"), (3, "EARLY")]
+    with rt.writer("s", home=tmp_path / "home", writer="phone") as log:
+        log.insert([{"n": 8, "rowtime": "2024-01-01 13:32:00"}])
+        log.set_rowtime_bound("2024-01-01 13:40:00")
+    query = kept.pipeline(spark, tmp_path, VOTED).run_available(tmp_path / "check")
+    assert kept.good == [1, 2, 4, 5, 6, 7, 8]
+    assert query.bounds["s"] == "2024-01-01 13:40:00"
+    assert query.ledger["s"] == {"in": 9, "accepted": 7, "EARLY": 2}
+
+
+def test_the_end_of_a_writer_decides_what_is_open(spark: SparkSession, tmp_path: Path) -> None:
+    kept = Kept()
+    pipeline = defined(kept.pipeline(spark, tmp_path, VOTED))
+    send(tmp_path, minutes(3))
+    send(tmp_path, ["2024-01-01 15:00:00"], 3)
+    pipeline.run_available(tmp_path / "check")
+    assert (kept.good, kept.bad) == ([0, 1, 2], [])
+    with rt.writer("s", home=tmp_path / "home", writer="phone") as log:
+        log.end()
+    query = kept.pipeline(spark, tmp_path, VOTED).run_available(tmp_path / "check")
+    assert (kept.good, kept.bad, query.bounds["s"]) == ([0, 1, 2], [(3, "EARLY")], "+∞")
+
+
+def test_rows_that_are_readmitted_need_no_others(spark: SparkSession, tmp_path: Path) -> None:
+    kept = Kept()
+    pipeline = defined(kept.pipeline(spark, tmp_path, VOTED))
+    later = [f"2024-01-01 10:{minute}:00" for minute in (50, 52, 58)]
+    send(tmp_path, [*minutes(3), "2024-01-01 11:55:00", *later])
+    pipeline.run_available(tmp_path / "check")
+    assert kept.bad == [(3, "EARLY")]
+    (found,) = rt.readmit(tmp_path / "check", home=tmp_path / "home")
+    assert (found.gate, found.admitted) == ("s", 1)
+    kept.pipeline(spark, tmp_path, VOTED).run_available(tmp_path / "check")
+    send(tmp_path, ["2024-01-01 11:56:00"], 7)
+    kept.pipeline(spark, tmp_path, VOTED).run_available(tmp_path / "check")
+    assert kept.good == [0, 1, 2, 4, 5, 6, 3, 7]
+
+
+def test_a_rowtime_far_above_its_arrival_is_early(spark: SparkSession, tmp_path: Path) -> None:
+    sql = BOTH.replace("'1' HOUR;", "'5' MINUTE AFTER ARRIVAL;", 1)
+    kept = Kept()
+    pipeline = defined(kept.pipeline(spark, tmp_path, sql))
+    send(tmp_path, [FUTURE, *minutes(2), None, FUTURE, None])
+    query = pipeline.run_available(tmp_path / "check")
+    assert (kept.good, kept.bad) == ([1, 2, 3, 5], [(0, "EARLY"), (4, "EARLY")])
+    assert query.ledger["s"] == {"in": 6, "accepted": 4, "EARLY": 2}
+    assert max(row["rowtime"].year for row in kept.rows) < 2099
+
+
+def test_a_streaming_dataframe_has_the_same_limits(spark: SparkSession, tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for n, at in enumerate([FUTURE, *minutes(4), "2024-01-01 12:30:00", "2199-01-01 00:00:00", *minutes(6)[4:]]):
+        (folder / f"{n}.json").write_text(json.dumps({"n": n, "at": at}) + "\n")
+        os.utime(folder / f"{n}.json", (n + 1, n + 1))
+    frame = spark.readStream.schema("n INT, at TIMESTAMP").option("maxFilesPerTrigger", "2").json(str(folder))
+    limits = {"early_beyond": timedelta(hours=1), "resync_after": 2, "early_beyond_arrival": timedelta(days=36500)}
+    kept = Kept()
+    pipeline = kept.pipeline(spark, tmp_path, BOTH.replace(LOG, ""))
+    pipeline.source("s", frame, rowtime="at", position="n", **limits).run_available(tmp_path / "check")
+    assert kept.good == [1, 2, 3, 4, 7, 8]
+    assert sorted(kept.bad) == [(0, "EARLY"), (5, "EARLY"), (6, "EARLY")]
+    with pytest.raises(rt.Refused, match="R190"):
+        rt.Pipeline(spark).sql("SELECT STREAM n FROM s").source("s", frame, rowtime="at", resync_after=2).compile()
+
+
+PUMPED = """CREATE STREAM raw (n INT);
+CREATE STREAM s (n INT) EARLY BEYOND INTERVAL '1' HOUR;
+CREATE PUMP fill AS INSERT INTO s SELECT STREAM n FROM raw;
+CREATE PUMP kept AS INSERT INTO good SELECT STREAM n FROM s;
+CREATE PUMP refused AS INSERT INTO bad SELECT STREAM n, reason, refused_by FROM s.rejected;"""
+
+
+@pytest.mark.parametrize("cuts", [[6], [2, 3, 6]], ids=["one tick", "three starts"])
+def test_what_a_pump_of_the_same_script_writes_is_judged_too(
+    spark: SparkSession, tmp_path: Path, cuts: list[int]
+) -> None:
+    times = [*minutes(2), "2024-01-01 12:00:00", "2024-01-01 12:01:00", "2024-01-01 12:02:00", FUTURE]
+    kept, before = Kept(), 0
+    for upto in cuts:
+        pipeline = defined(kept.pipeline(spark, tmp_path, PUMPED))
+        with rt.writer("raw", home=tmp_path / "home", writer="phone") as log:
+            log.insert([{"n": n, "rowtime": times[n]} for n in range(before, upto)])
+        query = pipeline.run_available(tmp_path / "check")
+        before = upto
+    assert kept.bad == [(2, "EARLY"), (3, "EARLY"), (4, "EARLY"), (5, "EARLY")]
+    assert kept.good == [0, 1]
+    assert query.ledger["s.fill"] == {"in": 6, "accepted": 2, "EARLY": 4}
+    with rt.writer("s", home=tmp_path / "home", writer="other") as log:
+        log.insert([{"n": 9, "rowtime": "2024-01-01 11:30:00"}])
+    kept.pipeline(spark, tmp_path, PUMPED).run_available(tmp_path / "check")
+    found = {
+        one.gate: (one.stream, one.admitted, one.early)
+        for one in rt.readmit(tmp_path / "check", home=tmp_path / "home")
+    }
+    assert found == {"s": ("s", 0, 0), "s.fill": ("s", 3, 1)}

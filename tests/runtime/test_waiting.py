@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import pytest
 
 import rowtime as rt
 from rowtime.cli.status import status_of
@@ -48,3 +51,42 @@ def test_an_open_jump_names_the_row_on_which_others_decide(spark: SparkSession, 
     wait = run(spark, tmp_path, sql, 0, 1)
     assert (wait.kind, wait.held, wait.stream, wait.writer) == ("t-sort", 2, "s", "phone")
     assert wait.release == "rows behind its row 0 decide whether that counts: send more, or end the writer"
+
+
+@pytest.mark.parametrize(
+    ("select", "whole"),
+    [
+        ("SELECT STREAM n FROM v", [1, 2, 3]),
+        ("SELECT STREAM n FROM v UNION ALL SELECT STREAM n FROM v AS w", [1, 1, 2, 2, 3, 3]),
+        ("SELECT STREAM COUNT(*) AS n FROM v GROUP BY FLOOR(v.ROWTIME TO HOUR)", [3]),
+        ("SELECT STREAM v.n FROM v JOIN v AS w ON v.n = w.n", [1, 2, 3]),
+    ],
+    ids=["sorted rows", "a union", "groups", "a join"],
+)
+def test_the_bound_that_is_offered_lets_out_what_is_held(
+    spark: SparkSession, tmp_path: Path, select: str, whole: list[int]
+) -> None:
+    got: list[int] = []
+
+    def started(more: str = "") -> rt.Query:
+        pipeline = rt.Pipeline(spark, home=tmp_path / "home").sql(f"{OFFERED}{more} {select}")
+        pipeline.sink("result", lambda batch: got.extend(batch.table()["n"].to_pylist() if batch.count else []))
+        for stream in pipeline.compile().defines:
+            pipeline.home.define(stream.name, stream.as_json(), replace=True)
+        if not more:
+            with rt.writer("s", home=tmp_path / "home", writer="phone") as log:
+                log.insert([{"ev": f"2024-01-01 10:{minute:02}:00", "n": minute} for minute in (1, 2, 3)])
+        return pipeline.run_available(tmp_path / "check", limits=Limits())
+
+    before = started()
+    (found, *_) = (wait for wait in before.waiting() if isinstance(wait, Wait))
+    (statement,) = re.findall(r"stop, add (ALTER VIEW v SET ROWTIME BOUND [^;]+;) to the script", str(found))
+    let_out = len(got)
+    after = started(statement)
+    assert let_out < len(got)
+    assert got == whole
+    assert not [wait for wait in after.waiting() if isinstance(wait, Wait)]
+
+
+OFFERED = """CREATE STREAM s (ev TIMESTAMP, n INT);
+CREATE VIEW v AS SELECT STREAM ev AS ROWTIME, n FROM s ORDER BY ev WITHIN INTERVAL '2' MINUTE;"""

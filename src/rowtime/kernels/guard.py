@@ -83,12 +83,12 @@ def guard(items: Items, mark: int, limits: Limits, *, started: bool | None = Non
 
     With ``resync`` n, the first row and every early one is put to the vote of the rows behind
     it: as soon as n of them lie within ``early`` of it, it is OK and moves the mark; as soon as n
-    do not, or none follows any more (``ended``), it is EARLY. Where neither is known yet, it
-    and everything behind it is left out of what comes back.
+    do not, or none follows any more (``ended``, or a bound at END), it is EARLY. Where neither is
+    known yet, it and everything behind it is left out of what comes back.
     """
     none = np.empty(0, np.int64)
     found = Guarded(np.empty(0, np.int8), none, none, mark, mark > BEGINNING if started is None else started)
-    votes = _Votes(items, limits, np.flatnonzero(items.rows), ended=ended)
+    votes = _Votes.of(items, limits, ended=ended)
     parts = [found]
     for start in range(0, len(items.times), BLOCK):
         part = items.part(start)
@@ -106,12 +106,19 @@ def guard(items: Items, mark: int, limits: Limits, *, started: bool | None = Non
 
 @dataclass(frozen=True)
 class _Votes:
-    """What the rows behind a row say of it; ``places`` are the indices of all rows."""
+    """What the rows behind a row say of it; ``places`` are the indices of all rows before the end."""
 
     items: Items
     limits: Limits
     places: NDArray[np.intp]
     ended: bool
+
+    @classmethod
+    def of(cls, items: Items, limits: Limits, *, ended: bool) -> _Votes:
+        """Rows that follow the end do not count."""
+        ends = np.flatnonzero(items.known & ~items.rows & (items.times >= END))
+        places = np.flatnonzero(items.rows[: ends[0]] if len(ends) else items.rows)
+        return cls(items, limits, places, ended or bool(len(ends)))
 
     def on(self, index: int) -> int:
         """OK, EARLY, or HELD while it is open; of 2n - 1 rows, n are on one side."""

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 
 FEW = 3
+READMITTED = "readmitted"  # the writer of early rows that are admitted after all
 
 
 class Raise(NamedTuple):
@@ -49,10 +50,11 @@ class Gate:
     floors: Mapping[str, int] = field(default_factory=dict)
     bound_column: str | None = None
     malformed_column: str | None = None
+    """A row for which it is not null is MALFORMED; it moves no mark, whatever its time."""
+    far: str | None = None
+    """SQL: which rows are EARLY whatever the mark, and move none."""
     batched: bool = False
     """All rows of a tick are judged against the mark before it: they have no order."""
-    malformed: str = "MALFORMED"
-    """The reason of a row for which ``malformed_column`` is not null; it moves no mark, whatever its time."""
     missing: str = "NULL_ROWTIME"
     """The reason of a row without a time."""
     judged: str | None = None
@@ -60,7 +62,10 @@ class Gate:
     early: int | None = None
     """A row above the mark by more than this (µs) is EARLY and does not raise it (the guard)."""
     resync: int = 0
-    """As many later rows near an early one let it count after all; 0: it never does (see `kernels.guard`)."""
+    """As many later rows near an early one let it count after all; 0: it never does (see `kernels.guard`).
+
+    Rows that are re-admitted need no others: the first of them is judged by its floor.
+    """
     present: Collection[str] = ()
     """The writers of which more rows may come, so that what is open stays open."""
     guarded: str = "true"

@@ -7,7 +7,7 @@ counts, before more rows have come. That row and everything behind it waits here
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -22,12 +22,17 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 TIME = "__g"  # TIMESTAMP: the time that the gate judges
-HELD = "held"
+HELD, BEHIND = "held", "behind"
+
+Item = tuple[str, int, int]  # writer, position, µs
 
 
 @dataclass(frozen=True)
 class Quarantine:
-    """What a gate keeps; its control has ``held``: writer -> first position, how many rows."""
+    """What a gate keeps; its control has ``held``: writer -> first position, how many items.
+
+    So have bounds behind a row that is open: they are kept in ``behind`` (writer, position, µs).
+    """
 
     gate: Operator
     tick: Tick
@@ -39,9 +44,19 @@ class Quarantine:
         """That of a gate, in this tick."""
         return cls(gate, tick, tick.control(gate), tick.segments(gate, HELD))
 
+    @property
+    def bounds(self) -> list[Item]:
+        """The bounds that stand behind rows that are open."""
+        return [(writer, position, at) for writer, position, at in self.control.get(BEHIND, ())]
+
     def decided(self, present: Collection[str]) -> bool:
         """True if a writer has gone whose rows are kept."""
         return any(writer not in present for writer in self.control.get(HELD, {}))
+
+    @property
+    def is_open(self) -> bool:
+        """True if rows are kept."""
+        return bool(self.control.get(HELD))
 
     def before(
         self, rows: DataFrame | None, count: int | None, peeked: Iterable[pa.Table] | None
@@ -57,6 +72,17 @@ class Quarantine:
         if peeked is not None:
             peeked = chain([held.selectExpr(W, P, f"unix_micros({TIME}) AS t").toArrow()], peeked)
         return held.unionByName(rows), None if count is None else count + many, peeked
+
+    def released(self, bounds: Sequence[Item], verdict: Verdict, bound: int) -> list[Item]:
+        """Keep those of some bounds that are still behind an open row; the others come back.
+
+        ``bound``: one for every writer, behind all that it has sent.
+        """
+        held = {writer: (places[0], places[-1]) for writer, places in verdict.held.items()}
+        kept = [item for item in bounds if item[0] in held and item[1] >= held[item[0]][0]]
+        everyone = [(writer, last, bound) for writer, (_, last) in held.items() if bound > BEGINNING]
+        self.control[BEHIND] = [list(item) for item in [*kept, *everyone]]
+        return [item for item in bounds if item not in kept]
 
     def after(self, rows: DataFrame, verdict: Verdict) -> DataFrame:
         """Keep what is open; the rows that are judged come back."""

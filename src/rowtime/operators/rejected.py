@@ -12,6 +12,7 @@ from functools import reduce
 from typing import Any, ClassVar
 
 from rowtime.core.clock import Clocks
+from rowtime.core.time import BEGINNING, END
 from rowtime.operators.contract import Column, Delta, Kept, Operator, Shape, Tick
 
 ADDED = (
@@ -54,12 +55,20 @@ class Rejected:
         """The columns of the refused rows, then why and by what they were refused."""
         return Shape((*self.columns, *ADDED))
 
-    def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:  # noqa: ARG002
-        """The clocks of the gate's writers before tolerance; its own promise is below them."""
-        return clocks[0]
+    def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:
+        """The clocks of the gate's writers before tolerance; its own promise is below them.
+
+        A T-sort that follows its input's bound refuses by its marks, which may lie below it.
+        """
+        if "marks" not in control:
+            return clocks[0]
+        return {w: at if at >= END else min(at, control["marks"].get(w, BEGINNING)) for w, at in clocks[0].items()}
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """The rows refused in this tick."""
+        gate = tick.control(self.gate)
+        if "followed" in gate:
+            tick.control(self)["marks"] = dict(gate.get("marks", {}))
         clocks = self.promises([delta.clocks for delta in deltas], tick.control(self))
         parts = tick.refused(self.gate.name)
         if not parts:

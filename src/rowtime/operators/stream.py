@@ -3,12 +3,13 @@
 SPEC 2. A writer's clock is the strongest bound it has shown, by a row or by a bound. A row
 below it is refused as ``OUT_OF_ORDER``; as ``LATE`` where the writer came or came back
 below the stream's clock. What does not decode is ``MALFORMED``. With a guard, a row too
-far above it is ``EARLY`` and does not raise it (SPEC 7.2).
+far above it is ``EARLY`` and does not raise it (SPEC 7.2); unless rows behind it lie near it.
+So is one too far above its arrival time (SPEC 7.3).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -35,6 +36,7 @@ from rowtime.operators.contract import (
 )
 from rowtime.operators.event_bounds import GIVEN, with_bounds, without_bounds
 from rowtime.operators.gates import Gate, Verdict
+from rowtime.operators.quarantine import Quarantine
 from rowtime.sql.generate import literal, to_rowtime, to_spark
 
 if TYPE_CHECKING:
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
 NOBODY = "\U0010ffff"  # stands for a stream without writers; named after all, it holds no ties
 REFUSED = "__refused"  # BOOLEAN: true where the guard has refused the row
 CANDIDATE = "__g"  # TIMESTAMP: the rowtime that the gate judges
+UNLIMITED = 2**61  # µs: of a guard that looks at the arrival times alone
 
 
 @dataclass(frozen=True)
@@ -54,7 +57,8 @@ class Stream:
     how much silence a writer is set aside. ``single``: there can be only one writer.
     ``batched``: rows come in sets that have no order inside (``foreachBatch``). ``checks``:
     conditions over the columns; a row for which one is false is refused as malformed. ``early``
-    (µs): a row whose rowtime, as its writer gave it, lies further above the clock is EARLY.
+    (µs): a row whose rowtime, as its writer gave it, lies further above the clock is EARLY; unless ``resync`` rows
+    behind it lie near it. ``ahead`` (µs): so is one that lies this far or further above its arrival time.
     ``event_bounds``: bounds are about an event time; they go out among the rows and move no clock.
     ``column_bounds``: so do those of columns of declared order.
     """
@@ -67,6 +71,8 @@ class Stream:
     batched: bool = False
     checks: tuple[exp.Expr, ...] = ()
     early: int | None = None
+    resync: int = 0
+    ahead: int | None = None
     event_bounds: bool = False
     column_bounds: bool = False
 
@@ -84,8 +90,10 @@ class Stream:
         return "nothing"
 
     def keeps(self) -> tuple[Kept, ...]:
-        """A clock a writer."""
-        return (Kept("one clock a writer", "the writer leaves", "writers"),)
+        """A clock a writer, and the rows on which those behind them have to decide."""
+        clock = Kept("one clock a writer", "the writer leaves", "writers")
+        held = Kept(f"less than {2 * self.resync} rows a writer", "the rows behind them decide on a jump", "rows")
+        return (clock, held) if self.resync else (clock,)
 
     def emits(self) -> Shape:
         """The declared columns, placed by writer and position, with the arrival time."""
@@ -111,38 +119,63 @@ class Stream:
         return with_bounds(tick, self._stepped(tick, intake, control), self.columns, control, given)
 
     def _stepped(self, tick: Tick, intake: Intake, control: Control) -> Delta:
-        if self.early is not None:
-            control["early"] = self.early  # for whoever re-admits early rows
+        control.update({name: at for name, at in (("early", self.early), ("ahead", self.ahead)) if at is not None})
         before = self._welcome(intake, control)
+        quarantine = Quarantine.of(self, tick) if self.resync else None
+        waits = quarantine is not None and quarantine.is_open
+        if waits or (intake.rows is not None and self._is_guarded(intake, before, control)):
+            return self._guarded(tick, intake, control, before, quarantine)
         if intake.rows is None:
-            marks = self._bounded(before, intake)
-            self._settle(intake, control, marks)
+            self._settle(intake, control, self._bounded(before, intake))
             return Delta(None, self.promises([], control))
-        guarded = self._may_be_early(intake, before, control)
         timed = self._checked(self._timed_rows(intake), intake)
-        peeked = self._peeked(intake)
-        if not guarded and peeked is None:
+        peeked = self._peeked(intake) if intake.gated else None
+        if peeked is None:
             timed = self._raised(tick, timed, intake, before)
         rows, whole = timed, True
         lowest, highest, marks = intake.lowest, intake.highest, before
-        if guarded or intake.gated or intake.decodes or intake.in_band or self.checks:
-            gate = self._gate(intake, before, control, guarded=guarded)
+        if intake.gated or intake.decodes or intake.in_band or self.checks:
+            gate = self._gate(intake, before, control, guarded=False)
             verdict = tick.judge(self, timed, gate, intake.count, peeked)
-            # A row that is early raises nothing, so who arrives after it is raised only now.
-            if guarded and peeked is None:
-                timed = self._raised(tick, timed, intake, before, verdict)
             rows, whole = tick.account(self, timed, verdict, CANDIDATE), verdict.refused is None
             lowest, highest, marks = verdict.lowest, verdict.highest, dict(verdict.marks)
             intake = replace(intake, shown={})  # what ordered rows show counts only if they are accepted
-            if guarded:
-                control["started"] = sorted(verdict.started)
         elif intake.count is not None:
             tick.count(self, intake.count)
-        marks = self._bounded(marks, intake)
-        self._settle(intake, control, marks)
-        columns = [*(quoted(column.name) for column in self.columns), f"{CANDIDATE} AS {T}", W, P, A]
+        self._settle(intake, control, self._bounded(marks, intake))
         peek = intake.peek if whole and not intake.in_band else None
-        return Delta(rows.selectExpr(*columns), self.promises([], control), intake.count, lowest, highest, peek)
+        return Delta(self._emitted(rows), self.promises([], control), intake.count, lowest, highest, peek)
+
+    def _guarded(
+        self, tick: Tick, intake: Intake, control: Control, before: Mapping[str, int], quarantine: Quarantine | None
+    ) -> Delta:
+        """Judge by the guard first: a row that is early raises nothing, so who arrives after it is raised only then."""
+        timed = None if intake.rows is None else self._checked(self._timed_rows(intake), intake)
+        count = intake.count if intake.rows is not None else 0
+        waits = quarantine is not None and quarantine.is_open
+        peeked = None if waits else self._peeked(intake)
+        if quarantine is not None:
+            intake = replace(intake, bounds=[*quarantine.bounds, *intake.bounds], raises=intake.raises or waits)
+            timed, count, _ = quarantine.before(timed, count, None)
+        assert timed is not None
+        verdict = tick.judge(self, timed, self._gate(intake, before, control, guarded=True), count, peeked)
+        if quarantine is not None:
+            timed = quarantine.after(timed, verdict)
+            intake = replace(intake, bounds=quarantine.released(intake.bounds, verdict, intake.bound))
+        if peeked is None:
+            timed = self._raised(tick, timed, intake, before, verdict)
+        rows = tick.account(self, timed, verdict, CANDIDATE)
+        control["started"] = sorted(verdict.started)
+        marks = self._bounded(verdict.marks, replace(intake, shown={}), verdict.held)
+        self._settle(intake, control, marks)
+        # Who has been raised stands at a mark, not at the time that was judged.
+        highest = max([verdict.highest, *marks.values()])
+        whole = quarantine is None and verdict.refused is None and not intake.in_band
+        clocks, peek = self.promises([], control), intake.peek if whole else None
+        return Delta(self._emitted(rows), clocks, count, verdict.lowest, highest, peek)
+
+    def _emitted(self, rows: DataFrame) -> DataFrame:
+        return rows.selectExpr(*(quoted(column.name) for column in self.columns), f"{CANDIDATE} AS {T}", W, P, A)
 
     def _gate(self, intake: Intake, before: Mapping[str, int], control: Control, *, guarded: bool) -> Gate:
         return Gate(
@@ -154,8 +187,11 @@ class Stream:
             control["floors"],
             "__b" if intake.in_band else None,
             "__m" if intake.decodes or self.checks else None,
-            self.batched,
-            early=self.early if guarded else None,
+            far=_beyond_arrival(self.ahead) if guarded and self.ahead is not None else None,
+            batched=self.batched,
+            early=(UNLIMITED if self.early is None else self.early) if guarded else None,
+            resync=self.resync if guarded else 0,
+            present=intake.present if intake.bound < END else (),
             guarded="true" if intake.stamped else f"{T} IS NOT NULL",
             lifted=f"{T} IS NULL" if guarded else "false",
             started=control.get("started", ()),
@@ -165,10 +201,12 @@ class Stream:
         """The rowtimes, where every row was given one and nothing else decides what is refused."""
         if intake.peek is None or intake.in_band or intake.decodes or self.checks or self.batched:
             return None
-        return intake.peek(T) if intake.gated else None
+        return intake.peek(T) if self.ahead is None else None
 
-    def _may_be_early(self, intake: Intake, clocks: Mapping[str, int], control: Control) -> bool:
-        """False if no row of the range can be too far above its writer's clock."""
+    def _is_guarded(self, intake: Intake, clocks: Mapping[str, int], control: Control) -> bool:
+        """False if no row of the range can be too far above its writer's clock, or its arrival."""
+        if self.ahead is not None and intake.given:
+            return True
         if self.early is None or not (intake.given or intake.stamped):
             return False
         known = set(intake.present) <= set(control.get("started", ()))
@@ -188,11 +226,13 @@ class Stream:
             clocks[writer] = max(clocks[writer], floors.get(writer, BEGINNING))
         return clocks
 
-    def _bounded(self, marks: Mapping[str, int], intake: Intake) -> dict[str, int]:
+    def _bounded(self, marks: Mapping[str, int], intake: Intake, held: Collection[str] = ()) -> dict[str, int]:
         bounds = [(writer, at) for writer, _, at in intake.bounds]
         after = dict(marks)
         everyone = [(writer, intake.bound) for writer in intake.present]
-        for writer, at in [*intake.shown.items(), *intake.arrived.items(), *bounds, *everyone]:
+        # Of a writer whose rows are open, what came behind them waits as well.
+        last = [(writer, at) for writer, at in [*intake.arrived.items(), *everyone] if writer not in held]
+        for writer, at in [*intake.shown.items(), *bounds, *last]:
             after[writer] = max(after.get(writer, BEGINNING), at)
         return after
 
@@ -265,6 +305,10 @@ def _without(tick: Tick, rows: DataFrame, refused: pa.Table) -> DataFrame:
 
     key = tick.spark.createDataFrame(refused.select([W, P])).selectExpr(W, P, f"true AS {REFUSED}")
     return rows.join(F.broadcast(key), [W, P], "left")
+
+
+def _beyond_arrival(limit: int) -> str:
+    return f"unix_micros({T}) - unix_micros({A}) >= {limit}L"
 
 
 def _expression(text: str) -> Any:

@@ -159,8 +159,7 @@ class TSort:
             "LATE",
             control.setdefault("marks", {}),
             floors=control["floors"],
-            malformed_column=None if self.ahead is None else _beyond_arrival(self.ahead),
-            malformed="EARLY",
+            far=None if self.ahead is None else _beyond_arrival(self.ahead),
             judged=JUDGED if self.by_group else None,
             batched=self.input.emits().batched,
             early=self.early,
@@ -196,4 +195,4 @@ class TSort:
 
 
 def _beyond_arrival(limit: int) -> str:
-    return f"CASE WHEN unix_micros({TIME}) - unix_micros({A}) >= {limit}L THEN true END"
+    return f"unix_micros({TIME}) - unix_micros({A}) >= {limit}L"

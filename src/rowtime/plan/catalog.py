@@ -19,6 +19,7 @@ from rowtime.core.shapes import EventShape
 from rowtime.operators.table_function import Make
 from rowtime.plan.declared import order_text, tolerance_problems
 from rowtime.plan.event_time import EventTimeSettings, settings_of
+from rowtime.plan.resync import rows_of
 from rowtime.sql.generate import to_rowtime
 from rowtime.sql.intervals import Duration, span_of
 from rowtime.sql.statements import ColumnDef, CreatePump, CreateStream, CreateTable, CreateView, Name
@@ -41,7 +42,8 @@ class StreamDef:
     """A stream: its columns, where its items come from, how long a writer may be silent (µs).
 
     ``checks``: conditions that no row may break, as text; ``required`` the columns without NULL; ``orders``
-    (column, type, definition) what columns declare; ``early`` how far above its writer's clock a row may lie (µs).
+    (column, type, definition) what columns declare; ``early`` how far above its writer's clock a row may lie (µs),
+    ``resync`` how many rows let one that lies further count, ``ahead`` how far above its arrival time one may lie (µs).
     """
 
     name: str
@@ -53,6 +55,8 @@ class StreamDef:
     checks: tuple[str, ...] = ()
     orders: tuple[tuple[str, str, str], ...] = ()
     early: int | None = None
+    resync: int = 0
+    ahead: int | None = None
     event_time: EventTimeSettings | None = None
     shape: EventShape | None = None
 
@@ -67,6 +71,8 @@ class StreamDef:
             **({"checks": list(self.checks)} if self.checks else {}),
             **({"orders": [list(order) for order in self.orders]} if self.orders else {}),
             **({"early": self.early} if self.early is not None else {}),
+            **({"resync": self.resync} if self.resync else {}),
+            **({"ahead": self.ahead} if self.ahead is not None else {}),
             **({"event_time": asdict(self.event_time)} if self.event_time else {}),
             **({"shape": self.shape.as_json()} if self.shape else {}),
         }
@@ -140,6 +146,10 @@ def stream_of(statement: CreateStream) -> StreamDef:
     _check_columns(statement.columns)
     idle = duration(statement.idle_after, "IDLE AFTER", statement.place)
     early = duration(statement.early, "EARLY BEYOND", statement.place)
+    ahead = duration(statement.ahead, "EARLY BEYOND", statement.place)
+    resync, wrong = rows_of(statement.resync.name if statement.resync else "", statement.place)
+    if wrong is not None:
+        raise Refused(wrong)
     kind = (statement.using or "log").lower()
     columns = tuple((column.name, column.type) for column in statement.columns)
     required = tuple(column.name for column in statement.columns if not column.nullable)
@@ -147,7 +157,8 @@ def stream_of(statement: CreateStream) -> StreamDef:
     orders = tuple((c.name, c.type, order_text(c)) for c in statement.columns if c.order)
     event = None if statement.event_time is None else settings_of(statement.event_time, source=True)
     name, shape = statement.name.text.lower(), _shape(statement, [name for name, _ in columns])
-    return StreamDef(name, columns, kind, statement.options, idle, required, checks, orders, early, event, shape)
+    guard = (early, resync, ahead)
+    return StreamDef(name, columns, kind, statement.options, idle, required, checks, orders, *guard, event, shape)
 
 
 def duration(interval: exp.Expr | None, word: str, place: Place) -> int | None:
@@ -164,7 +175,8 @@ def _shape(statement: CreateStream, names: list[str]) -> EventShape | None:
     """The event shape, with its columns as the stream spells them."""
     if statement.shape is None:
         return None
-    beside: dict[str, object] = {"EARLY BEYOND": statement.early, "EVENT TIME": statement.event_time}
+    guard = statement.early or statement.ahead
+    beside: dict[str, object] = {"EARLY BEYOND": guard, "EVENT TIME": statement.event_time}
     beside["a declared order"] = any(column.order for column in statement.columns) or None
     for words, given in beside.items():
         if given is not None:
@@ -219,6 +231,8 @@ def _stored(name: str, stored: Mapping[str, Any]) -> StreamDef:
         tuple(stored.get("checks", ())),
         tuple((name, kind, text) for name, kind, text in stored.get("orders", ())),
         stored.get("early"),
+        stored.get("resync", 0),
+        stored.get("ahead"),
         EventTimeSettings(**stored["event_time"]) if stored.get("event_time") else None,
         EventShape.stored(stored.get("shape")),
     )

@@ -169,18 +169,22 @@ def manual(plan: Mapping[str, Any], name: str) -> str:
     It is an event time in MODE MANUAL, or what promotes an event time to rowtime. A view that
     does both has two bounds; the one that it declares is meant.
     """
-    settable = [node for node, kind in plan["kinds"].items() if _waits(kind, plan["operators"][node])]
-    wanted = name.lower()
+    found, wanted = settable(plan), name.lower()
     for node in (f"{wanted}.event_time", wanted):
-        if node in settable:
+        if node in found:
             return node
-    listed = [node.removesuffix(".event_time") for node in settable]
+    listed = [node.removesuffix(".event_time") for node in found]
     hint = f"These have one: {', '.join(listed)}." if listed else "Write EVENT TIME (t, MODE MANUAL), or t AS ROWTIME."
     raise refuse("R171", f"{name} has no event time whose bound can be set here", hint)
 
 
-def _waits(kind: str, text: str) -> bool:
-    return kind == TSort.kind or (kind == EventTimed.kind and f"mode={MANUAL}" in text)
+def settable(plan: Mapping[str, Any]) -> list[str]:
+    """The operators of a described plan whose bound may be set by hand."""
+    return [
+        node
+        for node, kind in plan["kinds"].items()
+        if kind == TSort.kind or (kind == EventTimed.kind and f"mode={MANUAL}" in plan["operators"][node])
+    ]
 
 
 def check_set(plan: Mapping[str, Any], statements: Iterable[Statement]) -> None:

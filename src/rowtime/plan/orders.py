@@ -16,12 +16,13 @@ from rowtime.operators.select import Item
 from rowtime.operators.sort_by_values import VALUE
 from rowtime.operators.value_clocks import MARK, Closer
 from rowtime.plan import rewrites
+from rowtime.plan.resync import rows_of
 from rowtime.plan.scope import Scope, columns_of, follows, type_of
 from rowtime.sql.generate import to_rowtime
 from rowtime.sql.intervals import Duration, span_of
+from rowtime.sql.places import place_of
 
 Keys = tuple[tuple[Item, str], ...]
-MOST_ROWS = 1000  # that decide on a jump: fewer than twice as many are kept a writer
 
 
 @dataclass(frozen=True)
@@ -85,9 +86,9 @@ def _ahead(scope: Scope, limit: exp.Expr | None) -> int | None:
 def _resync(scope: Scope, rows: exp.Expr | None) -> int:
     if rows is None:
         return 0
-    count = int(rows.name) if rows.name.isdigit() else 0
-    if not 0 < count <= MOST_ROWS:
-        scope.refuse("R122", f"RESYNC AFTER counts 1 to {MOST_ROWS} rows", rows, "For example RESYNC AFTER 3 ROWS.")
+    count, wrong = rows_of(rows.name, place_of(scope.text, rows))
+    if wrong is not None:
+        scope.problems.append(wrong)
     if scope.input.emits().batched:
         scope.refuse("R190", "RESYNC over sets without an order is not supported yet", rows, "Name a position column.")
     return count

@@ -15,7 +15,7 @@ from sqlglot import exp
 from rowtime.core.errors import Place, Problem, Refused
 from rowtime.expr.monotonicity import is_plain
 from rowtime.operators.column_bounds import SAID
-from rowtime.operators.contract import Column, Operator, walk
+from rowtime.operators.contract import Column, Operator, T, walk
 from rowtime.operators.event_stream import EventStream
 from rowtime.operators.event_time import FORWARDED, EventTimed
 from rowtime.operators.hop import Hop
@@ -26,7 +26,7 @@ from rowtime.operators.rejected import Rejected
 from rowtime.operators.select import Item, Select
 from rowtime.operators.stream import Stream
 from rowtime.operators.table import Table
-from rowtime.operators.tsort import TSort
+from rowtime.operators.tsort import TIME, TSort
 from rowtime.operators.union_all import UnionAll
 from rowtime.plan.catalog import Catalog, StreamDef, suggestion
 from rowtime.plan.declared import declared, tolerance
@@ -143,9 +143,13 @@ class Sources:
             batched=dict(stream.options).get("position") == "",
             checks=self._checks(stream),
             early=stream.early,
+            resync=stream.resync,
+            ahead=stream.ahead,
             event_bounds=self._sets_bounds(stream, pumps),
             column_bounds=_has_column_bounds(stream),
         )
+        if source.resync:
+            _check_resync(source)
         if stream.shape is not None:
             if pumps:
                 what = f"a pump into {stream.name}, which has an event shape, is not read here yet"
@@ -153,11 +157,8 @@ class Sources:
             return EventStream(**vars(source), shape=stream.shape)
         if not pumps:
             return source
-        if stream.early is not None:
-            what = f"{stream.name} has EARLY BEYOND, and a pump of this script fills it: that is not supported yet"
-            hint = "Put the guard into the query of the pump: ORDER BY t WITHIN … EARLY BEYOND …."
-            raise Refused(Problem("R190", what, pumps[0].place, hint))
-        fed = tuple(self._pumped(binder, pump, bounds=source.column_bounds) for pump in pumps)
+        _check_filled(source, pumps[0])
+        fed = tuple(self._pumped(binder, pump, source) for pump in pumps)
         return UnionAll(self.fresh(f"{stream.name}.writers"), (source, *fed), optional=True)
 
     def _sets_bounds(self, stream: StreamDef, pumps: Sequence[CreatePump]) -> bool:
@@ -232,14 +233,21 @@ class Sources:
             checks.append(check)
         return tuple(checks)
 
-    def _pumped(self, binder: Binder, pump: CreatePump, *, bounds: bool) -> Operator:
-        """What a pump writes, as one writer: in order and numbered, as the log would have it."""
+    def _pumped(self, binder: Binder, pump: CreatePump, stream: Stream) -> Operator:
+        """What a pump writes, as one writer: in order and numbered, as the log would have it; behind the guard."""
         node = self.pump(binder, pump).node
-        if bounds:  # a pump sets none, but other writers may
+        if stream.column_bounds:  # a pump sets none, but other writers may
             items = tuple(Item(column, _column(column.name)) for column in node.emits().columns)
             none = Item(Column(SAID, "STRING"), exp.cast(exp.null(), "STRING", dialect="spark"))
             node = Select(self.fresh(f"{pump_name(pump)}.rows"), node, (*items, none))
-        return Merge(self.fresh(f"{pump_name(pump)}.written"), node, numbers=True)
+        node = Merge(self.fresh(f"{pump_name(pump)}.written"), node, numbers=True)
+        if stream.early is None:
+            return node
+        items = tuple(Item(column, _column(column.name)) for column in node.emits().columns)
+        timed = Select(self.fresh(f"{pump_name(pump)}.timed"), node, items, hidden=(Item(Column(TIME), _column(T)),))
+        # Its rows are in order, and its clock is theirs; what it promises besides has no place among them.
+        gate = self.fresh(f"{stream.name}.{pump_name(pump)}")
+        return TSort(gate, timed, 0, sorts=False, early=stream.early, follows=_column(T))
 
     def pump(self, binder: Binder, pump: CreatePump) -> Bound:
         """The query of a pump, bound once for its sink and for who reads its stream."""
@@ -318,6 +326,8 @@ class Sources:
                     f"These do: {', '.join(part.name for part in gates)}.",
                 )
             )
+        pumps = {f"{name}.{pump}" for pump in self.catalog.pumps}
+        filled = [part for part in gates if part.name in pumps]
         orders = [part for part in gates if _declares(part) and part.name.startswith(f"{name}.")]
         refused = [
             Rejected(
@@ -325,9 +335,32 @@ class Sources:
                 part,
                 part.columns if isinstance(part, EventStream) else _users(part.inputs[0] if part.inputs else part),
             )
-            for part in (gate, *orders)
+            for part in (gate, *filled, *orders)
         ]
-        self.bound[key] = Bound(refused[0] if len(refused) == 1 else UnionAll(self.fresh(f"{key}.all"), tuple(refused)))
+        together = (
+            UnionAll(self.fresh(f"{key}.all"), tuple(refused), optional=bool(filled)) if refused[1:] else refused[0]
+        )
+        self.bound[key] = Bound(together)
+
+
+def _check_filled(stream: Stream, pump: CreatePump) -> None:
+    """What the guard of a stream does not judge of a pump's rows yet. Raises ``Refused`` (R190)."""
+    for words, given in {"RESYNC": stream.resync, "EARLY BEYOND … AFTER ARRIVAL": stream.ahead is not None}.items():
+        if given:
+            what = f"{stream.name} has {words}, and a pump of this script fills it: that is not supported yet"
+            hint = "Put it into the query of the pump, ORDER BY t WITHIN … EARLY BEYOND …, and leave it out here."
+            raise Refused(Problem("R190", what, pump.place, hint))
+
+
+def _check_resync(stream: Stream) -> None:
+    """What RESYNC of a stream does not go with yet. Raises ``Refused`` (R190)."""
+    why, hint = "", "Keep the time in a column, and write RESYNC in a T-sort: ORDER BY t WITHIN … EARLY BEYOND …."
+    if stream.batched:
+        why, hint = "whose rows come in sets without an order", "Name a position column."
+    elif stream.event_bounds or stream.column_bounds:
+        why = "with bounds of an event time" if stream.event_bounds else "with columns of declared order"
+    if why:
+        raise Refused(Problem("R190", f"RESYNC of a stream {why} is not supported yet", hint=hint))
 
 
 def _has_column_bounds(stream: StreamDef) -> bool:

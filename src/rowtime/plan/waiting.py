@@ -11,8 +11,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from rowtime.core.clock import least
-from rowtime.core.time import BEGINNING, END, to_text
+from rowtime.core.time import BEGINNING, END, MAX_MICROS, MIN_MICROS, to_text
 from rowtime.operators.gates import Raise
+from rowtime.plan.event_time import settable
 
 
 @dataclass(frozen=True)
@@ -96,7 +97,7 @@ def waiting(plan: Mapping[str, Any], entry: Mapping[str, Any]) -> list[Wait | Po
 def _wait(plan: Mapping[str, Any], entry: Mapping[str, Any], name: str, rows: int) -> Wait | None:
     if name not in plan["inputs"]:
         return None
-    below, bound = slowest_of(plan["inputs"][name], entry["clocks"])
+    below, bound = slowest_of(plan["inputs"][name] or [name], entry["clocks"])
     if bound >= END:
         return None
     since = to_text(entry["since"][name][1]) if name in entry.get("since", {}) else ""
@@ -110,6 +111,7 @@ def _wait(plan: Mapping[str, Any], entry: Mapping[str, Any], name: str, rows: in
         plan.get("formats", {}).get(stream, "log"),
         silent=bound <= BEGINNING,
         promoted=_promoted(plan, below, stream),
+        bound=_bound_to_set(plan, entry, name, below, stream),
         alone=len(entry["clocks"].get(stream, {})) <= 1,
     )
     known = entry["sources"].get(stream, {}).get("offsets", {})
@@ -132,7 +134,7 @@ def _open_jump(  # noqa: PLR0913 - what is known of it
     jumps: Mapping[str, Sequence[int]],
     times: tuple[str, str],
 ) -> Wait:
-    """Rows of a T-sort on whose time those behind them have not decided yet."""
+    """Rows of a T-sort or a stream on whose time those behind them have not decided yet."""
     writer, (position, _) = min(jumps.items())
     stream, _ = _holder(plan, entry["clocks"], name)
     release = f"rows behind its row {position} decide whether that counts: send more, or end the writer"
@@ -172,6 +174,23 @@ def _promoted(plan: Mapping[str, Any], name: str, stream: str) -> bool:
     return bool(below) and (plan["kinds"][name] == "t-sort" or any(_promoted(plan, c, stream) for c in below))
 
 
+def _bound_to_set(plan: Mapping[str, Any], entry: Mapping[str, Any], name: str, below: str, stream: str) -> str:
+    """``ALTER VIEW … SET ROWTIME BOUND …`` that lets out what ``name`` holds; empty where there is no such bound."""
+    path = [below]
+    while (gate := path[-1]) not in settable(plan):
+        under = [child for child in plan["inputs"][gate] if child == stream or stream in _beneath(plan, child)]
+        if not under:
+            return ""
+        path.append(under[0])
+    segments = [found for key, found in entry["segments"].items() if key.rsplit("/", 1)[0] == name]
+    until = max((segment[3] for found in segments for segment in found), default=END)
+    if not MIN_MICROS <= until <= MAX_MICROS:
+        return ""
+    # A group is complete at its end; of rows that wait for their turn, others of the same time may come.
+    strict = "" if plan["kinds"][name] in ("group by", "session") else " STRICT"
+    return f"ALTER VIEW {gate.removesuffix('.event_time')} SET ROWTIME BOUND TIMESTAMP '{to_text(until)}'{strict};"
+
+
 def _beneath(plan: Mapping[str, Any], name: str) -> set[str]:
     inputs = plan["inputs"][name]
     return {*inputs, *(deeper for child in inputs for deeper in _beneath(plan, child))}
@@ -183,7 +202,7 @@ class _Remedy:
 
     ``silent``: nothing that it sent has moved the clock yet. ``promoted``: only the writer's
     rows and its end move the clock. ``alone``: no other writer holds the stream, so this
-    one is never set aside.
+    one is never set aside. ``bound``: the statement that sets the bound of its event time, if one can.
     """
 
     stream: str
@@ -191,6 +210,7 @@ class _Remedy:
     format: str
     silent: bool
     promoted: bool
+    bound: str
     alone: bool
 
     def text(self, *, started: bool) -> str:
@@ -225,6 +245,8 @@ class _Remedy:
             ways.append(f"type rowtime bound {self.stream} {time} --writer '{self.writer}'")
         elif self.format in ("parquet", "csv", "json"):
             ways.append("run with --available-now, which ends the stream with its last file")
+        if self.bound:
+            ways.append(f"say that nothing earlier comes: stop, add {self.bound} to the script, start again")
         if not self.alone:
             idle = f"ALTER STREAM {self.stream} SET (IDLE AFTER INTERVAL '10' SECOND);"
             ways.append(f"set it aside: stop, add {idle} to the script, start again")

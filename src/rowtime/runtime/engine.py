@@ -238,8 +238,8 @@ class Engine:
         holding = {key.rsplit("/", 1)[0] for key in segments}
         found: dict[str, list[int]] = {}
         for node in self.program.operators:
-            if node.name in holding and node.inputs:
-                _, bound = slowest_of([child.name for child in node.inputs], clocks)
+            if node.name in holding:
+                _, bound = slowest_of([child.name for child in node.inputs] or [node.name], clocks)
                 known = before.get(node.name, [None])
                 found[node.name] = known if known[0] == bound else [bound, self.clock()]
         return found

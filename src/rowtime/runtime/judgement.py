@@ -18,7 +18,7 @@ from rowtime.core.time import BEGINNING, END
 from rowtime.kernels.guard import EARLY, OK, Items, Limits, guard
 from rowtime.kernels.high_water import Scan, calm, scan
 from rowtime.operators.contract import P, W
-from rowtime.operators.gates import Gate
+from rowtime.operators.gates import READMITTED, Gate
 
 
 @dataclass
@@ -29,6 +29,12 @@ class Tally:
     counts: Counter[str] = field(default_factory=Counter)
     recent: dict[str, Sequence[int]] = field(default_factory=dict)
     started: set[str] = field(default_factory=set)
+
+    def has_started(self, writer: str, mark: int) -> bool:
+        """True if the writer's next row may be early."""
+        if self.gate.resync and writer == READMITTED:
+            return True
+        return mark > BEGINNING if self.gate.started is None else writer in self.started
 
 
 class Judged(NamedTuple):
@@ -83,12 +89,12 @@ def judge_run(tally: Tally, writer: str, part: pa.Table, mark: int, *, ended: bo
     else:
         found, early = _guarded(tally, writer, items, mark, floor, ended=ended)
         part, items = part.slice(0, len(early)), items.first(len(early))
-    bad = part["bad"].to_numpy() & items.rows
+    bad, far = (part[name].to_numpy() & items.rows for name in ("bad", "far"))
     missing = items.rows & ~bad & ~items.known
     which = np.flatnonzero(items.rows & (found.refused | missing | bad))
     below = found.below_floor & (gate.reason == "OUT_OF_ORDER")
-    conditions = [bad[which], missing[which], below[which], early[which]]
-    reasons = np.select(conditions, [gate.malformed, gate.missing, "LATE", "EARLY"], gate.reason)
+    conditions = [far[which] | early[which], bad[which], missing[which], below[which]]
+    reasons = np.select(conditions, ["EARLY", "MALFORMED", gate.missing, "LATE"], gate.reason)
     accepted = items.rows.copy()
     accepted[which] = False
     tally.counts.update({"in": int(items.rows.sum()), "accepted": int(accepted.sum())})
@@ -102,11 +108,6 @@ def judge_run(tally: Tally, writer: str, part: pa.Table, mark: int, *, ended: bo
         }
     )
     return Judged(table, found.mark, _span(items.times[accepted]), part.num_rows)
-
-
-def in_sequence(gate: Gate) -> bool:
-    """True if a row is judged by more than the greatest time before it, so that blocks say nothing."""
-    return bool(gate.behind) or gate.early is not None
 
 
 def numbers(column: pa.ChunkedArray) -> tuple[np.ndarray, np.ndarray]:
@@ -124,7 +125,8 @@ def _is_plain(part: pa.Table, gate: Gate) -> bool:
     if gate.batched:
         return False
     no_nulls = part["t"].null_count == 0 and part["b"].null_count == part.num_rows
-    return no_nulls and gate.judged is None and not in_sequence(gate) and not pc.any(part["bad"]).as_py()
+    in_sequence = gate.behind or gate.early is not None
+    return no_nulls and gate.judged is None and not in_sequence and not pc.any(part["bad"]).as_py()
 
 
 def _scanned(tally: Tally, writer: str, items: _Columns, mark: int, floor: int) -> Scan:
@@ -144,7 +146,7 @@ def _guarded(  # noqa: PLR0913 - where the writer stands
     """The judgement of the guard, and which rows are early; without the last rows, where they are open."""
     gate = tally.gate
     assert gate.early is not None
-    started = mark > BEGINNING if gate.started is None else writer in tally.started
+    started = tally.has_started(writer, mark)
     below = items.known & items.rows & ~items.raised & (items.times < floor)
     if gate.batched:
         started = writer in gate.started if gate.started is not None else started

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rowtime.client.home import Home
-from rowtime.core.errors import Problem, Refused, refuse
+from rowtime.core.errors import Place, Problem, Refused, refuse
 from rowtime.operators.sink import Sink as SinkNode
 from rowtime.operators.stream import Stream
 from rowtime.operators.table_function import Make
 from rowtime.plan.catalog import StreamDef
 from rowtime.plan.program import Program, compile_script
+from rowtime.plan.resync import rows_of
 from rowtime.runtime.engine import Engine, wall_clock
 from rowtime.runtime.once import define, perform
 from rowtime.runtime.query import Query
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 DEFAULT_LIMITS = Limits(rows=2_000_000, files=1000, bytes=1 << 30)
 Handed = tuple["DataFrame", Mapping[str, Any]]
+Guard = tuple[timedelta | None, int, timedelta | None]  # above the clock; rows that let a jump count; above arrival
 
 
 class Pipeline:
@@ -53,7 +54,7 @@ class Pipeline:
         self._functions: dict[str, Callable[[Batch], object]] = {}
         self._table_functions: dict[str, Make] = {}
         self._handed: dict[str, Handed] = {}
-        self._early: dict[str, timedelta | None] = {}
+        self._guards: dict[str, Guard] = {}
         self._event_times: dict[str, EventTime | None] = {}
         self._python: dict[str, tuple[Callable[[Any], Any], str]] = {}
 
@@ -87,6 +88,8 @@ class Pipeline:
         writer: str | None = None,
         position: str | None = None,
         early_beyond: timedelta | None = None,
+        resync_after: int = 0,
+        early_beyond_arrival: timedelta | None = None,
         event_time: EventTime | None = None,
     ) -> Pipeline:
         """Make a streaming DataFrame the stream ``name``.
@@ -95,11 +98,13 @@ class Pipeline:
         the rowtime; ``writer`` and ``position`` those that give the order of rows (topic and
         partition, offset, say). Without them a batch is an unordered set, sorted by rowtime
         and judged against the clock before the batch. ``early_beyond`` is the guard: a row
-        whose rowtime lies further above its writer's clock is refused as EARLY. ``event_time``
+        whose rowtime lies further above its writer's clock is refused as EARLY, unless
+        ``resync_after`` rows behind it lie near it. ``early_beyond_arrival``: so is a row whose
+        rowtime lies so far above its arrival time, which is that of its batch. ``event_time``
         declares one of the columns.
         """
         self._handed[name.lower()] = (streaming, {"rowtime": rowtime, "writer": writer, "position": position})
-        self._early[name.lower()] = early_beyond
+        self._guards[name.lower()] = (early_beyond, resync_after, early_beyond_arrival)
         self._event_times[name.lower()] = event_time
         return self
 
@@ -116,7 +121,7 @@ class Pipeline:
     def compile(self) -> Program:
         """Bind the SQL; raises ``Refused`` with all problems there are."""
         streams = {
-            name: _handed_stream(name, *handed, self._early[name], self._event_times[name])
+            name: _handed_stream(name, *handed, self._guards[name], self._event_times[name])
             for name, handed in self._handed.items()
         }
         text = ";\n".join(part.rstrip().rstrip(";") for part in self._text)
@@ -251,13 +256,17 @@ def _server(node: SinkNode) -> Sink:
 
 
 def _handed_stream(
-    name: str, frame: DataFrame, names: Mapping[str, str | None], early: timedelta | None, event: EventTime | None
+    name: str, frame: DataFrame, names: Mapping[str, str | None], guard: Guard, event: EventTime | None
 ) -> StreamDef:
     columns = tuple((field.name, field.dataType.simpleString()) for field in frame.schema.fields)
     options = tuple((key, value or "") for key, value in names.items())
-    limit = None if early is None else early // timedelta(microseconds=1)
-    known = StreamDef(name, columns, "dataframe", options, early=limit)
-    return known if event is None else replace(known, event_time=event.settings())
+    early, resync, ahead = guard
+    limits = [None if limit is None else limit // timedelta(microseconds=1) for limit in (early, ahead)]
+    votes, wrong = rows_of(str(resync) if resync else "", Place(1, 1))
+    if wrong is not None:
+        raise Refused(wrong)
+    settings = None if event is None else event.settings()
+    return StreamDef(name, columns, "dataframe", options, None, (), (), (), limits[0], votes, limits[1], settings)
 
 
 def _kafka(options: Mapping[str, str], columns: list[tuple[str, str]], pumps: list[str]) -> Source:

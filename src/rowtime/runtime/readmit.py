@@ -23,11 +23,12 @@ from rowtime.client.writer import Writer, open_writer
 from rowtime.core.clock import least
 from rowtime.core.errors import refuse
 from rowtime.core.time import BEGINNING, END
+from rowtime.operators.gates import READMITTED
 from rowtime.runtime.engine import wall_clock
 from rowtime.state.checkpoint import Checkpoint, folder_of
 from rowtime.state.files import sync
 
-WRITER = "readmitted"
+WRITER = READMITTED
 Place = tuple[str, int]  # writer and position that a refused row had
 
 
@@ -91,7 +92,7 @@ class _Gate:
         with open_writer(stream, home=self.home, writer=WRITER) as writer:
             rows = self._early(self._done(writer))
             control = self.entry["control"][self.name]
-            clock = max(control.get("clock", BEGINNING), least(self.entry["clocks"].get(self.name, {}).values()))
+            clock = self._clock(control, stream)
             times = rows["refused_time"].cast(pa.int64())
             late = pc.less(times, clock)
             due = pc.and_(pc.invert(late), pc.less_equal(times, _highest(control, clock)))
@@ -102,8 +103,19 @@ class _Gate:
         below = pc.sum(late).as_py() or 0
         return Readmitted(self.name, stream, admitted.num_rows, rows.num_rows - admitted.num_rows - below, below)
 
+    def _clock(self, control: Mapping[str, Any], stream: str) -> int:
+        if "followed" in control:  # it judges by its marks, and the stream will judge what comes back
+            return max(least(self._clocks(stream).values()), least(control.get("marks", {}).values()))
+        return max(int(control.get("clock", BEGINNING)), least(self._clocks(self.name).values()))
+
+    def _clocks(self, name: str) -> Mapping[str, int]:
+        return self.entry["clocks"].get(name, {})  # type: ignore[no-any-return]
+
     def _stream(self) -> str:
-        """The one stream below the gate."""
+        """The one stream below the gate, or that whose guard judges what a pump writes."""
+        owner = self.name.partition(".")[0]
+        if self.plan["kinds"].get(owner) == "stream":
+            return owner
         below, found = [self.name], []
         while below:
             name = below.pop()
@@ -126,7 +138,8 @@ class _Gate:
 
     def _columns(self, rows: pa.Table, writer: Writer, stream: str) -> pa.Table:
         assert writer.schema is not None
-        gives = {} if self.name != stream else {"rowtime": rows["refused_time"]}
+        # A guard of the stream judges rowtimes, a T-sort a column.
+        gives = {"rowtime": rows["refused_time"]} if self.name.partition(".")[0] == stream else {}
         known = {name.lower(): name for name in rows.column_names}
         missing = [name for name in writer.schema.names if name.lower() not in known]
         if missing:

@@ -19,6 +19,9 @@ from rowtime.sql.shape_parser import ShapeParser
 QUERY_WORDS = ("SELECT", "WITH", "(", "VALUES")
 
 
+_WORDS = {"early": "EARLY BEYOND", "ahead": "EARLY BEYOND … AFTER ARRIVAL"}
+
+
 class StatementParser(ShapeParser):
     """One statement at a time, located in the text of the whole script."""
 
@@ -130,7 +133,10 @@ class StatementParser(ShapeParser):
 
     def _create_stream(self, facts: dict[str, Any], *, foreign: bool) -> st.CreateStream:
         facts = self._named(facts)
-        return st.CreateStream(columns=self._columns(), foreign=foreign, **self._clauses(stream=True), **facts)
+        columns, clauses = self._columns(), self._clauses(stream=True)
+        if "resync" in clauses and "early" not in clauses:
+            self.raise_error("RESYNC goes with EARLY BEYOND, as in EARLY BEYOND INTERVAL '1' HOUR RESYNC AFTER 3 ROWS")
+        return st.CreateStream(columns=columns, foreign=foreign, **clauses, **facts)
 
     def _create_table(self, facts: dict[str, Any]) -> st.CreateTable:
         facts = self._named(facts)
@@ -142,7 +148,7 @@ class StatementParser(ShapeParser):
         while found := self._clause(stream=stream):
             key, value = found
             if key in clauses:
-                self.raise_error(f"{key.upper().replace('_', ' ')} is given twice", self._prev)
+                self.raise_error(f"{_WORDS.get(key, key.upper().replace('_', ' '))} is given twice", self._prev)
             clauses[key] = value
         return clauses
 
@@ -158,13 +164,8 @@ class StatementParser(ShapeParser):
     def _stream_clause(self) -> tuple[str, Any] | None:
         if self._match_text_seq("IDLE", "AFTER"):
             return "idle_after", self._parse_required_interval()
-        if self._match_text_seq("EARLY", "BEYOND"):
-            limit = self._parse_required_interval()
-            for clause in ("AFTER ARRIVAL", "RESYNC"):
-                if self._match_text_seq(*clause.split()):
-                    way = "keep the time in a column, and write it in a T-sort"
-                    self.raise_error(f"{clause} of a stream is not supported yet: {way}", self._prev)
-            return "early", limit
+        if guard := self._guard():
+            return guard
         if self._match_text_seq("EVENT", "TIME"):
             return "event_time", self._event_time()
         if self._match_text_seq("EVENT", "SHAPE"):
@@ -172,6 +173,13 @@ class StatementParser(ShapeParser):
         if self._match_text_seq("SERVER"):
             return "server", self._name().text
         return None
+
+    def _guard(self) -> tuple[str, Any] | None:
+        if self._match_text_seq("EARLY", "BEYOND"):
+            limit = self._parse_required_interval()
+            return ("ahead" if self._match_text_seq("AFTER", "ARRIVAL") else "early"), limit
+        resync = self._parse_resync()
+        return ("resync", resync) if resync else None
 
     def _option(self) -> tuple[str, str]:
         quoted = self._match(TokenType.STRING)

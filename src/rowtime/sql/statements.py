@@ -84,6 +84,8 @@ class CreateStream(Statement):
     options: Options = ()
     idle_after: exp.Expr | None = None
     early: exp.Expr | None = None
+    resync: exp.Expr | None = None
+    ahead: exp.Expr | None = None
     event_time: EventTimeDef | None = None
     shape: EventShape | None = None
     server: str | None = None
