@@ -61,6 +61,7 @@ def _rows(feeds: Feeds) -> Result:
     calls: Calls = {
         "c": (few, len), "s": (few, _of(total)), "x": (Frame(3, 2), o.nth("n", 2, last=True)),
         "l": (Frame(3, 1), o.nth("v", last=True, nulls=False, default=-1)),
+        "d": (few, lambda rows: len({*o.column(rows, "v", nulls=False)})),
     }  # fmt: skip
     return _over(merge(union_all(*parts)), calls), refused
 
@@ -78,7 +79,11 @@ def _rounded(feeds: Feeds) -> Result:
     one = floor(SECOND).value
     frame = Frame(SECOND, value=lambda row: one(_at(row)))
     rank = Frame(None, 1, lambda row: one(_at(row)))
-    calls: Calls = {"c": (frame, len), "r": (rank, lambda rows: len(rows) + 1)}
+    calls: Calls = {
+        "c": (frame, len), "r": (rank, lambda rows: len(rows) + 1),
+        "dr": (Frame(None), lambda rows: len({one(_at(row)) for row in rows})),
+        "cd": (frame, lambda rows: len({n % 3 for n in o.column(rows, "n", nulls=False)})),
+    }  # fmt: skip
     return _over(merge(a), calls, lambda row: row.values["v"]), refused
 
 
@@ -119,14 +124,16 @@ OVER = (
         "FROM a WINDOW w AS (PARTITION BY MOD(v, 2))", _running),
     Law("numbers of rows over a union", ("over", "union all"),
         "SELECT STREAM n, COUNT(*) OVER w AS c, SUM(v) OVER w AS s, NTH_VALUE(n, 2) FROM LAST OVER (ROWS BETWEEN "
-        "3 PRECEDING AND 2 PRECEDING) AS x, LAG(v, 1, -1) IGNORE NULLS OVER (ROWS 3 PRECEDING) AS l "
+        "3 PRECEDING AND 2 PRECEDING) AS x, LAG(v, 1, -1) IGNORE NULLS OVER (ROWS 3 PRECEDING) AS l, "
+        "COUNT(DISTINCT v) OVER w AS d "
         "FROM (SELECT STREAM * FROM a UNION ALL SELECT STREAM * FROM b) AS u WINDOW w AS (ROWS 2 PRECEDING)", _rows),
     Law("running totals that begin anew each period", ("over", "select"),
         "SELECT STREAM n, COUNT(*) OVER w AS c, LAG(n) OVER w AS p FROM a WHERE MOD(n, 3) <> 0 "
         "WINDOW w AS (PARTITION BY STEP(a.ROWTIME BY INTERVAL '2' SECOND))", _periods),
     Law("ranges from a rounded time", ("over",),
-        "SELECT STREAM n, COUNT(*) OVER (w RANGE INTERVAL '1' SECOND PRECEDING) AS c, RANK() OVER w AS r FROM a "
-        "WINDOW w AS (PARTITION BY v ORDER BY FLOOR(a.ROWTIME TO SECOND))", _rounded),
+        "SELECT STREAM n, COUNT(*) OVER (w RANGE INTERVAL '1' SECOND PRECEDING) AS c, RANK() OVER w AS r, "
+        "DENSE_RANK() OVER w AS dr, COUNT(DISTINCT MOD(n, 3)) OVER (w RANGE INTERVAL '1' SECOND PRECEDING) AS cd "
+        "FROM a WINDOW w AS (PARTITION BY v ORDER BY FLOOR(a.ROWTIME TO SECOND))", _rounded),
     Law("keys that expire", ("over",),
         "SELECT STREAM n, COUNT(*) OVER w AS c, LAG(n) OVER w AS p, SUM(n) OVER (w ROWS BETWEEN 3 PRECEDING AND "
         "1 PRECEDING) AS s FROM a WINDOW w AS (PARTITION BY v) KEYS EXPIRE AFTER INTERVAL '1' SECOND", _expiring),

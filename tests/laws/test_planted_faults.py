@@ -17,6 +17,7 @@ import rowtime.operators.union_all as union_module
 import rowtime.operators.windowed as windowed_module
 from rowtime.core.time import END
 from rowtime.kernels import guard as guard_module
+from rowtime.kernels import window_functions
 from rowtime.kernels.high_water import Scan
 from rowtime.operators import GroupBy, Hop, Merge, Over, Rejected, Select, Stream, TSort
 from rowtime.operators.chains import IS_DUE, Chains
@@ -418,6 +419,15 @@ def _lower_end_left_out(patch: pytest.MonkeyPatch) -> None:
     )
 
 
+def _no_value_seen_before(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(window_functions, "_previous", lambda _, places: np.full(len(places), -1))
+
+
+def _a_rank_a_row(patch: pytest.MonkeyPatch) -> None:
+    real = window_functions._levels
+    patch.setattr(window_functions, "_levels", lambda one, other: (one[0] + other[0], *real(one, other)[1:]))
+
+
 def _accumulators_not_kept(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Over, "_keep", lambda self, tick, answer, clock: self._add(tick, "rows", answer.kept, clock))
 
@@ -481,6 +491,8 @@ FAULTS: tuple[tuple[str, Plant], ...] = (
     ("ranges of time a key", _rows_of_a_range_forgotten_early),
     ("ranges of time a key", _lower_end_left_out),
     ("running aggregates a key", _accumulators_not_kept),
+    ("numbers of rows over a union", _no_value_seen_before),
+    ("ranges from a rounded time", _a_rank_a_row),
     ("numbers of rows over a union", _a_row_less_kept),
     ("running totals that begin anew each period", _period_forgotten_early),
 )

@@ -266,3 +266,68 @@ class Nth:
     def value(self, parts: Table) -> Table:
         """The result of frames."""
         return {"": parts["v"]}
+
+
+@dataclass(frozen=True)
+class Distinct:
+    """COUNT(DISTINCT x), over frames whose ends never fall from row to row and that no head is in."""
+
+    def seeds(self, argument: pa.Array, times: Ints) -> Table:  # noqa: ARG002
+        """The parts of rows."""
+        return {"v": argument}
+
+    def fold(self, parts: Table, frames: Frames) -> Table:
+        """The parts of frames.
+
+        An element counts where it is the first of its value: in the frames that hold it and
+        not the one before it of the same value. As ends never fall, these are frames in a
+        row, and each element adds one where they begin and takes it away where they end.
+        """
+        column = parts["v"]
+        if pa.types.is_floating(column.type):
+            column = pc.add(column, pa.scalar(0.0, column.type))  # both zeros are one
+        codes = pc.dictionary_encode(column).indices
+        known = np.flatnonzero(np.asarray(pc.is_valid(codes)))
+        before = _previous(np.asarray(codes.drop_null()), known)
+        begins = np.maximum(np.searchsorted(frames.hi, known, "right"), np.searchsorted(frames.lo, before, "right"))
+        ends = np.searchsorted(frames.lo, known, "right")
+        some, count = ends > begins, len(frames.lo) + 1
+        steps = np.bincount(begins[some], minlength=count) - np.bincount(ends[some], minlength=count)
+        return {"n": pa.array(np.cumsum(steps)[: count - 1])}
+
+    def value(self, parts: Table) -> Table:
+        """The result of frames."""
+        return {"": parts["n"]}
+
+
+def _previous(codes: NDArray[Any], places: Ints) -> Ints:
+    """For each place that of the same code before it; -1 where there is none."""
+    order = np.argsort(codes, kind="stable")
+    same = np.flatnonzero(codes[order][1:] == codes[order][:-1])
+    found = np.full(len(places), -1, np.int64)
+    found[order[same + 1]] = places[order[same]]
+    return found
+
+
+@dataclass(frozen=True)
+class Levels:
+    """How many different values a BIGINT that never falls has had: DENSE_RANK, of what orders a window."""
+
+    def seeds(self, argument: pa.Array, times: Ints) -> Table:  # noqa: ARG002
+        """The parts of rows: how many values, the first and the last."""
+        return {"n": pa.array(counts(argument)), "a": pc.fill_null(argument, 0), "b": pc.fill_null(argument, 0)}
+
+    def fold(self, parts: Table, frames: Frames) -> Table:
+        """The parts of frames."""
+        columns = tuple(numbers(parts[name]) for name in "nab")
+        return dict(zip("nab", map(pa.array, folded(columns, frames, _levels, (0, 0, 0))), strict=True))
+
+    def value(self, parts: Table) -> Table:
+        """The result of frames."""
+        return {"": parts["n"]}
+
+
+def _levels(one: Parts, other: Parts) -> Parts:
+    (n, first, last), (more, its_first, its_last) = one, other
+    shared = (n > 0) & (more > 0) & (last == its_first)
+    return n + more - shared, np.where(n > 0, first, its_first), np.where(more > 0, its_last, last)

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rowtime.core.errors import refuse
-from rowtime.kernels.window_functions import Count, Extreme, Function, Nth
+from rowtime.kernels.window_functions import Count, Distinct, Extreme, Function, Nth
 from rowtime.operators.contract import Control, Route, Tick, quoted
 from rowtime.operators.values import type_text
 from rowtime.operators.windowed import AT, Answer, takes
@@ -41,7 +41,7 @@ def type_calls(node: Over, rows: DataFrame, control: Control) -> None:
 
 def _straight(function: Function, kind: str) -> bool:
     """True if the kernel gives the very type that Spark gives, for an argument of this one."""
-    return isinstance(function, Count | Extreme | Nth) or not kind.startswith(("decimal", "void"))
+    return isinstance(function, Count | Distinct | Extreme | Nth) or not kind.startswith(("decimal", "void"))
 
 
 def to_files(tick: Tick, node: Over, rows: pa.Table, answer: Answer, columns: Mapping[str, str]) -> Sequence[Segment]:

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rowtime.kernels.frames import Frames, Ints, Known, Layout, by_range, by_rows, layout, sessions
-from rowtime.kernels.window_functions import Avg, Decayed, Extreme, Function, Spread, Sum, Table
+from rowtime.kernels.window_functions import Avg, Decayed, Distinct, Extreme, Function, Spread, Sum, Table
 from rowtime.operators.contract import P
 
 ORDER = "__o"  # BIGINT: the value that RANGE measures, µs
@@ -306,4 +306,6 @@ def takes(function: Function, kind: str) -> bool:
     """True if the kernel of a function computes over values of a Spark type, by its simple name."""
     if isinstance(function, Sum | Avg | Spread | Decayed):
         return kind.startswith("decimal") or kind in _NUMBERS
-    return not (isinstance(function, Extreme) and kind.startswith(("struct", "array", "map", "interval", "variant")))
+    return not (
+        isinstance(function, Extreme | Distinct) and kind.startswith(("struct", "array", "map", "interval", "variant"))
+    )

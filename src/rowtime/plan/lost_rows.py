@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from rowtime.kernels.window_functions import Count, Nth
+from rowtime.kernels.window_functions import Count, Distinct, Nth
 from rowtime.operators.contract import Operator
 from rowtime.operators.over import Call, Over
 from rowtime.operators.select import Select
@@ -40,7 +40,7 @@ def _traced(name: str, node: Operator) -> bool:
 
 
 def _may_be_empty(call: Call) -> bool:
-    if isinstance(call.function, Count):
+    if isinstance(call.function, Count | Distinct):
         return False
     few = isinstance(call.function, Nth) and call.function.n > 1
     return few or call.frame.upper > 0 or not call.frame.own

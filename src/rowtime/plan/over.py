@@ -85,7 +85,8 @@ class Windowing:
             raise NoWindow(
                 "R164", "RANGE is measured on ROWTIME, or on a function of it", f"ORDER BY {self.scope.rowtime}."
             )
-        wants = wants_of(node.this, frame, ranked=ranked)
+        by = order or exp.column(exp.to_identifier(T, quoted=True)) if ranked else None
+        wants = wants_of(node.this, frame, by)
         fact = prove(_as_node(node.this, window), self.scope.facts).fact
         columns = [self._column(want, keys, order, fact if len(wants.wants) == 1 else UNKNOWN) for want in wants.wants]
         made = wants.value(*(exp.column(exp.to_identifier(column.name, quoted=True)) for column in columns))

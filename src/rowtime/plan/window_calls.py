@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from rowtime.kernels.window_functions import Avg, Count, Decayed, Extreme, Function, Nth, Spread, Sum
+from rowtime.kernels.window_functions import Avg, Count, Decayed, Distinct, Extreme, Function, Levels, Nth, Spread, Sum
 from rowtime.operators.windowed import Frame
 from rowtime.plan.frames import NoWindow
 from rowtime.sql.generate import to_rowtime
@@ -43,17 +43,13 @@ _EDGES: dict[type[exp.Expr], bool] = {
 }  # fmt: skip
 
 
-def wants_of(call: exp.Expr, frame: Frame, *, ranked: bool) -> Wants:
-    """What the call before OVER needs; ``ranked``: its window orders by a function of the rowtime."""
+def wants_of(call: exp.Expr, frame: Frame, by: exp.Expr | None) -> Wants:
+    """What the call before OVER needs; ``by``: the function of the rowtime that its window orders by."""
     condition, call = _filtered(call)
     ignore = isinstance(call, exp.IgnoreNulls)
     call = call.this if isinstance(call, exp.IgnoreNulls | exp.RespectNulls) else call
     if isinstance(call.this, exp.Distinct):
-        raise NoWindow(
-            "R163",
-            "DISTINCT would keep every value of the frame",
-            "Count groups instead: COUNT(DISTINCT …) with GROUP BY FLOOR(s.ROWTIME TO HOUR).",
-        )
+        return _distinct(call, condition, frame)
     picked = _picked(call, frame, ignore=ignore)
     if picked is not None:
         if condition is not None:
@@ -61,8 +57,8 @@ def wants_of(call: exp.Expr, frame: Frame, *, ranked: bool) -> Wants:
         return picked
     if isinstance(call, exp.RowNumber):
         return _counted(ONE, Frame(None))
-    if isinstance(call, exp.Rank):
-        return _rank(ranked=ranked)
+    if isinstance(call, exp.Rank | exp.DenseRank):
+        return _rank(call, by)
     made = _aggregate(call, condition, frame)
     if made is None:
         raise _unknown(call)
@@ -83,7 +79,7 @@ def _unknown(call: exp.Expr) -> NoWindow:
         "R163",
         f"{text} is not computed over the frame of a stream",
         "There are COUNT, SUM, AVG, MIN, MAX, STDDEV, VARIANCE and their kinds, FIRST_VALUE, LAST_VALUE, NTH_VALUE, "
-        "LAG, EXP_AVG, ROW_NUMBER and RANK; what needs all rows of a frame goes with GROUP BY.",
+        "LAG, EXP_AVG, ROW_NUMBER, RANK and DENSE_RANK; what needs all rows of a frame goes with GROUP BY.",
     )
 
 
@@ -148,11 +144,38 @@ def _decayed(call: exp.Expr, condition: exp.Expr | None, frame: Frame) -> Wants:
     return Wants((Want(Decayed(span.micros), argument, frame, exp.Avg(this=exp.cast(argument.copy(), "double"))),))
 
 
-def _rank(*, ranked: bool) -> Wants:
-    """One more than the rows that came at an earlier value of what orders the window."""
-    if not ranked:
-        hint = "Write RANK() OVER (ORDER BY s.ROWTIME), or of a rounded ROWTIME."
-        raise NoWindow("R163", "RANK on a stream ranks by time", hint)
+def _distinct(call: exp.Expr, condition: exp.Expr | None, frame: Frame) -> Wants:
+    """COUNT(DISTINCT value); the least and the greatest of distinct values are those of all."""
+    values = call.this.expressions
+    if isinstance(call, exp.Min | exp.Max) and len(values) == 1:
+        plain = call.copy()
+        plain.set("this", values[0].copy())
+        made = _aggregate(plain, condition, frame)
+        assert made is not None
+        return made
+    if not isinstance(call, exp.Count) or len(values) != 1:
+        hint = "COUNT(DISTINCT value) there is; several values make one: COUNT(DISTINCT CONCAT_WS('|', a, b))."
+        raise NoWindow("R163", f"{to_rowtime(call)} is not computed over the frame of a stream", hint)
+    if frame.lower is None:
+        raise NoWindow(
+            "R163",
+            "DISTINCT in a frame from the beginning would keep every value",
+            "Give the frame a beginning, RANGE INTERVAL '1' HOUR PRECEDING or ROWS 100 PRECEDING; or count in groups, "
+            "with GROUP BY FLOOR(s.ROWTIME TO HOUR).",
+        )
+    argument = _if(condition, values[0])
+    return Wants((Want(Distinct(), argument, frame, exp.Count(this=argument.copy())),))
+
+
+def _rank(call: exp.Expr, by: exp.Expr | None) -> Wants:
+    """One more than the rows, or than the values, that came at an earlier value of what orders the window."""
+    if by is None:
+        name = "DENSE_RANK" if isinstance(call, exp.DenseRank) else "RANK"
+        hint = f"Write {name}() OVER (ORDER BY s.ROWTIME), or of a rounded ROWTIME."
+        raise NoWindow("R163", f"{name} on a stream ranks by time", hint)
+    if isinstance(call, exp.DenseRank):
+        value = exp.func("unix_micros", exp.cast(by.copy(), "timestamp"))
+        return Wants((Want(Levels(), value, Frame(None), exp.Count(this=value.copy())),))
     want = _counted(ONE, Frame(None, 1, by_range=True)).wants
     return Wants(want, lambda before: exp.paren(exp.Add(this=before, expression=ONE.copy())))
 
