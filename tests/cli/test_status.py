@@ -76,6 +76,46 @@ def test_waiting_says_who_holds_and_what_to_type(rowtime: Callable[..., Result],
     assert (wait["operator"], wait["held"], wait["writer"]) == ("query.group", 3, "slow")
 
 
+PANES = """\
+CREATE STREAM a (n INT, t TIMESTAMP) EVENT TIME (t, LAG INTERVAL '10' SECOND);
+CREATE STREAM b (n INT, t TIMESTAMP);
+CREATE VIEW v EVENT TIME (t, MODE MANUAL) AS SELECT STREAM * FROM b;
+CREATE VIEW u AS SELECT STREAM * FROM a UNION ALL SELECT STREAM * FROM v;
+SELECT STREAM COUNT(*) AS c FROM u GROUP BY PANES(t, DURATION INTERVAL '1' HOUR);
+"""
+
+
+@pytest.mark.parametrize(
+    ("regions", "stream", "said"),
+    [
+        (
+            [AT, AT + 1],
+            "a",
+            "of its event time t, of a, stands there: send a row whose t is later by more than the lag",
+        ),
+        (
+            [AT + 1, AT],
+            "b",
+            "of v, stands there: type rowtime bound v '<time>' --checkpoint DIR, or ALTER STREAM b END",
+        ),
+    ],
+)
+def test_panes_wait_for_the_bound_of_their_event_time(
+    rowtime: Callable[..., Result], tmp_path: Path, regions: list[int], stream: str, said: str
+) -> None:
+    made = Checkpoint(tmp_path / "panes")
+    made.folder.mkdir()
+    made.bind(compile_script(PANES).described())
+    clocks = {name: {"": AT + 60_000_000} for name in compile_script(PANES).described()["inputs"]}
+    control = {"u.union.event_time": {"bound": AT, "regions": regions}}
+    made.journal.commit(0, {**ENTRY, "control": control, "clocks": clocks, "held": {"query/state": 2}, "sources": {}})
+    (wait,) = json.loads(rowtime("status", "panes", "--waiting", "--json").stdout)
+    assert (wait["operator"], wait["bound"], wait["stream"]) == ("query", "2024-01-01 00:01:30", stream)
+    assert said in wait["release"]
+    text = rowtime("status", "panes", "--waiting").stdout
+    assert text.startswith("query holds 2 partial results at 2024-01-01 00:01:30: waits for ")
+
+
 def test_where_nothing_is_held_nothing_waits(rowtime: Callable[..., Result], checkpoint: Checkpoint) -> None:
     checkpoint.journal.commit(0, {**ENTRY, "held": {}})
     assert rowtime("status", "checkpoint", "--waiting").stdout == "nothing waits\n"

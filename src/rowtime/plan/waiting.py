@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from datetime import timedelta
 from typing import Any
 
 from rowtime.core.clock import least
 from rowtime.core.time import BEGINNING, END, MAX_MICROS, MIN_MICROS, to_text
 from rowtime.operators.gates import Raise
-from rowtime.plan.event_time import settable
+from rowtime.plan.event_time import MANUAL, settable
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,9 @@ class Wait:
     since: str = ""
 
     def __str__(self) -> str:
-        what = ("partial result" if self.kind in ("group by", "session") else "row") + ("s" if self.held != 1 else "")
+        what = ("partial result" if self.kind in ("group by", "session", "panes") else "row") + (
+            "s" if self.held != 1 else ""
+        )
         who = f"writer {self.writer} of {self.stream}" if self.writer else self.stream
         since = f" since {self.since}" if self.since else ""
         return f"{self.operator} holds {self.held:,} {what} at {self.bound}{since}: waits for {who}; {self.release}"
@@ -97,6 +100,8 @@ def waiting(plan: Mapping[str, Any], entry: Mapping[str, Any]) -> list[Wait | Po
 def _wait(plan: Mapping[str, Any], entry: Mapping[str, Any], name: str, rows: int) -> Wait | None:
     if name not in plan["inputs"]:
         return None
+    if plan["kinds"][name] == "panes":
+        return _panes(plan, entry, name, rows)
     below, bound = slowest_of(plan["inputs"][name] or [name], entry["clocks"])
     if bound >= END:
         return None
@@ -117,6 +122,43 @@ def _wait(plan: Mapping[str, Any], entry: Mapping[str, Any], name: str, rows: in
     known = entry["sources"].get(stream, {}).get("offsets", {})
     release = remedy.text(started=bool(known))
     return Wait(name, plan["kinds"][name], rows, to_text(bound), stream, writer, release, since)
+
+
+def _panes(plan: Mapping[str, Any], entry: Mapping[str, Any], name: str, rows: int) -> Wait | None:
+    """Panes wait for the bound of their event time, not for a clock."""
+    control = entry.get("control", {})
+    event = plan["inputs"][name][1]
+    bound = control.get(event, {}).get("bound", BEGINNING)
+    if bound >= END:
+        return None
+    event = _slowest_region(plan, control, event)
+    stream, _ = _holder(plan, entry["clocks"], event)
+    since = to_text(entry["since"][name][1]) if name in entry.get("since", {}) else ""
+    release = _release_of(plan, event, stream)
+    return Wait(name, plan["kinds"][name], rows, to_text(bound), stream, "", release, since)
+
+
+def _slowest_region(plan: Mapping[str, Any], control: Mapping[str, Any], event: str) -> str:
+    """Where regions meet, the one whose bound is the least; it holds the others."""
+    reached = control.get(event, {}).get("regions")
+    if not reached:
+        return event
+    passed = [name for name in _beneath(plan, event) if plan["kinds"][name] == "passed bounds"]
+    held = next((n for n in passed if f"region={reached.index(min(reached))}" in plan["operators"][n]), None)
+    return event if held is None else _slowest_region(plan, control, plan["inputs"][held][1])
+
+
+def _release_of(plan: Mapping[str, Any], event: str, stream: str) -> str:
+    """What moves the bound of an event time."""
+    settings = dict(part.split("=", 1) for part in plan["operators"][event].rstrip(")").split("; ")[1:])
+    name = event.split(".event_time", maxsplit=1)[0]
+    where = f"the bound of its event time {settings['column']}, of {name}, stands there"
+    if settings["mode"] == MANUAL:
+        setting = f"rowtime bound {name} '<time>'{'' if name == stream else ' --checkpoint DIR'}"
+        return f"{where}: type {setting}, or ALTER STREAM {stream} END"
+    lag = int(settings.get("lag", 0))
+    later = f" by more than the lag of {timedelta(microseconds=lag)}" if lag else ""
+    return f"{where}: send a row whose {settings['column']} is later{later}, or ALTER STREAM {stream} END"
 
 
 def slowest_of(inputs: Sequence[str], clocks: Mapping[str, Mapping[str, int]]) -> tuple[str, int]:

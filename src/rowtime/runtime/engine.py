@@ -239,7 +239,9 @@ class Engine:
         found: dict[str, list[int]] = {}
         for node in self.program.operators:
             if node.name in holding:
-                _, bound = slowest_of([child.name for child in node.inputs] or [node.name], clocks)
+                # Panes wait for the bound of their event time, which they promise.
+                holders = [] if isinstance(node, Panes) else [child.name for child in node.inputs]
+                _, bound = slowest_of(holders or [node.name], clocks)
                 known = before.get(node.name, [None])
                 found[node.name] = known if known[0] == bound else [bound, self.clock()]
         return found
