@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 
 from rowtime.operators import OPERATORS
 from rowtime.runtime.session import derive
+from tests.laws.buffer_pipelines import BUFFERS
 from tests.laws.checking import check, outcome
 from tests.laws.deeper_pipelines import DEEPER
 from tests.laws.join_pipelines import JOINS
@@ -40,7 +41,7 @@ ticks = settings(
 
 def test_every_operator_has_a_law() -> None:
     assert {operator.kind for operator in OPERATORS} == {
-        kind for law in (*LAWS, *CHAINED, *JOINS, *OVER, *PANES, *LIFETIMES) for kind in law.operators
+        kind for law in (*LAWS, *CHAINED, *JOINS, *OVER, *PANES, *BUFFERS, *LIFETIMES) for kind in law.operators
     }
 
 

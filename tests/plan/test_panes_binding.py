@@ -73,9 +73,22 @@ def test_bounds_that_are_passed_on_may_be_of_another_column() -> None:
     assert len(_timed(_program(f"{same} {COUNT} b GROUP BY {HOUR}"))) == 1
 
 
+def test_behind_a_delay_and_a_gate_the_event_time_is_that_of_what_was_sent() -> None:
+    for call in ("DELAY(TABLE s, INTERVAL '1' HOUR)", "GATE(TABLE s, TABLE w)"):
+        program = _program(f"{COUNT} STREAM({call}) AS x GROUP BY {HOUR} WITH UNBOUNDED STATE")
+        (panes,) = (node for node in program.operators if isinstance(node, Panes))
+        assert (panes.event.name, panes.event.lag, panes.event.gap) == ("query.event_time", 0, 0)
+
+
 @pytest.mark.parametrize(
     ("code", "sql", "said"),
     [
+        ("R141", "SELECT STREAM n FROM STREAM(DELAY(TABLE s)) AS x", "STREAM(DELAY(TABLE s, INTERVAL '10' SECOND))"),
+        ("R141", "SELECT STREAM n FROM STREAM(DELAY(TABLE s, INTERVAL '1' MONTH)) AS x", "cannot be called"),
+        ("R152", "SELECT STREAM n FROM STREAM(GATE(TABLE s, TABLE w)) AS x", "WITH UNBOUNDED STATE"),
+        ("R141", "SELECT STREAM n FROM STREAM(GATE(TABLE s)) AS x", "GATE(TABLE s, TABLE permits)"),
+        ("R103", "SELECT STREAM n FROM STREAM(GATE(TABLE s, TABLE w, many)) AS x", "no column many"),
+        ("R103", "SELECT STREAM n FROM STREAM(GATE(TABLE s, TABLE nobody)) AS x", "nobody"),
         ("R170", f"SELECT STREAM COUNT(*) AS c FROM (SELECT STREAM n AS t FROM s) AS x GROUP BY {HOUR}",
          "the event time t ends at select query.x.select"),
         ("R170", f"{COUNT} (SELECT STREAM t FROM s UNION ALL SELECT STREAM u AS t FROM w) AS x GROUP BY {HOUR}",

@@ -2,6 +2,7 @@
 
 from rowtime.operators.alter_lifetime import AlterLifetime
 from rowtime.operators.anti_join import AntiJoin
+from rowtime.operators.delay import Delay
 from rowtime.operators.emit_changes import EmitChanges
 from rowtime.operators.emit_lifetimes import EmitLifetimes
 from rowtime.operators.event_stream import EventStream
@@ -18,6 +19,7 @@ from rowtime.operators.ordered import Ordered
 from rowtime.operators.over import Over
 from rowtime.operators.panes import Panes
 from rowtime.operators.passed_bounds import PassedBounds
+from rowtime.operators.permit_gate import PermitGate
 from rowtime.operators.rejected import Rejected
 from rowtime.operators.select import Select
 from rowtime.operators.session import SessionGroup
@@ -37,14 +39,47 @@ from rowtime.operators.union_all import UnionAll
 OPERATORS = (
     Stream, Rejected, Select, Hop, TableFunctionCall, Ordered, TSort, SortBy, SortByValues, UnionAll, GroupBy,
     GroupByValues, Over, SessionGroup, SessionRows, Stagger, Join, Limit, Merge, Sink, EventTimed, Panes, PassedBounds,
+    Delay, PermitGate,
     AlterLifetime, EmitChanges, EmitLifetimes, EventStream, Snapshot, LifetimeWindows, LifetimeJoin, AntiJoin,
     Table, TableJoin,
 )  # fmt: skip
 """Every operator there is; the laws of `tests/laws` run over this list."""
 
 __all__ = [
-    "OPERATORS", "AlterLifetime", "AntiJoin", "EmitChanges", "EmitLifetimes", "EventStream", "EventTimed", "GroupBy",
-    "GroupByValues", "Hop", "Join", "LifetimeJoin", "LifetimeWindows", "Limit", "Merge", "Ordered", "Over", "Panes",
-    "PassedBounds", "Rejected", "Select", "SessionGroup", "SessionRows", "Sink", "Snapshot", "SortBy", "SortByValues",
-    "Stagger", "Stream", "TSort", "Table", "TableFunctionCall", "TableJoin", "UnionAll",
+    "OPERATORS",
+    "AlterLifetime",
+    "AntiJoin",
+    "Delay",
+    "EmitChanges",
+    "EmitLifetimes",
+    "EventStream",
+    "EventTimed",
+    "GroupBy",
+    "GroupByValues",
+    "Hop",
+    "Join",
+    "LifetimeJoin",
+    "LifetimeWindows",
+    "Limit",
+    "Merge",
+    "Ordered",
+    "Over",
+    "Panes",
+    "PassedBounds",
+    "PermitGate",
+    "Rejected",
+    "Select",
+    "SessionGroup",
+    "SessionRows",
+    "Sink",
+    "Snapshot",
+    "SortBy",
+    "SortByValues",
+    "Stagger",
+    "Stream",
+    "TSort",
+    "Table",
+    "TableFunctionCall",
+    "TableJoin",
+    "UnionAll",
 ]  # fmt: skip

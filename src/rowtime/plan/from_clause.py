@@ -12,6 +12,7 @@ from rowtime.operators.contract import Operator
 from rowtime.operators.lifetimes import is_lifetimes
 from rowtime.operators.merge import Merge
 from rowtime.plan.as_of import refuse_as_of
+from rowtime.plan.buffers import BUFFERS, buffered
 from rowtime.plan.functions import bind_call, called, input_of
 from rowtime.plan.join_window import window_of
 from rowtime.plan.joins import Joins
@@ -98,21 +99,29 @@ class FromClause:
                 what = f"{call.name} after FROM is of rows, and these are events with lifetimes"
                 raise Refused(Problem("R193", what, place_of(self.text, call), hint))
             return found
-        given, place = input_of(next(iter(call.expressions), None)), place_of(self.text, call)
+        place = place_of(self.text, call)
         name = f"{self.name}.{item.alias or call.name.lower()}"
-        if isinstance(given, exp.Table):
-            source = self.sources.table(self.binder, given)[0]
-        elif isinstance(given, exp.Query):
-            source = self.binder.bind(given, f"{name}.cursor").node
-        else:
-            hint = f"Write STREAM({call.name}(CURSOR(query), …)), or TABLE({call.name}(TABLE s, …))."
-            raise Refused(Problem("R141", f"{call.name} reads a query or a stream", place, hint))
+        source = self._read(call, next(iter(call.expressions), None), f"{name}.cursor")
         if is_lifetimes(source):
             hint = "Let it read a view that EMITs the events as rows."
             raise Refused(Problem("R193", f"{call.name} reads rows, and these are events with lifetimes", place, hint))
+        if call.name.upper() in BUFFERS:
+            others = [self._read(call, part, f"{name}.permits") for part in call.expressions[1:] if input_of(part)]
+            endless = bool(self.query.args.get("unbounded_state"))
+            return Bound(buffered(self.sources, call, [source, *others], self.name, place, endless=endless))
         if to_be_merged(source):
             source = Merge(self.sources.fresh(f"{name}.merge"), source, numbers=True)
         return Bound(bind_call(call, self.sources.catalog.functions, source, self.sources.fresh(name), place))
+
+    def _read(self, call: exp.Anonymous, argument: exp.Expr | None, name: str) -> Operator:
+        """The stream, view or query that an argument of a table function names."""
+        given = input_of(argument)
+        if isinstance(given, exp.Table):
+            return self.sources.table(self.binder, given)[0]
+        if isinstance(given, exp.Query):
+            return self.binder.bind(given, name).node
+        hint = f"Write STREAM({call.name}(CURSOR(query), …)), or TABLE({call.name}(TABLE s, …))."
+        raise Refused(Problem("R141", f"{call.name} reads a query or a stream", place_of(self.text, call), hint))
 
     def _renamed(self, node: Operator, item: exp.Expr, lineage: Mapping[str, exp.Expr]) -> From:
         alias: exp.Expr | None = item.args.get("alias")

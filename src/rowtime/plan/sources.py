@@ -22,6 +22,7 @@ from rowtime.operators.hop import Hop
 from rowtime.operators.merge import Merge
 from rowtime.operators.ordered import Ordered
 from rowtime.operators.panes import Panes
+from rowtime.operators.permit_gate import PermitGate
 from rowtime.operators.rejected import Rejected
 from rowtime.operators.select import Item, Select
 from rowtime.operators.stream import Stream
@@ -314,7 +315,8 @@ class Sources:
         gates = [
             part
             for part in walk(node)
-            if isinstance(part, TSort | Stream | Ordered | EventTimed | Panes) or (isinstance(part, Hop) and part.gate)
+            if isinstance(part, TSort | Stream | Ordered | EventTimed | Panes | PermitGate)
+            or (isinstance(part, Hop) and part.gate)
         ]
         gate = next((part for part in gates if part.name == name), None)
         if gate is None:

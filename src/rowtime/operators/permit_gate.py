@@ -1,0 +1,204 @@
+"""Permit gate: rows in their order, each let out by a permit of another stream.
+
+SPEC 8.2. The k-th row goes out with the k-th permit, under the later of the two rowtimes; which
+is which follows from the two orders alone. Rows wait for permits, and permits for rows. Rows
+that are still without a permit when the permits have ended are refused (``NO_PERMIT``).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+
+from rowtime.core.clock import Clocks, least
+from rowtime.core.time import BEGINNING, END
+from rowtime.operators.contract import Column, Control, Delta, Kept, Operator, P, Route, Shape, T, Tick, W, quoted
+from rowtime.operators.event_time import refusals
+from rowtime.operators.gates import Verdict
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from rowtime.operators.contract import Segment
+
+PERMIT = "__at"  # BIGINT: the rowtime of the permit, µs
+TOTAL = "__c"  # BIGINT: how many permits there are up to and with this row of the permit stream
+REASON = "NO_PERMIT"
+
+
+@dataclass(frozen=True)
+class PermitGate:
+    """``GATE(TABLE s, TABLE permits [, n])``: each row of ``permits`` lets one row of ``input`` out, or ``n``.
+
+    Both inputs are numbered in their orders, from 0 on.
+    """
+
+    name: str
+    input: Operator
+    permits: Operator
+    count: str | None = None
+
+    kind: ClassVar[str] = "permit gate"
+    promise: ClassVar[str] = "the later of what the next row and the next permit can have"
+    reason: ClassVar[str] = "a row goes out under the later of its own rowtime and its permit's, both in their orders"
+
+    @property
+    def inputs(self) -> tuple[Operator, ...]:
+        """The rows, and the permits."""
+        return (self.input, self.permits)
+
+    def requires(self) -> str:
+        """Both in stream order."""
+        return "stream order"
+
+    def keeps(self) -> tuple[Kept, ...]:
+        """What waits for the other side."""
+        return (
+            Kept("rows without a permit", "permits come, or end", "nothing"),
+            Kept("permits without a row", "rows come", "nothing"),
+        )
+
+    def emits(self) -> Shape:
+        """The rows' columns, released in their order."""
+        below = self.input.emits()
+        columns = tuple(Column(column.name, column.type) for column in below.columns)
+        return replace(below, columns=columns, arrival=False, event=None)
+
+    def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:
+        """The later of the next row's rowtime and the next permit's, as far as they are known."""
+        rows, permits = (least(side.values()) for side in clocks)
+        row, permit = control.get("row", rows), control.get("permit", permits)
+        return {"": max(min(max(row, permit), END), control.get("bound", BEGINNING))}
+
+    def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
+        """Let out every row that has its permit by now."""
+        rows, control = deltas[0].rows, tick.control(self)
+        sent = control.get("sent", 0)
+        self._permitted(tick, deltas[1].rows, control)
+        new = self._arrived(tick, rows, control)
+        upto = min(control.get("came", 0), control.get("given", 0))
+        found = self._let_out(tick, rows, (sent, upto)) if upto > sent else None
+        if new and control["came"] > upto:
+            self._wait(tick, rows, upto)
+        control["sent"] = upto
+        if upto > sent:
+            tick.count(self, upto - sent)
+        tick.segments(self).forget(upto - 1)
+        if least(deltas[1].clocks.values()) >= END:
+            self._refuse(tick, control, upto)
+        self._head(tick, control, upto)
+        self._compact(tick)
+        clocks = self.promises([delta.clocks for delta in deltas], control)
+        control["bound"] = clocks[""]
+        return Delta(found, clocks, upto - sent)
+
+    # -- what comes in ----------------------------------------------------------------
+
+    def _permitted(self, tick: Tick, rows: DataFrame | None, control: Control) -> None:
+        """New permits, with their running number."""
+        if rows is None:
+            return
+        tick.describe(self, "read permits")
+        many = f"greatest(coalesce(CAST({quoted(self.count)} AS BIGINT), 0L), 0L)" if self.count else "1L"
+        read = rows.selectExpr(P, f"unix_micros({T}) AS {PERMIT}", f"{many} AS n").toArrow().sort_by(P)
+        totals = np.cumsum(read["n"].to_numpy()) + control.get("given", 0)
+        if len(totals):
+            control["given"] = int(totals[-1])
+            kept = pa.table({TOTAL: totals, PERMIT: read[PERMIT]}).filter(pa.array(read["n"].to_numpy() > 0))
+            tick.segments(self, "permits").add(tick.keep(self, "permits", kept, TOTAL))
+
+    def _arrived(self, tick: Tick, rows: DataFrame | None, control: Control) -> bool:
+        """Where the new rows stand; their times are needed for the promise."""
+        if rows is None:
+            return False
+        tick.describe(self, "read the places of rows")
+        read = rows.selectExpr(P, f"unix_micros({T}) AS {PERMIT}").toArrow().sort_by(P)
+        if not read.num_rows:
+            return False
+        control["came"] = int(read[P][-1].as_py()) + 1
+        tick.segments(self, "places").add(tick.keep(self, "places", read, P))
+        return True
+
+    # -- what goes out ----------------------------------------------------------------
+
+    def _let_out(self, tick: Tick, rows: DataFrame | None, span: tuple[int, int]) -> DataFrame:
+        """The rows at the positions [first, last), each under the later of its rowtime and its permit's."""
+        from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+        first, last = span
+        places = np.arange(first, last)
+        permits = self._table(tick, "permits", first, END)
+        times = permits[PERMIT].to_numpy()[np.searchsorted(permits[TOTAL].to_numpy(), places, side="right")]
+        told = tick.frame(self, pa.table({P: places, PERMIT: times}))
+        due = self._queued(tick, rows, first).join(F.broadcast(told), P)
+        shape = self.emits()
+        columns = [*map(quoted, shape.names), *(name for name in shape.internals if name != T)]
+        return due.selectExpr(*columns, f"greatest({T}, timestamp_micros({PERMIT})) AS {T}")
+
+    def _queued(self, tick: Tick, rows: DataFrame | None, first: int) -> DataFrame:
+        """The rows from a position on: those that wait, and the new ones."""
+        names = [*map(quoted, self.emits().names), T, W, P]
+        kept = tick.segments(self).overlapping(first - 1, END)
+        parts = [tick.segments(self).read(kept).selectExpr(*names)] if kept else []
+        parts += [] if rows is None else [rows.selectExpr(*names)]
+        both = parts[0] if len(parts) == 1 else parts[0].unionByName(parts[1])
+        return both.where(f"{P} >= {first}L")
+
+    def _wait(self, tick: Tick, rows: DataFrame | None, upto: int) -> None:
+        assert rows is not None
+        tick.describe(self, "keep rows without a permit")
+        tick.segments(self).add(self._kept(tick, rows.where(f"{P} >= {upto}L"), None))
+
+    def _kept(self, tick: Tick, rows: DataFrame, count: int | None) -> Sequence[Segment]:
+        names = [*self.emits().names, T, W, P]
+        held = rows.selectExpr(*map(quoted, names), f"{P} AS __n", "0 AS __route")
+        return tick.write(self, held, {"state": Route(0, {name: name for name in names}, "__n")}, count)["state"]
+
+    def _compact(self, tick: Tick) -> None:
+        for what, by in (("places", P), ("permits", TOTAL)):
+            crowded = tick.segments(self, what).crowded()
+            if crowded:
+                merged = pa.concat_tables(tick.segments(self, what).tables(crowded)).sort_by(by)
+                tick.segments(self, what).replace(crowded, tick.keep(self, what, merged, by))
+        segments = tick.segments(self)
+        crowded = segments.crowded()
+        if crowded:
+            tick.describe(self, "compact rows without a permit")
+            rows = segments.read(crowded)
+            segments.replace(crowded, self._kept(tick, rows, sum(segment.rows for segment in crowded)))
+
+    def _refuse(self, tick: Tick, control: Control, upto: int) -> None:
+        """No permit is to come: what waits is refused."""
+        came = control.get("came", 0)
+        lost = np.arange(max(upto, control.get("refused", 0)), came)
+        control["refused"] = came
+        if not len(lost):
+            return
+        rows = self._queued(tick, None, int(lost[0]))
+        refused = refusals(rows, lost, [REASON] * len(lost), np.full(len(lost), END))
+        counts = Counter({"in": len(lost), "accepted": 0, REASON: len(lost)})
+        tick.account(self, rows, Verdict(refused, counts, {}, BEGINNING, END), T)
+        tick.segments(self).forget(END)
+        tick.segments(self, "places").forget(END)
+
+    def _head(self, tick: Tick, control: Control, upto: int) -> None:
+        """The rowtimes of the first row and of the first permit that wait."""
+        for what, key, total in (("places", "row", "came"), ("permits", "permit", "given")):
+            control.pop(key, None)
+            tick.segments(self, what).forget(upto if what == "permits" else upto - 1)
+            if control.get(total, 0) > upto and tick.segments(self, what).rows:
+                table = self._table(tick, what, upto, END)
+                control[key] = int(table[PERMIT][0].as_py())
+
+    def _table(self, tick: Tick, what: str, first: int, last: int) -> pa.Table:
+        """What is kept of positions from ``first`` on, in order."""
+        by = P if what == "places" else TOTAL
+        segments: Sequence[Segment] = tick.segments(self, what).overlapping(first - 1, last)
+        table = pa.concat_tables(tick.segments(self, what).tables(segments)).sort_by(by)
+        at = np.searchsorted(table[by].to_numpy(), first, side="left" if what == "places" else "right")
+        return table.slice(int(at))
