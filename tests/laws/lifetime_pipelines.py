@@ -28,6 +28,7 @@ class LifetimeLaw:
     oracle: Callable[[Gates], f.Feed]
     shape: str = ""
     gate: Mapping[str, Any] = field(default_factory=dict)
+    reads: str = "s"
 
     def transcript(self, made: Sequence[ScriptItem]) -> Transcript:
         """The items as a transcript; every writer is known from the start."""
@@ -142,6 +143,15 @@ def _outer(gates: Gates) -> f.Feed:
     return o.made([*made, *(o.Event(e.start, e.end, {"k": e.payload["k"], "j": None}) for e in alone)], _bound(gates))
 
 
+def _clipped(gates: Gates) -> f.Feed:
+    return o.made(o.clipped(gates["s"].events, gates["r"].events, _same), _bound(gates))
+
+
+def _signal(gates: Gates) -> f.Feed:
+    events = o.altered(gates["s"].events, lambda start, _: (start, f.END))
+    return o.made(o.clipped(events, events, _same), gates["s"].clock)
+
+
 MADE = (
     LifetimeLaw("snapshots", ("snapshot",),
         "SELECT STREAM k, COUNT(*) AS c, SUM(k) AS t FROM s GROUP BY SNAPSHOT(), k", _snapshots),
@@ -151,11 +161,13 @@ MADE = (
         lambda gates: _hopping({"s": o.Gated(
             o.altered(gates["s"].events, lambda start, _: (start, start + 3)), clocks=gates["s"].clocks)})),
     LifetimeLaw("a join of events", ("lifetime join",),
-        "SELECT STREAM s.k AS k FROM s JOIN r ON s.k = r.k", _pairs),
+        "SELECT STREAM s.k AS k FROM s JOIN r ON s.k = r.k", _pairs, reads="sr"),
     LifetimeLaw("an anti-join of events", ("lifetime anti-join",),
-        "SELECT STREAM s.k AS k FROM s LEFT ANTI JOIN r ON s.k = r.k", _alone),
+        "SELECT STREAM s.k AS k FROM s LEFT ANTI JOIN r ON s.k = r.k", _alone, reads="sr"),
+    LifetimeLaw("events cut by others", ("clip",), "SELECT STREAM k FROM CLIP(s, r, k)", _clipped, reads="sr"),
+    LifetimeLaw("points as a signal", ("clip",), "SELECT STREAM k FROM POINT_TO_SIGNAL(s, k)", _signal),
     LifetimeLaw("an outer join of events", ("lifetime join", "lifetime anti-join", "union all"),
-        "SELECT STREAM s.k AS k, r.k AS j FROM s LEFT JOIN r ON s.k = r.k", _outer),
+        "SELECT STREAM s.k AS k, r.k AS j FROM s LEFT JOIN r ON s.k = r.k", _outer, reads="sr"),
 )  # fmt: skip
 
 

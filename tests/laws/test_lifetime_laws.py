@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given
 
-from rowtime.core.time import to_micros
+from rowtime.core.time import END, to_micros
+from rowtime.operators import Clip
+from rowtime.operators.lifetimes import Kept as Rows
 from rowtime.runtime.session import derive
 from rowtime.testing.runner import Outcome, play
 from rowtime.testing.transcripts import ScriptItem
@@ -17,6 +19,7 @@ from tests.laws.test_laws import ticks
 from tests.oracle import feed as f
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from datetime import datetime
     from typing import Any
 
@@ -70,8 +73,7 @@ def check(law: LifetimeLaw, made: list[ScriptItem], found: Outcome) -> None:
         (to_micros(row["rowtime"]), {n: _plain(v) for n, v in row.items() if n != "rowtime"}) for _, row in found.rows
     ]
     assert got == rows, f"rows {got}, expected {rows}"
-    read = {item.stream for item in made} if "JOIN r" in law.sql else {"s"}
-    refused = set().union(*(gates[name].refused for name in read))
+    refused = set().union(*(gates[name].refused for name in law.reads))
     assert found.rejected == refused, f"refused {sorted(found.rejected)}, expected {sorted(refused)}"
     clock = f.clock_of(items)
     assert found.clocks[-1] == clock or clock == f.BEGINNING, f"bounds {found.clocks}, expected {clock} at the end"
@@ -118,3 +120,49 @@ def test_no_event_is_kept_after_the_end(spark: SparkSession, law: LifetimeLaw) -
     found = play(derive(spark), law.transcript(ENDED), [9, len(ENDED)])
     check(law, ENDED, found)
     assert found.held == 0
+
+
+CLIPPED = [
+    _event(1, "start", 1, None, 1), _event(2, "interval", 2, 9, 0, "r"), _event(3, "point", 4, None, 1, "r"),
+    _event(4, "point", 4, None, 1), _bound(5, 5), _bound(6, 5, "r"), _event(7, "end", 1, 7, 1),
+    _event(8, "start", 6, None, 1), _event(9, "interval", 8, 9, 1, "r"), _bound(10, 9), _bound(11, 9, "r"),
+]  # fmt: skip
+"""An event that is cut before its end is known, one that starts with what would cut it, and one that is cut later."""
+
+
+def _ends_of_cut_events_count(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Clip, "_open_of", lambda _self, rows, _was: rows)
+
+
+def _cutting_starts_are_forgotten(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Clip, "_cut", lambda self, events, _cuts, bound, real=Clip._cut: real(self, events, None, bound))
+
+
+def _nothing_is_remembered(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Rows, "forget", lambda self, _bound, columns, real=Rows.forget: real(self, END, columns))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "made", "plant"),
+    [
+        ("events cut by others", CLIPPED, _ends_of_cut_events_count),
+        ("events cut by others", CLIPPED, _cutting_starts_are_forgotten),
+        ("events cut by others", CLIPPED, _nothing_is_remembered),
+        ("a join of events", EXAMPLE, _nothing_is_remembered),
+        ("an anti-join of events", EXAMPLE, _nothing_is_remembered),
+    ],
+)
+def test_a_fault_that_is_planted_is_caught(
+    spark: SparkSession,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    made: list[ScriptItem],
+    plant: Callable[[pytest.MonkeyPatch], None],
+) -> None:
+    law = {law.name: law for law in LIFETIMES}[name]
+    ticks_of_few = [*range(2, len(made), 2), len(made)]
+    check(law, made, play(derive(spark), law.transcript(made), ticks_of_few))
+    plant(monkeypatch)
+    with pytest.raises(AssertionError):
+        check(law, made, play(derive(spark), law.transcript(made), ticks_of_few))

@@ -295,3 +295,12 @@ def alone(left: Sequence[Event], right: Sequence[Event], on: Callable[[Values, V
         if at < event.end:
             found.append(replace(event, start=at))
     return found
+
+
+def clipped(left: Sequence[Event], right: Sequence[Event], on: Callable[[Values, Values], bool]) -> list[Event]:
+    """Each left event up to the first later start of a right event that it meets."""
+    found = []
+    for event in left:
+        cuts = [b.start for b in right if b.start > event.start and on(event.payload, b.payload)]
+        found.append(replace(event, end=min([event.end, *cuts])))
+    return found

@@ -2,6 +2,7 @@
 
 from rowtime.operators.alter_lifetime import AlterLifetime
 from rowtime.operators.anti_join import AntiJoin
+from rowtime.operators.clip import Clip
 from rowtime.operators.delay import Delay
 from rowtime.operators.emit_changes import EmitChanges
 from rowtime.operators.emit_lifetimes import EmitLifetimes
@@ -39,8 +40,8 @@ from rowtime.operators.union_all import UnionAll
 OPERATORS = (
     Stream, Rejected, Select, Hop, TableFunctionCall, Ordered, TSort, SortBy, SortByValues, UnionAll, GroupBy,
     GroupByValues, Over, SessionGroup, SessionRows, Stagger, Join, Limit, Merge, Sink, EventTimed, Panes, PassedBounds,
-    Delay, PermitGate,
-    AlterLifetime, EmitChanges, EmitLifetimes, EventStream, Snapshot, LifetimeWindows, LifetimeJoin, AntiJoin,
+    Delay, PermitGate, AlterLifetime, EmitChanges, EmitLifetimes, EventStream, Snapshot, LifetimeWindows, LifetimeJoin,
+    AntiJoin, Clip,
     Table, TableJoin,
 )  # fmt: skip
 """Every operator there is; the laws of `tests/laws` run over this list."""
@@ -49,6 +50,7 @@ __all__ = [
     "OPERATORS",
     "AlterLifetime",
     "AntiJoin",
+    "Clip",
     "Delay",
     "EmitChanges",
     "EmitLifetimes",
@@ -82,4 +84,4 @@ __all__ = [
     "TableFunctionCall",
     "TableJoin",
     "UnionAll",
-]  # fmt: skip
+]

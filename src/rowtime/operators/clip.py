@@ -1,0 +1,164 @@
+"""Clip: each event ends where a later one of another stream starts (SPEC 9.6).
+
+Below the bound no start is to come, so what is cut there is final, and is forgotten with what
+cut it: kept are the events that are open, and the starts ahead of the bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from rowtime.core.clock import Clocks, least
+from rowtime.core.time import BEGINNING, END
+from rowtime.operators.contract import Delta, Kept, Operator, Shape, Tick, passed, quoted
+from rowtime.operators.lifetimes import ALWAYS, D, E, N, S, derived, made, netted, routed
+from rowtime.operators.lifetimes import Kept as Rows
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True)
+class Clip:
+    """Events of ``left``, each cut at the first start of ``right`` above its own with the same values of ``keys``.
+
+    ``keys``: pairs of columns, of the left and of the right; NULLs are the same value, as in GROUP BY.
+    """
+
+    name: str
+    left: Operator
+    right: Operator
+    keys: tuple[tuple[str, str], ...] = ()
+
+    kind: ClassVar[str] = "clip"
+    promise: ClassVar[str] = ""
+    reason: ClassVar[str] = ""
+
+    @property
+    def inputs(self) -> tuple[Operator, ...]:
+        """What is cut, and what cuts it."""
+        return (self.left, self.right)
+
+    def requires(self) -> str:
+        """Nothing."""
+        return "nothing"
+
+    def keeps(self) -> tuple[Kept, ...]:
+        """What may still be cut, and what may still cut."""
+        return (
+            Kept("events that are open", "they are cut, or the bound has passed their end"),
+            Kept("starts ahead of the bound", "the bound passes them"),
+        )
+
+    def emits(self) -> Shape:
+        """The columns of the left side."""
+        return derived(Shape(self.left.emits().columns))
+
+    def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:  # noqa: ARG002
+        """The least of both."""
+        return {"": min(least(one.values()) for one in clocks)}
+
+    def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
+        """Cut what starts below the bound, at what starts below it."""
+        control = tick.control(self)
+        clocks = self.promises([delta.clocks for delta in deltas], control)
+        before = control.get("bound", BEGINNING)
+        bound = max(before, clocks[""])
+        left, right = Rows(tick, self, "left"), Rows(tick, self, "right")
+        was = left.between(before, END)
+        self._take(before, (left, right), was, deltas)
+        events = left.between(before, END)
+        rows = None
+        if bound > before and events is not None:
+            rows = self._results(tick, (was, events, right.between(before, END)), (before, bound))
+        control["bound"] = bound
+        left.forget(bound, [*self._names, "__ls", "__le"])
+        right.forget(bound, [*self._cutting, "__rs"])
+        return Delta(rows, clocks)
+
+    # -- what comes in ----------------------------------------------------------------
+
+    def _take(self, before: int, kept: Sequence[Rows], was: DataFrame | None, deltas: Sequence[Delta]) -> None:
+        """Keep new rows; of what began below the bound, only a new end of an event that is open counts."""
+        events, cuts = (delta.rows for delta in deltas)
+        if events is not None:
+            rows = events.selectExpr(*self._quoted, f"{S} AS __ls", f"{E} AS __le", D, _due(E))
+            later = f"__ls >= {passed(before, '__ls')}"
+            if before > BEGINNING:
+                old = rows.where(f"NOT ({later})")
+                rows = rows.where(later) if was is None else rows.where(later).unionByName(self._open_of(old, was))
+            kept[0].add(rows, deltas[0].count)
+        if cuts is not None:
+            named = [f"{quoted(name)} AS {to}" for (_, name), to in zip(self.keys, self._cutting, strict=True)]
+            rows = cuts.selectExpr(*named, f"{S} AS __rs", D, f"{S} + 1 AS {N}")
+            kept[1].add(
+                rows.where(f"__rs >= {passed(before, '__rs')}") if before > BEGINNING else rows, deltas[1].count
+            )
+
+    def _open_of(self, rows: DataFrame, was: DataFrame) -> DataFrame:
+        from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+        identity = [*self._names, "__ls"]
+        found = netted(was, identity).selectExpr(*(f"{quoted(name)} AS __o{n}" for n, name in enumerate(identity)))
+        same = " AND ".join(f"{quoted(name)} <=> __o{n}" for n, name in enumerate(identity))
+        return rows.join(found, F.expr(same), "left_semi")
+
+    # -- what goes out ----------------------------------------------------------------
+
+    def _results(
+        self, tick: Tick, kept: tuple[DataFrame | None, DataFrame, DataFrame | None], span: tuple[int, int]
+    ) -> DataFrame:
+        """Events as far as the bound, against those that went out as open before; and what is cut is forgotten."""
+        was, events, cuts = kept
+        before, bound = span
+        cut = self._cut(events.where(f"__ls < {passed(bound, '__ls')}"), cuts, bound)
+        until = f"CASE WHEN __c IS NOT NULL THEN __c WHEN __le < {passed(bound, '__le')} THEN __le ELSE {END}L END"
+        now = cut.selectExpr(*self._quoted, "__ls", f"{until} AS {E}", D)
+        if was is not None:
+            open_ = was.where(f"__ls < {passed(before, '__ls')}")
+            now = now.unionByName(open_.selectExpr(*self._quoted, "__ls", f"{END}L AS {E}", f"-{D} AS {D}"))
+        names = [*self._names, "__ls"]
+        results = netted(now, [*names, E]).selectExpr(
+            *map(quoted, names), "0L AS __le", E, D, f"{ALWAYS}L AS {N}", "0 AS __route"
+        )
+        gone = cut.where("__c IS NOT NULL").selectExpr(
+            *map(quoted, names), "__le", f"0L AS {E}", f"-{D} AS {D}", _due("__le"), "1 AS __route"
+        )
+        tick.describe(self, "cut events")
+        routes = {"merged": (0, [*names, E, D, N]), "left": (1, [*names, "__le", D, N])}
+        found = routed(tick, self, results.unionByName(gone), routes, None)["merged"]
+        rows = found if found is not None else results.where("false")
+        return rows.selectExpr(*self._quoted, *made("__ls", E, D))
+
+    def _cut(self, events: DataFrame, cuts: DataFrame | None, bound: int) -> DataFrame:
+        """Each event once, with ``__c``: the first start that cuts it, or NULL."""
+        from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+        identity = [*self._names, "__ls", "__le"]
+        alive = netted(events.drop(N), identity)
+        if cuts is None:
+            return alive.selectExpr("*", "CAST(NULL AS BIGINT) AS __c")
+        starts = netted(cuts.drop(N).where(f"__rs < {passed(bound, '__rs')}"), [*self._cutting, "__rs"]).drop(D)
+        same = [f"{quoted(name)} <=> {to}" for (name, _), to in zip(self.keys, self._cutting, strict=True)]
+        met = alive.join(starts, F.expr(" AND ".join([*same, "__rs > __ls", "__rs < __le"])), "left")
+        return met.groupBy(*map(quoted, [*identity, D])).agg(F.expr("min(__rs) AS __c"))
+
+    @property
+    def _names(self) -> tuple[str, ...]:
+        return self.left.emits().names
+
+    @property
+    def _quoted(self) -> list[str]:
+        return [quoted(name) for name in self._names]
+
+    @property
+    def _cutting(self) -> list[str]:
+        """What the columns of the right side are called that must have the same values."""
+        return [f"__k{n}" for n in range(len(self.keys))]
+
+
+def _due(end: str) -> str:
+    """An event that ends at the bound is final once the bound has passed it."""
+    return f"IF({end} < {END}L, {end} + 1, {end}) AS {N}"
