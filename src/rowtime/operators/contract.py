@@ -258,6 +258,10 @@ class Tick(Protocol):
         """Decide at a gate which rows are refused (the clock pass); ``peeked``: the times, if known."""
         ...
 
+    def types(self, node: Operator) -> Sequence[str]:
+        """The types of an operator's columns, computed ones too; without a job. Empty: only its rows will tell."""
+        ...
+
     def taker(self, node: Operator) -> Mapping[str, str] | None:
         """The columns of a sink that takes the operator's files as they are, and which of its own they are."""
         ...

@@ -209,7 +209,6 @@ class Join:
         renamed = [f"{quoted(old)} AS {quoted(name)}" for old, name in self.sides[n].columns]
         placed = [f"{old} AS {name}" for old, name in zip((T, W, P), PLACES[n], strict=True)]
         rows = delta.rows.selectExpr(*renamed, *placed, f"{passed(tick.number, P)} AS {ARRIVED[n]}")
-        tick.control(self).setdefault("types", {}).setdefault(_SIDES[n], dict(rows.dtypes))
         tick.describe(self, f"keep rows of the {_SIDES[n]} side")
         tick.segments(self, _SIDES[n]).add(self._write(tick, n, rows, delta.count))
 
@@ -341,11 +340,9 @@ class Join:
                 columns += [*map(quoted, names), *(f"{kinds[0]} AS {quoted(r)}" for r in self.sides[n].rowtimes)]
                 places += kinds
                 continue
-            known = tick.control(self).get("types", {}).get(_SIDES[n], {})
-            types = [known.get(column.name, column.type) or "STRING" for column in self._columns(n)]
-            columns += [
-                f"CAST(NULL AS {kind}) AS {quoted(c.name)}" for kind, c in zip(types, self._columns(n), strict=True)
-            ]
+            # Their types are those of rows, though this side may never have had one.
+            types = dict(zip(self.emits().names, tick.types(self), strict=True))
+            columns += [f"CAST(NULL AS {types[c.name] or 'STRING'}) AS {quoted(c.name)}" for c in self._columns(n)]
             places += [
                 f"CAST(NULL AS {kind}) AS {p}" for kind, p in zip(("TIMESTAMP", "STRING", "BIGINT"), kinds, strict=True)
             ]

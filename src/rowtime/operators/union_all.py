@@ -29,7 +29,7 @@ class UnionAll:
     """The inputs have the same number of columns; names are those of the first (as in SQL).
 
     ``optional``: an input without any writer does not hold the others (a stream that pumps
-    fill, and that nobody else writes to).
+    fill, and that nobody else writes to), and all have the types of the first.
     """
 
     name: str
@@ -49,10 +49,10 @@ class UnionAll:
         return ()
 
     def emits(self) -> Shape:
-        """The first input's columns; an order stays where all inputs have it and agree."""
+        """The first input's columns; of types that differ only Spark knows the common one."""
         shapes = [node.emits() for node in self.inputs]
         columns = tuple(
-            Column(same[0].name, same[0].type if len({c.type for c in same}) == 1 else "")
+            Column(same[0].name, same[0].type if self.optional or len({c.type for c in same}) == 1 else "")
             for same in zip(*(shape.columns for shape in shapes), strict=True)
         )
         arrival = all(shape.arrival for shape in shapes)
@@ -76,7 +76,7 @@ class UnionAll:
         live = [(i, delta) for i, delta in enumerate(deltas) if delta.rows is not None]
         if not live:
             return Delta(None, clocks)
-        parts = [self._part(index, delta) for index, delta in live]
+        parts = [self._part(tick, index, delta) for index, delta in live]
         counts = [delta.count for _, delta in live]
         return Delta(
             reduce(lambda left, right: left.union(right), parts),
@@ -86,12 +86,17 @@ class UnionAll:
             max(delta.highest for _, delta in live),
         )
 
-    def _part(self, index: int, delta: Delta) -> Any:
+    def _part(self, tick: Tick, index: int, delta: Delta) -> Any:
         assert delta.rows is not None
         mine, first = self.inputs[index].emits(), self.emits()
-        columns = [
-            f"{quoted(old.name)} AS {quoted(new.name)}" for old, new in zip(mine.columns, first.columns, strict=True)
-        ]
+        values = [quoted(name) for name in mine.names]
+        wanted = [column.type for column in first.columns]
+        if "" in wanted or wanted != [column.type for column in mine.columns]:
+            # As wide as in any other tick, whichever inputs have rows in this one.
+            types = zip(values, tick.types(self.inputs[index]), tick.types(self), strict=True)
+            alike = ((value, kind, kind.lower() in ("", own.lower())) for value, own, kind in types)
+            values = [value if same else f"CAST({value} AS {kind})" for value, kind, same in alike]
+        columns = [f"{value} AS {quoted(name)}" for value, name in zip(values, first.names, strict=True)]
         arrival = [A] if first.arrival else []
         writer = f"concat('{prefix(index)}', {W}) AS {W}"
         return delta.rows.selectExpr(*columns, T, writer, P, *arrival, *(EVENT if E in mine.extra else ()))

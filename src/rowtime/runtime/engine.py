@@ -32,6 +32,7 @@ from rowtime.operators.tsort import TSort
 from rowtime.plan.program import Program
 from rowtime.plan.started import fixed
 from rowtime.plan.waiting import slowest_of
+from rowtime.runtime.column_types import ColumnTypes
 from rowtime.runtime.intake import Taken, intake_of
 from rowtime.runtime.sources.contract import BoundItem, Limits, Slice, Source
 from rowtime.runtime.tick import GivenTable, RunningTick
@@ -92,6 +93,7 @@ class Engine:
         self._fresh = True
         self._began = BEGINNING
         self._memory = Memory(self.checkpoint.folder)
+        self._types = ColumnTypes(self.spark)
         self._take_over(self.program)
 
     def _take_over(self, program: Program) -> None:
@@ -182,7 +184,7 @@ class Engine:
         number = self.entry["tick"] + 1
         folder = self.checkpoint.folder
         running = RunningTick(self.spark, number, folder, self.entry, intakes, self.stages, self._takers, self._memory)
-        running.tables = self.tables
+        running.tables, running.column_types = self.tables, self._types
         return running
 
     def _step(self, running: RunningTick) -> dict[str, Delta]:

@@ -35,6 +35,7 @@ from rowtime.operators.contract import (
 from rowtime.operators.gates import Gate, Verdict
 from rowtime.operators.table import Table
 from rowtime.runtime import clock_pass
+from rowtime.runtime.column_types import ColumnTypes
 from rowtime.runtime.segment_writer import SMALL, write_routes, write_table
 from rowtime.state.checkpoint import folder_of
 from rowtime.state.memory import Memory
@@ -98,6 +99,7 @@ class RunningTick:
         self.logs = {key: SegmentLog(rows) for key, rows in entry.get("segments", {}).items()}
         self.outputs: dict[str, Any] = {}
         self.tables: Mapping[str, GivenTable] = {}
+        self.column_types = ColumnTypes(spark)
         self.ledger: Ledger = {}
         self.jobs: list[str] = []
         self._intakes, self._deliver, self._takers = intakes, deliver, takers
@@ -127,6 +129,10 @@ class RunningTick:
     def scalar(self, query: str) -> int:
         """The one value of a query over constants; folded by Spark, without a job."""
         return int(self.spark.sql(query).collect()[0][0])
+
+    def types(self, node: Operator) -> Sequence[str]:
+        """The types of an operator's columns, computed ones too."""
+        return self.column_types.of(node)
 
     def taker(self, node: Operator) -> Mapping[str, str] | None:
         """The columns of a sink that takes the operator's files as they are."""

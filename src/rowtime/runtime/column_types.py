@@ -1,0 +1,98 @@
+"""The types of columns that are computed: what Spark's analyzer says of them, without rows and without a job.
+
+The plan knows the types of declared columns; of an expression only Spark knows. Where the type
+of a result must not depend on which rows a tick brings (two inputs of a UNION ALL, the side of an
+outer join that never had a row), it is found here, from the declared columns upwards.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import functions as F  # noqa: N812
+
+from rowtime.operators.contract import A, Operator, P, T, W, quoted
+from rowtime.operators.group_by import GroupBy
+from rowtime.operators.group_values import GroupByValues
+from rowtime.operators.join import Join
+from rowtime.operators.lifetime_windows import LifetimeWindows
+from rowtime.operators.over import Over
+from rowtime.operators.panes import Panes
+from rowtime.operators.select import Select
+from rowtime.operators.session import ENDS, STARTS, SessionGroup
+from rowtime.operators.snapshot import Snapshot
+from rowtime.operators.table_join import TableJoin
+from rowtime.operators.union_all import UnionAll
+from rowtime.sql.generate import to_spark
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Groups = GroupBy | GroupByValues | LifetimeWindows | Panes | SessionGroup | Snapshot
+_INTERNALS = {T: "TIMESTAMP", W: "STRING", P: "BIGINT", A: "TIMESTAMP", STARTS: "TIMESTAMP", ENDS: "TIMESTAMP"}
+
+
+class ColumnTypes:
+    """The types of the columns of one plan, each found once; empty where even Spark does not know."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self._known: dict[str, tuple[str, ...]] = {}
+
+    def of(self, node: Operator) -> tuple[str, ...]:
+        """The types of what an operator emits, as Spark's type text, in the order of its columns."""
+        if node.name not in self._known:
+            self._known[node.name] = self._found(node)
+        return self._known[node.name]
+
+    def _found(self, node: Operator) -> tuple[str, ...]:
+        columns = node.emits().columns
+        if all(column.type for column in columns):
+            return tuple(column.type for column in columns)
+        try:
+            computed = {name.lower(): kind for name, kind in self._computed(node).dtypes}
+        except AnalysisException:  # its first rows will say what is wrong
+            computed = {}
+        return tuple(column.type or computed.get(column.name.lower(), "") for column in columns)
+
+    def _rows(self, node: Operator) -> DataFrame:
+        """No rows, with ours and those of the operator's columns whose types are known."""
+        known = dict(zip(node.emits().names, self.of(node), strict=True))
+        typed = {**_INTERNALS, **{name: kind for name, kind in known.items() if kind}}
+        texts = [f"CAST(NULL AS {kind}) AS {quoted(name)}" for name, kind in typed.items()]
+        return self._spark.range(0).selectExpr(*texts)
+
+    def _computed(self, node: Operator) -> DataFrame:
+        match node:
+            case Select():
+                return self._rows(node.input).selectExpr(*(item.sql for item in node.items))
+            case Over():
+                rows, calls = self._rows(node.input), ((call.typed, call.column.name) for call in node.calls)
+                return rows.crossJoin(rows.selectExpr(*(f"{to_spark(of)} AS {quoted(name)}" for of, name in calls)))
+            case UnionAll():
+                parts = (self._rows(one).selectExpr(*map(quoted, one.emits().names)) for one in node.inputs)
+                return reduce(lambda left, right: left.union(right), parts).toDF(*node.emits().names)
+            case Join() | TableJoin():
+                return self._joined(node)
+            case _ if isinstance(node, Groups):
+                return self._grouped(node)
+            case _:  # what passes columns on
+                return self._rows(node.inputs[0])
+
+    def _joined(self, node: Join | TableJoin) -> DataFrame:
+        sides = zip(node.inputs, node.sides, strict=True)
+        columns = [
+            self._rows(source).selectExpr(*(f"{quoted(old)} AS {quoted(new)}" for old, new in side.columns))
+            for source, side in sides
+        ]
+        return columns[0].crossJoin(columns[1])
+
+    def _grouped(self, node: Groups) -> DataFrame:
+        rows = self._rows(node.inputs[0])
+        keyed = rows.selectExpr("*", *(key.sql for key in node.keys))
+        calls = [F.expr(item.sql) for item in node.aggregates]
+        keys = [key.column.name for key in node.keys]
+        groups = keyed.groupBy(*keys, STARTS, ENDS).agg(F.count(F.lit(1)).alias("__n"), *calls)
+        return groups.selectExpr(*(item.sql for item in node.items))

@@ -1,0 +1,109 @@
+"""The types of results: the same in every tick, whichever inputs have rows in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+import rowtime as rt
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+A, B = "CREATE STREAM a (v INT, w STRING);", "CREATE STREAM b (v BIGINT, w STRING);"
+MEET = "ON a.v = b.v AND b.ROWTIME BETWEEN a.ROWTIME AND a.ROWTIME + INTERVAL '1' SECOND"
+
+
+def run(spark: SparkSession, folder: Path, sql: str, parts: list[dict[str, list[int]]]) -> tuple[list[Any], set[Any]]:
+    """Rows and the schemas of all ticks: each part is a tick, and the end another."""
+    rows: list[Any] = []
+    schemas: set[Any] = set()
+
+    def take(batch: rt.Batch) -> None:
+        if batch.count:
+            table = batch.table().drop_columns(["rowtime"])
+            rows.extend(tuple(row.values()) for row in table.to_pylist())
+            schemas.add(tuple((field.name, str(field.type)) for field in table.schema))
+
+    pipeline = rt.Pipeline(spark, home=folder / "home").sql(sql).sink("result", take)
+    for stream in pipeline.compile().defines:
+        pipeline.home.define(stream.name, stream.as_json(), replace=True)
+    for second, part in enumerate([*parts, {}]):
+        for name in ("a", "b"):
+            with rt.writer(name, home=folder / "home") as log:
+                at = f"2024-01-01 10:00:{second:02}"
+                log.insert([{"rowtime": at, "v": v, "w": "x"} for v in part.get(name, ())])
+                if part:
+                    log.set_rowtime_bound(f"2024-01-01 10:00:{second + 1:02}")
+                else:
+                    log.end()
+        pipeline.run_available(folder / "check")
+    return rows, schemas
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "kind"),
+    [
+        ("v", "v", "int64"),
+        ("v + 1", "v", "int64"),
+        ("v * 0.5", "v", "decimal128(21, 1)"),
+        ("MAX(v) OVER (PARTITION BY w)", "v", "int64"),
+    ],
+)
+def test_a_union_is_as_wide_in_a_tick_in_which_one_input_has_no_row(
+    left: str, right: str, kind: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    sql = f"{A}{B} SELECT STREAM {left} AS n FROM a UNION ALL SELECT STREAM {right} FROM b"
+    rows, schemas = run(spark, tmp_path, sql, [{"a": [1]}, {"b": [2]}, {"a": [3], "b": [4]}])
+    assert len(rows) == 4
+    assert schemas == {(("n", kind),)}
+
+
+def test_a_union_of_groups_is_as_wide_in_every_tick(spark: SparkSession, tmp_path: Path) -> None:
+    sql = f"""{A}{B} SELECT STREAM FLOOR(a.ROWTIME TO SECOND) AS s, COUNT(*) AS n, AVG(v) AS m FROM a
+        GROUP BY FLOOR(a.ROWTIME TO SECOND)
+        UNION ALL SELECT STREAM FLOOR(b.ROWTIME TO SECOND), CAST(0 AS TINYINT), MAX(v) FROM b
+        GROUP BY FLOOR(b.ROWTIME TO SECOND)"""
+    rows, schemas = run(spark, tmp_path, sql, [{"a": [1]}, {"b": [2]}])
+    assert [row[1:] for row in rows] == [(1, 1.0), (0, 2.0)]
+    assert schemas == {(("s", "timestamp[us, tz=UTC]"), ("n", "int64"), ("m", "double"))}
+
+
+@pytest.mark.parametrize("side", ["LEFT", "FULL"])
+def test_the_nulls_of_a_side_that_never_had_a_row_have_its_types(
+    side: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    sql = f"{A}{B} SELECT STREAM a.v AS x, b.v AS y, b.w FROM a {side} JOIN b {MEET}"
+    rows, schemas = run(spark, tmp_path, sql, [{"a": [1]}, {"a": [2]}])
+    assert rows == [(1, None, None), (2, None, None)]
+    assert schemas == {(("x", "int32"), ("y", "int64"), ("w", "string"))}
+
+
+def test_the_nulls_of_a_side_that_computes_have_its_types(spark: SparkSession, tmp_path: Path) -> None:
+    computed = "(SELECT STREAM v / 2 AS v, v > 1 AS big, ARRAY(v) AS l FROM b) AS b"
+    sql = f"{A}{B} SELECT STREAM a.v AS x, b.v AS y, b.big, b.l FROM a LEFT JOIN {computed} {MEET}"
+    rows, schemas = run(spark, tmp_path, sql, [{"a": [1]}, {"a": [3], "b": [6]}])
+    assert rows == [(1, None, None, None), (3, 3.0, True, [6])]
+    kinds = (("x", "int32"), ("y", "double"), ("big", "bool"), ("l", str(pa.list_(pa.field("element", pa.int64())))))
+    assert schemas == {kinds}
+
+
+def test_what_a_pump_writes_has_the_types_of_its_stream(spark: SparkSession, tmp_path: Path) -> None:
+    sql = (
+        f"{A} CREATE STREAM b (v BIGINT); CREATE PUMP p AS INSERT INTO b SELECT STREAM v FROM a; SELECT STREAM * FROM b"
+    )
+    rows: list[Any] = []
+    kinds: set[str] = set()
+    pipeline = rt.Pipeline(spark, home=tmp_path / "home").sql(sql)
+    pipeline.sql("INSERT INTO a (ROWTIME, v) VALUES (TIMESTAMP '2024-01-01', 7); ALTER STREAM a END")
+
+    def take(batch: rt.Batch) -> None:
+        if batch.count:
+            rows.extend(batch.table()["v"].to_pylist())
+            kinds.add(str(batch.table()["v"].type))
+
+    pipeline.sink("result", take).run_available(tmp_path / "check")
+    assert (rows, kinds) == ([7], {"int64"})
