@@ -212,7 +212,7 @@ def writers(log: Path, exclude: Collection[str] = ()) -> list[str]:
     return sorted({unescape(component) for component in components} - set(exclude))
 
 
-def last_entry(log: Path, writer: str, kind: type[Rows] | None = None) -> Entry | None:
+def last_entry(log: Path, writer: str, kind: type[Entry] | None = None) -> Entry | None:
     """The last entry of a writer (of a kind), from its newest shards only."""
     for shard in reversed(shards(log / escape(writer))):
         found = shard_entries(log, writer, shard)

@@ -1,12 +1,11 @@
 """What an operator is: a frozen plan node that says what it needs, keeps, emits and promises.
 
-An operator file reads in this order: ``requires``, ``keeps``, ``emits``, ``promises``,
-``step``. The first four are pure Python on facts and scalars: the planner, EXPLAIN and the
-running tick all use the same ones. ``step`` turns the new rows of a tick (DataFrames) into
-results; it is the only place that touches Spark.
+An operator file reads in this order: ``requires``, ``keeps``, ``emits``, ``promises``, ``step``. The first four are
+pure Python on facts and scalars: the planner, EXPLAIN and the running tick all use the same ones. ``step`` turns the
+new rows of a tick (DataFrames) into results; it is the only place that touches Spark.
 
-Every edge carries, beside the user's columns, the rowtime and what orders equal rowtimes:
-writer and position. The order of a stream is (rowtime, writer, position) (SPEC 2.1).
+Every edge carries, beside the user's columns, the rowtime and what orders equal rowtimes: writer and position. The
+order of a stream is (rowtime, writer, position) (SPEC 2.1).
 """
 
 from __future__ import annotations
@@ -67,14 +66,12 @@ class EventTime:
 class Shape:
     """What an edge carries.
 
-    ``order``: the sort expressions that make the stream order, the rowtime first unless the
-    rows are released anyway. ``extra``: hidden columns that ``order`` needs. ``placed``:
-    writer and position order the rows of a writer. ``single``: all rows count as one
-    writer's. ``released``: no row runs ahead of the edge's bound. ``arrival``: rows still
-    have their recorded arrival time. ``batched``: the rows of one tick are a set without
-    an order of arrival. ``unmerged``: several streams side by side, which count as one
-    writer's for whoever looks at the order of arrival. ``event``: the event time that was
-    declared below, as long as its column and the rows' places are passed on.
+    ``order``: the sort expressions that make the stream order, the rowtime first unless the rows are released anyway.
+    ``extra``: hidden columns that ``order`` needs. ``placed``: writer and position order the rows of a writer.
+    ``single``: all rows count as one writer's. ``released``: no row runs ahead of the edge's bound. ``arrival``: rows
+    still have their recorded arrival time. ``batched``: the rows of one tick are a set without an order of arrival.
+    ``unmerged``: several streams side by side, which count as one writer's for whoever looks at the order of arrival.
+    ``event``: the event time that was declared below, as long as its column and the rows' places are passed on.
     """
 
     columns: tuple[Column, ...]
@@ -125,11 +122,10 @@ Peek = Callable[[str], "Iterable[pa.Table] | None"]
 class Delta:
     """What passes over an edge in one tick: new rows and the bounds after them.
 
-    ``rows`` is ``None`` where there is certainly none. ``count`` is an upper limit;
-    every rowtime lies in [``lowest``, ``highest``] (µs UTC). ``peek`` reads a column of
-    every row without a Spark job, where the source can; ``files`` are the rows as they
-    stand in files that a sink may take as they are. ``timeline``: the bounds of the event
-    time, from the operator that declares it.
+    ``rows`` is ``None`` where there is certainly none. ``count`` is an upper limit; every rowtime lies in [``lowest``,
+    ``highest``] (µs UTC). ``peek`` reads a column of every row without a Spark job, where the source can; ``files`` are
+    the rows as they stand in files that a sink may take as they are. ``timeline``: the bounds of the event time, from
+    the operator that declares it.
     """
 
     rows: DataFrame | None

@@ -60,7 +60,8 @@ class Stream:
     (µs): a row whose rowtime, as its writer gave it, lies further above the clock is EARLY; unless ``resync`` rows
     behind it lie near it. ``ahead`` (µs): so is one that lies this far or further above its arrival time.
     ``event_bounds``: bounds are about an event time; they go out among the rows and move no clock.
-    ``column_bounds``: so do those of columns of declared order.
+    ``column_bounds``: so do those of columns of declared order. ``from_now``: what was there at
+    the first start is not read.
     """
 
     name: str
@@ -75,6 +76,7 @@ class Stream:
     ahead: int | None = None
     event_bounds: bool = False
     column_bounds: bool = False
+    from_now: bool = False
 
     kind: ClassVar[str] = "stream"
     promise: ClassVar[str] = "each writer's clock"

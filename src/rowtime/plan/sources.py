@@ -34,6 +34,7 @@ from rowtime.plan.declared import declared, tolerance
 from rowtime.plan.emit import as_rows
 from rowtime.plan.event_time import MANUAL, event_timed, forwarded, settings_of
 from rowtime.plan.scope import mark_of
+from rowtime.plan.starts import Starts
 from rowtime.sql.places import place_of
 from rowtime.sql.script import parse_column, parse_expression
 from rowtime.sql.statements import CreatePump, CreateView
@@ -74,6 +75,7 @@ class Sources:
     bound: dict[str, Bound] = field(default_factory=dict)
     names: set[str] = field(default_factory=set)
     open: list[str] = field(default_factory=list)
+    starts: Starts = field(default_factory=Starts)
 
     def fresh(self, name: str) -> str:
         """An operator name that is not taken: the name itself, or with a number."""
@@ -90,6 +92,8 @@ class Sources:
         name = item.name.lower()
         if item.text("db"):
             raise Refused(self.catalog.unknown(f"{item.text('db')}.{item.name}", place_of(binder.text, item)))
+        now = item.args.get("now")
+        self.starts.note(self.catalog, name, place_of(binder.text, now or item), now=now is not None)
         found = self.named(binder, name, item)
         return found.node, found.lineage
 
@@ -148,6 +152,7 @@ class Sources:
             ahead=stream.ahead,
             event_bounds=self._sets_bounds(stream, pumps),
             column_bounds=_has_column_bounds(stream),
+            from_now=stream.name in self.starts.now,
         )
         if source.resync:
             _check_resync(source)

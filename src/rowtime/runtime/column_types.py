@@ -25,6 +25,7 @@ from rowtime.operators.session import ENDS, STARTS, SessionGroup
 from rowtime.operators.snapshot import Snapshot
 from rowtime.operators.table_join import TableJoin
 from rowtime.operators.union_all import UnionAll
+from rowtime.operators.values import type_text
 from rowtime.sql.generate import to_spark
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ class ColumnTypes:
         if all(column.type for column in columns):
             return tuple(column.type for column in columns)
         try:
-            computed = {name.lower(): kind for name, kind in self._computed(node).dtypes}
+            computed = {field.name.lower(): type_text(field.dataType) for field in self._computed(node).schema}
         except AnalysisException:  # its first rows will say what is wrong
             computed = {}
         return tuple(column.type or computed.get(column.name.lower(), "") for column in columns)

@@ -196,10 +196,14 @@ class Pipeline:
             f"pump.{n.name.removesuffix('.sink')}" for n in program.sinks if dict(n.options).get("stream") == node.name
         ]
         if kind == "log":
-            return StreamLogSource(self.home.log_path(node.name), columns, exclude=pumps)
+            return StreamLogSource(self.home.log_path(node.name), columns, exclude=pumps, from_now=node.from_now)
         if kind in ("parquet", "csv", "json"):
-            return FilesSource(kind, options, columns, place.folder / "sources" / node.name)
+            notes = place.folder / "sources" / node.name
+            return FilesSource(kind, options, columns, notes, from_now=node.from_now)
         if kind == "kafka":
+            if node.from_now:
+                options = {name: value for name, value in options.items() if name.lower() != "startingoffsets"}
+                options["startingOffsets"] = "latest"
             return _kafka(options, columns, pumps)
         if kind == "rate":
             from rowtime.runtime.sources.rate import RateSource  # noqa: PLC0415

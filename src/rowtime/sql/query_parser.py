@@ -188,7 +188,21 @@ class RowtimeParser(SparkParser):
         table = super()._parse_table_parts(*args, **options)
         if table and (window := self._parse_input_window()):
             table.set("over", window)
+        self._parse_from_now(table)
         return table
+
+    def _parse_table(self, *args: Any, **options: Any) -> exp.Expr | None:
+        table = super()._parse_table(*args, **options)
+        self._parse_from_now(table)
+        return table
+
+    def _parse_from_now(self, table: exp.Expr | None) -> None:
+        """``s FROM NOW``, before the name of the input or behind it."""
+        first = self._curr
+        if isinstance(table, exp.Table) and self._match_text_seq("FROM", "NOW"):
+            now = self.expression(exp.Var(this="FROM NOW"))
+            locate(now, first, self._prev)
+            table.set("now", now)
 
     def _parse_subquery(self, this: exp.Expr | None, *args: Any, **options: Any) -> exp.Subquery | None:
         window = self._parse_input_window() if this else None

@@ -59,15 +59,26 @@ class _File:
 
 
 class FilesSource:
-    """Files as a ``Source``; ``notes`` is the folder where their numbers are kept."""
+    """Files as a ``Source``; ``notes`` is the folder where their numbers are kept.
+
+    ``from_now``: those that are there at the first start are not read.
+    """
 
     in_band = False
     steady = True
 
-    def __init__(self, kind: str, options: Mapping[str, str], columns: Sequence[tuple[str, str]], notes: Path) -> None:
+    def __init__(
+        self,
+        kind: str,
+        options: Mapping[str, str],
+        columns: Sequence[tuple[str, str]],
+        notes: Path,
+        *,
+        from_now: bool = False,
+    ) -> None:
         if "path" not in options:
             raise refuse("R207", f"a {kind} source needs a path", "Add OPTIONS (path '/data/in').")
-        self.kind, self.columns, self.notes = kind, list(columns), notes
+        self.kind, self.columns, self.notes, self.from_now = kind, list(columns), notes, from_now
         self.path = _local(options["path"])
         self.rowtime = options.get("rowtime.column", "")
         skipped = ("path", "rowtime.column")
@@ -82,6 +93,10 @@ class FilesSource:
         """Number new files and take the next ones, within the limits, at least one."""
         first = start.get(THE_WRITER, 0)
         files = self._known(state.get("listed", 0))
+        if self.from_now and "listed" not in state:  # what is there now is numbered, and not read
+            self._number(self._new())
+            here = {THE_WRITER: len(files)}
+            return Slice(here, here, rows=0, detail={"files": []}), {"listed": len(files)}
         if first >= len(files):
             self._number(self._new())
         taken = list(_within(files[first:], limits))

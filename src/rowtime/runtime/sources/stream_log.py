@@ -47,13 +47,17 @@ _WRITER_OF_PATH: Final = r"([^/]+)/s-[0-9]{20}/[^/]+$"
 # of n files n times, measured on 4.3.0, so what would be a pattern is escaped.
 _PATTERN: Final = re.compile(r"([\[\]{}*?\\])")
 
+FROM_NOW: Final = "from now"
+"""In the source's notes once it has found out where now is."""
+
 Taken = Mapping[str, Sequence[Entry]]
 
 
 class StreamLogSource:
     """A stream log as a ``Source``; ``columns`` are the declared ones with Spark's type texts.
 
-    ``clock`` tells the time of a reading (µs UTC); ``exclude`` names writers not to read.
+    ``clock`` tells the time of a reading (µs UTC); ``exclude`` names writers not to read;
+    ``from_now``: what is there at the first look is not read, but its bounds count.
     The detail of a slice: ``files``, relative to the log; ``ordered``, true if all their
     rows have a rowtime and no file's go back; ``runs``, per writer and file ``[first
     position, count, least rowtime, greatest rowtime, order]`` (0 and 0 where none is given);
@@ -71,8 +75,10 @@ class StreamLogSource:
         columns: Sequence[tuple[str, str]],
         clock: Callable[[], int] = stream_log.wall_clock,
         exclude: Collection[str] = (),
+        *,
+        from_now: bool = False,
     ) -> None:
-        self.log, self.exclude = Path(log), frozenset(exclude)
+        self.log, self.exclude, self.from_now = Path(log), frozenset(exclude), from_now
         self._clock = clock
         declared = [f"{_quoted(name)} {_LENGTHS.sub('STRING', kind)}" for name, kind in columns]
         self._stored = ", ".join([*declared, f"{POSITION} BIGINT", f"{ARRIVAL} TIMESTAMP", f"{ROWTIME} TIMESTAMP"])
@@ -80,6 +86,8 @@ class StreamLogSource:
 
     def discover(self, start: Offsets, limits: Limits, state: Mapping[str, Any]) -> tuple[Slice, Mapping[str, Any]]:
         """The next whole files from ``start`` on, within the limits, but at least one."""
+        if self.from_now and FROM_NOW not in state:
+            return self._end(), {**state, FROM_NOW: True}
         # The time first: what is inserted after the survey began arrives after it.
         now = self._clock()
         most = None if limits == Limits() else SHARDS_A_TICK
@@ -90,6 +98,20 @@ class StreamLogSource:
         part = _ordered(_slice(start, seen, taken, now), orders)
         said = self._column_bounds(taken)
         return (replace(part, detail={**part.detail, "columns": said}) if said else part), state
+
+    def _end(self) -> Slice:
+        """No row; of each writer its last bound, whether it has left, or that it gives no rowtimes."""
+        entries = stream_log.last(self.log, {*self.exclude, EVERYONE})
+        here = {writer: entry.end for writer, entry in entries.items()}
+        with stream_log.reading(self.log):
+            said = {writer: stream_log.last_entry(self.log, writer, Bound) for writer in entries}
+        bounds = tuple(_bounds({writer: [entry] for writer, entry in said.items() if entry is not None}))
+        left = tuple(writer for writer, entry in entries.items() if isinstance(entry, Leave))
+        last = {w: e for w, e in entries.items() if isinstance(e, Rows) and e.order is Order.NONE}
+        runs = {writer: [[entry.end, 0, 0, 0, entry.order.value]] for writer, entry in last.items()}
+        arrived = {writer: entry.arrival for writer, entry in last.items()}
+        part = Slice(here, here, bounds, arrived=arrived, left=left, rows=0, detail={**_detail({}), "runs": runs})
+        return _ordered(part, stream_log.scan(self.log, {}).get(EVERYONE, []))
 
     def read(self, spark: SparkSession, part: Slice) -> DataFrame:
         """The rows of a slice: the declared columns, then rowtime, writer, position, arrival."""
