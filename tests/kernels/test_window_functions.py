@@ -14,7 +14,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from rowtime.kernels import window_functions as k
-from rowtime.operators.windowed import AT, DEAD, HASH, Answer, Computation, Frame, Wanted, Windows, lasting, newest
+from rowtime.operators.slices import compute
+from rowtime.operators.windowed import AT, DEAD, HASH, Answer, Frame, Wanted, Windows, lasting, newest
 from tests.laws.pipelines import LONG
 from tests.oracle import over as oracle
 from tests.oracle.aggregates import mean, total
@@ -91,10 +92,10 @@ class Ticks:
         self.heads: list[pa.Table] = []
         self.kept: list[pa.Table] = []
 
-    def step(self, fresh: pa.Table, *, compact: bool) -> Answer:
+    def step(self, fresh: pa.Table, *, compact: bool, slices: int) -> Answer:
         heads = pa.concat_tables(self.heads).sort_by("__p") if self.heads else None
         kept = newest(pa.concat_tables(self.kept)) if self.kept else None
-        answer = Computation(self.windows, heads, kept, fresh).answer()
+        answer = compute(self.windows, heads, kept, fresh, slices)
         self.kept.append(answer.kept)
         if answer.heads is not None:
             self.heads.append(answer.heads)
@@ -155,7 +156,8 @@ def test_a_function_gives_what_the_oracle_gives_however_the_rows_are_cut(name: s
         chance, ticks, got, start = random.Random(seed), Ticks(windows), [], 0
         while start < len(made):
             end = chance.randint(start + 1, len(made))
-            answer = ticks.step(_table(made[start:end], kind, times[start:end], start), compact=chance.random() < 0.3)
+            rows_ = _table(made[start:end], kind, times[start:end], start)
+            answer = ticks.step(rows_, compact=chance.random() < 0.3, slices=chance.choice([1, 1, 2, 3]))
             got += answer.values["f"].to_pylist()
             start = end
         assert all(_alike(g, w) for g, w in zip(got, wanted, strict=True)), f"{got}, expected {wanted}"

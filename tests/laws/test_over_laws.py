@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 
 import rowtime.operators.over as over_module
+import rowtime.operators.slices as slices_module
 from rowtime.runtime.session import derive
 from tests.laws.checking import check, outcome
 from tests.laws.deeper_pipelines import close_items
@@ -51,6 +52,15 @@ def test_no_state_is_left_after_the_end(spark: SparkSession, law: Law) -> None:
     found = outcome(derive(spark), law, EXAMPLE, [6, len(EXAMPLE)])
     check(law, EXAMPLE, found)
     assert found.held == 0
+
+
+@pytest.mark.parametrize("name", [*FEW, "numbers of rows over a union"])
+def test_many_rows_are_taken_in_slices_side_by_side(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setattr(slices_module, "SLICE", 1)
+    law = {law.name: law for law in OVER}[name]
+    check(law, EXAMPLE, outcome(derive(spark), law, EXAMPLE, [4, len(EXAMPLE)]))
 
 
 @pytest.mark.parametrize("name", FEW)

@@ -11,6 +11,7 @@ import pytest
 from pyspark.sql import functions as F  # noqa: N812
 
 import rowtime.operators.over as over_module
+import rowtime.operators.slices as slices_module
 import rowtime.operators.stream as stream_module
 import rowtime.operators.tsort as tsort_module
 import rowtime.operators.union_all as union_module
@@ -419,6 +420,12 @@ def _lower_end_left_out(patch: pytest.MonkeyPatch) -> None:
     )
 
 
+def _slices_without_the_frame_before(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(slices_module, "SLICE", 1)
+    real = slices_module._answers
+    patch.setattr(slices_module, "_answers", lambda windows, parts: real(windows, [(p[0], None, p[2]) for p in parts]))
+
+
 def _no_value_seen_before(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(window_functions, "_previous", lambda _, places: np.full(len(places), -1))
 
@@ -493,6 +500,7 @@ FAULTS: tuple[tuple[str, Plant], ...] = (
     ("running aggregates a key", _accumulators_not_kept),
     ("numbers of rows over a union", _no_value_seen_before),
     ("ranges from a rounded time", _a_rank_a_row),
+    ("ranges of time a key", _slices_without_the_frame_before),
     ("numbers of rows over a union", _a_row_less_kept),
     ("running totals that begin anew each period", _period_forgotten_early),
 )

@@ -26,6 +26,7 @@ from rowtime.operators.contract import Column, Control, Delta, Kept, Operator, P
 from rowtime.operators.ends import SEEN, Ends
 from rowtime.operators.over_results import to_files, to_spark_rows, type_calls
 from rowtime.operators.select import Item
+from rowtime.operators.slices import compute, slices_of
 from rowtime.operators.values import decoded, remembered
 from rowtime.operators.windowed import (
     AT,
@@ -33,7 +34,6 @@ from rowtime.operators.windowed import (
     HASH,
     ORDER,
     Answer,
-    Computation,
     Frame,
     Wanted,
     Windows,
@@ -267,7 +267,7 @@ class Over:
         heads = self._known(tick, HEADS, fresh)
         kept = self._known(tick, ROWS, fresh)
         try:
-            answer = Computation(self.windows, heads, kept, fresh).answer()
+            answer = compute(self.windows, heads, kept, fresh, slices_of(fresh.num_rows))
         except Overflow as wrong:
             hint = "Cast the argument to a wider type, for example DECIMAL(38, 0)."
             raise Failure(Problem("R507", f"{self.name}: {wrong}", hint=hint)) from wrong
