@@ -152,6 +152,16 @@ def _signal(gates: Gates) -> f.Feed:
     return o.made(o.clipped(events, events, _same), gates["s"].clock)
 
 
+def _chopped(gates: Gates) -> f.Feed:
+    bound = gates["s"].clock
+    events = o.altered(gates["s"].events, lambda start, _: (start, start + 5))
+    return o.made(o.chopped(events, 3, min(bound, 100)), bound)
+
+
+def _stitched(gates: Gates) -> f.Feed:
+    return o.made(o.stitched(gates["s"].events, "k"), gates["s"].clock)
+
+
 MADE = (
     LifetimeLaw("snapshots", ("snapshot",),
         "SELECT STREAM k, COUNT(*) AS c, SUM(k) AS t FROM s GROUP BY SNAPSHOT(), k", _snapshots),
@@ -166,6 +176,9 @@ MADE = (
         "SELECT STREAM s.k AS k FROM s LEFT ANTI JOIN r ON s.k = r.k", _alone, reads="sr"),
     LifetimeLaw("events cut by others", ("clip",), "SELECT STREAM k FROM CLIP(s, r, k)", _clipped, reads="sr"),
     LifetimeLaw("points as a signal", ("clip",), "SELECT STREAM k FROM POINT_TO_SIGNAL(s, k)", _signal),
+    LifetimeLaw("events in pieces", ("chop",),
+        "SELECT STREAM k FROM CHOP(ALTER_DURATION(s, INTERVAL '5' MICROSECOND), INTERVAL '3' MICROSECOND)", _chopped),
+    LifetimeLaw("events put together", ("stitch",), "SELECT STREAM k FROM STITCH(s)", _stitched),
     LifetimeLaw("an outer join of events", ("lifetime join", "lifetime anti-join", "union all"),
         "SELECT STREAM s.k AS k, r.k AS j FROM s LEFT JOIN r ON s.k = r.k", _outer, reads="sr"),
 )  # fmt: skip

@@ -14,12 +14,13 @@ from rowtime.operators.lifetimes import Kept as Rows
 from rowtime.runtime.session import derive
 from rowtime.testing.runner import Outcome, play
 from rowtime.testing.transcripts import ScriptItem
-from tests.laws.lifetime_pipelines import LIFETIMES, LifetimeLaw, events
+from tests.laws.lifetime_pipelines import LIFETIMES, Gates, LifetimeLaw, events
 from tests.laws.test_laws import ticks
 from tests.oracle import feed as f
+from tests.oracle import lifetimes as o
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from datetime import datetime
     from typing import Any
 
@@ -120,6 +121,19 @@ def test_no_event_is_kept_after_the_end(spark: SparkSession, law: LifetimeLaw) -
     found = play(derive(spark), law.transcript(ENDED), [9, len(ENDED)])
     check(law, ENDED, found)
     assert found.held == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("cut", [CUT, range(1, len(EXAMPLE) + 1)], ids=["two ticks", "a tick an item"])
+def test_events_without_an_end_are_chopped_as_far_as_the_bound(spark: SparkSession, cut: Sequence[int]) -> None:
+    sql = "SELECT STREAM k FROM CHOP(s, INTERVAL '3' MICROSECOND, INTERVAL '1' MICROSECOND)"
+
+    def pieces(gates: Gates) -> f.Feed:
+        bound = gates["s"].clock
+        return o.made(o.chopped(gates["s"].events, 3, bound, 1), bound)
+
+    law = LifetimeLaw("events in pieces", ("chop",), sql, pieces)
+    check(law, EXAMPLE, play(derive(spark), law.transcript(EXAMPLE), cut, restart=True))
 
 
 CLIPPED = [

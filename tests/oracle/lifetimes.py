@@ -304,3 +304,24 @@ def clipped(left: Sequence[Event], right: Sequence[Event], on: Callable[[Values,
         cuts = [b.start for b in right if b.start > event.start and on(event.payload, b.payload)]
         found.append(replace(event, end=min([event.end, *cuts])))
     return found
+
+
+def chopped(events: Sequence[Event], by: int, bound: int, offset: int = 0) -> list[Event]:
+    """Each event in pieces between offset + k · ``by``, as far as a little behind the bound."""
+    found = []
+    for event in events:
+        cuts = [at for at in range(offset, min(event.end, bound + 2 * by), by) if event.start < at < event.end]
+        times = [event.start, *cuts, *([event.end] if event.end <= bound else [])]
+        found += [replace(event, start=x, end=y) for x, y in zip(times, times[1:], strict=False)]
+    return found
+
+
+def stitched(events: Sequence[Event], key: str) -> list[Event]:
+    """Events of one payload that touch or overlap, as one."""
+    found: list[Event] = []
+    for event in sorted(events, key=lambda e: (e.payload[key], e.start)):
+        if found and found[-1].payload == event.payload and event.start <= found[-1].end:
+            found[-1] = replace(found[-1], end=max(found[-1].end, event.end))
+        else:
+            found.append(event)
+    return found

@@ -70,6 +70,8 @@ def test_times_of_the_shape_are_no_payload() -> None:
         ("SELECT STREAM k FROM SHIFT(p, INTERVAL '1' SECOND)", "R194", "SHIFT(s"),
         ("SELECT STREAM k FROM QUANTIZE(s, INTERVAL '0' SECOND)", "R194", "QUANTIZE(s"),
         ("SELECT STREAM k FROM CLIP(s)", "R194", "CLIP(s, t"),
+        ("SELECT STREAM k FROM CHOP(s, INTERVAL '-1' SECOND)", "R194", "CHOP(s"),
+        ("SELECT STREAM k FROM STITCH(s, k)", "R194", "STITCH(s)"),
         ("SELECT STREAM k FROM CLIP(s, s, nope)", "R194", "a column of both"),
         ("SELECT STREAM k FROM POINT_TO_SIGNAL(s, s.k)", "R194", "POINT_TO_SIGNAL(s, key)"),
         ("SELECT STREAM COUNT(*) AS c FROM s GROUP BY k", "R196", "SNAPSHOT()"),

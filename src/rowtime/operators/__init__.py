@@ -2,6 +2,7 @@
 
 from rowtime.operators.alter_lifetime import AlterLifetime
 from rowtime.operators.anti_join import AntiJoin
+from rowtime.operators.chop import Chop
 from rowtime.operators.clip import Clip
 from rowtime.operators.delay import Delay
 from rowtime.operators.emit_changes import EmitChanges
@@ -30,6 +31,7 @@ from rowtime.operators.snapshot import Snapshot
 from rowtime.operators.sort_by import SortBy
 from rowtime.operators.sort_by_values import SortByValues
 from rowtime.operators.stagger import Stagger
+from rowtime.operators.stitch import Stitch
 from rowtime.operators.stream import Stream
 from rowtime.operators.table import Table
 from rowtime.operators.table_function import TableFunctionCall
@@ -41,7 +43,7 @@ OPERATORS = (
     Stream, Rejected, Select, Hop, TableFunctionCall, Ordered, TSort, SortBy, SortByValues, UnionAll, GroupBy,
     GroupByValues, Over, SessionGroup, SessionRows, Stagger, Join, Limit, Merge, Sink, EventTimed, Panes, PassedBounds,
     Delay, PermitGate, AlterLifetime, EmitChanges, EmitLifetimes, EventStream, Snapshot, LifetimeWindows, LifetimeJoin,
-    AntiJoin, Clip,
+    AntiJoin, Chop, Clip, Stitch,
     Table, TableJoin,
 )  # fmt: skip
 """Every operator there is; the laws of `tests/laws` run over this list."""
@@ -50,6 +52,7 @@ __all__ = [
     "OPERATORS",
     "AlterLifetime",
     "AntiJoin",
+    "Chop",
     "Clip",
     "Delay",
     "EmitChanges",
@@ -78,6 +81,7 @@ __all__ = [
     "SortBy",
     "SortByValues",
     "Stagger",
+    "Stitch",
     "Stream",
     "TSort",
     "Table",

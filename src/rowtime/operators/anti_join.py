@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from rowtime.core.clock import Clocks, least
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import Column, Delta, Kept, Operator, Route, Shape, Tick, quoted
+from rowtime.operators.contract import Column, Delta, Kept, Operator, Shape, Tick, quoted
 from rowtime.operators.lifetime_join import LEFT, RIGHT, side_of
-from rowtime.operators.lifetimes import ALWAYS, D, E, N, derived, made, netted
+from rowtime.operators.lifetimes import D, E, N, derived, made, netted, revised
 from rowtime.operators.lifetimes import Kept as Rows
 from rowtime.sql.generate import to_spark
 
@@ -93,19 +93,13 @@ class AntiJoin:
         names = list(self.names[0])
         pieces = self._pieces(left, right, span)
         old = went.between(BEGINNING, END)
-        if old is not None:
-            pieces = pieces.unionByName(old.selectExpr(*map(quoted, names), "__x", f"{END}L AS {E}", f"-{D} AS {D}"))
-        changes = netted(pieces, [*names, "__x", E]).selectExpr("*", f"{ALWAYS}L AS {N}", "0 AS __route")
+        gone = None if old is None else old.selectExpr(*map(quoted, names), "__x", f"{END}L AS {E}", D)
         tick.describe(self, "what no right event covers")
-        route = {"merged": Route(0, {c: c for c in [*names, "__x", E, D, N]}, N)}
-        segments = tick.write(self, changes, route, None)["merged"]
-        log = tick.segments(self, "merged")
-        found = log.read(segments) if segments else None
-        if found is not None and span[1] < END:
+        found = revised(tick, self, names, pieces, gone)
+        if span[1] < END:
             went.add(found.where(f"{E} >= {END}L").select(*names, "__x", D, N), None)
         went.forget(span[1], [*names, "__x"])
-        empty = changes.where("false")
-        return (found if found is not None else empty).selectExpr(*map(quoted, names), *made("__x", E, D))
+        return found.selectExpr(*map(quoted, names), *made("__x", E, D))
 
     def _pieces(self, left: DataFrame, right: DataFrame | None, span: tuple[int, int]) -> DataFrame:
         """Of each left event that is not over: the gaps between the right events that cover it."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from rowtime.core.clock import Clocks, least
 from rowtime.core.time import BEGINNING, END
 from rowtime.operators.contract import Delta, Kept, Operator, Shape, Tick, passed, quoted
-from rowtime.operators.lifetimes import ALWAYS, D, E, N, S, derived, made, netted, routed
+from rowtime.operators.lifetimes import ALWAYS, D, E, N, S, derived, due, made, netted, routed
 from rowtime.operators.lifetimes import Kept as Rows
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class Clip:
         """Keep new rows; of what began below the bound, only a new end of an event that is open counts."""
         events, cuts = (delta.rows for delta in deltas)
         if events is not None:
-            rows = events.selectExpr(*self._quoted, f"{S} AS __ls", f"{E} AS __le", D, _due(E))
+            rows = events.selectExpr(*self._quoted, f"{S} AS __ls", f"{E} AS __le", D, due(E))
             later = f"__ls >= {passed(before, '__ls')}"
             if before > BEGINNING:
                 old = rows.where(f"NOT ({later})")
@@ -124,7 +124,7 @@ class Clip:
             *map(quoted, names), "0L AS __le", E, D, f"{ALWAYS}L AS {N}", "0 AS __route"
         )
         gone = cut.where("__c IS NOT NULL").selectExpr(
-            *map(quoted, names), "__le", f"0L AS {E}", f"-{D} AS {D}", _due("__le"), "1 AS __route"
+            *map(quoted, names), "__le", f"0L AS {E}", f"-{D} AS {D}", due("__le"), "1 AS __route"
         )
         tick.describe(self, "cut events")
         routes = {"merged": (0, [*names, E, D, N]), "left": (1, [*names, "__le", D, N])}
@@ -157,8 +157,3 @@ class Clip:
     def _cutting(self) -> list[str]:
         """What the columns of the right side are called that must have the same values."""
         return [f"__k{n}" for n in range(len(self.keys))]
-
-
-def _due(end: str) -> str:
-    """An event that ends at the bound is final once the bound has passed it."""
-    return f"IF({end} < {END}L, {end} + 1, {end}) AS {N}"

@@ -58,6 +58,25 @@ def netted(rows: DataFrame, columns: Sequence[str]) -> DataFrame:
     return rows.groupBy(*map(quoted, columns)).agg(F.expr(f"sum({D}) AS {D}"), *others).where(f"{D} <> 0")
 
 
+def due(end: str) -> str:
+    """When an event is final: what ends at the bound, once the bound has passed it."""
+    return f"IF({end} < {END}L, {end} + 1, {end}) AS {N}"
+
+
+def revised(tick: Tick, node: Operator, names: Sequence[str], now: DataFrame, gone: DataFrame | None) -> DataFrame:
+    """What an operator knows ``now`` (columns ``names``, __x, the end, the weight), less what went out before as open.
+
+    Written in one job, because it is read more than once.
+    """
+    wanted = [*names, "__x", E]
+    if gone is not None:
+        now = now.unionByName(gone.withColumn(D, -gone[D]))
+    changes = netted(now, wanted).selectExpr("*", f"{ALWAYS}L AS {N}", "0 AS __route")
+    route = {"merged": Route(0, {c: c for c in [*wanted, D, N]}, N)}
+    segments = tick.write(node, changes, route, None)["merged"]
+    return tick.segments(node, "merged").read(segments) if segments else changes.where("false")
+
+
 class Kept:
     """Weighted rows that an operator keeps: a log to which changes are added, each due at a time."""
 

@@ -9,9 +9,11 @@ from sqlglot import exp
 
 from rowtime.core.errors import Place, Problem, Refused
 from rowtime.operators.alter_lifetime import AlterLifetime, How
+from rowtime.operators.chop import Chop
 from rowtime.operators.clip import Clip
 from rowtime.operators.contract import Operator
 from rowtime.operators.lifetimes import is_lifetimes
+from rowtime.operators.stitch import Stitch
 from rowtime.plan.sources import Binder
 from rowtime.sql.generate import to_rowtime
 from rowtime.sql.intervals import Duration, span_of
@@ -25,6 +27,8 @@ FUNCTIONS = {
     "EXTEND": "EXTEND(s, INTERVAL '1' MINUTE), or EXTEND(s) for ever",
     "ALTER_DURATION": "ALTER_DURATION(s, INTERVAL '1' MINUTE)",
     "QUANTIZE": "QUANTIZE(s, INTERVAL '10' MINUTE), perhaps with an offset",
+    "CHOP": "CHOP(s, INTERVAL '1' HOUR), perhaps with an offset",
+    "STITCH": "STITCH(s)",
     "CLIP": "CLIP(s, t, key), where key is a column of both; or without",
     "POINT_TO_SIGNAL": "POINT_TO_SIGNAL(s, key), or without a key",
 }
@@ -58,10 +62,16 @@ def bind_altering(binder: Binder, call: exp.Anonymous, name: str) -> Operator:
     if not least <= len(numbers) <= most:
         raise _refused(call, f"{how} takes {least if least == most else f'{least} or {most}'} more", place)
     by = numbers[0] if numbers else None
-    if how in ("ALTER_DURATION", "QUANTIZE") and (by or 0) <= 0:
+    if how in ("ALTER_DURATION", "QUANTIZE", "CHOP") and (by or 0) <= 0:
         raise _refused(call, f"{how} takes a time above zero", place)
+    if how == "STITCH":
+        return Stitch(binder.sources.fresh(f"{name}.stitch"), source)
+    offset = numbers[1] if len(numbers) > 1 else 0
+    if how == "CHOP":
+        assert by is not None
+        return Chop(binder.sources.fresh(f"{name}.chop"), source, by, offset)
     assert how in get_args(How)
-    return altered(source, how, by, numbers[1] if len(numbers) > 1 else 0)  # type: ignore[arg-type]
+    return altered(source, how, by, offset)  # type: ignore[arg-type]
 
 
 def _keys(
@@ -79,7 +89,7 @@ def _keys(
 
 
 _ARITY = {"TO_POINT": (0, 0), "POINT_AT_END": (0, 0), "SHIFT": (1, 1), "EXTEND": (0, 1), "ALTER_DURATION": (1, 1),
-          "QUANTIZE": (1, 2)}  # fmt: skip
+          "QUANTIZE": (1, 2), "CHOP": (1, 2), "STITCH": (0, 0)}  # fmt: skip
 
 
 def _events(binder: Binder, call: exp.Anonymous, number: int, name: str, place: Place) -> Operator:

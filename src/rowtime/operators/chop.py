@@ -1,0 +1,98 @@
+"""Chop: each event in pieces, cut at every step of time (SPEC 9.6).
+
+An event that is open has pieces as far as the bound: those that end below it are final, and
+the one that reaches it has gone out as open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from rowtime.core.clock import Clocks, least
+from rowtime.core.errors import Failure, Problem
+from rowtime.core.time import BEGINNING, END
+from rowtime.operators.contract import Delta, Kept, Operator, Shape, Tick, quoted
+from rowtime.operators.lifetimes import D, E, S, derived, due, made, netted, revised
+from rowtime.operators.lifetimes import Kept as Rows
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True)
+class Chop:
+    """The events of ``input``, cut at ``offset`` + k · ``by`` (µs, from 1970-01-01)."""
+
+    name: str
+    input: Operator
+    by: int
+    offset: int = 0
+
+    kind: ClassVar[str] = "chop"
+    promise: ClassVar[str] = ""
+    reason: ClassVar[str] = ""
+
+    @property
+    def inputs(self) -> tuple[Operator, ...]:
+        """The events."""
+        return (self.input,)
+
+    def requires(self) -> str:
+        """Nothing."""
+        return "nothing"
+
+    def keeps(self) -> tuple[Kept, ...]:
+        """What has not ended."""
+        return (Kept("events that are open", "the bound has passed their end"),)
+
+    def emits(self) -> Shape:
+        """The columns of the events."""
+        return derived(Shape(self.input.emits().columns))
+
+    def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:  # noqa: ARG002
+        """The least of the input's."""
+        return {"": least(clocks[0].values())}
+
+    def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
+        """The pieces as far as the bound, less what went out before."""
+        control = tick.control(self)
+        clocks = self.promises([deltas[0].clocks], control)
+        before = control.get("bound", BEGINNING)
+        bound = max(before, clocks[""])
+        kept = Rows(tick, self)
+        was = kept.between(before, END)
+        if deltas[0].rows is not None:
+            rows = deltas[0].rows.selectExpr(*map(quoted, self._names), f"{S} AS __ls", f"{E} AS __le", D, due(E))
+            kept.add(rows, deltas[0].count)
+        now = kept.between(before, END)
+        result = None
+        if bound > before and now is not None:
+            if bound >= END and netted(now, [*self._names, "__ls", "__le"]).where(f"__le >= {END}L").limit(1).count():
+                what = f"{self.name}: an event without an end has endless pieces, and its stream has ended"
+                hint = "Send its end edge, or limit it: ALTER_DURATION(s, interval)."
+                raise Failure(Problem("R195", what, hint=hint))
+            gone = None if was is None else self._pieces(was, BEGINNING, before).where(f"{E} >= {END}L")
+            tick.describe(self, "cut events into pieces")
+            pieces = revised(tick, self, self._names, self._pieces(now, before, bound), gone)
+            result = pieces.selectExpr(*map(quoted, self._names), *made("__x", E, D))
+        control["bound"] = bound
+        kept.forget(bound, [*self._names, "__ls", "__le"])
+        return Delta(result, clocks)
+
+    def _pieces(self, rows: DataFrame, since: int, bound: int) -> DataFrame:
+        """The pieces that begin below the bound and end from ``since`` on; what reaches the bound is open."""
+        alive = netted(rows.drop("__n"), [*self._names, "__ls", "__le"]).where(f"__ls < {bound}L")
+        first = f"greatest(__ls, {since}L - {self.by}L)" if since > BEGINNING else "__ls"
+        steps = [f"{at} - pmod({at} - {self.offset}L, {self.by}L)" for at in (first, f"least(__le, {bound}L) - 1")]
+        cuts = alive.selectExpr("*", f"explode(sequence({steps[0]}, {steps[1]}, {self.by}L)) AS __k")
+        ends = cuts.selectExpr(
+            *map(quoted, self._names), "greatest(__ls, __k) AS __x", f"least(__le, __k + {self.by}L) AS __y", D
+        )
+        ends = ends.where(f"__x < __y AND __y >= {since}L") if since > BEGINNING else ends.where("__x < __y")
+        return ends.selectExpr(*map(quoted, self._names), "__x", f"IF(__y < {bound}L, __y, {END}L) AS {E}", D)
+
+    @property
+    def _names(self) -> tuple[str, ...]:
+        return self.input.emits().names

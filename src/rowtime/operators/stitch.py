@@ -1,0 +1,108 @@
+"""Stitch: events of one payload that touch or overlap become one (SPEC 9.6).
+
+Below the bound no start is to come, so what has ended there is final. What reaches the bound
+has gone out as open, and its start is all that is remembered of what it was put together of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from rowtime.core.clock import Clocks, least
+from rowtime.core.time import BEGINNING, END
+from rowtime.operators.contract import Delta, Kept, Operator, Shape, Tick, quoted
+from rowtime.operators.lifetimes import D, E, N, S, derived, due, made, netted, revised
+from rowtime.operators.lifetimes import Kept as Rows
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True)
+class Stitch:
+    """The events of ``input``; payloads are equal as groups are, so NULLs are."""
+
+    name: str
+    input: Operator
+
+    kind: ClassVar[str] = "stitch"
+    promise: ClassVar[str] = ""
+    reason: ClassVar[str] = ""
+
+    @property
+    def inputs(self) -> tuple[Operator, ...]:
+        """The events."""
+        return (self.input,)
+
+    def requires(self) -> str:
+        """Nothing."""
+        return "nothing"
+
+    def keeps(self) -> tuple[Kept, ...]:
+        """What has not ended, and since when it lasts."""
+        until = "the bound has passed their end"
+        return (Kept("events that are open", until), Kept("the start of each that is put together", until))
+
+    def emits(self) -> Shape:
+        """The columns of the events."""
+        return derived(Shape(self.input.emits().columns))
+
+    def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:  # noqa: ARG002
+        """The least of the input's."""
+        return {"": least(clocks[0].values())}
+
+    def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
+        """The stitched events as far as the bound, less what went out before."""
+        control = tick.control(self)
+        clocks = self.promises([deltas[0].clocks], control)
+        before = control.get("bound", BEGINNING)
+        bound = max(before, clocks[""])
+        kept, going = Rows(tick, self), Rows(tick, self, "open")
+        if deltas[0].rows is not None:
+            rows = deltas[0].rows.selectExpr(*self._quoted, f"{S} AS __ls", f"{E} AS __le", D, due(E))
+            kept.add(rows, deltas[0].count)
+        events = kept.between(before, END)
+        result = None
+        if bound > before and events is not None:
+            result = self._results(tick, events, going, (before, bound))
+        control["bound"] = bound
+        kept.forget(bound, [*self._names, "__ls", "__le"])
+        going.forget(bound, [*self._names, "__x"])
+        return Delta(result, clocks)
+
+    def _results(self, tick: Tick, events: DataFrame, going: Rows, span: tuple[int, int]) -> DataFrame:
+        before, bound = span
+        alive = netted(events.drop(N), [*self._names, "__ls", "__le"]).where(f"__ls < {bound}L")
+        parts = alive.selectExpr(*self._quoted, "__ls", "__le")
+        old = going.between(BEGINNING, END)
+        gone = None
+        if old is not None:
+            old = netted(old, [*self._names, "__x"])
+            parts = parts.unionByName(old.selectExpr(*self._quoted, "__x AS __ls", f"{before}L AS __le"))
+            gone = old.selectExpr(*self._quoted, "__x", f"{END}L AS {E}", D)
+        tick.describe(self, "stitch events")
+        found = revised(tick, self, self._names, self._stitched(parts, bound), gone)
+        if bound < END:
+            going.add(found.where(f"{E} >= {END}L").selectExpr(*self._quoted, "__x", D, N), None)
+        return found.selectExpr(*self._quoted, *made("__x", E, D))
+
+    def _stitched(self, parts: DataFrame, bound: int) -> DataFrame:
+        """Runs of parts of which none begins behind the end of those before it."""
+        by = f"PARTITION BY {', '.join(self._quoted)} ORDER BY __ls, __le"
+        ends = f"max(__le) OVER ({by} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
+        runs = parts.selectExpr("*", f"IF(__ls <= {ends}, 0, 1) AS __begins")
+        runs = runs.selectExpr("*", f"sum(__begins) OVER ({by} ROWS UNBOUNDED PRECEDING) AS __run")
+        from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+        whole = runs.groupBy(*self._quoted, "__run").agg(F.expr("min(__ls) AS __x"), F.expr("max(__le) AS __y"))
+        return whole.selectExpr(*self._quoted, "__x", f"IF(__y < {bound}L, __y, {END}L) AS {E}", f"1L AS {D}")
+
+    @property
+    def _names(self) -> tuple[str, ...]:
+        return self.input.emits().names
+
+    @property
+    def _quoted(self) -> list[str]:
+        return [quoted(name) for name in self._names]
