@@ -8,7 +8,7 @@ from typing import Any
 from tests.laws.pipelines import SECOND, Feeds, Law, _column, _streams
 from tests.oracle import feed as f
 from tests.oracle.group_by import floor, group_by
-from tests.oracle.join import join
+from tests.oracle.join import join, left_alone
 from tests.oracle.merge import merge
 from tests.oracle.select import select
 
@@ -39,6 +39,15 @@ def _pairs(
     def oracle(feeds: Feeds) -> Result:
         (a, b), refused = _streams(feeds, "a", "b")
         return join(a, b, low, high, on, _numbers, *stamps), refused
+
+    return oracle
+
+
+def _alone(low: int, high: int, stamp: int, *, matched: bool) -> Callable[[Feeds], Result]:
+    def oracle(feeds: Feeds) -> Result:
+        (a, b), refused = _streams(feeds, "a", "b")
+        made = left_alone(a, b, low, high, _keys, stamp, matched=matched)
+        return select(made, project=lambda v: {"n": v["n"]}), refused
 
     return oracle
 
@@ -136,6 +145,11 @@ JOINS = (
     Law("a left join with all that was", ("join",),
         f"{_NUMBERS} a LEFT JOIN b OVER (RANGE UNBOUNDED PRECEDING) ON a.v = b.v WITH UNBOUNDED STATE",
         _pairs(-EVER, 0, (0, None))),
+    Law("a semi join of an interval", ("join",),
+        "SELECT STREAM n FROM a LEFT SEMI JOIN b ON a.v = b.v AND b.ROWTIME BETWEEN a.ROWTIME - INTERVAL '0.5' SECOND "
+        "AND a.ROWTIME + INTERVAL '1' SECOND", _alone(-HALF_SECOND, SECOND, SECOND, matched=True)),
+    Law("an anti join of windows", ("join",), f"SELECT STREAM n FROM a {_SECOND} ANTI JOIN b {_HALF} ON a.v = b.v",
+        _alone(-HALF_SECOND, SECOND, SECOND, matched=False)),
     Law("a right join of equal rowtimes", ("join",), f"{_NUMBERS} a RIGHT JOIN b ON a.v = b.v",
         _pairs(0, 0, (None, 0))),
     Law("a stream joined with itself", ("join",),

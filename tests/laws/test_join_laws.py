@@ -61,6 +61,14 @@ def _unmatched_rows_that_match(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Join, "_joined", joined)
 
 
+def _semi_rows_without_a_match(patch: pytest.MonkeyPatch) -> None:
+    def joined(self: Join, n: int, rows: Any, others: Any, how: str, *rest: int) -> Any:
+        return rows if how == "left_semi" else real(self, n, rows, others, how, *rest)
+
+    real = Join._joined
+    patch.setattr(Join, "_joined", joined)
+
+
 def _promise_of_the_faster_side(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Join, "promises", lambda _self, clocks, _control: {"": max(least(c.values()) for c in clocks)})
 
@@ -78,6 +86,8 @@ FAULTS = (
     ("windows on both sides", _edge_forgotten_between_ticks),
     ("windows on both sides", _promise_of_the_faster_side),
     ("a left join of windows", _unmatched_rows_that_match),
+    ("a semi join of an interval", _semi_rows_without_a_match),
+    ("an anti join of windows", _unmatched_rows_that_match),
     ("a stream with a table", _matches_in_another_order),
 )
 LAW = {law.name: law for law in JOINS}

@@ -60,6 +60,27 @@ def join(
     return {"": [*(Row(place[0], row(one, other)) for place, one, other in gone), Bound(bound)]}
 
 
+def left_alone(
+    left: Feed,
+    right: Feed,
+    low: int,
+    high: int,
+    on: Callable[[Values, Values], bool | None],
+    stamp: int,
+    *,
+    matched: bool,
+) -> Feed:
+    """The rows of the left with a match (or without one), once, at their rowtime plus the stamp, in their order."""
+    rights = placed(right)
+
+    def met(one: Row) -> bool:
+        return any(low <= _at(other) - _at(one) <= high and on(one.values, other.values) for _, other in rights)
+
+    bound = min(bound_of(left), bound_of(right))
+    rows = [(_at(one) + stamp, one) for _, one in placed(left) if met(one) == matched]
+    return {"": [*(Row(at, one.values) for at, one in rows if at < bound), Bound(bound)]}
+
+
 def _at(row: Row) -> int:
     assert row.at is not None
     return row.at

@@ -130,8 +130,10 @@ REFUSED = [
     ("SELECT STREAM x FROM a JOIN t OVER (RANGE CURRENT ROW) ON a.k = t.k", "R153", "OVER"),
     ("SELECT STREAM t.ROWTIME AS r FROM a JOIN t ON a.k = t.k", "R103", ""),
     ("SELECT STREAM w FROM t", "R124", ""),
-    ("SELECT STREAM x FROM a LEFT SEMI JOIN b ON a.k = b.k", "R190", "JOIN"),
-    ("SELECT STREAM x FROM a LEFT ANTI JOIN b ON a.k = b.k", "R190", "LEFT JOIN"),
+    ("SELECT STREAM x FROM a LEFT SEMI JOIN t ON a.k = t.k", "R190", "JOIN"),
+    ("SELECT STREAM x FROM a RIGHT ANTI JOIN b ON a.k = b.k", "R190", "LEFT JOIN"),
+    ("SELECT STREAM x, y FROM a LEFT SEMI JOIN b ON a.k = b.k", "R103", ""),
+    ("SELECT STREAM x FROM a LEFT ANTI JOIN b ON a.k = b.k AND b.ROWTIME > a.ROWTIME", "R152", "BETWEEN"),
 ]  # fmt: skip
 
 

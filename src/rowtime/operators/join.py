@@ -129,7 +129,11 @@ class Edge:
 
 @dataclass(frozen=True)
 class Join:
-    """``condition`` is over the names of both sides; ``low`` and ``high`` in µs."""
+    """``on`` is over the names of both sides; ``low`` and ``high`` in µs.
+
+    ``alone``: only rows of the left go out, when all that could match are known: those with a match
+    (``left_semi``), or those without (``left_anti``).
+    """
 
     name: str
     inputs: tuple[Operator, Operator]
@@ -137,6 +141,7 @@ class Join:
     low: int
     high: int
     on: exp.Expr | None = None
+    alone: str = ""
 
     kind: ClassVar[str] = "join"
     promise: ClassVar[str] = ""
@@ -272,10 +277,14 @@ class Join:
 
     def _results(self, tick: Tick, before: Edge, after: Edge) -> DataFrame | None:
         limit = after.at + (after.side is not None)
-        pairs = [
-            self._made(tick, rows.where(f"NOT ({before.covers}) AND ({after.allows})"), (0, 1))
-            for rows in self._pairs(tick, before.at, limit)
-        ]
+        pairs = (
+            []
+            if self.alone
+            else [
+                self._made(tick, rows.where(f"NOT ({before.covers}) AND ({after.allows})"), (0, 1))
+                for rows in self._pairs(tick, before.at, limit)
+            ]
+        )
         parts = [*pairs, *(part for n in (0, 1) for part in self._unmatched(tick, n, before.at, after.at))]
         return reduce(lambda one, other: one.unionByName(other), parts) if parts else None
 
@@ -293,7 +302,7 @@ class Join:
             yield self._joined(1, right, left, "inner", since, bound)
 
     def _unmatched(self, tick: Tick, n: int, since: int, bound: int) -> Iterator[DataFrame]:
-        """Rows of an outer side whose stamp lies in [since, bound), and that nothing matches."""
+        """Rows of an outer side with a stamp in [since, bound) and no match; of a semi join, with one."""
         stamp = self.sides[n].stamp
         if stamp is None:
             return
@@ -304,8 +313,9 @@ class Join:
         nearest, farthest = self._range(n)
         others = self._rows(tick, 1 - n, shift(low, nearest), shift(high, farthest))
         if others is not None:
-            rows = self._joined(n, rows, others, "left_anti", low, high)
-        yield self._made(tick, rows, (n,))
+            rows = self._joined(n, rows, others, self.alone or "left_anti", low, high)
+        if others is not None or self.alone != "left_semi":
+            yield self._made(tick, rows, (n,))
 
     def _range(self, n: int) -> tuple[int, int]:
         """How far the other side's rowtime may be from that of side ``n``: least and greatest, µs."""

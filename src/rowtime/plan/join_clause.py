@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 class Clause:
     """One JOIN with both of its inputs, under names that are unique among them.
 
-    ``outer``: whose rows go out without a match. ``same``: columns that are the rowtime itself.
+    ``outer``: whose rows go out without a match. ``same``: columns that are the rowtime itself. ``alone``: only rows of
+    the left go out, those with a match (``left_semi``) or those without (``left_anti``).
     """
 
     node: exp.Join
@@ -27,6 +28,7 @@ class Clause:
     outer: tuple[bool, bool]
     same: Mapping[str, str]
     tabled: bool = False
+    alone: str = ""
 
     @property
     def both(self) -> From:

@@ -27,9 +27,10 @@ from rowtime.plan.sources import Binder
 from rowtime.sql.nodes import CurrentRowTimestamp
 from rowtime.sql.places import place_of
 
+_ALONE = {"SEMI": "left_semi", "ANTI": "left_anti"}
 _HINTS = {
     "SEMI": "Write JOIN, and select the columns of the left side alone.",
-    "ANTI": "Write LEFT JOIN, and keep what found no match: WHERE b.ROWTIME IS NULL.",
+    "ANTI": "Write LEFT JOIN, and keep what found no match: WHERE b.k IS NULL.",
 }
 _LIMITED = (
     "Compare the rowtimes in ON, from below and from above, or give an input a window: "
@@ -67,8 +68,9 @@ class Joins:
     def _clause(self, left: From, right: From, node: exp.Join, *, tabled: bool) -> Clause:
         kind, side = (str(node.args.get(part) or "").upper() for part in ("kind", "side"))
         method = str(node.args.get("method") or "").upper()
-        if kind in _HINTS:
-            raise self._refused("R190", f"{kind} JOIN is not supported yet", node.this, _HINTS[kind])
+        if kind in _ALONE and (side == "RIGHT" or tabled or node.this.args.get("version")):
+            what = "that keeps the right" if side == "RIGHT" else "with a table" if tabled else "as of a time"
+            raise self._refused("R190", f"a {kind} JOIN {what} is not supported yet", node.this, _HINTS[kind])
         if method not in ("", "NATURAL"):
             raise self._refused("R190", f"{method} JOIN is not supported yet", node.this)
         names = [one.alias.lower() for one in (*left.inputs, *right.inputs)]
@@ -79,9 +81,9 @@ class Joins:
         times = (T, T) if tabled else (PLACES[0][0], PLACES[1][0])
         sides = [self._qualified(source, time, wanted) for source, time in zip((left, right), times, strict=True)]
         same = {name: time for _, _, found in sides for name, time in found.items()}
-        outer = (side in ("LEFT", "FULL"), side in ("RIGHT", "FULL"))
+        outer = (side in ("LEFT", "FULL") or kind in _ALONE, side in ("RIGHT", "FULL"))
         inputs, columns = (sides[0][0], sides[1][0]), (sides[0][1], sides[1][1])
-        return Clause(node, (left, right), inputs, columns, outer, same, tabled)
+        return Clause(node, (left, right), inputs, columns, outer, same, tabled, _ALONE.get(kind, ""))
 
     def _qualified(
         self, source: From, time: str, wanted: set[str] | None
@@ -296,11 +298,12 @@ class Joins:
         left, right = (self.binder.placed(source.node, self.name) for source in clause.sources)
         on = _all(found.rest)
         name = self.sources.fresh(f"{self.name}.join")
-        node = Join(name, (left, right), (sides[0], sides[1]), found.low, found.high, on)
+        node = Join(name, (left, right), (sides[0], sides[1]), found.low, found.high, on, clause.alone)
         endless = [kept.what for kept in node.keeps() if kept.by == "nothing"]
         if endless:
             self.sources.warnings.append(self._endless(clause, " and the ".join(endless)))
-        return From(node, tuple(inputs), lineage, merged)
+        seen = inputs[: len(clause.inputs[0])] if clause.alone else inputs
+        return From(node, tuple(seen), lineage, merged)
 
 
 def _all(tests: Sequence[exp.Expr]) -> exp.Expr | None:
