@@ -8,6 +8,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 LOCK := requirements/dev.lock
 LOCK_VENV := build/lock-venv
+FLINK_VENV := build/flink-venv
 
 # Spark's workers run this Python; by default they would take the python3 of the PATH.
 export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
@@ -17,7 +18,7 @@ export PYSPARK_DRIVER_PYTHON := $(PYSPARK_PYTHON)
 WITH_JAVA := JAVA_HOME="$$(scripts/setup_java.sh)" && export JAVA_HOME &&
 
 .DEFAULT_GOAL := help
-.PHONY: help env run test slow lint bench format lock clean
+.PHONY: help env run test slow lint bench flink format lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -43,6 +44,13 @@ lint: env ## run every linter, the type checker and the size check
 
 bench: env ## run the short benchmarks
 	@$(WITH_JAVA) $(BIN)/python -m benchmarks --short $(ARGS)
+
+flink: $(FLINK_VENV)/.ready ## make the environment with PyFlink, beside which the benchmarks then measure too
+
+$(FLINK_VENV)/.ready: requirements/flink.lock scripts/setup_venv.sh
+	@scripts/setup_venv.sh "$(PYTHON)" $(FLINK_VENV)
+	@$(FLINK_VENV)/bin/python -m pip install --quiet -r requirements/flink.lock
+	@touch $@
 
 format: env ## format the code and mend what ruff can mend
 	@$(BIN)/ruff format

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from benchmarks.backfill import BACKFILL
 from benchmarks.check_script import CHECK_SCRIPT
-from benchmarks.disorder import GUARD_LEDGER, TSORT
+from benchmarks.disorder import GUARD_LEDGER, TSORT, TSORT_FLINK
 from benchmarks.engines import Engines, session
 from benchmarks.flat_state import FLAT_STATE
 from benchmarks.flat_ticks import FLAT_TICKS
@@ -36,6 +36,7 @@ MEASUREMENTS: tuple[Measurement, ...] = (
     *OVER,
     GUARD_LEDGER,
     TSORT,
+    TSORT_FLINK,
     CHECK_SCRIPT,
     *NEXMARK,
 )

@@ -1,34 +1,43 @@
 """Rows a second through a T-sort to an ordered sink and through the guard, at several shares of late rows.
 
-Spark has neither: its line is its own aggregate by minute over the same files, which drops
-late rows and keeps none of them.
+Spark has neither: its line is its own aggregate by minute over the same Parquet files, which drops
+late rows and keeps none of them. Flink sorts by rowtime, from the same CSV files; which rows are
+late there depends on when its watermark comes, so all its rows are compared where none is late,
+and their number elsewhere.
 """
 
 from __future__ import annotations
 
-import resource
+import shutil
 import time
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pa_csv
 
 import rowtime as rt
+from benchmarks import flink
 from benchmarks.data import BEGINNING, CACHE, SECOND, table, write
 from benchmarks.measurement import Measurement, Result, against, middle
+from benchmarks.memory import memory_of, resident
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from benchmarks.engines import Engines
 
 FILE, STEP, TICK = 500_000, 1000, 2  # rows of a file, µs from row to row, files a tick
 SHARES = (0, 1, 10, 50)  # % of the rows that lie behind, two thirds of them beyond the tolerance
-QUICK = (10,)
+QUICK = (0, 10)
 TOLERANCE, BEHIND = 10, 30  # seconds
 LEAST = 1_000_000  # rows a second with the ledger
+LONGER = 3  # times the files, for which memory must be the same
 
-DECLARED = """CREATE STREAM s (ev TIMESTAMP, k BIGINT, v BIGINT) USING parquet OPTIONS (path '{source}');
+DECLARED = """CREATE STREAM s (ev TIMESTAMP, k BIGINT, v BIGINT) USING {kind} OPTIONS (path '{source}');
 CREATE VIEW f AS SELECT STREAM ev AS ROWTIME, k, v FROM s ORDER BY ev WITHIN INTERVAL '{within}' SECOND{guard};
 """
 SORTED = DECLARED + "SELECT STREAM k, v FROM f"
@@ -38,59 +47,121 @@ GUARD = " EARLY BEYOND INTERVAL '1' HOUR"
 
 def source(share: int, files: int) -> Path:
     """Files in which ``share`` % of the rows lie up to half a minute behind."""
-    folder = CACHE / f"disorder-{share}-{files}x{FILE}"
+    return _made(f"disorder-{share}-{files}x{FILE}", files, share, write)
+
+
+def source_csv(share: int, files: int) -> Path:
+    """The same as CSV, with times in milliseconds, which is what Flink sorts by."""
+    return _made(f"disorder-csv-{share}-{files}x{FILE}", files, share, _write_csv)
+
+
+def _made(name: str, files: int, share: int, written: Callable[[Path, int, pa.Table], None]) -> Path:
+    folder = CACHE / name
     done = folder.with_suffix(".done")
     if not done.exists():
-        folder.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
         for number in range(files):
             random = np.random.default_rng(number)
-            behind = random.integers(0, BEHIND * SECOND, FILE) * (random.random(FILE) < share / 100)
+            behind = random.integers(0, BEHIND * SECOND, FILE) // STEP * STEP * (random.random(FILE) < share / 100)
             times = BEGINNING + (np.arange(FILE) + number * FILE) * STEP - behind
-            write(folder, number, table(times, random.integers(0, 100, FILE), random))
+            written(folder, number, table(times, random.integers(0, 100, FILE), random))
         done.touch()
     return folder
 
 
-def run(engines: Engines, text: str, files: Path) -> tuple[float, int, int]:
-    """Seconds, rows given out, rows refused."""
-    place = engines.fresh("disorder")
-    sql = text.format(source=files, within=TOLERANCE, guard=GUARD if text == GUARDED else "")
-    given = 0
+def _write_csv(folder: Path, number: int, rows: pa.Table) -> None:
+    text = pc.strftime(rows["ev"].cast(pa.timestamp("ms")), format="%Y-%m-%d %H:%M:%S")
+    plain = pa_csv.WriteOptions(include_header=False, quoting_style="none")
+    pa_csv.write_csv(rows.set_column(0, "ev", text), folder / f"{number:06d}.csv", plain)
 
-    def take(batch: rt.Batch) -> None:
-        nonlocal given
-        given += batch.table().num_rows if batch.count else 0
 
-    pipeline = rt.Pipeline(engines.spark, home=place / "home").sql(sql).sink("result", take)
-    began = time.perf_counter()
-    query = pipeline.run_available(place / "checkpoint", limits=rt.Limits(files=TICK))
-    seconds = time.perf_counter() - began
-    gate = query.ledger["f"]
-    return seconds, given, gate["in"] - gate["accepted"]
+class Run:
+    """One run of rowtime: its seconds, what its function took, rows refused, the driver's greatest memory (MiB)."""
+
+    def __init__(self, engines: Engines, text: str, files: Path, kind: str = "parquet", *, keep: bool = False) -> None:
+        place = engines.fresh("disorder")
+        sql = text.format(source=files, kind=kind, within=TOLERANCE, guard=GUARD if text == GUARDED else "")
+        self.given, self.memory = 0, 0
+        self.tables: list[pa.Table] = []
+        self._keep, self._engines = keep, engines
+        pipeline = rt.Pipeline(engines.spark, home=place / "home").sql(sql).sink("result", self._take)
+        began = time.perf_counter()
+        query = pipeline.run_available(place / "checkpoint", limits=rt.Limits(files=TICK), listener=self._look)
+        self.seconds = time.perf_counter() - began
+        gate = query.ledger["f"]
+        self.refused = gate["in"] - gate["accepted"]
+
+    def _take(self, batch: rt.Batch) -> None:
+        if batch.count:
+            self.given += batch.table().num_rows
+            self.tables += [batch.table()] if self._keep else []
+
+    def _look(self, progress: dict[str, Any]) -> None:  # noqa: ARG002
+        self.memory = max(self.memory, resident("self"))
 
 
 def measure(engines: Engines, *, short: bool, text: str) -> Result:
-    """Each share of late rows a line; the memory is the driver's greatest, before and after (MiB)."""
+    """Each share of late rows a line, against Spark's aggregate; memory over a stream that is longer."""
     files, rounds = (4, 1) if short else (10, 3)
-    before, rows = _memory(), files * FILE
-    lines: dict[str, Result] = {}
-    run(engines, text, source(QUICK[0], TICK))  # warms Java up
+    rows, lines, ratios = files * FILE, {}, []
+    Run(engines, text, source(0, TICK))  # warms Java up
     for share in QUICK if short else SHARES:
         place = source(share, files)
-        runs = [run(engines, text, place) for _ in range(rounds)]
-        native = middle([engines.native(place, TICK).total for _ in range(rounds)]) / 1000
-        speed = int(rows / middle([seconds for seconds, _, _ in runs]))
-        lines[f"{share} %"] = {"rows_a_second": speed, "spark_aggregate": int(rows / native), "refused": runs[0][2]}
-    least = min(line["rows_a_second"] for line in lines.values())
-    ratios = [against("rows a second", least / LEAST, 1.0)] if text == GUARDED else []
-    return {"rows": rows, "late": lines, "driver_memory_mib": [before, _memory()], "ratios": ratios}
+        pairs = [(Run(engines, text, place), engines.native(place, TICK).total / 1000) for _ in range(rounds)]
+        speed = int(rows / middle([run.seconds for run, _ in pairs]))
+        native = int(rows / middle([seconds for _, seconds in pairs]))
+        lines[f"{share} %"] = {"rows_a_second": speed, "spark_aggregate": native, "refused": pairs[0][0].refused}
+        if text == GUARDED:
+            ratios.append(against(f"a million rows a second, {share} % late", speed / LEAST, 1.0))
+    memory, ratio = _memory(engines, text, files)
+    return {"rows": rows, "rounds": rounds, "late": lines, "memory_mib": memory, "ratios": [*ratios, ratio]}
 
 
-def _memory() -> int:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+def _memory(engines: Engines, text: str, files: int) -> tuple[Result, Result]:
+    """The greatest of the driver's Python and what Java keeps, over a stream and one three times as long."""
+    found = {}
+    for length in (files, LONGER * files):
+        run = Run(engines, text, source(QUICK[-1], length))
+        found[f"{length * FILE:,} rows"] = {"python": run.memory, "java_heap": memory_of(engines)["java_heap_mib"]}
+    shorter, longer = (sum(one.values()) for one in found.values())
+    return found, against("the memory of a third of the rows", longer / shorter, 1.2, most=True)
+
+
+def measure_flink(engines: Engines, *, short: bool) -> Result:
+    """The T-sort into a function against PyFlink's ORDER BY rowtime into its blackhole, from the same CSV files."""
+    if not flink.is_there():
+        return {"skipped": flink.MISSING, "ratios": []}
+    files, rounds = (2, 1) if short else (4, 3)
+    rows, lines, ratios, answers = files * FILE, {}, [], {}
+    few = source_csv(0, 1)
+    Run(engines, SORTED, few, "csv")
+    for share in QUICK if short else SHARES:
+        place, output = source_csv(share, files), engines.fresh("flink")
+        ours = [Run(engines, SORTED, place, "csv") for _ in range(rounds)]
+        kept = [str(output / "rows")] if not share else []
+        theirs = flink.run("flink_sort.py", str(few), str(place), str(rounds), *kept)["seconds"]
+        speed, other = (int(rows / middle(seconds)) for seconds in ([run.seconds for run in ours], theirs))
+        lines[f"{share} %"] = {"rows_a_second": speed, "pyflink": other, "refused": ours[0].refused}
+        ratios.append(against(f"PyFlink's ORDER BY rowtime, {share} % late", speed / other, 1.0))
+        if not share:
+            answers["pyflink, 0 %"] = _compared(Run(engines, SORTED, place, "csv", keep=True), output / "rows")
+    return {"rows": rows, "rounds": rounds, "late": lines, "answers": answers, "ratios": ratios}
+
+
+def _compared(ours: Run, theirs: Path) -> str:
+    """Whether both gave the same rows in the same order."""
+    read = pa_csv.ReadOptions(column_names=["ev", "k", "v"])
+    # Flink may read several files at once, but what it writes last it has sorted last.
+    parts = sorted(theirs.iterdir(), key=lambda path: path.stat().st_mtime_ns)
+    other = pa.concat_tables([pa_csv.read_csv(path, read) for path in parts]).select(["k", "v"])
+    mine = pa.concat_tables(ours.tables).select(["k", "v"])
+    same = mine.combine_chunks().equals(other.combine_chunks())
+    return "equal" if same else f"{mine.num_rows} rows against {other.num_rows}, or another order"
 
 
 TSORT = Measurement("tsort", "T-sort within 10 s, every row to a function in order", partial(measure, text=SORTED))
+TSORT_FLINK = Measurement("tsort_flink", "the same from CSV, against PyFlink's ORDER BY rowtime", measure_flink)
 GUARD_LEDGER = Measurement(
     "guard", "guard of an hour with its ledger, groups of a minute", partial(measure, text=GUARDED)
 )

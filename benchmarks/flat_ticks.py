@@ -11,6 +11,7 @@ import numpy as np
 import rowtime as rt
 from benchmarks.data import BEGINNING, DISORDER, table, write
 from benchmarks.measurement import Measurement, Result, against, middle
+from benchmarks.memory import memory_of
 
 if TYPE_CHECKING:
     from benchmarks.engines import Engines
@@ -33,7 +34,7 @@ def measure(engines: Engines, *, short: bool) -> Result:
     def listener(progress: dict[str, Any]) -> None:
         spent.append(progress["durationMs"]["triggerExecution"])
         if len(spent) == WARM + ticks // 10:
-            memory["early"] = _memory(engines) | _files(place)
+            memory["early"] = memory_of(engines) | _files(place)
         if len(spent) < WARM + ticks:
             _next(source, len(spent), random)
 
@@ -45,7 +46,7 @@ def measure(engines: Engines, *, short: bool) -> Result:
         time.sleep(0.05)
     query.stop()
     query.awaitTermination()
-    memory["late"] = _memory(engines) | _files(place)
+    memory["late"] = memory_of(engines) | _files(place)
     tenth, counted = ticks // 10, spent[WARM:]
     first, last = middle(counted[:tenth]), middle(counted[-tenth:])
     return {
@@ -62,23 +63,6 @@ def _next(source: Path, number: int, random: np.random.Generator) -> None:
     steps = (np.arange(ROWS) + number * ROWS) * STEP
     times = BEGINNING + steps + random.integers(0, DISORDER, ROWS)
     write(source, number, table(times, random.integers(0, 10, ROWS), random))
-
-
-def _memory(engines: Engines) -> dict[str, int]:
-    """Resident MiB of the driver's two processes; Java's heap after a full collection."""
-    java = engines.spark._jvm.java.lang  # noqa: SLF001 - Python has no other way to ask Java
-    java.System.gc()
-    runtime = java.Runtime.getRuntime()
-    return {
-        "python_mib": _resident("self"),
-        "java_mib": _resident(str(java.ProcessHandle.current().pid())),
-        "java_heap_mib": int(runtime.totalMemory() - runtime.freeMemory()) >> 20,
-    }
-
-
-def _resident(process: str) -> int:
-    lines = Path(f"/proc/{process}/status").read_text().splitlines()
-    return next(int(line.split()[1]) >> 10 for line in lines if line.startswith("VmRSS"))
 
 
 def _files(place: Path) -> dict[str, int]:
