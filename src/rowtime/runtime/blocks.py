@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from rowtime.core.time import BEGINNING, END
 from rowtime.operators.contract import P, W
-from rowtime.operators.gates import Gate, Verdict
+from rowtime.operators.gates import Gate, Raise, Verdict
 from rowtime.runtime.gate_items import Key, asked, by_block, items_of, with_bounds
 from rowtime.runtime.judging import Judging
 from rowtime.sql.generate import literal
@@ -47,7 +47,7 @@ class Block:
 
     ``least`` of what is compared with the mark, ``lowest`` and ``highest`` of the times, ``top`` of those that
     may be early, each ``None`` where there is none; ``bound``: the strongest one that it holds, or that stands
-    beside it. ``odd``: it holds a row that is refused whatever the mark.
+    beside it. ``odd``: it holds a row that is refused whatever the mark; ``first``: position and time of its first row.
     """
 
     writer: str
@@ -59,6 +59,7 @@ class Block:
     bound: int = BEGINNING
     rows: int = 0
     odd: bool = False
+    first: tuple[int, int | None] = (0, None)
 
     @property
     def key(self) -> Key:
@@ -79,17 +80,30 @@ class Block:
         if gate.early is None or self.top is None:
             return False
         floor = gate.floors.get(self.writer, BEGINNING)
-        # Without re-sync a first row counts, and whatever lies far above it is early.
-        return not started or self.top > max(mark, floor) + gate.early
+        if not started:  # without re-sync a first row counts, and whatever lies far above it is early
+            first = self.first[1]
+            if gate.resync or gate.guarded != "true" or first is None:
+                return True
+            mark = max(mark, first)
+        return self.top > max(mark, floor) + gate.early
 
     def is_calm(self, mark: int, gate: Gate, *, started: bool) -> bool:
-        """True if every row is accepted, and no row raises the mark by more than the tolerance."""
+        """True if every row is accepted."""
         if not self.rows:
             return True
         after, least = self.after(mark), END if self.least is None else self.least
         late = least + gate.within < after or least < gate.floors.get(self.writer, BEGINNING) or after >= END
-        jumps = gate.reason == "LATE" and after > mark + gate.within
-        return not (self.odd or late or jumps or self.may_be_early(mark, gate, started=started))
+        return not (self.odd or late or self.may_be_early(mark, gate, started=started))
+
+    def raised(self, mark: int, gate: Gate) -> Raise | None:
+        """Its first row, where that raises the mark by more than the tolerance; in a calm block no other row does.
+
+        All of its times lie within the tolerance of one another, or one would be late.
+        """
+        position, time = self.first
+        if gate.reason != "LATE" or time is None or time <= mark + gate.within:
+            return None
+        return Raise(position, mark, time, self.rows - 1)
 
 
 Blocks = Mapping[str, Sequence[Block]]  # of each writer, in its order
@@ -103,17 +117,19 @@ def _blocks(rows: DataFrame, gate: Gate) -> Iterator[Block]:
     judged = sql["j"] if gate.judged is not None else sql["t"]
     flags = f"{gate.bound_column or 'NULL'} IS NULL AS r", f"{sql['g']} AS g", f"{sql['up']} AS up"
     items = rows.selectExpr(
-        W, f"{P} DIV {BLOCK} AS blk", f"{good} AS t", f"{judged} AS j", f"{sql['b']} AS b", *flags
+        W, P, f"{P} DIV {BLOCK} AS blk", f"{good} AS t", f"{judged} AS j", f"{sql['b']} AS b", *flags
     )  # fmt: skip
     folded = items.groupBy(W, "blk").agg(
         F.expr("min(CASE WHEN t IS NOT NULL AND NOT up THEN j END) AS least"),
         F.expr("min(t) AS lowest"), F.expr("max(t) AS highest"), F.expr("max(CASE WHEN g THEN t END) AS top"),
         F.expr("max(b) AS bound"), F.expr("count_if(r) AS rows"), F.expr("count(t) AS times"),
+        F.expr(f"min(CASE WHEN r THEN struct({P} AS p, t) END) AS first"),
     )  # fmt: skip
     for found in folded.toArrow().to_pylist():
         known = {name: found[name] for name in ("least", "lowest", "highest", "top", "rows")}
         bound = BEGINNING if found["bound"] is None else found["bound"]
-        yield Block(found[W], found["blk"], **known, bound=bound, odd=found["rows"] != found["times"])
+        first = (found["first"]["p"], found["first"]["t"]) if found["rows"] else (0, None)
+        yield Block(found[W], found["blk"], **known, bound=bound, odd=found["rows"] != found["times"], first=first)
 
 
 def _by_writer(blocks: Iterator[Block], gate: Gate) -> Blocks:
@@ -144,10 +160,11 @@ def _wanted(blocks: Sequence[Block], judging: Judging, *, to_the_end: bool) -> I
             if voters >= 2 * gate.resync and not to_the_end:
                 return
         elif block.is_calm(mark, gate, started=started):
-            mark = block.after(mark)
+            mark, started = block.after(mark), started or block.top is not None
         else:
             yield block.key
             deciding = block.may_be_early(mark, gate, started=started)
+            started = started or block.top is not None
             if deciding and not gate.resync and not to_the_end:
                 return
             mark = block.after(mark)
@@ -164,9 +181,10 @@ def _judged(blocks: Sequence[Block], have: Mapping[Key, pa.Table], judging: Judg
     """Judge what can be judged; the blocks of the writer that are left."""
     for place, block in enumerate(blocks):
         writer = block.writer
-        settled = writer not in judging.open
-        if settled and block.is_calm(judging.mark(writer), judging.gate, started=judging.has_started(writer)):
-            judging.skip(writer, block.rows, block.after(judging.mark(writer)), block.span)
+        settled, mark, gate = writer not in judging.open, judging.mark(writer), judging.gate
+        if settled and block.is_calm(mark, gate, started=judging.has_started(writer)):
+            started = block.top is not None and gate.early is not None
+            judging.skip(writer, block.rows, block.after(mark), block.span, block.raised(mark, gate), started=started)
         elif block.key in have:
             judging.run(writer, have[block.key])
         else:

@@ -48,12 +48,18 @@ class Judging:
             # A set without order meets the mark before it as a whole.
             self._part(writer, part, first if self.gate.batched else self.mark(writer), ended=False)
 
-    def skip(self, writer: str, count: int, mark: int, span: tuple[int, int]) -> None:
-        """Rows that were not looked at: all are accepted, and none raises the mark by more than the tolerance."""
+    def skip(  # noqa: PLR0913 - what is known of rows
+        self, writer: str, count: int, mark: int, span: tuple[int, int], raised: Raise | None, *, started: bool
+    ) -> None:
+        """Rows that were not looked at: all are accepted, and at most the first raises the mark too far."""
         self.tally.counts.update({"in": count, "accepted": count})
         self.marks[writer] = max(self.mark(writer), mark)
-        if writer in self.raised:
-            known = self.raised[writer]
+        if started:
+            self.tally.started.add(writer)
+        known = self.raised.get(writer)
+        if raised is not None and not (known is not None and known.poisons):
+            self.raised[writer] = raised
+        elif known is not None:
             self.raised[writer] = known._replace(rows=known.rows + count)
         self._span = (min(self._span[0], span[0]), max(self._span[1], span[1]))
 
