@@ -23,6 +23,11 @@ AS_OF = "FOR SYSTEM_TIME AS OF a.ROWTIME"
         (f"SELECT STREAM x, w FROM a JOIN b {AS_OF} ON TRUE JOIN t ON t.k = a.k", ("x", "w")),
         (f"SELECT STREAM x, z FROM a JOIN b ON a.k = b.k JOIN c {AS_OF} ON c.k = b.k", ("x", "z")),
         ("SELECT STREAM x FROM a JOIN b TIMESTAMP AS OF a.ROWTIME ON a.k = CAST(b.y AS INT)", ("x",)),
+        ("SELECT STREAM x, y FROM a ASOF JOIN b MATCH_CONDITION (a.ROWTIME >= b.ROWTIME) ON a.k = b.k", ("x", "y")),
+        (
+            "SELECT STREAM x, z FROM a LEFT ASOF JOIN c AS r MATCH_CONDITION r.ROWTIME <= a.ROWTIME USING (k)",
+            ("x", "z"),
+        ),
     ],
 )
 def test_names_are_those_of_the_inputs(sql: str, names: tuple[str, ...]) -> None:
@@ -56,7 +61,23 @@ def test_explain_says_what_is_kept() -> None:
     assert "calls __latest = LAST(__row) IGNORE NULLS" in text
 
 
+def test_asof_join_is_the_join_as_of_the_rowtime_of_the_left() -> None:
+    ways = (f"LEFT JOIN b {AS_OF}", "ASOF LEFT JOIN b MATCH_CONDITION (a.ROWTIME >= b.ROWTIME)")
+    programs = [compile_script(STREAMS + f"SELECT STREAM x, y FROM a {way} ON a.k = b.k") for way in ways]
+    assert as_text(explain(programs[0])) == as_text(explain(programs[1]))
+
+
+def test_asof_and_match_condition_are_no_words_of_their_own() -> None:
+    text = "CREATE STREAM s (asof INT, match_condition INT); SELECT STREAM asof, match_condition FROM s AS asof"
+    assert compile_script(text).problems == ()
+
+
 REFUSED = [
+    ("x FROM a ASOF JOIN b ON a.k = b.k", "R156", "MATCH_CONDITION (a.ROWTIME >= b.ROWTIME)"),
+    ("x FROM a ASOF JOIN b MATCH_CONDITION (a.ROWTIME > b.ROWTIME) ON a.k = b.k", "R156", "b.ROWTIME"),
+    ("x FROM a ASOF JOIN b MATCH_CONDITION (a.ROWTIME <= b.ROWTIME) ON a.k = b.k", "R156", "b.ROWTIME"),
+    ("x FROM a JOIN b MATCH_CONDITION (a.ROWTIME >= b.ROWTIME) ON a.k = b.k", "R156", "ASOF JOIN"),
+    ("x FROM a MATCH_CONDITION (x > 1)", "R156", "JOIN"),
     ("x FROM a JOIN b FOR SYSTEM_TIME AS OF b.ROWTIME ON a.k = b.k", "R156", "AS OF a.ROWTIME"),
     ("x FROM a JOIN b FOR SYSTEM_TIME AS OF TIMESTAMP '2024-01-01 00:00:00' ON a.k = b.k", "R156", "AS OF a.ROWTIME"),
     ("x FROM a JOIN b VERSION AS OF a.ROWTIME ON a.k = b.k", "R156", "AS OF a.ROWTIME"),

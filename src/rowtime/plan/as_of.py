@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TypeGuard
 
 from sqlglot import exp
 
@@ -39,9 +40,34 @@ _WHOLE = (exp.DType.TINYINT, exp.DType.SMALLINT, exp.DType.INT, exp.DType.BIGINT
 
 def refuse_as_of(text: str, item: exp.Expr, what: str, hint: str) -> None:
     """Refuse a time where an input is read as of one and cannot be."""
-    version = item.args.get("version")
+    version = item.args.get("version") or item.args.get("match")
     if version is not None:
         raise Refused(Problem(CODE, what, place_of(text, version), hint))
+
+
+def take_match(text: str, node: exp.Join, right: str) -> None:
+    """ASOF JOIN … MATCH_CONDITION as what it means: the right FOR SYSTEM_TIME AS OF the left's rowtime."""
+    source = node.this
+    match = source.args.get("match")
+    if str(node.args.get("method") or "").upper() != "ASOF":
+        if match is None:
+            return
+        hint = "Write ASOF JOIN, or put the condition into ON."
+        raise Refused(Problem(CODE, "MATCH_CONDITION goes with ASOF JOIN", place_of(text, match), hint))
+    test = match.unnest() if match is not None else None
+    sides = (test.this, test.expression) if isinstance(test, exp.GTE | exp.LTE) else ()
+    later, earlier = sides[:: 1 if isinstance(test, exp.GTE) else -1] or (None, None)
+    if not _is_rowtime(later) or not _is_rowtime(earlier) or earlier.text("table").lower() != right.lower():
+        hint = f"Write MATCH_CONDITION (a.ROWTIME >= {right}.ROWTIME), where a is the left."
+        what = "an ASOF JOIN gives the last row of the right that came no later than the left"
+        raise Refused(Problem(CODE, what, place_of(text, match or source), hint))
+    source.set("version", exp.Version(this="TIMESTAMP", kind="AS OF", expression=later.copy()))
+    source.set("match", None)
+    node.set("method", None)
+
+
+def _is_rowtime(value: exp.Expr | None) -> TypeGuard[exp.Column]:
+    return isinstance(value, exp.Column) and value.name.lower() == "rowtime"
 
 
 @dataclass(frozen=True)

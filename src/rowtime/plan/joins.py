@@ -19,7 +19,7 @@ from rowtime.operators.table import Table
 from rowtime.operators.table_join import TableJoin
 from rowtime.plan import rewrites
 from rowtime.plan.aggregates import has_aggregates
-from rowtime.plan.as_of import AsOf
+from rowtime.plan.as_of import AsOf, take_match
 from rowtime.plan.join_clause import Clause
 from rowtime.plan.join_range import Range, between, conjuncts, windows
 from rowtime.plan.scope import From, Input, Scope
@@ -48,6 +48,7 @@ class Joins:
 
     def bind(self, left: From, right: From, node: exp.Join) -> From:
         """The join of what stands before a JOIN with what stands behind it."""
+        take_match(self.text, node, right.inputs[0].alias)
         tables = [isinstance(source.node, Table) for source in (left, right)]
         clause = self._clause(left, right, node, tabled=any(tables))
         on, merged = self._condition(clause)

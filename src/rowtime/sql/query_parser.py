@@ -182,6 +182,8 @@ class RowtimeParser(SparkParser):
     def _parse_table_alias(self, *args: Any, **options: Any) -> exp.TableAlias | None:
         if any(self._match_text_seq(*pair, advance=False) for pair in self.CLAUSE_PAIRS):
             return None
+        if _is_word(self._curr, "MATCH_CONDITION"):
+            return None
         return super()._parse_table_alias(*args, **options)
 
     def _parse_table_parts(self, *args: Any, **options: Any) -> exp.Table | exp.Dot | None:
@@ -194,7 +196,19 @@ class RowtimeParser(SparkParser):
     def _parse_table(self, *args: Any, **options: Any) -> exp.Expr | None:
         table = super()._parse_table(*args, **options)
         self._parse_from_now(table)
+        first = self._curr
+        if table and self._match_text_seq("MATCH_CONDITION"):
+            match = self.expression(exp.Paren(this=self._parse_disjunction()))
+            locate(match, first, self._prev)
+            table.set("match", match)
         return table
+
+    def _parse_join_parts(self) -> tuple[Token | None, Token | None, Token | None]:
+        """LEFT ASOF JOIN, as in Calcite, beside ASOF LEFT JOIN."""
+        left = self._curr
+        if self._match_pair(TokenType.LEFT, TokenType.ASOF):
+            return self._prev, left, None
+        return super()._parse_join_parts()
 
     def _parse_from_now(self, table: exp.Expr | None) -> None:
         """``s FROM NOW``, before the name of the input or behind it."""
