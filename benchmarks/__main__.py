@@ -23,6 +23,7 @@ from benchmarks.flat_ticks import FLAT_TICKS
 from benchmarks.measurement import Measurement, Result
 from benchmarks.nexmark import NEXMARK
 from benchmarks.over import OVER
+from benchmarks.over_state import OVER_STATE
 from benchmarks.small_tick import SMALL_TICK
 from benchmarks.throughput import GROUP_1M, GROUP_10K
 
@@ -34,6 +35,7 @@ MEASUREMENTS: tuple[Measurement, ...] = (
     FLAT_STATE,
     FLAT_TICKS,
     *OVER,
+    OVER_STATE,
     GUARD_LEDGER,
     TSORT,
     TSORT_FLINK,

@@ -57,11 +57,16 @@ def measure(engines: Engines, *, short: bool, rows: Ordered, required: float) ->
     rounds = 1 if short else 3
     warm = Ordered(10_000, 1, 100_000).folder()
     ours, theirs, same = [], [], []
+    used: dict[str, list[float]] = {"rowtime": [], "batch": []}
     _rowtime(engines, warm)
     _batch(engines, warm)
     for _ in range(rounds):
+        began = engines.processor()
         mine, output = _rowtime(engines, rows.folder())
+        between = engines.processor()
         other, expected = _batch(engines, rows.folder())
+        used["rowtime"].append(between - began)
+        used["batch"].append(engines.processor() - between)
         ours.append(mine)
         theirs.append(other)
         same.append(_compared(output, expected))
@@ -72,6 +77,7 @@ def measure(engines: Engines, *, short: bool, rows: Ordered, required: float) ->
         "rounds": rounds,
         "median_ms": {"rowtime": middle(ours), "batch": middle(theirs)},
         "rows_a_second": {"rowtime": int(count / middle(ours) * 1000), "batch": int(count / middle(theirs) * 1000)},
+        "median_processor_s": {name: middle(seconds) for name, seconds in used.items()},
         "answers": {"batch": next((answer for answer in same if answer != "equal"), "equal")},
         "ratios": [against("batch", middle(theirs) / middle(ours), required)],
     }
