@@ -24,6 +24,7 @@ from benchmarks.measurement import Measurement, Result
 from benchmarks.nexmark import NEXMARK
 from benchmarks.over import OVER
 from benchmarks.over_state import OVER_STATE
+from benchmarks.panes import PANES
 from benchmarks.small_tick import SMALL_TICK
 from benchmarks.throughput import GROUP_1M, GROUP_10K
 
@@ -36,6 +37,7 @@ MEASUREMENTS: tuple[Measurement, ...] = (
     FLAT_TICKS,
     *OVER,
     OVER_STATE,
+    PANES,
     GUARD_LEDGER,
     TSORT,
     TSORT_FLINK,

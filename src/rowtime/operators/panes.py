@@ -27,6 +27,7 @@ from rowtime.operators.contract import (
     Operator,
     P,
     Route,
+    Segment,
     Shape,
     T,
     Tick,
@@ -121,10 +122,13 @@ class Panes:
         assert line is not None
         before, control["bound"] = control.get("bound", BEGINNING), line.after
         late = self._resolve(tick, line) + self._take(tick, delta, line)  # what waits is of earlier ticks
-        rows, count = self._fire(tick, before, line, late)
+        done = self._fire(tick, before, line, late)
         tick.segments(self).forget(shift(line.after, -self.age))
         self._compact(tick, line.after)
-        return Delta(rows, self.promises([], control), count)
+        clocks, count = self.promises([], control), sum(segment.rows for segment in done)
+        if tick.taker(self) is not None:
+            return Delta(None, clocks, files=tuple(done))
+        return Delta(tick.segments(self, "complete").read(done) if count else None, clocks, count)
 
     # -- rows come in -----------------------------------------------------------------
 
@@ -231,7 +235,7 @@ class Panes:
 
     # -- what fires -------------------------------------------------------------------
 
-    def _fire(self, tick: Tick, before: int, line: Timeline, late: Sequence[int]) -> tuple[DataFrame | None, int]:
+    def _fire(self, tick: Tick, before: int, line: Timeline, late: Sequence[int]) -> Sequence[Segment]:
         """Everything that a bound in (before, after] lets out, in one job."""
         state = tick.segments(self)
         if self.every is not None:  # complete fires come again too, after early ones
@@ -239,7 +243,7 @@ class Panes:
         due = state.overlapping(before, line.after) if self.every is None else ()
         again = state.overlapping(min(late) - 1, max(late)) if late else ()
         if line.after <= before or not (due or again):
-            return None, 0
+            return ()
         parts = []
         if due:
             rows = state.read(due).where(f"{PANE} > {before}L AND {PANE} <= {line.after}L AND {FIRE} = {PANE}")
@@ -248,12 +252,8 @@ class Panes:
             parts.append(self._content(tick, self._repeated(state.read(again), before, line.after)))
         fires = parts[0] if len(parts) == 1 else parts[0].unionByName(parts[1])
         tick.describe(self, "fire panes")
-        written = tick.write(
-            self, self._shown(fires, before, line), self._routes(), 2 * sum(s.rows for s in (*due, *again))
-        )
-        done = written["complete"]
-        count = sum(segment.rows for segment in done)
-        return (tick.segments(self, "complete").read(done) if count else None), count
+        shown, routes = self._shown(fires, before, line), self._routes(tick.taker(self))
+        return tick.write(self, shown, routes, 2 * sum(s.rows for s in (*due, *again)))["complete"]
 
     def _repeated(self, rows: DataFrame, before: int, after: int) -> DataFrame:
         """The rows of each late fire: all of its group up to its bound."""
@@ -279,14 +279,17 @@ class Panes:
         from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
         types: Mapping[str, str] = tick.control(self).get("types", {})
-        if "__was" not in rows.columns:
-            rows = rows.selectExpr("*", f"{FIRE} AS __was", f"1 AS {CHANGE}")
-        told = map(F.expr, (f"{_INDEX} AS {INDEX}", f"{_LAST} AS {LAST}"))
         merges = self._accumulators.merges(types) if self._accumulators.splits else self._accumulators.finals(types)
-        groups = rows.groupBy(*self._keys, PANE, FIRE, CHANGE).agg(*map(F.expr, merges), *told)
-        if not self._accumulators.splits:
-            return groups
-        return groups.selectExpr(*self._keys, PANE, FIRE, CHANGE, INDEX, LAST, *self._accumulators.finals(types))
+        again = "__was" in rows.columns
+        told = [f"{_INDEX} AS {INDEX}", f"{_LAST} AS {LAST}"] if again else []
+        by = [*self._keys, PANE, FIRE, *([CHANGE] if again else [])]
+        groups = rows.groupBy(*by).agg(*map(F.expr, [*merges, *told]))
+        if not again:  # a first fire, of rows in time alone
+            groups = groups.selectExpr("*", f"1 AS {CHANGE}", f"0L AS {INDEX}", f"{FIRE} AS {LAST}")
+        values = (
+            self._accumulators.finals(types) if self._accumulators.splits else [a.column.name for a in self.aggregates]
+        )
+        return groups.selectExpr(*self._keys, PANE, FIRE, CHANGE, INDEX, LAST, *values)
 
     def _shown(self, fires: DataFrame, before: int, line: Timeline) -> DataFrame:
         """The select list of each fire, under its rowtime: the pane's end, or the bound that caused it."""
@@ -298,9 +301,9 @@ class Panes:
         time = f"timestamp_micros(CASE WHEN {FIRE} >= {END}L THEN {end}L ELSE {FIRE} END) AS {T}"
         return fires.selectExpr(*items, time, f"'' AS {W}", f"0L AS {P}", *self.emits().extra, "0 AS __route")
 
-    def _routes(self) -> dict[str, Route]:
+    def _routes(self, taker: Mapping[str, str] | None) -> dict[str, Route]:
         shape = self.emits()
-        return {"complete": Route(0, {name: name for name in (*shape.names, *shape.internals)}, FIRE)}
+        return {"complete": Route(0, taker or {name: name for name in (*shape.names, *shape.internals)}, FIRE)}
 
     # -- what is kept -----------------------------------------------------------------
 

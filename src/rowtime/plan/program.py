@@ -16,6 +16,7 @@ from rowtime.core.errors import Place, Problem, Refused
 from rowtime.operators.contract import Column, Operator, walk
 from rowtime.operators.group_by import GroupBy
 from rowtime.operators.merge import Merge
+from rowtime.operators.panes import Panes
 from rowtime.operators.rejected import Rejected
 from rowtime.operators.session import SessionGroup
 from rowtime.operators.sink import Sink
@@ -350,11 +351,11 @@ def _put(named: dict[str, Any], name: str, statement: CreateView | CreatePump | 
 
 
 def _grouped(node: Operator) -> bool:
-    while not isinstance(node, GroupBy | SessionGroup):
+    while not isinstance(node, GroupBy | SessionGroup | Panes):
         if len(node.inputs) != 1 or isinstance(node, TSort | Merge | UnionAll | Rejected):
             return False
         node = node.inputs[0]
-    return isinstance(node, SessionGroup) or not (node.sort or node.lead)
+    return not isinstance(node, GroupBy) or not (node.sort or node.lead)
 
 
 _JOURNALED = ("idle_after",)  # what it decides stands in the journal, so it may change between two starts

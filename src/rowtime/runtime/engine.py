@@ -358,7 +358,7 @@ def _takers(program: Program) -> dict[str, dict[str, str]]:
     """Operators whose one consumer is a Parquet directory, with its columns and which of theirs they are.
 
     What such an operator writes as its result is what the directory holds: the file is
-    renamed into place, and nothing is written twice. Groups are written in any order, the
+    renamed into place, and nothing is written twice. Groups and panes are written in any order, the
     rows of an OVER in stream order; what only gives its columns other names is left out.
     """
     readers = Counter(child.name for node in program.operators for child in node.inputs)
@@ -372,7 +372,13 @@ def _takers(program: Program) -> dict[str, dict[str, str]]:
             columns = {name: renames.get(own, own) for name, own in columns.items()}
             maker = maker.input
         there = {T, *maker.emits().names} >= set(columns.values())
-        taken = isinstance(maker, Over) if maker is not sink.input else isinstance(maker, Over | GroupBy)
-        if taken and there and alone and readers[maker.name] == 1 and not (sink.ordered and isinstance(maker, GroupBy)):
+        taken = isinstance(maker, Over | Panes) or (maker is sink.input and isinstance(maker, GroupBy))
+        if (
+            taken
+            and there
+            and alone
+            and readers[maker.name] == 1
+            and not (sink.ordered and isinstance(maker, GroupBy | Panes))
+        ):
             found[maker.name] = {sink.rowtime: T, **columns} if sink.rowtime else columns
     return found
