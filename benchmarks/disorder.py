@@ -35,6 +35,7 @@ SHARES = (0, 1, 10, 50)  # % of the rows that lie behind, two thirds of them bey
 QUICK = (0, 10)
 TOLERANCE, BEHIND = 10, 30  # seconds
 LEAST = 1_000_000  # rows a second with the ledger
+WARM = 3  # runs until Java has compiled what a tick runs
 LONGER = 3  # times the files, for which memory must be the same
 
 DECLARED = """CREATE STREAM s (ev TIMESTAMP, k BIGINT, v BIGINT) USING {kind} OPTIONS (path '{source}');
@@ -105,7 +106,8 @@ def measure(engines: Engines, *, short: bool, text: str) -> Result:
     """Each share of late rows a line, against Spark's aggregate; memory over a stream that is longer."""
     files, rounds = (4, 1) if short else (10, 3)
     rows, lines, ratios = files * FILE, {}, []
-    Run(engines, text, source(0, TICK))  # warms Java up
+    for _ in range(WARM):
+        Run(engines, text, source(0, TICK))
     for share in QUICK if short else SHARES:
         place = source(share, files)
         pairs = [(Run(engines, text, place), engines.native(place, TICK).total / 1000) for _ in range(rounds)]
@@ -135,12 +137,13 @@ def measure_flink(engines: Engines, *, short: bool) -> Result:
     files, rounds = (2, 1) if short else (4, 3)
     rows, lines, ratios, answers = files * FILE, {}, [], {}
     few = source_csv(0, 1)
-    Run(engines, SORTED, few, "csv")
+    for _ in range(WARM):
+        Run(engines, SORTED, few, "csv")
     for share in QUICK if short else SHARES:
         place, output = source_csv(share, files), engines.fresh("flink")
         ours = [Run(engines, SORTED, place, "csv") for _ in range(rounds)]
         kept = [str(output / "rows")] if not share else []
-        theirs = flink.run("flink_sort.py", str(few), str(place), str(rounds), *kept)["seconds"]
+        theirs = flink.run("flink_sort.py", str(few), str(place), str(WARM), str(rounds), *kept)["seconds"]
         speed, other = (int(rows / middle(seconds)) for seconds in ([run.seconds for run in ours], theirs))
         lines[f"{share} %"] = {"rows_a_second": speed, "pyflink": other, "refused": ours[0].refused}
         ratios.append(against(f"PyFlink's ORDER BY rowtime, {share} % late", speed / other, 1.0))

@@ -1,6 +1,6 @@
-"""ORDER BY rowtime in PyFlink: ``python flink_sort.py WARM SOURCE ROUNDS [FOLDER]``, run by Flink's own Python.
+"""ORDER BY rowtime in PyFlink: ``python flink_sort.py FEW SOURCE WARM ROUNDS [FOLDER]``, run by Flink's own Python.
 
-Sorts the CSV files of SOURCE into its blackhole, once those of WARM to warm up; prints the
+Sorts the CSV files of SOURCE into its blackhole, those of FEW first, as often as WARM says; prints the
 seconds of each round as JSON. With FOLDER the rows of one more run are written there.
 """
 
@@ -16,16 +16,17 @@ SOURCE = """CREATE TEMPORARY TABLE {name} ({columns}, WATERMARK FOR ev AS ev - I
 WITH ('connector' = 'filesystem', 'path' = '{path}', 'format' = 'csv')"""
 
 
-def main(warm: str, source: str, rounds: str, folder: str = "") -> None:
+def main(few: str, source: str, warm: str, rounds: str, folder: str = "") -> None:
     from pyflink.table import EnvironmentSettings, TableEnvironment  # noqa: PLC0415 - not in rowtime's environment
 
     tables = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
     for key, value in {"parallelism.default": "2", "table.local-time-zone": "UTC"}.items():
         tables.get_config().set(key, value)
-    for name, path in (("few", warm), ("many", source)):
+    for name, path in (("few", few), ("many", source)):
         tables.execute_sql(SOURCE.format(name=name, columns=COLUMNS, path=path))
     tables.execute_sql(f"CREATE TEMPORARY TABLE nothing ({COLUMNS}) WITH ('connector' = 'blackhole')")
-    _run(tables, "nothing", "few")
+    for _ in range(int(warm)):
+        _run(tables, "nothing", "few")
     seconds = [_run(tables, "nothing", "many") for _ in range(int(rounds))]
     if folder:
         options = f"'connector' = 'filesystem', 'path' = '{folder}', 'format' = 'csv'"

@@ -53,6 +53,9 @@ def test_an_open_jump_names_the_row_on_which_others_decide(spark: SparkSession, 
     assert wait.release == "rows behind its row 0 decide whether that counts: send more, or end the writer"
 
 
+UNNAMED = "SELECT STREAM ev AS ROWTIME, n FROM s ORDER BY ev WITHIN INTERVAL '2' MINUTE"
+
+
 @pytest.mark.parametrize(
     ("select", "whole"),
     [
@@ -60,8 +63,9 @@ def test_an_open_jump_names_the_row_on_which_others_decide(spark: SparkSession, 
         ("SELECT STREAM n FROM v UNION ALL SELECT STREAM n FROM v AS w", [1, 1, 2, 2, 3, 3]),
         ("SELECT STREAM COUNT(*) AS n FROM v GROUP BY FLOOR(v.ROWTIME TO HOUR)", [3]),
         ("SELECT STREAM v.n FROM v JOIN v AS w ON v.n = w.n", [1, 2, 3]),
+        (f"SELECT STREAM n FROM ({UNNAMED}) AS t WHERE n > 1", [2, 3]),
     ],
-    ids=["sorted rows", "a union", "groups", "a join"],
+    ids=["sorted rows", "a union", "groups", "a join", "a sub-query"],
 )
 def test_the_bound_that_is_offered_lets_out_what_is_held(
     spark: SparkSession, tmp_path: Path, select: str, whole: list[int]
@@ -80,7 +84,7 @@ def test_the_bound_that_is_offered_lets_out_what_is_held(
 
     before = started()
     (found, *_) = (wait for wait in before.waiting() if isinstance(wait, Wait))
-    (statement,) = re.findall(r"stop, add (ALTER VIEW v SET ROWTIME BOUND [^;]+;) to the script", str(found))
+    (statement,) = re.findall(r"stop, add (ALTER VIEW \S+ SET ROWTIME BOUND [^;]+;) to the script", str(found))
     let_out = len(got)
     after = started(statement)
     assert let_out < len(got)

@@ -230,7 +230,9 @@ def _bound_to_set(plan: Mapping[str, Any], entry: Mapping[str, Any], name: str, 
         return ""
     # A group is complete at its end; of rows that wait for their turn, others of the same time may come.
     strict = "" if plan["kinds"][name] in ("group by", "session") else " STRICT"
-    return f"ALTER VIEW {gate.removesuffix('.event_time')} SET ROWTIME BOUND TIMESTAMP '{to_text(until)}'{strict};"
+    view = gate.removesuffix(".event_time")
+    view = view if view.isidentifier() else f'"{view}"'  # a sub-query, say
+    return f"ALTER VIEW {view} SET ROWTIME BOUND TIMESTAMP '{to_text(until)}'{strict};"
 
 
 def _beneath(plan: Mapping[str, Any], name: str) -> set[str]:
