@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow.parquet as pq
 import pytest
 
 import rowtime as rt
@@ -57,6 +58,36 @@ def test_the_order_is_that_of_the_stream_whatever_the_writers(spark: SparkSessio
     query = pipeline.run_available(tmp_path / "check")
     assert [row["oid"] for row in got] == [9, 7, 5]
     assert query.ledger["orders.oid"] == {"in": 5, "accepted": 3, "BROKEN_ORDER": 2}, "b may still have a row at 2"
+    refused = [row for path in query.rejected("orders.oid") for row in pq.read_table(path).to_pylist()]
+    assert sorted((row["oid"], row["writer"], row["position"]) for row in refused) == [(8, "b", 1), (9, "b", 0)]
+
+
+SUMS = "SELECT STREAM MONOTONIC(oid + n) AS m, COUNT(*) AS c FROM orders GROUP BY MONOTONIC(oid + n)"
+
+
+@pytest.mark.parametrize(
+    ("sql", "refused"),
+    [
+        ("oid BIGINT ASCENDING, n INT DESCENDING); SELECT STREAM n FROM orders", {"orders.oid": [1], "orders.n": [2]}),
+        (f"oid BIGINT, n INT); {SUMS}", {"query": [1, 3]}),
+    ],
+)
+@pytest.mark.parametrize("parts", [[1, 2, 3, 4], [4]], ids=str)
+def test_a_row_behind_a_merge_is_refused_under_its_writer_s_name_and_position(
+    spark: SparkSession, tmp_path: Path, parts: list[int], sql: str, refused: dict[str, list[int]]
+) -> None:
+    rows, before = [(5, 9), (4, 8), (6, 10), (7, 1)], 0
+    for upto in parts:
+        query = made(spark, tmp_path, f"CREATE STREAM orders ({sql}", [])
+        at, part = "2024-01-01 10:00:0", list(enumerate(rows[before:upto], before))
+        with rt.writer("orders", home=tmp_path / "home", writer="a") as log:
+            log.set_rowtime_bound(f"{at}{upto}")
+        with rt.writer("orders", home=tmp_path / "home", writer="b") as log:
+            log.insert([{"oid": oid, "n": n, "rowtime": f"{at}{second}"} for second, (oid, n) in part])
+        done, before = query.run_available(tmp_path / "check"), upto
+    for gate, expected in refused.items():
+        found = [row for path in done.rejected(gate) for row in pq.read_table(path).to_pylist()]
+        assert [(row["writer"], row["position"]) for row in found] == [("b", at) for at in expected], gate
 
 
 @pytest.mark.parametrize(

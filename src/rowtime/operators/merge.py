@@ -33,6 +33,9 @@ from rowtime.operators.contract import (
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+ORIGIN = ("__ow", "__op")
+"""Writer (STRING) and position (BIGINT) that a numbered row had before the merge."""
+
 Frontier = tuple[int, str]
 _MICROS = f"unix_micros({T})"
 
@@ -42,12 +45,14 @@ class Merge:
     """Releases the input's rows in stream order.
 
     ``numbers``: the consumer needs positions, so each released row gets its number in the
-    merged order as its position.
+    merged order as its position. ``origins``: beside it, where the row came from (``ORIGIN``), for
+    a gate above that may refuse it.
     """
 
     name: str
     input: Operator
     numbers: bool = False
+    origins: bool = False
 
     kind: ClassVar[str] = "merge"
     promise: ClassVar[str] = "the least clock of its input"
@@ -69,7 +74,11 @@ class Merge:
     def emits(self) -> Shape:
         """The same columns, released in order, as one writer's."""
         below = replace(self.input.emits(), single=True, released=True, placed=self.numbers, unmerged=False, event=None)
-        return replace(below, order=(P,), extra=()) if self.numbers else below
+        return replace(below, order=(P,), extra=self._origin) if self.numbers else below
+
+    @property
+    def _origin(self) -> tuple[str, ...]:
+        return ORIGIN if self.origins and self.input.emits().placed else ()
 
     @property
     def strict(self) -> bool:
@@ -155,14 +164,15 @@ class Merge:
             return rows, count
         control = tick.control(self)
         base = control.get("numbered", 0)
-        internals = [name for name in self.emits().internals if name not in (W, P)]
+        internals = [name for name in self.emits().internals if name not in (W, P, *self._origin)]
         columns = [*map(quoted, self.emits().names), *internals]
+        origin = [f"{ours} AS {name}" for ours, name in zip((W, P), self._origin, strict=False)]
         number = (
             f"CAST({base} - 1 + row_number() OVER (ORDER BY {', '.join(self.input.emits().order)}) AS BIGINT) AS {P}"
         )
-        rows = rows.selectExpr(*columns, f"'' AS {W}", number, f"unix_micros({T}) AS __n", "0 AS __route")
+        rows = rows.selectExpr(*columns, *origin, f"'' AS {W}", number, f"unix_micros({T}) AS __n", "0 AS __route")
         tick.describe(self, "number rows in merged order")
-        names = {name.strip("`"): name.strip("`") for name in [*columns, W, P]}
+        names = {name.strip("`"): name.strip("`") for name in [*columns, *self._origin, W, P]}
         written = tick.write(self, rows, {"merged": Route(0, names, "__n")}, count)["merged"]
         total = sum(segment.rows for segment in written)
         control["numbered"] = base + total

@@ -32,6 +32,7 @@ from rowtime.operators.contract import (
     quoted,
 )
 from rowtime.operators.gates import Gate, Verdict
+from rowtime.operators.merge import ORIGIN
 from rowtime.operators.values import Ranks, coded, decoded, furthest, numbered
 from rowtime.sql.generate import to_spark
 
@@ -48,7 +49,8 @@ class Ordered:
 
     ``within`` (µs, of times) and ``rows`` are how far it may. ``declares``: the column whose
     declared order this is. ``gate``: the stream that sends bounds of its columns among the rows;
-    ``passes``: they go on to the check of another column.
+    ``passes``: they go on to the check of another column. ``more``: another check follows, which has to know where rows
+    came from.
     """
 
     name: str
@@ -61,6 +63,7 @@ class Ordered:
     rows: int = 0
     gate: Operator | None = None
     passes: bool = False
+    more: bool = False
 
     starts_null: ClassVar[bool] = False
     kind: ClassVar[str] = "order check"
@@ -99,6 +102,8 @@ class Ordered:
     def emits(self) -> Shape:
         """The input's columns; of a declared one the order is known from here on."""
         shape = self.input.emits()
+        if not self.more:
+            shape = replace(shape, extra=tuple(name for name in shape.extra if name not in ORIGIN))
         if self.declares is None:
             return shape
         known = self.declares

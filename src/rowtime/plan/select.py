@@ -253,11 +253,11 @@ class _SelectBinder:
         source = scope.input
         if not scope.promises:
             return source, where
-        source = self.sources.sequence(source, self.name)
+        source = self.sources.sequence(source, self.name, origins=True)
         if where is not None:
             source = self._filtered(scope, source, where)
-        for name, value in scope.promises.values():
-            source = Ordered(name, source, value)
+        for number, (name, value) in enumerate(scope.promises.values(), 1):
+            source = Ordered(name, source, value, more=number < len(scope.promises))
         return source, None
 
     def _filtered(self, scope: Scope, source: Operator, where: exp.Expr) -> Operator:

@@ -189,12 +189,12 @@ class Sources:
         node = event_timed(node, settings, self.fresh(f"{name}.event_time"), view.event_time.place)
         return Bound(node, bound.lineage)
 
-    def sequence(self, node: Operator, name: str) -> Operator:
+    def sequence(self, node: Operator, name: str, *, origins: bool = False) -> Operator:
         """An input whose rows are one sequence with places, which a merge makes where it is not."""
         shape = node.emits()
         if shape.single and shape.placed and not shape.unmerged:
             return node
-        return Merge(self.fresh(f"{name}.merge"), node, numbers=True)
+        return Merge(self.fresh(f"{name}.merge"), node, numbers=True, origins=origins)
 
     def _in_order(self, stream: StreamDef, node: Operator) -> Bound:
         """A stream behind the checks of its declared orders."""
@@ -212,10 +212,10 @@ class Sources:
             within, rows = tolerance(definition)
             check = self.fresh(f"{stream.name}.{name}")
             known = Column(name, kind, declared(definition))
-            node = self.sequence(node, stream.name)
-            passes = gate is not None and number < len(stream.orders)
+            node = self.sequence(node, stream.name, origins=True)
+            more = number < len(stream.orders)
             way = not order.ascending, order.strict
-            node = Ordered(check, node, _column(name), *way, known, within, rows, gate, passes)
+            node = Ordered(check, node, _column(name), *way, known, within, rows, gate, gate is not None and more, more)
             lineage[name] = mark_of(check)
         return Bound(node, lineage)
 

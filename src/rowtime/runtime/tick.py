@@ -33,6 +33,7 @@ from rowtime.operators.contract import (
     W,
 )
 from rowtime.operators.gates import Gate, Verdict
+from rowtime.operators.merge import ORIGIN
 from rowtime.operators.table import Table
 from rowtime.runtime import clock_pass
 from rowtime.runtime.column_types import ColumnTypes
@@ -286,14 +287,14 @@ class RunningTick:
         user = [name for name in rows.columns if not name.startswith("__")]
         time, clock = times
         mark = clock or f"timestamp_micros(greatest(least(mark, {MAX_MICROS}L), {MIN_MICROS}L))"
+        origin = ORIGIN if ORIGIN[0] in rows.columns else (W, P)
         raw = "__m" if "__m" in rows.columns else "CAST(NULL AS STRING)"
         refused = rows.join(F.broadcast(key), [W, P], "inner").selectExpr(
             *(f"`{name}`" for name in user),
             "reason",
             f"{time} AS refused_time",
             f"{mark} AS refused_by",
-            f"{W} AS writer",
-            f"{P} AS position",
+            *(f"{ours} AS {name}" for ours, name in zip(origin, ("writer", "position"), strict=True)),
             f"{raw} AS raw_record",
             f"{mark} AS {T}",
             W,
