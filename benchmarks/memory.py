@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,9 +11,14 @@ if TYPE_CHECKING:
 
 
 def memory_of(engines: Engines) -> dict[str, int]:
-    """Resident MiB of the driver's two processes; Java's heap after a full collection."""
+    """Resident MiB of the driver's two processes; Java's heap after full collections.
+
+    Spark drops what it has broadcast only after a collection has found that nobody wants it.
+    """
     java = engines.spark._jvm.java.lang  # noqa: SLF001 - Python has no other way to ask Java
-    java.System.gc()
+    for _ in range(3):
+        java.System.gc()
+        time.sleep(1)
     runtime = java.Runtime.getRuntime()
     return {
         "python_mib": resident("self"),
