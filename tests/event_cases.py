@@ -121,7 +121,7 @@ def plain(case: EventCase, row: Mapping[str, Any]) -> dict[str, Any]:
 def _in_form(form: str, found: Mapping[str, Any], values: list[Any]) -> dict[str, Any]:
     if form == "columns":
         return dict(found)
-    return {"payload": values[0] if form == "payload" else values if form == "list" else dict(found)}
+    return {"payload": values[0] if form in ("payload", "bag") else values if form == "list" else dict(found)}
 
 
 def load(system: str) -> list[EventCase]:

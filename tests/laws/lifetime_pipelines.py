@@ -162,6 +162,11 @@ def _stitched(gates: Gates) -> f.Feed:
     return o.made(o.stitched(gates["s"].events, "k"), gates["s"].clock)
 
 
+def _counted(gates: Gates) -> f.Feed:
+    bound = gates["s"].clock
+    return o.made(o.counted(gates["s"].events, "k", 2, bound, lambda k, inside: {"k": k, "c": len(inside)}), bound)
+
+
 MADE = (
     LifetimeLaw("snapshots", ("snapshot",),
         "SELECT STREAM k, COUNT(*) AS c, SUM(k) AS t FROM s GROUP BY SNAPSHOT(), k", _snapshots),
@@ -179,6 +184,8 @@ MADE = (
     LifetimeLaw("events in pieces", ("chop",),
         "SELECT STREAM k FROM CHOP(ALTER_DURATION(s, INTERVAL '5' MICROSECOND), INTERVAL '3' MICROSECOND)", _chopped),
     LifetimeLaw("events put together", ("stitch",), "SELECT STREAM k FROM STITCH(s)", _stitched),
+    LifetimeLaw("windows of two starts", ("count windows",),
+        "SELECT STREAM k, COUNT(*) AS c FROM s GROUP BY COUNT_WINDOW(2), k", _counted),
     LifetimeLaw("an outer join of events", ("lifetime join", "lifetime anti-join", "union all"),
         "SELECT STREAM s.k AS k, r.k AS j FROM s LEFT JOIN r ON s.k = r.k", _outer, reads="sr"),
 )  # fmt: skip

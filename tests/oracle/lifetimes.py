@@ -325,3 +325,17 @@ def stitched(events: Sequence[Event], key: str) -> list[Event]:
         else:
             found.append(event)
     return found
+
+
+def counted(
+    events: Sequence[Event], key: str, size: int, bound: int, row: Callable[[Any, list[Event]], Values]
+) -> list[Event]:
+    """For each group the events of every ``size`` start times in a row, as a point at the last, below the bound."""
+    found = []
+    for value in dict.fromkeys(e.payload[key] for e in events):
+        group = [e for e in events if e.payload[key] == value and e.start < bound]
+        starts = sorted({e.start for e in group})
+        for n in range(len(starts) - size + 1):
+            inside = [e for e in group if e.start in starts[n : n + size]]
+            found.append(Event(starts[n + size - 1], starts[n + size - 1] + 1, row(value, inside)))
+    return found

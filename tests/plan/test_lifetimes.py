@@ -72,6 +72,7 @@ def test_times_of_the_shape_are_no_payload() -> None:
         ("SELECT STREAM k FROM CLIP(s)", "R194", "CLIP(s, t"),
         ("SELECT STREAM k FROM CHOP(s, INTERVAL '-1' SECOND)", "R194", "CHOP(s"),
         ("SELECT STREAM k FROM STITCH(s, k)", "R194", "STITCH(s)"),
+        ("SELECT STREAM COUNT(*) AS c FROM s GROUP BY COUNT_WINDOW(0)", "R196", "COUNT_WINDOW(10)"),
         ("SELECT STREAM k FROM CLIP(s, s, nope)", "R194", "a column of both"),
         ("SELECT STREAM k FROM POINT_TO_SIGNAL(s, s.k)", "R194", "POINT_TO_SIGNAL(s, key)"),
         ("SELECT STREAM COUNT(*) AS c FROM s GROUP BY k", "R196", "SNAPSHOT()"),
@@ -92,3 +93,10 @@ def test_what_does_not_go_with_events_is_refused_with_a_hint(sql: str, code: str
     problems = program(sql).problems
     assert code in {problem.code for problem in problems}, problems
     assert any(hint in problem.hint for problem in problems if problem.code == code)
+
+
+def test_collections_of_events_are_sorted() -> None:
+    sql = "SELECT STREAM {} AS x FROM s GROUP BY TUMBLE(INTERVAL '1' HOUR)"
+    made = compile_script(DECLARE + sql.format("SORT_ARRAY(COLLECT_LIST(k))"))
+    assert made.problems == ()
+    assert [p.code for p in compile_script(DECLARE + sql.format("COLLECT_LIST(k)")).problems] == ["R193"]

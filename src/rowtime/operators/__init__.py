@@ -4,6 +4,7 @@ from rowtime.operators.alter_lifetime import AlterLifetime
 from rowtime.operators.anti_join import AntiJoin
 from rowtime.operators.chop import Chop
 from rowtime.operators.clip import Clip
+from rowtime.operators.count_windows import CountWindows
 from rowtime.operators.delay import Delay
 from rowtime.operators.emit_changes import EmitChanges
 from rowtime.operators.emit_lifetimes import EmitLifetimes
@@ -43,7 +44,7 @@ OPERATORS = (
     Stream, Rejected, Select, Hop, TableFunctionCall, Ordered, TSort, SortBy, SortByValues, UnionAll, GroupBy,
     GroupByValues, Over, SessionGroup, SessionRows, Stagger, Join, Limit, Merge, Sink, EventTimed, Panes, PassedBounds,
     Delay, PermitGate, AlterLifetime, EmitChanges, EmitLifetimes, EventStream, Snapshot, LifetimeWindows, LifetimeJoin,
-    AntiJoin, Chop, Clip, Stitch,
+    AntiJoin, Chop, Clip, Stitch, CountWindows,
     Table, TableJoin,
 )  # fmt: skip
 """Every operator there is; the laws of `tests/laws` run over this list."""
@@ -54,6 +55,7 @@ __all__ = [
     "AntiJoin",
     "Chop",
     "Clip",
+    "CountWindows",
     "Delay",
     "EmitChanges",
     "EmitLifetimes",

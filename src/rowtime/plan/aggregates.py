@@ -54,6 +54,12 @@ def has_aggregates(node: exp.Expr) -> bool:
     return any(is_aggregate(part) and part.find_ancestor(exp.Window) is None for part in node.walk())
 
 
+def is_sorted_collection(node: exp.Expr) -> bool:
+    """True for ARRAY_SORT(COLLECT_LIST(x)) and its like, which no order of rows changes."""
+    return isinstance(node, exp.ArraySort) and isinstance(node.this, exp.ArrayAgg | exp.ArrayUniqueAgg)
+
+
 def needs_places(aggregates: Sequence[Item]) -> bool:
     """True if an aggregate depends on the order of rows."""
-    return any(isinstance(part, ORDERED) for item in aggregates for part in item.expression.walk())
+    expressions = [item.expression for item in aggregates if not is_sorted_collection(item.expression)]
+    return any(isinstance(part, ORDERED) for expression in expressions for part in expression.walk())

@@ -289,7 +289,7 @@ class Grouping:
             if known.expression == call:
                 return known.column.name
         if any(has_aggregates(part) for part in call.iter_expressions()) and not isinstance(
-            call, exp.Filter | exp.IgnoreNulls | exp.WithinGroup
+            call, exp.Filter | exp.IgnoreNulls | exp.WithinGroup | exp.ArraySort
         ):
             self.scope.refuse("R130", "an aggregate of an aggregate needs a sub-query", call)
         if any(column.name in (STARTS, ENDS) for column in call.find_all(exp.Column)):

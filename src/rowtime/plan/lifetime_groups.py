@@ -1,4 +1,4 @@
-"""Binds GROUP BY over events: SNAPSHOT(), TUMBLE(size) or HOP(hop, size), and further keys."""
+"""Binds GROUP BY over events: SNAPSHOT(), TUMBLE(size), HOP(hop, size) or COUNT_WINDOW(n), and further keys."""
 
 from __future__ import annotations
 
@@ -8,18 +8,23 @@ from sqlglot import exp
 
 from rowtime.core.errors import Problem, Refused
 from rowtime.operators.contract import Operator
+from rowtime.operators.count_windows import CountWindows
 from rowtime.operators.lifetime_windows import LifetimeWindows
 from rowtime.operators.select import Item
 from rowtime.operators.snapshot import Snapshot, summed
-from rowtime.plan.aggregates import needs_places
+from rowtime.plan.aggregates import is_sorted_collection, needs_places
+from rowtime.plan.group_plan import reference
 from rowtime.plan.groups import Grouping
 from rowtime.sql.generate import to_rowtime
 from rowtime.sql.intervals import Duration, span_of
 from rowtime.sql.places import place_of
 
-_HINT = "Group by SNAPSHOT(), TUMBLE(INTERVAL '1' HOUR) or HOP(INTERVAL '1' MINUTE, INTERVAL '1' HOUR)."
-_WINDOWS = {"SNAPSHOT": (0, 0), "TUMBLE": (1, 1), "HOP": (2, 2)}
+_HINT = (
+    "Group by SNAPSHOT(), TUMBLE(INTERVAL '1' HOUR), HOP(INTERVAL '1' MINUTE, INTERVAL '1' HOUR) or COUNT_WINDOW(10)."
+)
+_WINDOWS = {"SNAPSHOT": (0, 0), "TUMBLE": (1, 1), "HOP": (2, 2), "COUNT_WINDOW": (1, 1)}
 _POINT = "POINT AT END"
+MOST_STARTS = 10_000  # of a window, for as many are kept a key
 
 
 class LifetimeGrouping(Grouping):
@@ -53,10 +58,17 @@ class LifetimeGrouping(Grouping):
         if windows[0].name.upper() == "SNAPSHOT":
             self._refuse_unsummed(aggregates)
             return lambda name, source: Snapshot(name, source, keys, aggregates, items, condition)
+        if windows[0].name.upper() == "COUNT_WINDOW":
+            count = self._count(windows[0])
+            return lambda name, source: CountWindows(name, source, keys, aggregates, items, count, condition)
         size, hop, offset, point = self._sizes(windows[0])
         return lambda name, source: LifetimeWindows(
             name, source, keys, aggregates, items, size, hop, offset, point, condition
         )
+
+    def _factored(self, node: exp.Expr) -> exp.Expr:
+        """Events have no order, so what is collected counts with the sort around it."""
+        return reference(self._aggregate(node)) if is_sorted_collection(node) else super()._factored(node)
 
     def _refuse_unsummed(self, aggregates: tuple[Item, ...]) -> None:
         for item in aggregates:
@@ -65,6 +77,13 @@ class LifetimeGrouping(Grouping):
                 self.scope.refuse(
                     "R190", what, self.query, "A snapshot has COUNT, SUM and AVG; TUMBLE and HOP have all."
                 )
+
+    def _count(self, call: exp.Anonymous) -> int:
+        number = call.expressions[0] if len(call.expressions) == 1 else None
+        if not isinstance(number, exp.Literal) or not number.name.isdigit() or not 0 < int(number.name) <= MOST_STARTS:
+            what = f"COUNT_WINDOW takes a number of start times, from 1 to {MOST_STARTS}"
+            raise Refused(Problem("R196", what, place_of(self.scope.text, call), "For example COUNT_WINDOW(10)."))
+        return int(number.name)
 
     def _sizes(self, call: exp.Anonymous) -> tuple[int, int, int, bool]:
         arguments = list(call.expressions)

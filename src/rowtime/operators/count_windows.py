@@ -1,0 +1,135 @@
+"""GROUP BY COUNT_WINDOW(n) over events: those that start at n start times in a row (SPEC 9.6).
+
+Of each group of keys every start time ends a window, once there were n. Below the bound no
+start is to come, so the window is final; its result is a point at its last start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from rowtime.core.clock import Clocks, least
+from rowtime.core.time import BEGINNING, END
+from rowtime.operators.contract import Delta, Kept, Operator, Shape, Tick, passed, quoted
+from rowtime.operators.lifetimes import ALWAYS, D, N, S, derived, made, netted
+from rowtime.operators.lifetimes import Kept as Rows
+from rowtime.operators.select import Item
+from rowtime.sql.generate import to_spark
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from sqlglot import exp
+
+FROM, WINDOW = "__s", "__z"  # the start of an event; the last one of a window, µs
+RANK, MOST, FIRST = "__r", "__m", "__f"  # the number of a start in its group; the greatest; that a window begins with
+
+
+@dataclass(frozen=True)
+class CountWindows:
+    """``aggregates`` of the events that start at ``size`` start times in a row, for each of ``keys``."""
+
+    name: str
+    input: Operator
+    keys: tuple[Item, ...]
+    aggregates: tuple[Item, ...]
+    items: tuple[Item, ...]
+    size: int
+    having: exp.Expr | None = None
+
+    kind: ClassVar[str] = "count windows"
+    promise: ClassVar[str] = ""
+    reason: ClassVar[str] = ""
+
+    @property
+    def inputs(self) -> tuple[Operator, ...]:
+        """The events."""
+        return (self.input,)
+
+    def requires(self) -> str:
+        """Nothing."""
+        return "nothing"
+
+    def keeps(self) -> tuple[Kept, ...]:
+        """What the next windows hold of the past."""
+        ahead = Kept("events ahead of the bound", "the bound passes their start")
+        return (ahead, Kept(f"those of the last {self.size - 1} starts of each key", "others start", "keys"))
+
+    def emits(self) -> Shape:
+        """The select list, as events."""
+        return derived(Shape(tuple(item.column for item in self.items)))
+
+    def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:  # noqa: ARG002
+        """The least of the input's: a result is a point at a start."""
+        return {"": least(clocks[0].values())}
+
+    def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
+        """The windows whose last start the bound has passed."""
+        delta, control = deltas[0], tick.control(self)
+        clocks = self.promises([delta.clocks], control)
+        before = control.get("bound", BEGINNING)
+        bound = max(before, clocks[""])
+        ahead, last = Rows(tick, self, "ahead"), Rows(tick, self, "last")
+        if delta.rows is not None:
+            rows = delta.rows.selectExpr(*self._quoted, f"{S} AS {FROM}", D, f"{S} + 1 AS {N}")
+            if before > BEGINNING:  # of what began below the bound only the end can change
+                rows = rows.where(f"{FROM} >= {passed(before, FROM)}")
+            ahead.add(rows, delta.count)
+        new = ahead.between(before, bound)
+        result = None if new is None or bound <= before else self._windows(tick, new, last)
+        control["bound"] = bound
+        ahead.forget(bound, self._identity)
+        last.forget(bound if bound >= END else BEGINNING, self._identity)
+        return Delta(result, clocks)
+
+    def _windows(self, tick: Tick, new: DataFrame, last: Rows) -> DataFrame:
+        """The results of windows that new starts end; the events of the next ones are kept in one job."""
+        by = ", ".join(key.column.name for key in self.keys)
+        by = f"PARTITION BY {by}" if by else ""
+        events, old = self._grouped(new, 1), last.between(BEGINNING, END)
+        if old is not None:
+            events = events.unionByName(self._met(self._grouped(old, 0), events))
+        ranked = events.selectExpr("*", f"dense_rank() OVER ({by} ORDER BY {FROM}) AS {RANK}")
+        ranked = ranked.selectExpr("*", f"max({RANK}) OVER ({by}) AS {MOST}")
+        tick.describe(self, "keep events of the last starts")
+        moved = ranked.where(f"({RANK} > {MOST} - {self.size - 1}) = (__new = 1)")
+        weight = f"IF(__new = 1, {D}, -{D}) AS {D}"
+        last.add(moved.selectExpr(*self._quoted, FROM, weight, f"{ALWAYS}L AS {N}"), None)
+        return self._results(ranked)
+
+    def _grouped(self, rows: DataFrame, new: int) -> DataFrame:
+        """Events that are, with their keys."""
+        return netted(rows.drop(N), self._identity).selectExpr("*", *(k.sql for k in self.keys), f"{new} AS __new")
+
+    def _met(self, rows: DataFrame, others: DataFrame) -> DataFrame:
+        """The rows of groups that others are in too."""
+        from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+        if not self.keys:
+            return rows
+        names = [key.column.name for key in self.keys]
+        groups = others.selectExpr(*(f"{name} AS o{name}" for name in names)).distinct()
+        return rows.join(groups, F.expr(" AND ".join(f"{name} <=> o{name}" for name in names)), "left_semi")
+
+    def _results(self, ranked: DataFrame) -> DataFrame:
+        from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+        first, end = f"greatest({RANK} - {self.size - 1}, 1)", f"least({RANK}, {MOST} - {self.size - 1})"
+        each = ranked.selectExpr("*", f"{first} AS lo", f"{end} AS hi").where("lo <= hi")
+        each = each.selectExpr("*", f"explode(sequence(lo, hi)) AS {FIRST}")
+        each = each.selectExpr("*", f"explode(sequence(1L, {D})) AS __i")
+        finals = [F.expr(f"{to_spark(item.expression)} AS {item.column.name}") for item in self.aggregates]
+        groups = each.groupBy(*(key.column.name for key in self.keys), FIRST)
+        found = groups.agg(F.expr(f"max({FROM}) AS {WINDOW}"), *finals)
+        if self.having is not None:
+            found = found.where(to_spark(self.having))
+        return found.selectExpr(*(item.sql for item in self.items), *made(WINDOW, f"{WINDOW} + 1"))
+
+    @property
+    def _identity(self) -> list[str]:
+        return [*self.input.emits().names, FROM]
+
+    @property
+    def _quoted(self) -> list[str]:
+        return [quoted(name) for name in self.input.emits().names]
