@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ def memory_of(engines: Engines) -> dict[str, int]:
     Spark drops what it has broadcast only after a collection has found that nobody wants it.
     """
     java = engines.spark._jvm.java.lang  # noqa: SLF001 - Python has no other way to ask Java
+    gc.collect()  # what Python still names, Java keeps
     for _ in range(3):
         java.System.gc()
         time.sleep(1)
