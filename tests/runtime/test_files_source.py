@@ -105,6 +105,28 @@ def test_rows_know_their_file_wherever_it_lies(
     assert query.ledger["timed"] == {"in": 6, "accepted": 3, "LATE": 3}
 
 
+def test_the_columns_of_csv_files_with_a_header_go_by_its_names(spark: SparkSession, tmp_path: Path) -> None:
+    write(tmp_path, "1.csv", 'n,"PAGE",more,ev\n1,a,x,2024-01-01 10:00:05\nno,a,x,2024-01-01 10:00:06\n', age=1)
+    write(tmp_path, "2.csv", "ev,page,n\n2024-01-01 10:00:07,b,2\n", age=2)
+    write(tmp_path, "3.csv", "\ufeffpage,ev\nc,2024-01-01 10:00:08\n", age=3)
+    query = run(spark, tmp_path, "csv", ", header 'true'")
+    assert minutes(tmp_path) == [("10:00", "a", 1), ("10:00", "b", 2), ("10:00", "c", None)]
+    assert query.ledger["clicks"] == {"in": 4, "accepted": 3, "MALFORMED": 1}
+
+
+def test_a_rowtime_column_of_csv_files_is_found_by_its_name(spark: SparkSession, tmp_path: Path) -> None:
+    write(tmp_path, "1.csv", "at,v,k\n2024-01-01 10:00:05,1,7\n2024-01-01 10:00:01,2,7\n", age=1)
+    sql = (
+        f"CREATE STREAM s (k INT, v INT) USING csv OPTIONS (path '{tmp_path}/in', header 'true', rowtime.column 'at');"
+    )
+    query = rt.Pipeline(spark, home=tmp_path / "home").sql(sql + " SELECT STREAM k, v FROM s")
+    found: list[dict[str, object]] = []
+    query.sink("result", lambda batch: found.extend(batch.table().to_pylist()))
+    ran = query.run_available(tmp_path / "check")
+    assert [(row["k"], row["v"], f"{row['rowtime']:%H:%M:%S}") for row in found] == [(7, 1, "10:00:05")]
+    assert ran.ledger["s"] == {"in": 2, "accepted": 1, "OUT_OF_ORDER": 1}
+
+
 def test_a_file_that_appears_later_follows_whatever_its_name_and_time(spark: SparkSession, tmp_path: Path) -> None:
     write(tmp_path, "b.csv", "b,1,2024-01-01 10:00:00\n", age=100)
     sql = SQL.format(kind="csv", path=tmp_path / "in", out=tmp_path / "out", more="")

@@ -13,6 +13,7 @@ import os
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlparse
@@ -31,6 +32,7 @@ from rowtime.runtime.sources.contract import (
     Offsets,
     Slice,
 )
+from rowtime.runtime.sources.csv_header import by_header
 from rowtime.runtime.sources.peek import timestamps
 from rowtime.sql.generate import literal
 
@@ -155,28 +157,44 @@ class FilesSource:
         return [*names, f"{given} AS {ROWTIME}", f"'{THE_WRITER}' AS {WRITER}", position, arrival, *malformed]
 
     def _scan(self, spark: SparkSession, paths: Sequence[str]) -> DataFrame:
-        wanted = [f"`{name}` {kind}" for name, kind in self.columns]
-        names = {name.lower() for name, _ in self.columns}
-        if self.gives_rowtime and self.rowtime.lower() not in names:
-            wanted.append(f"`{self.rowtime}` TIMESTAMP")
-        given = [f"`{self.rowtime}` AS __given"] if self.gives_rowtime else []
-        columns = [*(f"`{name}`" for name, _ in self.columns), *given]
-        reader = spark.read.options(**self._options)
+        wanted = dict(self.columns)
+        if self.gives_rowtime and self.rowtime.lower() not in {name.lower() for name in wanted}:
+            wanted[self.rowtime] = "TIMESTAMP"
         origin = f"{_PLACE_OF_ROW if all(map(_PLAIN.fullmatch, paths)) else _DECODED_PLACE} AS __from"
         if self.kind == "parquet":
-            rows = reader.schema(", ".join([*wanted, f"{_ROW_INDEX} BIGINT"])).parquet(*map(_escaped, paths))
-            return rows.selectExpr(*columns, f"{_ROW_INDEX} AS __row", origin)
-        schema = ", ".join([*wanted, f"`{MALFORMED}` STRING"])
-        permissive = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": MALFORMED}
-        rows = reader.options(**permissive).schema(schema).format(self.kind).load([_escaped(path) for path in paths])
+            schema = ", ".join([*_typed(wanted), f"{_ROW_INDEX} BIGINT"])
+            rows = spark.read.options(**self._options).schema(schema).parquet(*map(_escaped, paths))
+            return rows.selectExpr(*self._selected(), f"{_ROW_INDEX} AS __row", origin)
+        found = by_header(paths, self._options) if self.kind == "csv" else {(): list(paths)}
+        parts = [self._parse(spark, wanted, names, files, origin) for names, files in found.items()]
+        return reduce(lambda one, other: one.unionByName(other), parts)
+
+    def _parse(
+        self, spark: SparkSession, wanted: Mapping[str, str], names: Sequence[str], paths: Sequence[str], origin: str
+    ) -> DataFrame:
+        """Text files with columns of these names, in this order; without names, as wanted."""
+        kinds = {name.lower(): kind for name, kind in wanted.items()}
+        there = {name: kinds.get(name.lower(), "STRING") for name in names} or wanted
+        schema = ", ".join([*_typed(there), f"`{MALFORMED}` STRING"])
+        reader = spark.read.options(**self._options, mode="PERMISSIVE", columnNameOfCorruptRecord=MALFORMED)
+        rows = reader.schema(schema).format(self.kind).load([_escaped(path) for path in paths])
+        lacking = set(kinds) - {name.lower() for name in there}
+        nulls = [f"CAST(NULL AS {kind}) AS `{name}`" for name, kind in wanted.items() if name.lower() in lacking]
         # A task reads one file from its beginning (see `runtime.session`), so the number of
         # a row in its task is its number in the file.
         row = "monotonically_increasing_id() & 8589934591 AS __row"
-        rows = rows.selectExpr(*columns, MALFORMED, row, origin)
+        if nulls:
+            rows = rows.selectExpr("*", *nulls)
+        rows = rows.selectExpr(*self._selected(), MALFORMED, row, origin)
         # Spark parses only the columns that a job asks for, and a record is malformed only
         # if one of those is; kept, every record is parsed once, with all of its columns.
         self._parsed.append(rows.persist())
         return rows
+
+    def _selected(self) -> list[str]:
+        """The stream's columns, and the rowtime that the file gives."""
+        given = [f"`{self.rowtime}` AS __given"] if self.gives_rowtime else []
+        return [*(f"`{name}`" for name, _ in self.columns), *given]
 
     def release(self) -> None:
         """Drop the parsed records of the tick."""
@@ -227,6 +245,10 @@ class FilesSource:
         if self.kind == "parquet":
             return sum(pq.read_metadata(file.path).num_rows for file in files)
         return sum(file.size // 2 + 1 for file in files)
+
+
+def _typed(columns: Mapping[str, str]) -> list[str]:
+    return [f"`{name}` {kind}" for name, kind in columns.items()]
 
 
 def _local(path: str) -> Path:
