@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import rowtime as rt
-from rowtime.runtime import clock_pass
+from rowtime.runtime import blocks, clock_pass
 from rowtime.runtime.sources import files as files_source
 
 if TYPE_CHECKING:
@@ -141,7 +141,8 @@ def test_a_file_that_appears_later_follows_whatever_its_name_and_time(spark: Spa
 def test_parquet_rowtimes_that_go_back_are_out_of_order_which_takes_no_job_to_see(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(clock_pass, "_items", None)
+    monkeypatch.setattr(clock_pass, "items_of", None)
+    monkeypatch.setattr(blocks, "items_of", None)
     (tmp_path / "in").mkdir()
     times = pa.array([10, 30, 20, 30], pa.int64()).cast(pa.timestamp("us", "UTC"))
     pq.write_table(pa.table({"v": pa.array([1, 2, 3, 4], pa.int32()), "at": times}), tmp_path / "in" / "x.parquet")
