@@ -285,3 +285,8 @@ def test_explain_says_what_bounds_what_is_kept(sql: str, by: str) -> None:
     entries = explain(compile_script(A + sql))
     assert [kept["bounded_by"] for e in entries if e["kind"] == "group by" for kept in e["keeps"]] == [by]
     assert f"(bounded by {by})" in as_text(entries)
+
+
+def test_what_carries_bounds_of_columns_is_not_shown() -> None:
+    found = explain(compile_script("CREATE STREAM s (id INT ASCENDING, v INT); SELECT STREAM id FROM s"))
+    assert "__c" not in as_text(found)

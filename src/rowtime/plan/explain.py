@@ -18,6 +18,7 @@ from rowtime.expr.facts import ROWTIME
 from rowtime.expr.monotonicity import prove
 from rowtime.expr.order import Order
 from rowtime.expr.proof import Proof, lines_of
+from rowtime.operators.column_bounds import SAID
 from rowtime.operators.contract import Column, Operator, P, Shape, T, W, walk
 from rowtime.operators.select import Item, Select
 from rowtime.plan.program import Program
@@ -80,7 +81,7 @@ def _entry(node: Operator) -> dict[str, Any]:
         "requires": node.requires(),
         "keeps": [{"what": kept.what, "until": kept.until, "bounded_by": kept.by} for kept in node.keeps()],
         "emits": {
-            "columns": [_column(column) for column in shape.columns],
+            "columns": [_column(column) for column in shape.columns if column.name != SAID],
             "single": shape.single,
             "placed": shape.placed,
             "released": shape.released,
