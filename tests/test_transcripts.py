@@ -8,33 +8,26 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rowtime.runtime.session import derive
-from rowtime.testing.runner import run_case, run_paths
+from rowtime.testing.runner import cuts, findings, play, run_case, run_paths
 from rowtime.testing.transcripts import load
+from rowtime.testing.verdicts import judge_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 CASES = Path(__file__).parent / "transcripts" / "sqlstream"
-PATTERNS = (
-    "bounds_*", "distinct_*", "early_late_*", "group_*", "hop_*", "late_*", "nth_value_*", "over_*",
-    "session_*", "stagger_*",
-    "promotion_*", "rows_and_range_*", "select_star_*", "strict_*", "ties_*", "tsort_*", "order_*", "tumble_*",
-    "union_all_*", "where_*", "writers_*",
-)  # fmt: skip
-OWN = sorted(CASES.parent.glob("*.yaml"))
-FILES = [*(path for pattern in PATTERNS for path in sorted(CASES.glob(f"{pattern}.yaml"))), *OWN]
-
-LONG = {
-    "over_hopping_frame_by_floored_minute",
-    "over_range_one_day_sees_only_arrived_rows",
-    "early_late_views_lose_first_row",
-}
-CASES_IN_TURN = [
-    pytest.param(path, marks=[pytest.mark.slow] if path.stem in LONG else [], id=path.stem) for path in FILES
-]  # what has many items, and a shorter case beside it, runs with make slow
+FILES = [path for path in (*sorted(CASES.glob("*.yaml")), *sorted(CASES.parent.glob("*.yaml"))) if not judge_of(path)]
 
 
-@pytest.mark.parametrize("path", CASES_IN_TURN)
+@pytest.mark.parametrize("path", FILES, ids=[path.stem for path in FILES])
+def test_the_case_is_met(spark: SparkSession, path: Path) -> None:
+    case = load(path)
+    _, cut = list(cuts(case))[-1]
+    assert findings(case, play(derive(spark), case, cut)) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", FILES, ids=[path.stem for path in FILES])
 def test_the_case_is_met_whatever_the_cut(spark: SparkSession, path: Path) -> None:
     assert run_case(derive(spark), load(path)) == []
 

@@ -27,7 +27,7 @@ from tests.oracle.stream import stream
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-SELDOM = (*WINDOWS[1:], *SESSIONS[1:], *SORTED[1:])  # beyond the first of each they run with the slow tests
+SELDOM = (*DEEPER[1::2], *WINDOWS[1:], *SESSIONS[1:], *SORTED[1:])  # they run with the slow tests
 CHAINS = [
     pytest.param(law, id=law.name, marks=[pytest.mark.slow] if law in SELDOM else [])
     for law in (*DEEPER, *WINDOWS, *SESSIONS, *SORTED)

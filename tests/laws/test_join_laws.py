@@ -28,7 +28,12 @@ if TYPE_CHECKING:
     from rowtime.testing.transcripts import ScriptItem
 
 
-@pytest.mark.parametrize("law", JOINS, ids=[law.name for law in JOINS])
+IN_TURN = [  # every other one runs with the slow tests
+    pytest.param(law, id=law.name, marks=[pytest.mark.slow] if n % 2 else []) for n, law in enumerate(JOINS)
+]
+
+
+@pytest.mark.parametrize("law", IN_TURN)
 def test_a_join_gives_what_its_oracle_gives_in_any_cut(spark: SparkSession, law: Law) -> None:
     session = derive(spark)
 

@@ -24,7 +24,12 @@ if TYPE_CHECKING:
     from rowtime.testing.transcripts import ScriptItem
 
 
-@pytest.mark.parametrize("law", OVER, ids=[law.name for law in OVER])
+IN_TURN = [  # every other one runs with the slow tests
+    pytest.param(law, id=law.name, marks=[pytest.mark.slow] if n % 2 else []) for n, law in enumerate(OVER)
+]
+
+
+@pytest.mark.parametrize("law", IN_TURN)
 def test_a_window_gives_what_its_oracle_gives_in_any_cut(spark: SparkSession, law: Law) -> None:
     session = derive(spark)
 

@@ -27,7 +27,14 @@ def send(folder: Path, first: int, *values: Any, writer: str = "main") -> None:
         log.insert([{"oid": v, "rowtime": f"2024-01-01 10:00:{n:02}"} for n, v in enumerate(values, first)])
 
 
-@pytest.mark.parametrize("parts", [[4, 8], [1, 2, 3, 4, 5, 6, 7, 8], [8]], ids=str)
+@pytest.mark.parametrize(
+    "parts",
+    [
+        pytest.param([4, 8], id="two ticks"),
+        pytest.param([*range(1, 9)], id="a tick an item", marks=pytest.mark.slow),
+        pytest.param([8], id="one tick", marks=pytest.mark.slow),
+    ],
+)
 def test_groups_close_by_a_function_of_a_declared_column(spark: SparkSession, tmp_path: Path, parts: list[int]) -> None:
     sql = """CREATE STREAM orders (oid BIGINT ASCENDING);
         CREATE VIEW tens AS SELECT STREAM oid DIV 10 AS ten, oid FROM orders WHERE oid <> 13;
@@ -110,7 +117,7 @@ def test_a_row_behind_a_merge_is_refused_under_its_writer_s_name_and_position(
           "2024-01-01 00:00:02.5"], [0, 1, 3]),
     ],
 )  # fmt: skip
-@pytest.mark.parametrize("parts", [pytest.param(1, marks=pytest.mark.slow), 3], ids=["one start", "three starts"])
+@pytest.mark.parametrize("parts", [1, pytest.param(3, marks=pytest.mark.slow)], ids=["one start", "three starts"])
 def test_a_column_of_any_ordered_type_can_be_declared(
     spark: SparkSession, tmp_path: Path, kind: str, values: list[Any], accepted: list[int], parts: int
 ) -> None:
