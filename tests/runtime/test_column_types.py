@@ -24,6 +24,7 @@ def run(spark: SparkSession, folder: Path, sql: str, parts: list[dict[str, list[
 
     def take(batch: rt.Batch) -> None:
         if batch.count:
+            assert all(field.nullable for field in batch.table().schema)
             table = batch.table().drop_columns(["rowtime"])
             rows.extend(tuple(row.values()) for row in table.to_pylist())
             schemas.add(tuple((field.name, str(field.type)) for field in table.schema))
