@@ -12,6 +12,7 @@ import pytest
 
 from rowtime.client.home import Home
 from rowtime.core.errors import Place, Problem
+from rowtime.plan.program import Program
 
 if TYPE_CHECKING:
     from typer.testing import Result
@@ -81,7 +82,9 @@ def test_a_warning_is_shown_and_refuses_nothing(
 ) -> None:
     (tmp_path / "good.sql").write_text(GOOD)
     warning = Problem("R199", "this grows", Place(2, 1, "SELECT"), warns=True)
-    monkeypatch.setattr("rowtime.cli.check.problems_of", lambda *_: [warning])
+    monkeypatch.setattr(
+        "rowtime.cli.check.compile_script", lambda text, *_: Program(text, warnings=(warning,), statements=2)
+    )
     result = rowtime("check", "good.sql")
     assert result.exit_code == 0
     assert result.stdout == "R199 warning: this grows\n  2 | SELECT\n    | ^\n\nok: 2 statements\n"

@@ -11,8 +11,7 @@ from rowtime.cli.options import AsJson, HomeFolder, Settings, script_text, varia
 from rowtime.cli.outcome import REFUSED, write_json
 from rowtime.client.home import Home
 from rowtime.core.errors import Problem
-from rowtime.plan.check import check as problems_of
-from rowtime.sql.script import parse_script
+from rowtime.plan.program import compile_script
 
 Scripts = Annotated[
     list[Path], typer.Argument(metavar="FILE", exists=True, dir_okay=False, readable=True, help="Files of SQL.")
@@ -33,9 +32,8 @@ def check(files: Scripts, home: HomeFolder = None, settings: Settings = None, as
 
 def _findings(file: Path, home: Home, values: dict[str, str]) -> tuple[list[Problem], int]:
     """The problems of a script, and how many statements it has."""
-    text = script_text(file)
-    problems = problems_of(text, home, values)
-    return problems, 0 if _refused(problems) else len(parse_script(text).statements)
+    program = compile_script(script_text(file), home, values)
+    return [*program.problems, *program.warnings], program.statements
 
 
 def _refused(problems: list[Problem]) -> bool:

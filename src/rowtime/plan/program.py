@@ -50,14 +50,12 @@ from rowtime.sql.statements import (
 )
 
 DIRECTORIES = frozenset({"parquet", "csv", "json"})
-FORMATS = frozenset(
-    {"log", "parquet", "csv", "json", "kafka", "rate", "console", "memory", "function", "dataframe", "jdbc"}
-)
+FORMATS = DIRECTORIES | {"log", "kafka", "rate", "console", "memory", "function", "dataframe", "jdbc"}
 
 
 @dataclass
 class Program:
-    """A bound script: its ``text``, and as it was ``written``, with its variables.
+    """A bound script of so many ``statements``: its ``text``, and as it was ``written``, with its variables.
 
     ``sinks`` are the roots of the plan; ``once`` the statements that insert rows or set
     bounds, which take effect once per checkpoint; ``defines`` the streams to remember, and
@@ -74,6 +72,7 @@ class Program:
     warnings: tuple[Problem, ...] = ()
     catalog: Catalog = field(default_factory=Catalog)
     written: str = ""
+    statements: int = 0
 
     @property
     def operators(self) -> tuple[Operator, ...]:
@@ -121,7 +120,7 @@ def compile_script(  # noqa: PLR0913 - a script and all that Python hands over b
     compiler = _Compiler(text, catalog, frozenset(name.lower() for name in sinks))
     compiler.problems.extend([*missing, *script.problems])
     compiler.take(script.statements)
-    return replace(compiler.program(), written=written)
+    return replace(compiler.program(), written=written, statements=len(script.statements))
 
 
 def _substituted(text: str, variables: Mapping[str, str]) -> tuple[str, list[Problem]]:

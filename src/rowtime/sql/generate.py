@@ -22,6 +22,7 @@ ONE_UNIT = {
     "WEEK": "INTERVAL '7' DAY",
     "QUARTER": "INTERVAL '3' MONTH",
 }
+_DIALECT = Rowtime()
 FLOATING = (exp.DType.FLOAT, exp.DType.DOUBLE)
 
 
@@ -30,12 +31,12 @@ def to_spark(expression: exp.Expr) -> str:
 
     Raises ``Refused`` (R102) for what binding has to replace first.
     """
-    return SparkText(dialect=Rowtime(), unsupported_level=ErrorLevel.IGNORE, comments=False).generate(expression)
+    return SparkText(dialect=_DIALECT, unsupported_level=ErrorLevel.IGNORE, comments=False).generate(expression)
 
 
 def to_rowtime(node: exp.Expr) -> str:
     """The text of a tree in rowtime's own SQL, for messages and EXPLAIN."""
-    return RowtimeGenerator(dialect=Rowtime(), unsupported_level=ErrorLevel.IGNORE, comments=False).generate(node)
+    return RowtimeGenerator(dialect=_DIALECT, unsupported_level=ErrorLevel.IGNORE, comments=False).generate(node)
 
 
 def literal(text: str) -> str:
