@@ -28,9 +28,9 @@ def _jars(session: pytest.Session) -> list[str]:
 
         found += connector_jars_or_none() or []
     if any(DATABASE_TESTS in item.path.parents for item in session.items):
-        from postgres import jars, missing
+        from postgres import driver_missing, jars, server_missing
 
-        found += [] if missing() else jars()
+        found += [] if server_missing() or driver_missing() else jars()
     return found
 
 

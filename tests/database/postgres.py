@@ -20,11 +20,16 @@ SETUP: Final = Path(__file__).parents[2] / "scripts" / "setup_postgres.sh"
 START_SECONDS: Final = 60
 
 
+def server_missing() -> str:
+    """Why there is no server; empty if there is one."""
+    return (
+        "" if programs().is_dir() else "PostgreSQL is not installed, and scripts/setup_postgres.sh could not install it"
+    )
+
+
 @functools.cache
-def missing() -> str:
-    """Why there is no server or no driver for it; empty if both are there."""
-    if not programs().is_dir():
-        return "PostgreSQL is not installed, and scripts/setup_postgres.sh could not install it"
+def driver_missing() -> str:
+    """Why there is no driver; empty if there is one."""
     try:
         jars()
     except Failure as failure:
