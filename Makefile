@@ -18,7 +18,7 @@ export PYSPARK_DRIVER_PYTHON := $(PYSPARK_PYTHON)
 WITH_JAVA := JAVA_HOME="$$(scripts/setup_java.sh)" && export JAVA_HOME &&
 
 .DEFAULT_GOAL := help
-.PHONY: help env run test slow lint bench flink format lock clean
+.PHONY: help env run test slow lint fuzz crash bench flink format lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -41,6 +41,12 @@ lint: env ## run every linter, the type checker and the size check
 		$(BIN)/$$check || failed="$$failed, $$check"; \
 	done; \
 	if [ -n "$$failed" ]; then echo "Failed: $${failed#, }"; exit 1; fi
+
+fuzz: env ## feed random input to what reads SQL, rows, bounds, logs and checkpoints (ARGS="--inputs 1000000" for more)
+	@$(BIN)/python -m reliability.fuzz --workers $(WORKERS) $(ARGS)
+
+crash: env ## kill drivers, stop them at every write and let writes fail (ARGS="--stops 2000 --kills 40 --faults 100" for less)
+	@$(WITH_JAVA) $(BIN)/python -m reliability.crash $(ARGS)
 
 bench: env ## run the short benchmarks
 	@$(WITH_JAVA) $(BIN)/python -m benchmarks --short $(ARGS)

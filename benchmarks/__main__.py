@@ -20,11 +20,13 @@ from benchmarks.disorder import GUARD_LEDGER, TSORT, TSORT_FLINK
 from benchmarks.engines import Engines, session
 from benchmarks.flat_state import FLAT_STATE
 from benchmarks.flat_ticks import FLAT_TICKS
+from benchmarks.lifetimes import LIFETIMES
 from benchmarks.measurement import Measurement, Result
 from benchmarks.nexmark import NEXMARK
-from benchmarks.over import OVER
+from benchmarks.over import OVER, OVER_FLINK
 from benchmarks.over_state import OVER_STATE
 from benchmarks.panes import PANES
+from benchmarks.sessions_joins import SESSIONS_JOINS, SESSIONS_JOINS_FLINK
 from benchmarks.small_tick import SMALL_TICK
 from benchmarks.throughput import GROUP_1M, GROUP_10K
 
@@ -36,15 +38,19 @@ MEASUREMENTS: tuple[Measurement, ...] = (
     FLAT_STATE,
     FLAT_TICKS,
     *OVER,
+    *OVER_FLINK,
     OVER_STATE,
+    *SESSIONS_JOINS,
+    *SESSIONS_JOINS_FLINK,
     PANES,
     GUARD_LEDGER,
     TSORT,
     TSORT_FLINK,
     CHECK_SCRIPT,
+    *LIFETIMES,
     *NEXMARK,
 )
-LONG_ONLY = (TSORT, *NEXMARK)
+LONG_ONLY = (TSORT, *OVER_FLINK, *SESSIONS_JOINS, *SESSIONS_JOINS_FLINK, *NEXMARK)
 """Left out of the short form unless they are asked for."""
 
 

@@ -15,12 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 
 import rowtime as rt
 from benchmarks import flink
-from benchmarks.data import BEGINNING, CACHE, SECOND, table, write
+from benchmarks.data import BEGINNING, CACHE, SECOND, table, write, write_csv
 from benchmarks.measurement import Measurement, Result, against, middle
 from benchmarks.memory import memory_of, resident
 
@@ -36,6 +35,7 @@ QUICK = (0, 10)
 TOLERANCE, BEHIND = 10, 30  # seconds
 LEAST = 1_000_000  # rows a second with the ledger
 WARM = 3  # runs until Java has compiled what a tick runs
+WARM_LONG = 4  # long runs until Java compiles no more than it runs: half of the processor's time in the first
 LONGER = 3  # times the files, for which memory must be the same
 
 DECLARED = """CREATE STREAM s (ev TIMESTAMP, k BIGINT, v BIGINT) USING {kind} OPTIONS (path '{source}');
@@ -43,6 +43,8 @@ CREATE VIEW f AS SELECT STREAM ev AS ROWTIME, k, v FROM s ORDER BY ev WITHIN INT
 """
 SORTED = DECLARED + "SELECT STREAM k, v FROM f"
 GUARDED = DECLARED + "SELECT STREAM COUNT(*) AS c FROM f GROUP BY FLOOR(f.ROWTIME TO MINUTE)"
+COLUMNS = "ev TIMESTAMP(3), k BIGINT, v BIGINT"  # of Flink
+FLINK = "SELECT ev, k, v FROM {s} ORDER BY ev"
 GUARD = " EARLY BEYOND INTERVAL '1' HOUR"
 
 
@@ -53,7 +55,7 @@ def source(share: int, files: int) -> Path:
 
 def source_csv(share: int, files: int) -> Path:
     """The same as CSV, with times in milliseconds, which is what Flink sorts by."""
-    return _made(f"disorder-csv-{share}-{files}x{FILE}", files, share, _write_csv)
+    return _made(f"disorder-csv-{share}-{files}x{FILE}", files, share, write_csv)
 
 
 def _made(name: str, files: int, share: int, written: Callable[[Path, int, pa.Table], None]) -> Path:
@@ -69,12 +71,6 @@ def _made(name: str, files: int, share: int, written: Callable[[Path, int, pa.Ta
             written(folder, number, table(times, random.integers(0, 100, FILE), random))
         done.touch()
     return folder
-
-
-def _write_csv(folder: Path, number: int, rows: pa.Table) -> None:
-    text = pc.strftime(rows["ev"].cast(pa.timestamp("ms")), format="%Y-%m-%d %H:%M:%S")
-    plain = pa_csv.WriteOptions(include_header=False, quoting_style="none")
-    pa_csv.write_csv(rows.set_column(0, "ev", text), folder / f"{number:06d}.csv", plain)
 
 
 class Run:
@@ -104,10 +100,10 @@ class Run:
 
 def measure(engines: Engines, *, short: bool, text: str) -> Result:
     """Each share of late rows a line, against Spark's aggregate; memory over a stream that is longer."""
-    files, rounds = (4, 1) if short else (10, 3)
+    files, rounds = (4, 1) if short else (10, 5)
     rows, lines, ratios = files * FILE, {}, []
-    for _ in range(WARM):
-        Run(engines, text, source(0, TICK))
+    for _ in range(WARM if short else WARM_LONG):
+        Run(engines, text, source(QUICK[-1], TICK if short else files))  # with late rows, which have code of their own
     for share in QUICK if short else SHARES:
         place = source(share, files)
         pairs = [(Run(engines, text, place), engines.native(place, TICK).total / 1000) for _ in range(rounds)]
@@ -136,15 +132,16 @@ def measure_flink(engines: Engines, *, short: bool) -> Result:
         return {"skipped": flink.MISSING, "ratios": []}
     files, rounds = (2, 1) if short else (4, 3)
     rows, lines, ratios, answers = files * FILE, {}, [], {}
-    few = source_csv(0, 1)
+    few = source_csv(QUICK[-1], 1)
     for _ in range(WARM):
         Run(engines, SORTED, few, "csv")
     for share in QUICK if short else SHARES:
         place, output = source_csv(share, files), engines.fresh("flink")
         ours = [Run(engines, SORTED, place, "csv") for _ in range(rounds)]
-        kept = [str(output / "rows")] if not share else []
-        theirs = flink.run("flink_sort.py", str(few), str(place), str(WARM), str(rounds), *kept)["seconds"]
-        speed, other = (int(rows / middle(seconds)) for seconds in ([run.seconds for run in ours], theirs))
+        tables = {"s": {"few": str(few), "many": str(place), "columns": COLUMNS, "lag": TOLERANCE}}
+        folder = "" if share else str(output / "rows")
+        theirs = flink.query(tables=tables, query=FLINK, result=COLUMNS, warm=WARM, rounds=rounds, folder=folder)
+        speed, other = (int(rows / middle(s)) for s in ([run.seconds for run in ours], theirs["seconds"]))
         lines[f"{share} %"] = {"rows_a_second": speed, "pyflink": other, "refused": ours[0].refused}
         ratios.append(against(f"PyFlink's ORDER BY rowtime, {share} % late", speed / other, 1.0))
         if not share:

@@ -17,13 +17,13 @@ def is_there() -> bool:
     return PYTHON.exists()
 
 
-def run(script: str, *arguments: str) -> dict[str, Any]:
-    """The last line of what a script of this folder prints, which is JSON."""
+def query(**asked: Any) -> dict[str, list[float]]:
+    """The ``seconds`` and ``processor`` seconds of each round of a query (see `flink_query.py`)."""
     ours = {"PYTHONPATH", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "SPARK_HOME"}
     environment = {name: value for name, value in os.environ.items() if name not in ours}
-    command = [str(PYTHON), str(Path(__file__).parent / script), *arguments]
+    command = [str(PYTHON), str(Path(__file__).parent / "flink_query.py"), json.dumps(asked)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise RuntimeError(f"{script} failed: {done.stderr[-2000:]}")
-    found: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
+        raise RuntimeError(f"PyFlink failed: {done.stderr[-2000:]}")
+    found: dict[str, list[float]] = json.loads(done.stdout.strip().splitlines()[-1])
     return found

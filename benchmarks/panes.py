@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 
 import rowtime as rt
 from benchmarks.measurement import Measurement, Result, against, middle
-from benchmarks.over import Ordered
+from benchmarks.works import Ordered
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,11 +7,34 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
+from zlib import crc32
 
 import pytest
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """``--part 1/2``: the first of two parts of the tests, which are dealt out by their names."""
+    parser.addoption("--part", default="1/1", metavar="N/M", help="only this of so many parts of the tests")
+
+
+@pytest.hookimpl(tryfirst=True)  # what is slow is decided before ``-m`` chooses
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    number, parts = map(int, config.getoption("--part").split("/"))
+    for item in items:
+        sampled = item.get_closest_marker("sampled")
+        if sampled is not None and _number(item) % sampled.args[0]:
+            item.add_marker(pytest.mark.slow)
+    chosen = [item for item in items if _number(item) % parts == number - 1]
+    config.hook.pytest_deselected(items=[item for item in items if item not in set(chosen)])
+    items[:] = chosen
+
+
+def _number(item: pytest.Item) -> int:
+    """A number that follows from the name, whatever other tests there are."""
+    return crc32(item.nodeid.encode())
 
 
 KAFKA_TESTS, DATABASE_TESTS = (Path(__file__).parent / name for name in ("kafka", "database"))

@@ -52,20 +52,31 @@ class EventCase:
 
     def _columns(self, name: str) -> str:
         first = next(
-            p
-            for i in self.case["input"]
-            if i.get("stream", "s").lower() == name
-            for p in [i.get("payload")]
-            if p is not None
+            p for i in self._input if i.get("stream", "s").lower() == name for p in [i.get("payload")] if p is not None
         )
         return "".join(f", {column} {_type(value)}" for column, value in _payload(first).items())
 
+    @property
+    def _input(self) -> list[Mapping[str, Any]]:
+        """The list: before it the events that stand in its settings; all in one stream, where the query wants them."""
+        made = []
+        for name, listed in self.query.get("reference", {}).items():
+            for key, value in self.case["params"][listed["params"]].items():
+                payload = {"id": int(key), "value": value}
+                made.append({"stream": name, "start": listed["start"], "end": listed["end"], "payload": payload})
+        for item in self.case["input"]:
+            values = {name: value for name, value in item.items() if name != "stream" or "together" not in self.query}
+            if "together" in self.query and "payload" in item:
+                values["payload"] = {self.query["together"]: item["stream"], **_payload(item["payload"])}
+            made.append(values)
+        return made
+
     def _items(self) -> Sequence[ScriptItem]:
         made = []
-        for number, item in enumerate(self.case["input"], 1):
+        for number, item in enumerate(self._input, 1):
             stream = item.get("stream", "s").lower()
             if item.get("kind") in ("cti", "punctuation"):
-                named = {i["stream"].lower() for i in self.case["input"] if "stream" in i} or {"s"}
+                named = {i["stream"].lower() for i in self._input if "stream" in i} or {"s"}
                 told = [stream] if "stream" in item else sorted(named)  # one without a stream is of each
                 made += [ScriptItem(number, name, "main", None, _time(item["t"])) for name in told]
                 continue
@@ -74,8 +85,9 @@ class EventCase:
             values = {"kind": kind, "start": item["start"], "stop": None if stop == END else stop}
             made.append(ScriptItem(number, stream, "main", {**values, **_payload(item["payload"])}, None))
         if self.query.get("end"):
+            at = END if self.query["end"] is True else self.query["end"]
             streams = sorted({item.stream for item in made})
-            made += [ScriptItem(len(made) + n, name, "main", None, END) for n, name in enumerate(streams, 1)]
+            made += [ScriptItem(len(made) + n, name, "main", None, at) for n, name in enumerate(streams, 1)]
         return made
 
 
@@ -120,18 +132,16 @@ def plain(case: EventCase, row: Mapping[str, Any]) -> dict[str, Any]:
 
 def _in_form(form: str, found: Mapping[str, Any], values: list[Any]) -> dict[str, Any]:
     if form == "columns":
-        return dict(found)
+        return {name: time_of(value) if isinstance(value, datetime) else value for name, value in found.items()}
     return {"payload": values[0] if form in ("payload", "bag") else values if form == "list" else dict(found)}
 
 
 def load(system: str) -> list[EventCase]:
-    """The lists of a system with their queries; each has one, or stands among those ``without``."""
+    """The lists of a system with their queries; each has one or several."""
     queries = yaml.safe_load((FOLDER / system / "queries.yaml").read_text("utf-8"))
     found = []
     for path in sorted((FOLDER / system).glob("*.json")):
         case = json.loads(path.read_text("utf-8"))
-        if case["id"] in queries["without"]:
-            continue
         listed = queries[case["id"]]
         for query in listed if isinstance(listed, list) else [listed]:
             part = query.get("part")

@@ -14,6 +14,8 @@ from tests.event_cases import EventCase, load, plain
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.sampled(4)
+
 CASES = [*load("streaminsight"), *load("trill")]
 
 

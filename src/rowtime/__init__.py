@@ -20,12 +20,14 @@ if TYPE_CHECKING:
     from rowtime.core.errors import Failure, Problem, Refused, RowtimeError
     from rowtime.operators.table_function import TableFunction
     from rowtime.plan.check import check, order_of
+    from rowtime.runtime.events import Events
     from rowtime.runtime.pipeline import Pipeline
     from rowtime.runtime.query import Query
     from rowtime.runtime.readmit import readmit
     from rowtime.runtime.relations import EventTime, Folded, Relation
     from rowtime.runtime.sinks.contract import Batch
     from rowtime.runtime.sources.contract import Limits
+    from rowtime.runtime.verify import verify
 
 __version__ = "0.1.0"
 
@@ -35,10 +37,12 @@ _WHERE = {
     "Batch": ("rowtime.runtime.sinks.contract", "Batch"),
     "TableFunction": ("rowtime.operators.table_function", "TableFunction"),
     "EventTime": ("rowtime.runtime.relations", "EventTime"),
+    "Events": ("rowtime.runtime.events", "Events"),
     "Folded": ("rowtime.runtime.relations", "Folded"),
     "Relation": ("rowtime.runtime.relations", "Relation"),
     "Limits": ("rowtime.runtime.sources.contract", "Limits"),
     "readmit": ("rowtime.runtime.readmit", "readmit"),
+    "verify": ("rowtime.runtime.verify", "verify"),
     "check": ("rowtime.plan.check", "check"),
     "order_of": ("rowtime.plan.check", "order_of"),
     "writer": ("rowtime.client.writer", "open_writer"),
@@ -49,9 +53,8 @@ _WHERE = {
 }
 
 __all__ = [
-    "Batch", "EventTime", "Failure", "Folded", "Limits", "Pipeline", "Problem", "Query", "Refused", "Relation",
-    "RowtimeError",
-    "TableFunction", "check", "order_of", "readmit", "writer",
+    "Batch", "EventTime", "Events", "Failure", "Folded", "Limits", "Pipeline", "Problem", "Query", "Refused",
+    "Relation", "RowtimeError", "TableFunction", "check", "order_of", "readmit", "verify", "writer",
 ]  # fmt: skip
 
 

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from typer.testing import Result
 
+pytestmark = pytest.mark.sampled(4)
+
 CLICKS = """\
 CREATE STREAM clicks (page STRING, n STRING);
 INSERT INTO clicks (ROWTIME, page, n) VALUES

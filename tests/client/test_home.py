@@ -65,7 +65,7 @@ def test_replace_changes_a_definition(home: Home) -> None:
 def test_of_many_who_define_at_once_one_wins_and_nothing_is_left_behind(home: Home) -> None:
     def attempt(number: int) -> bool:
         try:
-            home.define("bids", {**BIDS, "options": {"number": number}})
+            home.define("bids", {**BIDS, "options": {"number": str(number)}})
         except Refused:
             return False
         return True

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 from collections import Counter
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +15,7 @@ from postgres import Postgres, programs
 
 import rowtime as rt
 from rowtime.core.errors import Failure, Refused
+from rowtime.runtime.sinks.database import JdbcSink
 from rowtime.state.checkpoint import Checkpoint
 from tests.landings import HOURLY, Answer, batch, landings
 
@@ -74,20 +77,60 @@ def test_what_is_left_is_the_batch_answer_and_a_restart_repeats_nothing(
     assert _table(postgres, "latest") == batch(rows, refused)
 
 
+class Died(BaseException):
+    """Stands for the death of the driver."""
+
+
+@pytest.mark.slow
+def test_a_driver_that_dies_at_any_statement_leaves_no_trace(
+    spark: SparkSession, postgres: Postgres, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sinks = SINKS.replace("dbtable '", "dbtable 'died_").format(url=postgres.url, out=tmp_path / "out")
+    made = rt.Pipeline(spark, home=tmp_path / "home").sql(HOURLY).sql(sinks)
+    rows, check = landings(3), tmp_path / "check"
+    made.run_available(check)
+    real, counted = JdbcSink._do, count()
+
+    def dies(self: JdbcSink, connection: object, text: str) -> None:
+        if next(counted) == last:
+            raise Died
+        real(self, connection, text)
+
+    deaths = 0
+    for last, begun in enumerate(range(0, len(rows), 20)):
+        with rt.writer("landings", home=tmp_path / "home", writer="tower") as writer:
+            writer.insert(rows[begun : begun + 20])
+            if begun + 20 >= len(rows):
+                writer.end()
+        counted = count()
+        with monkeypatch.context() as patch, contextlib.suppress(Died):
+            patch.setattr(JdbcSink, "_do", dies)
+            made.run_available(check)
+        deaths += next(counted) > last
+        query = made.run_available(check)
+    refused = {n for path in query.rejected("hourly") for n in pq.read_table(path)["n"].to_pylist()}
+    assert deaths > 12
+    assert _table(postgres, "died_latest") == _table(postgres, "died_remains") == batch(rows, refused)
+    assert _table(postgres, "died_fires").total() == pq.read_table(tmp_path / "out").num_rows
+    assert not _asked(postgres, "SELECT relname FROM pg_class WHERE relname LIKE 'rowtime_stage_%'")
+
+
 def test_an_option_that_does_not_fit_is_refused_before_anything_runs(spark: SparkSession, tmp_path: Path) -> None:
     for options, said in (
         ("dbtable 't'", "the option url is missing"),
         ("url 'jdbc:postgresql://h/d', dbtable 't', mode 'upsert'", "key (none) do not go together"),
         ("url 'jdbc:postgresql://h/d', dbtable 't', mode 'merge'", "no mode merge"),
-        ("url 'jdbc:postgresql://h/d', dbtable 't', key 'm'", "no column m"),
+        ("url 'jdbc:postgresql://h/d', dbtable 't', key 'm'", "key needs a column 'm'"),
         ("url 'jdbc:odd://h/d', dbtable 't'", "the driver of jdbc:odd://h/d is not known"),
     ):
         sql = f"CREATE STREAM a (n INT); CREATE STREAM o (n INT) USING jdbc OPTIONS ({options});"
         made = rt.Pipeline(spark, home=tmp_path / "home").sql(f"{sql} INSERT INTO o SELECT STREAM * FROM a")
+        (problem,) = rt.check(f"{sql} INSERT INTO o SELECT STREAM * FROM a")
+        assert (problem.code, problem.place and problem.place.line) == ("R504", 1)
         with pytest.raises(Refused, match="R504") as refused:
             made.run_available(tmp_path / "check")
         assert said in str(refused.value)
-        (tmp_path / "home").rename(tmp_path / f"home-{len(list(tmp_path.iterdir()))}")
+    assert not [*tmp_path.iterdir()]
 
 
 def test_a_database_that_does_not_answer_fails_the_tick(

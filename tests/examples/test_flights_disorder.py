@@ -16,6 +16,8 @@ from examples.flights import independent
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.sampled(4)
+
 HOURS = (0, 1, 2, 3, 12)
 VIEWS = "".join(
     f"""CREATE VIEW within_{h} AS SELECT STREAM departure AS ROWTIME, flight FROM gates

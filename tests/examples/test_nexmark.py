@@ -15,6 +15,8 @@ from examples.nexmark.queries import FOLDER, QUERIES, STREAMS, batched, differen
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.sampled(4)
+
 QUICK = ("q5", "q6", "q9", "q13")
 
 

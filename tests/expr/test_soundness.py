@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from rowtime.expr.order import Order
 from rowtime.plan.check import prove_text
 from rowtime.runtime.session import derive
+from rowtime.sql.script import parse_expression
 from tests.expr.soundness import FACTS, Search
 
 if TYPE_CHECKING:
@@ -121,7 +122,9 @@ def test_a_wrong_rule_is_found(
     from rowtime.expr.proof import Proof
     from tests.expr import soundness
 
-    monkeypatch.setattr(soundness, "prove_text", lambda text, _columns: Proof(text, Fact(claimed), "planted"))
+    monkeypatch.setattr(
+        soundness, "prove_text", lambda text, _columns: Proof(parse_expression(text), Fact(claimed), "planted")
+    )
     assert len(Search(derive(spark), 1, 300, wide=False).broken([expression])) == 1
 
 

@@ -22,6 +22,8 @@ import rowtime as rt
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+pytestmark = pytest.mark.sampled(4)
+
 PATIENCE = 10  # seconds
 DOCS = Path(__file__).parents[2] / "docs" / "kafka.md"
 DAY = 1_704_067_200  # 2024-01-01

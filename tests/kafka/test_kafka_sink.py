@@ -18,6 +18,8 @@ from rowtime.runtime.sources.kafka import KafkaSource
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
 
+pytestmark = pytest.mark.sampled(4)
+
 
 def rows_of(spark: SparkSession, count: int) -> DataFrame:
     """Rows in many partitions and in the wrong order, numbered from 0."""

@@ -18,6 +18,8 @@ from rowtime.runtime.sources.kafka import KafkaSource, share
 if TYPE_CHECKING:
     from pyspark.sql import Row, SparkSession
 
+pytestmark = pytest.mark.sampled(4)
+
 NOW = 1_800_000_000_000_000
 COLUMNS = [("a", "INT"), ("b", "STRING")]
 GIVEN = {"rowtime.column": "rowtime"}

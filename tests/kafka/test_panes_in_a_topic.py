@@ -14,6 +14,7 @@ import pytest
 import rowtime as rt
 from rowtime.core.errors import Refused
 from rowtime.runtime.sinks.kafka import write_bound
+from rowtime.state.checkpoint import Checkpoint
 from tests.landings import HOURLY, Answer, batch, landings
 
 if TYPE_CHECKING:
@@ -52,12 +53,17 @@ def test_the_last_of_each_key_is_the_batch_answer(spark: SparkSession, broker: B
         made.sql(SINK.format(name=name, columns=listed, view=view, more=more, servers=broker.bootstrap))
     made.run_available(tmp_path / "check")
     rows = landings(2)
+    staged = tmp_path / "check" / "handover"
     for part in (rows[:180], rows[180:]):
         with rt.writer("landings", home=tmp_path / "home", writer="tower") as writer:
             writer.insert(part)
             if part[-1] is rows[-1]:
                 writer.end()
         query = made.run_available(tmp_path / "check")
+        assert len([*staged.iterdir()]) == len(sinks)
+        assert not [*staged.glob("*/*")]  # what is in the topic is staged no longer
+    Checkpoint(tmp_path / "check").published -= 1  # a driver that died before it could note that
+    query = made.run_available(tmp_path / "check")
     refused = {n for path in query.rejected("hourly") for n in pq.read_table(path)["n"].to_pylist()}
     assert refused
     assert _answer(_latest(spark, broker, "latest")) == batch(rows, refused)

@@ -16,6 +16,8 @@ from rowtime.core.time import END, to_micros
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.sampled(4)
+
 # Option names are written as they are, dots and SQL's words in them included.
 CLICKS = """\
 CREATE STREAM clicks (page STRING, ev TIMESTAMP)

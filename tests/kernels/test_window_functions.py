@@ -21,6 +21,8 @@ from tests.oracle import over as oracle
 from tests.oracle.aggregates import mean, total
 from tests.oracle.feed import Row
 
+pytestmark = pytest.mark.sampled(4)
+
 many = settings(max_examples=1000 if LONG else 60, deadline=None, derandomize=not LONG, database=None)
 HALF = 3
 Aggregate = oracle.Aggregate

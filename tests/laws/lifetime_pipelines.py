@@ -119,12 +119,26 @@ def _snapshots(gates: Gates) -> f.Feed:
     return o.made(made, gates["s"].clock)
 
 
+def _largest(gates: Gates) -> f.Feed:
+    every = [o.replace(e, payload={**e.payload, "all": 0}) for e in gates["s"].events]
+    made = o.snapshots(every, "all", lambda _, alive: {"m": max(e.payload["k"] for e in alive), "c": len(alive)})
+    return o.made([e for e in made if e.payload["c"] > 1], gates["s"].clock)
+
+
 def _hopping(gates: Gates) -> f.Feed:
     bound = gates["s"].clock
     found = o.windows(
         gates["s"].events, 4, 2, bound, lambda inside: {"c": len(inside), "m": max(e.payload["k"] for e in inside)}
     )
     return o.made(found, bound if bound in (f.BEGINNING, f.END) else bound + 2 - bound % 2 - 4)
+
+
+def _lasting(gates: Gates, *, clips_start: bool = True) -> f.Feed:
+    bound, events = gates["s"].clock, o.altered(gates["s"].events, lambda start, _: (start, start + 5))
+    found = o.windows(
+        events, 4, 4, bound, lambda inside: {"d": sum(e.end - e.start for e in inside)}, clips_start=clips_start
+    )
+    return o.made(found, bound if bound in (f.BEGINNING, f.END) else bound - bound % 4)
 
 
 def _pairs(gates: Gates) -> f.Feed:
@@ -141,6 +155,13 @@ def _outer(gates: Gates) -> f.Feed:
     made = [o.Event(start, end, {"k": a.payload["k"], "j": b.payload["k"]}) for start, end, a, b in pairs]
     alone = o.alone(gates["s"].events, gates["r"].events, _same)
     return o.made([*made, *(o.Event(e.start, e.end, {"k": e.payload["k"], "j": None}) for e in alone)], _bound(gates))
+
+
+def _followed(gates: Gates) -> f.Feed:
+    ended = o.altered([e for e in gates["s"].events if e.end < f.END], lambda _, end: (end, end + 4))
+    points = o.altered(gates["r"].events, lambda start, _: (start, start + 1))
+    pairs = o.joined(ended, points, _same)
+    return o.made([o.Event(start, end, {"k": a.payload["k"]}) for start, end, a, _ in pairs], _bound(gates))
 
 
 def _clipped(gates: Gates) -> f.Feed:
@@ -167,18 +188,80 @@ def _counted(gates: Gates) -> f.Feed:
     return o.made(o.counted(gates["s"].events, "k", 2, bound, lambda k, inside: {"k": k, "c": len(inside)}), bound)
 
 
+def _judged(
+    holds: Callable[[o.Event], bool], source: Callable[[Gates], Sequence[o.Event]], reads: str = "s"
+) -> Callable[[Gates], f.Feed]:
+    def oracle(gates: Gates) -> f.Feed:
+        bound, events = min(gates[name].clock for name in reads), source(gates)
+        return o.made([e for e in events if holds(e)], o.waiting(events, bound, holds))
+
+    return oracle
+
+
+def _judged_pairs(holds: Callable[[o.Event, o.Event], bool]) -> Callable[[Gates], f.Feed]:
+    def oracle(gates: Gates) -> f.Feed:
+        pairs = o.joined(gates["s"].events, gates["r"].events, _same)
+        made = [o.Event(start, end, {"k": a.payload["k"]}) for start, end, a, b in pairs if holds(a, b)]
+        return o.made(made, o.waiting_pairs(pairs, _bound(gates), holds))
+
+    return oracle
+
+
+PERIODS = (
+    LifetimeLaw("events that contain a period", ("period filter",),
+        "SELECT STREAM k FROM s WHERE LIFETIME(s) CONTAINS PERIOD (TIMESTAMP_MICROS(4 + k), TIMESTAMP_MICROS(7))",
+        _judged(lambda e: o.stands("CONTAINS", e.times, (4 + e.payload["k"], 7)), lambda gates: gates["s"].events)),
+    LifetimeLaw("events before a period or without a time", ("period filter", "select"),
+        "SELECT STREAM k FROM s "
+        "WHERE (LIFETIME(s) PRECEDES PERIOD (TIMESTAMP_MICROS(8), TIMESTAMP_MICROS(9)) AND k = 0 "
+        "OR NOT LIFETIME(s) CONTAINS TIMESTAMP_MICROS(5) AND k = 1)",
+        _judged(lambda e: o.stands("PRECEDES", e.times, (8, 9)) if e.payload["k"] == 0
+                else not o.stands("CONTAINS", e.times, (5, 6)), lambda gates: gates["s"].events)),
+    LifetimeLaw("what is left of events up to a time", ("period filter", "lifetime anti-join"),
+        "CREATE VIEW u AS SELECT STREAM s.k AS k FROM s LEFT ANTI JOIN r ON s.k = r.k; SELECT STREAM k FROM u "
+        "WHERE LIFETIME(u) IMMEDIATELY PRECEDES PERIOD (TIMESTAMP_MICROS(6), TIMESTAMP_MICROS(7)) "
+        "OR LIFETIME(u) CONTAINS TIMESTAMP_MICROS(6)",
+        _judged(lambda e: e.end == 6 or e.start <= 6 < e.end,
+                lambda gates: o.alone(gates["s"].events, gates["r"].events, _same), "sr"), reads="sr"),
+    LifetimeLaw("events after a period", ("select",),
+        "SELECT STREAM k FROM s WHERE LIFETIME(s) SUCCEEDS PERIOD (TIMESTAMP_MICROS(1), TIMESTAMP_MICROS(4))",
+        lambda gates: o.intervals([e for e in gates["s"].events if e.start >= 4], gates["s"].clocks)),
+    LifetimeLaw("pairs of which one contains the other", ("period filter", "lifetime join"),
+        "SELECT STREAM s.k AS k FROM s JOIN r ON s.k = r.k AND LIFETIME(s) CONTAINS LIFETIME(r)",
+        _judged_pairs(lambda a, b: o.stands("CONTAINS", a.times, b.times)), reads="sr"),
+    LifetimeLaw("pairs that are equal or not within", ("period filter", "lifetime join"),
+        "SELECT STREAM s.k AS k FROM s JOIN r ON s.k = r.k WHERE LIFETIME(s) EQUALS LIFETIME(r) "
+        "OR NOT LIFETIME(r) CONTAINS LIFETIME(s)",
+        _judged_pairs(lambda a, b: a.times == b.times or not o.stands("CONTAINS", b.times, a.times)), reads="sr"),
+)  # fmt: skip
+
+
+LASTS = "UNIX_MICROS(LIFETIME_END(e)) - UNIX_MICROS(LIFETIME_START(e))"
 MADE = (
     LifetimeLaw("snapshots", ("snapshot",),
         "SELECT STREAM k, COUNT(*) AS c, SUM(k) AS t FROM s GROUP BY SNAPSHOT(), k", _snapshots),
+    LifetimeLaw("the greatest of snapshots", ("snapshot sets",),
+        "SELECT STREAM MAX(k) AS m, COUNT(*) AS c FROM s GROUP BY SNAPSHOT() HAVING COUNT(*) > 1", _largest),
+    LifetimeLaw("the least of snapshots and keys", ("snapshot sets",),
+        "SELECT STREAM k, COUNT(*) AS c, MIN(k) * COUNT(*) AS t FROM s GROUP BY SNAPSHOT(), k", _snapshots),
     LifetimeLaw("hopping windows over events", ("lifetime windows",),
         "SELECT STREAM COUNT(*) AS c, MAX(k) AS m FROM ALTER_DURATION(s, INTERVAL '3' MICROSECOND) "
         "GROUP BY HOP(INTERVAL '2' MICROSECOND, INTERVAL '4' MICROSECOND)",
         lambda gates: _hopping({"s": o.Gated(
             o.altered(gates["s"].events, lambda start, _: (start, start + 3)), clocks=gates["s"].clocks)})),
+    LifetimeLaw("how long events last in a window", ("lifetime windows",),
+        f"SELECT STREAM SUM({LASTS}) AS d FROM ALTER_DURATION(s, INTERVAL '5' MICROSECOND) AS e "
+        "GROUP BY TUMBLE(INTERVAL '4' MICROSECOND, 'clip')", _lasting),
+    LifetimeLaw("how long events have lasted in a window", ("lifetime windows",),
+        f"SELECT STREAM SUM({LASTS}) AS d FROM ALTER_DURATION(s, INTERVAL '5' MICROSECOND) AS e "
+        "GROUP BY TUMBLE(INTERVAL '4' MICROSECOND, 'clip end')", lambda gates: _lasting(gates, clips_start=False)),
     LifetimeLaw("a join of events", ("lifetime join",),
         "SELECT STREAM s.k AS k FROM s JOIN r ON s.k = r.k", _pairs, reads="sr"),
     LifetimeLaw("an anti-join of events", ("lifetime anti-join",),
         "SELECT STREAM s.k AS k FROM s LEFT ANTI JOIN r ON s.k = r.k", _alone, reads="sr"),
+    LifetimeLaw("one event followed by another", ("alter lifetime", "lifetime join"),
+        "SELECT STREAM a.k AS k FROM ALTER_DURATION(POINT_AT_END(s), INTERVAL '4' MICROSECOND) AS a "
+        "JOIN TO_POINT(r) AS b ON a.k = b.k", _followed, reads="sr"),
     LifetimeLaw("events cut by others", ("clip",), "SELECT STREAM k FROM CLIP(s, r, k)", _clipped, reads="sr"),
     LifetimeLaw("points as a signal", ("clip",), "SELECT STREAM k FROM POINT_TO_SIGNAL(s, k)", _signal),
     LifetimeLaw("events in pieces", ("chop",),
@@ -221,4 +304,4 @@ def events(draw: Callable[..., Any], streams: str = "sssr") -> list[ScriptItem]:
     return made
 
 
-LIFETIMES = (*SHAPES, *MADE)
+LIFETIMES = (*SHAPES, *MADE, *PERIODS)

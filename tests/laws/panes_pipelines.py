@@ -8,7 +8,9 @@ from dataclasses import replace
 from tests.laws.pipelines import SECOND, Feeds, Law, _column, _streams
 from tests.oracle import feed as f
 from tests.oracle.aggregates import distinct, total
+from tests.oracle.join import join
 from tests.oracle.merge import merge
+from tests.oracle.over import Frame, over
 from tests.oracle.panes import Windows, _Group, event_time, given, meet, panes, region, sequence
 from tests.oracle.select import select
 
@@ -111,12 +113,61 @@ def _met(feeds: Feeds) -> Result:
     return made, [*refused, *lost, *missing, *late]
 
 
+def _again(feed: f.Feed, refused: list[f.Refusal]) -> Result:
+    """An event time that is declared behind what ended the one of r."""
+    timed, lost = event_time(feed[""], lambda v: v["ev"], "t.event_time", lag=SECOND)
+    made, late = panes("query", timed, TUMBLING, lambda v: (v["v"],), _fires)
+    return made, [*refused, *lost, *late]
+
+
+def _declared_at_r(feed: f.Feed) -> tuple[f.Feed, list[f.Refusal]]:
+    """What is left of a stream whose rows have an event time: those without one are refused where it is declared."""
+    without = [f.Refusal("r.event_time", row.values, "NULL_ROWTIME", None, f.BEGINNING)
+               for items in feed.values() for row in f.rows_of(items) if row.values["ev"] is None]  # fmt: skip
+    return select(feed, lambda v: v["ev"] is not None), without
+
+
+def _behind_over(feeds: Feeds) -> Result:
+    (a,), refused = _streams(feeds, "a")
+    r, without = _declared_at_r(merge(a))
+    calls = {"c": (Frame(2), len)}
+    return _again(over(r, calls, lambda row: row.values["v"], lambda v: v), [*refused, *without])
+
+
+def _behind_a_join(feeds: Feeds) -> Result:
+    (a, b), refused = _streams(feeds, "a", "b")
+
+    def same(one: f.Values, other: f.Values) -> bool:
+        return one["v"] is not None and one["v"] == other["v"]
+
+    r, without = _declared_at_r(a)
+    joined = join(r, b, -SECOND, SECOND, same, lambda x, _: {} if x is None else x.values)
+    return _again(joined, [*refused, *without])
+
+
+def _behind_a_limit(feeds: Feeds) -> Result:
+    (a,), refused = _streams(feeds, "a")
+    r, without = _declared_at_r(merge(a))
+    items = r[""]
+    rows = f.rows_of(items)[:5]
+    return _again({"": [*rows, f.Bound(f.END) if len(rows) == 5 else items[-1]]}, [*refused, *without])
+
+
 _FACTS = "unix_micros(PANE_START) AS start, unix_micros(PANE_END) AS end, PANE_TIMING AS timing, PANE_INDEX AS i"
 _NONE = "MINIMUM GAP INTERVAL '0' SECOND"
 
 
 def _over(settings: str, rest: str) -> str:
     return f"CREATE VIEW t EVENT TIME (ev, {settings}) AS SELECT STREAM * FROM a; SELECT STREAM {rest}"
+
+
+def _declared(query: str) -> str:
+    return (
+        f"CREATE VIEW r EVENT TIME (ev) AS SELECT STREAM * FROM a; "
+        f"CREATE VIEW t EVENT TIME (ev, LAG INTERVAL '1' SECOND, {_NONE}) AS {query}; "
+        f"SELECT STREAM {_FACTS}, v, COUNT(*) AS c, SUM(n) AS s FROM t "
+        "GROUP BY PANES(ev, DURATION INTERVAL '1' SECOND, DISCARD AGE INTERVAL '2' SECOND), v"
+    )
 
 
 PANES = (
@@ -157,4 +208,11 @@ PANES = (
         f"SELECT STREAM {_FACTS}, v, COUNT(*) AS c, SUM(n) AS s FROM a "
         "GROUP BY PANES(ev, DURATION INTERVAL '1' SECOND, DISCARD AGE INTERVAL '2' SECOND), v",
         _set, clauses=f"EVENT TIME (ev, MODE MANUAL, {_NONE})"),
+    Law("panes behind OVER", ("over", "event time", "panes"), _declared(
+        "SELECT STREAM n, v, ev, COUNT(*) OVER (PARTITION BY v ROWS 2 PRECEDING) AS c FROM r"), _behind_over),
+    Law("panes behind a join", ("join", "event time", "panes"), _declared(
+        "SELECT STREAM r.n, r.v, r.ev FROM r OVER (RANGE INTERVAL '1' SECOND PRECEDING) "
+        "JOIN b OVER (RANGE INTERVAL '1' SECOND PRECEDING) ON r.v = b.v"), _behind_a_join),
+    Law("panes behind a limit", ("limit", "event time", "panes"), _declared(
+        "SELECT STREAM n, v, ev FROM r LIMIT 5"), _behind_a_limit),
 )  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from tests.laws.pipelines import HALF, SECOND, Feeds, Law, _column, _streams
@@ -12,6 +13,7 @@ from tests.oracle.group_by import Rounding, floor, group_by
 from tests.oracle.merge import merge
 from tests.oracle.select import select
 from tests.oracle.session import session_group, session_rows, staggered
+from tests.oracle.sort_by import in_order, sort_by, with_sorted_ties
 from tests.oracle.tsort import tsort
 from tests.oracle.union_all import union_all
 
@@ -86,8 +88,52 @@ def _staggered(feeds: Feeds) -> Result:
     return staggered(merged, lambda at, v: (half.value(at), v["v"]), GAP, row), refused
 
 
+def _halves(start: int, end: int, key: tuple[Any, ...], rows: Sequence[f.Row]) -> f.Values:
+    return {"v": key[0], "s": start, "e": end, "c": len(rows)}
+
+
+def _sorted_sessions(feeds: Feeds) -> Result:
+    (a,), refused = _streams(feeds, "a")
+    made = session_group(a, lambda _, v: (v["v"],), GAP, _halves)
+    return with_sorted_ties(made, lambda v: (-v["c"], -v["s"])), refused
+
+
+def _sorted_in_steps(feeds: Feeds) -> Result:
+    (a,), refused = _streams(feeds, "a")
+    made = session_group(a, lambda _, v: (v["v"],), GAP, _halves)
+    two = floor(2 * SECOND)
+    return merge(sort_by(made, two, lambda v: (-v["c"], v["v"] is None, -(v["v"] or 0))), keyed=True), refused
+
+
+def _sorted_in_a_stamp(feeds: Feeds) -> Result:
+    (a,), refused = _streams(feeds, "a")
+    made = session_group(a, lambda _, v: (v["v"],), GAP, _halves)
+    two = floor(2 * SECOND)
+    moved = [replace(item, at=two.value(item.at)) if f.BEGINNING < item.at < f.END else item for item in made[""]]
+    return in_order({"": moved}, lambda v: (v["c"],)), refused
+
+
+def _distinct(feeds: Feeds) -> Result:
+    (a,), refused = _streams(feeds, "a")
+    made = session_group(a, lambda _, v: (v["v"],), GAP, lambda _s, end, _k, rows: {"e": end, "c": len(rows)})
+    once = list(dict.fromkeys((row.at, row.values["c"]) for row in f.rows_of(made[""])))
+    rows = {"": [*(f.Row(at, {"e": at, "c": c}) for at, c in once), f.Bound(f.bound_of(made))]}
+    return with_sorted_ties(rows, lambda v: (v["e"], v["c"])), refused
+
+
+def _sorted_windows(feeds: Feeds) -> Result:
+    (a,), refused = _streams(feeds, "a")
+
+    def row(key: tuple[Any, ...], rows: Sequence[f.Row]) -> f.Values:
+        return {"v": key[0], "c": len(rows)}
+
+    return with_sorted_ties(staggered(merge(a), lambda _, v: (v["v"],), GAP, row), lambda v: (-v["c"],)), refused
+
+
 _GAP = "INTERVAL '1.5' SECOND"
+_END = f"SESSION_END(a.ROWTIME, {_GAP})"
 _EDGES = f"UNIX_MICROS(SESSION_START({{0}}.ROWTIME, {_GAP})) AS s, UNIX_MICROS(SESSION_END({{0}}.ROWTIME, {_GAP})) AS e"
+_ALL = f"v, {_EDGES.format('a')}, COUNT(*) AS c FROM a GROUP BY v, SESSION(a.ROWTIME, {_GAP})"
 
 SESSIONS = (
     Law("sessions with partial results", ("session",),
@@ -117,4 +163,18 @@ SESSIONS = (
         "SELECT STREAM UNIX_MICROS(STEP(u.ROWTIME BY INTERVAL '2' SECOND)) AS h, v, COUNT(*) AS c, FIRST(n) AS f "
         f"FROM u WINDOWED BY STAGGER (PARTITION BY STEP(u.ROWTIME BY INTERVAL '2' SECOND), v RANGE {_GAP})",
         _staggered),
+    Law("sessions sorted inside their rowtime", ("session",),
+        f"SELECT STREAM {_ALL} ORDER BY ROWTIME, c DESC, s DESC", _sorted_sessions),
+    Law("sessions sorted inside a step of their ends", ("session", "order by"),
+        f"SELECT STREAM {_ALL} ORDER BY STEP({_END} BY INTERVAL '2' SECOND), c DESC, v DESC NULLS LAST",
+        _sorted_in_steps),
+    Law("sessions sorted inside a rowtime of their own", ("session",),
+        f"SELECT STREAM STEP({_END} BY INTERVAL '2' SECOND) AS ROWTIME, {_ALL} ORDER BY ROWTIME, c",
+        _sorted_in_a_stamp),
+    Law("distinct rows of sessions", ("session", "group by"),
+        f"SELECT STREAM DISTINCT UNIX_MICROS({_END}) AS e, COUNT(*) AS c FROM a "
+        f"GROUP BY v, SESSION(a.ROWTIME, {_GAP})", _distinct),
+    Law("staggered windows sorted inside their rowtime", ("stagger", "group by"),
+        f"SELECT STREAM v, COUNT(*) AS c FROM a WINDOWED BY STAGGER (PARTITION BY v RANGE {_GAP}) "
+        "ORDER BY ROWTIME, c DESC", _sorted_windows),
 )  # fmt: skip

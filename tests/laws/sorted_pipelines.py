@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from tests.laws.pipelines import SECOND, Feeds, Law, _streams
@@ -89,6 +91,19 @@ def _union_in_time(feeds: Feeds) -> Result:
     judged = tsort("query", merge(union_all(a, b)), lambda v: v["ev"], SECOND, keys=lambda v: (v["v"],))
     kept = select(judged.feed, project=lambda v: {"n": v["n"], "v": v["v"]})
     return merge(kept, keyed=True), [*refused, *judged.refused]
+
+
+def _first_of_each_step(feeds: Feeds) -> Result:
+    (a,), refused = _streams(feeds, "a")
+    made = merge(sort_by(a, TWO, lambda v: (-(v["n"] % 2),)), keyed=True)
+    seen: Counter[tuple[Any, ...]] = Counter()
+    out: list[f.Item] = []
+    for row in f.rows_of(made[""]):
+        key = (row.at, row.values["v"])
+        seen[key] += 1
+        if seen[key] <= 2:
+            out.append(replace(row, values={"n": row.values["n"], "rn": seen[key]}))
+    return {"": [*out, f.Bound(f.bound_of(made))]}, refused
 
 
 def _stamped_values(feeds: Feeds) -> Result:
@@ -184,6 +199,9 @@ SORTED = (
         "ORDER BY ev WITHIN INTERVAL '1' SECOND, v", _union_in_time),
     Law("distinct rows of groups", ("group by",),
         f"SELECT STREAM DISTINCT UNIX_MICROS({_ONE}) AS at, COUNT(*) AS c FROM a GROUP BY {_ONE}, v", _once),
+    Law("the first rows of each step", ("order by", "over"),
+        f"SELECT STREAM * FROM (SELECT STREAM n, ROW_NUMBER() OVER (PARTITION BY {_TWO}, v ORDER BY MOD(n, 2) DESC) "
+        "AS rn FROM a) AS x WHERE rn <= 2", _first_of_each_step),
     Law("groups that only the end closes", ("group by",),
         "SELECT STREAM v, COUNT(*) AS c, LAST(n) AS l FROM a GROUP BY v WITH UNBOUNDED STATE", _at_the_end),
     Law("the first three rows", ("limit", "merge"), "SELECT STREAM n FROM a LIMIT 3", _first),

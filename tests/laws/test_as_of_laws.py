@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
     from rowtime.testing.transcripts import ScriptItem
 
+pytestmark = pytest.mark.sampled(4)
+
 FEW = ("the last row of the key", "two joins as of a time")
 
 

@@ -20,6 +20,8 @@ from tests.oracle.feed import END
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.sampled(4)
+
 LAWS = {law.name: law for law in BUFFERS}
 CASES = [pytest.param(law, id=law.name, marks=[] if law is BUFFERS[1] else [pytest.mark.slow]) for law in BUFFERS]
 

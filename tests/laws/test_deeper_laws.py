@@ -27,6 +27,8 @@ from tests.oracle.stream import stream
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.sampled(4)
+
 SELDOM = (*DEEPER[1::2], *WINDOWS[1:], *SESSIONS[1:], *SORTED[1:])  # they run with the slow tests
 CHAINS = [
     pytest.param(law, id=law.name, marks=[pytest.mark.slow] if law in SELDOM else [])

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import given
 
+import rowtime.operators.join as join_module
 from rowtime.core.clock import least
 from rowtime.operators.join import Edge, Join
+from rowtime.operators.join_rows import SideRows
 from rowtime.operators.table import NUMBER
 from rowtime.operators.table_join import TableJoin
 from rowtime.runtime.session import derive
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
 
     from rowtime.testing.transcripts import ScriptItem
 
+pytestmark = pytest.mark.sampled(4)
+
 
 IN_TURN = [  # every other one runs with the slow tests
     pytest.param(law, id=law.name, marks=[pytest.mark.slow] if n % 2 else []) for n, law in enumerate(JOINS)
@@ -43,6 +47,27 @@ def test_a_join_gives_what_its_oracle_gives_in_any_cut(spark: SparkSession, law:
         check_cuts(session, law, made)
 
     holds()
+
+
+MANY = [pytest.param(law, id=law.name, marks=[pytest.mark.slow] if n % 5 else []) for n, law in enumerate(JOINS)]
+
+
+@pytest.mark.parametrize("law", MANY)
+def test_many_rows_are_joined_where_they_lie(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, law: Law) -> None:
+    monkeypatch.setattr(join_module, "LARGE", 0)
+    for cut in ([4, len(EXAMPLE)], [len(EXAMPLE)]):
+        check(law, EXAMPLE, outcome(derive(spark), law, EXAMPLE, cut, restart=True))
+
+
+def test_the_law_sees_new_rows_that_are_not_asked_for_where_they_lie(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = SideRows.between
+    monkeypatch.setattr(join_module, "LARGE", 0)
+    monkeypatch.setattr(SideRows, "between", lambda self, *span: real(replace(self, new=None), *span))
+    found = outcome(derive(spark), JOINS[0], EXAMPLE, [len(EXAMPLE)])
+    with pytest.raises(AssertionError):
+        check(JOINS[0], EXAMPLE, found)
 
 
 def _earlier_rows_not_asked(patch: pytest.MonkeyPatch) -> None:

@@ -20,12 +20,15 @@ from tests.laws.panes_pipelines import PANES
 from tests.laws.pipelines import LAWS, LONG, Law, items, shuffled
 from tests.laws.session_pipelines import SESSIONS
 from tests.laws.sorted_pipelines import SORTED
+from tests.laws.speculation_pipelines import SPECULATION
 from tests.laws.window_pipelines import WINDOWS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from rowtime.testing.transcripts import ScriptItem
+
+pytestmark = pytest.mark.sampled(4)
 
 CHAINED = (*DEEPER, *SORTED, *WINDOWS, *SESSIONS)
 
@@ -41,7 +44,9 @@ ticks = settings(
 
 def test_every_operator_has_a_law() -> None:
     assert {operator.kind for operator in OPERATORS} == {
-        kind for law in (*LAWS, *CHAINED, *JOINS, *OVER, *PANES, *BUFFERS, *LIFETIMES) for kind in law.operators
+        kind
+        for law in (*LAWS, *CHAINED, *JOINS, *OVER, *PANES, *BUFFERS, *LIFETIMES, *SPECULATION)
+        for kind in law.operators
     }
 
 

@@ -3,28 +3,34 @@
 from __future__ import annotations
 
 import random
+import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
 
 from rowtime.core.time import END, to_micros
-from rowtime.operators import Clip
+from rowtime.operators import Clip, PeriodFilter
 from rowtime.operators.lifetimes import Kept as Rows
 from rowtime.runtime.session import derive
+from rowtime.sql.generate import to_spark
 from rowtime.testing.runner import Outcome, play
 from rowtime.testing.transcripts import ScriptItem
 from tests.laws.lifetime_pipelines import LIFETIMES, Gates, LifetimeLaw, events
+from tests.laws.speculation_pipelines import SPECULATION
 from tests.laws.test_laws import ticks
 from tests.oracle import feed as f
 from tests.oracle import lifetimes as o
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from datetime import datetime
     from typing import Any
 
     from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.sampled(4)
 
 
 def _event(number: int, kind: str, start: int | None, stop: int | None, k: int = 0, stream: str = "s") -> ScriptItem:
@@ -89,7 +95,8 @@ def _plain(value: datetime | Any) -> Any:
 
 
 ONCE = ("intervals in full order, adjusted", "edges under generated bounds", "changes under bounds of time",
-        "events made longer", "snapshots", "hopping windows over events", "an outer join of events")  # fmt: skip
+        "events made longer", "snapshots", "pairs of which one contains the other", "hopping windows over events",
+        "an outer join of events")  # fmt: skip
 OFTEN = [pytest.param(law, id=law.name, marks=() if law.name in ONCE else pytest.mark.slow) for law in LIFETIMES]
 
 
@@ -123,6 +130,39 @@ def test_no_event_is_kept_after_the_end(spark: SparkSession, law: LifetimeLaw) -
     assert found.held == 0
 
 
+@pytest.mark.parametrize(
+    "law", [*OFTEN, *(pytest.param(one, id=one.name, marks=pytest.mark.slow) for one in SPECULATION)]
+)
+def test_columns_may_be_called_whatever_the_user_likes(spark: SparkSession, law: LifetimeLaw) -> None:
+    """Names that stand inside the operators' own SQL, as columns beside k and in place of it."""
+    beside = [
+        *"ycdefghilmnoptvw",
+        "lo",
+        "hi",
+        "at",
+        "due",
+        "alive",
+        "net",
+        "found",
+        "sp",
+        "ep",
+        "sc",
+        "ec",
+        "fresh",
+        "what",
+    ]
+    made = [replace(item, values=_renamed(item.values)) for item in EXAMPLE]
+    sql = re.sub(r"\bk\b", "x", law.transcript(EXAMPLE).sql)
+    sql = sql.replace("x INT)", f"x INT, {', '.join(f'{name} STRING' for name in beside)})")
+    found = play(derive(spark), replace(law.transcript(made), sql=sql), CUT, restart=True)
+    rows = [(tick, {"k" if name == "x" else name: value for name, value in row.items()}) for tick, row in found.rows]
+    check(law, EXAMPLE, replace(found, rows=rows))
+
+
+def _renamed(values: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    return None if values is None else {"x" if name == "k" else name: value for name, value in values.items()}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("cut", [CUT, range(1, len(EXAMPLE) + 1)], ids=["two ticks", "a tick an item"])
 def test_events_without_an_end_are_chopped_as_far_as_the_bound(spark: SparkSession, cut: Sequence[int]) -> None:
@@ -136,12 +176,21 @@ def test_events_without_an_end_are_chopped_as_far_as_the_bound(spark: SparkSessi
     check(law, EXAMPLE, play(derive(spark), law.transcript(EXAMPLE), cut, restart=True))
 
 
+def test_events_that_wait_for_many_ticks_are_put_together(spark: SparkSession) -> None:
+    law = {law.name: law for law in LIFETIMES}["intervals in chain order"]
+    made = [*(_event(n, "interval", n, 30 + n) for n in range(1, 10)), _bound(10, 35)]
+    check(law, made, play(derive(spark), law.transcript(made), range(1, len(made) + 1)))
+
+
 CLIPPED = [
     _event(1, "start", 1, None, 1), _event(2, "interval", 2, 9, 0, "r"), _event(3, "point", 4, None, 1, "r"),
     _event(4, "point", 4, None, 1), _bound(5, 5), _bound(6, 5, "r"), _event(7, "end", 1, 7, 1),
     _event(8, "start", 6, None, 1), _event(9, "interval", 8, 9, 1, "r"), _bound(10, 9), _bound(11, 9, "r"),
 ]  # fmt: skip
 """An event that is cut before its end is known, one that starts with what would cut it, and one that is cut later."""
+
+WAITING = [_event(1, "start", 2, None), _bound(2, 3), _event(3, "point", 4, None), _bound(4, 5)]
+"""An event of which it is open whether it will last until 7."""
 
 
 def _ends_of_cut_events_count(patch: pytest.MonkeyPatch) -> None:
@@ -156,10 +205,21 @@ def _nothing_is_remembered(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Rows, "forget", lambda self, _bound, columns, real=Rows.forget: real(self, END, columns))
 
 
+def _ends_are_taken_as_known(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(PeriodFilter, "_between", lambda _self, side, _bound: (to_spark(side), to_spark(side)))
+
+
+def _nothing_holds_the_bound(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(PeriodFilter, "_oldest", lambda _self, _kept, _bound: END)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "made", "plant"),
     [
+        ("events that contain a period", WAITING, _ends_are_taken_as_known),
+        ("events that contain a period", WAITING, _nothing_holds_the_bound),
+        ("events that contain a period", WAITING, _nothing_is_remembered),
         ("events cut by others", CLIPPED, _ends_of_cut_events_count),
         ("events cut by others", CLIPPED, _cutting_starts_are_forgotten),
         ("events cut by others", CLIPPED, _nothing_is_remembered),

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     from rowtime.testing.transcripts import ScriptItem
 
+pytestmark = pytest.mark.sampled(4)
+
 
 IN_TURN = [  # every other one runs with the slow tests
     pytest.param(law, id=law.name, marks=[pytest.mark.slow] if n % 2 else []) for n, law in enumerate(OVER)

@@ -14,6 +14,7 @@ from hypothesis import given
 from rowtime.core.time import END
 from rowtime.kernels.timeline import Timeline
 from rowtime.operators import Panes, event_time
+from rowtime.operators.pane_fires import Fires
 from rowtime.runtime.session import derive
 from rowtime.state.segments import SegmentLog
 from rowtime.testing.transcripts import ScriptItem
@@ -24,6 +25,8 @@ from tests.laws.test_deeper_laws import ticks
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.sampled(4)
 
 
 SHORT = (
@@ -79,8 +82,10 @@ def _late_rows_forgotten_between_ticks(patch: pytest.MonkeyPatch) -> None:
 
 
 def _late_rows_alone(patch: pytest.MonkeyPatch) -> None:
-    real = Panes._repeated
-    patch.setattr(Panes, "_repeated", lambda *args: real(*args).where("__was = __u"))
+    real = Fires._merges
+    patch.setattr(
+        Fires, "_merges", lambda self, over="": real(self, over.replace("UNBOUNDED PRECEDING", "CURRENT ROW"))
+    )
 
 
 def _panes_dropped_when_complete(patch: pytest.MonkeyPatch) -> None:

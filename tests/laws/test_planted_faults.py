@@ -32,7 +32,7 @@ from rowtime.operators.session import SessionGroup
 from rowtime.operators.sort_by import SortBy
 from rowtime.operators.stagger import Stagger
 from rowtime.operators.value_clocks import ValueClocks
-from rowtime.plan import group_plan
+from rowtime.plan import group_plan, numbering
 from rowtime.plan import orders as orders_module
 from rowtime.runtime import judgement
 from rowtime.runtime.session import derive
@@ -115,6 +115,10 @@ ALIKE = [_item(number, "a", "x", at, v=v) for number, (at, v) in enumerate(((0, 
 COUNTS = [  # the second with more rows of a value comes later
     _item(number, "a", "x", at, v=v) for number, (at, v) in enumerate(((1, 1), (2, 2), (3, 2), (5, 0), (9, 1)), 1)
 ]
+ENDINGS = [  # of two sessions that end together the second is fuller, but not than one that ends later in the step
+    _item(number, "a", "x", at, v=v)
+    for number, (at, v) in enumerate(((1, 2), (2, 1), (2, 2), (3, 0), (5, 9), (9, 9)), 1)
+]
 ARRIVED = [  # just too far above its arrival, the same a little later, and what only the first would make late
     ScriptItem(n, "a", "x", {"n": n, "v": 1, "ev": ORIGIN + ev, "rowtime": ORIGIN + n}, None)
     for n, ev in enumerate((4, 1, 5, 9, 2, 4), 1)
@@ -136,6 +140,8 @@ EXAMPLES = {
     "running aggregates a key": (CLOSE, [2, 3, 5, 7, 9]),
     "running totals that begin anew each period": (CLOSE, [2, 3, 5, 7, 9]),
     "sessions with partial results": (VISITS, [1, 2, 3, 4, 5]),
+    "sessions sorted inside their rowtime": (ENDINGS, [5, 6]),
+    "sessions sorted inside a rowtime of their own": (ENDINGS, [5, 6]),
     "groups of rows of sessions": (VISITS, [1, 2, 3, 4, 5]),
     "groups of hopping windows that keep rows": (FAR, [3, 5]),
     "a t-sort with a guard": (FUTURE, [2, 4, 6]),
@@ -383,9 +389,24 @@ def _sessions_promised_too_far(patch: pytest.MonkeyPatch) -> None:
     )
 
 
+def _sessions_left_in_the_order_of_their_keys(patch: pytest.MonkeyPatch) -> None:
+    real = SessionGroup.emits
+    patch.setattr(SessionGroup, "emits", lambda self: real(replace(self, sort=(), directions=())))
+
+
+def _stamped_sessions_released_at_once(patch: pytest.MonkeyPatch) -> None:
+    real = SessionGroup.emits
+    patch.setattr(SessionGroup, "emits", lambda self: replace(real(self), released=True))
+
+
 def _windows_shorter_than_said(patch: pytest.MonkeyPatch) -> None:
     real = Stagger._opened
     patch.setattr(Stagger, "_opened", lambda self, *args: real(replace(self, length=self.length - HALF), *args))
+
+
+def _numbers_in_stream_order(patch: pytest.MonkeyPatch) -> None:
+    real = numbering._sorting
+    patch.setattr(numbering, "_sorting", lambda query, key, window: real(query, key, replace(window, order=())))
 
 
 def _one_row_too_many(patch: pytest.MonkeyPatch) -> None:
@@ -407,8 +428,8 @@ def _refusals_lost(patch: pytest.MonkeyPatch) -> None:
 
 
 def _rows_of_a_range_forgotten_early(patch: pytest.MonkeyPatch) -> None:
-    real = over_module._alive
-    patch.setattr(over_module, "_alive", lambda rows, clock: real(rows, clock + 6 * HALF))
+    real = over_module.alive
+    patch.setattr(over_module, "alive", lambda rows, clock: real(rows, clock + 6 * HALF))
 
 
 def _lower_end_left_out(patch: pytest.MonkeyPatch) -> None:
@@ -483,6 +504,8 @@ FAULTS: tuple[tuple[str, Plant], ...] = (
     ("sessions with partial results", _sessions_that_do_not_go_on),
     ("sessions with partial results", _sessions_promised_too_far),
     ("groups of rows of sessions", _sessions_that_do_not_go_on),
+    ("sessions sorted inside their rowtime", _sessions_left_in_the_order_of_their_keys),
+    ("sessions sorted inside a rowtime of their own", _stamped_sessions_released_at_once),
     ("staggered windows", _windows_shorter_than_said),
     ("rows of hopping windows", _windows_that_end_late),
     ("rows of hopping windows", _copies_in_another_order),
@@ -495,6 +518,7 @@ FAULTS: tuple[tuple[str, Plant], ...] = (
     ("the first three rows", _one_row_too_many),
     ("distinct rows of groups", _rows_alike_left_as_they_are),
     ("groups that only the end closes", _endless_groups_closed),
+    ("the first rows of each step", _numbers_in_stream_order),
     ("ranges of time a key", _rows_of_a_range_forgotten_early),
     ("ranges of time a key", _lower_end_left_out),
     ("running aggregates a key", _accumulators_not_kept),

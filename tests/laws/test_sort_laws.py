@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from rowtime.testing.transcripts import ScriptItem
 
+pytestmark = pytest.mark.sampled(4)
+
 
 @pytest.mark.parametrize("law", BY_HAND, ids=[law.name for law in BY_HAND])
 def test_a_bound_that_is_set_is_an_item_in_any_cut(spark: SparkSession, law: Law) -> None:

@@ -22,6 +22,8 @@ from tests.oracle.stream import stream
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.sampled(4)
+
 SQL = "CREATE STREAM s (n INT); CREATE PUMP p AS INSERT INTO out SELECT STREAM n FROM s"
 SCHEMA = pa.schema([("n", pa.int32())])
 Step = tuple[str, str, int, int]  # writer, what, its time or END (µs), when it arrives (µs)

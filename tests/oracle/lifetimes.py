@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
-from tests.oracle.feed import BEGINNING, END, Bound, Feed, Row, Values
+from tests.oracle.feed import BEGINNING, END, Bound, Feed, Row, Values, sortable
 from tests.oracle.merge import merge
 
 FIRST = -62_135_596_800_000_000
@@ -35,6 +35,11 @@ class Event:
     writer: str = ""
     place: int = 0
     changed: int = 0
+
+    @property
+    def times(self) -> tuple[int, int]:
+        """The lifetime."""
+        return self.start, self.end
 
 
 @dataclass(frozen=True)
@@ -249,6 +254,64 @@ def _merged(
     return merge(feed, keyed=bool(keys) or fully)
 
 
+# -- what each change changes --------------------------------------------------------------
+
+
+def speculated(gates: Sequence[Gated], result: Callable[[Sequence[list[Event]]], list[Event]]) -> Feed:
+    """The difference that every change of the inputs makes to the ``result`` of what there is by then.
+
+    The changes are in the order of the bounds that they met, then input, writer and position.
+    """
+    changes = {n: {(w, c.event.changed): c for c in g.changes for w in [c.event.writer]} for n, g in enumerate(gates)}
+    rows = [
+        (f"{n}/{writer}", max(change.at, FIRST), position, {"n": n, "at": (writer, position)})
+        for n, found in changes.items()
+        for (writer, position), change in found.items()
+    ]
+    clocks = {f"{n}/{w}": max(at, FIRST) for n, gated in enumerate(gates) for w, at in gated.clocks.items()}
+    ((*merged, bound),) = _merged(rows, clocks).values()
+    events: list[list[Event]] = [[] for _ in gates]
+    made: list[Row | Bound] = []
+    before: list[Event] = []
+    for row in merged:
+        assert isinstance(row, Row)
+        change, mine = changes[row.values["n"]][row.values["at"]], events[row.values["n"]]
+        event = change.event
+        if change.new is not None:
+            mine.remove(next(e for e in mine if (e.writer, e.place) == (event.writer, event.place)))
+            event = replace(event, end=change.new)
+        if event.end > event.start:
+            mine.append(event)
+        now = result(events)
+        made += [Row(row.at, values) for values in _differences(before, now)]
+        before = now
+    return {"": [*made, bound]}
+
+
+def _differences(before: Sequence[Event], now: Sequence[Event]) -> list[Values]:
+    """Retractions, then inserts: what is shortened is one retraction, what else is gone goes to its start."""
+    gone, come = ([_whole(e) for e in events] for events in (before, now))
+    for whole in list(gone):
+        if whole in come:
+            gone.remove(whole)
+            come.remove(whole)
+    rows = []
+    for start, payload in {whole[::2]: None for whole in (*gone, *come)}:
+        old, new = ([w[1] for w in wholes if w[::2] == (start, payload)] for wholes in (gone, come))
+        if len(old) == len(new) == 1 and new[0] < old[0]:
+            rows.append(("retract", start, _stop(old[0]), new[0], payload))
+            continue
+        rows += [("retract", start, _stop(end), start, payload) for end in old]
+        rows += [("insert", start, _stop(end), None, payload) for end in new]
+    rows.sort(key=lambda row: (row[0] == "insert", row[1], *map(sortable, row[2:4]), [sortable(v) for _, v in row[4]]))
+    names = ("change", "start", "stop", "new_stop")
+    return [{**dict(zip(names, row, strict=False)), **dict(row[4])} for row in rows]
+
+
+def _whole(event: Event) -> tuple[int, int, tuple[tuple[str, Any], ...]]:
+    return event.start, event.end, tuple(event.payload.items())
+
+
 # -- operators that put events together ---------------------------------------------------
 
 
@@ -266,13 +329,25 @@ def snapshots(events: Sequence[Event], key: str, row: Callable[[Any, list[Event]
 
 
 def windows(
-    events: Sequence[Event], size: int, hop: int, bound: int, row: Callable[[list[Event]], Values]
+    events: Sequence[Event],
+    size: int,
+    hop: int,
+    bound: int,
+    row: Callable[[list[Event]], Values],
+    *,
+    clips_start: bool = True,
 ) -> list[Event]:
-    """For each window that ends up to the bound the events that overlap it."""
+    """For each window that ends up to the bound the events that overlap it, clipped to it."""
     last = max((e.end if e.end < END else e.start for e in events), default=0) if bound >= END else bound
-    starts = range(-size * hop, last + 1, hop)
-    full = [(at, [e for e in events if e.start < at + size and at < e.end]) for at in starts]
-    return [Event(at, at + size, row(inside)) for at, inside in full if inside and at + size <= bound]
+    found = []
+    for at in range(-size * hop, last + 1, hop):
+        inside = [e for e in events if e.start < at + size and at < e.end]
+        cut = [
+            replace(e, start=max(e.start, at) if clips_start else e.start, end=min(e.end, at + size)) for e in inside
+        ]
+        if cut and at + size <= bound:
+            found.append(Event(at, at + size, row(cut)))
+    return found
 
 
 def joined(
@@ -339,3 +414,53 @@ def counted(
             inside = [e for e in group if e.start in starts[n : n + size]]
             found.append(Event(starts[n + size - 1], starts[n + size - 1] + 1, row(value, inside)))
     return found
+
+
+# -- what is said about lifetimes ------------------------------------------------------------
+
+FAR = 60
+"""Beyond every time that a law has: between it and END nothing changes."""
+
+
+def stands(how: str, one: tuple[int, int], other: tuple[int, int]) -> bool:
+    """A period predicate of SQL:2011 over two periods [start, end)."""
+    (start, end), (other_start, other_end) = one, other
+    return {
+        "CONTAINS": start <= other_start and other_end <= end,
+        "OVERLAPS": start < other_end and other_start < end,
+        "EQUALS": (start, end) == (other_start, other_end),
+        "PRECEDES": end <= other_start,
+        "SUCCEEDS": start >= other_end,
+        "IMMEDIATELY PRECEDES": end == other_start,
+        "IMMEDIATELY SUCCEEDS": start == other_end,
+    }[how]
+
+
+def _ends(start: int, end: int, bound: int) -> Sequence[int]:
+    """The ends that an event may still have: below the bound, the one that is known."""
+    return [end] if end < bound or bound >= END else [*range(max(bound, start + 1), FAR), END]
+
+
+def waiting(events: Sequence[Event], bound: int, holds: Callable[[Event], bool]) -> int:
+    """The least start of the events of which it is not known whether it holds, or the bound."""
+    open_ones = [e.start for e in events if len({holds(replace(e, end=x)) for x in _ends(e.start, e.end, bound)}) > 1]
+    return min([bound, *open_ones])
+
+
+def waiting_pairs(
+    pairs: Sequence[tuple[int, int, Event, Event]], bound: int, holds: Callable[[Event, Event], bool]
+) -> int:
+    """The same of pairs, that is of the ends of both."""
+    starts = [
+        start
+        for start, _, a, b in pairs
+        if len(
+            {
+                holds(replace(a, end=x), replace(b, end=y))
+                for x in _ends(start, a.end, bound)
+                for y in _ends(start, b.end, bound)
+            }
+        )
+        > 1
+    ]
+    return min([bound, *starts])

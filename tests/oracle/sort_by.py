@@ -32,6 +32,13 @@ def in_order(feed: Feed, keys: Callable[[Values], tuple[Any, ...]]) -> Feed:
     return merge(keyed, keyed=True)
 
 
+def with_sorted_ties(feed: Feed, keys: Callable[[Values], tuple[Any, ...]]) -> Feed:
+    """One sequence whose rows of equal rowtimes are put in the order of keys; then in the order that they had."""
+    ((writer, items),) = feed.items()
+    rows = sorted(rows_of(items), key=lambda row: (row.at, [sortable(key) for key in keys(row.values)]))
+    return {writer: [*rows, Bound(bound_of(feed))]}
+
+
 def sort_by_values(feed: Feed, value: Callable[[Values], Any], keys: Callable[[Values], tuple[Any, ...]]) -> Feed:
     """Whole values of one sequence: complete once a row of another value has come, or at the end.
 

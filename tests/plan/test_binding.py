@@ -117,6 +117,23 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(
+    ("sql", "instead"),
+    [
+        ("SELECT STREAM v FROM a SORT BY v", "Write ORDER BY"),
+        ("SELECT STREAM v FROM a TABLESAMPLE (10 PERCENT)", "WHERE PMOD(HASH(k), 10) = 0"),
+        ("SELECT STREAM * FROM a PIVOT (SUM(v) FOR w IN ('x'))", "FILTER (WHERE"),
+        ("SELECT STREAM v, x FROM a LATERAL VIEW EXPLODE(ARRAY(v)) AS x", "EXPLODE(…) in the select list"),
+        ("SELECT STREAM v FROM a EMIT EVERY INTERVAL '1' HOUR", "PANES"),
+        ("SELECT STREAM v, COUNT(*) AS c FROM a GROUP BY v KEYS EXPIRE AFTER INTERVAL '1' DAY", "PARTITION BY"),
+    ],
+)
+def test_what_is_not_there_yet_is_refused_with_what_is(sql: str, instead: str) -> None:
+    [problem] = compile_script(A + sql).problems
+    assert problem.code == "R190"
+    assert instead in problem.hint
+
+
+@pytest.mark.parametrize(
     ("sql", "codes"),
     [
         ("CREATE STREAM b (v INT STRICTLY ASCENDING WITHIN 9 ROWS); SELECT STREAM v FROM b", ["R140"]),
@@ -290,3 +307,19 @@ def test_explain_says_what_bounds_what_is_kept(sql: str, by: str) -> None:
 def test_what_carries_bounds_of_columns_is_not_shown() -> None:
     found = explain(compile_script("CREATE STREAM s (id INT ASCENDING, v INT); SELECT STREAM id FROM s"))
     assert "__c" not in as_text(found)
+
+
+def test_options_of_a_server_are_checked_before_a_start() -> None:
+    columns = "hour TIMESTAMP, n INT"
+    for using, said in (
+        ("jdbc OPTIONS (url 'jdbc:postgresql://h/d')", "the option dbtable is missing"),
+        ("jdbc OPTIONS (url 'jdbc:postgresql://h/d', dbtable 't', key 'day')", "needs a column 'day'"),
+        ("kafka OPTIONS (topic 't')", "the option kafka.bootstrap.servers is missing"),
+        ("kafka OPTIONS (kafka.bootstrap.servers 'h:1', topic 't', key.columns 'day')", "needs a column 'day'"),
+        ("kafka OPTIONS (kafka.bootstrap.servers 'h:1', topic 't', key.columns 'n', mode 'changes')", "'change'"),
+        ("kafka OPTIONS (kafka.bootstrap.servers 'h:1', topic 't', value.format 'raw')", "needs a column 'value'"),
+    ):
+        script = f"CREATE STREAM a ({columns});\nCREATE STREAM o ({columns}) USING {using};\n"
+        (problem,) = compile_script(f"{script}INSERT INTO o SELECT STREAM * FROM a").problems
+        assert (problem.code, problem.place and problem.place.line) == ("R504", 3)
+        assert said in str(problem)

@@ -77,7 +77,13 @@ def test_times_of_the_shape_are_no_payload() -> None:
         ("SELECT STREAM k FROM POINT_TO_SIGNAL(s, s.k)", "R194", "POINT_TO_SIGNAL(s, key)"),
         ("SELECT STREAM COUNT(*) AS c FROM s GROUP BY k", "R196", "SNAPSHOT()"),
         ("SELECT STREAM COUNT(*) AS c FROM s GROUP BY HOP(INTERVAL '1' HOUR)", "R196", "HOP(INTERVAL"),
-        ("SELECT STREAM MAX(k) AS c FROM s GROUP BY SNAPSHOT()", "R190", "TUMBLE"),
+        ("SELECT STREAM COUNT(*) AS c FROM s GROUP BY TUMBLE(INTERVAL '1' HOUR, 'unchanged')", "R196", "'clip end'"),
+        ("SELECT STREAM COUNT(*) AS c FROM s GROUP BY TUMBLE(INTERVAL '1' HOUR, 'clip', 'clip end')", "R196", "'clip'"),
+        ("SELECT STREAM MAX(LIFETIME_END(s)) AS c FROM s GROUP BY SNAPSHOT()", "R198", "TUMBLE or HOP"),
+        ("SELECT STREAM MAX(LIFETIME_END(t)) AS c FROM s GROUP BY TUMBLE(INTERVAL '1' HOUR)", "R198", "behind FROM"),
+        ("SELECT STREAM LIFETIME_START(s) AS c FROM s GROUP BY TUMBLE(INTERVAL '1' HOUR)", "R106", ""),
+        ("SELECT STREAM LIFETIME_START(s) AS c FROM s", "R198", "TUMBLE or HOP"),
+        ("SELECT STREAM FIRST(k) AS c FROM s GROUP BY SNAPSHOT()", "R193", "MIN"),
         ("SELECT STREAM LAST(k) AS c FROM s GROUP BY TUMBLE(INTERVAL '1' HOUR)", "R193", "MIN"),
         ("SELECT STREAM SUM(k) OVER (ROWS 2 PRECEDING) AS c FROM s", "R193", "SNAPSHOT"),
         ("SELECT STREAM s.k FROM s JOIN p ON s.k = p.k", "R197", "EVENT SHAPE"),
@@ -95,8 +101,126 @@ def test_what_does_not_go_with_events_is_refused_with_a_hint(sql: str, code: str
     assert any(hint in problem.hint for problem in problems if problem.code == code)
 
 
+def test_bounds_of_another_stream_are_refused_with_what_to_do() -> None:
+    (problem,) = compile_script(f"{DECLARE}CREATE STREAM r (a TIMESTAMP) EVENT SHAPE POINT (a) BOUND FROM s").problems
+    assert problem.code == "R101"
+    assert "take them apart in views" in problem.message
+
+
+def test_changes_of_what_is_made_of_events_are_those_of_numbered_items() -> None:
+    made = compile_script(DECLARE + "SELECT STREAM COUNT(*) AS c FROM s GROUP BY SNAPSHOT() EMIT CHANGES")
+    assert made.problems == ()
+    kinds = [node.kind for node in made.operators]
+    assert kinds[:-1] == ["event stream", "emit changes", "merge", "versions", "speculative groups", "emit changes"]
+
+
+def test_what_has_no_changes_yet_is_refused_by_name() -> None:
+    sql = "SELECT STREAM COUNT(*) AS c FROM s GROUP BY COUNT_WINDOW(2) EMIT CHANGES"
+    (problem,) = compile_script(DECLARE + sql).problems
+    assert problem.code == "R190"
+    assert "EMIT CHANGES of" in problem.message
+    assert problem.place is not None
+
+
+@pytest.mark.parametrize(
+    ("call", "kind"), [("SUM(k)", "snapshot"), ("MAX(k)", "snapshot sets"), ("COUNT(DISTINCT k)", "snapshot sets")]
+)
+def test_snapshots_keep_sums_or_where_nothing_takes_back_their_events(call: str, kind: str) -> None:
+    made = program(f"SELECT STREAM {call} AS c FROM s GROUP BY SNAPSHOT()")
+    assert made.problems == ()
+    assert kind in {node.kind for node in made.operators}
+
+
+TWO = "CREATE STREAM t (a TIMESTAMP, b TIMESTAMP, k INT) EVENT SHAPE INTERVAL (a, b); "
+
+
+@pytest.mark.parametrize(
+    ("written", "joined"),
+    [
+        (
+            "SELECT STREAM s.k FROM s WHERE NOT EXISTS (SELECT STREAM * FROM t WHERE t.k = s.k AND t.k > 1)",
+            "SELECT STREAM s.k FROM s LEFT ANTI JOIN t ON t.k = s.k AND t.k > 1",
+        ),
+        (
+            (
+                "SELECT STREAM s.k FROM s WHERE s.k > 0 "
+                "AND NOT EXISTS (SELECT STREAM 1 FROM TO_POINT(t) AS u WHERE u.k = s.k)"
+            ),
+            "SELECT STREAM s.k FROM s LEFT ANTI JOIN TO_POINT(t) AS u ON u.k = s.k WHERE s.k > 0",
+        ),
+        (
+            "SELECT STREAM COUNT(*) AS c FROM s WHERE NOT EXISTS (SELECT STREAM * FROM t) GROUP BY SNAPSHOT()",
+            "SELECT STREAM COUNT(*) AS c FROM s LEFT ANTI JOIN t GROUP BY SNAPSHOT()",
+        ),
+    ],
+)
+def test_not_exists_is_a_left_anti_join(written: str, joined: str) -> None:
+    found, expected = program(TWO + written), program(TWO + joined)
+    assert (found.problems, expected.problems) == ((), ())
+    assert found.described()["operators"] == expected.described()["operators"]
+
+
+@pytest.mark.parametrize(
+    ("sql", "hint"),
+    [
+        ("SELECT STREAM k FROM s WHERE NOT EXISTS (SELECT STREAM k FROM t GROUP BY k)", "with a view"),
+        ("SELECT STREAM k FROM s WHERE EXISTS (SELECT STREAM * FROM t WHERE t.k = s.k)", ""),
+        ("SELECT STREAM k FROM p WHERE NOT EXISTS (SELECT STREAM * FROM t WHERE t.k = p.k)", ""),
+    ],
+)
+def test_other_sub_queries_are_refused(sql: str, hint: str) -> None:
+    problems = program(TWO + sql).problems
+    assert any(problem.code == "R190" and hint in problem.hint for problem in problems), problems
+
+
 def test_collections_of_events_are_sorted() -> None:
     sql = "SELECT STREAM {} AS x FROM s GROUP BY TUMBLE(INTERVAL '1' HOUR)"
     made = compile_script(DECLARE + sql.format("SORT_ARRAY(COLLECT_LIST(k))"))
     assert made.problems == ()
     assert [p.code for p in compile_script(DECLARE + sql.format("COLLECT_LIST(k)")).problems] == ["R193"]
+
+
+TIMES = "CREATE STREAM s (a TIMESTAMP, b TIMESTAMP, k INT, t TIMESTAMP) EVENT SHAPE INTERVAL (a, b); "
+TIMES += TIMES.replace("STREAM s", "STREAM r") + "CREATE STREAM p (k INT, x TIMESTAMP, y TIMESTAMP); SELECT STREAM "
+
+
+@pytest.mark.parametrize(
+    ("sql", "waits"),
+    [
+        ("k FROM s WHERE LIFETIME(s) CONTAINS t", True),
+        ("k FROM s WHERE k > 1 AND NOT (LIFETIME(s) PRECEDES PERIOD (t, t + INTERVAL '1' DAY) OR k = 3)", True),
+        ("k FROM s WHERE LIFETIME(s) SUCCEEDS PERIOD (t - INTERVAL '1' DAY, t)", False),
+        ("s.k FROM s JOIN r ON s.k = r.k AND LIFETIME(s) CONTAINS LIFETIME(r)", True),
+        ("s.k FROM s JOIN r ON s.k = r.k WHERE LIFETIME(s) EQUALS LIFETIME(r) AND s.k > 1", True),
+        ("s.k FROM s JOIN r ON s.k = r.k AND LIFETIME(s) OVERLAPS LIFETIME(r)", False),
+        ("s.k FROM s LEFT JOIN r ON s.k = r.k AND LIFETIME(r) CONTAINS r.t", True),
+        ("k FROM s WHERE LIFETIME(s) OVERLAPS PERIOD (t, t + INTERVAL '1' DAY) EMIT CHANGES", False),
+        ("k FROM p WHERE PERIOD (x, y) CONTAINS ROWTIME", False),
+    ],
+)
+def test_period_predicates_wait_where_they_look_at_ends(sql: str, waits: bool) -> None:
+    made = compile_script(TIMES + sql)
+    assert made.problems == ()
+    assert ("period filter" in [node.kind for node in made.operators]) is waits
+
+
+@pytest.mark.parametrize(
+    ("sql", "code", "hint"),
+    [
+        ("s.k FROM s JOIN r ON LIFETIME(s) PRECEDES LIFETIME(r)", "R198", "POINT_AT_END(s), INTERVAL '1' HOUR) AS s"),
+        ("s.k FROM s JOIN r ON LIFETIME(s) IMMEDIATELY SUCCEEDS LIFETIME(r)", "R198", "FROM POINT_AT_END(r) AS r JOIN"),
+        ("s.k FROM s LEFT JOIN r ON LIFETIME(s) CONTAINS LIFETIME(r)", "R198", "Filter the events before"),
+        ("s.k FROM s JOIN r ON LIFETIME(s) CONTAINS r.t", "R198", "LIFETIME of the other"),
+        ("s.k FROM s JOIN r ON s.k = r.k JOIN r AS q ON LIFETIME(s) EQUALS LIFETIME(q)", "R198", "a view"),
+        ("LIFETIME(s) CONTAINS t AS c FROM s", "R198", "PERIOD (a, b)"),
+        ("k FROM s WHERE COALESCE(LIFETIME(s) CONTAINS t, TRUE)", "R198", "AND, OR and NOT"),
+        ("k FROM p WHERE LIFETIME(p) CONTAINS x", "R198", "PERIOD (a, b)"),
+        ("k FROM s WHERE LIFETIME(q) CONTAINS t", "R103", ""),
+        ("k FROM s WHERE LIFETIME(s) OVERLAPS t", "R101", ""),
+        ("k FROM s WHERE LIFETIME(s) = t", "R101", ""),
+    ],
+)
+def test_period_predicates_that_cannot_stand_are_refused_with_a_hint(sql: str, code: str, hint: str) -> None:
+    (problem,) = compile_script(TIMES + sql).problems
+    assert (problem.code, hint in problem.hint) == (code, True), problem
+    assert problem.place is not None

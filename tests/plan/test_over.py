@@ -22,6 +22,9 @@ REFUSED = [
     ("SUM(v) OVER (ORDER BY v)", "R164", "ORDER BY a.ROWTIME"),
     ("SUM(v) OVER (ORDER BY a.ROWTIME DESC)", "R164", "ORDER BY a.ROWTIME"),
     ("SUM(v) OVER (ORDER BY a.ROWTIME, v)", "R164", "ORDER BY a.ROWTIME"),
+    ("ROW_NUMBER() OVER (PARTITION BY w ORDER BY v DESC)", "R164", "PARTITION BY window_start, window_end"),
+    ("ROW_NUMBER() OVER (PARTITION BY w ORDER BY a.ROWTIME DESC)", "R164", "LAST(v)"),
+    ("RANK() OVER (PARTITION BY FLOOR(a.ROWTIME TO HOUR) ORDER BY v)", "R164", "Number the rows"),
     ("COUNT(DISTINCT v) OVER ()", "R163", "RANGE INTERVAL '1' HOUR PRECEDING"),
     ("SUM(DISTINCT v) OVER (ROWS 3 PRECEDING)", "R163", "COUNT(DISTINCT value)"),
     ("COUNT(DISTINCT v, v) OVER (ROWS 3 PRECEDING)", "R163", "CONCAT_WS"),
@@ -91,6 +94,40 @@ def overs(sql: str) -> list[Over]:
 def test_explain_says_what_bounds_the_state(window: str, kept: list[str]) -> None:
     [over] = overs(f"SELECT STREAM SUM(v) OVER ({window}) AS s FROM a")
     assert [f"{one.what}, until {one.until}" for one in over.keeps()] == kept
+
+
+HOURS = "TABLE(TUMBLE(TABLE a, DESCRIPTOR(ROWTIME), INTERVAL '1' HOUR))"
+COUNTED = f"SELECT STREAM window_start, window_end, w, COUNT(*) AS c FROM {HOURS} AS h GROUP BY 1, 2, 3"
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        f"SELECT STREAM v, ROW_NUMBER() OVER (PARTITION BY window_start, window_end ORDER BY v DESC) AS i FROM {HOURS}",
+        f"SELECT STREAM *, ROW_NUMBER() OVER (PARTITION BY w, window_end ORDER BY c DESC) AS i FROM ({COUNTED}) AS x",
+        "SELECT STREAM ROW_NUMBER() OVER x AS i FROM a WINDOW x AS (PARTITION BY FLOOR(a.ROWTIME TO DAY) ORDER BY v)",
+    ],
+)
+def test_rows_of_windows_that_end_are_numbered_in_any_order(sql: str) -> None:
+    [over] = overs(f"SELECT STREAM * FROM ({sql}) AS numbered WHERE i <= 3")
+    assert [kept.until for kept in over.keeps()] == ["time leaves the period of the key"]
+
+
+def test_what_makes_rows_stands_above_groups_and_is_counted_by_what_it_makes() -> None:
+    made = "SELECT STREAM EXPLODE(l) AS x FROM (SELECT STREAM {} AS l FROM a GROUP BY FLOOR(a.ROWTIME TO HOUR)) AS g"
+    assert compile_script(A + made.format("COLLECT_LIST(v)")).problems == ()
+    [problem] = compile_script(A + made.format("EXPLODE(COLLECT_LIST(v))")).problems
+    assert (problem.code, problem.hint) == (
+        "R102",
+        "Put the groups into a sub-query, and make rows of them above it.",
+    )
+
+
+@pytest.mark.parametrize("condition", ["v IN (SELECT v FROM a)", "v > ALL (SELECT v FROM a)", "EXISTS (SELECT 1)"])
+def test_a_sub_query_in_an_expression_is_refused_with_what_to_write(condition: str) -> None:
+    [problem] = compile_script(f"{A}SELECT STREAM v FROM a WHERE {condition}").problems
+    assert problem.code == "R190"
+    assert "SEMI JOIN" in problem.hint
 
 
 def test_keys_may_expire() -> None:

@@ -81,6 +81,30 @@ def test_behind_a_delay_and_a_gate_the_event_time_is_that_of_what_was_sent() -> 
 
 
 @pytest.mark.parametrize(
+    ("query", "at"),
+    [
+        ("SELECT STREAM t, COUNT(*) OVER (ROWS 2 PRECEDING) AS c FROM s", "over"),
+        ("SELECT STREAM s.t FROM s OVER (RANGE INTERVAL '1' HOUR PRECEDING) JOIN w ON s.t = w.u", "join"),
+        ("SELECT STREAM t FROM s LIMIT 3", "limit"),
+        ("SELECT STREAM t AS ROWTIME, t FROM s ORDER BY t WITHIN INTERVAL '1' MINUTE", "t-sort"),
+        (
+            "SELECT STREAM MAX(t) AS t FROM s GROUP BY CEIL(s.ROWTIME TO HOUR)",
+            "group by",
+        ),
+        ("SELECT STREAM DISTINCT FLOOR(s.ROWTIME TO HOUR) AS h, t FROM s", "group by"),
+    ],
+)
+def test_where_an_event_time_ends_the_hint_begins_it_anew(query: str, at: str) -> None:
+    view = f"CREATE VIEW below AS {query};"
+    for read, filled in ((f"{view} {COUNT} below", ""), (f"{COUNT} ({query}) AS q", query)):
+        (problem,) = compile_script(f"{STREAM}{read} GROUP BY {HOUR}").problems
+        assert problem.code == "R170"
+        assert f"the event time t ends at {at}" in str(problem)
+        statement = problem.hint.partition("read the view: ")[2].replace("SELECT STREAM …", filled or "…")
+        assert _program(f"{'' if filled else view} {statement} {COUNT} v GROUP BY {HOUR}")
+
+
+@pytest.mark.parametrize(
     ("code", "sql", "said"),
     [
         ("R141", "SELECT STREAM n FROM STREAM(DELAY(TABLE s)) AS x", "STREAM(DELAY(TABLE s, INTERVAL '10' SECOND))"),
@@ -112,6 +136,8 @@ def test_behind_a_delay_and_a_gate_the_event_time_is_that_of_what_was_sent() -> 
         ("R103", "CREATE VIEW w EVENT TIME (x) AS SELECT STREAM t FROM s", "no such column"),
         ("R103", "SELECT STREAM PANE_END FROM s", "PANE_END"),
         ("R106", f"SELECT STREAM v, COUNT(*) AS c FROM s GROUP BY {HOUR}", "neither grouped nor aggregated"),
+        ("R119", f"SELECT STREAM COUNT(*) AS c, SUM(n) AS C FROM s GROUP BY {HOUR}", "two columns C"),
+        ("R119", f"SELECT STREAM COUNT(*) AS change FROM s GROUP BY {HOUR} EMIT CHANGES", "two columns change"),
         ("R122", "SELECT STREAM COUNT(*) AS c FROM s GROUP BY PANES(t, DURATION INTERVAL '1' MONTH)", "duration"),
         ("R122", "SELECT STREAM COUNT(*) AS c FROM s GROUP BY PANES(t, DURATION INTERVAL '0' HOUR)", "longer"),
         ("R101", "SELECT STREAM COUNT(*) AS c FROM s GROUP BY PANES(t)", "DURATION"),

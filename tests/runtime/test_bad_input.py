@@ -17,6 +17,8 @@ from rowtime.core.time import END, MAX_MICROS, MIN_MICROS, to_micros
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.sampled(4)
+
 COUNTS = """CREATE STREAM a (v INT);
 SELECT STREAM COUNT(*) AS c FROM a GROUP BY FLOOR(a.ROWTIME TO HOUR)"""
 
@@ -56,6 +58,7 @@ REFUSED = [
     ("SELECT STREAM v FROM a WHERE COUNT(*) > 1", "R116"),
     ("SELECT STREAM * FROM a AS b (x, y, z)", "R118"),
     ("SELECT STREAM v, v FROM a", "R119"),
+    ("SELECT STREAM COUNT(*) AS c, SUM(v) AS C FROM a GROUP BY FLOOR(a.ROWTIME TO HOUR)", "R119"),
     ("SELECT STREAM e AS ROWTIME, v FROM a ORDER BY e DESC WITHIN INTERVAL '1' MINUTE", "R120"),
     ("SELECT STREAM v FROM a ORDER BY e WITHIN INTERVAL '1' MINUTE", "R121"),
     ("SELECT STREAM COUNT(*) AS c FROM a GROUP BY CUBE(FLOOR(a.ROWTIME TO HOUR), v)", "R127"),

@@ -32,7 +32,8 @@ ORIGIN = 1_704_103_200_000_000
 ROWS, TICKS = 48, 6
 
 
-@pytest.mark.parametrize("sql", [BY_VALUE, pytest.param(BY_TIME, marks=pytest.mark.slow)], ids=["by value", "by time"])
+@pytest.mark.slow
+@pytest.mark.parametrize("sql", [BY_VALUE, BY_TIME], ids=["by value", "by time"])
 def test_state_does_not_grow_with_the_stream(spark: SparkSession, sql: str) -> None:
     items = tuple(
         ScriptItem(n, "s", "main", {"rowtime": ORIGIN + n * 250_000, "k": n % 3, "o": n, "l": n - n % 2}, None)

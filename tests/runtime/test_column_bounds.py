@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from typer.testing import Result
 
+pytestmark = pytest.mark.sampled(4)
+
 GROUPS = "SELECT STREAM oid, COUNT(*) AS n FROM orders GROUP BY oid"
 
 

@@ -13,6 +13,8 @@ import rowtime as rt
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.sampled(4)
+
 A, B = "CREATE STREAM a (v INT, w STRING);", "CREATE STREAM b (v BIGINT, w STRING);"
 MEET = "ON a.v = b.v AND b.ROWTIME BETWEEN a.ROWTIME AND a.ROWTIME + INTERVAL '1' SECOND"
 
@@ -36,7 +38,8 @@ def run(spark: SparkSession, folder: Path, sql: str, parts: list[dict[str, list[
         for name in ("a", "b"):
             with rt.writer(name, home=folder / "home") as log:
                 at = f"2024-01-01 10:00:{second:02}"
-                log.insert([{"rowtime": at, "v": v, "w": "x"} for v in part.get(name, ())])
+                own = {"at": at} if "EVENT SHAPE" in sql else {}
+                log.insert([{"rowtime": at, "v": v, "w": "x", **own} for v in part.get(name, ())])
                 if part:
                     log.set_rowtime_bound(f"2024-01-01 10:00:{second + 1:02}")
                 else:
@@ -90,6 +93,17 @@ def test_the_nulls_of_a_side_that_computes_have_its_types(spark: SparkSession, t
     assert rows == [(1, None, None, None), (3, 3.0, True, [6])]
     kinds = (("x", "int32"), ("y", "double"), ("big", "bool"), ("l", str(pa.list_(pa.field("element", pa.int64())))))
     assert schemas == {kinds}
+
+
+def test_the_nulls_of_events_without_a_partner_have_the_types_of_one(spark: SparkSession, tmp_path: Path) -> None:
+    events = [stream.replace(");", ", at TIMESTAMP) EVENT SHAPE POINT (at);") for stream in (A, B)]
+    computed = "(SELECT STREAM v, v / 2 AS h FROM b) AS b"
+    sql = (
+        f"{' '.join(events)} SELECT STREAM a.v AS x, b.v AS y, b.h FROM a LEFT JOIN {computed} ON a.v = b.v EMIT POINTS"
+    )
+    rows, schemas = run(spark, tmp_path, sql, [{"a": [1]}, {"a": [6], "b": [6]}])
+    assert [row[-3:] for row in rows] == [(1, None, None), (6, 6, 3.0)]
+    assert [kinds[-3:] for kinds in schemas] == [(("x", "int32"), ("y", "int64"), ("h", "double"))]
 
 
 def test_what_a_pump_writes_has_the_types_of_its_stream(spark: SparkSession, tmp_path: Path) -> None:

@@ -19,6 +19,8 @@ from rowtime.client.stream_log import Rows, scan
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.sampled(4)
+
 POINTS = ("before state", "after state", "before journal", "after journal", "after output")
 SQL = """
 CREATE STREAM a (k STRING, ev TIMESTAMP); CREATE STREAM b (k STRING, ev TIMESTAMP);
@@ -185,3 +187,49 @@ def test_a_second_driver_is_refused(spark: SparkSession, tmp_path: Path) -> None
         made._engine(tmp_path / "check", rt.Limits(), ends=False)
     assert refused.value.problems[0].code == "R404"
     engine.stop()
+
+
+class Full(OSError):
+    """Stands for a disk that is full for a moment."""
+
+
+def test_a_sink_that_fails_after_the_commit_gets_its_rows_with_the_next_tick(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    got: list[tuple[int, str]] = []
+    failing = [True]
+
+    def take(batch: rt.Batch) -> None:
+        if batch.count and failing:
+            failing.pop()
+            raise Full
+        got.extend(
+            (batch.first + n, row["k"]) for n, row in enumerate(batch.table().to_pylist() if batch.count else ())
+        )
+
+    made = rt.Pipeline(spark, home=tmp_path / "home").sql("CREATE STREAM a (k STRING); SELECT STREAM k FROM a")
+    made.sink("result", take)
+    define(made)
+    engine = made._engine(tmp_path / "check", rt.Limits(), ends=False)
+    with rt.writer("a", home=tmp_path / "home") as log:
+        log.insert([{"rowtime": "2024-01-01 10:00:00", "k": "first"}])
+        with pytest.raises(Full):
+            engine.tick()
+        log.insert([{"rowtime": "2024-01-01 10:00:01", "k": "second"}])
+        engine.tick()
+    assert got == [(0, "first"), (1, "second")]
+    engine.stop()
+
+
+def test_a_driver_that_was_long_away_cannot_commit(tmp_path: Path) -> None:
+    from rowtime.state.journal import KEPT_ENTRIES, Journal
+
+    journal = Journal(tmp_path)
+    for tick in range(2 * KEPT_ENTRIES + 1):
+        journal.commit(tick, {})
+    for tick in (0, KEPT_ENTRIES, 2 * KEPT_ENTRIES):
+        with pytest.raises(rt.Refused) as refused:
+            journal.commit(tick, {})
+        assert refused.value.problems[0].code == "R403"
+    assert (journal.last() or {})["tick"] == 2 * KEPT_ENTRIES
+    assert min(entry["tick"] for entry in journal.entries()) > 0

@@ -13,6 +13,8 @@ import rowtime as rt
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.sampled(4)
+
 
 def made(spark: SparkSession, folder: Path, sql: str, got: list[dict[str, Any]]) -> rt.Pipeline:
     pipeline = rt.Pipeline(spark, home=folder / "home").sql(sql)

@@ -18,6 +18,8 @@ from rowtime.runtime.sources import files as files_source
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.sampled(4)
+
 SQL = """
 CREATE STREAM clicks (page STRING, n INT, ev TIMESTAMP) USING {kind} OPTIONS (path '{path}'{more});
 CREATE VIEW timed AS SELECT STREAM ev AS ROWTIME, page, n FROM clicks ORDER BY ev WITHIN INTERVAL '10' SECOND;

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 import rowtime as rt
 
@@ -75,3 +78,30 @@ def test_a_directory_takes_the_files_of_panes_as_they_are(spark: SparkSession, t
     assert "hourly" in query.engine._takers
     rows = pq.read_table(tmp_path / "out").sort_by("rowtime").to_pylist()
     assert [(row["hour"].hour, row["timing"], row["c"]) for row in rows] == FIRES
+
+
+@pytest.mark.parametrize(
+    ("behind", "emit", "timing"),
+    [(timedelta(days=3), "", "LATE"), (timedelta(0), "EMIT EVERY INTERVAL '1' SECOND", "EARLY")],
+)
+def test_thousands_of_fires_of_one_pane_in_one_tick_are_running_totals(
+    spark: SparkSession, tmp_path: Path, behind: timedelta, emit: str, timing: str
+) -> None:
+    begun, count = datetime(2024, 1, 1, tzinfo=UTC), 3000
+    moving = [begun + timedelta(seconds=n) for n in range(count)]  # each of them moves the bound
+    table = {"n": [*range(count), *([count] * count)], "t": [*moving, *(time - behind for time in moving)]}
+    table["rt"] = [
+        time + timedelta(milliseconds=500 * (n == count)) for n, time in zip(table["n"], 2 * moving, strict=True)
+    ]
+    (tmp_path / "in").mkdir()
+    pq.write_table(pa.table(table).sort_by("rt"), tmp_path / "in" / "a.parquet")
+    made = rt.Pipeline(spark, home=tmp_path / "home").sql(f"""
+        CREATE STREAM a (rt TIMESTAMP, n BIGINT, t TIMESTAMP) EVENT TIME (t, MINIMUM GAP INTERVAL '0' SECOND)
+          USING parquet OPTIONS (path '{tmp_path / "in"}', rowtime.column 'rt');
+        CREATE STREAM o (timing STRING, i BIGINT, c BIGINT, s BIGINT) USING parquet OPTIONS (path '{tmp_path / "out"}');
+        INSERT INTO o SELECT STREAM PANE_TIMING AS timing, PANE_INDEX AS i, COUNT(*) AS c, SUM(n) AS s FROM a
+          WHERE n = {count} GROUP BY PANES(t, DURATION INTERVAL '1' DAY, DISCARD AGE INTERVAL '7' DAY) {emit}""")
+    made.run_available(tmp_path / "check")
+    fires = [row for row in pq.read_table(tmp_path / "out").to_pylist() if row["timing"] == timing]
+    assert len(fires) > count - 3
+    assert all((row["c"], row["s"]) == (row["i"] + 1, (row["i"] + 1) * count) for row in fires)

@@ -90,3 +90,40 @@ def test_only_a_gate_with_a_guard_has_early_rows(feed: Any, tmp_path: Path) -> N
         rt.readmit(tmp_path / "check", "s", home=tmp_path / "home")
     with pytest.raises(rt.Refused, match="R405"):
         rt.readmit(tmp_path / "nowhere", home=tmp_path / "home")
+
+
+def test_columns_that_are_called_as_those_of_the_ledger_come_back_too(spark: SparkSession, tmp_path: Path) -> None:
+    sql = """CREATE STREAM s (ev TIMESTAMP, reason STRING, Position INT, writer STRING);
+    CREATE VIEW g AS SELECT STREAM ev AS ROWTIME, reason, Position, writer, ev FROM s
+      ORDER BY ev WITHIN INTERVAL '1' MINUTE EARLY BEYOND INTERVAL '10' MINUTE;
+    CREATE PUMP refused AS INSERT INTO ledger
+      SELECT STREAM reason, row_reason, row_Position, row_writer FROM g.rejected;
+    CREATE PUMP taken AS INSERT INTO rows SELECT STREAM reason, Position, writer FROM g"""
+    found: dict[str, list[tuple[object, ...]]] = {"ledger": [], "rows": []}
+
+    def run(*minutes: int) -> None:
+        pipeline = rt.Pipeline(spark, home=tmp_path / "home").sql(sql)
+        for name, rows in found.items():
+            pipeline.sink(
+                name,
+                lambda batch, rows=rows: rows.extend(
+                    tuple(row.values())[1:] for row in (batch.table().to_pylist() if batch.count else [])
+                ),
+            )
+        for stream in pipeline.compile().defines:
+            pipeline.home.define(stream.name, stream.as_json(), replace=True)
+        with rt.writer("s", home=tmp_path / "home") as log:
+            log.insert(
+                [
+                    {"ev": f"2024-01-01 10:{minute:02}", "reason": f"r{minute}", "Position": minute, "writer": "me"}
+                    for minute in minutes
+                ]
+            )
+        pipeline.run_available(tmp_path / "check")
+
+    run(0, 30, 1)
+    assert found["ledger"] == [("EARLY", "r30", 30, "me")]
+    run(10, 19, 25)
+    assert again(tmp_path) == (1, 0, 0)
+    run(30, 32)
+    assert ("r30", 30, "me") in found["rows"]

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow.dataset as ds
+import pytest
 
 import rowtime as rt
+from rowtime.core.errors import Failure
+from rowtime.operators.gates import Verdict
+from rowtime.runtime import clock_pass
 from rowtime.state.checkpoint import Checkpoint
 
 if TYPE_CHECKING:
@@ -54,6 +59,29 @@ def test_refused_rows_go_to_files_to_a_stream_and_into_a_result(spark: SparkSess
     last = Checkpoint(tmp_path / "check").journal.last()
     assert last is not None
     assert last["totals"]["sorted"] == expected
+
+
+@pytest.mark.parametrize("wrong", [{"in": 4}, {"accepted": 2}, {"LATE": 0}])
+def test_a_ledger_that_does_not_add_up_stops_the_tick_before_its_commit(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wrong: dict[str, int]
+) -> None:
+    judge = clock_pass.judge
+
+    def misjudged(*given: Any) -> Verdict:
+        verdict = judge(*given)
+        assert verdict.counts == {"in": 3, "accepted": 1, "LATE": 1, "NULL_ROWTIME": 1}
+        return replace(verdict, counts={**verdict.counts, **wrong})
+
+    monkeypatch.setattr(clock_pass, "judge", misjudged)
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "1.csv").write_text("2024-01-01 10:00:00,1\n2024-01-01 09:00:00,2\n,3\n")
+    sql = f"""CREATE STREAM s (ev TIMESTAMP, n INT) USING csv OPTIONS (path '{tmp_path}/in');
+      CREATE VIEW v AS SELECT STREAM ev AS ROWTIME, n FROM s ORDER BY ev WITHIN INTERVAL '1' MINUTE;
+      SELECT STREAM n FROM v"""
+    pipeline = rt.Pipeline(spark, home=tmp_path / "home").sql(sql).sink("result", lambda _: None)
+    with pytest.raises(Failure, match="R901 the ledger of v does not add up"):
+        pipeline.run_available(tmp_path / "check")
+    assert Checkpoint(tmp_path / "check").journal.last() is None
 
 
 def _logged(spark: SparkSession, folder: Path) -> dict[int, str]:

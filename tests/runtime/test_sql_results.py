@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import datetime as dt
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
+import pytest
 
 import rowtime as rt
 
@@ -100,3 +102,29 @@ def test_a_row_that_breaks_its_declaration_is_refused(spark: SparkSession, tmp_p
     rows = [row for path in query.rejected("a") for row in pq.read_table(path).to_pylist()]
     broken = {row["position"]: row["raw_record"] for row in rows}
     assert [text for _, text in sorted(broken.items())] == ["NOT `v` IS NULL", "`v` > 0", '{"v": "x", "w": "d"}']
+
+
+def test_rows_that_are_made_of_one_are_rows_like_any(spark: SparkSession, tmp_path: Path) -> None:
+    sql = """CREATE STREAM a (v INT);
+        SELECT STREAM x, ROW_NUMBER() OVER () AS n FROM (SELECT STREAM EXPLODE(ARRAY(v, -v)) AS x FROM a) AS e"""
+    rows = run(spark, tmp_path, sql, [{"v": n} for n in (1, 2, 3)], cut=1)
+    assert [(row["x"], row["n"]) for row in rows] == [(1, 1), (-1, 2), (2, 3), (-2, 4), (3, 5), (-3, 6)]
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv", "json"])
+def test_a_table_is_any_batch_source_as_it_was_at_the_first_start(
+    kind: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    cities = spark.createDataFrame([("x", "Oslo"), ("y", None), ("y", "Bergen")], "w STRING, city STRING")
+    cities.coalesce(1).write.format(kind).save(str(tmp_path / "cities"))
+    sql = f"""CREATE STREAM a (v INT, w STRING);
+        CREATE TABLE cities (w STRING, city STRING) USING {kind} OPTIONS (path '{tmp_path}/cities');
+        SELECT STREAM v, c.city FROM a LEFT JOIN cities AS c ON a.w = c.w AND (c.city IS NULL OR v > 1)"""
+    found = run(spark, tmp_path, sql, [{"v": 1, "w": "x"}, {"v": 2, "w": "y"}, {"v": 3, "w": "z"}], cut=1)
+    assert [(row["v"], row["city"]) for row in found] == [(1, None), (2, None), (2, "Bergen"), (3, None)]
+    shutil.rmtree(tmp_path / "cities")
+    pipeline = rt.Pipeline(spark, home=tmp_path / "home").sql(sql).sink("result", lambda _: None)
+    with rt.writer("a", home=tmp_path / "home") as log:
+        log.insert([{"v": 4, "w": "x", "rowtime": "2024-01-03 00:00:00"}])
+    query = pipeline.run_available(tmp_path / "check")  # the copy in the checkpoint is what counts
+    assert query.ledger["a"]["accepted"] == 4

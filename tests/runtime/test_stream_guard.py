@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.sampled(4)
+
 LOG = "CREATE STREAM s (n INT) EARLY BEYOND INTERVAL '1' HOUR;"
 BOTH = LOG + (
     "CREATE PUMP kept AS INSERT INTO good SELECT STREAM n FROM s;"

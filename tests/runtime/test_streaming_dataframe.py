@@ -19,6 +19,8 @@ from rowtime.runtime.sources.contract import Limits
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+pytestmark = pytest.mark.sampled(4)
+
 DAY = 1_704_067_200  # 2024-01-01
 SCHEMA = "who STRING, n BIGINT, at TIMESTAMP"
 PER_MINUTE = "SELECT STREAM COUNT(*) AS n, SUM(s.n) AS total FROM {} s GROUP BY FLOOR(s.ROWTIME TO MINUTE)"

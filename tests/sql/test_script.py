@@ -22,6 +22,8 @@ from rowtime.sql.statements import Query
         ("SELECT STREAM a FROM", 1, 17, "ends too early", ""),
         ("CREATE STREAM s (a INT,\n  b FOO)", 2, 5, "column b needs a type", ""),
         ("CREATE STREAM s (a INT) USING a USING b", 1, 39, "USING is given twice", ""),
+        ("CREATE STREAM s (t TIMESTAMP, EVENT TIME (t))", 1, 31, "EVENT TIME stands behind the list of columns", ""),
+        ("CREATE STREAM s (t TIMESTAMP EVENT TIME)", 1, 36, "EVENT TIME stands behind the list of columns", ""),
         ("SELECT STREAM FLOOR(t TO DECADE) FROM s", 1, 26, "a time unit is expected", ""),
         ("SELECT STREAM FLOOR(t TO CENTURY) FROM s", 1, 26, "a time unit is expected", ""),
         ("SELECT STREAM FLOOR(t TO) FROM s", 1, 25, "a time unit is expected", ""),

@@ -11,7 +11,8 @@ import pytest
 from rowtime.core.errors import Refused
 from rowtime.state import files
 from rowtime.state.checkpoint import Checkpoint, folder_of
-from rowtime.state.journal import FORMAT, KEPT_ENTRIES, Journal
+from rowtime.state.journal import KEPT_ENTRIES, Journal
+from rowtime.state.sealed import FORMAT
 
 PLAN: dict[str, Any] = {"fingerprint": "abc", "sql": "SELECT", "operators": {"s": "stream(; x)"}}
 
@@ -119,8 +120,9 @@ def test_a_checkpoint_of_another_query_is_refused_and_not_touched(tmp_path: Path
     assert tree(tmp_path) == before
 
 
-def test_a_checkpoint_of_a_newer_format_is_refused_and_not_touched(tmp_path: Path) -> None:
-    (tmp_path / "plan.json").write_text(json.dumps({"format": FORMAT + 1, **PLAN}))
+@pytest.mark.parametrize("format_", [FORMAT - 1, FORMAT + 1])
+def test_a_checkpoint_of_another_format_is_refused_and_not_touched(tmp_path: Path, format_: int) -> None:
+    (tmp_path / "plan.json").write_text(json.dumps({"format": format_, **PLAN}))
     before = tree(tmp_path)
     with pytest.raises(Refused) as refused:
         Checkpoint(tmp_path).bind(PLAN)

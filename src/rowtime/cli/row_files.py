@@ -47,7 +47,7 @@ def chunks_of(file: Path, kind: str, schema: pa.Schema) -> Iterator[Chunk]:
 def _refusing(file: Path, chunks: Iterator[Chunk]) -> Iterator[Chunk]:
     try:
         yield from chunks
-    except (pa.ArrowException, UnicodeDecodeError) as error:
+    except (pa.ArrowException, UnicodeDecodeError, OSError) as error:
         raise refuse("R206", f"{file} cannot be read: {str(error).splitlines()[0]}") from None
 
 

@@ -33,7 +33,7 @@ def status(checkpoint: CheckpointFolder, only_waiting: OnlyWaiting = False, as_j
     elif only_waiting:
         typer.echo("\n".join(_waits(found)))
     else:
-        typer.echo("\n".join(_lines(found)))
+        typer.echo("\n".join(as_lines(found)))
 
 
 def status_of(folder: Path) -> dict[str, Any]:
@@ -88,7 +88,8 @@ def _output(name: str, entry: Mapping[str, Any]) -> dict[str, Any]:
 # -- as text --------------------------------------------------------------------------
 
 
-def _lines(found: Mapping[str, Any]) -> Iterator[str]:
+def as_lines(found: Mapping[str, Any]) -> Iterator[str]:
+    """The status as people read it."""
     yield found["checkpoint"]
     if found["tick"] is None:
         yield "  no tick yet"

@@ -10,13 +10,14 @@ from __future__ import annotations
 import json
 import math
 from decimal import Decimal
+from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
 
 from rowtime.client.rows import value_of
 from rowtime.core.column_bounds import OrderedColumn
-from rowtime.core.errors import refuse
+from rowtime.core.errors import Failure, Problem, refuse
 from rowtime.core.time import BEGINNING, END
 
 _DAY: Final = 86_400_000_000  # µs
@@ -33,13 +34,25 @@ def item(column: OrderedColumn, kind: pa.DataType, at: object, *, strict: bool) 
     return json.dumps({"column": column.name, "at": found})
 
 
+def read_item(path: Path) -> str:
+    """The text of an item in a log. Raises ``Failure`` (R501) if it is none."""
+    try:
+        text = path.read_text(encoding="utf-8")
+        found = json.loads(text)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict) or found.keys() != {"column", "at"} or not isinstance(found["column"], str):
+        raise Failure(Problem("R501", f"{path} is no bound of a column as rowtime writes it"))
+    return text
+
+
 def from_text(text: str, column: str, schema: pa.Schema) -> object:
     """A value that is given as text: numbers and truth values as such; of others the text is one."""
     kind = next((field.type for field in schema if field.name.lower() == column.lower()), pa.string())
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind):
         try:
             return pa.scalar(text.strip()).cast(kind).as_py()
-        except pa.ArrowInvalid:
+        except ValueError:  # Arrow's own is one, and text that is no Unicode
             return text
     return text
 

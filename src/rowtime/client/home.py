@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote
 
+from rowtime.client.definitions import fault
 from rowtime.core.errors import Failure, Problem, refuse
 
 DEFAULT_HOME: Final = ".rowtime"
@@ -124,9 +125,9 @@ class Home:
             return None
         except (OSError, ValueError) as error:
             raise _unreadable(path, error) from error
-        if not isinstance(found, dict):
-            raise _unreadable(path, "it is not a JSON object")
-        return found
+        if wrong := fault(found):
+            raise _unreadable(path, wrong)
+        return dict(found)
 
     def names(self) -> list[str]:
         """The names of all defined streams, lower-cased, sorted."""

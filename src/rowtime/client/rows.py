@@ -277,7 +277,9 @@ def _map(kind: pa.DataType) -> Converter:
 def _struct(kind: pa.DataType) -> Converter:
     fields = {field.name: _or_null(field.type) for field in kind}
 
-    def convert(value: Mapping[str, Any]) -> dict[str, Any]:
+    def convert(value: Any) -> dict[str, Any]:
+        if not isinstance(value, Mapping):
+            raise TypeError("it has no fields")
         unknown = value.keys() - fields.keys()
         if unknown:
             raise ValueError(f"it has no field {', '.join(sorted(map(str, unknown)))}")

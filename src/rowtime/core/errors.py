@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+_SHOWN = 200  # characters of a line; a script that a program wrote may be one line
+
 
 @dataclass(frozen=True)
 class Place:
@@ -20,9 +22,14 @@ class Place:
     length: int = 1
 
     def __str__(self) -> str:
-        label = f"{self.line:>3} | "
-        caret = " " * (len(label) - 2) + "| " + " " * (self.column - 1) + "^" * max(1, self.length)
-        return f"{label}{self.text}\n{caret}"
+        label, text, column = f"{self.line:>3} | ", self.text, self.column - 1
+        if len(text) > _SHOWN:  # a part of it, with what is wrong in its second quarter
+            first = max(0, min(column - _SHOWN // 4, len(text) - _SHOWN))
+            before, after = "…" if first else "", "…" if first + _SHOWN < len(text) else ""
+            text, column = f"{before}{text[first : first + _SHOWN]}{after}", column - first + len(before)
+        length = max(1, min(self.length, len(text) - column))
+        caret = " " * (len(label) - 2) + "| " + " " * column + "^" * length
+        return f"{label}{text}\n{caret}"
 
 
 @dataclass(frozen=True)

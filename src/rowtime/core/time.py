@@ -28,14 +28,14 @@ END: Final = 2**62
 def to_micros(value: datetime | date | str | int) -> int:
     """The instant of a timestamp, an ISO text or a number of microseconds; naive means UTC.
 
-    Raises ``Refused`` (R301) for text that is no timestamp and for years outside 0001-9999.
+    Raises ``Refused`` (R301) for what is no timestamp and for years outside 0001-9999.
     """
-    if isinstance(value, bool):
-        raise refuse("R301", f"{value!r} is not a timestamp")
-    if isinstance(value, int):
+    if isinstance(value, int) and not isinstance(value, bool):
         return _in_range(value)
     if isinstance(value, str):
         return _parse(value)
+    if not isinstance(value, date):
+        raise refuse("R301", f"{value!r} is not a timestamp")
     if not isinstance(value, datetime):
         value = datetime(value.year, value.month, value.day, tzinfo=UTC)
     if value.tzinfo is None:

@@ -18,7 +18,6 @@ from rowtime.expr.order import Order
 from rowtime.expr.proof import Proof
 from rowtime.expr.rules import NAMED, RULES
 from rowtime.expr.rules.casts import cast
-from rowtime.sql.generate import to_rowtime
 from rowtime.sql.intervals import Duration, Months, span_of
 from rowtime.sql.nodes import CurrentRowTimestamp, Monotonic
 
@@ -76,14 +75,13 @@ class _Prover:
 
     def of(self, node: exp.Expr) -> Fact:
         made = self.proof(node)
-        if all(made.text != known.text for known in self._used[-1]):
+        if all(made.expression != known.expression for known in self._used[-1]):
             self._used[-1].append(made)
         return made.fact
 
     def proof(self, node: exp.Expr) -> Proof:
-        text = readable(node)
         if isinstance(node, exp.Column) and not isinstance(node.this, exp.Star):
-            return Proof(text, *self._column(node))
+            return Proof(node, *self._column(node))
         self._used.append([])
         try:
             fact, rule = self._found(node)
@@ -91,7 +89,7 @@ class _Prover:
             parts = tuple(self._used.pop())
         if is_constant(node) and not non_deterministic(node):
             parts = ()
-        return Proof(text, fact, rule, parts)
+        return Proof(node, fact, rule, parts)
 
     def _column(self, node: exp.Column) -> tuple[Fact, str]:
         fact = self._columns.get(node.name)
@@ -110,11 +108,6 @@ class _Prover:
             name = node.name.upper() if isinstance(node, exp.Anonymous) else node.key.upper()
             return Fact(), f"{name} has no rule"
         return rule(node, self)
-
-
-def readable(node: exp.Expr) -> str:
-    """An expression as its user would write it."""
-    return to_rowtime(node).replace("`", "").replace("__t", "ROWTIME")
 
 
 # -- constants, folded first ------------------------------------------------------------

@@ -4,20 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rowtime.expr.facts import Fact
 from rowtime.expr.order import Order
+from rowtime.sql.generate import to_rowtime
+
+if TYPE_CHECKING:
+    from sqlglot import exp
 
 
 @dataclass(frozen=True)
 class Proof:
-    """``text`` has the order of ``fact`` by ``rule``; where there is none, ``rule`` says what failed."""
+    """``expression`` has the order of ``fact`` by ``rule``; where there is none, ``rule`` says what failed."""
 
-    text: str
+    expression: exp.Expr
     fact: Fact
     rule: str
     parts: tuple[Proof, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The expression as its user would write it."""
+        return readable(self.expression)
 
     @property
     def order(self) -> Order:
@@ -48,3 +57,8 @@ def lines_of(proof: Mapping[str, Any], depth: int = 0) -> Iterator[str]:
     yield f"{'  ' * depth}{proof['expression']}: {proof['order']} ({proof['rule']})"
     for part in proof.get("parts", ()):
         yield from lines_of(part, depth + 1)
+
+
+def readable(node: exp.Expr) -> str:
+    """An expression as its user would write it."""
+    return to_rowtime(node).replace("`", "").replace("__t", "ROWTIME")

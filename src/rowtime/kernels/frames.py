@@ -100,16 +100,18 @@ def by_range(rows: Layout, values: Ints, lower: int | None, upper: int) -> Frame
     """From ``lower`` before the row's value to ``upper`` before it, both inclusive.
 
     ``values`` never fall from row to row in stream order (heads have none). Rows of the same
-    value that come after the row are not in its frame (SPEC 12).
+    value that come after the row are not in its frame (SPEC 12). Both searches are for numbers
+    in ascending order, which finds them near each other: a third of the time.
     """
     span = len(values) + 1
     axis = rows.code * span + rows.place + 1
-    mine, base = values[rows.place[rows.at]], rows.code[rows.at] * span + 1
+    known = len(values) - len(rows.at)
+    mine, base, new = rows.place[rows.at] - known, rows.code[rows.at] * span + 1, values[known:]
     lo, hi = rows.start, rows.at + 1
     if lower is not None:
-        lo = np.searchsorted(axis, base + np.searchsorted(values, mine - lower, "left"), "left")
+        lo = np.searchsorted(axis, base + np.searchsorted(values, new - lower, "left")[mine], "left")
     if upper:
-        hi = np.searchsorted(axis, base + np.searchsorted(values, mine - upper, "right"), "left")
+        hi = np.searchsorted(axis, base + np.searchsorted(values, new - upper, "right")[mine], "left")
     return _ordered(lo, hi)
 
 

@@ -22,6 +22,7 @@ from rowtime.operators.ordered import Ordered
 from rowtime.operators.over import Over
 from rowtime.operators.panes import Panes
 from rowtime.operators.passed_bounds import PassedBounds
+from rowtime.operators.period_filter import PeriodFilter
 from rowtime.operators.permit_gate import PermitGate
 from rowtime.operators.rejected import Rejected
 from rowtime.operators.select import Select
@@ -29,8 +30,14 @@ from rowtime.operators.session import SessionGroup
 from rowtime.operators.session_rows import SessionRows
 from rowtime.operators.sink import Sink
 from rowtime.operators.snapshot import Snapshot
+from rowtime.operators.snapshot_sets import SnapshotSets
 from rowtime.operators.sort_by import SortBy
 from rowtime.operators.sort_by_values import SortByValues
+from rowtime.operators.speculative_anti_join import SpeculativeAntiJoin
+from rowtime.operators.speculative_chop import SpeculativeChop
+from rowtime.operators.speculative_clip import SpeculativeClip
+from rowtime.operators.speculative_groups import SpeculativeGroups
+from rowtime.operators.speculative_stitch import SpeculativeStitch
 from rowtime.operators.stagger import Stagger
 from rowtime.operators.stitch import Stitch
 from rowtime.operators.stream import Stream
@@ -39,12 +46,14 @@ from rowtime.operators.table_function import TableFunctionCall
 from rowtime.operators.table_join import TableJoin
 from rowtime.operators.tsort import TSort
 from rowtime.operators.union_all import UnionAll
+from rowtime.operators.versions import Versions
 
 OPERATORS = (
     Stream, Rejected, Select, Hop, TableFunctionCall, Ordered, TSort, SortBy, SortByValues, UnionAll, GroupBy,
     GroupByValues, Over, SessionGroup, SessionRows, Stagger, Join, Limit, Merge, Sink, EventTimed, Panes, PassedBounds,
     Delay, PermitGate, AlterLifetime, EmitChanges, EmitLifetimes, EventStream, Snapshot, LifetimeWindows, LifetimeJoin,
-    AntiJoin, Chop, Clip, Stitch, CountWindows,
+    AntiJoin, Chop, Clip, Stitch, CountWindows, PeriodFilter, Versions, SpeculativeGroups, SnapshotSets,
+    SpeculativeAntiJoin, SpeculativeChop, SpeculativeClip, SpeculativeStitch,
     Table, TableJoin,
 )  # fmt: skip
 """Every operator there is; the laws of `tests/laws` run over this list."""
@@ -73,6 +82,7 @@ __all__ = [
     "Over",
     "Panes",
     "PassedBounds",
+    "PeriodFilter",
     "PermitGate",
     "Rejected",
     "Select",
@@ -80,8 +90,14 @@ __all__ = [
     "SessionRows",
     "Sink",
     "Snapshot",
+    "SnapshotSets",
     "SortBy",
     "SortByValues",
+    "SpeculativeAntiJoin",
+    "SpeculativeChop",
+    "SpeculativeClip",
+    "SpeculativeGroups",
+    "SpeculativeStitch",
     "Stagger",
     "Stitch",
     "Stream",
@@ -90,4 +106,5 @@ __all__ = [
     "TableFunctionCall",
     "TableJoin",
     "UnionAll",
+    "Versions",
 ]

@@ -7,7 +7,7 @@ event that has no length left is no event.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 from rowtime.core.clock import Clocks
@@ -47,7 +47,9 @@ class AlterLifetime:
 
     def emits(self) -> Shape:
         """The same events with other lifetimes."""
-        return self.input.emits()
+        below = self.input.emits()
+        ends = self.how in ("TO_POINT", "ALTER_DURATION") and below.retracts != "none"
+        return replace(below, retracts="any") if ends else below
 
     def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:  # noqa: ARG002
         """Each bound, moved."""
@@ -66,14 +68,14 @@ class AlterLifetime:
         clocks = self.promises([delta.clocks], tick.control(self))
         if delta.rows is None:
             return Delta(None, clocks)
-        start, end = self._times()
+        start, end = self.times()
         names = [*map(quoted, self.emits().names), W, P, D, Q]
         bound = f"{C} + {self.by}L" if self.how == "SHIFT" else C
         rows = delta.rows.selectExpr(*names, f"{bound} AS {C}", f"{start} AS __s", f"{end} AS {E}")
         rows = rows.where(f"{E} > __s").selectExpr(*names, C, E, f"{instant('__s')} AS {T}")
         return Delta(rows, clocks, delta.count)
 
-    def _times(self) -> tuple[str, str]:
+    def times(self) -> tuple[str, str]:
         """Start and end as BIGINT expressions; what has no end has none afterwards, unless it is given one."""
         by, offset = self.by, self.offset
         known = {

@@ -81,11 +81,11 @@ class AntiJoin:
         self._forget(kept, bound)
         return Delta(rows, clocks)
 
-    def _side(self, n: int, rows: DataFrame) -> DataFrame:
-        """A left event that ends at the bound still has a piece that does, so it is kept until the bound has passed."""
-        rows = side_of(self.inputs[n], self.names[n], (LEFT, RIGHT)[n], rows)
+    def _side(self, n: int, rows: DataFrame, more: Sequence[str] = ()) -> DataFrame:
+        """A left event that ends at the bound still has a piece that does, so it is kept longer than a right one."""
+        rows = side_of(self.inputs[n], self.names[n], (LEFT, RIGHT)[n], rows, more)
         columns = [quoted(name) for name in rows.columns if name != N]
-        return rows.selectExpr(*columns, f"IF({N} < {END}L, {N} + {1 - n}, {N}) AS {N}")
+        return rows.selectExpr(*columns, f"IF({N} < {END}L, {N} - {n}, {N}) AS {N}")
 
     def _changes(self, tick: Tick, left: DataFrame, right: DataFrame | None, span: tuple[int, int]) -> DataFrame:
         """Pieces that are open or have ended since, against those that were open before; materialized in one job."""
@@ -111,27 +111,27 @@ class AntiJoin:
         covers = alive.selectExpr("*", "__le AS __rs", "__le AS __re")
         if right is not None:
             others = netted(right.drop(N), [*self.names[1], "__rs", "__re"]).where(f"__rs < {bound}L").drop(D)
-            condition = "__ls < __re AND __rs < __le" + (f" AND ({to_spark(self.on)})" if self.on is not None else "")
-            met = alive.join(others, F.expr(condition), "inner").select(*covers.columns)
+            met = alive.join(others, F.expr(self._condition), "inner").select(*covers.columns)
             covers = covers.unionByName(met)
-        by = ", ".join(map(quoted, identity))
-        ends = (
-            f"max(__re) OVER (PARTITION BY {by} ORDER BY __rs, __re ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
-        )
-        gaps = covers.selectExpr("*", f"greatest(__ls, coalesce({ends}, __ls)) AS __x")
-        gaps = gaps.where(f"__x < __rs AND __x < {bound}L AND __rs >= {before}L")
+        found = gaps(covers, identity).where(f"__x < {bound}L AND __rs >= {before}L")
         until = f"IF(__rs < {bound}L, __rs, {END}L) AS {E}"
-        return gaps.selectExpr(*map(quoted, self.names[0]), "__x", until, D)
+        return found.selectExpr(*map(quoted, self.names[0]), "__x", until, D)
+
+    @property
+    def _condition(self) -> str:
+        """When a right event covers a left one."""
+        return "__ls < __re AND __rs < __le" + (f" AND ({to_spark(self.on)})" if self.on is not None else "")
 
     def _forget(self, kept: Sequence[Rows], bound: int) -> None:
         kept[0].forget(bound, [*self.names[0], "__ls", "__le"])
         oldest = bound
         if kept[1].segments.rows and bound < END:
-            left = kept[0].between(bound, END)
-            found = (
-                None
-                if left is None
-                else netted(left.drop(N), [*self.names[0], "__ls", "__le"]).agg({"__ls": "min"}).collect()[0][0]
-            )
-            oldest = bound if found is None else min(bound, found)
+            oldest = kept[0].oldest(bound, [*self.names[0], "__ls", "__le"], "__ls")
         kept[1].forget(oldest, [*self.names[1], "__rs", "__re"])
+
+
+def gaps(covers: DataFrame, identity: Sequence[str]) -> DataFrame:
+    """What begins at ``__x`` and ends at ``__rs``, of each left event; the event's end is the last of its covers."""
+    by = f"PARTITION BY {', '.join(map(quoted, identity))} ORDER BY __rs, __re"
+    ends = f"max(__re) OVER ({by} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
+    return covers.selectExpr("*", f"greatest(__ls, coalesce({ends}, __ls)) AS __x").where("__x < __rs")

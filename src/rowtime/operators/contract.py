@@ -10,14 +10,15 @@ order of a stream is (rowtime, writer, position) (SPEC 2.1).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 from rowtime.core.clock import Clocks
 from rowtime.core.time import BEGINNING, END
 from rowtime.expr.facts import UNKNOWN, Fact, Kind, kind_of
 from rowtime.expr.order import Order
+from rowtime.operators.peek import Peek
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -72,6 +73,7 @@ class Shape:
     still have their recorded arrival time. ``batched``: the rows of one tick are a set without an order of arrival.
     ``unmerged``: several streams side by side, which count as one writer's for whoever looks at the order of arrival.
     ``event``: the event time that was declared below, as long as its column and the rows' places are passed on.
+    ``retracts``: which events (open: without an end) may be taken back.
     """
 
     columns: tuple[Column, ...]
@@ -84,6 +86,7 @@ class Shape:
     batched: bool = False
     unmerged: bool = False
     event: EventTime | None = None
+    retracts: Literal["any", "open", "none"] = "any"
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -105,8 +108,7 @@ class Shape:
 class Kept:
     """State that an operator keeps: what, until when, and what bounds it.
 
-    ``by``: time, values (of an order), rows, keys, writers, edges (of events), one (a fixed
-    number), or nothing (WITH UNBOUNDED STATE).
+    ``by``: time, values (of an order), rows, keys, writers, edges (of events), one, or nothing (UNBOUNDED STATE).
     """
 
     what: str
@@ -114,18 +116,13 @@ class Kept:
     by: str = "time"
 
 
-Peek = Callable[[str], "Iterable[pa.Table] | None"]
-"""Column name -> tables ``__w``, ``__p``, ``t`` (BIGINT µs) of all rows, each writer's in its order, or ``None``."""
-
-
 @dataclass(frozen=True)
 class Delta:
     """What passes over an edge in one tick: new rows and the bounds after them.
 
     ``rows`` is ``None`` where there is certainly none. ``count`` is an upper limit; every rowtime lies in [``lowest``,
-    ``highest``] (µs UTC). ``peek`` reads a column of every row without a Spark job, where the source can; ``files`` are
-    the rows as they stand in files that a sink may take as they are. ``timeline``: the bounds of the event time, from
-    the operator that declares it.
+    ``highest``] (µs UTC). ``peek`` reads columns of every row without a Spark job, where the source can; ``files`` are
+    the rows as they stand in files that a sink may take as they are. ``timeline``: the bounds of the event time.
     """
 
     rows: DataFrame | None
@@ -262,13 +259,16 @@ class Tick(Protocol):
         """The columns of a sink that takes the operator's files as they are, and which of its own they are."""
         ...
 
-    def account(
-        self, node: Operator, rows: DataFrame, verdict: Verdict, time: str, clock: str | None = None
+    def account(  # noqa: PLR0913 - what a gate knows of its rows
+        self,
+        node: Operator,
+        rows: DataFrame,
+        verdict: Verdict,
+        time: str,
+        clock: str | None = None,
+        peek: Peek | None = None,
     ) -> DataFrame:
-        """Put refused rows into the ledger and ``name.rejected``; the accepted rows come back.
-
-        ``clock``: the column of the rowtime that refused rows have there, by default the mark.
-        """
+        """The accepted rows; refused ones go to the ledger, with rowtime ``clock`` or the mark; ``peek``: of all."""
         ...
 
     def lookup(self, node: Operator) -> DataFrame:

@@ -6,63 +6,36 @@ start is to come, so the window is final; its result is a point at its last star
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from rowtime.core.clock import Clocks, least
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import Delta, Kept, Operator, Shape, Tick, passed, quoted
-from rowtime.operators.lifetimes import ALWAYS, D, N, S, derived, made, netted
+from rowtime.operators.contract import Delta, Kept, Tick, passed, quoted
+from rowtime.operators.event_groups import FROM, EventGroups
+from rowtime.operators.lifetimes import ALWAYS, D, N, S, made, netted
 from rowtime.operators.lifetimes import Kept as Rows
-from rowtime.operators.select import Item
 from rowtime.sql.generate import to_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-    from sqlglot import exp
 
-FROM, WINDOW = "__s", "__z"  # the start of an event; the last one of a window, µs
+WINDOW = "__z"  # the last start of a window, µs
 RANK, MOST, FIRST = "__r", "__m", "__f"  # the number of a start in its group; the greatest; that a window begins with
 
 
 @dataclass(frozen=True)
-class CountWindows:
+class CountWindows(EventGroups):
     """``aggregates`` of the events that start at ``size`` start times in a row, for each of ``keys``."""
 
-    name: str
-    input: Operator
-    keys: tuple[Item, ...]
-    aggregates: tuple[Item, ...]
-    items: tuple[Item, ...]
     size: int
-    having: exp.Expr | None = None
 
     kind: ClassVar[str] = "count windows"
-    promise: ClassVar[str] = ""
-    reason: ClassVar[str] = ""
-
-    @property
-    def inputs(self) -> tuple[Operator, ...]:
-        """The events."""
-        return (self.input,)
-
-    def requires(self) -> str:
-        """Nothing."""
-        return "nothing"
 
     def keeps(self) -> tuple[Kept, ...]:
         """What the next windows hold of the past."""
         ahead = Kept("events ahead of the bound", "the bound passes their start")
         return (ahead, Kept(f"those of the last {self.size - 1} starts of each key", "others start", "keys"))
-
-    def emits(self) -> Shape:
-        """The select list, as events."""
-        return derived(Shape(tuple(item.column for item in self.items)))
-
-    def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:  # noqa: ARG002
-        """The least of the input's: a result is a point at a start."""
-        return {"": least(clocks[0].values())}
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """The windows whose last start the bound has passed."""
@@ -79,13 +52,13 @@ class CountWindows:
         new = ahead.between(before, bound)
         result = None if new is None or bound <= before else self._windows(tick, new, last)
         control["bound"] = bound
-        ahead.forget(bound, self._identity)
-        last.forget(bound if bound >= END else BEGINNING, self._identity)
+        ahead.forget(bound, self.identity)
+        last.forget(bound if bound >= END else BEGINNING, self.identity)
         return Delta(result, clocks)
 
     def _windows(self, tick: Tick, new: DataFrame, last: Rows) -> DataFrame:
         """The results of windows that new starts end; the events of the next ones are kept in one job."""
-        by = ", ".join(key.column.name for key in self.keys)
+        by = ", ".join(self.key_names)
         by = f"PARTITION BY {by}" if by else ""
         events, old = self._grouped(new, 1), last.between(BEGINNING, END)
         if old is not None:
@@ -100,7 +73,7 @@ class CountWindows:
 
     def _grouped(self, rows: DataFrame, new: int) -> DataFrame:
         """Events that are, with their keys."""
-        return netted(rows.drop(N), self._identity).selectExpr("*", *(k.sql for k in self.keys), f"{new} AS __new")
+        return netted(rows.drop(N), self.identity).selectExpr("*", *(k.sql for k in self.keys), f"{new} AS __new")
 
     def _met(self, rows: DataFrame, others: DataFrame) -> DataFrame:
         """The rows of groups that others are in too."""
@@ -108,26 +81,26 @@ class CountWindows:
 
         if not self.keys:
             return rows
-        names = [key.column.name for key in self.keys]
-        groups = others.selectExpr(*(f"{name} AS o{name}" for name in names)).distinct()
-        return rows.join(groups, F.expr(" AND ".join(f"{name} <=> o{name}" for name in names)), "left_semi")
+        groups = others.selectExpr(*(f"{name} AS __o{name}" for name in self.key_names)).distinct()
+        return rows.join(groups, F.expr(" AND ".join(f"{name} <=> __o{name}" for name in self.key_names)), "left_semi")
 
     def _results(self, ranked: DataFrame) -> DataFrame:
         from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
         first, end = f"greatest({RANK} - {self.size - 1}, 1)", f"least({RANK}, {MOST} - {self.size - 1})"
-        each = ranked.selectExpr("*", f"{first} AS lo", f"{end} AS hi").where("lo <= hi")
-        each = each.selectExpr("*", f"explode(sequence(lo, hi)) AS {FIRST}")
+        each = ranked.selectExpr("*", f"{first} AS __lo", f"{end} AS __hi").where("__lo <= __hi")
+        each = each.selectExpr("*", f"explode(sequence(__lo, __hi)) AS {FIRST}")
         each = each.selectExpr("*", f"explode(sequence(1L, {D})) AS __i")
         finals = [F.expr(f"{to_spark(item.expression)} AS {item.column.name}") for item in self.aggregates]
-        groups = each.groupBy(*(key.column.name for key in self.keys), FIRST)
+        groups = each.groupBy(*self.key_names, FIRST)
         found = groups.agg(F.expr(f"max({FROM}) AS {WINDOW}"), *finals)
         if self.having is not None:
             found = found.where(to_spark(self.having))
         return found.selectExpr(*(item.sql for item in self.items), *made(WINDOW, f"{WINDOW} + 1"))
 
     @property
-    def _identity(self) -> list[str]:
+    def identity(self) -> list[str]:
+        """Without the end, which does not tell in which windows an event is."""
         return [*self.input.emits().names, FROM]
 
     @property

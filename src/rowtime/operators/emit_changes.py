@@ -2,7 +2,8 @@
 
 An insert is an event as it is known; a retraction shortens it to a new end, to its start if
 it never was. Each change is that of one row of the input, so the changes do not depend on
-how the input is cut into ticks. Its rowtime is the bound that this row met.
+how the input is cut into ticks. Its rowtime is the bound that this row met. Of events that are
+made of others a row may change many, or put another in the place of one (`Versions`).
 """
 
 from __future__ import annotations
@@ -49,7 +50,11 @@ class EmitChanges:
         below = self.input.emits()
         added = zip(self.names, ("STRING", *["TIMESTAMP"] * 3), strict=True)
         columns = (*(Column(name, kind) for name, kind in added), *(Column(c.name, c.type) for c in below.columns))
-        return Shape(columns, placed=True, single=below.single, unmerged=True)
+        if below.placed:
+            return Shape(columns, placed=True, single=below.single, unmerged=True)
+        first, *others = (quoted(column.name) for column in columns)
+        # The merge below let go of nothing but what is next, and a version comes as a whole.
+        return Shape(columns, order=(T, P, f"{first} DESC", *others), placed=False, single=True, released=True)
 
     def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:  # noqa: ARG002
         """The input's bounds; no row has a rowtime before the first instant there is."""
@@ -64,16 +69,32 @@ class EmitChanges:
         if delta.rows is None:
             return Delta(None, clocks)
         payload = [quoted(name) for name in self.input.emits().names]
-        ends = {"new": f"max(IF({D} > 0, {E}, NULL))", "old": f"max(IF({D} < 0, {E}, NULL))", "met": f"max({C})"}
-        rows = delta.rows.groupBy(*payload, W, P, Q, T).agg(
-            *(F.expr(f"{text} AS __{name}") for name, text in ends.items())
+        place = [W, P] if self.input.emits().placed else []
+        rows = delta.rows.groupBy(*payload, *place, Q, T).agg(
+            F.expr(f"collect_list(struct({E} AS e, {D} AS d)) AS __found"), F.expr(f"max({C}) AS __met")
         )
-        rows = rows.where("NOT (__old <=> __new)")
-        stop, later = "coalesce(__old, __new)", f"IF(__old IS NULL, NULL, coalesce(__new, {S}))"
-        values = ["IF(__old IS NULL, 'insert', 'retract')", T, _time(stop), _time(later)]
+        rows = rows.selectExpr("*", f"{_NET} AS __net").selectExpr("*", f"explode({_changes()}) AS __x")
+        values = ["__x.what", T, _time("__x.e"), _time("__x.later")]
         added = [f"{value} AS {quoted(name)}" for value, name in zip(values, self.names, strict=True)]
         at = instant(f"greatest(__met, {MIN_MICROS}L)")
-        return Delta(rows.selectExpr(*added, *payload, f"{at} AS {T}", W, f"{Q} AS {P}"), clocks, delta.count)
+        writer = W if place else f"'' AS {W}"
+        return Delta(rows.selectExpr(*added, *payload, f"{at} AS {T}", writer, f"{Q} AS {P}"), clocks, delta.count)
+
+
+_NET = (
+    "sort_array(filter(transform(array_distinct(__found.e), e -> struct(e AS e, "
+    "aggregate(filter(__found, x -> x.e = e), 0L, (sum, x) -> sum + x.d) AS d)), x -> x.d <> 0))"
+)
+"""Ends and weights of what begins at one time with one payload, without those that cancel out."""
+
+
+def _changes() -> str:
+    """An event that is shortened as one retraction; others go, to their start, and come."""
+    shortened = "size(__net) = 2 AND __net[0].d = 1 AND __net[1].d = -1"
+    one = "array(struct('retract' AS what, __net[1].e AS e, __net[0].e AS later))"
+    kinds = f"IF(x.d < 0, 'retract', 'insert') AS what, x.e AS e, IF(x.d < 0, {S}, NULL) AS later"
+    each = f"flatten(transform(__net, x -> array_repeat(struct({kinds}), CAST(abs(x.d) AS INT))))"
+    return f"IF({shortened}, {one}, {each})"
 
 
 def _time(micros: str) -> str:

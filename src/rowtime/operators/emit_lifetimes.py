@@ -14,8 +14,23 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from rowtime.core.clock import Clocks, least
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import Column, Control, Delta, Kept, Operator, P, Shape, T, Tick, W, passed, quoted
-from rowtime.operators.lifetimes import D, E, N, Q, S, instant, netted, routed
+from rowtime.operators.contract import (
+    Column,
+    Control,
+    Delta,
+    Kept,
+    Operator,
+    P,
+    Route,
+    Segment,
+    Shape,
+    T,
+    Tick,
+    W,
+    passed,
+    quoted,
+)
+from rowtime.operators.lifetimes import D, E, N, Q, S, instant, netted
 from rowtime.operators.lifetimes import Kept as Rows
 
 if TYPE_CHECKING:
@@ -88,20 +103,39 @@ class EmitLifetimes:
         parts = [] if delta.rows is None else [self._events(delta.rows)]
         old = kept.between(before, bound) if bound > before else None
         parts += [] if old is None else [old]
-        made = self._released(tick, parts, bound, count) if parts else None
+        made = tuple(self._released(tick, parts, bound, count)) if parts else ()
         control["bound"] = bound
         kept.forget(bound, [*self._identity])
         self._hold(kept, control)
-        return Delta(made, self.promises([delta.clocks], control), count)
+        clocks = self.promises([delta.clocks], control)
+        if tick.taker(self) is not None:
+            return Delta(None, clocks, files=made)
+        return Delta(self._rows(tick.segments(self, "complete").read(made)) if made else None, clocks, count)
 
-    def _released(self, tick: Tick, parts: Sequence[DataFrame], bound: int, count: int | None) -> DataFrame | None:
-        """What is final up to the bound, as rows; the rest is kept. One job."""
+    def _released(self, tick: Tick, parts: Sequence[DataFrame], bound: int, count: int | None) -> Sequence[Segment]:
+        """What is final up to the bound, in the columns of who takes its files; the rest is kept. One job."""
         whole = parts[0] if len(parts) == 1 else parts[0].unionByName(parts[1])
-        rows = netted(whole, self._identity).selectExpr("*", f"IF({N} <= {passed(bound, N)}, 0, 1) AS __route")
-        columns = [name for name in rows.columns if name != "__route"]
+        if bound >= END or not self._ends_are_final:
+            whole = netted(whole, [*self._identity, N])
+        rows = whole.selectExpr("*", f"IF({N} <= {passed(bound, N)}, 0, 1) AS __route")
+        columns = {name: name for name in rows.columns if name != "__route"}
+        taker, complete = tick.taker(self), columns
+        if taker is not None:
+            others = f"IF(__route = 1 OR {D} = 1, array(1L), sequence(1L, {D}))"
+            shown = {T: "__at", **{name: f"__shown{n}" for n, name in enumerate(self.names)}}
+            values = zip(shown.values(), [instant(self._at), *self._added()], strict=True)
+            rows = rows.selectExpr("*", *(f"{value} AS {name}" for name, value in values), f"explode({others}) AS __i")
+            complete = {name: shown.get(own, own) for name, own in taker.items()}
         tick.describe(self, "what is final goes out")
-        made = routed(tick, self, rows, {"complete": (0, columns), "state": (1, columns)}, count)["complete"]
-        return None if made is None else self._rows(made)
+        routes = {"complete": Route(0, complete, N), "state": Route(1, columns, N)}
+        written = tick.write(self, rows, routes, count)
+        tick.segments(self).add(written["state"])
+        return written["complete"]
+
+    @property
+    def _ends_are_final(self) -> bool:
+        """True if what ends is never taken back: before the end of the stream nothing need be put together."""
+        return self.form == "INTERVALS" and self.input.emits().retracts != "any"
 
     @property
     def _width(self) -> int:
@@ -109,7 +143,7 @@ class EmitLifetimes:
 
     @property
     def _identity(self) -> list[str]:
-        return [*self.input.emits().names, W, P, FROM, ENDS, EDGE, N]
+        return [*self.input.emits().names, W, P, FROM, ENDS, EDGE]
 
     def _events(self, rows: DataFrame) -> DataFrame:
         """Rows of one time each, and when that is final: a start once the bound has passed it, an end once reached."""
@@ -118,23 +152,30 @@ class EmitLifetimes:
         end = f"struct({S} AS {FROM}, {E} AS {ENDS}, 0 AS {EDGE}, {E} AS {N}, {Q} AS {Q})"
         last = f"IF({E} < {END}L, {end}, NULL)"
         found = {"POINTS": start, "INTERVALS": end}.get(self.form)
-        x = f"{found} AS x" if found else f"explode(filter(array({start}, {last}), x -> x IS NOT NULL)) AS x"
-        return rows.selectExpr(*payload, x).selectExpr(*payload, "x.*")
+        x = f"{found} AS __x" if found else f"explode(filter(array({start}, {last}), x -> x IS NOT NULL)) AS __x"
+        return rows.selectExpr(*payload, x).selectExpr(*payload, "__x.*")
 
     def _rows(self, events: DataFrame) -> DataFrame:
         """Events as rows under their rowtime, as often as their weight says."""
         events = events.selectExpr("*", f"explode(sequence(1L, {D})) AS __i")
         place = Q if self.form == "INTERVALS" and not self.fully else P
-        at = ENDS if self.form == "INTERVALS" and not self.fully else FROM
-        at = f"IF({EDGE} = 1, {FROM}, {ENDS})" if self.form == "EDGES" else at
-        ends = f"IF({ENDS} < {END}L, timestamp_micros({ENDS}), NULL)"
-        values = [f"timestamp_micros({FROM})", ends]
-        if self.form == "EDGES":
-            values = [f"IF({EDGE} = 1, 'start', 'end')", *values]
-        added = [f"{value} AS {quoted(name)}" for value, name in zip(values, self.names, strict=False)]
+        added = [f"{value} AS {quoted(name)}" for value, name in zip(self._added(), self.names, strict=True)]
         tie = [f"{EDGE} AS {TIE}"] if self.emits().extra else []
         payload = map(quoted, self.input.emits().names)
-        return events.selectExpr(*added, *payload, f"{instant(at)} AS {T}", W, f"{place} AS {P}", *tie)
+        return events.selectExpr(*added, *payload, f"{instant(self._at)} AS {T}", W, f"{place} AS {P}", *tie)
+
+    @property
+    def _at(self) -> str:
+        """The rowtime of a row, µs."""
+        if self.form == "EDGES":
+            return f"IF({EDGE} = 1, {FROM}, {ENDS})"
+        return ENDS if self.form == "INTERVALS" and not self.fully else FROM
+
+    def _added(self) -> list[str]:
+        """The values of the columns that the form adds, as many as are named."""
+        edge = [f"IF({EDGE} = 1, 'start', 'end')"] if self.form == "EDGES" else []
+        ends = f"IF({ENDS} < {END}L, timestamp_micros({ENDS}), NULL)"
+        return [*edge, f"timestamp_micros({FROM})", ends][: len(self.names)]
 
     def _hold(self, kept: Rows, control: Control) -> None:
         """In full order: the least start of what is held, writer by writer."""

@@ -10,8 +10,8 @@ finds none is refused as ``UNMATCHED_EDGE``.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 K, FROM, GIVEN = "__k", "__s", "__f"  # what a row is; its start after adjustment and as it was given, µs
-STEPS = 50  # bounds in a tick beyond which each row is told the one it met by a join
 POINTS = EventShape("POINT", "start")
 
 
@@ -58,11 +57,12 @@ class EventStream(Stream):
     def emits(self) -> Shape:
         """The payload, and the lifetime in hidden columns."""
         payload = tuple(c for c in self.columns if c.name not in self.shape.columns)
-        return Shape(payload, extra=EVENT, single=self.single)
+        return Shape(payload, extra=EVENT, single=self.single, retracts="open" if self.shape.edges else "none")
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:  # noqa: ARG002
         """Judge the tick's rows by the bounds, turn what is accepted into weighted rows."""
-        intake, control = tick.intake(self), tick.control(self)
+        # Neither rows nor their arrival say what is to come: only bounds do.
+        intake, control = replace(tick.intake(self), shown={}, arrived={}), tick.control(self)
         before = self._welcome(intake, control)
         marks, made = self._bounded(before, intake), None
         if intake.rows is not None:
@@ -163,16 +163,13 @@ class EventStream(Stream):
     def _noted(self, tick: Tick, rows: DataFrame, judged: Mapping[str, tuple[pa.Table, Judgement]]) -> DataFrame:
         """Rows with their start after adjustment, and the bound that they met."""
         steps = {writer: _steps(rows, judgement) for writer, (rows, judgement) in judged.items()}
-        moved = [(r[W], r[P], j.starts, j.bounds, j.starts != r["s"].to_numpy()) for r, j in judged.values()]
-        few = sum(map(len, steps.values())) <= STEPS
-        if few and not any(part[4].any() for part in moved):
+        moved = [(r[W], r[P], j.starts, j.starts != r["s"].to_numpy()) for r, j in judged.values()]
+        if not any(part[3].any() for part in moved):
             return rows.selectExpr("*", f"{GIVEN} AS {FROM}", f"{_met(steps)} AS {C}")
-        parts = [pa.table({W: w, P: p, FROM: s, "met": b}).filter(pa.array(m | (not few))) for w, p, s, b, m in moved]
-        notes = tick.spark.createDataFrame(pa.concat_tables(parts))
-        bound = f"coalesce(met, {_met(steps)})" if few else "met"
-        columns = [name for name in rows.columns if name not in (FROM, C)]
-        return rows.join(notes, [W, P], "left").selectExpr(
-            *map(quoted, columns), f"coalesce({FROM}, {GIVEN}) AS {FROM}", f"{bound} AS {C}"
+        notes = pa.concat_tables([pa.table({W: w, P: p, FROM: s}).filter(pa.array(m)) for w, p, s, m in moved])
+        columns = [quoted(name) for name in rows.columns if name not in (FROM, C)]
+        return rows.join(tick.spark.createDataFrame(notes), [W, P], "left").selectExpr(
+            *columns, f"coalesce({FROM}, {GIVEN}) AS {FROM}", f"{_met(steps)} AS {C}"
         )
 
     # -- events -----------------------------------------------------------------------
@@ -188,7 +185,7 @@ class EventStream(Stream):
     def _edges(self, tick: Tick, rows: DataFrame, count: int | None) -> DataFrame | None:
         """Match new end edges with open events, in one job; what finds none is refused."""
         open_ones = Rows(tick, self, "open")
-        state = [*(c.name for c in self.emits().columns), W, "sp", GIVEN, FROM]
+        state = [*(c.name for c in self.emits().columns), W, "__sp", GIVEN, FROM]
         columns = [*self._columns(), W, P, K, GIVEN, FROM, E, C]
         new = rows.where(f"{K} IN ({START}, {STOP})").selectExpr(*columns, "1 AS __new")
         kept = open_ones.between(BEGINNING, END)
@@ -197,7 +194,7 @@ class EventStream(Stream):
             old = netted(kept, state).selectExpr(
                 *self._columns(),
                 W,
-                f"sp AS {P}",
+                f"__sp AS {P}",
                 f"{START} AS {K}",
                 GIVEN,
                 FROM,
@@ -210,9 +207,9 @@ class EventStream(Stream):
         tick.describe(self, "match edges")
         payload = [c.name for c in self.emits().columns]
         routes = {
-            "complete": (0, [*payload, W, FROM, "sp", E, D, Q, C]),
-            "open": (1, [*payload, W, "sp", GIVEN, FROM, D, N]),
-            "merged": (2, [W, "sp", C]),
+            "complete": (0, [*payload, W, FROM, "__sp", E, D, Q, C]),
+            "open": (1, [*payload, W, "__sp", GIVEN, FROM, D, N]),
+            "merged": (2, [W, "__sp", C]),
         }
         made = routed(tick, self, self._changes(self._numbered(both)), routes, total)
         self._unmatched(tick, rows, made["merged"])
@@ -220,7 +217,7 @@ class EventStream(Stream):
         found = made["complete"]
         if found is None:
             return None
-        return found.selectExpr(*self._columns(), f"{instant(FROM)} AS {T}", W, f"sp AS {P}", E, D, Q, C)
+        return found.selectExpr(*self._columns(), f"{instant(FROM)} AS {T}", W, f"__sp AS {P}", E, D, Q, C)
 
     def _numbered(self, edges: DataFrame) -> DataFrame:
         """Edges of one payload and start as a queue: the n-th end that finds a start ends the n-th start.
@@ -241,33 +238,33 @@ class EventStream(Stream):
         """Each start with its end: weighted rows of what began and ended, changes of the open events, ends alone."""
         from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
-        start = {"sp": P, FROM: FROM, "sc": C, "fresh": "__new"}
-        stop = {"ep": P, "stop": E, "ec": C}
+        start = {"__sp": P, FROM: FROM, "__sc": C, "__fresh": "__new"}
+        stop = {"__ep": P, "__stop": E, "__ec": C}
         found = [F.expr(f"max(IF({K} = {START}, {value}, NULL)) AS {name}") for name, value in start.items()]
         found += [F.expr(f"max(IF({K} = {STOP}, {value}, NULL)) AS {name}") for name, value in stop.items()]
         pairs = edges.groupBy(W, *self._columns(), GIVEN, "__number").agg(*found)
-        ended = "sp IS NOT NULL AND stop IS NOT NULL"
+        ended = "__sp IS NOT NULL AND __stop IS NOT NULL"
         rows = [
-            ("fresh = 1", 0, f"{END}L", "1L", "sp", "sc"),
-            (ended, 0, f"{END}L", "-1L", "ep", "ec"),
-            (f"{ended} AND stop > {FROM}", 0, "stop", "1L", "ep", "ec"),
-            ("fresh = 1 AND stop IS NULL", 1, f"{END}L", "1L", "sp", "sc"),
-            ("fresh = 0 AND stop IS NOT NULL", 1, f"{END}L", "-1L", "ep", "ec"),
-            ("sp IS NULL", 2, "stop", "0L", "ep", "ec"),
+            ("__fresh = 1", 0, f"{END}L", "1L", "__sp", "__sc"),
+            (ended, 0, f"{END}L", "-1L", "__ep", "__ec"),
+            (f"{ended} AND __stop > {FROM}", 0, "__stop", "1L", "__ep", "__ec"),
+            ("__fresh = 1 AND __stop IS NULL", 1, f"{END}L", "1L", "__sp", "__sc"),
+            ("__fresh = 0 AND __stop IS NOT NULL", 1, f"{END}L", "-1L", "__ep", "__ec"),
+            ("__sp IS NULL", 2, "__stop", "0L", "__ep", "__ec"),
         ]
         structs = ", ".join(
             f"IF({when}, struct({to} AS __route, {end} AS {E}, {weight} AS {D}, {at} AS {Q}, {met} AS {C}), NULL)"
             for when, to, end, weight, at, met in rows
         )
-        exploded = pairs.selectExpr("*", f"explode(filter(array({structs}), x -> x IS NOT NULL)) AS x")
+        exploded = pairs.selectExpr("*", f"explode(filter(array({structs}), x -> x IS NOT NULL)) AS __x")
         return exploded.selectExpr(
-            *self._columns(), W, GIVEN, FROM, "coalesce(sp, ep) AS sp", "x.*", f"{ALWAYS}L AS {N}"
+            *self._columns(), W, GIVEN, FROM, "coalesce(__sp, __ep) AS __sp", "__x.*", f"{ALWAYS}L AS {N}"
         )
 
     def _unmatched(self, tick: Tick, rows: DataFrame, found: DataFrame | None) -> None:
         if found is None:
             return
-        listed = found.selectExpr(W, f"sp AS {P}", "'UNMATCHED_EDGE' AS reason", f"{C} AS mark").toArrow()
+        listed = found.selectExpr(W, f"__sp AS {P}", "'UNMATCHED_EDGE' AS reason", f"{C} AS mark").toArrow()
         counts = {"in": 0, "accepted": -listed.num_rows, "UNMATCHED_EDGE": listed.num_rows}
         tick.account(self, rows.drop(K, GIVEN, FROM, E, C), Verdict(listed, counts, {}, BEGINNING, END), CANDIDATE)
 
@@ -285,13 +282,23 @@ def _met(steps: Mapping[str, Sequence[tuple[int, int]]]) -> str:
     """The bound that a row met, by its writer and position."""
     texts = {}
     for writer, found in steps.items():
-        values = ", ".join(f"{at}L" for _, at in found)
-        later = ", ".join(f"{position}L" for position, _ in found[1:])
         if len(found) == 1:
             texts[writer] = passed(found[0][1], P)
         elif found:
-            texts[writer] = f"get(array({values}), size(filter(array({later}), x -> x <= {P})))"
+            texts[writer] = f"get({_array(at for _, at in found)}, {_passed([at for at, _ in found[1:]])})"
     if len(texts) == 1:
         return next(iter(texts.values()))
     cases = " ".join(f"WHEN {literal(writer)} THEN {text}" for writer, text in texts.items())
     return f"CASE {W} {cases} END" if cases else f"{BEGINNING}L"
+
+
+def _passed(positions: Sequence[int]) -> str:
+    """How many of these ascending positions a row has reached: a search by halves, for there may be thousands."""
+    halves = ", ".join(str(1 << n) for n in reversed(range(len(positions).bit_length())))
+    reached = f"coalesce(get({_array(positions)}, i + half - 1) <= {P}, false)"
+    return f"aggregate(array({halves}), 0, (i, half) -> IF({reached}, i + half, i))"
+
+
+def _array(numbers: Iterable[int]) -> str:
+    """Numbers as one literal, which Spark parses faster than so many."""
+    return f"CAST(split('{','.join(map(str, numbers))}', ',') AS ARRAY<BIGINT>)"

@@ -108,7 +108,7 @@ class EventTimed:
         """Position, event time and set bound (BIGINT µs or null) of each item, in the merged order."""
         if delta.rows is None:
             return pa.table({P: pa.array([], pa.int64()), "t": pa.array([], pa.int64()), "b": pa.array([], pa.int64())})
-        peeked = delta.peek(self.column) if delta.peek is not None and self.unit is None else None
+        peeked = delta.peek.times(self.column) if delta.peek is not None and self.unit is None else None
         if peeked is not None:
             items = pa.concat_tables(peeked).select([P, "t"])
             items = items.append_column("b", pa.nulls(items.num_rows, pa.int64()))

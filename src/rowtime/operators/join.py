@@ -14,7 +14,7 @@ any cut.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import reduce
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -34,10 +34,10 @@ from rowtime.operators.contract import (
     T,
     Tick,
     W,
-    micros,
     passed,
     quoted,
 )
+from rowtime.operators.join_rows import SideRows, between
 from rowtime.sql.generate import literal, to_spark
 
 if TYPE_CHECKING:
@@ -178,11 +178,10 @@ class Join:
         before = Edge.of(control)
         clocks = self.promises([delta.clocks for delta in deltas], control)
         bound = clocks[""]
-        for n in (0, 1):
-            self._take(tick, n, deltas[n])
-        after = self._edge(tick, [delta.clocks for delta in deltas], before, bound)
+        sides = [self._take(tick, n, deltas[n], bound) for n in (0, 1)]
+        after = self._edge(tick, sides, [delta.clocks for delta in deltas], before, bound)
         new = after.side is not None and (after.frontier != before.frontier or deltas[after.side].rows is not None)
-        rows = self._results(tick, before, after) if bound > before.at or new else None
+        rows = self._results(tick, sides, before, after) if bound > before.at or new else None
         control["bound"], control["edge"] = bound, after.entry
         for n in (0, 1):
             self._forget(tick, n, bound)
@@ -208,14 +207,23 @@ class Join:
 
     # -- state ------------------------------------------------------------------------
 
-    def _take(self, tick: Tick, n: int, delta: Delta) -> None:
+    def _take(self, tick: Tick, n: int, delta: Delta, bound: int) -> SideRows:
+        """The rows of a side, of which those are kept that a later tick may ask for.
+
+        Few new ones are kept all, and asked for on the driver; many are asked for where they lie.
+        """
+        side = SideRows(tick.segments(self, _SIDES[n]), PLACES[n][0])
         if delta.rows is None:
-            return
+            return side
         renamed = [f"{quoted(old)} AS {quoted(name)}" for old, name in self.sides[n].columns]
         placed = [f"{old} AS {name}" for old, name in zip((T, W, P), PLACES[n], strict=True)]
         rows = delta.rows.selectExpr(*renamed, *placed, f"{passed(tick.number, P)} AS {ARRIVED[n]}")
+        many, dead = delta.count is not None and delta.count > LARGE, self._dead(n, bound)
+        alive = between(rows, side.time, dead + 1, END, large=True) if many else rows
         tick.describe(self, f"keep rows of the {_SIDES[n]} side")
-        tick.segments(self, _SIDES[n]).add(self._write(tick, n, rows, delta.count))
+        written = [] if many and dead >= END else self._write(tick, n, alive, delta.count)
+        side.segments.add(written)
+        return replace(side, new=rows, copied=frozenset(s.path for s in written)) if many else side
 
     def _write(self, tick: Tick, n: int, rows: DataFrame, count: int | None) -> Sequence[Segment]:
         columns = {name: name for name in rows.columns}
@@ -223,27 +231,22 @@ class Join:
         return tick.write(self, rows, {_SIDES[n]: Route(0, columns, "__n")}, count)[_SIDES[n]]
 
     def _forget(self, tick: Tick, n: int, bound: int) -> None:
-        segments = tick.segments(self, _SIDES[n])
-        dead = shift(bound, -self._kept_for[n] - 1)
+        segments, dead = tick.segments(self, _SIDES[n]), self._dead(n, bound)
         segments.forget(dead)
         crowded = segments.crowded()
         if crowded:
             tick.describe(self, f"compact rows of the {_SIDES[n]} side")
             count = sum(segment.rows for segment in crowded)
-            alive = _between(segments.read(crowded), PLACES[n][0], dead + 1, END, large=count > LARGE)
+            alive = between(segments.read(crowded), PLACES[n][0], dead + 1, END, large=count > LARGE)
             segments.replace(crowded, self._write(tick, n, alive.sortWithinPartitions(PLACES[n][0]), count))
 
-    def _rows(self, tick: Tick, n: int, low: int, high: int) -> DataFrame | None:
-        """The kept rows of a side with ``low`` <= rowtime < ``high``."""
-        segments = tick.segments(self, _SIDES[n])
-        found = segments.overlapping(max(low, BEGINNING) - 1, high - 1)
-        if not found:
-            return None
-        return _between(segments.read(found), PLACES[n][0], low, high, large=sum(s.rows for s in found) > LARGE)
+    def _dead(self, n: int, bound: int) -> int:
+        """Up to which rowtime no row of a side is asked for any more."""
+        return shift(bound, -self._kept_for[n] - 1)
 
     # -- results ----------------------------------------------------------------------
 
-    def _edge(self, tick: Tick, clocks: Sequence[Clocks], before: Edge, bound: int) -> Edge:
+    def _edge(self, tick: Tick, sides: Sequence[SideRows], clocks: Sequence[Clocks], before: Edge, bound: int) -> Edge:
         """What is certain at the bound itself, because no later row can get in front of it.
 
         Where the left clock stands at the bound, the pairs of the left rows that a merge would
@@ -254,19 +257,19 @@ class Join:
         if all(behind) or not BEGINNING < bound < END or outer:
             return Edge(bound)
         n = behind.index(True)
-        if not tick.segments(self, _SIDES[n]).overlapping(bound - 1, bound):
+        if not sides[n].segments.overlapping(bound - 1, bound):
             return Edge(bound)
         first = None
         if n == 1 and self.high >= 0:
             known = before.at == bound and before.side == 1
-            first = before.first if known else self._first(tick, bound)
+            first = before.first if known else self._first(tick, sides[0], bound)
             if first is None:
                 return Edge(bound)
         return Edge(bound, n, frontier(clocks[n])[1], tick.number, first)
 
-    def _first(self, tick: Tick, bound: int) -> tuple[int, str, int] | None:
+    def _first(self, tick: Tick, left: SideRows, bound: int) -> tuple[int, str, int] | None:
         """The place of the first left row that a right row at the bound may match."""
-        rows = self._rows(tick, 0, bound - self.high, bound - self.low + 1)
+        rows = left.between(bound - self.high, bound - self.low + 1)
         if rows is None:
             return None
         tick.describe(self, "find the first left row in reach")
@@ -275,43 +278,43 @@ class Join:
         found = rows.selectExpr(least_place).selectExpr("f.t", "f.w", "f.p").collect()[0]
         return None if found[0] is None else (found[0], found[1], found[2])
 
-    def _results(self, tick: Tick, before: Edge, after: Edge) -> DataFrame | None:
+    def _results(self, tick: Tick, sides: Sequence[SideRows], before: Edge, after: Edge) -> DataFrame | None:
         limit = after.at + (after.side is not None)
         pairs = (
             []
             if self.alone
             else [
                 self._made(tick, rows.where(f"NOT ({before.covers}) AND ({after.allows})"), (0, 1))
-                for rows in self._pairs(tick, before.at, limit)
+                for rows in self._pairs(sides, before.at, limit)
             ]
         )
-        parts = [*pairs, *(part for n in (0, 1) for part in self._unmatched(tick, n, before.at, after.at))]
+        parts = [*pairs, *(part for n in (0, 1) for part in self._unmatched(tick, sides, n, before.at, after.at))]
         return reduce(lambda one, other: one.unionByName(other), parts) if parts else None
 
-    def _pairs(self, tick: Tick, since: int, bound: int) -> Iterator[DataFrame]:
+    def _pairs(self, sides: Sequence[SideRows], since: int, bound: int) -> Iterator[DataFrame]:
         """Pairs whose later rowtime lies in [since, bound)."""
-        left = self._rows(tick, 0, since, bound)
-        right = self._rows(tick, 1, shift(since, self.low), min(bound, shift(bound, self.high)))
+        left = sides[0].between(since, bound)
+        right = sides[1].between(shift(since, self.low), min(bound, shift(bound, self.high)))
         if left is not None and right is not None:
             yield self._joined(0, left, right, "inner", since, bound)
         if self.high <= 0 or since <= BEGINNING:
             return
-        left = self._rows(tick, 0, shift(since, -self.high), since)
-        right = self._rows(tick, 1, since, bound)
+        left = sides[0].between(shift(since, -self.high), since)
+        right = sides[1].between(since, bound)
         if left is not None and right is not None:
             yield self._joined(1, right, left, "inner", since, bound)
 
-    def _unmatched(self, tick: Tick, n: int, since: int, bound: int) -> Iterator[DataFrame]:
+    def _unmatched(self, tick: Tick, sides: Sequence[SideRows], n: int, since: int, bound: int) -> Iterator[DataFrame]:
         """Rows of an outer side with a stamp in [since, bound) and no match; of a semi join, with one."""
         stamp = self.sides[n].stamp
         if stamp is None:
             return
         low, high = shift(since, -stamp), shift(bound, -stamp)
-        rows = self._rows(tick, n, low, high)
+        rows = sides[n].between(low, high)
         if rows is None:
             return
         nearest, farthest = self._range(n)
-        others = self._rows(tick, 1 - n, shift(low, nearest), shift(high, farthest))
+        others = sides[1 - n].between(shift(low, nearest), shift(high, farthest))
         if others is not None:
             rows = self._joined(n, rows, others, self.alone or "left_anti", low, high)
         if others is not None or self.alone != "left_semi":
@@ -372,17 +375,6 @@ _LATER = f"greatest({', '.join(f'unix_micros({side[0]})' for side in PLACES)})"
 def _bucket(text: str, width: int) -> str:
     """The number of the bucket that a time lies in."""
     return f"(({text} - pmod({text}, {width}L)) DIV {width}L)"
-
-
-def _between(rows: DataFrame, time: str, low: int, high: int, *, large: bool) -> DataFrame:
-    """Rows with ``low`` <= time < ``high``; ``large``: in a form by which files skip what is outside."""
-    numbers = f"unix_micros({time})"
-    column, edge = (time, micros) if large else (numbers, lambda at: passed(at, numbers))
-    if BEGINNING < low < END:
-        rows = rows.where(f"{column} >= {edge(low)}")
-    if BEGINNING < high < END:
-        rows = rows.where(f"{column} < {edge(high)}")
-    return rows
 
 
 def span(length: int) -> str:

@@ -10,6 +10,7 @@ change touches time below t: whatever lies below it is final.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rowtime.core.time import END, MAX_MICROS
@@ -35,13 +36,16 @@ def is_lifetimes(node: Operator) -> bool:
 
 def derived(shape: Shape) -> Shape:
     """The shape of events that an operator makes: one clock, and no places."""
-    return Shape(shape.columns, order=(T, E), extra=EVENT, placed=False, single=True)
+    return replace(shape, order=(T, E), extra=EVENT, placed=False, single=True)
 
 
-def made(start: str, end: str, weight: str = "1L") -> list[str]:
-    """The hidden columns of an event that an operator makes; times are BIGINT expressions."""
+def made(start: str, end: str, weight: str = "1L", version: str = "0L", met: str = "0L") -> list[str]:
+    """The hidden columns of an event that an operator makes; times are BIGINT expressions.
+
+    ``version`` and ``met``: of the change that it comes with, where these are numbered (`Versions`).
+    """
     return [f"{instant(start)} AS {T}", f"'' AS {W}", f"0L AS {P}", f"{end} AS {E}", f"{weight} AS {D}",
-            f"0L AS {Q}", f"0L AS {C}"]  # fmt: skip
+            f"{version} AS {Q}", f"{met} AS {C}"]  # fmt: skip
 
 
 def instant(micros: str) -> str:
@@ -107,10 +111,18 @@ class Kept:
         count = sum(segment.rows for segment in crowded)
         self.segments.replace(crowded, self._write(rows, count))
 
-    def add(self, rows: DataFrame, count: int | None) -> None:
+    def add(self, rows: DataFrame, count: int | None) -> Sequence[Segment]:
         """Keep more rows."""
         self.tick.describe(self.node, "keep events")
-        self.segments.add(self._write(rows, count))
+        written = self._write(rows, count)
+        self.segments.add(written)
+        return written
+
+    def oldest(self, bound: int, identity: Sequence[str], start: str) -> int:
+        """The least ``start`` of the events that are due after the bound, or the bound."""
+        rows = self.between(bound, END)
+        found = None if rows is None else netted(rows.drop(N), identity).agg({start: "min"}).collect()[0][0]
+        return bound if found is None else min(bound, found)
 
     def _write(self, rows: DataFrame, count: int | None) -> Sequence[Segment]:
         columns = {name: name for name in rows.columns}

@@ -144,8 +144,8 @@ class Merge:
     def _write(self, tick: Tick, rows: DataFrame, after: Frontier, count: int | None) -> Sequence[Segment]:
         """What lies beyond the frontier, as new segments."""
         columns = {name: name for name in rows.columns}
-        held = rows.where(f"NOT ({self._within(after)})").selectExpr("*", f"unix_micros({T}) AS __n", "0 AS __route")
-        return tick.write(self, held, {"state": Route(0, columns, "__n")}, count)["state"]
+        held = rows.where(f"NOT ({self._within(after)})").selectExpr("*", f"unix_micros({T}) AS __time", "0 AS __route")
+        return tick.write(self, held, {"state": Route(0, columns, "__time")}, count)["state"]
 
     def _within(self, edge: Frontier, *, large: bool = False) -> str:
         """Rows up to the frontier; ``large``: in a form by which files skip what is beyond."""
@@ -170,10 +170,10 @@ class Merge:
         number = (
             f"CAST({base} - 1 + row_number() OVER (ORDER BY {', '.join(self.input.emits().order)}) AS BIGINT) AS {P}"
         )
-        rows = rows.selectExpr(*columns, *origin, f"'' AS {W}", number, f"unix_micros({T}) AS __n", "0 AS __route")
+        rows = rows.selectExpr(*columns, *origin, f"'' AS {W}", number, f"unix_micros({T}) AS __time", "0 AS __route")
         tick.describe(self, "number rows in merged order")
         names = {name.strip("`"): name.strip("`") for name in [*columns, *self._origin, W, P]}
-        written = tick.write(self, rows, {"merged": Route(0, names, "__n")}, count)["merged"]
+        written = tick.write(self, rows, {"merged": Route(0, names, "__time")}, count)["merged"]
         total = sum(segment.rows for segment in written)
         control["numbered"] = base + total
         return (tick.segments(self, "merged").read(written) if total else None), total

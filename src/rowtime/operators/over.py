@@ -8,7 +8,7 @@ whose rows are kept in the same way are computed together (`operators.windowed`)
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import cached_property, reduce
@@ -16,15 +16,18 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
+from sqlglot import exp
 
 from rowtime.core.clock import Clocks, least
 from rowtime.core.errors import Failure, Problem
 from rowtime.core.time import BEGINNING, END
 from rowtime.kernels.exact import Overflow
+from rowtime.kernels.hashes import hashes
 from rowtime.kernels.window_functions import Function, Nth
 from rowtime.operators.contract import Column, Control, Delta, Kept, Operator, P, Segment, Shape, T, Tick, quoted
 from rowtime.operators.ends import SEEN, Ends
 from rowtime.operators.over_results import to_files, to_spark_rows, type_calls
+from rowtime.operators.over_rows import alive, gathered, in_stream_order, of_keys
 from rowtime.operators.select import Item
 from rowtime.operators.slices import compute, slices_of
 from rowtime.operators.values import decoded, remembered
@@ -39,12 +42,14 @@ from rowtime.operators.windowed import (
     Windows,
     lasting,
     newest,
+    whole,
 )
 from rowtime.sql.generate import to_rowtime, to_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-    from sqlglot import exp
+
+    from rowtime.operators.peek import Peek
 
 ROWS, HEADS = "rows", "heads"
 ONE = "1"  # the argument of COUNT(*)
@@ -165,7 +170,7 @@ class Over:
         if delta.rows is not None:
             type_calls(self, delta.rows, control)
             taken = tick.taker(self) if control.get("straight") else None
-            for fresh in self._pieces(tick, self._wanted(delta.rows, straight=taken is not None), delta.count):
+            for fresh in self._pieces(tick, delta, self.emits().internals if taken is None else (T, P)):
                 answer = self._answer(tick, fresh, control, clock)
                 if taken is not None:
                     files += to_files(tick, self, fresh, answer, taken)
@@ -178,15 +183,23 @@ class Over:
         rows = reduce(lambda one, other: one.unionByName(other), made) if made else None
         return Delta(rows, delta.clocks, count, delta.lowest, delta.highest, files=tuple(files) or None)
 
-    def _pieces(self, tick: Tick, rows: DataFrame, count: int | None) -> Iterator[pa.Table]:
-        """The rows in stream order: all at once, or where they are many, so many at a time as the driver takes."""
-        edges = self._edges(tick, rows) if count is None or count > MOST else []
+    def _pieces(self, tick: Tick, delta: Delta, internals: Sequence[str]) -> Iterator[pa.Table]:
+        """The rows in stream order: all at once, or where they are many, so many at a time as the driver takes.
+
+        Spark is asked for them only where something has to be computed or sorted.
+        """
+        read = self._read(delta.peek, internals)
+        pieces = self._collected(tick, delta, internals) if read is None else gathered(read, MOST)
+        return (self._completed(piece) for piece in pieces if piece.num_rows)
+
+    def _collected(self, tick: Tick, delta: Delta, internals: Sequence[str]) -> Iterator[pa.Table]:
+        assert delta.rows is not None
+        rows = self._wanted(delta.rows, internals)
+        edges = self._edges(tick, rows) if delta.count is None or delta.count > MOST else []
         inside = [f"{P} > {low} AND {P} <= {high}" for low, high in zip([-1, *edges], edges, strict=False)]
         for within in [*inside, f"{P} > {edges[-1]}"] if edges else ["true"]:
             tick.describe(self, "rows in stream order")
-            piece = _sorted((rows.where(within) if edges else rows).toArrow())
-            if piece.num_rows:
-                yield self._completed(piece)
+            yield in_stream_order((rows.where(within) if edges else rows).toArrow())
 
     def _edges(self, tick: Tick, rows: DataFrame) -> list[int]:
         """Positions between pieces of about equal size."""
@@ -211,25 +224,37 @@ class Over:
     # -- rows of the tick ---------------------------------------------------------------
 
     @cached_property
-    def _made(self) -> dict[str, str]:
-        """Keys and arguments by the names that they have in the computation, as Spark SQL."""
-        arguments = dict.fromkeys(to_spark(call.argument) for call in self.calls)
-        keys = {key.column.name: to_spark(key.expression) for key in self.keys}
-        return keys | {f"__a{number}": text for number, text in enumerate(arguments)}
+    def _made(self) -> dict[str, exp.Expr]:
+        """Keys and arguments by the names that they have in the computation."""
+        arguments = {to_spark(call.argument): call.argument for call in self.calls}
+        keys = {key.column.name: key.expression for key in self.keys}
+        return keys | {f"__a{number}": value for number, value in enumerate(arguments.values())}
 
     @cached_property
     def _given(self) -> dict[str, str]:
-        """What need not be asked for beside the columns that pass: Spark SQL -> column."""
-        return {} if self.closers else {quoted(name): name for name in self.passed}
+        """What need not be asked for beside the columns that pass: name in the computation -> column."""
+        known = {} if self.closers else {quoted(name): name for name in self.passed}
+        texts = {name: to_spark(value) for name, value in self._made.items()}
+        return {name: known[text] for name, text in texts.items() if text in known}
 
-    def _wanted(self, rows: DataFrame, *, straight: bool) -> DataFrame:
+    @cached_property
+    def _asked(self) -> dict[str, exp.Expr]:
+        """What has to be asked for beside the columns that pass."""
+        return {n: value for n, value in self._made.items() if n not in self._given and to_spark(value) != ONE}
+
+    def _read(self, peek: Peek | None, internals: Sequence[str]) -> Iterable[pa.Table] | None:
+        """The rows from where they lie, if all that is asked for are columns."""
+        plain = all(isinstance(value, exp.Column) for value in self._asked.values())
+        if peek is None or self.closers or self.order is not None or not plain:
+            return None
+        asked = {name: value.name for name, value in self._asked.items()}
+        return peek.rows({name: name for name in (*self.passed, *internals)} | asked)
+
+    def _wanted(self, rows: DataFrame, internals: Sequence[str]) -> DataFrame:
         """What is asked of Spark: the columns that pass, keys, arguments and times, each once."""
-        made = [f"{text} AS {name}" for name, text in self._made.items() if text not in (*self._given, ONE)]
-        if self.keys:
-            made.append(f"xxhash64({', '.join(to_spark(key.expression) for key in self.keys)}) AS {HASH}")
+        made = [f"{to_spark(value)} AS {name}" for name, value in self._asked.items()]
         if self._measured is not None:
             made.append(f"{self._measured} AS {ORDER}")
-        internals = (T, P) if straight else self.emits().internals
         rows = rows.selectExpr(*map(quoted, self.passed), *internals, *made, f"{T} AS {SEEN}")
         if self.closers:
             rows = rows.selectExpr("*", f"{self._period_end} AS {DEAD}")
@@ -237,11 +262,14 @@ class Over:
 
     def _completed(self, rows: pa.Table) -> pa.Table:
         """The rows with what is there already under other names, and what is computed here."""
-        for name, text in self._made.items():
-            if text in self._given:
-                rows = rows.append_column(name, rows[self._given[text]])
-            elif text == ONE:
+        for name in self._made:
+            if name in self._given:
+                rows = rows.append_column(name, rows[self._given[name]])
+            elif name not in self._asked:
                 rows = rows.append_column(name, pa.array(np.ones(rows.num_rows, np.int32)))
+        if self.keys:
+            hashed = hashes([whole(rows[key.column.name]) for key in self.keys])
+            rows = rows.append_column(HASH, pa.array(hashed))
         rows = rows.append_column(AT, rows[T].cast(pa.int64()))
         if self.closers:
             return rows
@@ -296,7 +324,7 @@ class Over:
         found = segments.tables(segments.overlapping(low, END))
         if self.keys and found:
             hashes = np.unique(np.asarray(fresh[HASH]))
-            found = [_matching(table, hashes) for table in found]
+            found = [of_keys(table, hashes) for table in found]
         found = [table for table in found if table.num_rows]
         return self._newest(pa.concat_tables(found)) if found else None
 
@@ -307,7 +335,7 @@ class Over:
             self._add(tick, HEADS, answer.heads, clock)
 
     def _add(self, tick: Tick, what: str, rows: pa.Table, clock: int) -> None:
-        tick.segments(self, what).add(tick.keep(self, what, self._by_hash(_alive(rows, clock)), DEAD))
+        tick.segments(self, what).add(tick.keep(self, what, self._by_hash(alive(rows, clock)), DEAD))
 
     def _by_hash(self, rows: pa.Table) -> pa.Table:
         """Sorted by the hash of the key, so that the rows of a few keys are found without a look at the rest."""
@@ -324,7 +352,7 @@ class Over:
         crowded = segments.crowded()
         if not crowded:
             return
-        rows = self._newest(_alive(pa.concat_tables(segments.tables(crowded)), clock))
+        rows = self._newest(alive(pa.concat_tables(segments.tables(crowded)), clock))
         if what == HEADS:
             rows = lasting(self.windows.keys, rows, 1, None)
         elif not self.windows.timed:
@@ -341,25 +369,3 @@ class Over:
             query = f"SELECT {self._measured} FROM (SELECT timestamp_micros({bound}L) AS {T})"  # noqa: S608
             control["bound"], control["clock"] = bound, min(bound, tick.scalar(query))
         return int(control["clock"])
-
-
-def _sorted(rows: pa.Table) -> pa.Table:
-    """In stream order, which is that of the positions; what Spark knows to be there may be null elsewhere."""
-    rows = pa.Table.from_arrays(rows.columns, names=rows.column_names)
-    places = np.asarray(rows[P])
-    if (places[1:] >= places[:-1]).all():
-        return rows.combine_chunks()
-    return rows.take(pa.array(np.argsort(places, kind="stable"))).combine_chunks()
-
-
-def _matching(table: pa.Table, hashes: np.ndarray[Any, np.dtype[np.int64]]) -> pa.Table:
-    """The rows of some keys in a table sorted by hash."""
-    known = np.asarray(table[HASH])
-    begins, ends = np.searchsorted(known, hashes, "left"), np.searchsorted(known, hashes, "right")
-    lengths = ends - begins
-    steps = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-    return table.take(pa.array(np.repeat(begins, lengths) + steps))
-
-
-def _alive(rows: pa.Table, clock: int) -> pa.Table:
-    return rows.filter(pa.array(np.asarray(rows[DEAD]) > clock))

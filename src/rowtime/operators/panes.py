@@ -35,6 +35,7 @@ from rowtime.operators.contract import (
 )
 from rowtime.operators.event_time import EventTimed, refusals
 from rowtime.operators.gates import Verdict
+from rowtime.operators.pane_fires import CHANGE, FIRE, PANE, Fires
 from rowtime.operators.pane_times import PaneTimes
 from rowtime.operators.partials import Accumulators
 from rowtime.operators.select import Item
@@ -44,21 +45,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from sqlglot import exp
 
-PANE = "__n"  # BIGINT: the end of the pane, µs
-FIRE = "__u"  # BIGINT: the bound that lets the row out, µs; null while no bound has come after a late row
-CHANGE = "__c"  # INT: 0 takes the result of the fire before it back, 1 gives the new one
-LAST = "__l"  # BIGINT: the bound of the fire that a row shows; of one that is taken back, of the fire before
-INDEX = "__i"  # BIGINT: how often the group has fired before
 NO_BOUND = "CAST(NULL AS BIGINT)"
 NEVER = END + 1  # stands for a bound that has not come
-
-# Of the rows of one fire, with the bounds ``__was`` that let them out: how many fires of the group were before it. A
-# complete fire has no rows of its own where all of its rows have been in an early one.
-_INDEX = (
-    f"count(DISTINCT CASE WHEN __was < {FIRE} THEN __was END) - (1 - {CHANGE}) "
-    f"+ CASE WHEN {FIRE} > {PANE} AND min(__was) < {PANE} AND NOT bool_or(__was = {PANE}) THEN 1 ELSE 0 END"
-)
-_LAST = f"CASE WHEN {CHANGE} = 1 THEN {FIRE} WHEN {FIRE} > {PANE} THEN greatest(max(__was), {PANE}) ELSE max(__was) END"
 
 
 @dataclass(frozen=True)
@@ -192,28 +180,31 @@ class Panes:
         if not len(early.values):
             return self._early(NO_BOUND, line.after)
         positions, values = (
-            f"array({', '.join(f'{n}L' for n in found.tolist())})" for found in (early.positions, early.values)
+            f"CAST(split('{','.join(map(str, found.tolist()))}', ',') AS ARRAY<BIGINT>)"
+            for found in (early.positions, early.values)
         )
-        return self._early(f"get({values}, size(filter({positions}, p -> p < {P})))", line.after)
+        steps = ", ".join(str(1 << n) for n in reversed(range(len(early.values).bit_length())))
+        passed = f"aggregate(array({steps}), 0, (n, step) -> IF(get({positions}, n + step - 1) < {P}, n + step, n))"
+        return self._early(f"get({values}, {passed})", line.after)
 
     def _early(self, first: str, after: int) -> str:
         """An early fire at ``first``, else the complete one, else one that no bound has caused yet."""
-        return f"CASE WHEN {first} < {PANE} THEN {first} WHEN {PANE} <= {after}L THEN {PANE} ELSE {NEVER}L END"
+        return f"least({first}, CASE WHEN {PANE} <= {after}L THEN {PANE} ELSE {NEVER}L END)"
 
     def _grouped(self, tick: Tick, rows: DataFrame, late: DataFrame | None, in_time: str) -> DataFrame:
         """Partial results of the new rows, for each group and the bound that lets them out."""
-        from pyspark.sql import functions as F  # noqa: N812, PLC0415
+        from pyspark.sql.functions import broadcast  # noqa: PLC0415
 
         types = self._types(tick, rows)
         panes = self.times.ends_text(self.event.micros)
         fire = in_time
         if late is not None:
-            rows = rows.join(F.broadcast(late), P, "left")
+            rows = rows.join(broadcast(late), P, "left")
             fire = f"CASE WHEN {PANE} <= __before THEN __after ELSE {in_time} END"
         rows = rows.selectExpr("*", f"{panes} AS {PANE}")
         keys = [key.sql for key in self.keys]
         seeded = rows.selectExpr(*keys, *self._accumulators.seeds(types), PANE, f"{fire} AS {FIRE}")
-        return self._merged(seeded, types)
+        return self._fires(types).merged(seeded)
 
     def _resolve(self, tick: Tick, line: Timeline) -> list[int]:
         """Rows that no bound had come after: the first advance lets late ones out; ends of panes as above."""
@@ -244,52 +235,16 @@ class Panes:
         again = state.overlapping(min(late) - 1, max(late)) if late else ()
         if line.after <= before or not (due or again):
             return ()
-        parts = []
+        parts, shown = [], self._fires(tick.control(self).get("types", {}))
         if due:
             rows = state.read(due).where(f"{PANE} > {before}L AND {PANE} <= {line.after}L AND {FIRE} = {PANE}")
-            parts.append(self._content(tick, rows))
+            parts.append(shown.first(rows))
         if again:
-            parts.append(self._content(tick, self._repeated(state.read(again), before, line.after)))
+            parts.append(shown.again(state.read(again), before, line.after))
         fires = parts[0] if len(parts) == 1 else parts[0].unionByName(parts[1])
         tick.describe(self, "fire panes")
-        shown, routes = self._shown(fires, before, line), self._routes(tick.taker(self))
-        return tick.write(self, shown, routes, 2 * sum(s.rows for s in (*due, *again)))["complete"]
-
-    def _repeated(self, rows: DataFrame, before: int, after: int) -> DataFrame:
-        """The rows of each late fire: all of its group up to its bound."""
-        keys = [*self._keys, PANE]
-        due = "" if self.every is not None else f"{FIRE} > {PANE} AND "
-        wanted = f"{due}{FIRE} > {before}L AND {FIRE} <= {after}L"
-        named = [f"{name} AS f{name}" for name in keys]
-        fires = rows.where(wanted).selectExpr(*named, f"{FIRE} AS f{FIRE}")
-        if self.every is not None:
-            complete = rows.where(f"{FIRE} < {PANE} AND {PANE} > {before}L AND {PANE} <= {after}L")
-            fires = fires.union(complete.selectExpr(*named, f"{PANE} AS f{FIRE}"))
-        fires = fires.distinct()
-        same = " AND ".join(f"{name} <=> f{name}" for name in keys)
-        from pyspark.sql import functions as F  # noqa: N812, PLC0415
-
-        pairs = rows.join(fires, F.expr(f"{same} AND {FIRE} <= f{FIRE}"))
-        others = [name for name in self._columns if name != FIRE]
-        gone = f"CASE WHEN {FIRE} < f{FIRE} THEN array(0, 1) ELSE array(1) END" if self.changes else "array(1)"
-        return pairs.selectExpr(*others, f"{FIRE} AS __was", f"f{FIRE} AS {FIRE}", f"explode({gone}) AS {CHANGE}")
-
-    def _content(self, tick: Tick, rows: DataFrame) -> DataFrame:
-        """Keys, results and index of each fire whose rows these are."""
-        from pyspark.sql import functions as F  # noqa: N812, PLC0415
-
-        types: Mapping[str, str] = tick.control(self).get("types", {})
-        merges = self._accumulators.merges(types) if self._accumulators.splits else self._accumulators.finals(types)
-        again = "__was" in rows.columns
-        told = [f"{_INDEX} AS {INDEX}", f"{_LAST} AS {LAST}"] if again else []
-        by = [*self._keys, PANE, FIRE, *([CHANGE] if again else [])]
-        groups = rows.groupBy(*by).agg(*map(F.expr, [*merges, *told]))
-        if not again:  # a first fire, of rows in time alone
-            groups = groups.selectExpr("*", f"1 AS {CHANGE}", f"0L AS {INDEX}", f"{FIRE} AS {LAST}")
-        values = (
-            self._accumulators.finals(types) if self._accumulators.splits else [a.column.name for a in self.aggregates]
-        )
-        return groups.selectExpr(*self._keys, PANE, FIRE, CHANGE, INDEX, LAST, *values)
+        selected, routes = self._shown(fires, before, line), self._routes(tick.taker(self))
+        return tick.write(self, selected, routes, 2 * sum(s.rows for s in (*due, *again)))["complete"]
 
     def _shown(self, fires: DataFrame, before: int, line: Timeline) -> DataFrame:
         """The select list of each fire, under its rowtime: the pane's end, or the bound that caused it."""
@@ -319,12 +274,8 @@ class Panes:
     def _columns(self) -> list[str]:
         return [*self._keys, *self._accumulators.columns, PANE, FIRE]
 
-    def _merged(self, rows: DataFrame, types: Mapping[str, str]) -> DataFrame:
-        from pyspark.sql import functions as F  # noqa: N812, PLC0415
-
-        if not self._accumulators.splits:
-            return rows
-        return rows.groupBy(*self._keys, PANE, FIRE).agg(*map(F.expr, self._accumulators.merges(types)))
+    def _fires(self, types: Mapping[str, str]) -> Fires:
+        return Fires(self._keys, self._accumulators, types, self.every is not None, self.changes)
 
     def _write(self, tick: Tick, rows: DataFrame, count: int | None) -> None:
         names = {name: name for name in self._columns}
@@ -345,7 +296,7 @@ class Panes:
             return
         rows = segments.read(crowded).where(f"{PANE} > {shift(bound, -self.age)}L")
         tick.describe(self, "compact partial results")
-        merged = self._merged(rows, tick.control(self).get("types", {})).sortWithinPartitions(PANE)
+        merged = self._fires(tick.control(self).get("types", {})).merged(rows).sortWithinPartitions(PANE)
         merged = merged.selectExpr(*self._columns, "0 AS __route")
         route = {"state": Route(0, {name: name for name in self._columns}, PANE)}
         segments.replace(crowded, tick.write(self, merged, route, sum(s.rows for s in crowded))["state"])

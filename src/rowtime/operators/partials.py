@@ -88,10 +88,10 @@ class Accumulators:
         parts = [_cast(part.seed, types.get(name)) + f" AS {name}" for name, part in self._parts()]
         return parts or ["1L AS __c"]
 
-    def merges(self, types: Mapping[str, str]) -> list[str]:
-        """Aggregates that put kept columns together."""
-        parts = [_cast(part.merge.format(name), types.get(name)) + f" AS {name}" for name, part in self._parts()]
-        return parts or ["sum(__c) AS __c"]
+    def merges(self, types: Mapping[str, str], over: str = "") -> list[str]:
+        """Aggregates that put kept columns together; ``over``: of the rows of a window."""
+        parts = [_cast(part.merge.format(name) + over, types.get(name)) + f" AS {name}" for name, part in self._parts()]
+        return parts or [f"sum(__c){over} AS __c"]
 
     def finals(self, types: Mapping[str, str]) -> list[str]:
         """The values of the aggregates, as select items over kept columns."""

@@ -7,7 +7,7 @@ of the year 0001, so that no refused row is lost for want of a time.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any, ClassVar
 
@@ -24,6 +24,11 @@ ADDED = (
     Column("raw_record", "STRING"),
 )
 """What a refused row has beside the columns of its stream."""
+
+
+def shown_as(column: str) -> str:
+    """What a column of the stream is called there: of a name in ``ADDED`` it is ``row_`` and that name."""
+    return f"row_{column}" if column.lower() in {added.name for added in ADDED} else column
 
 
 @dataclass(frozen=True)
@@ -53,7 +58,7 @@ class Rejected:
 
     def emits(self) -> Shape:
         """The columns of the refused rows, then why and by what they were refused."""
-        return Shape((*self.columns, *ADDED))
+        return Shape((*(replace(column, name=shown_as(column.name)) for column in self.columns), *ADDED))
 
     def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:
         """The clocks of the gate's writers before tolerance; its own promise is below them.

@@ -12,7 +12,8 @@ from typing import Any, ClassVar
 from sqlglot import exp
 
 from rowtime.core.clock import Clocks
-from rowtime.operators.contract import Column, Delta, Kept, Operator, Peek, Shape, Tick, quoted
+from rowtime.expr.generators import generator
+from rowtime.operators.contract import Column, Delta, Kept, Operator, Shape, Tick, quoted
 from rowtime.sql.generate import to_spark
 
 
@@ -88,14 +89,14 @@ class Select:
             rows = rows.where(to_spark(self.where))
         items = [item.sql for item in (*self.items, *self.hidden)]
         rows = rows.selectExpr(*items, *self.emits().internals)
-        peek = self._peek(delta.peek) if delta.peek is not None and self.where is None else None
+        if any(generator(item.expression) is not None for item in self.items):
+            return Delta(rows, delta.clocks, None, delta.lowest, delta.highest)  # more rows than came in
+        peek = delta.peek.renamed(self._passed) if delta.peek is not None and self.where is None else None
         return Delta(rows, delta.clocks, delta.count, delta.lowest, delta.highest, peek)
 
-    def _peek(self, below: Peek) -> Peek:
-        """Columns that are only passed on can be read where they come from."""
-        passed = {
-            item.column.name: item.expression.name
-            for item in (*self.items, *self.hidden)
-            if isinstance(item.expression, exp.Column)
-        }
-        return lambda name: below(passed[name]) if name in passed else None
+    @property
+    def _passed(self) -> dict[str, str]:
+        """Columns that are only passed on, and ours: they can be read where they come from."""
+        items = (item for item in (*self.items, *self.hidden) if isinstance(item.expression, exp.Column))
+        ours = {name: name for name in self.emits().internals}
+        return ours | {item.column.name: item.expression.name for item in items}

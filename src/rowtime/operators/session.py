@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from rowtime.core.clock import Clocks, least
 from rowtime.core.time import BEGINNING, END, MAX_MICROS
 from rowtime.operators.chains import DUE, FIRST, IS_DUE, LAST, SESSION, Chains
-from rowtime.operators.contract import Control, Delta, Kept, Operator, Route, Segment, Shape, T, Tick, passed
+from rowtime.operators.contract import Column, Control, Delta, Kept, Operator, Route, Segment, Shape, T, Tick, passed
 from rowtime.operators.partials import COMPLETE, KEPT, Accumulators, routed
 from rowtime.operators.select import Item
 from rowtime.sql.generate import to_spark
@@ -31,7 +31,8 @@ STARTS, ENDS = "__kstart", "__kend"  # TIMESTAMP: the edges of the session, for 
 class SessionGroup:
     """``GROUP BY keys, SESSION(ROWTIME, gap)``; ``items``, ``having`` and ``stamp`` as in `GroupBy`.
 
-    They may name the session's edges too. ``gap`` in µs.
+    They may name the session's edges too. ``gap`` in µs. ``sort`` and ``directions``: what orders the sessions of one
+    rowtime.
     """
 
     name: str
@@ -42,6 +43,8 @@ class SessionGroup:
     gap: int
     having: exp.Expr | None = None
     stamp: exp.Expr | None = None
+    sort: tuple[Item, ...] = ()
+    directions: tuple[str, ...] = ()
 
     kind: ClassVar[str] = "session"
     promise: ClassVar[str] = "the bound of its input, or its AS ROWTIME of a session that ends there"
@@ -63,10 +66,15 @@ class SessionGroup:
 
     def emits(self) -> Shape:
         """The select list; rows are released, ordered by the end of the session and the keys."""
-        keys = self._chains.keys
-        columns = tuple(item.column for item in self.items)
-        order = (DUE, T, *keys)
-        return Shape(columns, order=order, extra=(DUE, *keys), placed=False, single=True, released=True)
+        keys, columns = self._chains.keys, tuple(item.column for item in self.items)
+        if not self.sort:
+            return Shape(columns, order=(DUE, T, *keys), extra=(DUE, *keys), placed=False, single=True, released=True)
+        names = tuple(item.column.name for item in self.sort)
+        ways = (f"{name} {way}" for name, way in zip(names, self.directions, strict=True))
+        # Sessions of one AS ROWTIME end at several times, in which their columns are ordered.
+        columns = columns if self.stamp is None else tuple(Column(column.name, column.type) for column in columns)
+        order, released = (T, *ways, DUE, *keys), self.stamp is None
+        return Shape(columns, order=order, extra=(*names, DUE, *keys), placed=False, single=True, released=released)
 
     def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:
         """The bound; or what AS ROWTIME makes of it, evaluated by ``step``."""
@@ -153,7 +161,8 @@ class SessionGroup:
         groups = groups.selectExpr("*", *edges)
         stamp = f"timestamp_micros(least({DUE}, {MAX_MICROS}L))" if self.stamp is None else to_spark(self.stamp)
         routes = self._routes()
-        written = tick.write(self, routed(groups, complete, self.items, self.having, stamp, routes), routes, None)
+        items = (*self.items, *self.sort)
+        written = tick.write(self, routed(groups, complete, items, self.having, stamp, routes), routes, None)
         tick.segments(self).add(written.get("state", ()))
         return tuple(written["complete"])
 
@@ -175,9 +184,9 @@ class SessionGroup:
         )
 
     def _routes(self) -> dict[str, Route]:
-        shape = self.emits()
-        complete = dict(zip(shape.names, self._accumulators.places(self.items), strict=True))
-        routes = {"complete": Route(COMPLETE, complete | {name: name for name in shape.internals}, DUE)}
+        shape, items = self.emits(), (*self.items, *self.sort)
+        own = dict(zip([item.column.name for item in items], self._accumulators.places(items), strict=True))
+        routes = {"complete": Route(COMPLETE, {name: name for name in shape.internals} | own, DUE)}
         if self._accumulators.splits:
             routes["state"] = Route(KEPT, {name: name for name in self._state_columns}, DUE)
         return routes

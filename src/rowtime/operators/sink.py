@@ -34,6 +34,11 @@ class Sink:
         """The one input."""
         return (self.input,)
 
+    @property
+    def columns(self) -> list[str]:
+        """What is written: the column of ROWTIME, if there is one, and those of the rows."""
+        return [*([self.rowtime] if self.rowtime else []), *self.emits().names]
+
     def requires(self) -> str:
         """Stream order, unless the rows may go out in any order."""
         return "stream order" if self.ordered else "nothing"

@@ -7,18 +7,17 @@ group the sums at the bound are kept. So a tick costs its own events and the ope
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar
 
 from sqlglot import exp
 
-from rowtime.core.clock import Clocks, least
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import Delta, Kept, Operator, Shape, Tick, passed
-from rowtime.operators.lifetimes import ALWAYS, D, E, N, S, derived, made, netted, routed
+from rowtime.operators.contract import Delta, Kept, Shape, Tick, passed
+from rowtime.operators.event_groups import EventGroups
+from rowtime.operators.lifetimes import ALWAYS, D, E, N, S, made, netted, routed
 from rowtime.operators.lifetimes import Kept as Rows
-from rowtime.operators.select import Item
 from rowtime.sql.generate import to_spark
 
 if TYPE_CHECKING:
@@ -28,28 +27,10 @@ AT, STARTS, ENDS, OLD = "__t0", "__starts", "__ends", "__old"  # when; how many 
 
 
 @dataclass(frozen=True)
-class Snapshot:
+class Snapshot(EventGroups):
     """Counts and sums ``aggregates`` of each snapshot and ``keys``; ``items`` and ``having`` are over both by name."""
 
-    name: str
-    input: Operator
-    keys: tuple[Item, ...]
-    aggregates: tuple[Item, ...]
-    items: tuple[Item, ...]
-    having: exp.Expr | None = None
-
     kind: ClassVar[str] = "snapshot"
-    promise: ClassVar[str] = ""
-    reason: ClassVar[str] = ""
-
-    @property
-    def inputs(self) -> tuple[Operator, ...]:
-        """The events."""
-        return (self.input,)
-
-    def requires(self) -> str:
-        """Nothing."""
-        return "nothing"
 
     def keeps(self) -> tuple[Kept, ...]:
         """What lies ahead of the bound, and the sums at it."""
@@ -57,12 +38,8 @@ class Snapshot:
         return (ahead, Kept("the sums of each group in which events are alive", "they have ended"))
 
     def emits(self) -> Shape:
-        """The select list; a snapshot is open until the next change of its group."""
-        return derived(Shape(tuple(item.column for item in self.items)))
-
-    def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:  # noqa: ARG002
-        """The least of the input's: a snapshot that holds the bound changes at the bound or later."""
-        return {"": least(clocks[0].values())}
+        """The select list; a snapshot has no end until the next change of its group."""
+        return replace(super().emits(), retracts="open")
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Add the new starts and ends to what is due, let the snapshots below the bound go out. One job."""
@@ -84,23 +61,19 @@ class Snapshot:
         if parts:
             kept = sums.between(BEGINNING, END)
             if kept is not None:
-                kept = netted(kept, [*self._key_names, AT, STARTS, *self._sums(control["types"])])
+                kept = netted(kept, [*self.key_names, AT, STARTS, *self._sums(control["types"])])
                 parts.append(
                     kept.selectExpr(
-                        *self._key_names, AT, STARTS, f"0L AS {ENDS}", *self._sums(control["types"]), f"1 AS {OLD}"
+                        *self.key_names, AT, STARTS, f"0L AS {ENDS}", *self._sums(control["types"]), f"1 AS {OLD}"
                     )
                 )
             rows = self._advance(tick, parts, bound, count)
         control["bound"] = bound
         ahead.segments.forget(bound)
-        sums.forget(bound, [*self._key_names, AT, STARTS, *self._sums(control.get("types", []))])
+        sums.forget(bound, [*self.key_names, AT, STARTS, *self._sums(control.get("types", []))])
         return Delta(rows, clocks, count)
 
     # -- starts and ends --------------------------------------------------------------
-
-    @property
-    def _key_names(self) -> list[str]:
-        return [key.column.name for key in self.keys]
 
     def _types(self, rows: DataFrame) -> list[str]:
         """The Spark type of the sum of each aggregate's argument; empty for what only counts."""
@@ -136,8 +109,10 @@ class Snapshot:
         keys = [key.sql for key in self.keys]
         start = f"struct({S} AS {AT}, {D} AS {STARTS}, 0L AS {ENDS}, {D} AS w)"
         end = f"struct({E} AS {AT}, 0L AS {STARTS}, {D} AS {ENDS}, -{D} AS w)"
-        both = rows.selectExpr("*", f"explode(IF({E} < {END}L, array({start}, {end}), array({start}))) AS x")
-        return both.selectExpr(*keys, f"x.{AT}", f"x.{STARTS}", f"x.{ENDS}", *self._values(types, "x.w"), f"0 AS {OLD}")
+        both = rows.selectExpr("*", f"explode(IF({E} < {END}L, array({start}, {end}), array({start}))) AS __x")
+        return both.selectExpr(
+            *keys, f"__x.{AT}", f"__x.{STARTS}", f"__x.{ENDS}", *self._values(types, "__x.w"), f"0 AS {OLD}"
+        )
 
     # -- snapshots --------------------------------------------------------------------
 
@@ -148,7 +123,7 @@ class Snapshot:
         sums = self._sums(types)
         changes = self._changes(reduce(lambda one, other: one.unionByName(other), parts), sums, bound)
         tick.describe(self, "snapshots up to the bound")
-        keys = self._key_names
+        keys = self.key_names
         routes = {
             "complete": (0, [*keys, AT, E, D, *sums]),
             "state": (1, [*keys, AT, STARTS, ENDS, *sums, N]),
@@ -161,35 +136,46 @@ class Snapshot:
         """Snapshots that begin or end (route 0), what lies ahead (1), and how the kept sums change (2)."""
         from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
-        keys = self._key_names
+        keys = self.key_names
         totals = [F.expr(f"sum({name}) AS {name}") for name in (STARTS, ENDS, *sums)]
         times = points.groupBy(*keys, AT).agg(*totals, F.expr(f"max({OLD}) AS {OLD}"))
-        times = times.where(f"{STARTS} <> 0 OR {ENDS} <> 0").selectExpr("*", f"{AT} < {passed(bound, AT)} AS due")
-        by = ", ".join([*keys, "due"])
+        times = times.where(f"{STARTS} <> 0 OR {ENDS} <> 0").selectExpr("*", f"{AT} < {passed(bound, AT)} AS __due")
+        by = ", ".join([*keys, "__due"])
         running = f"OVER (PARTITION BY {by} ORDER BY {AT} ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)"
-        alive = f"sum({STARTS} - {ENDS}) {running} AS alive"
-        totals_so_far = [f"sum({name}) {running} AS r{name}" for name in sums]
+        alive = f"sum({STARTS} - {ENDS}) {running} AS __alive"
+        totals_so_far = [f"sum({name}) {running} AS __r{name}" for name in sums]
         times = times.selectExpr(
-            "*", alive, *totals_so_far, f"lead({AT}) OVER (PARTITION BY {by} ORDER BY {AT}) AS next"
+            "*", alive, *totals_so_far, f"lead({AT}) OVER (PARTITION BY {by} ORDER BY {AT}) AS __next"
         )
-        lasting = "NOT due", "due AND alive > 0"
+        lasting = "NOT __due", "__due AND __alive > 0"
         kinds = [
             (lasting[0], 1, f"{END}L", "1L", STARTS, sums),
-            (f"{lasting[1]} AND {OLD} = 0", 0, f"coalesce(next, {END}L)", "1L", "alive", [f"r{s}" for s in sums]),
-            (f"due AND {OLD} = 1 AND next IS NOT NULL", 0, f"{END}L", "-1L", "alive", [f"r{s}" for s in sums]),
-            (f"due AND {OLD} = 1 AND next IS NOT NULL", 0, "next", "1L", "alive", [f"r{s}" for s in sums]),
-            (f"{lasting[1]} AND {OLD} = 0 AND next IS NULL", 2, f"{END}L", "1L", "alive", [f"r{s}" for s in sums]),
-            (f"due AND {OLD} = 1 AND next IS NOT NULL", 2, f"{END}L", "-1L", STARTS, sums),
+            (f"{lasting[1]} AND {OLD} = 0", 0, f"coalesce(__next, {END}L)", "1L", "__alive", [f"__r{s}" for s in sums]),
+            (f"__due AND {OLD} = 1 AND __next IS NOT NULL", 0, f"{END}L", "-1L", "__alive", [f"__r{s}" for s in sums]),
+            (f"__due AND {OLD} = 1 AND __next IS NOT NULL", 0, "__next", "1L", "__alive", [f"__r{s}" for s in sums]),
+            (
+                f"{lasting[1]} AND {OLD} = 0 AND __next IS NULL",
+                2,
+                f"{END}L",
+                "1L",
+                "__alive",
+                [f"__r{s}" for s in sums],
+            ),
+            (f"__due AND {OLD} = 1 AND __next IS NOT NULL", 2, f"{END}L", "-1L", STARTS, sums),
         ]
-        structs = ", ".join(
+        structs = [
             f"IF({when}, struct({to} AS __route, {end} AS {E}, {weight} AS {D}, {starts} AS {STARTS}"
             + "".join(f", {value} AS {name}" for value, name in zip(values, sums, strict=True))
             + "), NULL)"
             for when, to, end, weight, starts, values in kinds
-        )
-        exploded = times.selectExpr(*keys, AT, ENDS, f"explode(filter(array({structs}), x -> x IS NOT NULL)) AS x")
-        due_at = f"IF(x.__route = 1, {AT} + 1, {ALWAYS}L) AS {N}"
-        return exploded.selectExpr(*keys, AT, ENDS, "x.*", due_at)
+        ]
+        # Most rows are one snapshot or lie ahead: only where there may be several is what came of each sorted out.
+        others = f"filter(array({', '.join(structs)}), x -> x IS NOT NULL)"
+        single = f"WHEN __due AND __alive > 0 AND {OLD} = 0 AND __next IS NOT NULL THEN array({structs[1]})"
+        found = f"CASE WHEN NOT __due THEN array({structs[0]}) {single} ELSE {others} END"
+        exploded = times.selectExpr(*keys, AT, ENDS, f"explode({found}) AS __x")
+        due_at = f"IF(__x.__route = 1, {AT} + 1, {ALWAYS}L) AS {N}"
+        return exploded.selectExpr(*keys, AT, ENDS, "__x.*", due_at)
 
     def _selected(self, rows: DataFrame, types: Sequence[str]) -> DataFrame:
         """The select list over keys and sums, as events."""

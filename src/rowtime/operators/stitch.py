@@ -89,14 +89,7 @@ class Stitch:
         return found.selectExpr(*self._quoted, *made("__x", E, D))
 
     def _stitched(self, parts: DataFrame, bound: int) -> DataFrame:
-        """Runs of parts of which none begins behind the end of those before it."""
-        by = f"PARTITION BY {', '.join(self._quoted)} ORDER BY __ls, __le"
-        ends = f"max(__le) OVER ({by} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
-        runs = parts.selectExpr("*", f"IF(__ls <= {ends}, 0, 1) AS __begins")
-        runs = runs.selectExpr("*", f"sum(__begins) OVER ({by} ROWS UNBOUNDED PRECEDING) AS __run")
-        from pyspark.sql import functions as F  # noqa: N812, PLC0415
-
-        whole = runs.groupBy(*self._quoted, "__run").agg(F.expr("min(__ls) AS __x"), F.expr("max(__le) AS __y"))
+        whole = runs(parts, self._names)
         return whole.selectExpr(*self._quoted, "__x", f"IF(__y < {bound}L, __y, {END}L) AS {E}", f"1L AS {D}")
 
     @property
@@ -106,3 +99,15 @@ class Stitch:
     @property
     def _quoted(self) -> list[str]:
         return [quoted(name) for name in self._names]
+
+
+def runs(parts: DataFrame, by: Sequence[str]) -> DataFrame:
+    """Runs [__x, __y) of parts [__ls, __le) of a group ``by``, of which none begins behind the end of those before."""
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+    names = list(map(quoted, by))
+    ordered = f"{'PARTITION BY ' if names else ''}{', '.join(names)} ORDER BY __ls, __le"
+    ends = f"max(__le) OVER ({ordered} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
+    begun = parts.selectExpr("*", f"IF(__ls <= {ends}, 0, 1) AS __begins")
+    numbered = begun.selectExpr("*", f"sum(__begins) OVER ({ordered} ROWS UNBOUNDED PRECEDING) AS __run")
+    return numbered.groupBy(*names, "__run").agg(F.expr("min(__ls) AS __x"), F.expr("max(__le) AS __y")).drop("__run")

@@ -203,7 +203,7 @@ class Stream:
         """The rowtimes, where every row was given one and nothing else decides what is refused."""
         if intake.peek is None or intake.in_band or intake.decodes or self.checks or self.batched:
             return None
-        return intake.peek(T) if self.ahead is None else None
+        return intake.peek.times(T) if self.ahead is None else None
 
     def _is_guarded(self, intake: Intake, clocks: Mapping[str, int], control: Control) -> bool:
         """False if no row of the range can be too far above its writer's clock, or its arrival."""

@@ -129,7 +129,7 @@ class TSort:
         if delta.rows is None and (quarantine is None or not quarantine.decided(present)):
             return Delta(None, self.promises([delta.clocks], control))
         by_time = not self.by_group and self.ahead is None
-        peeked = delta.peek(TIME) if delta.peek is not None and by_time else None
+        peeked = delta.peek.times(TIME) if delta.peek is not None and by_time else None
         rows, count = delta.rows, delta.count
         if quarantine is not None:
             rows, count, peeked = quarantine.before(rows, count, peeked)
@@ -139,7 +139,7 @@ class TSort:
         control["raised"] = {writer: list(known) for writer, known in verdict.raised.items()}
         if quarantine is not None:
             rows = quarantine.after(rows, verdict)
-        rows = tick.account(self, rows, verdict, TIME)
+        rows = tick.account(self, rows, verdict, TIME, peek=delta.peek if quarantine is None else None)
         rows = rows.selectExpr(*self._columns())
         clocks = self.promises([delta.clocks], control)
         return Delta(rows, clocks, count, verdict.lowest, verdict.highest)

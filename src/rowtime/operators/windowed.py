@@ -115,7 +115,7 @@ def lasting(keys: Sequence[str], rows: pa.Table, number: int, span: int | None) 
     ends = np.repeat(made.ends, made.ends - made.begins)
     wanted = np.arange(rows.num_rows) >= ends - number
     if span is not None:
-        values = np.asarray(_array(rows[ORDER if ORDER in rows.column_names else AT]))[made.order]
+        values = np.asarray(whole(rows[ORDER if ORDER in rows.column_names else AT]))[made.order]
         wanted |= values >= values[ends - 1] - span
     return rows.take(pa.array(np.sort(made.order[wanted])))
 
@@ -123,7 +123,7 @@ def lasting(keys: Sequence[str], rows: pa.Table, number: int, span: int | None) 
 def newest(rows: pa.Table) -> pa.Table:
     """Rows in stream order, of those that were kept again with a later end the last."""
     rows = rows.sort_by([(P, "ascending"), (DEAD, "ascending")])
-    places = np.asarray(_array(rows[P]))
+    places = np.asarray(whole(rows[P]))
     last = np.ones(len(places), np.bool_)
     last[:-1] = places[1:] != places[:-1]
     return rows.filter(pa.array(last))
@@ -152,12 +152,12 @@ class Computation:
         known = [name for name in columns if name in fresh.column_names]
         rows = [part.select(known) for part in (kept, fresh) if part is not None]
         self.rows = (pa.concat_tables(rows) if len(rows) > 1 else rows[0]).combine_chunks()
-        self.times = np.asarray(_array(self.rows[AT]))
+        self.times = np.asarray(whole(self.rows[AT]))
         if windows.expires is not None:
-            before = [] if heads is None else [np.asarray(_array(heads[AT]))]
+            before = [] if heads is None else [np.asarray(whole(heads[AT]))]
             codes = sessions(codes, np.concatenate([*before, self.times]), windows.expires)
         self.layout = layout(codes, 0 if heads is None else heads.num_rows, fresh.num_rows)
-        self.order = np.asarray(_array(self.rows[ORDER])) if ORDER in known else self.times
+        self.order = np.asarray(whole(self.rows[ORDER])) if ORDER in known else self.times
 
     def answer(self) -> Answer:
         """Compute every call."""
@@ -183,9 +183,9 @@ class Computation:
         return column.take(pa.array(came))
 
     def _parts(self, call: Wanted) -> Table:
-        seeds = call.function.seeds(_array(self.rows[call.argument]), self.times)
+        seeds = call.function.seeds(whole(self.rows[call.argument]), self.times)
         if self.heads is not None:
-            before = {part: _array(self.heads[f"{call.name}.{part}"]) if call.running else None for part in seeds}
+            before = {part: whole(self.heads[f"{call.name}.{part}"]) if call.running else None for part in seeds}
             seeds = {part: _led(before[part], column, self.heads.num_rows) for part, column in seeds.items()}
         return {part: self._laid(column) for part, column in seeds.items()}
 
@@ -230,7 +230,7 @@ class Computation:
         key = self.rows.select([n for n in (*self.windows.keys, HASH, DEAD) if n in self.rows.column_names])
         key = key.take(pa.array(self.layout.place[last]))
         before = self.layout.place[np.maximum(suffix - 1, self.layout.begins)]
-        marks = {name: np.asarray(_array(self.rows[name]))[np.maximum(before, 0)] for name in (P, AT)}
+        marks = {name: np.asarray(whole(self.rows[name]))[np.maximum(before, 0)] for name in (P, AT)}
         moved = (suffix > self.layout.begins) & (before >= 0)  # else the head of before still stands
         if self.windows.expires is not None:
             key = _until(key, self._expiry(self.windows.expires))
@@ -246,12 +246,12 @@ class Computation:
         if self.heads is not None:
             mine = self.layout.order[self.layout.begins[stands]]
             for name, mark in marks.items():
-                mark[stands] = np.asarray(_array(self.heads[name]))[mine]
+                mark[stands] = np.asarray(whole(self.heads[name]))[mine]
         return moved | stands
 
 
 def _until(rows: pa.Table, ends: Ints) -> pa.Table:
-    dead = np.minimum(np.asarray(_array(rows[DEAD])), ends)
+    dead = np.minimum(np.asarray(whole(rows[DEAD])), ends)
     return rows.set_column(rows.column_names.index(DEAD), DEAD, pa.array(dead))
 
 
@@ -268,7 +268,7 @@ def _latest(
     heads: pa.Table, kept: pa.Table | None, fresh: pa.Table, codes: Ints
 ) -> tuple[pa.Table, pa.Table | None, Ints]:
     """Of each key the last head, and the kept rows that it does not stand for."""
-    mine, upto = codes[: heads.num_rows], np.asarray(_array(heads[P]))
+    mine, upto = codes[: heads.num_rows], np.asarray(whole(heads[P]))
     newest = np.lexsort((upto, mine))
     newest = newest[np.append(mine[newest][1:] != mine[newest][:-1], True)] if len(newest) else newest
     parts = [mine[newest]]
@@ -276,7 +276,7 @@ def _latest(
         reach = np.full(int(codes.max()) + 1, -1, np.int64)
         reach[mine[newest]] = upto[newest]
         theirs = codes[heads.num_rows : heads.num_rows + kept.num_rows]
-        loose = np.asarray(_array(kept[P])) > reach[theirs]
+        loose = np.asarray(whole(kept[P])) > reach[theirs]
         kept = kept.filter(pa.array(loose))
         parts.append(theirs[loose])
     return heads.take(pa.array(newest)), kept, np.concatenate([*parts, codes[len(codes) - fresh.num_rows :]])
@@ -297,7 +297,8 @@ def ranks(keys: Sequence[Sequence[pa.ChunkedArray]], count: int) -> Ints:
     return found
 
 
-def _array(column: pa.ChunkedArray) -> pa.Array:
+def whole(column: pa.ChunkedArray) -> pa.Array:
+    """A column in one piece."""
     found = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     return pa.concat_arrays(found.chunks) if isinstance(found, pa.ChunkedArray) else found
 

@@ -18,7 +18,7 @@ from rowtime.operators.merge import Merge
 from rowtime.operators.permit_gate import PermitGate
 from rowtime.plan.catalog import suggestion
 from rowtime.plan.event_time import declared_by
-from rowtime.sql.intervals import Duration, span_of
+from rowtime.sql.intervals import duration_of
 
 if TYPE_CHECKING:
     from rowtime.plan.sources import Sources
@@ -51,10 +51,10 @@ def buffered(  # noqa: PLR0913 - a call, its inputs, and where it stands
 
 
 def _delay(sources: Sources, below: Operator, rest: Sequence[exp.Expr], name: str) -> Operator | None:
-    span = span_of(rest[0]) if len(rest) == 1 else None
-    if not isinstance(span, Duration) or span.micros < 0:
+    by = duration_of(rest[0]) if len(rest) == 1 else None
+    if by is None or by < 0:
         return None
-    return Delay(sources.fresh(f"{name}.delay"), below, span.micros)
+    return Delay(sources.fresh(f"{name}.delay"), below, by)
 
 
 def _gate(

@@ -21,7 +21,7 @@ from rowtime.plan.declared import order_text, tolerance_problems
 from rowtime.plan.event_time import EventTimeSettings, settings_of
 from rowtime.plan.resync import rows_of
 from rowtime.sql.generate import to_rowtime
-from rowtime.sql.intervals import Duration, span_of
+from rowtime.sql.intervals import duration_of
 from rowtime.sql.statements import ColumnDef, CreatePump, CreateStream, CreateTable, CreateView, Name
 
 
@@ -165,10 +165,10 @@ def duration(interval: exp.Expr | None, word: str, place: Place) -> int | None:
     """The duration that a clause takes, in µs; raises ``Refused`` (R208) for months and negative ones."""
     if interval is None:
         return None
-    span = span_of(interval)
-    if not isinstance(span, Duration) or span.micros < 0:
+    micros = duration_of(interval)
+    if micros is None or micros < 0:
         raise Refused(Problem("R208", f"{word} takes a duration, not months and not below zero", place))
-    return span.micros
+    return micros
 
 
 def _shape(statement: CreateStream, names: list[str]) -> EventShape | None:

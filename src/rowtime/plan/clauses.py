@@ -20,29 +20,34 @@ from rowtime.sql.places import place_of
 _AROUND = ("order", "limit", "offset", "with_")
 
 
+_PLACING = "Write ORDER BY; where rows are computed is nothing that a query says."
 _LATER = {
-    "emit_every": "EMIT EVERY is",
-    "laterals": "LATERAL is",
-    "sort": "SORT BY is",
-    "cluster": "CLUSTER BY is",
-    "distribute": "DISTRIBUTE BY is",
-    "locks": "FOR UPDATE is",
-    "keys_expire": "KEYS EXPIRE AFTER is",
+    "emit_every": ("EMIT EVERY", "It goes with GROUP BY over PANES."),
+    "laterals": ("LATERAL", "Write EXPLODE(…) in the select list."),
+    "sort": ("SORT BY", _PLACING),
+    "cluster": ("CLUSTER BY", _PLACING),
+    "distribute": ("DISTRIBUTE BY", _PLACING),
+    "locks": ("FOR UPDATE", "Leave it out."),
+    "keys_expire": ("KEYS EXPIRE AFTER", "It goes with windows that have PARTITION BY; group by time as well."),
+}
+_LATER_INPUT = {
+    "sample": ("TABLESAMPLE", "Choose by a key that rows have: WHERE PMOD(HASH(k), 10) = 0."),
+    "pivots": ("PIVOT", "Write a column each: SUM(v) FILTER (WHERE k = 'a') AS a."),
 }
 
 
 def refuse_later(text: str, query: exp.Expr) -> None:
     """Refuse the clauses that are read but not built yet, instead of leaving them out."""
     problems = []
-    for key, words in _LATER.items():
+    for key, (words, hint) in _LATER.items():
         part = query.args.get(key)
         if part and not (key == "emit_every" and has_panes(query)):
             node = part[0] if isinstance(part, list) else part if isinstance(part, exp.Expr) else query
-            problems.append(Problem("R190", f"{words} not supported yet", place_of(text, node)))
+            problems.append(Problem("R190", f"{words} is not supported yet", place_of(text, node), hint))
     source = query.args.get("from_")
-    for key, words in (("sample", "TABLESAMPLE is"), ("pivots", "PIVOT is")):
+    for key, (words, hint) in _LATER_INPUT.items():
         if source is not None and source.this.args.get(key):
-            problems.append(Problem("R190", f"{words} not supported yet", place_of(text, source.this)))
+            problems.append(Problem("R190", f"{words} is not supported yet", place_of(text, source.this), hint))
     qualify = query.args.get("qualify")
     if qualify is not None:
         hint = "Compute the window in a sub-query, and write the condition in WHERE above it."

@@ -11,7 +11,7 @@ from rowtime.expr.facts import Fact, kind_of
 from rowtime.expr.monotonicity import number_of
 from rowtime.expr.order import Order
 from rowtime.sql.generate import to_rowtime
-from rowtime.sql.intervals import Duration, span_of
+from rowtime.sql.intervals import duration_of
 from rowtime.sql.statements import ColumnDef
 
 MOST_ROWS = 10_000  # of a tolerance: their values stand in every journal entry
@@ -32,9 +32,9 @@ def order_text(column: ColumnDef) -> str:
 def tolerance(column: ColumnDef) -> tuple[int, int]:
     """How far a column's values may go back: µs, or rows."""
     order = column.order
-    span = span_of(order.within) if order is not None and order.within is not None else None
+    micros = duration_of(order.within) if order is not None and order.within is not None else None
     rows = order.within_rows if order is not None else None
-    return span.micros if isinstance(span, Duration) else 0, rows or 0
+    return micros or 0, rows or 0
 
 
 def tolerance_problems(column: ColumnDef) -> list[Problem]:
@@ -57,11 +57,7 @@ def tolerance_problems(column: ColumnDef) -> list[Problem]:
 
 
 def _is_duration(node: exp.Expr | None) -> bool:
-    try:
-        span = None if node is None else span_of(node)
-    except ValueError:
-        return False
-    return isinstance(span, Duration) and span.micros > 0
+    return node is not None and (duration_of(node) or 0) > 0
 
 
 def declared(column: ColumnDef) -> Fact:

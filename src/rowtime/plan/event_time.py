@@ -14,7 +14,7 @@ from rowtime.operators.merge import Merge
 from rowtime.operators.passed_bounds import PassedBounds
 from rowtime.operators.tsort import TSort
 from rowtime.operators.union_all import UnionAll
-from rowtime.sql.intervals import Duration, span_of
+from rowtime.sql.intervals import duration_of
 from rowtime.sql.statements import EventTimeDef, SetBound, Statement
 
 if TYPE_CHECKING:
@@ -55,11 +55,11 @@ def settings_of(found: EventTimeDef, *, source: bool = False) -> EventTimeSettin
 def _micros(node: exp.Expr | None, word: str, place: Place, default: int) -> int:
     if node is None:
         return default
-    span = span_of(node)
-    if not isinstance(span, Duration) or span.micros < 0:
+    micros = duration_of(node)
+    if micros is None or micros < 0:
         hint = "For example INTERVAL '10' SECOND."
         raise Refused(Problem("R122", f"{word} takes a duration that is not negative", place, hint))
-    return span.micros
+    return micros
 
 
 def event_timed(
@@ -156,11 +156,16 @@ def lost_at(node: Operator) -> str:
     """Where the event time of what is below ends, in words; empty if there never was one."""
     found = ""
     for part in walk(node):
-        events = [event for child in part.inputs if (event := child.emits().event)]
-        if events and part.emits().event is None and not isinstance(part, PassedBounds):
+        events = [event for child in part.inputs if (event := _unmerged(child).emits().event)]
+        if events and part.emits().event is None and not isinstance(part, PassedBounds | Merge):
             why = differing(part.inputs) if isinstance(part, UnionAll) else ""
             found = f"the event time {events[0].column} ends at {part.kind} {part.name}{': ' + why if why else ''}"
     return found
+
+
+def _unmerged(node: Operator) -> Operator:
+    """What a merge puts in order for an operator above."""
+    return node.input if isinstance(node, Merge) else node
 
 
 def manual(plan: Mapping[str, Any], name: str) -> str:

@@ -21,6 +21,7 @@ from rowtime.expr.proof import Proof, lines_of
 from rowtime.operators.column_bounds import SAID
 from rowtime.operators.contract import Column, Operator, P, Shape, T, W, walk
 from rowtime.operators.select import Item, Select
+from rowtime.operators.value_clocks import Closer
 from rowtime.plan.program import Program
 from rowtime.sql.generate import to_rowtime
 
@@ -126,11 +127,15 @@ def _keys(node: Operator) -> tuple[Item, ...]:
 
 
 def _group(node: Operator, number: int, key: Item) -> dict[str, Any]:
-    closers = {
-        closer.column.name if isinstance(closer, Item) else closer.key for closer in getattr(node, "closers", ())
-    }
-    closes = key.column.name in closers or number in closers
+    closes = any(_is(closer, key, number) for closer in getattr(node, "closers", ()))
     return {"key": _text(key.expression), "order": key.column.order.value, "closes": closes}
+
+
+def _is(closer: Item | Closer | int, key: Item, number: int) -> bool:
+    """True if what closes groups, by name or by number, is that key."""
+    if isinstance(closer, Item):
+        return closer.column.name == key.column.name
+    return number == (closer if isinstance(closer, int) else closer.key)
 
 
 def _bound(node: Operator) -> str:

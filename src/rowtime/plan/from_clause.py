@@ -17,7 +17,10 @@ from rowtime.plan.functions import bind_call, called, input_of
 from rowtime.plan.join_window import window_of
 from rowtime.plan.joins import Joins
 from rowtime.plan.lifetime_functions import altering, bind_altering
-from rowtime.plan.lifetime_joins import LifetimeJoins
+from rowtime.plan.lifetime_joins import LifetimeJoins, is_inner
+from rowtime.plan.not_exists import split_off
+from rowtime.plan.periods import Periods
+from rowtime.plan.periods import split_off as split_periods
 from rowtime.plan.scope import From
 from rowtime.plan.sources import Binder, Bound
 from rowtime.plan.window_tables import WINDOW_TABLES, WindowTable
@@ -40,20 +43,31 @@ class FromClause:
         source = self.query.args.get("from_")
         if source is None:
             raise Refused(Problem("R117", "SELECT STREAM needs a FROM", place_of(self.text, self.query)))
-        clauses = self.query.args.get("joins") or ()
+        clauses = self.query.args.get("joins") or []
         if source.this.args.get("over") and not clauses:
             hint = "Write OVER behind an aggregate: SUM(x) OVER (RANGE INTERVAL '1' MINUTE PRECEDING)."
             place = place_of(self.text, source.this.args["over"])
             raise Refused(Problem("R153", "a window on an input goes with a JOIN", place, hint))
         refuse_as_of(self.text, source.this, "a stream as of a time goes with a JOIN", _AS_OF)
-        joins = Joins(self.binder, self.query, self.name)
+        joins, periods = Joins(self.binder, self.query, self.name), Periods(self.binder, self.name)
         found = self._windowed(source.this)
+        about = split_periods(self.query) if clauses or is_lifetimes(found.node) else []
+        if not clauses:
+            found, about = periods.filtered(found, about), []
         for clause in clauses:
             right = self._windowed(clause.this)
             events = is_lifetimes(found.node) or is_lifetimes(right.node)
             if events:
                 refuse_as_of(self.text, clause.this, "events meet while both are alive, not as of a time", _EVENTS)
-            found = (LifetimeJoins(self.binder, self.name) if events else joins).bind(found, right, clause)
+                meets = about if clause is clauses[-1] and is_inner(clause) else []
+                about = [] if meets else about
+                found = LifetimeJoins(self.binder, self.name).bind(found, right, clause, meets)
+            else:
+                found = joins.bind(found, right, clause)
+        found = periods.filtered(found, about)
+        if is_lifetimes(found.node):
+            for clause in split_off(self.query, self.text):
+                found = LifetimeJoins(self.binder, self.name).bind(found, self._windowed(clause.this), clause)
         return found
 
     def _windowed(self, item: exp.Expr) -> From:

@@ -7,6 +7,7 @@ are gathered at its end, as ORDER BY does, and grouped by that and the select li
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 from sqlglot import exp
@@ -16,18 +17,24 @@ from rowtime.expr.monotonicity import prove
 from rowtime.operators.contract import Column, Operator, T
 from rowtime.operators.group_by import GroupBy
 from rowtime.operators.select import Item
+from rowtime.operators.session import ENDS, STARTS
+from rowtime.operators.sort_by_values import VALUE
 from rowtime.plan import rewrites
 from rowtime.plan.group_order import Grouped, GroupSort, by_value
+from rowtime.plan.orders import over
 from rowtime.plan.scope import Scope, columns_of
 
 
 def bind_distinct(
-    query: exp.Select, scope: Scope, keys: Sequence[Item], items: Sequence[Item], groups: Grouped
+    query: exp.Select, scope: Scope, identity: AbstractSet[str], items: Sequence[Item], groups: Grouped
 ) -> GroupSort | None:
-    """What gathers rows that are alike; ``None`` where no two are, or where it is refused."""
+    """What gathers rows that are alike; ``None`` where no two are, or where it is refused.
+
+    ``identity``: the columns in which no two groups are alike.
+    """
     listed = {item.expression.name for item in items if isinstance(item.expression, exp.Column)}
-    if {key.column.name for key in keys} <= listed:
-        return None  # each row has the keys of its group
+    if identity <= (listed | {ENDS} if STARTS in listed else listed):
+        return None
     if query.args.get("order"):
         hint = "Put the DISTINCT query into a sub-query, and sort that."
         scope.refuse("R184", "ORDER BY beside DISTINCT and GROUP BY", query.args["order"], hint)
@@ -36,15 +43,26 @@ def bind_distinct(
         names, order = columns_of([item.expression]), prove(item.expression, groups.facts).order
         plain = isinstance(item.expression, exp.Column) or not names & groups.loose
         if order.moves and names <= set(groups.clocks) and plain:
-            return by_value((), item.expression, groups, descending=order.direction < 0)
-    group = query.args["group"].expressions
-    hint = rewrites.shown(
-        rewrites.listing(query, group), scope.binds, "Select one of the grouping expressions that close groups as well."
-    )
+            if groups.stamp is None:
+                return by_value((), item.expression, groups, descending=order.direction < 0)
+            if over(groups.stamp, item.expression, VALUE) is not None:
+                return GroupSort(())  # what is alike has one rowtime
     scope.refuse(
-        "R184", "DISTINCT of groups lists nothing that closes them, so it would never be complete", query, hint
+        "R184",
+        "DISTINCT of groups lists nothing that closes them, so it would never be complete",
+        query,
+        _complete(query, scope),
     )
     return None
+
+
+def _complete(query: exp.Select, scope: Scope) -> str:
+    """What would make DISTINCT complete."""
+    group = query.args.get("group")
+    if group is None:
+        return "Put the windows into a sub-query w: SELECT STREAM DISTINCT FLOOR(w.ROWTIME TO HOUR), … FROM (…) AS w."
+    hint = "Select one of the grouping expressions that close groups as well."
+    return rewrites.shown(rewrites.listing(query, group.expressions), scope.binds, hint)
 
 
 def once(node: Operator, items: Sequence[Item], fresh: Callable[[], str]) -> Operator:

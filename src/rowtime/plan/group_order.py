@@ -17,6 +17,7 @@ from rowtime.operators.ends import Lead
 from rowtime.operators.group_by import GroupBy
 from rowtime.operators.group_values import GroupByValues
 from rowtime.operators.select import Item
+from rowtime.operators.session import SessionGroup
 from rowtime.operators.sort_by import SortBy
 from rowtime.operators.sort_by_values import VALUE, SortByValues
 from rowtime.operators.value_clocks import Closer
@@ -54,12 +55,14 @@ class GroupSort:
 
     def put_on(self, node: Operator, fresh: Callable[[], str]) -> Operator:
         """The groups in this order; ``fresh`` names an operator."""
+        if isinstance(node, SessionGroup) and self.at is None:
+            return replace(node, sort=self.items, directions=self.ways)
         if isinstance(node, GroupBy):
             lead = Lead(self.value, self.at) if self.value is not None and self.at is not None else None
             return replace(node, lead=lead, sort=self.items, directions=self.ways)
-        assert isinstance(node, GroupByValues)
+        assert isinstance(node, GroupByValues | SessionGroup)
         if self.value is None or self.at is None or columns_of([self.at]) == {T}:
-            # The row of a group has the rowtime of a row in it, so the value can be computed from that.
+            # The rowtime of a row is that of a row of its group, or of its session: the value can be computed from it.
             key = self.at or exp.column(exp.to_identifier(T, quoted=True))
             node = replace(node, items=(*node.items, *self.items))
             return SortBy(fresh(), node, Item(Column(VALUE), key), self.names, self.ways)

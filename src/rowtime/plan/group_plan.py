@@ -71,12 +71,12 @@ class GroupPlan:
     def lineage(self) -> dict[str, exp.Expr]:
         """The columns that are functions of the rowtime of the groups: keys whose groups all end so much later."""
         time = exp.column(exp.to_identifier(T, quoted=True))
+        own = self.stamp is not None or self.sort is not None
         if self.gap is not None:
             ended = [item.column.name for item in self.items if item.expression == reference(ENDS)]
-            return {name: time.copy() for name in ended if self.stamp is None}
+            return {name: time.copy() for name in ended if not own}
         known = {closer.column.name: fixed_end(closer.expression) for closer in self.closers}
         ends = {end for end in known.values() if end is not None}
-        own = self.stamp is not None or self.sort is not None
         if own or self.by_value or None in known.values() or len({text for text, _ in ends}) != 1:
             return {}
         names = {item.column.name: known.get(item.expression.name) for item in self.items if _is_key(item)}

@@ -12,9 +12,11 @@ from sqlglot import exp
 
 from rowtime.expr.aggregates import ambiguous_order, decompose
 from rowtime.expr.facts import ROWTIME, Fact
+from rowtime.expr.generators import generator
 from rowtime.expr.group_end import fixed_end, group_end, unshifted
-from rowtime.expr.monotonicity import is_constant, order_of, prove, readable
+from rowtime.expr.monotonicity import is_constant, order_of, prove
 from rowtime.expr.order import Order
+from rowtime.expr.proof import readable
 from rowtime.operators.contract import Column, T
 from rowtime.operators.select import Item
 from rowtime.operators.session import ENDS, STARTS
@@ -28,7 +30,7 @@ from rowtime.plan.group_plan import GroupPlan, WithinGroup, reference
 from rowtime.plan.orders import micros
 from rowtime.plan.scope import Scope, columns_of, follows, marks_of, type_of
 from rowtime.plan.windows import earliest
-from rowtime.sql.generate import to_spark
+from rowtime.sql.generate import to_rowtime, to_spark
 from rowtime.sql.nodes import Within
 
 
@@ -66,24 +68,19 @@ class Grouping:
             self._endless()
         clocks = {f"__k{n}": self._clocks[n] for n in (closer.key for closer in by_value)}
         clocks = clocks or {closer.column.name: closer.expression for closer in self.closers}
-        stamp = self._checked_stamp(stamp, {ENDS} if self.gap is not None else set(clocks), by_value=bool(by_value))
+        clocks = {ENDS: reference(T)} if self.gap is not None else clocks
+        stamp = self._checked_stamp(stamp, set(clocks), by_value=bool(by_value))
         if stagger is not None:
             stamp = reference(self.keys[-1].column.name)
         sort = None
         both = self.query.args.get("distinct") and (self.query.args.get("group") or stagger is not None)
-        if (self.gap is not None or stagger is not None) and (both or self.query.args.get("order")):
-            what = "DISTINCT beside GROUP BY" if both else "ORDER BY"
-            kind = "sessions" if stagger is None else "STAGGER windows"
-            self.scope.refuse(
-                "R190", f"{what} of {kind} is not supported yet", self.query.args.get("order") or self.query
-            )
-        elif clocks or not understood or endless:
+        if clocks or not understood or endless:
             loose = frozenset(closer.column.name for closer in self.closers if closer not in self.keys)
             groups = Grouped(self._key_facts(), clocks, stamp, self._over_groups, self._shown, loose)
             sort = bind_group_sort(self.query, self.scope, groups)
         gathered = None
         if clocks and both:
-            gathered = bind_distinct(self.query, self.scope, self.keys, items, groups)
+            gathered = bind_distinct(self.query, self.scope, self._identity(), items, groups)
         return GroupPlan(
             tuple(self.keys), tuple(self.aggregates), items, self.closers, condition, stamp, self.within, by_value,
             gathered or sort, self.gap, distinct=gathered is not None, endless=endless,
@@ -173,8 +170,8 @@ class Grouping:
         if raw == reference(ENDS):
             self.gap = self.scope.windows.gap
             if tolerance is not None:
-                hint = "Sort below, in a view: ORDER BY t WITHIN interval."
-                self.scope.refuse("R190", "WITHIN of a session is not supported yet", node, hint)
+                hint = "Sort below, in a view: SELECT STREAM t AS ROWTIME, … ORDER BY t WITHIN interval."
+                self.scope.refuse("R128", "WITHIN does not go with a session, which is of ROWTIME", node, hint)
             return
         at = self.scope.inlined(raw)
         bound = written = self.scope.computed(raw)
@@ -234,13 +231,25 @@ class Grouping:
                 continue
             if self._names_rowtime(entry) and self.query.args.get("distinct"):
                 continue
+            made = generator(entry)
+            if made is not None:
+                what = f"{to_rowtime(made)} makes rows, and a group is one row"
+                self.scope.refuse(
+                    "R102", what, made, "Put the groups into a sub-query, and make rows of them above it."
+                )
+                continue
             bound = self._over_groups(entry.unalias())
             name = entry.alias_or_name or f"_c{len(items)}"
             if name.lower() == "rowtime":
                 stamp = bound
             else:
                 items.append(Item(Column(name, type_of((), bound), prove(bound, self._key_facts()).fact), bound))
+        self.scope.refuse_twice(self.query, items)
         return tuple(items), stamp
+
+    def _identity(self) -> set[str]:
+        """The columns in which no two groups are alike."""
+        return {key.column.name for key in self.keys} | ({ENDS} if self.gap is not None else set())
 
     def _key_facts(self) -> dict[str, Fact]:
         if self.gap is not None:
@@ -311,6 +320,7 @@ class Grouping:
             self.scope.refuse("R182", "WITHIN goes with groups that close before the stream ends", self.query)
         if not self.keys:
             self.keys.append(Item(Column("__k0"), exp.Literal.number(0)))
+            self._clocks.append(exp.Literal.number(0))
 
     def growth(self) -> str:
         """What grows with the stream where groups are endless."""

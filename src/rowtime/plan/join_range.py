@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from rowtime.plan.scope import Input
-from rowtime.sql.intervals import Duration, span_of
+from rowtime.sql.intervals import duration_of
 
 
 @dataclass(frozen=True)
@@ -134,11 +134,8 @@ def _linear(node: exp.Expr) -> tuple[dict[str, int], int] | None:
 
 
 def _constant(node: exp.Interval) -> tuple[dict[str, int], int] | None:
-    try:
-        length = span_of(node)
-    except ValueError:
-        return None
-    return ({}, length.micros) if isinstance(length, Duration) else None
+    length = duration_of(node)
+    return None if length is None else ({}, length)
 
 
 def _column(name: str) -> exp.Column:

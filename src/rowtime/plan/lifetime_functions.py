@@ -16,7 +16,7 @@ from rowtime.operators.lifetimes import is_lifetimes
 from rowtime.operators.stitch import Stitch
 from rowtime.plan.sources import Binder
 from rowtime.sql.generate import to_rowtime
-from rowtime.sql.intervals import Duration, span_of
+from rowtime.sql.intervals import duration_of
 from rowtime.sql.nodes import TableArgument
 from rowtime.sql.places import place_of
 
@@ -115,13 +115,10 @@ def _events(binder: Binder, call: exp.Anonymous, number: int, name: str, place: 
 
 
 def _micros(argument: exp.Expr, call: exp.Anonymous, place: Place) -> int:
-    try:
-        span = span_of(argument)
-    except ValueError:
-        span = None
-    if not isinstance(span, Duration):
+    micros = duration_of(argument)
+    if micros is None:
         raise _refused(call, f"{to_rowtime(argument)} is no fixed length of time", place)
-    return span.micros
+    return micros
 
 
 def _refused(call: exp.Anonymous, what: str, place: Place) -> Refused:

@@ -10,20 +10,23 @@ from rowtime.core.errors import Problem, Refused
 from rowtime.operators.contract import Operator
 from rowtime.operators.count_windows import CountWindows
 from rowtime.operators.lifetime_windows import LifetimeWindows
-from rowtime.operators.select import Item
 from rowtime.operators.snapshot import Snapshot, summed
+from rowtime.operators.snapshot_sets import SnapshotSets
 from rowtime.plan.aggregates import is_sorted_collection, needs_places
 from rowtime.plan.group_plan import reference
 from rowtime.plan.groups import Grouping
-from rowtime.sql.generate import to_rowtime
-from rowtime.sql.intervals import Duration, span_of
+from rowtime.sql.intervals import duration_of
 from rowtime.sql.places import place_of
 
 _HINT = (
     "Group by SNAPSHOT(), TUMBLE(INTERVAL '1' HOUR), HOP(INTERVAL '1' MINUTE, INTERVAL '1' HOUR) or COUNT_WINDOW(10)."
 )
 _WINDOWS = {"SNAPSHOT": (0, 0), "TUMBLE": (1, 1), "HOP": (2, 2), "COUNT_WINDOW": (1, 1)}
-_POINT = "POINT AT END"
+_OUTPUT = {"window": False, "point at end": True}
+"""What the result of a window is: an event of its extent, or a point at its last instant."""
+_INPUT = {"clip": "both", "clip end": "end"}
+"""How lifetimes are cut to the window for aggregates that look at them."""
+_OPTIONS = ", ".join(f"'{name}'" for name in (*_OUTPUT, *_INPUT))
 MOST_STARTS = 10_000  # of a window, for as many are kept a key
 
 
@@ -44,6 +47,7 @@ class LifetimeGrouping(Grouping):
             where = self.query.args.get("group") or self.query
             what = f"{'a' if not windows else 'one'} group of events needs a window of time"
             raise Refused(Problem("R196", what, place_of(self.scope.text, where), _HINT))
+        self.scope.clipped = windows[0].name.upper() in ("TUMBLE", "HOP")
         items, stamp = self._select_list()
         having = self.query.args.get("having")
         condition = self._over_groups(having.this) if having else None
@@ -56,27 +60,39 @@ class LifetimeGrouping(Grouping):
                 "R193", what, self.query, "Take MIN, MAX, MIN_BY, ARRAY_SORT(COLLECT_SET(x)) or their like."
             )
         if windows[0].name.upper() == "SNAPSHOT":
-            self._refuse_unsummed(aggregates)
-            return lambda name, source: Snapshot(name, source, keys, aggregates, items, condition)
+            kind = Snapshot if all(summed(item.expression) for item in aggregates) else SnapshotSets
+            return lambda name, source: kind(name, source, keys, aggregates, items, having=condition)
         if windows[0].name.upper() == "COUNT_WINDOW":
             count = self._count(windows[0])
-            return lambda name, source: CountWindows(name, source, keys, aggregates, items, count, condition)
-        size, hop, offset, point = self._sizes(windows[0])
+            return lambda name, source: CountWindows(name, source, keys, aggregates, items, count, having=condition)
+        options = self._options(windows[0])
+        sizes = self._sizes(windows[0], len(options))
+        point = any(_OUTPUT.get(name, False) for name in options)
+        clips = next((_INPUT[name] for name in options if name in _INPUT), "both") if self._sees_lifetimes() else ""
         return lambda name, source: LifetimeWindows(
-            name, source, keys, aggregates, items, size, hop, offset, point, condition
+            name, source, keys, aggregates, items, *sizes, point, clips, having=condition
         )
+
+    def _sees_lifetimes(self) -> bool:
+        columns = [column for item in self.aggregates for column in item.expression.find_all(exp.Column)]
+        return any(column.name in ("__lifetime_start", "__lifetime_end") for column in columns)
+
+    def _options(self, call: exp.Anonymous) -> list[str]:
+        """The texts behind the sizes of a window, in lower case."""
+        found = [node.name.lower() for node in call.expressions if isinstance(node, exp.Literal) and node.is_string]
+        unknown = [name for name in found if name not in (*_OUTPUT, *_INPUT)]
+        if unknown:
+            what = f"{call.name.upper()} has no option '{unknown[0]}'"
+            hint = f"There are {_OPTIONS}. Where an event ends beyond its window is not known when the window goes out."
+            raise Refused(Problem("R196", what, place_of(self.scope.text, call), hint))
+        if any(len([name for name in found if name in kind]) > 1 for kind in (_OUTPUT, _INPUT)):
+            what = f"{call.name.upper()} has two options of which one excludes the other"
+            raise Refused(Problem("R196", what, place_of(self.scope.text, call), f"There are {_OPTIONS}."))
+        return found
 
     def _factored(self, node: exp.Expr) -> exp.Expr:
         """Events have no order, so what is collected counts with the sort around it."""
         return reference(self._aggregate(node)) if is_sorted_collection(node) else super()._factored(node)
-
-    def _refuse_unsummed(self, aggregates: tuple[Item, ...]) -> None:
-        for item in aggregates:
-            if not summed(item.expression):
-                what = f"{to_rowtime(item.expression)} of a snapshot is not supported yet"
-                self.scope.refuse(
-                    "R190", what, self.query, "A snapshot has COUNT, SUM and AVG; TUMBLE and HOP have all."
-                )
 
     def _count(self, call: exp.Anonymous) -> int:
         number = call.expressions[0] if len(call.expressions) == 1 else None
@@ -85,28 +101,18 @@ class LifetimeGrouping(Grouping):
             raise Refused(Problem("R196", what, place_of(self.scope.text, call), "For example COUNT_WINDOW(10)."))
         return int(number.name)
 
-    def _sizes(self, call: exp.Anonymous) -> tuple[int, int, int, bool]:
-        arguments = list(call.expressions)
-        point = bool(arguments) and isinstance(arguments[-1], exp.Literal) and arguments[-1].name.upper() == _POINT
-        if point:
-            arguments.pop()
+    def _sizes(self, call: exp.Anonymous, options: int) -> tuple[int, int, int]:
+        arguments = call.expressions[: len(call.expressions) - options]
         if arguments and isinstance(arguments[0], exp.Column) and arguments[0].name.upper() == "ROWTIME":
             arguments.pop(0)
         wanted = _WINDOWS[call.name.upper()][1]
-        numbers = [self._micros(argument) for argument in arguments]
+        numbers = [duration_of(argument) for argument in arguments]
         if not wanted <= len(numbers) <= wanted + 1 or any(n is None for n in numbers) or (numbers[0] or 0) <= 0:
             sizes = "a hop and a size" if wanted > 1 else "a size"
             what = f"{call.name.upper()} over events takes {sizes}, perhaps an offset"
-            hint = f"{_HINT} A last argument '{_POINT.lower()}' makes each result a point at the end of its window."
+            hint = f"{_HINT} Behind them may stand {_OPTIONS}."
             raise Refused(Problem("R196", what, place_of(self.scope.text, call), hint))
         hop, size = numbers[0] or 0, numbers[wanted - 1] or 0
         if size <= 0:
             raise Refused(Problem("R196", "a window has a size above zero", place_of(self.scope.text, call), _HINT))
-        return size, hop, (numbers[wanted] or 0) if len(numbers) > wanted else 0, point
-
-    def _micros(self, argument: exp.Expr) -> int | None:
-        try:
-            span = span_of(argument)
-        except ValueError:
-            return None
-        return span.micros if isinstance(span, Duration) else None
+        return size, hop, (numbers[wanted] or 0) if len(numbers) > wanted else 0

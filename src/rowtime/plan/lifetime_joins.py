@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from sqlglot import exp
@@ -13,9 +14,16 @@ from rowtime.operators.lifetime_join import LifetimeJoin
 from rowtime.operators.lifetimes import is_lifetimes
 from rowtime.operators.select import Item, Select
 from rowtime.operators.union_all import UnionAll
+from rowtime.plan.periods import SIDES, Periods, conjuncts
 from rowtime.plan.scope import From, Input, Scope
 from rowtime.plan.sources import Binder
+from rowtime.sql.dialect import Rowtime
 from rowtime.sql.places import place_of
+
+
+def is_inner(node: exp.Join) -> bool:
+    """True for a JOIN that gives pairs alone."""
+    return not node.args.get("side") and str(node.args.get("kind") or "").upper() in ("", "INNER", "CROSS")
 
 
 class LifetimeJoins:
@@ -25,22 +33,26 @@ class LifetimeJoins:
         self.binder, self.name = binder, name
         self.text, self.sources = binder.text, binder.sources
 
-    def bind(self, left: From, right: From, node: exp.Join) -> From:
-        """The join of what stands before a JOIN with what stands behind it."""
+    def bind(self, left: From, right: From, node: exp.Join, more: Sequence[exp.Expr] = ()) -> From:
+        """The join of what stands before a JOIN with what stands behind it; ``more``: what WHERE adds to ON."""
         kind, side = (str(node.args.get(part) or "").upper() for part in ("kind", "side"))
         self._check(left, right, node, f"{side} {kind}".strip())
         taken: set[str] = set()
         lefts, rights = self._named(left, taken), self._named(right, taken)
-        both = From(left.node, (*lefts, *rights))
-        condition = self._condition(both, (lefts, rights), node)
+        periods, on = Periods(self.binder, self.name), [*conjuncts(node.args.get("on")), *more]
+        (left, right), meets, others = periods.meeting((left, right), (lefts, rights), on, inner=is_inner(node))
+        condition = self._condition(From(left.node, (*lefts, *rights)), (lefts, rights), node, others)
         names = tuple(tuple(c.name for one in inputs for _, c in one.columns) for inputs in (lefts, rights))
         if kind == "ANTI":
             anti = AntiJoin(self._fresh("anti"), left.node, right.node, names, condition)  # type: ignore[arg-type]
             return From(anti, lefts)
+        if meets:
+            left, right = (periods.with_times(one, number) for number, one in enumerate((left, right)))
+            names = tuple((*own, *more) for own, more in zip(names, SIDES, strict=True))
         made: Operator = LifetimeJoin(self._fresh("join"), left.node, right.node, names, condition)  # type: ignore[arg-type]
         if side == "LEFT":
             made = self._with_unmatched(made, left, right, names, condition)
-        return From(made, (*lefts, *rights))
+        return From(periods.paired(made, meets) if meets else made, (*lefts, *rights))
 
     def _fresh(self, what: str) -> str:
         return self.sources.fresh(f"{self.name}.{what}")
@@ -73,11 +85,14 @@ class LifetimeJoins:
         return tuple(inputs)
 
     def _condition(
-        self, both: From, sides: tuple[tuple[Input, ...], tuple[Input, ...]], node: exp.Join
+        self,
+        both: From,
+        sides: tuple[tuple[Input, ...], tuple[Input, ...]],
+        node: exp.Join,
+        on: Sequence[exp.Expr],
     ) -> exp.Expr | None:
         scope = Scope(self.text, both)
-        on = node.args.get("on")
-        bound = scope.bind(on) if on is not None else None
+        bound = exp.and_(*map(scope.bind, on), copy=False) if on else None
         for identifier in node.args.get("using") or ():
             pair = [
                 scope.bind(exp.column(exp.to_identifier(identifier.name), table=inputs[0].alias)) for inputs in sides
@@ -97,7 +112,12 @@ class LifetimeJoins:
         """LEFT JOIN: the pairs, and the left events alone while they have none."""
         anti = AntiJoin(self._fresh("anti"), left.node, right.node, names, on)  # type: ignore[arg-type]
         columns = joined.emits().columns
-        nothing = [Item(replace(c), exp.null()) for c in columns[len(names[0]) :]]
+        nothing = [Item(replace(c), _null(c.type)) for c in columns[len(names[0]) :]]
         alone = [Item(c, exp.column(exp.to_identifier(c.name, quoted=True))) for c in columns[: len(names[0])]]
         lonely = Select(self._fresh("unmatched"), anti, (*alone, *nothing))
         return UnionAll(self._fresh("outer"), (joined, lonely))
+
+
+def _null(kind: str) -> exp.Expr:
+    """NULL of a column's type, so that a tick without pairs has the columns of one with them."""
+    return exp.Cast(this=exp.null(), to=exp.DataType.build(kind, dialect=Rowtime)) if kind else exp.null()

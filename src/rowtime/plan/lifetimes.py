@@ -9,12 +9,12 @@ from sqlglot import exp
 from rowtime.core.errors import Problem, Refused
 from rowtime.operators.contract import Operator
 from rowtime.operators.emit_changes import NAMES as CHANGES
-from rowtime.operators.emit_changes import EmitChanges
 from rowtime.operators.lifetimes import is_lifetimes
 from rowtime.plan.emit import as_rows
 from rowtime.plan.panes import has_panes
 from rowtime.plan.scope import Scope
 from rowtime.plan.sources import Bound, Sources
+from rowtime.plan.speculation import with_changes
 from rowtime.sql.places import place_of
 
 
@@ -41,11 +41,7 @@ def _changes(text: str, sources: Sources, query: exp.Expr, node: Operator, name:
     if taken:
         what = f"the result has two columns {', '.join(sorted(taken))}"
         raise Refused(Problem("R119", what, place_of(text, query), "Rename the column of the query."))
-    if not node.emits().placed:
-        hint = "Ask for the changes of a stream, filtered, projected or with altered lifetimes."
-        what = "EMIT CHANGES of events that are made of several is not supported yet"
-        raise Refused(Problem("R190", what, place_of(text, query), hint))
-    return EmitChanges(sources.fresh(f"{name}.changes"), node)
+    return with_changes(sources, node, name, place_of(text, query))
 
 
 def alike(text: str, query: exp.Expr, nodes: Sequence[Operator]) -> bool:

@@ -14,17 +14,19 @@ from sqlglot import exp
 
 from rowtime.expr.facts import UNKNOWN, Fact
 from rowtime.expr.monotonicity import prove
+from rowtime.expr.proof import readable
 from rowtime.operators.contract import Column, Operator, T
 from rowtime.operators.merge import Merge
 from rowtime.operators.over import Call, Over
 from rowtime.operators.select import Item
 from rowtime.plan import rewrites
 from rowtime.plan.frames import NoWindow, Window, frame_of, resolved
+from rowtime.plan.numbering import HINT
 from rowtime.plan.orders import micros
 from rowtime.plan.scope import Scope, columns_of, mark_of
 from rowtime.plan.sources import Sources
 from rowtime.plan.window_calls import Want, wants_of
-from rowtime.sql.generate import to_rowtime, to_spark
+from rowtime.sql.generate import to_spark
 
 
 @dataclass
@@ -119,9 +121,11 @@ class Windowing:
             reason = "DESC" if first.args.get("desc") else "a second key" if others else f"{why.text}: {why.rule}"
             raise NoWindow(
                 "R164",
-                f"the rows of a stream come in stream order, not by {to_rowtime(first.this)}"
+                f"the rows of a stream come in stream order, not by {readable(first.this)}"
                 + (f" ({reason})" if proof.order.direction <= 0 else ""),
-                rewrites.shown(
+                HINT
+                if isinstance(node.this, exp.RowNumber | exp.Rank | exp.DenseRank)
+                else rewrites.shown(
                     rewrites.windowed(self._query, self.scope.rowtime), self.scope.binds, "Leave ORDER BY out."
                 ),
             )

@@ -8,8 +8,9 @@ from sqlglot import exp
 
 from rowtime.operators.contract import Column, Operator
 from rowtime.operators.event_time import EventTimed
+from rowtime.operators.pane_fires import CHANGE, INDEX, LAST, PANE
 from rowtime.operators.pane_times import PaneTimes
-from rowtime.operators.panes import CHANGE, INDEX, LAST, PANE, Panes
+from rowtime.operators.panes import Panes
 from rowtime.operators.select import Item
 from rowtime.plan.event_time import declared_by, lost_at
 from rowtime.plan.groups import Grouping
@@ -81,6 +82,7 @@ class PaneGrouping(Grouping):
         if changes:
             text = f"CASE WHEN `{CHANGE}` = 0 THEN 'RETRACT' ELSE 'INSERT' END"
             items = (*items, Item(Column("change", "STRING"), parse_expression(text)))
+            self.scope.refuse_twice(self.query, items)
         aggregates, every = tuple(self.aggregates), self._every()
         return PanePlan(event, self.times, age, tuple(self.keys), aggregates, items, condition, changes, every)
 
@@ -94,14 +96,21 @@ class PaneGrouping(Grouping):
         event = declared_by(self.scope.input)
         if event is None:
             shown = node.this.name if isinstance(node.this, exp.Column) else "t"
-            hint = f"Declare it below: CREATE VIEW v EVENT TIME ({shown}, LAG INTERVAL '10' SECOND) AS SELECT STREAM …"
-            self.scope.refuse("R170", "PANES needs an event time", node, f"{hint}.", lost_at(self.scope.input))
+            declared = f"CREATE VIEW v EVENT TIME ({shown}, LAG INTERVAL '10' SECOND) AS SELECT STREAM {self._read()};"
+            hint = f"Declare it of what is read here, and read the view: {declared}"
+            self.scope.refuse("R170", "PANES needs an event time", node, hint, lost_at(self.scope.input))
             return None
         bound = self.scope.bind(node.this)
         if not isinstance(bound, exp.Column) or bound.name != event.column:
             what = f"the event time here is {event.column}, and panes are of the event time"
             self.scope.refuse("R170", what, node, f"Write PANES({event.column}, …).")
         return event
+
+    def _read(self) -> str:
+        """Everything of the stream or view that the query reads; in short where it reads another query or a join."""
+        source = self.query.args["from_"].this
+        named = isinstance(source, exp.Table) and not self.query.args.get("joins")
+        return f"* FROM {source.name}" if named else "…"
 
     def _settings(self, panes: list[nodes.Panes]) -> int:
         """The panes' times; the discard age comes back."""

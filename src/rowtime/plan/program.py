@@ -6,14 +6,14 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from sqlglot import exp
+from sqlglot.errors import SqlglotError
 
 from rowtime.core.errors import Place, Problem, Refused
-from rowtime.operators.contract import Column, Operator, walk
+from rowtime.operators.contract import Operator, walk
 from rowtime.operators.group_by import GroupBy
 from rowtime.operators.merge import Merge
 from rowtime.operators.panes import Panes
@@ -24,14 +24,15 @@ from rowtime.operators.stream import Stream
 from rowtime.operators.table_function import Make
 from rowtime.operators.tsort import TSort
 from rowtime.operators.union_all import UnionAll
+from rowtime.plan.canonical import describe
 from rowtime.plan.catalog import Catalog, Definitions, StreamDef, check_bound, duration
 from rowtime.plan.emit import as_rows
 from rowtime.plan.event_time import check_set
 from rowtime.plan.functions import defined
 from rowtime.plan.select import QueryBinder
+from rowtime.plan.sink_options import fitting
 from rowtime.plan.sources import Sources, pump_name
-from rowtime.sql.generate import to_spark
-from rowtime.sql.script import parse_script
+from rowtime.sql.script import NESTED_TOO_DEEPLY, parse_script
 from rowtime.sql.statements import (
     AlterPump,
     CreateFunction,
@@ -166,16 +167,18 @@ class _Compiler:
             sink
             for pump in self.catalog.pumps.values()
             if pump.started
-            for sink in self._guard(partial(self._pump, pump))
+            for sink in self._guard(partial(self._pump, pump), pump.place)
         ]
         for number, query in enumerate(self.queries, 1):
             name = "query" if len(self.queries) == 1 else f"query{number}"
-            sinks.extend(self._guard(partial(self._query, query, name)))
-        explains = [pair for explain in self.explained for pair in self._guard(partial(self._explain, explain))]
+            sinks.extend(self._guard(partial(self._query, query, name), query.place))
+        explains = [
+            pair for explain in self.explained for pair in self._guard(partial(self._explain, explain), explain.place)
+        ]
         for name, view in self.catalog.views.items():
             if name not in self.sources.bound:
-                self._guard(partial(self.sources.named, self.binder, name, view.query))
-        self._guard(partial(check_set, Program(self.text, tuple(sinks)).described(), self.once))
+                self._guard(partial(self.sources.named, self.binder, name, view.query), view.place)
+        self._guard(lambda: check_set(Program(self.text, tuple(sinks)).described(), self.once))
         return Program(
             self.text,
             tuple(sinks),
@@ -188,11 +191,18 @@ class _Compiler:
             self.catalog,
         )
 
-    def _guard(self, action: Callable[[], object]) -> list[Any]:
+    def _guard(self, action: Callable[[], object], place: Place | None = None) -> list[Any]:
         try:
             result = action()
         except Refused as refused:
             self.problems.extend(refused.problems)
+            return []
+        except (RecursionError, SqlglotError) as error:
+            # sqlglot reports a recursion that ends in one of its own modules as an error of its own.
+            if not isinstance(error, RecursionError) and not isinstance(error.__context__, RecursionError):
+                raise
+            hint = "Write a part of it as a view, or a chain of views as fewer."
+            self.problems.append(Problem("R101", f"This does not bind: {NESTED_TOO_DEEPLY}.", place, hint))
             return []
         return [] if result is None else [result]
 
@@ -302,7 +312,8 @@ class _Compiler:
         if target in self.functions:
             return self._sink(f"{name}.sink", node, "function", (("function", target),))
         stream = self._known(pump.target.text, pump.target.place)
-        return self._sink(f"{name}.sink", node, stream.format, (*stream.options, ("stream", stream.name)))
+        made = self._sink(f"{name}.sink", node, stream.format, (*stream.options, ("stream", stream.name)))
+        return fitting(made, pump.target.place)
 
     def _query(self, query: Query, name: str) -> Sink:
         node = self.binder.bind(query.query, name).node
@@ -355,45 +366,3 @@ def _grouped(node: Operator) -> bool:
             return False
         node = node.inputs[0]
     return not isinstance(node, GroupBy) or not (node.sort or node.lead)
-
-
-_JOURNALED = ("idle_after",)  # what it decides stands in the journal, so it may change between two starts
-
-
-def describe(node: Operator) -> str:
-    """An operator in one line of canonical text, without its inputs."""
-    parts = [
-        f"{f.name}={_canonical(_field(node, f.name))}"
-        for f in fields(node)  # type: ignore[arg-type]
-        if f.name not in ("name", "input", "inputs", "gate", "gates", "made", "event", *_JOURNALED)
-    ]
-    inputs = ", ".join(child.name for child in node.inputs)
-    return f"{node.kind}({inputs}; {'; '.join(parts)})"
-
-
-def _field(node: Operator, name: str) -> object:
-    if isinstance(node, Stream) and name == "source":
-        return node.source[0], _lasting(node.source[1])
-    if isinstance(node, Sink) and name == "options":
-        return _lasting(node.options)
-    return getattr(node, name)
-
-
-_REACHED = ("kafka.", "url", "user", "password")
-
-
-def _lasting(options: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
-    """The options that say what is read or written; how a server is reached may change, and stays out of files."""
-    return tuple((name, value) for name, value in options if not name.lower().startswith(_REACHED))
-
-
-def _canonical(value: object) -> str:
-    if isinstance(value, exp.Expr):
-        return to_spark(value)
-    if isinstance(value, tuple):
-        return "[" + ", ".join(_canonical(part) for part in value) + "]"
-    if isinstance(value, Column):
-        return f"({value.name}, {value.type})"  # what is proved of it may grow without another meaning
-    if is_dataclass(value) and not isinstance(value, type):
-        return "(" + ", ".join(_canonical(getattr(value, f.name)) for f in fields(value)) + ")"
-    return str(value)

@@ -58,8 +58,10 @@ def ordered(query: exp.Expr, rowtime: str, *, time: bool = False) -> Iterator[Re
         words, rewritten = _order_by("", query, [_ascending(first.this, within=_minute()), *others])
         rewritten.set("expressions", _promoting(rewritten, first.this))
         yield f"Sort it within a tolerance: SELECT STREAM {to_rowtime(first.this)} AS ROWTIME, …{words}", rewritten
-    group = query.args.get("group")
-    for lead in group.expressions if group is not None else [_hour(rowtime)]:
+    group, windowed = query.args.get("group"), query.args.get("windowed")
+    # Windows of STAGGER have nothing that could be named but their rowtime.
+    hour = parse_expression("ROWTIME") if windowed is not None else _hour(rowtime)
+    for lead in group.expressions if group is not None else [hour]:
         rest = [key for key in (first, *others) if key.this != lead]
         yield _order_by("Lead with what ascends", query, [_ascending(lead), *rest])
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from sqlglot import exp
 
@@ -13,11 +14,12 @@ from rowtime.expr.monotonicity import is_constant, non_deterministic
 from rowtime.operators.contract import A, Column, Operator, T, walk
 from rowtime.operators.ordered import Ordered
 from rowtime.operators.over import Over
+from rowtime.operators.select import Item
 from rowtime.operators.value_clocks import MARK
 from rowtime.plan.catalog import suggestion
 from rowtime.plan.windows import GROUP_FUNCTIONS, LATER, Windows, is_value
 from rowtime.sql.generate import to_rowtime, to_spark
-from rowtime.sql.nodes import CurrentRowTimestamp, Monotonic
+from rowtime.sql.nodes import CurrentRowTimestamp, Lifetime, LifetimeEdge, Monotonic, PeriodPredicate
 from rowtime.sql.places import place_of
 
 
@@ -72,6 +74,10 @@ class Scope:
     """What stands for a call with OVER; ``None`` where none may stand."""
     made: dict[str, Fact] = field(default_factory=dict)
     """What is known of the columns of these calls."""
+    lifetimes: bool = False
+    """Whether LIFETIME may stand here."""
+    clipped: bool = False
+    """Whether LIFETIME_START and LIFETIME_END may: in the window of an event."""
     binds: Callable[[exp.Expr], bool] = field(default=lambda _: False)
     """Whether a rewrite of the query would be accepted."""
 
@@ -104,17 +110,36 @@ class Scope:
         """The names that columns have in the query, in lower case."""
         return {name.lower() for one in self.source.inputs for name, _ in one.columns}
 
+    @property
+    def _aliases(self) -> list[str]:
+        """The name of the input whose events these are; none where they are joined."""
+        return [one.alias.lower() for one in self.source.inputs] if len(self.source.inputs) == 1 else []
+
     def _inputs(self, table: str) -> list[Input]:
         return [one for one in self.source.inputs if table.lower() in ("", one.alias.lower())]
 
     @property
     def facts(self) -> dict[str, Fact]:
         """What is known about the values of each column; the rowtime ascends."""
-        return {T: ROWTIME, **{column.name: column.known for column in self.columns}, **self.made}
+        return {**self._given, **self.made}
+
+    @cached_property
+    def _given(self) -> dict[str, Fact]:
+        return {T: ROWTIME, **{column.name: column.known for column in self.columns}}
 
     def refuse(self, code: str, message: str, node: exp.Expr, hint: str = "", note: str = "") -> None:
         """Note a problem at a node."""
         self.problems.append(Problem(code, message, place_of(self.text, node), hint, note))
+
+    def refuse_twice(self, query: exp.Expr, items: Iterable[Item]) -> None:
+        """Refuse (R119) a select list in which two columns have one name."""
+        seen: set[str] = set()
+        for item in items:
+            name = item.column.name
+            if name.lower() in seen:
+                what = f"the select list has two columns {name}"
+                self.refuse("R119", what, query, "Give one of them another name with AS.")
+            seen.add(name.lower())
 
     def bind(self, node: exp.Expr) -> exp.Expr:
         """A copy of the expression whose columns are the input's, by their own names."""
@@ -136,14 +161,23 @@ class Scope:
         if isinstance(part, exp.Anonymous) and part.name.upper() in LATER:
             hint = "Write TUMBLE(s.ROWTIME, INTERVAL '1' HOUR), or FLOOR(s.ROWTIME TO HOUR)."
             self.refuse("R190", f"{part.name.upper()} is not supported yet", part, hint)
-        if isinstance(part, exp.Subquery | exp.Exists):
-            self.refuse("R190", "a sub-query in an expression is not supported", part)
+        if isinstance(part, PeriodPredicate) and not self.lifetimes and part.find(Lifetime):
+            hint = "It stands in WHERE or ON over events, with AND, OR and NOT; of two times there is PERIOD (a, b)."
+            self.refuse("R198", f"{to_rowtime(part)} does not stand here", part, hint)
+        if isinstance(part, LifetimeEdge) and (not self.clipped or part.name.lower() not in self._aliases):
+            hint = "It stands in aggregates of GROUP BY TUMBLE or HOP over events, and names what is behind FROM."
+            self.refuse("R198", f"{to_rowtime(part)} does not stand here", part, hint)
+        if isinstance(part, exp.Query) and not isinstance(part.parent, exp.Subquery):
+            hint = "Join instead: JOIN of streams and tables, SEMI JOIN and ANTI JOIN of streams."
+            self.refuse("R190", "a sub-query in an expression is not supported", part, hint)
 
     def _bound(self, part: exp.Expr) -> exp.Expr:
         if isinstance(part, exp.Column) and not isinstance(part.this, exp.Star):
             return self._column(part)
         if isinstance(part, CurrentRowTimestamp):
             return self._arrival(part)
+        if isinstance(part, LifetimeEdge):
+            return _named(part.args["which"], part)
         if isinstance(part, Monotonic) and not is_constant(part.this):
             text = to_spark(part.this)
             if text not in self.promises:

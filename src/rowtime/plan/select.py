@@ -31,10 +31,11 @@ from rowtime.plan.groups import Grouping
 from rowtime.plan.lifetime_groups import LifetimeGrouping
 from rowtime.plan.lifetimes import alike, emitted, refuse_in_select
 from rowtime.plan.lost_rows import unknown_at_first
+from rowtime.plan.numbering import sorted_first
 from rowtime.plan.orders import Sort, bind_sort, gates_of, is_rowtime
 from rowtime.plan.over import Windowing
 from rowtime.plan.panes import PaneGrouping, has_panes
-from rowtime.plan.scope import Scope, columns_of, follows, type_of
+from rowtime.plan.scope import From, Scope, columns_of, follows, type_of
 from rowtime.plan.sources import Binder, Bound, Sources
 from rowtime.plan.union_order import common, flat, sorted_union
 from rowtime.plan.windows import has_clock, refuse_outside
@@ -130,7 +131,15 @@ class _SelectBinder:
 
     def bind(self) -> Bound:
         self._refuse_unsupported()
-        source = FromClause(self.binder, self.query, self.name).bind()
+        return self.over(FromClause(self.binder, self.query, self.name).bind())
+
+    def over(self, source: From) -> Bound:
+        """The query over what it reads."""
+        steps = None if self._groups() or is_lifetimes(source.node) else sorted_first(self.query, self.text, source)
+        if steps is not None:
+            below = _SelectBinder(self.binder, steps[0], f"{self.name}.sorted").over(source)
+            source = From.one(below.node, source.inputs[0].alias, below.lineage)
+            return _SelectBinder(self.binder, steps[1], self.name).over(source)
         scope = Scope(
             self.text,
             source,
@@ -279,7 +288,7 @@ class _SelectBinder:
                 promoted = None if is_rowtime(bound) else bound
                 continue
             items.append(Item(Column(name, type_of(scope.columns, bound), prove(bound, scope.facts).fact), bound))
-        self._refuse_twice(scope, items)
+        scope.refuse_twice(self.query, items)
         return tuple(items), promoted
 
     def _star(self, scope: Scope, entry: exp.Expr) -> list[Item]:
@@ -301,18 +310,6 @@ class _SelectBinder:
         if isinstance(entry, exp.Column):
             return entry.name if not is_rowtime(bound) else "ROWTIME"
         return f"_c{number}"
-
-    def _refuse_twice(self, scope: Scope, items: list[Item]) -> None:
-        seen: set[str] = set()
-        for item in items:
-            if item.column.name.lower() in seen:
-                scope.refuse(
-                    "R119",
-                    f"the select list has two columns {item.column.name}",
-                    self.query,
-                    "Give one of them another name with AS.",
-                )
-            seen.add(item.column.name.lower())
 
     # -- with groups ------------------------------------------------------------------
 

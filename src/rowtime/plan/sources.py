@@ -351,7 +351,11 @@ class Sources:
 
 
 def _check_filled(stream: Stream, pump: CreatePump) -> None:
-    """What the guard of a stream does not judge of a pump's rows yet. Raises ``Refused`` (R190)."""
+    """What the guard of a stream does not judge of a pump's rows yet (R190), and topics. Raises ``Refused``."""
+    if stream.source[0] == "kafka":  # the topic would give once more what the pump has given already
+        what = "a Kafka stream cannot be read in the script whose pump fills it"
+        hint = "Read what the pump reads, through a view say; or read the stream in a script of its own."
+        raise Refused(Problem("R504", what, pump.place, hint))
     for words, given in {"RESYNC": stream.resync, "EARLY BEYOND … AFTER ARRIVAL": stream.ahead is not None}.items():
         if given:
             what = f"{stream.name} has {words}, and a pump of this script fills it: that is not supported yet"

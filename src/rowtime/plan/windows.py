@@ -15,7 +15,8 @@ from sqlglot import exp
 
 from rowtime.expr.facts import ROWTIME, UNKNOWN, Fact
 from rowtime.expr.group_end import interval_micros, interval_months, unshifted
-from rowtime.expr.monotonicity import order_of, prove, readable
+from rowtime.expr.monotonicity import order_of, prove
+from rowtime.expr.proof import readable
 from rowtime.operators.contract import Column, Operator, T
 from rowtime.operators.hop import Hop
 from rowtime.operators.select import Item

@@ -13,16 +13,20 @@ from typing import TYPE_CHECKING
 from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F  # noqa: N812
 
+from rowtime.operators.anti_join import AntiJoin
 from rowtime.operators.contract import A, Operator, P, T, W, quoted
 from rowtime.operators.group_by import GroupBy
 from rowtime.operators.group_values import GroupByValues
 from rowtime.operators.join import Join
+from rowtime.operators.lifetime_join import LifetimeJoin
 from rowtime.operators.lifetime_windows import LifetimeWindows
 from rowtime.operators.over import Over
 from rowtime.operators.panes import Panes
 from rowtime.operators.select import Select
 from rowtime.operators.session import ENDS, STARTS, SessionGroup
 from rowtime.operators.snapshot import Snapshot
+from rowtime.operators.snapshot_sets import SnapshotSets
+from rowtime.operators.speculative_groups import SpeculativeGroups
 from rowtime.operators.table_join import TableJoin
 from rowtime.operators.union_all import UnionAll
 from rowtime.operators.values import type_text
@@ -31,7 +35,7 @@ from rowtime.sql.generate import to_spark
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-Groups = GroupBy | GroupByValues | LifetimeWindows | Panes | SessionGroup | Snapshot
+Groups = GroupBy | GroupByValues | LifetimeWindows | Panes | SessionGroup | Snapshot | SnapshotSets | SpeculativeGroups
 _INTERNALS = {T: "TIMESTAMP", W: "STRING", P: "BIGINT", A: "TIMESTAMP", STARTS: "TIMESTAMP", ENDS: "TIMESTAMP"}
 
 
@@ -75,20 +79,27 @@ class ColumnTypes:
             case UnionAll():
                 parts = (self._rows(one).selectExpr(*map(quoted, one.emits().names)) for one in node.inputs)
                 return reduce(lambda left, right: left.union(right), parts).toDF(*node.emits().names)
-            case Join() | TableJoin():
+            case Join() | TableJoin() | LifetimeJoin() | AntiJoin():
                 return self._joined(node)
             case _ if isinstance(node, Groups):
                 return self._grouped(node)
             case _:  # what passes columns on
                 return self._rows(node.inputs[0])
 
-    def _joined(self, node: Join | TableJoin) -> DataFrame:
-        sides = zip(node.inputs, node.sides, strict=True)
-        columns = [
-            self._rows(source).selectExpr(*(f"{quoted(old)} AS {quoted(new)}" for old, new in side.columns))
-            for source, side in sides
-        ]
-        return columns[0].crossJoin(columns[1])
+    def _joined(self, node: Join | TableJoin | LifetimeJoin | AntiJoin) -> DataFrame:
+        """What goes on of each input, under its new names, side by side."""
+        if isinstance(node, Join | TableJoin):
+            sides = [side.columns for side in node.sides]
+        else:
+            given = node.inputs[: 1 if isinstance(node, AntiJoin) else 2]
+            sides = [
+                tuple(zip(one.emits().names, names, strict=True)) for one, names in zip(given, node.names, strict=False)
+            ]
+        parts = (
+            self._rows(source).selectExpr(*(f"{quoted(old)} AS {quoted(new)}" for old, new in side))
+            for source, side in zip(node.inputs, sides, strict=False)
+        )
+        return reduce(lambda left, right: left.crossJoin(right), parts)
 
     def _grouped(self, node: Groups) -> DataFrame:
         rows = self._rows(node.inputs[0])

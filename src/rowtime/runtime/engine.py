@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -20,11 +20,8 @@ from rowtime.client.writer import EVERYONE
 from rowtime.core.clock import least
 from rowtime.core.errors import Refused, refuse
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import Control, Delta, Intake, Operator, T
-from rowtime.operators.group_by import GroupBy
-from rowtime.operators.over import Over
+from rowtime.operators.contract import Control, Delta, Intake, Operator
 from rowtime.operators.panes import Panes
-from rowtime.operators.select import Select
 from rowtime.operators.sink import Sink as SinkNode
 from rowtime.operators.stream import Stream
 from rowtime.operators.table import PINNED
@@ -35,8 +32,9 @@ from rowtime.plan.waiting import slowest_of
 from rowtime.runtime.column_types import ColumnTypes
 from rowtime.runtime.intake import Taken, intake_of
 from rowtime.runtime.sources.contract import BoundItem, Limits, Slice, Source
+from rowtime.runtime.takers import takers
 from rowtime.runtime.tick import GivenTable, RunningTick
-from rowtime.state import settings
+from rowtime.state import cuts, settings
 from rowtime.state.files import remove
 from rowtime.state.memory import Memory
 
@@ -48,6 +46,7 @@ if TYPE_CHECKING:
 
 Entry = Mapping[str, Any]
 Hook = Callable[[str], None]
+Tap = Callable[[Operator, Delta], None]
 _EMPTY: Entry = {"tick": -1, "sources": {}, "control": {}, "segments": {}, "outputs": {}, "totals": {}}
 
 
@@ -72,7 +71,8 @@ class TickReport:
 class Engine:
     """One program at work. ``ends``: finite sources end their streams once they are read.
 
-    ``hook`` is called with the name of each point of a tick at which a crash is tested.
+    ``hook`` is called with the name of each point of a tick at which a crash is tested, ``tap`` with
+    what each operator has made of a tick, while it can be read.
     """
 
     spark: SparkSession
@@ -84,13 +84,14 @@ class Engine:
     ends: bool = False
     clock: Callable[[], int] = wall_clock
     hook: Hook = lambda _point: None
+    tap: Tap = lambda _node, _delta: None
     entry: Entry = field(default_factory=lambda: _EMPTY)
     tables: Mapping[str, GivenTable] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._heard: dict[tuple[str, str], int] = {}
         self.plan = self.program.described()
-        self._fresh = True
+        self._fresh, self._failed = True, False
         self._began = BEGINNING
         self._memory = Memory(self.checkpoint.folder)
         self._types = ColumnTypes(self.spark)
@@ -98,7 +99,7 @@ class Engine:
 
     def _take_over(self, program: Program) -> None:
         self.program = program
-        self._takers = _takers(program)
+        self._takers = takers(program)
         self._timed_by = _timed_by(program)
         self._streams = [node for node in program.operators if isinstance(node, Stream)]
 
@@ -122,7 +123,7 @@ class Engine:
 
     def _recover(self, last: Entry | None) -> None:
         self.entry = last or _EMPTY
-        self._began = self.entry.get("began", self.clock())
+        self._began = self.entry.get("began", self.clock() if self._began == BEGINNING else self._began)
         self._take_over(fixed(self.program, self._began))
         self.checkpoint.sweep(last)
         for node in self._sinks():
@@ -140,9 +141,17 @@ class Engine:
 
     def tick(self) -> TickReport | None:
         """Run one tick; ``None`` if there was nothing to do, and then nothing is journaled."""
+        if self._failed:  # what it left half done is finished or swept, as after a crash
+            self._recover(self.checkpoint.journal.last())
+        self._failed = True
+        report = self._ticked()
+        self._failed = False
+        return report
+
+    def _ticked(self) -> TickReport | None:
         began = time.perf_counter()
         taken, notes = self._discover()
-        set_by_hand = settings.waiting(self.checkpoint.folder, self.entry)
+        set_by_hand = self._set_by_hand()
         if not set_by_hand and not self._worth(taken, notes):
             return None
         found = time.perf_counter()
@@ -154,9 +163,12 @@ class Engine:
         self.hook("after state")
         stepped = time.perf_counter()
         entry = self._entry(running, notes, deltas)
+        entry["bounded"] = any(part.part.bound is not None for part in taken.values())
         if set_by_hand:
             places = {name: known["offsets"] for name, known in self.entry["sources"].items()}
             entry["settings"] = [{**setting, "after": places} for setting in set_by_hand]
+        if self._cuts(taken, set_by_hand):
+            entry["cuts"] = cuts.note(self.checkpoint.folder, self.entry, set_by_hand)
         self.hook("before journal")
         self.checkpoint.journal.commit(running.number, entry)
         self.entry = {"tick": running.number, **entry}
@@ -176,6 +188,17 @@ class Engine:
             tuple(running.jobs),
         )
 
+    def _set_by_hand(self) -> Sequence[Mapping[str, Any]]:
+        return settings.waiting(self.checkpoint.folder, self.entry)
+
+    def _cuts(self, taken: Mapping[str, Taken], set_by_hand: Sequence[object]) -> bool:
+        """True if this tick's input cannot be read again as one with what came before it.
+
+        A bound is set in between, by hand or on all writers; or a writer joins, who starts at the clock before.
+        """
+        joined = any(part.joined and name in self.entry["sources"] for name, part in taken.items())
+        return bool(set_by_hand) or joined or self.entry.get("bounded", False)
+
     def _running(self, taken: Mapping[str, Taken]) -> RunningTick:
         def intakes(node: Operator, control: Control) -> Intake:
             return intake_of(self.spark, taken[node.name], control)
@@ -192,6 +215,7 @@ class Engine:
         try:
             for node in self.program.operators:
                 deltas[node.name] = node.step(running, [deltas[child.name] for child in node.inputs])
+                self.tap(node, deltas[node.name])
         except AnalysisException as wrong:
             raise _refused(wrong) from wrong
         finally:
@@ -223,6 +247,7 @@ class Engine:
             **entry,
             "at": self.clock(),
             "began": self._began,
+            "cuts": self.entry.get("cuts", 0),
             "sources": notes,
             "totals": {name: dict(counts) for name, counts in totals.items()},
             "clocks": {name: dict(delta.clocks) for name, delta in deltas.items()},
@@ -272,7 +297,8 @@ class Engine:
         spoke = {**before.get("spoke", {}), **{w: self.clock() for w in moved if part.end[w] > part.start.get(w, 0)}}
         away.update(self._silent(node, part, moved, away, spoke))
         present = sorted(w for w in writers if w not in away)
-        notes = {"offsets": dict(part.end), "state": dict(state), "away": away, "spoke": spoke}
+        first = {**part.start, **before.get("first", {})}
+        notes = {"offsets": dict(part.end), "first": first, "state": dict(state), "away": away, "spoke": spoke}
         return Taken(source, part, present, joined), notes
 
     def _ended(self, node: Stream, source: Source, part: Slice) -> Slice:
@@ -281,8 +307,7 @@ class Engine:
         clocks = self.entry.get("clocks", {}).get(node.name, {})
         if not (self.ends and finite and source.finished(part.end)) or least(clocks.values()) >= END:
             return part
-        bounds = tuple(BoundItem(writer, end << 40, END) for writer, end in part.end.items())
-        return replace(part, bounds=(*part.bounds, *bounds))
+        return ended(part)
 
     def _silent(
         self, node: Stream, part: Slice, moved: list[str], away: Mapping[str, str], spoke: Mapping[str, int]
@@ -337,6 +362,12 @@ class Engine:
                 source.close()  # type: ignore[attr-defined]
 
 
+def ended(part: Slice) -> Slice:
+    """A range of a finite input, with the end of its stream behind it."""
+    bounds = tuple(BoundItem(writer, end << 40, END) for writer, end in part.end.items())
+    return replace(part, bounds=(*part.bounds, *bounds))
+
+
 def _refused(wrong: AnalysisException) -> Refused:
     """What only Spark can find in an expression, reported as `check` would (types, functions)."""
     message = str(wrong).split("\n", 1)[0].split(" SQLSTATE", 1)[0]
@@ -351,34 +382,4 @@ def _timed_by(program: Program) -> dict[str, set[str]]:
         found[node.name] = (
             {node.name} if isinstance(node, Stream) else set() if isinstance(node, TSort | Panes) else below
         )
-    return found
-
-
-def _takers(program: Program) -> dict[str, dict[str, str]]:
-    """Operators whose one consumer is a Parquet directory, with its columns and which of theirs they are.
-
-    What such an operator writes as its result is what the directory holds: the file is
-    renamed into place, and nothing is written twice. Groups and panes are written in any order, the
-    rows of an OVER in stream order; what only gives its columns other names is left out.
-    """
-    readers = Counter(child.name for node in program.operators for child in node.inputs)
-    found = {}
-    for sink in program.operators:
-        if not isinstance(sink, SinkNode) or sink.format != "parquet":
-            continue
-        maker, columns, alone = sink.input, {name: name for name in sink.emits().names}, True
-        while isinstance(maker, Select) and (renames := maker.renames) is not None:
-            alone = alone and readers[maker.name] == 1
-            columns = {name: renames.get(own, own) for name, own in columns.items()}
-            maker = maker.input
-        there = {T, *maker.emits().names} >= set(columns.values())
-        taken = isinstance(maker, Over | Panes) or (maker is sink.input and isinstance(maker, GroupBy))
-        if (
-            taken
-            and there
-            and alone
-            and readers[maker.name] == 1
-            and not (sink.ordered and isinstance(maker, GroupBy | Panes))
-        ):
-            found[maker.name] = {sink.rowtime: T, **columns} if sink.rowtime else columns
     return found

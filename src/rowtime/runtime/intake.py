@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import Control, Intake, Peek
+from rowtime.operators.contract import Control, Intake
+from rowtime.operators.peek import Peek
 from rowtime.runtime.sources.contract import Slice, Source
 
 if TYPE_CHECKING:
@@ -79,11 +81,12 @@ PEEKED_ROWS = 100_000_000  # of one column, which the driver reads and judges in
 
 
 def _peek(source: Source, part: Slice) -> Peek | None:
-    """Reading one column of a range with Arrow, where its files are at hand: no Spark job."""
+    """Reading columns of a range with Arrow, where its files are at hand: no Spark job."""
     column = getattr(source, "column", None)
     if column is None or part.rows is None or part.rows > PEEKED_ROWS:
         return None
-    return lambda name: column(part, name)
+    rows = getattr(source, "rows", None)
+    return Peek(partial(column, part), (lambda _: None) if rows is None else partial(rows, part))
 
 
 class _Runs:

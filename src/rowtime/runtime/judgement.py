@@ -20,6 +20,8 @@ from rowtime.kernels.high_water import Scan, calm, scan
 from rowtime.operators.contract import P, W
 from rowtime.operators.gates import READMITTED, Gate
 
+_NONE = np.empty(0, np.intp)
+
 
 @dataclass
 class Tally:
@@ -38,12 +40,16 @@ class Tally:
 
 
 class Judged(NamedTuple):
-    """Refused rows, the mark after all, the least and greatest time of the accepted ones; how many are judged."""
+    """Refused rows, the mark after all, the least and greatest time of the accepted ones; how many are judged.
+
+    ``places``: where the refused rows stand among these.
+    """
 
     refused: pa.Table | None
     mark: int
     span: tuple[int, int]
     judged: int
+    places: np.ndarray = _NONE
 
 
 @dataclass(frozen=True)
@@ -94,20 +100,22 @@ def judge_run(tally: Tally, writer: str, part: pa.Table, mark: int, *, ended: bo
     which = np.flatnonzero(items.rows & (found.refused | missing | bad))
     below = found.below_floor & (gate.reason == "OUT_OF_ORDER")
     conditions = [far[which] | early[which], bad[which], missing[which], below[which]]
-    reasons = np.select(conditions, ["EARLY", "MALFORMED", gate.missing, "LATE"], gate.reason)
+    names = ["EARLY", "MALFORMED", gate.missing, "LATE", gate.reason]
+    reasons = np.select(conditions, range(4), 4)
     accepted = items.rows.copy()
     accepted[which] = False
     tally.counts.update({"in": int(items.rows.sum()), "accepted": int(accepted.sum())})
-    tally.counts.update(Counter(reasons.tolist()))
+    for name, count in zip(names, np.bincount(reasons, minlength=5).tolist(), strict=True):
+        tally.counts.update({name: count} if count else {})
     table = pa.table(
         {
-            W: pa.array([writer] * len(which), pa.string()),
+            W: pa.repeat(pa.scalar(writer, pa.string()), len(which)),
             P: pa.array(part[P].to_numpy()[which], pa.int64()),
-            "reason": pa.array(reasons.tolist(), pa.string()),
+            "reason": pa.array(names, pa.string()).take(pa.array(reasons)),
             "mark": pa.array(np.maximum(found.before[which], floor), pa.int64()),
         }
     )
-    return Judged(table, found.mark, _span(items.times[accepted]), part.num_rows)
+    return Judged(table, found.mark, _span(items.times[accepted]), part.num_rows, which)
 
 
 def numbers(column: pa.ChunkedArray) -> tuple[np.ndarray, np.ndarray]:

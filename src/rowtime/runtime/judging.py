@@ -14,7 +14,7 @@ from rowtime.core.time import BEGINNING, END
 from rowtime.operators.contract import P
 from rowtime.operators.gates import Gate, Raise, Verdict
 from rowtime.runtime.gate_items import behind
-from rowtime.runtime.judgement import Tally, judge_run, numbers
+from rowtime.runtime.judgement import Judged, Tally, judge_run, numbers
 
 PIECE = 65_536  # rows that are judged at once, so that what the kernel makes of them stays in the cache
 
@@ -80,15 +80,13 @@ class Judging:
         before = self.mark(writer)
         self.marks[writer] = after = max(before, found.mark)
         if self.gate.reason == "LATE" and part.num_rows:
-            raised = _raised(self.raised.get(writer), part, self.gate, (before, after), found.refused)
+            raised = _raised(self.raised.get(writer), part, self.gate, (before, after), found)
             self.raised |= {} if raised is None else {writer: raised}
         self._span = (min(self._span[0], found.span[0]), max(self._span[1], found.span[1]))
         self._refused.append(found.refused)
 
 
-def _raised(
-    found: Raise | None, part: pa.Table, gate: Gate, marks: tuple[int, int], refused: pa.Table | None
-) -> Raise | None:
+def _raised(found: Raise | None, part: pa.Table, gate: Gate, marks: tuple[int, int], judged: Judged) -> Raise | None:
     """The last row that raised the mark by more than the tolerance, with what became of the rows since.
 
     A late row counts if it would not be late without that raise. A row to which most of
@@ -98,9 +96,9 @@ def _raised(
     times, known = numbers(part["t"])
     known = known & ~part["bad"].to_numpy()
     late = np.zeros(part.num_rows, bool)
-    if refused is not None and refused.num_rows:
-        late = np.isin(part[P].to_numpy(), refused.filter(pc.equal(refused["reason"], "LATE"))[P].to_numpy())
-        known &= ~np.isin(part[P].to_numpy(), refused[P].to_numpy())
+    if judged.refused is not None:
+        late[judged.places] = pc.equal(judged.refused["reason"], "LATE")
+        known[judged.places] = False
     lost = found is not None and found.poisons
     steps = after > mark + gate.within and (np.diff(times, prepend=max(mark, BEGINNING)) > gate.within).any()
     if mark < END and steps and not lost:

@@ -17,6 +17,7 @@ from rowtime.plan.catalog import StreamDef
 from rowtime.plan.program import Program, compile_script
 from rowtime.plan.resync import rows_of
 from rowtime.runtime.engine import Engine, wall_clock
+from rowtime.runtime.events import Events
 from rowtime.runtime.once import define, perform
 from rowtime.runtime.query import Query
 from rowtime.runtime.relations import EventTime, Relation, columns_text, named
@@ -25,7 +26,7 @@ from rowtime.runtime.sinks.contract import Batch, Sink
 from rowtime.runtime.sinks.directory import DirectorySink
 from rowtime.runtime.sinks.staging import Stage
 from rowtime.runtime.sinks.stream_log import StreamLogSink
-from rowtime.runtime.sources.contract import Limits, Source
+from rowtime.runtime.sources.contract import Limits, Repeatable
 from rowtime.runtime.sources.files import FilesSource
 from rowtime.runtime.sources.stream_log import StreamLogSource
 from rowtime.state.checkpoint import Checkpoint
@@ -72,6 +73,15 @@ class Pipeline:
             clause = f" {event_time}" if event_time else ""
             self.sql(f"CREATE STREAM {named(name)} ({columns_text(columns)}){clause}")
         return Relation(self, named(name))
+
+    def events(self, name: str, columns: Mapping[str, str] | None = None, *, shape: str = "") -> Events:
+        """A stream of events with lifetimes: one that is known, or, with ``columns``, a new stream log.
+
+        ``shape`` is what follows EVENT SHAPE: ``"INTERVAL (departure, arrival) ON LATE ADJUST"``.
+        """
+        if columns is not None:
+            self.sql(f"CREATE STREAM {named(name)} ({columns_text(columns)}) EVENT SHAPE {shape}")
+        return Events(self, named(name))
 
     def python_function(self, function: Callable[[Any], Any], returns: str) -> str:
         """Let expressions call a function of one value by the name that comes back; ``returns``: a Spark type."""
@@ -142,21 +152,18 @@ class Pipeline:
         **options: Any,
     ) -> Query:
         """Run in the background until ``Query.stop``; ``interval``: seconds between two looks for input."""
-        return Query(
-            self._engine(checkpoint, limits, ends=available_now), interval, available_now=available_now, **options
-        ).start()
+        engine = self._engine(checkpoint, limits, ends=available_now)
+        return Query(engine, interval, available_now=available_now, pipeline=self, **options).start()
 
     def run_available(
         self, checkpoint: str | Path | None = None, *, limits: Limits = DEFAULT_LIMITS, **options: Any
     ) -> Query:
         """Process what is there now, end finite inputs, and come back."""
-        query = Query(self._engine(checkpoint, limits, ends=True), 0.0, available_now=True, **options)
+        query = Query(self._engine(checkpoint, limits, ends=True), 0.0, available_now=True, pipeline=self, **options)
         query.run()
         return query
 
     def _engine(self, checkpoint: str | Path | None, limits: Limits, *, ends: bool) -> Engine:
-        from rowtime.runtime.session import derive, new_spark, whole_files  # noqa: PLC0415 - only a run needs Spark
-
         program = self.compile()
         if not program.sinks:
             raise refuse(
@@ -168,17 +175,27 @@ class Pipeline:
         place = Checkpoint(folder.absolute())
         place.check(program.described())  # first of all: where it is refused, nothing is written
         define(program, self.home, place)
+        sources = self.sources(program, place)
+        stages = {n.name: Stage(self._sink(n), place.folder) for n in program.sinks}
+        engine = Engine(self.session(program), program, place, sources, stages, limits, ends)
+        engine.start()
+        perform(program, self.home, place)
+        return engine
+
+    def session(self, program: Program) -> SparkSession:
+        """The session in which a program computes."""
+        from rowtime.runtime.session import derive, new_spark, whole_files  # noqa: PLC0415 - only a run needs Spark
+
         spark = derive(self._spark or new_spark(self._jars(program)))
         for name, (function, returns) in self._python.items():
             spark.udf.register(name, function, returns)
         if any(isinstance(n, Stream) and n.source[0] in ("csv", "json") for n in program.operators):
             whole_files(spark)
-        sources = {n.name: self._source(n, place, program) for n in program.operators if isinstance(n, Stream)}
-        stages = {n.name: Stage(self._sink(n), place.folder) for n in program.operators if isinstance(n, SinkNode)}
-        engine = Engine(spark, program, place, sources, stages, limits, ends)
-        engine.start()
-        perform(program, self.home, place)
-        return engine
+        return spark
+
+    def sources(self, program: Program, place: Checkpoint) -> dict[str, Repeatable]:
+        """The sources of a program, whose notes stand in a checkpoint."""
+        return {n.name: self._source(n, place, program) for n in program.operators if isinstance(n, Stream)}
 
     def _jars(self, program: Program) -> list[str]:
         formats = {node.source[0] for node in program.operators if isinstance(node, Stream)}
@@ -189,13 +206,12 @@ class Pipeline:
 
         return [*(kafka_jars() if "kafka" in formats else []), *(jar for url in urls for jar in jdbc_jars(url))]
 
-    def _source(self, node: Stream, place: Checkpoint, program: Program) -> Source:
+    def _source(self, node: Stream, place: Checkpoint, program: Program) -> Repeatable:
         kind, options = node.source[0], dict(node.source[1])
         columns = [(column.name, column.type) for column in node.columns]
-        pumps = [
-            f"pump.{n.name.removesuffix('.sink')}" for n in program.sinks if dict(n.options).get("stream") == node.name
-        ]
         if kind == "log":
+            filled = (n for n in program.sinks if dict(n.options).get("stream") == node.name)
+            pumps = [f"pump.{sink.name.removesuffix('.sink')}" for sink in filled]
             return StreamLogSource(self.home.log_path(node.name), columns, exclude=pumps, from_now=node.from_now)
         if kind in ("parquet", "csv", "json"):
             notes = place.folder / "sources" / node.name
@@ -204,7 +220,7 @@ class Pipeline:
             if node.from_now:
                 options = {name: value for name, value in options.items() if name.lower() != "startingoffsets"}
                 options["startingOffsets"] = "latest"
-            return _kafka(options, columns, pumps)
+            return _kafka(options, columns)
         if kind == "rate":
             from rowtime.runtime.sources.rate import RateSource  # noqa: PLC0415
 
@@ -273,14 +289,8 @@ def _handed_stream(
     return StreamDef(name, columns, "dataframe", options, None, (), (), (), limits[0], votes, limits[1], settings)
 
 
-def _kafka(options: Mapping[str, str], columns: list[tuple[str, str]], pumps: list[str]) -> Source:
+def _kafka(options: Mapping[str, str], columns: list[tuple[str, str]]) -> Repeatable:
     from rowtime.runtime.sources.kafka import KafkaSource  # noqa: PLC0415
 
-    if pumps:  # the topic would give once more what the pump has given already
-        raise refuse(
-            "R504",
-            "a Kafka stream cannot be read in the script whose pump fills it",
-            "Read what the pump reads, through a view say; or read the stream in a script of its own.",
-        )
     found = {name.lower(): value for name, value in options.items()}
     return KafkaSource(options, columns, found.get("format", "json"))

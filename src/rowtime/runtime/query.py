@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from rowtime.runtime.engine import Engine, TickReport
+    from rowtime.runtime.pipeline import Pipeline
+    from rowtime.runtime.trace import Trace
 
 Listener = Callable[[dict[str, Any]], None]
 PAUSES = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)  # seconds between tries of a tick that fails
@@ -35,7 +37,7 @@ PAUSES = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)  # seconds between tries of a tic
 class Query:
     """One pipeline at work. ``listener`` is called with the progress of every tick."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a query is made of, and how it runs
         self,
         engine: Engine,
         interval: float,
@@ -43,8 +45,10 @@ class Query:
         available_now: bool = False,
         listener: Listener | None = None,
         keep: int = 100,
+        pipeline: Pipeline | None = None,
     ) -> None:
         self.engine, self._interval, self._available_now = engine, interval, available_now
+        self._pipeline = pipeline
         self._listener = listener
         self.id, self.runId = _identity(engine), str(uuid.uuid4())
         self.recentProgress: deque[dict[str, Any]] = deque(maxlen=keep)
@@ -122,6 +126,23 @@ class Query:
             if isinstance(sink, MemorySink) and dict(node.options).get("stream") == stream.lower():
                 return sink.table
         raise refuse("R103", f"no stream {stream} is kept in memory here", "Create it USING memory and pump into it.")
+
+    def trace(
+        self,
+        row: Mapping[str, Any] | str | None = None,
+        *,
+        number: int | None = None,
+        sink: str | None = None,
+    ) -> Trace:
+        """What made a row of an output: the one with a sequence ``number``, or the first with these values.
+
+        ``row`` may be a condition instead. ``sink`` may be left out where there is one. The recorded input
+        is read again; raises ``Refused``: R409 for a row that is not there, and what `replay` raises.
+        """
+        from rowtime.runtime.trace import trace  # noqa: PLC0415 - a trace runs the pipeline again
+
+        assert self._pipeline is not None
+        return trace(self._pipeline, self.checkpoint, row, number=number, sink=sink)
 
     # -- the loop ---------------------------------------------------------------------
 

@@ -24,6 +24,7 @@ from rowtime.core.clock import least
 from rowtime.core.errors import refuse
 from rowtime.core.time import BEGINNING, END
 from rowtime.operators.gates import READMITTED
+from rowtime.operators.rejected import shown_as
 from rowtime.runtime.engine import wall_clock
 from rowtime.state.checkpoint import Checkpoint, folder_of
 from rowtime.state.files import sync
@@ -140,15 +141,16 @@ class _Gate:
         assert writer.schema is not None
         # A guard of the stream judges rowtimes, a T-sort a column.
         gives = {"rowtime": rows["refused_time"]} if self.name.partition(".")[0] == stream else {}
-        known = {name.lower(): name for name in rows.column_names}
-        missing = [name for name in writer.schema.names if name.lower() not in known]
+        there = {name.lower(): name for name in rows.column_names}
+        known = {name: there.get(shown_as(name).lower()) for name in writer.schema.names}
+        missing = [name for name, found in known.items() if found is None]
         if missing:
             raise refuse(
                 "R142",
                 f"the rows of {self.name} no longer have all columns of {stream}: {', '.join(missing)} is gone",
                 "Select them below the guard, or insert the rows from the ledger yourself.",
             )
-        return pa.table({**{name: rows[known[name.lower()]] for name in writer.schema.names}, **gives})
+        return pa.table({**{name: rows[found] for name, found in known.items()}, **gives})
 
     def _done(self, writer: Writer) -> set[Place]:
         return {

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from rowtime.core.errors import Refused
 from rowtime.plan.event_time import EventTimeSettings, settings_of
@@ -78,27 +78,27 @@ class Relation:
         """The query as SQL."""
         return self.text or f"SELECT STREAM * FROM {self.source}"  # noqa: S608 - the user's own query
 
-    def _query(self, text: str) -> Relation:
-        return Relation(self.pipeline, f"({text}) AS q", text)
+    def _query(self, text: str) -> Self:
+        return type(self)(self.pipeline, *queried(text))
 
-    def where(self, condition: str) -> Relation:
+    def where(self, condition: str) -> Self:
         """The rows for which a condition is true."""
         return self._query(f"SELECT STREAM * FROM {self.source} WHERE {condition}")  # noqa: S608 - the user's own query
 
-    def select(self, *columns: str, **computed: str) -> Relation:
+    def select(self, *columns: str, **computed: str) -> Self:
         """Columns, and expressions under names."""
         items = [*map(named, columns), *(f"{text} AS {named(name)}" for name, text in computed.items())]
         return self._query(f"SELECT STREAM {', '.join(items)} FROM {self.source}")  # noqa: S608 - the user's own query
 
-    def union_all(self, *others: Relation) -> Relation:
+    def union_all(self, *others: Relation) -> Self:
         """These rows and those of others, merged by rowtime."""
-        return self._query(" UNION ALL ".join(one.sql for one in (self, *others)))
+        return self._query(" UNION ALL ".join([self.sql, *(other.sql for other in others)]))
 
-    def view(self, name: str, *, event_time: EventTime | None = None) -> Relation:
+    def view(self, name: str, *, event_time: EventTime | None = None) -> Self:
         """The query under a name, with an event time of its own if one is given."""
         clause = f" {event_time}" if event_time else ""
         self.pipeline.sql(f"CREATE VIEW {named(name)}{clause} AS {self.sql}")
-        return Relation(self.pipeline, named(name))
+        return type(self)(self.pipeline, named(name))
 
     @property
     def rejected(self) -> Relation:
@@ -158,6 +158,11 @@ class Panes:
             return value
         name = self.below.pipeline.python_function(value.function, value.returns)
         return f"{name}(COLLECT_LIST({value.column}))"
+
+
+def queried(text: str) -> tuple[str, str]:
+    """A query as what stands behind FROM, and as itself."""
+    return f"({text}) AS q", text
 
 
 def columns_text(columns: Mapping[str, str]) -> str:

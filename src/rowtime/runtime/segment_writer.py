@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql.types import BooleanType, DatetimeType, NullType, NumericType
 
-from rowtime.operators.contract import Route, Segment
+from rowtime.operators.contract import Route, Segment, W
 from rowtime.state.files import make_folder, sync
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ PART = 250_000  # rows of which the driver writes several files at once
 SMALL = 200_000  # rows that the driver takes itself, whatever they are
 LARGEST = 512 << 20  # bytes that it takes; Spark refuses to collect more than 1 GiB
 LONG = 1024  # bytes that a value without a fixed width may take, so that rows of text are not underrated
+NAME, NAMES = 64, (W, "writer", "reason")  # bytes that a writer's name or a reason takes, which are short
 ROW_GROUP = 65_536  # rows; of a large segment that is sorted by time, few groups are read to close few windows
 _REPORT = "route string, path string, rows bigint, lowest bigint, highest bigint"
 
@@ -57,13 +58,18 @@ def write_routes(  # noqa: PLR0913 - what, where to, and in which form
     tables: dict[str, pa.Table] = {}
     if isinstance(rows, pa.Table):
         written, tables = _write_here(rows, target, routes)
-    elif count is not None and (count <= SMALL or count * _width(rows) <= LARGEST):
+    elif fits_the_driver(rows, count):
         written, tables = _write_here(rows.toArrow(), target, routes)
     else:
         written = _write_there(rows, target, routes)
     if any(written.values()):
         sync(folder)
     return written, tables
+
+
+def fits_the_driver(rows: DataFrame, count: int | None) -> bool:
+    """True if so many rows at most are to be collected."""
+    return count is not None and (count <= SMALL or count * _width(rows) <= LARGEST)
 
 
 def write_table(table: pa.Table, folder: Path, stem: str, name: str, time: str | None) -> Segment:
@@ -86,7 +92,8 @@ def _write_there(rows: DataFrame, target: _Target, routes: Mapping[str, Route]) 
 def _width(rows: DataFrame) -> int:
     """How many bytes a row takes at most, or where it holds text, probably."""
     fixed = (NumericType, DatetimeType, BooleanType, NullType)
-    return sum(8 if isinstance(field.dataType, fixed) else LONG for field in rows.schema.fields)
+    fields = rows.schema.fields
+    return sum(8 if isinstance(f.dataType, fixed) else NAME if f.name in NAMES else LONG for f in fields)
 
 
 @dataclass(frozen=True)

@@ -14,29 +14,24 @@ from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequenc
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from rowtime.core.errors import Failure, Problem, Refused
-from rowtime.core.time import MAX_MICROS, MIN_MICROS
 from rowtime.operators.contract import (
     Control,
     Delta,
     Intake,
     Named,
     Operator,
-    P,
     Route,
     Segment,
-    T,
-    W,
 )
 from rowtime.operators.gates import Gate, Verdict
-from rowtime.operators.merge import ORIGIN
 from rowtime.operators.table import Table
 from rowtime.runtime import clock_pass
 from rowtime.runtime.column_types import ColumnTypes
+from rowtime.runtime.refusal import Refusal, Rejection
 from rowtime.runtime.segment_writer import SMALL, write_routes, write_table
 from rowtime.state.checkpoint import folder_of
 from rowtime.state.memory import Memory
@@ -46,6 +41,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
+
+    from rowtime.operators.peek import Peek
 
 GivenTable = Callable[["SparkSession"], "DataFrame"]
 Ledger = MutableMapping[str, Counter[str]]
@@ -104,7 +101,7 @@ class RunningTick:
         self.ledger: Ledger = {}
         self.jobs: list[str] = []
         self._intakes, self._deliver, self._takers = intakes, deliver, takers
-        self._refused: dict[str, list[DataFrame]] = {}
+        self._refused: dict[str, list[Sequence[Segment]]] = {}
         self._tables: dict[str, pa.Table] = {}
         self._written: list[str] = []
 
@@ -125,7 +122,7 @@ class RunningTick:
 
     def refused(self, gate: str) -> Sequence[DataFrame]:
         """The rows that a gate refused in this tick."""
-        return self._refused.get(gate, [])
+        return [self.read(f"{gate}/rejected", written) for written in self._refused.get(gate, ())]
 
     def scalar(self, query: str) -> int:
         """The one value of a query over constants; folded by Spark, without a job."""
@@ -216,16 +213,23 @@ class RunningTick:
             raise Failure(Problem("R901", f"the ledger of {node.name} does not add up: {dict(verdict.counts)}"))
         return verdict
 
-    def account(
-        self, node: Operator, rows: DataFrame, verdict: Verdict, time: str, clock: str | None = None
+    def account(  # noqa: PLR0913 - as in the contract
+        self,
+        node: Operator,
+        rows: DataFrame,
+        verdict: Verdict,
+        time: str,
+        clock: str | None = None,
+        peek: Peek | None = None,
     ) -> DataFrame:
         """Write refused rows to the ledger; the accepted rows come back."""
         self.ledger.setdefault(node.name, Counter()).update(verdict.counts)
         if verdict.refused is None:
             return rows.where("__b IS NULL") if "__b" in rows.columns else rows
-        key = self.spark.createDataFrame(verdict.refused)
-        self._reject(node, rows, key, (time, clock), verdict.refused.num_rows)
-        accepted = rows.join(F.broadcast(key.select(W, P)), [W, P], "left_anti")
+        refusal = Refusal(self.spark, verdict.refused)
+        self.describe(node, "write refused rows")
+        self._reject(node, refusal.of(rows, time, clock, peek), verdict.refused.num_rows)
+        accepted = refusal.others(rows)
         return accepted.where("__b IS NULL") if "__b" in rows.columns else accepted
 
     def count(self, node: Operator, accepted: int) -> None:
@@ -280,39 +284,19 @@ class RunningTick:
     def _schema(self, key: str) -> StructType:
         return StructType.fromJson(self.schemas[key])
 
-    def _reject(
-        self, node: Operator, rows: DataFrame, key: DataFrame, times: tuple[str, str | None], count: int
-    ) -> None:
-        """Refused rows with their reasons, written below ``rejected/<gate>``."""
-        user = [name for name in rows.columns if not name.startswith("__")]
-        time, clock = times
-        mark = clock or f"timestamp_micros(greatest(least(mark, {MAX_MICROS}L), {MIN_MICROS}L))"
-        origin = ORIGIN if ORIGIN[0] in rows.columns else (W, P)
-        raw = "__m" if "__m" in rows.columns else "CAST(NULL AS STRING)"
-        refused = rows.join(F.broadcast(key), [W, P], "inner").selectExpr(
-            *(f"`{name}`" for name in user),
-            "reason",
-            f"{time} AS refused_time",
-            f"{mark} AS refused_by",
-            *(f"{ours} AS {name}" for ours, name in zip(origin, ("writer", "position"), strict=True)),
-            f"{raw} AS raw_record",
-            f"{mark} AS {T}",
-            W,
-            P,
-            "mark AS __n",
-            "0 AS __route",
-        )
-        names = [name for name in refused.columns if name not in ("__n", "__route")]
-        route = Route(0, {name: name for name in names}, "__n")
-        self.describe(node, "write refused rows")
+    def _reject(self, node: Operator, rejection: Rejection, count: int) -> None:
+        """Write refused rows below ``rejected/<gate>``."""
+        key, hidden = f"{node.name}/rejected", ("__n", "__route")
+        names = [name for name in rejection.schema.names if name not in hidden]
+        fields = {field.name: field.jsonValue() for field in rejection.schema.fields}
+        self.schemas[key] = {"type": "struct", "fields": [fields[name] for name in names]}
         stem = f"rejected/{folder_of(node.name)}/{self.number:012d}-{uuid.uuid4().hex[:6]}"
-        fields = {field.name: field.jsonValue() for field in refused.schema.fields}
-        self.schemas[f"{node.name}/rejected"] = {"type": "struct", "fields": [fields[name] for name in names]}
-        written, tables = write_routes(refused, self.folder, stem, {"rejected": route}, count)
+        route = {"rejected": Route(0, {name: name for name in names}, "__n")}
+        written, tables = write_routes(rejection.rows, self.folder, stem, route, count)
         self._tables.update(tables)
         if sum(segment.rows for segment in written["rejected"]) != count:
             raise Failure(Problem("R901", f"{node.name} refused {count} rows, but not all were written"))
-        self._refused.setdefault(node.name, []).append(self.read(f"{node.name}/rejected", written["rejected"]))
+        self._refused.setdefault(node.name, []).append(written["rejected"])
 
 
 _PASSING = ("/complete", "/merged")  # files of results on their way; of no use after the tick

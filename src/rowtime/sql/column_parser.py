@@ -17,6 +17,9 @@ RESOLUTIONS = tuple(
 MODES = ("OUTPUT_EVENT_TIME", "INPUT_WATERMARK", "MANUAL")
 
 
+_BEHIND = "EVENT TIME stands behind the list of columns, as in CREATE STREAM s (t TIMESTAMP) EVENT TIME (t)"
+
+
 class ColumnParser(RowtimeParser):
     """Reads names, lists of columns and what is declared about a column."""
 
@@ -96,6 +99,8 @@ class ColumnParser(RowtimeParser):
         first = self._curr
         name = self._name_part(any_token=True)
         place = self._place(first, self._prev)
+        if name.upper() == "EVENT" and self._match_text_seq("TIME", advance=False):
+            self.raise_error(_BEHIND, first)
         kind = self._parse_types(schema=True)
         if kind is None:
             self.raise_error(f"column {name} needs a type of Spark SQL, as in {name} STRING")
@@ -109,6 +114,8 @@ class ColumnParser(RowtimeParser):
                 checks.append(self._parse_wrapped(self._required_expression))
             elif self._match_text_seq("COMMENT"):
                 comment = self._text("a comment")
+            elif self._match_text_seq("EVENT", "TIME"):
+                self.raise_error(_BEHIND, self._prev)
             else:
                 break
         return ColumnDef(name, kind.sql(self.dialect), nullable, order, tuple(checks), comment, place)

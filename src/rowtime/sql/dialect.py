@@ -28,6 +28,10 @@ class RowtimeGenerator(SparkGenerator):
             f"TABLE {self.sql(e, 'this')}"
             + (f" PARTITION BY {self.expressions(e, flat=True)}" if e.expressions else "")
         ),
+        nodes.Period: lambda self, e: f"PERIOD ({self.sql(e, 'this')}, {self.sql(e, 'expression')})",
+        nodes.Lifetime: lambda self, e: f"LIFETIME({self.sql(e, 'this')})",
+        nodes.LifetimeEdge: lambda self, e: f"{e.args['which'].strip('_').upper()}({self.sql(e, 'this')})",
+        nodes.PeriodPredicate: lambda self, e: f"{self.sql(e, 'this')} {e.args['how']} {self.sql(e, 'expression')}",
         nodes.Earliest: lambda self, e: self.sql(e, "this"),
         nodes.Stagger: lambda self, e: (
             f"STAGGER (PARTITION BY {self.expressions(e, flat=True)} RANGE {self.sql(e, 'interval')})"

@@ -72,6 +72,15 @@ def span_of(interval: exp.Expr) -> Duration | Months:
     return _literal(interval)
 
 
+def duration_of(interval: exp.Expr) -> int | None:
+    """The µs of a literal duration; ``None`` for months and for what is no literal interval."""
+    try:
+        span = span_of(interval)
+    except ValueError:
+        return None
+    return span.micros if isinstance(span, Duration) else None
+
+
 def _literal(interval: exp.Interval) -> Duration | Months:
     sign, text = 1, interval.this
     while isinstance(text, exp.Neg):

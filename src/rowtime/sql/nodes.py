@@ -99,5 +99,38 @@ class TableArgument(exp.Expression):
     arg_types = {"this": True, "expressions": False}
 
 
-UNTRANSLATED = (CurrentRowTimestamp, Within, Stagger, TableArgument, Panes, PaneFact)
+class Period(exp.Expression):
+    """``PERIOD (this, expression)``: from a time up to another."""
+
+    arg_types = {"this": True, "expression": True}
+
+
+class Lifetime(exp.Expression):
+    """``LIFETIME(s)``: the lifetime of the event of an input as a period; ``this`` is the name."""
+
+
+class LifetimeEdge(exp.Expression):
+    """``LIFETIME_START(s)`` or ``LIFETIME_END(s)``; ``this`` is the name, ``which`` the column that stands for it."""
+
+    arg_types = {"this": True, "which": True}
+
+
+class PeriodPredicate(exp.Expression, exp.Predicate):
+    """A period and another, or a time; ``how``: CONTAINS, OVERLAPS, EQUALS, [IMMEDIATELY] PRECEDES or SUCCEEDS."""
+
+    arg_types = {"this": True, "expression": True, "how": True}
+
+
+UNTRANSLATED = (
+    CurrentRowTimestamp,
+    Within,
+    Stagger,
+    TableArgument,
+    Panes,
+    PaneFact,
+    Period,
+    Lifetime,
+    PeriodPredicate,
+    LifetimeEdge,
+)
 """Nodes that have no Spark SQL text: binding replaces them."""

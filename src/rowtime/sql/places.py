@@ -7,6 +7,9 @@ and last character; ``line`` and ``col`` of the last one), on itself or on what 
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from functools import lru_cache
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from rowtime.core.errors import Place
@@ -52,17 +55,24 @@ def place_at(text: str, start: int, end: int | None = None) -> Place:
     The place ends with its line; tabs in the line become blanks, so that carets fit.
     """
     start = max(0, min(start, len(text)))
-    line_start = text.rfind("\n", 0, start) + 1
-    line_end = text.find("\n", start)
-    line = text[line_start : line_end if line_end >= 0 else len(text)].rstrip("\r")
-    column = start - line_start + 1
+    starts, lines = _lines(text)
+    number = bisect_right(starts, start) - 1
+    line, column = lines[number], start - starts[number] + 1
     length = (start if end is None else end) - start + 1
     return Place(
-        line=text.count("\n", 0, start) + 1,
+        line=number + 1,
         column=column,
-        text=line.replace("\t", " "),
+        text=line,
         length=max(1, min(length, len(line) - column + 1)),
     )
+
+
+@lru_cache(maxsize=2)
+def _lines(text: str) -> tuple[list[int], list[str]]:
+    """Where the lines of a text begin, and how they are shown: a long one is there once for all places in it."""
+    lines = text.split("\n")
+    starts = [0, *accumulate(len(line) + 1 for line in lines[:-1])]
+    return starts, [line.rstrip("\r").replace("\t", " ") for line in lines]
 
 
 def place_of(text: str, node: exp.Expr) -> Place:

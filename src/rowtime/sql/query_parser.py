@@ -16,7 +16,9 @@ from sqlglot.errors import ErrorLevel, ParseError
 from sqlglot.parsers.spark import SparkParser
 
 from rowtime.sql import nodes
+from rowtime.sql.chains import balanced
 from rowtime.sql.intervals import Duration, singular, span_of
+from rowtime.sql.period_parser import PeriodParser
 from rowtime.sql.places import locate
 
 PANE_SETTINGS = {"duration": ("DURATION",), "period": ("PERIOD",), "offset": ("OFFSET",),
@@ -35,7 +37,7 @@ class SyntaxFault(ParseError):
         self.at_end = at_end  # the text stopped where more was expected
 
 
-class RowtimeParser(SparkParser):
+class RowtimeParser(PeriodParser):
     """Reads queries and expressions; statements are in ``statement_parser``."""
 
     INTERVAL_SPANS = False  # TO is read by _parse_interval_span
@@ -47,7 +49,7 @@ class RowtimeParser(SparkParser):
         "MONOTONIC": nodes.Monotonic.from_arg_list,
     }
     FUNCTION_PARSERS: ClassVar[dict[str, Callable[..., exp.Expr | None]]] = {
-        **SparkParser.FUNCTION_PARSERS,
+        **PeriodParser.FUNCTION_PARSERS,
         "CEILING": lambda self: self._parse_ceil_floor(exp.Ceil),
         "STEP": lambda self: self._parse_step(),
         "PANES": lambda self: self._parse_panes(),
@@ -96,6 +98,12 @@ class RowtimeParser(SparkParser):
                 first = first.this
             first.set("stream", value=True)
         return query
+
+    def _parse_disjunction(self) -> exp.Expr | None:
+        return balanced(super()._parse_disjunction())
+
+    def _parse_conjunction(self) -> exp.Expr | None:
+        return balanced(super()._parse_conjunction())
 
     def _parse_hint(self) -> exp.Hint | None:
         """STREAM stands directly after SELECT, where Spark has its hints."""

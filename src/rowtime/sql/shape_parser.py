@@ -38,6 +38,9 @@ class ShapeParser(ColumnParser):
                 if not self._match_texts(("DROP", "ADJUST")):
                     self.raise_error("ON LATE knows DROP and ADJUST")
                 found["adjusts"] = self._prev.text.upper() == "ADJUST"
+            elif self._match_text_seq("BOUND", "FROM"):
+                what = "bounds of another stream are not supported yet, because only bounds say what came first"
+                self.raise_error(f"{what}: put both into one stream, and take them apart in views", self._prev)
             elif "delay" not in found and self._match_text_seq("BOUND", "EVERY"):
                 found |= self._bound_every()
             else:

@@ -1,14 +1,13 @@
 """A checkpoint: the folder that holds a pipeline's plan, journal, state and rejected rows.
 
 ``plan.json`` (what runs), ``journal/`` (what has happened), ``state/`` (segments),
-``rejected/`` (refused rows, a folder a gate), ``sources/`` (files that were numbered),
+``rejected/`` (refused rows, a folder a gate), ``sources/`` (files that were numbered), ``cuts/`` (`state.cuts`),
 ``spark/`` (Spark's own checkpoint, where a ``foreachBatch`` source needs one).
 """
 
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,7 +15,8 @@ from typing import IO, Any
 
 from rowtime.core.errors import refuse
 from rowtime.state.files import remove, write_new
-from rowtime.state.journal import FORMAT, Entry, Journal
+from rowtime.state.journal import Entry, Journal
+from rowtime.state.sealed import sealed, unsealed
 
 
 class Checkpoint:
@@ -31,7 +31,7 @@ class Checkpoint:
     def plan(self) -> Mapping[str, Any] | None:
         """What ``plan.json`` says; ``None`` for a fresh checkpoint."""
         path = self.folder / "plan.json"
-        return json.loads(path.read_bytes()) if path.exists() else None
+        return unsealed(path) if path.exists() else None
 
     @property
     def begun(self) -> bool:
@@ -68,17 +68,14 @@ class Checkpoint:
         Raises ``Refused`` (R401) with the first statement that differs; nothing is written.
         """
         if self.plan is None:
-            data = json.dumps({"format": FORMAT, **plan}, indent=1)
-            write_new(self.folder / "plan.json", data.encode())
+            write_new(self.folder / "plan.json", sealed(plan, indent=1))
         self.check(plan)
 
     def check(self, plan: Mapping[str, Any]) -> None:
-        """Raise ``Refused`` where the checkpoint is another query's (R401) or of a newer format (R402)."""
+        """Raise ``Refused`` (R401) where the checkpoint is another query's."""
         old = self.plan
         if old is None:
             return
-        if old.get("format", 0) > FORMAT:
-            raise refuse("R402", f"the checkpoint has format {old['format']}, this version reads up to {FORMAT}")
         if old["fingerprint"] != plan["fingerprint"]:
             raise refuse(
                 "R401",

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import shutil
 import uuid
+from collections.abc import Collection
 from pathlib import Path
+from typing import IO
 
 
 def sync(path: Path) -> None:
@@ -33,20 +36,41 @@ def write_new(path: Path, data: bytes) -> None:
     the same journal entry.
     """
     draft = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
-    _write(draft, data)
     try:
+        _write(draft, data)
         os.link(draft, path)
     finally:
-        draft.unlink()
+        draft.unlink(missing_ok=True)
     sync(path.parent)
 
 
 def write_over(path: Path, data: bytes) -> None:
     """Replace a file with a new whole content, durably."""
     draft = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
-    _write(draft, data)
-    draft.rename(path)
+    try:
+        _write(draft, data)
+        draft.rename(path)
+    finally:
+        draft.unlink(missing_ok=True)
     sync(path.parent)
+
+
+def append(path: Path, data: bytes) -> None:
+    """Append to a file that is there, durably; after an ``OSError`` it is as it was."""
+    before = path.stat().st_size
+    with path.open("ab", buffering=0) as file:
+        try:
+            _all(file, data)
+            os.fsync(file.fileno())
+        except OSError:
+            file.truncate(before)
+            raise
+
+
+def _all(file: IO[bytes], data: bytes) -> None:
+    """Write all or raise: an unbuffered file may take a part where the disk is full."""
+    if file.write(data) < len(data):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), file.name)
 
 
 def _write(path: Path, data: bytes) -> None:
@@ -75,3 +99,10 @@ def remove(path: Path) -> None:
             shutil.rmtree(path)
         else:
             path.unlink()
+
+
+def sweep(folder: Path, kept: Collection[str]) -> None:
+    """Remove what stands in a folder under other names than these."""
+    for path in folder.glob("*"):
+        if path.name not in kept:
+            remove(path)

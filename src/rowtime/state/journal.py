@@ -7,16 +7,17 @@ and whoever wants to know where time stands needs nothing else, neither Spark no
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from rowtime.core.errors import refuse
+from rowtime.core.errors import Refused, refuse
 from rowtime.state.files import remove, write_new
+from rowtime.state.sealed import sealed, unsealed
 
-FORMAT = 1
 KEPT_ENTRIES = 64
+_NAME = re.compile(r"(\d{12})\.json")
 
 Entry = Mapping[str, Any]
 
@@ -28,37 +29,32 @@ class Journal:
         self._folder = folder
 
     def last(self) -> Entry | None:
-        """The newest entry; ``None`` before the first commit. Raises ``Refused`` (R402) on a newer format."""
+        """The newest entry; ``None`` before the first commit. Raises what `unsealed` does."""
         ticks = self._ticks()
         return self.read(ticks[-1]) if ticks else None
 
     def read(self, tick: int) -> Entry:
         """The entry of one tick."""
-        entry: Entry = json.loads(self._path(tick).read_bytes())
-        if entry.get("format", 0) > FORMAT:
-            raise refuse(
-                "R402",
-                f"the checkpoint has format {entry['format']}, this version reads up to {FORMAT}",
-                "Run it with the version of rowtime that wrote it, or a newer one.",
-            )
-        return entry
+        return unsealed(self._path(tick))
+
+    def entries(self) -> Iterator[Entry]:
+        """Those that are still there, oldest first."""
+        return map(self.read, self._ticks())
 
     def commit(self, tick: int, entry: Mapping[str, Any]) -> None:
         """Create the entry of a tick, durably and at once.
 
-        Raises ``Refused`` (R403) if another driver has committed that tick: this one was
-        thought dead and must not go on.
+        Raises ``Refused`` (R403) if another driver has committed that tick, or one behind it when
+        that tick's own entry was pruned: this one was thought dead and must not go on.
         """
         self._folder.mkdir(parents=True, exist_ok=True)
-        data = json.dumps({"format": FORMAT, "tick": tick, **entry}, separators=(",", ":"))
         try:
-            write_new(self._path(tick), data.encode())
+            write_new(self._path(tick), sealed({"tick": tick, **entry}))
         except FileExistsError:
-            raise refuse(
-                "R403",
-                f"another driver has committed tick {tick} of this checkpoint",
-                "Stop one of the two; a checkpoint belongs to one running pipeline.",
-            ) from None
+            raise _overtaken(tick) from None
+        if self._ticks()[-1] > tick:
+            remove(self._path(tick))
+            raise _overtaken(tick)
         self._prune(tick)
 
     def _prune(self, tick: int) -> None:
@@ -70,7 +66,12 @@ class Journal:
     def _ticks(self) -> list[int]:
         if not self._folder.is_dir():
             return []
-        return sorted(int(path.stem) for path in self._folder.glob("[0-9]*.json"))
+        return sorted(int(found[1]) for path in self._folder.iterdir() if (found := _NAME.fullmatch(path.name)))
 
     def _path(self, tick: int) -> Path:
         return self._folder / f"{tick:012d}.json"
+
+
+def _overtaken(tick: int) -> Refused:
+    what = f"another driver has committed tick {tick} of this checkpoint"
+    return refuse("R403", what, "Stop one of the two; a checkpoint belongs to one running pipeline.")

@@ -7,7 +7,6 @@ which it took effect. A file that an entry names is done with, whether it is sti
 
 from __future__ import annotations
 
-import json
 import time
 import uuid
 from collections.abc import Iterable, Mapping
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from rowtime.state.files import make_folder, remove, write_new
+from rowtime.state.sealed import sealed, unsealed
 
 FOLDER = "settings"
 
@@ -24,14 +24,15 @@ def put(checkpoint: Path, operator: str, at: int) -> None:
     folder = checkpoint / FOLDER
     make_folder(folder)
     name = f"{time.time_ns():020d}-{uuid.uuid4().hex[:6]}.json"
-    write_new(folder / name, json.dumps({"operator": operator, "at": at}).encode())
+    write_new(folder / name, sealed({"operator": operator, "at": at}))
 
 
 def waiting(checkpoint: Path, entry: Mapping[str, Any]) -> list[dict[str, Any]]:
     """What was left and is not journaled yet, in the order in which it was left."""
     done = {setting["file"] for setting in entry.get("settings", ())}
     files = sorted(path for path in (checkpoint / FOLDER).glob("*.json") if path.name not in done)
-    return [{**json.loads(path.read_bytes()), "file": path.name} for path in files]
+    said = ((path.name, unsealed(path)) for path in files)
+    return [{"operator": one["operator"], "at": one["at"], "file": name} for name, one in said]
 
 
 def done(checkpoint: Path, settings: Iterable[Mapping[str, Any]]) -> None:

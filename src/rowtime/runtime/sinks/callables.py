@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from rowtime.core.time import to_text
+from rowtime.state.files import sweep
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -42,10 +43,8 @@ class FunctionSink:
         """Nothing to undo: files that no commit names are overwritten or swept."""
 
     def _sweep(self, batch: Batch) -> None:
-        folder = batch.files[0].parent if batch.files else None
-        for file in folder.glob("*") if folder else ():
-            if file not in batch.files:
-                file.unlink()
+        if batch.files:
+            sweep(batch.files[0].parent, [file.name for file in batch.files])
 
 
 class MemorySink(FunctionSink):

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,8 +21,8 @@ from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j 
 from pyspark.errors import PySparkException
 
 from rowtime.core.errors import Failure, Problem, refuse
-from rowtime.runtime.sinks.staging import output_names
-from rowtime.state.files import make_folder, remove, write_over
+from rowtime.plan.sink_options import CHANGE, TableOptions
+from rowtime.state.files import make_folder, sweep, write_over
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -30,46 +30,23 @@ if TYPE_CHECKING:
     from rowtime.operators.sink import Sink as SinkNode
     from rowtime.runtime.sinks.contract import Batch
 
-MODES: Final = ("append", "upsert", "changes")
-DRIVERS: Final = {"postgresql": "org.postgresql.Driver", "mysql": "com.mysql.cj.jdbc.Driver"}
-CHANGE: Final = "change"
 SEQUENCE: Final = "rowtime_seq"
 BOOK: Final = "rowtime_sinks"
 _IDENTITY: Final = "identity"
-_OURS: Final = ("url", "dbtable", "mode", "key", "driver", "stream", "ordered", "rowtime.column")
 
 
 class JdbcSink:
     """The table ``dbtable`` at ``url``; every other option goes to the driver.
 
-    Raises ``Refused`` (R504) for options that do not fit together, ``Failure`` where the
-    driver is missing (R502) or the database refuses (R501).
+    Raises ``Failure`` where the driver is missing (R502) or the database refuses (R501).
     """
 
     def __init__(self, node: SinkNode) -> None:
-        options = {name.lower(): value for name, value in node.options}
-        self._url, self._table = (_needed(options, name) for name in ("url", "dbtable"))
-        self._key = [part.strip() for part in options.get("key", "").split(",") if part.strip()]
-        self._mode = options.get("mode", "upsert" if self._key else "append").lower()
-        self._columns = [name for name in output_names(node) if self._mode != "changes" or name != CHANGE]
-        self._check(output_names(node))
-        self._driver = options.get("driver") or DRIVERS.get(self._url.split(":")[1] if ":" in self._url else "", "")
-        if not self._driver:
-            raise refuse("R504", f"the driver of {self._url} is not known", "Name its class: OPTIONS (driver '…').")
-        self._given = {name: value for name, value in node.options if name.lower() not in _OURS}
+        options = TableOptions.of(dict(node.options))
+        self._url, self._table, self._driver, self._given = options.url, options.table, options.driver, options.given
+        self._key, self._mode = options.key, options.mode
+        self._columns = [name for name in node.columns if self._mode != "changes" or name != CHANGE]
         self._name, self._folder = node.name, Path()
-
-    def _check(self, names: Sequence[str]) -> None:
-        if self._mode not in MODES:
-            raise refuse("R504", f"a database has no mode {self._mode}", f"There are: {', '.join(MODES)}.")
-        if (self._mode == "append") == bool(self._key):
-            hint = "OPTIONS (mode 'upsert', key 'hour, airport', …): the columns of which a table has one row each."
-            raise refuse(
-                "R504", f"mode {self._mode} and key {', '.join(self._key) or '(none)'} do not go together", hint
-            )
-        missing = [name for name in (*self._key, *([CHANGE] if self._mode == "changes" else [])) if name not in names]
-        if missing:
-            raise refuse("R504", f"the rows have no column {missing[0]}", f"They have {', '.join(names)}.")
 
     def folder(self, checkpoint: Path) -> Path:
         """In the checkpoint, until the next commit."""
@@ -78,9 +55,7 @@ class JdbcSink:
 
     def recover(self, staged: Sequence[str]) -> None:
         """Remove what crashed ticks staged; the table has nothing but what a transaction gave it."""
-        for file in self._folder.glob("*"):
-            if file.name not in (*staged, _IDENTITY):
-                remove(file)
+        sweep(self._folder, (*staged, _IDENTITY))
 
     def publish(self, spark: SparkSession, node: SinkNode, batch: Batch) -> None:  # noqa: ARG002
         """Move the rows that the table does not have yet, in one transaction."""
@@ -224,13 +199,6 @@ class JdbcSink:
             f"INSERT INTO {self._table} ({columns}) "  # noqa: S608
             f"SELECT {columns} FROM {stage} s WHERE s.{SEQUENCE} IN ({last}){kept}"
         )
-
-
-def _needed(options: Mapping[str, str], name: str) -> str:
-    if not options.get(name):
-        hint = "OPTIONS (url 'jdbc:postgresql://host/database', dbtable 'name', key 'a, b', …)"
-        raise refuse("R504", f"the option {name} is missing", hint)
-    return options[name]
 
 
 def _quoted(name: str) -> str:

@@ -24,9 +24,10 @@ from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j 
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
-from rowtime.core.errors import Failure, Problem, refuse
+from rowtime.core.errors import Failure, Problem
 from rowtime.core.time import BEGINNING, END
-from rowtime.runtime.brokers import Brokers
+from rowtime.plan.sink_options import CHANGE, TopicOptions
+from rowtime.runtime.brokers import SERVERS, Brokers
 from rowtime.runtime.sources.contract import ROWTIME
 from rowtime.runtime.sources.kafka_rows import BOUND_HEADER, quoted
 
@@ -36,8 +37,6 @@ if TYPE_CHECKING:
 SEQUENCE: Final = "__seq"
 STREAM_HEADER: Final = "rowtime-stream"
 SEQUENCE_HEADER: Final = "rowtime-seq"
-CHANGE: Final = "change"
-MODES: Final = ("append", "changes")
 
 _KAFKA_ERROR: Final = "org.apache.kafka.common"
 # Spark's default text of a timestamp in JSON stops at milliseconds.
@@ -67,6 +66,7 @@ def write_kafka(  # noqa: PLR0913 - the sequence, the columns and the rowtime ar
     brokers cannot be reached or the topic is not there.
     """
     target = _Target(options)
+    target.told.fit(rows.columns)
     records = rows.where(F.col(SEQUENCE) >= first_sequence).select(
         F.col(SEQUENCE),
         target.key(rows).alias("key"),
@@ -102,48 +102,35 @@ class _Target:
     """The topic that the options name, and how a row becomes a record of it."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
+        self.told = TopicOptions.of(options)
         self._options = {name.lower(): value for name, value in options.items()}
-        self._servers = Brokers(self._options).servers  # refused early, before any job
-        if not self._options.get("topic"):
-            raise refuse("R504", "the option topic is missing", "OPTIONS (topic 'name', …)")
-        self._raw = self._options.get("value.format", "json").lower() == "raw"
-        self._keys = [name.strip() for name in self._options.get("key.columns", "").split(",") if name.strip()]
-        self._mode = self._options.get("mode", "append").lower()
-        if self._keys and ("key.column" in self._options or self._raw):
-            raise refuse("R504", "key.columns does not go with key.column or value.format 'raw'", "Take one of them.")
-        if self._mode not in MODES or (self._mode == "changes" and not self._keys):
-            hint = f"The modes are {' and '.join(MODES)}; OPTIONS (mode 'changes', key.columns 'hour, airport', …)."
-            raise refuse("R504", f"mode '{self._mode}' is none, or lacks key.columns", hint)
 
     @property
     def key_of_bounds(self) -> str | None:
         """A topic whose records have keys may be compacted, and then takes no record without one."""
-        return BOUND_HEADER if self._keys else None
+        return BOUND_HEADER if self.told.keys else None
 
     def partitions(self) -> int:
         """How many partitions the topic has now."""
         brokers = Brokers(self._options)
         try:
-            return len(brokers.partitions(self._options["topic"]))
+            return len(brokers.partitions(self.told.topic))
         finally:
             brokers.close()
 
     def key(self, rows: DataFrame) -> Column:
         """The record's key: the column that ``key.column`` names, a JSON object of ``key.columns``, or none."""
-        if self._keys:
-            named = [_named(rows, name, "key.columns").alias(name) for name in self._keys]
-            return F.to_json(F.struct(*named), _JSON_OPTIONS).cast("binary")
-        name = self._options.get("key.column", "key" if self._raw and "key" in rows.columns else None)
-        if name is None:
-            return F.lit(None).cast("binary")
-        return _bytes(rows, name, "key.column")
+        if self.told.keys:
+            return F.to_json(F.struct(*map(quoted, self.told.keys)), _JSON_OPTIONS).cast("binary")
+        name = self.told.key or ("key" if self.told.raw and "key" in rows.columns else None)
+        return F.lit(None).cast("binary") if name is None else _bytes(rows, name)
 
     def value(self, rows: DataFrame, columns: Sequence[str], rowtime_column: str | None) -> Column:
         """The record's value: a JSON object, the column ``value`` as it is, or none where a row is taken back."""
-        if self._raw:
-            return _bytes(rows, "value", "value.format 'raw'")
-        if self._mode == "changes":
-            gone = _named(rows, CHANGE, "mode 'changes'") == "RETRACT"
+        if self.told.raw:
+            return _bytes(rows, "value")
+        if self.told.mode == "changes":
+            gone = F.col(CHANGE) == "RETRACT"
             value = self._object([name for name in columns if name != CHANGE], rowtime_column)
             return F.when(~gone, value)
         return self._object(columns, rowtime_column)
@@ -158,7 +145,7 @@ class _Target:
         """Write and wait; ``Failure`` (R501) where it is Kafka that fails."""
         kafka = {name: value for name, value in self._options.items() if name.startswith("kafka.")}
         try:
-            records.write.format("kafka").options(**kafka).option("topic", self._options["topic"]).save()
+            records.write.format("kafka").options(**kafka).option("topic", self.told.topic).save()
         except (PySparkException, Py4JJavaError) as error:
             if _KAFKA_ERROR not in str(error):
                 raise
@@ -166,20 +153,15 @@ class _Target:
 
     def _failure(self, error: Exception) -> Failure:
         line = next(line for line in str(error).splitlines() if _KAFKA_ERROR in line)
-        what = f"Kafka at {self._servers}: topic {self._options['topic']!r} cannot be written: {line.strip()}"
+        servers = self._options[SERVERS]
+        what = f"Kafka at {servers}: topic {self.told.topic!r} cannot be written: {line.strip()}"
         return Failure(Problem("R501", what, hint="The tick is not committed; its rows are written again."))
 
 
-def _bytes(rows: DataFrame, name: str, option: str) -> Column:
+def _bytes(rows: DataFrame, name: str) -> Column:
     """A column as bytes: binary as it is, everything else as its text."""
-    column, kind = _named(rows, name, option), dict(rows.dtypes)[name]
-    return column if kind == "binary" else column.cast("string").cast("binary")
-
-
-def _named(rows: DataFrame, name: str, option: str) -> Column:
-    if name not in rows.columns:
-        raise refuse("R504", f"{option} needs a column {name!r}", f"There are {', '.join(rows.columns)}.")
-    return F.col(quoted(name))
+    column = F.col(quoted(name))
+    return column if dict(rows.dtypes)[name] == "binary" else column.cast("string").cast("binary")
 
 
 def _headers(headers: Mapping[str, Column]) -> Column:

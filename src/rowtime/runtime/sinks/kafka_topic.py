@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from rowtime.core.time import BEGINNING
 from rowtime.operators.contract import quoted
 from rowtime.runtime.sinks.kafka import write_bound, write_kafka
+from rowtime.state.files import sweep
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -22,15 +23,16 @@ class KafkaSink:
 
     def __init__(self, options: Mapping[str, str], stream: str) -> None:
         self._options, self._stream = dict(options), stream
-        self._bound = BEGINNING
+        self._bound, self._folder = BEGINNING, Path()
 
     def folder(self, checkpoint: Path) -> Path:
         """In the checkpoint, until the next commit."""
-        return checkpoint / "handover" / f"kafka-{self._stream}"
+        self._folder = checkpoint / "handover" / f"kafka-{self._stream}"
+        return self._folder
 
     def publish(self, spark: SparkSession, node: SinkNode, batch: Batch) -> None:
-        """Write the rows with their sequence numbers, then the bound."""
-        if batch.count:
+        """Write the rows with their sequence numbers, then the bound; what is in the topic is staged no longer."""
+        if batch.count and all(file.exists() for file in batch.files):
             table = batch.table()
             names = [name for name in table.column_names if name != node.rowtime]
             rows = spark.createDataFrame(table)
@@ -48,6 +50,9 @@ class KafkaSink:
         if batch.bound > self._bound:
             write_bound(spark, self._options, self._stream, batch.bound)
             self._bound = batch.bound
+        for file in batch.files:
+            file.unlink(missing_ok=True)
 
     def recover(self, staged: Sequence[str]) -> None:
-        """Nothing to undo in a topic."""
+        """Remove what crashed ticks staged; in a topic there is nothing to undo."""
+        sweep(self._folder, staged)

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rowtime.core.clock import least
-from rowtime.operators.contract import Delta, Operator, Route, Segment, T, quoted
+from rowtime.operators.contract import Delta, Operator, P, Route, Segment, T, W, quoted
 from rowtime.operators.sink import Sink as SinkNode
-from rowtime.runtime.segment_writer import SMALL, write_routes
+from rowtime.runtime.segment_writer import SMALL, fits_the_driver, write_routes
 from rowtime.runtime.sinks.contract import Batch, Sink
 from rowtime.state.files import move
 
@@ -53,15 +54,18 @@ class Stage:
 
     def _write(self, tick: RunningTick, node: SinkNode, delta: Delta) -> list[list[Any]]:
         assert delta.rows is not None
-        rows = ordered(delta.rows, node, delta.count) if node.ordered else delta.rows
-        names = output_names(node)
+        order = node.input.emits().order if node.ordered else ()
+        # What the driver takes anyway it also sorts, as long as it is by numbers and names.
+        here = order in ((T, W, P), (P,)) and fits_the_driver(delta.rows, delta.count)
+        rows = ordered(delta.rows, node, delta.count) if order and not here else delta.rows
+        names = node.columns
         kind = node.format if node.format in TEXT_FORMATS else "parquet"
         shown = [f"{T} AS {quoted(node.rowtime)}"] if node.rowtime else []
-        rows = rows.selectExpr(*shown, *map(quoted, node.emits().names), f"unix_micros({T}) AS __n")
+        rows = rows.selectExpr(*shown, *map(quoted, node.emits().names), f"unix_micros({T}) AS __n", W, P)
         columns = {name: name for name in names}
         if kind != "parquet":
             rows, columns = _as_text(rows, names, kind), {"value": "value"}
-        rows = rows.selectExpr("*", "0 AS __route")
+        rows = _sorted(rows.toArrow(), order) if here else rows.selectExpr("*", "0 AS __route")
         stem = f"{tick.number:010d}"
         route = {"part": Route(0, columns, "__n")}
         header = ",".join(names) if kind == "csv" and dict(node.options).get("header") == "true" else None
@@ -102,17 +106,23 @@ class Stage:
             self.sink.close()  # type: ignore[attr-defined]
 
 
-def output_names(node: SinkNode) -> list[str]:
-    """The columns that a sink writes."""
-    return [*([node.rowtime] if node.rowtime else []), *node.emits().names]
-
-
 def ordered(rows: DataFrame, node: SinkNode, count: int | None) -> DataFrame:
     """Rows in stream order: one sorted task for a small tick, a range sort for a large one."""
     terms = [_term(text) for text in node.input.emits().order]
     if count is not None and count <= SMALL:
         return rows.coalesce(1).sortWithinPartitions(*terms)
     return rows.sort(*terms)
+
+
+def _sorted(rows: pa.Table, order: Sequence[str]) -> pa.Table:
+    """The rows by their places, and first by ``__n`` (µs) and by writer where these are in the order."""
+    keys = [rows[P].to_numpy()]
+    if T in order:
+        writers = rows[W].combine_chunks().dictionary_encode()
+        names = [name.encode() for name in writers.dictionary.to_pylist()]
+        ranks = np.argsort(np.argsort(np.array(names, object)))
+        keys += [ranks[writers.indices.to_numpy()], rows["__n"].to_numpy()]
+    return rows.combine_chunks().take(pa.array(np.lexsort(keys)))
 
 
 def _term(text: str) -> Column:
@@ -130,7 +140,7 @@ def _term(text: str) -> Column:
 def _as_text(rows: DataFrame, names: list[str], kind: str) -> DataFrame:
     packed = f"struct({', '.join(map(quoted, names))})"
     options = "map('timestampFormat', \"yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX\")"
-    return rows.selectExpr(f"{TEXT_FORMATS[kind]}({packed}, {options}) AS value", "__n")
+    return rows.selectExpr(f"{TEXT_FORMATS[kind]}({packed}, {options}) AS value", "__n", W, P)
 
 
 def _plain(rows: pa.Table) -> pa.Table:

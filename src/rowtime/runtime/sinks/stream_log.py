@@ -40,7 +40,14 @@ class StreamLogSink:
         return self._staging
 
     def publish(self, spark: SparkSession, node: SinkNode, batch: Batch) -> None:  # noqa: ARG002
-        """Append the rows that are not there yet, then the bound."""
+        """Append the rows that are not there yet, then the bound; after a failure what is there is counted anew."""
+        try:
+            self._append(node, batch)
+        except BaseException:
+            self.close()
+            raise
+
+    def _append(self, node: SinkNode, batch: Batch) -> None:
         writer = self._open()
         there = self._rows
         if there < batch.first + batch.count:

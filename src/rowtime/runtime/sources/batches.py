@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyspark.sql import DataFrame
 
-from rowtime.core.errors import Failure, Problem, Refused
+from rowtime.core.errors import Failure, Problem, Refused, refuse
 from rowtime.operators.contract import micros, quoted
 from rowtime.runtime.sources.contract import ARRIVAL, POSITION, ROWTIME, WRITER, Limits, Offsets, Slice
 
@@ -89,6 +89,14 @@ class BatchSource:
         now = max(self._clock(), state.get("arrival", 0))
         part = Slice(begin, end, arrived=dict.fromkeys(end, now), rows=batch.size, detail={"arrival": now})
         return part, {"next": batch.number + 1, "arrival": now}
+
+    def between(self, start: Offsets, end: Offsets, state: Mapping[str, Any]) -> Slice:  # noqa: ARG002
+        """Refused (R407): Spark does not hand over a batch again that it has committed."""
+        raise refuse(
+            "R407",
+            "a streaming DataFrame is handed over once and cannot be read again",
+            "Only pipelines over stream logs, files, Kafka and rate can be run again from their checkpoint.",
+        )
 
     def read(self, spark: SparkSession, part: Slice) -> DataFrame:
         """The rows of the pending batch, in rowtime's own session."""

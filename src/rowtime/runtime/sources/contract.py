@@ -99,3 +99,15 @@ class Source(Protocol):
     def finished(self, at: Offsets) -> bool:
         """True if no item can ever follow these positions (a finite input)."""
         ...
+
+
+class Repeatable(Source, Protocol):
+    """A source that can give again what the journal says was read."""
+
+    def between(self, start: Offsets, end: Offsets, state: Mapping[str, Any]) -> Slice:
+        """The range between two positions that were journaled; ``state``: the notes after it.
+
+        Its arrival clocks are those of the journal, which it has not. Raises a ``RowtimeError`` where
+        the range cannot be read again.
+        """
+        ...

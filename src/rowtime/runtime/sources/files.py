@@ -3,7 +3,8 @@
 Files get their numbers when they are discovered, by (modification time, name) among those
 found together; a file that appears later follows, whatever its name or time. The numbers
 stand in a list of the checkpoint, of which the journal says how much is committed. The
-position of a row is its file's number and its row number in the file.
+position of a row is its file's number and its row number in the file. CSV files that are plain
+are decoded when they are taken, and read like Parquet (`csv_decoding`).
 """
 
 from __future__ import annotations
@@ -11,9 +12,12 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from functools import reduce
+from itertools import accumulate, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlparse
@@ -21,7 +25,8 @@ from urllib.parse import unquote, urlparse
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from rowtime.core.errors import Failure, Problem, refuse
+from rowtime.client.arrow_types import INSTANT, arrow_type
+from rowtime.core.errors import Failure, Problem, Refused, refuse
 from rowtime.runtime.sources.contract import (
     ARRIVAL,
     MALFORMED,
@@ -32,9 +37,11 @@ from rowtime.runtime.sources.contract import (
     Offsets,
     Slice,
 )
+from rowtime.runtime.sources.csv_decoding import PlainCsv
 from rowtime.runtime.sources.csv_header import by_header
-from rowtime.runtime.sources.peek import timestamps
+from rowtime.runtime.sources.peek import OURS, columns, timestamps
 from rowtime.sql.generate import literal
+from rowtime.state.files import append, make_folder, write_over
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -85,10 +92,15 @@ class FilesSource:
         self.rowtime = options.get("rowtime.column", "")
         skipped = ("path", "rowtime.column")
         self._options = {key: value for key, value in options.items() if key not in skipped}
-        self.decodes = kind != "parquet"
         self.gives_rowtime = bool(self.rowtime)
+        self._wanted = dict(columns)
+        if self.gives_rowtime and self.rowtime.lower() not in {name.lower() for name in self._wanted}:
+            self._wanted[self.rowtime] = "TIMESTAMP"
+        self._plain = PlainCsv.of(self._wanted, self._options) if kind == "csv" else None
         self._files: list[_File] | None = None
+        self.decodes = False  # until a range holds text that Spark has to read
         self._parsed: list[DataFrame] = []
+        self._decoded: dict[str, tuple[str, int]] = {}
         self._seen: set[str] = set()
 
     def discover(self, start: Offsets, limits: Limits, state: Mapping[str, Any]) -> tuple[Slice, Mapping[str, Any]]:
@@ -102,21 +114,34 @@ class FilesSource:
         if first >= len(files):
             self._number(self._new())
         taken = list(_within(files[first:], limits))
-        end = first + len(taken)
+        return self._slice(first, taken), {"listed": first + len(taken)}
+
+    def _slice(self, first: int, taken: Sequence[_File]) -> Slice:
+        """The range of some files, decoded where they are plain."""
+        self._decode({number: file.path for number, file in enumerate(taken, first)})
         arrived = {THE_WRITER: taken[-1].arrived} if taken and not self.gives_rowtime else {}
         numbered = [[number, file.path, file.arrived] for number, file in enumerate(taken, first)]
-        part = Slice(
+        return Slice(
             {THE_WRITER: first},
-            {THE_WRITER: end},
+            {THE_WRITER: first + len(taken)},
             arrived=arrived,
             rows=self._count(taken),
             detail={"files": numbered},
         )
-        return part, {"listed": end}
+
+    def between(self, start: Offsets, end: Offsets, state: Mapping[str, Any]) -> Slice:
+        """The files between two numbers; raises ``Failure`` (R501) where one is gone or has another size."""
+        first, last = start.get(THE_WRITER, 0), end[THE_WRITER]
+        taken = self._known(state["listed"])[first:last]
+        changed = [file.path for file in taken if not _is_there(file)]
+        if changed or len(taken) < last - first:
+            what = f"{changed[0]} is gone or not as it was" if changed else f"the numbers of files in {self.notes}"
+            raise Failure(Problem("R501", f"the files cannot be read again: {what}", hint="Restore the files."))
+        return self._slice(first, taken)
 
     def read(self, spark: SparkSession, part: Slice) -> DataFrame:
         """The rows of some files, with their positions and their file's time as arrival."""
-        files = [(number, path, arrived) for number, path, arrived in part.detail["files"]]
+        files = [(number, self._place(path), arrived) for number, path, arrived in part.detail["files"]]
         rows = self._scan(spark, [path for _, path, _ in files])
         if len(files) == 1:
             number, _, arrived = files[0]
@@ -134,15 +159,31 @@ class FilesSource:
 
     def column(self, part: Slice, name: str) -> Iterator[pa.Table] | None:
         """One timestamp column of a range with writers and positions; ``None`` if it is no such column."""
-        if self.kind != "parquet":
+        if self.decodes:
             return None
         wanted = self.rowtime if name == ROWTIME else name
         if name == ROWTIME and any(
             of.upper() != "TIMESTAMP" for one, of in self.columns if one.lower() == wanted.lower()
         ):
             return None
-        files = ((number << ROWS_BITS, THE_WRITER, path) for number, path, _ in part.detail["files"])
+        files = ((number << ROWS_BITS, THE_WRITER, self._place(path)) for number, path, _ in part.detail["files"])
         return timestamps(files, wanted, nulls=name != ROWTIME)
+
+    def rows(self, part: Slice, wanted: Mapping[str, str]) -> Iterator[pa.Table] | None:
+        """Columns ``{name: column}`` of a range as Spark reads them; ``None`` where that is not certain."""
+        if self.decodes or (self.kind == "parquet" and self._options):
+            return None
+        given = {name: self.rowtime if column == ROWTIME else column for name, column in wanted.items()}
+        complete = {self.rowtime} - {""}
+        declared = {**dict.fromkeys(complete, "TIMESTAMP"), **dict(self.columns)}
+        kinds = {column: _arrow(declared.get(column, "")) for column in {*complete, *given.values()} - set(OURS)}
+        if any(kinds[name] != INSTANT for name in complete):
+            return None
+        files = (
+            ((number << ROWS_BITS, THE_WRITER, self._place(path)), arrived)
+            for number, path, arrived in part.detail["files"]
+        )
+        return columns(files, given, kinds, complete)
 
     def finished(self, at: Offsets) -> bool:
         """True once every file that is there now has been taken."""
@@ -157,22 +198,25 @@ class FilesSource:
         return [*names, f"{given} AS {ROWTIME}", f"'{THE_WRITER}' AS {WRITER}", position, arrival, *malformed]
 
     def _scan(self, spark: SparkSession, paths: Sequence[str]) -> DataFrame:
-        wanted = dict(self.columns)
-        if self.gives_rowtime and self.rowtime.lower() not in {name.lower() for name in wanted}:
-            wanted[self.rowtime] = "TIMESTAMP"
         origin = f"{_PLACE_OF_ROW if all(map(_PLAIN.fullmatch, paths)) else _DECODED_PLACE} AS __from"
-        if self.kind == "parquet":
-            schema = ", ".join([*_typed(wanted), f"{_ROW_INDEX} BIGINT"])
-            rows = spark.read.options(**self._options).schema(schema).parquet(*map(_escaped, paths))
-            return rows.selectExpr(*self._selected(), f"{_ROW_INDEX} AS __row", origin)
-        found = by_header(paths, self._options) if self.kind == "csv" else {(): list(paths)}
-        parts = [self._parse(spark, wanted, names, files, origin) for names, files in found.items()]
-        return reduce(lambda one, other: one.unionByName(other), parts)
+        decoded = {place for place, _ in self._decoded.values()}
+        columnar = [path for path in paths if self.kind == "parquet" or path in decoded]
+        parts = [self._columnar(spark, columnar, origin)] if columnar else []
+        text = [path for path in paths if path not in columnar]
+        found = by_header(text, self._options) if self.kind == "csv" else {(): text}
+        parts += [self._parse(spark, names, files, origin) for names, files in found.items() if files]
+        return reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), parts)
 
-    def _parse(
-        self, spark: SparkSession, wanted: Mapping[str, str], names: Sequence[str], paths: Sequence[str], origin: str
-    ) -> DataFrame:
+    def _columnar(self, spark: SparkSession, paths: Sequence[str], origin: str) -> DataFrame:
+        """Parquet files, or those of decoded text: Arrow writes the proleptic calendar."""
+        options = self._options if self.kind == "parquet" else {"datetimeRebaseMode": "CORRECTED"}
+        schema = ", ".join([*_typed(self._wanted), f"{_ROW_INDEX} BIGINT"])
+        rows = spark.read.options(**options).schema(schema).parquet(*map(_escaped, paths))
+        return rows.selectExpr(*self._selected(), f"{_ROW_INDEX} AS __row", origin)
+
+    def _parse(self, spark: SparkSession, names: Sequence[str], paths: Sequence[str], origin: str) -> DataFrame:
         """Text files with columns of these names, in this order; without names, as wanted."""
+        wanted = self._wanted
         kinds = {name.lower(): kind for name, kind in wanted.items()}
         there = {name: kinds.get(name.lower(), "STRING") for name in names} or wanted
         schema = ", ".join([*_typed(there), f"`{MALFORMED}` STRING"])
@@ -197,10 +241,30 @@ class FilesSource:
         return [*(f"`{name}`" for name, _ in self.columns), *given]
 
     def release(self) -> None:
-        """Drop the parsed records of the tick."""
+        """Drop the parsed and decoded records of the tick."""
         for rows in self._parsed:
             rows.unpersist()
         self._parsed.clear()
+        self._decoded.clear()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    @property
+    def _folder(self) -> Path:
+        return self.notes.absolute() / "decoded"
+
+    def _decode(self, files: Mapping[int, str]) -> None:
+        """Decode the numbered files that are plain, several at once."""
+        if self._plain is not None and files:
+            self.release()
+            with ThreadPoolExecutor(min(len(files), os.cpu_count() or 1)) as pool:
+                targets = [self._folder / f"{number}.parquet" for number in files]
+                found = zip(files.values(), targets, pool.map(self._plain.decode, files.values(), targets), strict=True)
+                self._decoded = {path: (str(target), rows) for path, target, rows in found if rows is not None}
+        self.decodes = self.kind != "parquet" and len(self._decoded) < len(files)
+
+    def _place(self, path: str) -> str:
+        """Where the rows of a file stand."""
+        return self._decoded[path][0] if path in self._decoded else path
 
     # -- numbering --------------------------------------------------------------------
 
@@ -211,10 +275,13 @@ class FilesSource:
     def _known(self, committed: int) -> list[_File]:
         """The numbered files; what a crashed tick numbered beyond the commit is numbered anew."""
         if self._files is None:
-            lines = self._list.read_text().splitlines()[:committed] if self._list.exists() else []
+            there = self._list.read_text() if self._list.exists() else ""
+            lines = there.splitlines()[:committed]
             self._files = [_File(*json.loads(line)) for line in lines]
-            self.notes.mkdir(parents=True, exist_ok=True)
-            self._list.write_text("".join(line + "\n" for line in lines))
+            kept = "".join(line + "\n" for line in lines)
+            if kept != there or not there:
+                make_folder(self.notes)
+                write_over(self._list, kept.encode())
             self._seen = {file.path for file in self._files}
         return self._files
 
@@ -229,26 +296,31 @@ class FilesSource:
     def _number(self, files: Sequence[_File]) -> None:
         assert self._files is not None
         latest = self._files[-1].arrived if self._files else 0
-        with self._list.open("a") as numbers:
-            for file in files:
-                # SPEC 2.4: an arrival time that goes back is raised to the previous one.
-                latest = max(latest, file.arrived)
-                raised = _File(file.path, latest, file.size)
-                self._files.append(raised)
-                self._seen.add(file.path)
-                numbers.write(json.dumps([raised.path, raised.arrived, raised.size]) + "\n")
-            numbers.flush()
-            os.fsync(numbers.fileno())
+        # SPEC 2.4: an arrival time that goes back is raised to the previous one.
+        arrivals = accumulate((file.arrived for file in files), max, initial=latest)
+        raised = [replace(file, arrived=at) for file, at in zip(files, islice(arrivals, 1, None), strict=True)]
+        lines = "".join(json.dumps([file.path, file.arrived, file.size]) + "\n" for file in raised).encode()
+        append(self._list, lines)
+        self._files.extend(raised)
+        self._seen.update(file.path for file in raised)
 
     def _count(self, files: Sequence[_File]) -> int:
         """At most how many rows there are: a row of a text file takes at least two bytes."""
         if self.kind == "parquet":
             return sum(pq.read_metadata(file.path).num_rows for file in files)
-        return sum(file.size // 2 + 1 for file in files)
+        return sum(self._decoded[f.path][1] if f.path in self._decoded else f.size // 2 + 1 for f in files)
 
 
 def _typed(columns: Mapping[str, str]) -> list[str]:
     return [f"`{name}` {kind}" for name, kind in columns.items()]
+
+
+def _arrow(kind: str) -> pa.DataType | None:
+    """The type in Arrow, if it is one that streams can store."""
+    try:
+        return arrow_type(kind)
+    except Refused:
+        return None
 
 
 def _local(path: str) -> Path:
@@ -267,6 +339,13 @@ def _listed(path: Path, seen: Collection[str]) -> Iterator[_File]:
         if entry not in seen:
             facts = Path(entry).stat()
             yield _File(entry, facts.st_mtime_ns // 1000, facts.st_size)
+
+
+def _is_there(file: _File) -> bool:
+    try:
+        return Path(file.path).stat().st_size == file.size
+    except OSError:
+        return False
 
 
 def _names(folder: str) -> Iterator[str]:

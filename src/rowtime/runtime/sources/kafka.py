@@ -91,6 +91,15 @@ class KafkaSource:
         )
         return part, {"started": True, "left": gone}
 
+    def between(self, start: Offsets, end: Offsets, state: Mapping[str, Any]) -> Slice:  # noqa: ARG002
+        """The records between offsets; raises ``Failure`` (R503) where the brokers no longer hold them."""
+        extents = {p.writer: extent for p, extent in self._brokers.extents(self._partitions()).items()}
+        asked = {w: start.get(w, 0) for w in end}
+        lost = [w for w in end if asked[w] < end[w] and not (w in extents and extents[w].first <= asked[w])]
+        if lost:
+            raise _lost(f"offsets are no longer there: {', '.join(f'{w} from {asked[w]}' for w in lost)}", _AGED)
+        return Slice(asked, dict(end), rows=sum(end[w] - asked[w] for w in end))
+
     def read(self, spark: SparkSession, part: Slice) -> DataFrame:
         """The items of a range. Spark's own error says so where records were aged out meanwhile."""
         records = self._records(spark, part)
@@ -169,6 +178,7 @@ class KafkaSource:
         return spark.read.format("kafka").options(**passed, **ranges).load()
 
 
+_AGED: Final = "What the brokers have dropped cannot be read again."
 _GO_ON: Final = "To go on without them, set the option failOnDataLoss 'false'."
 
 

@@ -1,44 +1,116 @@
-"""Reads one timestamp column of Parquet files with Arrow, for the clock pass.
+"""Reads columns of Parquet files with Arrow: times for the clock pass, rows for who computes on the driver.
 
 A clock pass needs nothing but times and positions. Where the files are at hand, reading
-that one column here takes a tenth of the time of a Spark job (`docs/design/tick-cost.md`).
+that one column here takes a tenth of the time of a Spark job (`docs/design/tick-cost.md`);
+rows that the driver would be given by Spark are read here in less than a tenth (`docs/design/over.md`).
 """
 
 from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from rowtime.runtime.sources.contract import POSITION, WRITER
+from rowtime.core.errors import Failure, Problem
+from rowtime.runtime.sources.contract import ARRIVAL, POSITION, WRITER
 
 MICROS = pa.timestamp("us", "UTC")
 ROWS = 1_000_000  # of one piece, or what a row group has; few pieces are in memory at a time
+OURS = (WRITER, POSITION, ARRIVAL)
+
+File = tuple[int, str, str]  # the position of the first row, the writer, the path
+Piece = Callable[[], pa.Table]
 
 
-def timestamps(files: Iterable[tuple[int, str, str]], name: str, *, nulls: bool = True) -> Iterator[pa.Table] | None:
-    """``__w``, ``__p``, ``t`` (BIGINT µs, null where the time is) of ``(first position, writer, path)``.
+def timestamps(files: Iterable[File], name: str, *, nulls: bool = True) -> Iterator[pa.Table] | None:
+    """``__w``, ``__p``, ``t`` (BIGINT µs, null where the time is) of the rows of some files.
 
     In pieces, in the order of the files and of their rows. ``None`` where a file has no such
     column or it is no timestamp that Spark reads the same; without ``nulls`` also where its
     footer does not say that every value is there.
     """
-    pieces: list[tuple[int, str, str, str, list[int]]] = []
+    pieces: list[Piece] = []
     for first, writer, path in files:
-        metadata = pq.read_metadata(path)
+        metadata = _footer(path)
         column = _column(metadata.schema.to_arrow_schema(), name)
         if column is None or not (nulls or _complete(metadata, column)):
             return None
-        position = first
-        for groups, rows in _together([metadata.row_group(n).num_rows for n in range(metadata.num_row_groups)]):
-            pieces.append((position, writer, path, column, groups))
-            position += rows
-    return _pieces(pieces)
+        pieces += [partial(_times, at, writer, path, column, groups) for at, groups in _placed(metadata, first)]
+    return _ahead(pieces)
+
+
+def columns(
+    files: Iterable[tuple[File, int]],
+    wanted: Mapping[str, str],
+    kinds: Mapping[str, pa.DataType | None],
+    complete: Iterable[str],
+) -> Iterator[pa.Table] | None:
+    """Columns ``{name: column}`` of the rows of some files, each with its arrival time (µs UTC), in pieces.
+
+    The columns are those of the files, of type ``kinds``, and ``OURS``. ``None`` where a file has another type or may
+    have a null in one of ``complete``, or was written by a Spark that counted days before 1582 in another calendar.
+    """
+    pieces: list[Piece] = []
+    for (first, writer, path), arrived in files:
+        metadata = _footer(path)
+        there = _same(metadata, kinds)
+        if there is None or not all(_complete(metadata, there[name].name) for name in complete):
+            return None
+        for at, groups in _placed(metadata, first):
+            pieces.append(partial(_rows, (at, writer, path), arrived, wanted, there, groups))
+    return _ahead(pieces)
+
+
+def _same(metadata: pq.FileMetaData, kinds: Mapping[str, pa.DataType | None]) -> dict[str, pa.Field] | None:
+    """The columns by their names in a file, of types as wanted, if Spark would read the same values."""
+    said = metadata.metadata or {}
+    if b"org.apache.spark.legacyDateTime" in said or said.get(b"org.apache.spark.version", b"3") < b"3":
+        return None
+    schema = metadata.schema.to_arrow_schema()
+    fields = {field.name.lower(): field for field in schema}
+    found = {name: fields[name.lower()] for name in kinds if name.lower() in fields}
+    if len(found) < len(kinds) or len(fields) < len(schema):
+        return None
+    same = all(_alike(field.type, kinds[name]) for name, field in found.items())
+    return {name: field.with_type(kinds[name]) for name, field in found.items()} if same else None
+
+
+def _alike(kind: pa.DataType, wanted: pa.DataType | None) -> bool:
+    """True if values of one type are those of the other; of nested ones Spark has names of its own."""
+    return _is_instant(kind) if wanted == MICROS else kind == wanted and not pa.types.is_nested(kind)
+
+
+def _placed(metadata: pq.FileMetaData, first: int) -> Iterator[tuple[int, list[int]]]:
+    """The row groups of each piece of a file, and the position of its first row."""
+    for groups, rows in _together([metadata.row_group(n).num_rows for n in range(metadata.num_row_groups)]):
+        yield first, groups
+        first += rows
+
+
+def _footer(path: str) -> pq.FileMetaData:
+    with _reading(path):
+        return pq.read_metadata(path)
+
+
+def _read(path: str, groups: list[int], columns: list[str]) -> pa.Table:
+    with _reading(path):
+        return pq.ParquetFile(path).read_row_groups(groups, columns=columns, use_threads=False)
+
+
+@contextmanager
+def _reading(path: str) -> Iterator[None]:
+    """Turn what Arrow says of a damaged file into a ``Failure`` (R501) that names it."""
+    try:
+        yield
+    except (pa.ArrowException, OSError) as error:
+        raise Failure(Problem("R501", f"{path} cannot be read: {str(error).splitlines()[0]}")) from error
 
 
 def _complete(metadata: pq.FileMetaData, column: str) -> bool:
@@ -65,21 +137,34 @@ def _together(sizes: list[int]) -> Iterator[tuple[list[int], int]]:
         yield groups, rows
 
 
-def _pieces(pieces: list[tuple[int, str, str, str, list[int]]]) -> Iterator[pa.Table]:
+def _ahead(pieces: list[Piece]) -> Iterator[pa.Table]:
     """Reads some pieces ahead."""
     ahead = os.cpu_count() or 1
     with ThreadPoolExecutor(ahead) as pool:
         under_way: deque[Future[pa.Table]] = deque()
         for piece in pieces:
-            under_way.append(pool.submit(_read, *piece))
+            under_way.append(pool.submit(piece))
             if len(under_way) > ahead:
                 yield under_way.popleft().result()
         while under_way:
             yield under_way.popleft().result()
 
 
-def _read(first: int, writer: str, path: str, column: str, groups: list[int]) -> pa.Table:
-    found = pq.ParquetFile(path).read_row_groups(groups, columns=[column], use_threads=False)[column]
+def _rows(
+    file: File, arrived: int, wanted: Mapping[str, str], there: Mapping[str, pa.Field], groups: list[int]
+) -> pa.Table:
+    first, writer, path = file
+    names = {field.name for field in there.values()}
+    found = _read(path, groups, [*names])
+    columns = {name: found[field.name].cast(field.type) for name, field in there.items()}
+    columns[WRITER] = pa.repeat(writer, found.num_rows)
+    columns[POSITION] = pa.array(np.arange(first, first + found.num_rows))
+    columns[ARRIVAL] = pa.repeat(pa.scalar(arrived, MICROS), found.num_rows)
+    return pa.table({name: columns[column] for name, column in wanted.items()})
+
+
+def _times(first: int, writer: str, path: str, column: str, groups: list[int]) -> pa.Table:
+    found = _read(path, groups, [column])[column]
     times = found.cast(MICROS).cast(pa.int64())
     positions = pa.array(np.arange(first, first + len(times)))
     writers = pa.DictionaryArray.from_arrays(pa.array(np.zeros(len(times), np.int32)), pa.array([writer]))
@@ -89,7 +174,9 @@ def _read(first: int, writer: str, path: str, column: str, groups: list[int]) ->
 def _column(schema: pa.Schema, name: str) -> str | None:
     fields = {field.name.lower(): field for field in schema}
     field = fields.get(name.lower())
-    if field is None or not pa.types.is_timestamp(field.type) or field.type.tz is None:
-        return None
-    # Coarser units convert exactly; nanoseconds would be cut, and Spark reads them otherwise.
-    return None if field.type.unit == "ns" else str(field.name)
+    return None if field is None or not _is_instant(field.type) else str(field.name)
+
+
+def _is_instant(kind: pa.DataType) -> bool:
+    """Coarser units than ours convert exactly; nanoseconds would be cut, and Spark reads them otherwise."""
+    return pa.types.is_timestamp(kind) and kind.tz is not None and kind.unit != "ns"

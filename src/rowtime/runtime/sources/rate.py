@@ -51,6 +51,12 @@ class RateSource:
         )
         return part, {"origin": origin}
 
+    def between(self, start: Offsets, end: Offsets, state: Mapping[str, Any]) -> Slice:
+        """The rows between two numbers."""
+        return Slice(
+            dict(start), dict(end), rows=end[THE_WRITER] - start.get(THE_WRITER, 0), detail={"origin": state["origin"]}
+        )
+
     def read(self, spark: SparkSession, part: Slice) -> DataFrame:
         """The rows of a range of numbers."""
         rows = spark.range(part.start[THE_WRITER], part.end[THE_WRITER])

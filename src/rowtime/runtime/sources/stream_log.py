@@ -15,9 +15,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from rowtime.client import stream_log
+from rowtime.client.column_bounds import read_item
 from rowtime.client.home import unescape
 from rowtime.client.stream_log import Bound, ColumnBound, Entry, Leave, Order, Rows, Seen
 from rowtime.client.writer import EVERYONE
+from rowtime.core.errors import Failure, Problem, refuse
 from rowtime.core.time import BEGINNING, END
 from rowtime.runtime.sources.contract import (
     ARRIVAL,
@@ -99,6 +101,29 @@ class StreamLogSource:
         said = self._column_bounds(taken)
         return (replace(part, detail={**part.detail, "columns": said}) if said else part), state
 
+    def between(self, start: Offsets, end: Offsets, state: Mapping[str, Any]) -> Slice:
+        """The files between two positions; R407 where a start FROM NOW has left out what held then."""
+        if self.from_now and FROM_NOW in state:
+            raise refuse(
+                "R407",
+                f"{self.log.name} is read FROM NOW, and what held at that moment was not recorded",
+                "Only streams that are read from their beginning can be read again.",
+            )
+        seen = {
+            w: found for w, found in stream_log.survey(self.log, start, {*self.exclude, EVERYONE}).items() if w in end
+        }
+        taken = {w: [entry for entry in found.entries if entry.end <= end[w]] for w, found in seen.items()}
+        reached = {w: entries[-1].end if entries else start.get(w, 0) for w, entries in taken.items()}
+        gone = [w for w, at in end.items() if w != EVERYONE and reached.get(w, 0) != at]
+        if gone:
+            what = f"the stream log {self.log} does not hold the items of {', '.join(gone)} as they were read"
+            raise Failure(Problem("R501", what, hint="Restore the log."))
+        orders = [e for e in stream_log.scan(self.log, start).get(EVERYONE, []) if e.end <= end.get(EVERYONE, 0)]
+        part = _ordered(_slice(start, {}, taken, BEGINNING), orders)
+        said = self._column_bounds(taken)
+        detail = {**part.detail, "columns": said} if said else part.detail
+        return replace(part, end=dict(end), detail=detail)
+
     def _end(self) -> Slice:
         """No row; of each writer its last bound, whether it has left, or that it gives no rowtimes."""
         entries = stream_log.last(self.log, {*self.exclude, EVERYONE})
@@ -145,7 +170,7 @@ class StreamLogSource:
         """What the bounds of columns say; from here on the journal has it."""
         with stream_log.reading(self.log):
             return [
-                [writer, entry.first, (self.log / entry.path).read_text()]
+                [writer, entry.first, read_item(self.log / entry.path)]
                 for writer, part in taken.items()
                 for entry in part
                 if isinstance(entry, ColumnBound)

@@ -1,0 +1,49 @@
+"""One driver as a process of its own: ``python -m reliability.crash.driver FOLDER NUMBER [POINT TIMES SIGNAL]``.
+
+It says ``ready`` and runs a case to its end, or sends itself a signal when it passes a point so often. Where
+``PYSPARK_GATEWAY_PORT`` is set it uses the Java of that gateway, which outlives it.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+from pyspark import SparkContext
+from pyspark.java_gateway import launch_gateway
+from pyspark.sql import SparkSession
+
+from reliability.crash.cases import Case, close
+
+
+def attached() -> SparkSession:
+    """A session in the Java of the gateway that the environment names."""
+    gateway = launch_gateway()
+    java = gateway.jvm.org.apache.spark.api.java.JavaSparkContext.fromSparkContext(
+        gateway.jvm.org.apache.spark.SparkContext.getOrCreate()
+    )
+    return SparkSession(SparkContext(gateway=gateway, jsc=java))
+
+
+def main(folder: str, number: str, point: str = "", times: str = "0", sent: str = "SIGKILL") -> None:
+    spark = attached() if "PYSPARK_GATEWAY_PORT" in os.environ else None
+    engine = Case(int(number), Path(folder)).engine(spark)
+    passed: list[str] = []
+
+    def hook(here: str) -> None:
+        passed.append(here)
+        if passed.count(point) == int(times):
+            os.kill(os.getpid(), getattr(signal, sent))
+            passed.clear()
+
+    engine.hook = hook if point else lambda _here: None
+    print("ready", flush=True)
+    while engine.tick() is not None:
+        print("tick", flush=True)
+    close(engine)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,244 @@
+"""Stops inside one process: what the disk holds at a moment is what a death at that moment leaves.
+
+Before each write of a tick, and at each of its named points, the folder is copied. Each copy is then taken over by a
+new driver: what it finds must be the state before the tick or the one after it, and a part of them run on.
+The copy may lack part of a file that no entry names; and the same tick is repeated with writes that fail.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from reliability.crash.cases import Case, State, close
+from reliability.crash.writes import ERRORS, failing, watched
+from rowtime.core.errors import Failure, RowtimeError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from rowtime.runtime.engine import Engine
+
+Image = tuple[str, Path]
+HOUR = 3_600_000_000  # µs
+
+
+@dataclass
+class Tally:
+    """How much was tried, of each kind, and what was lost."""
+
+    counts: dict[str, int] = field(default_factory=dict)
+    losses: list[str] = field(default_factory=list)
+
+    def add(self, kind: str, times: int = 1) -> None:
+        """One more of a kind."""
+        self.counts[kind] = self.counts.get(kind, 0) + times
+
+    def take(self, other: Tally) -> None:
+        """What another has counted."""
+        for kind, times in other.counts.items():
+            self.add(kind, times)
+        self.losses += other.losses
+
+    def check(self, found: State, wanted: State, where: str) -> None:
+        """Keep what differs."""
+        for part in sorted({*found, *wanted}):
+            if found.get(part) != wanted.get(part):
+                self.losses.append(f"{where}: {part} is {found.get(part)}, not {wanted.get(part)}"[:1500])
+                return
+        if found.get("adds up") is False:
+            self.losses.append(f"{where}: the ledger does not add up: {found['totals']}")
+
+
+@dataclass(frozen=True)
+class Undisturbed:
+    """A case that ran without a stop: the folder before each tick, the state after it; at [0] that before all.
+
+    ``images``: for each tick what the disk held at its points and before its writes.
+    """
+
+    case: Case
+    folders: Sequence[Path]
+    states: Sequence[State]
+    images: Sequence[Sequence[Image]]
+
+
+def undisturbed(case: Case, spark: SparkSession, kept: Path, chance: random.Random) -> Undisturbed:
+    """Run a case, keeping what stands before each tick, at each of its points and before each of its writes."""
+    case.make()
+    folders, states, images = [_copied(case.folder, kept / "0")], [case.state()], list[Sequence[Image]]()
+    engine = case.engine(spark)
+    while True:
+        found = _images(case, engine, folders[-1], kept / f"images of {len(images)}", chance)
+        if found is None:
+            break
+        images.append(found)
+        states.append(case.state())
+        folders.append(_copied(case.folder, kept / str(len(folders))))
+    close(engine)
+    return Undisturbed(case, folders, states, images)
+
+
+def stops(run: Undisturbed, spark: SparkSession, tally: Tally, chance: random.Random, share: float) -> None:
+    """A stop at every point and before every write of every tick; of a ``share`` of them the ticks go on."""
+    case = run.case
+    for tick, images in enumerate(run.images):
+        for where, image in images:
+            restored(case, image)
+            told = f"{case.name} {case.number}, tick {tick}, {where}"
+            _taken_over(run, spark, tally, told, goes_on=chance.random() < share)
+            tally.add("stops")
+            if "torn" in where:
+                tally.add("torn files")
+            shutil.rmtree(image)
+        if tick:
+            _half_written(run, spark, tally, tick)
+
+
+def _images(case: Case, engine: Engine, before: Path, place: Path, chance: random.Random) -> list[Image] | None:
+    """Run a tick, keeping the folder at every point and before every write; ``None`` if there was nothing to do."""
+    images: list[Image] = []
+    busy: list[str] = []
+
+    def keep(where: str) -> None:
+        if not busy:  # copying writes too, elsewhere
+            busy.append(where)
+            image = _copied(case.folder, place / str(len(images)))
+            torn = _torn(image, before, chance) if chance.random() < TORN else None
+            images.append((where if torn is None else f"{where}, torn {torn}", image))
+            busy.clear()
+
+    engine.hook = keep
+    with watched(case.folder, lambda what, path: keep(f"before {what} {Path(path).name}")):
+        return None if engine.tick() is None else images
+
+
+TORN = 0.2
+
+
+def _torn(image: Path, before: Path, chance: random.Random) -> str | None:
+    """Cut a new file of an uncommitted tick in half: what was not synced may be lost when the machine dies."""
+    if Case(0, image).tick > Case(0, before).tick:
+        return None
+    places = (image / "check" / "state", image / "check" / "rejected", *(image / "out").glob("*/_rowtime"))
+    new = [
+        p for place in places for p in place.rglob("*") if p.is_file() and not (before / p.relative_to(image)).exists()
+    ]
+    if not new:
+        return None
+    path = chance.choice(sorted(new))
+    data = path.read_bytes()
+    path.write_bytes(data[: len(data) // 2])
+    return path.name
+
+
+def _taken_over(run: Undisturbed, spark: SparkSession, tally: Tally, where: str, *, goes_on: bool) -> None:
+    """A new driver takes the folder over; then, where asked, runs to the end."""
+    case = run.case
+    try:
+        engine = case.engine(spark)
+        tally.check(case.state(), run.states[case.tick + 1], where)
+        if goes_on:
+            while engine.tick() is not None:
+                tally.check(case.state(), run.states[case.tick + 1], f"{where}, then tick {case.tick}")
+            tally.check(case.state(), run.states[-1], f"{where}, at the end")
+            tally.add("stops that ran on")
+        close(engine)
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is a finding
+        tally.losses.append(f"{where}: {type(error).__name__} {error}"[:1500])
+
+
+def _half_written(run: Undisturbed, spark: SparkSession, tally: Tally, tick: int) -> None:
+    """A journal entry that is damaged is refused, and nothing goes out."""
+    case = run.case
+    restored(case, run.folders[tick])
+    entry = max((case.folder / "check" / "journal").glob("*.json"))
+    data = entry.read_bytes()
+    entry.write_bytes(data[: len(data) // 2])
+    before = _tree(case.folder)
+    tally.add("half-written entries")
+    try:
+        close(case.engine(spark))
+    except Failure as failure:
+        if failure.problems[0].code == "R406" and _tree(case.folder) == before:
+            return
+    tally.losses.append(f"{case.name} {case.number}: half of entry {tick} was taken for one")
+
+
+def faults(run: Undisturbed, spark: SparkSession, tally: Tally, chance: random.Random, times: int) -> None:
+    """Ticks of which one write fails: the same driver tries again, or a new one comes."""
+    case = run.case
+    for _ in range(times):
+        tick, number = chance.randrange(len(run.folders) - 1), chance.choice(ERRORS)
+        restored(case, run.folders[tick])
+        at = chance.randrange(40)
+        where = f"{case.name} {case.number}, tick {tick}, error {number} in write {at}"
+        try:
+            failed = _failed(case, spark, failing(at, number), again=chance.random() < HALF)
+            engine = case.engine(spark)
+            wanted = run.states[case.tick + 1]
+            tally.check(case.state(), wanted, where)
+            if case.tick < tick:
+                engine.tick()
+                tally.check(case.state(), run.states[case.tick + 1], f"{where}, then again")
+            close(engine)
+            tally.add("failed writes" if failed else "ticks with fewer writes")
+        except Exception as error:  # noqa: BLE001
+            tally.losses.append(f"{where}: {type(error).__name__} {error}"[:1500])
+
+
+HALF = 0.5
+
+
+def _failed(case: Case, spark: SparkSession, seen: Callable[[str, str], None], *, again: bool) -> bool:
+    """Start and tick while a write fails; True if that made anything fail. ``again``: the same driver once more."""
+    engine, failed = None, False
+    try:
+        with watched(case.folder, seen):
+            engine = case.engine(spark)
+            engine.tick()
+    except (OSError, RowtimeError):
+        failed = True
+        if again and engine is not None:
+            engine.tick()
+    finally:
+        if engine is not None:
+            close(engine)
+    return failed
+
+
+def jumps(run: Undisturbed, spark: SparkSession, tally: Tally, chance: random.Random) -> None:
+    """The clock of the machine jumps, hours forwards and back, between any two looks at it."""
+    case = run.case
+    restored(case, run.folders[0])
+    engine = case.engine(spark)
+    now = engine.clock()
+    engine.clock = lambda: now + chance.randint(-5, 5) * HOUR
+    for source in engine.sources.values():
+        if hasattr(source, "_clock"):
+            source._clock = engine.clock  # noqa: SLF001
+    while engine.tick() is not None:
+        tally.add("ticks under a clock that jumps")
+        tally.check(case.state(), run.states[case.tick + 1], f"{case.name} {case.number}: the clock jumps")
+    close(engine)
+
+
+def _copied(folder: Path, to: Path) -> Path:
+    if to.exists():
+        shutil.rmtree(to)
+    shutil.copytree(folder, to)
+    return to
+
+
+def restored(case: Case, image: Path) -> None:
+    """Put the folder of a case back to what it was."""
+    shutil.rmtree(case.folder, ignore_errors=True)
+    shutil.copytree(image, case.folder)
+
+
+def _tree(folder: Path) -> dict[str, bytes]:
+    return {str(p): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file() and p.name != ".lock"}

@@ -1,0 +1,77 @@
+"""Every write of this process below a folder, seen before it happens: so it can fail, or the disk be kept as it is."""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+_CALLS = ((os, "link"), (os, "rename"), (os, "replace"), (os, "mkdir"), (os, "unlink"), (os, "fsync"))
+Seen = Callable[[str, str], None]  # what is called, the path
+
+
+@contextmanager
+def watched(folder: Path, seen: Seen) -> Iterator[None]:
+    """Call ``seen`` before each call that changes something below the folder; what it raises is raised there."""
+    base, turn = str(folder), threading.RLock()
+
+    def about(what: str, path: object) -> None:
+        text = os.fspath(path) if isinstance(path, str | os.PathLike) else ""
+        if what == "fsync" or (isinstance(text, str) and text.startswith(base)):
+            with turn:
+                seen(what, str(text))
+
+    before = [(module, name, getattr(module, name)) for module, name in (*_CALLS, (io, "open"))]
+    writer = pq.ParquetWriter.__init__
+    for module, name, call in before:
+        setattr(module, name, _opening(call, about) if name == "open" else _calling(name, call, about))
+
+    def opened(self: Any, where: Any, *given: Any, **options: Any) -> None:
+        about("write", where)
+        writer(self, where, *given, **options)
+
+    pq.ParquetWriter.__init__ = opened  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        pq.ParquetWriter.__init__ = writer  # type: ignore[method-assign]
+        for module, name, call in before:
+            setattr(module, name, call)
+
+
+def _calling(name: str, call: Any, about: Seen) -> Any:
+    def called(path: Any, *given: Any, **options: Any) -> Any:
+        about(name, given[0] if name in ("link", "rename", "replace") else path)
+        return call(path, *given, **options)
+
+    return called
+
+
+def _opening(call: Any, about: Seen) -> Any:
+    def opened(path: Any, mode: str = "r", *given: Any, **options: Any) -> Any:
+        if set(mode) & set("wax+"):
+            about("open", path)
+        return call(path, mode, *given, **options)
+
+    return opened
+
+
+def failing(at: int, number: int) -> Seen:
+    """Fails the write of that number, counted from 0, with this error number."""
+    count = iter(range(10**9))
+
+    def seen(_what: str, path: str) -> None:
+        if next(count) == at:
+            raise OSError(number, os.strerror(number), path)
+
+    return seen
+
+
+ERRORS = (errno.ENOSPC, errno.EACCES, errno.EIO)

@@ -1,0 +1,88 @@
+"""A campaign: so many inputs, shared out over the targets and some processes."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Iterable, Sequence
+from multiprocessing import get_context
+
+from reliability.fuzz import files, records, sql
+from reliability.fuzz.harness import Finding, Tally, Target, drawn, run
+
+TARGETS = {target.name: target for target in (*sql.targets(), *records.targets(), *files.targets())}
+
+
+def main() -> int:
+    """0 if every input was taken or refused with a code; 1 and the findings otherwise."""
+    asked = _arguments()
+    if asked.only is not None:
+        return _one(TARGETS[asked.targets[0]], asked.only)
+    began = time.perf_counter()
+    chosen = [TARGETS[name] for name in asked.targets or TARGETS]
+    work = [
+        (target.name, *part)
+        for target in chosen
+        for part in parts(target, chosen, asked.inputs, asked.workers, asked.first)
+    ]
+    with get_context("spawn").Pool(asked.workers, maxtasksperchild=4) as pool:
+        done = pool.starmap(_run, work, chunksize=1)
+    tallies = {target.name: Tally() for target in chosen}
+    for name, tally, _ in done:
+        _add(tallies[name], tally)
+    findings = [finding for _, _, found in done for finding in found]
+    _show(findings)
+    for name, tally in tallies.items():
+        print(f"{name:12} {tally.inputs:8,} inputs, {tally.refused:8,} refused, slowest {tally.slowest:.2f} s")
+    total = sum(tally.inputs for tally in tallies.values())
+    print(f"{total:,} inputs, {len(findings)} crashed, hung or had no code; {time.perf_counter() - began:.0f} s")
+    return 1 if findings else 0
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m reliability.fuzz")
+    parser.add_argument("targets", nargs="*", help=f"of {', '.join(TARGETS)}; default: all", metavar="TARGET")
+    parser.add_argument("--inputs", type=int, default=100_000, help="in all")
+    parser.add_argument("--first", type=int, default=0, help="the number of the first input of each target")
+    parser.add_argument("--only", type=int, help="this input alone, shown")
+    parser.add_argument("--workers", type=int, default=2)
+    asked = parser.parse_args()
+    unknown = [name for name in asked.targets if name not in TARGETS]
+    if unknown or (asked.only is not None and len(asked.targets) != 1):
+        parser.error(f"no such target: {', '.join(unknown)}" if unknown else "--only goes with one target")
+    return asked
+
+
+def parts(target: Target, chosen: Sequence[Target], inputs: int, workers: int, first: int) -> list[tuple[int, int]]:
+    """The inputs of a target, from number to number, in parts that the processes take in turn."""
+    count = -(-inputs * target.share // sum(one.share for one in chosen))
+    size = max(1, -(-count // (4 * workers)))
+    return [(first + n, first + min(n + size, count)) for n in range(0, count, size)]
+
+
+def _run(name: str, first: int, end: int) -> tuple[str, Tally, list[Finding]]:
+    tally = Tally()
+    return name, tally, list(run(TARGETS[name], range(first, end), tally))
+
+
+def _add(tally: Tally, part: Tally) -> None:
+    tally.inputs += part.inputs
+    tally.refused += part.refused
+    tally.slowest = max(tally.slowest, part.slowest)
+
+
+def _show(findings: Iterable[Finding]) -> None:
+    """One finding of each kind, and how many there are of it."""
+    alike: dict[tuple[str, str], list[Finding]] = {}
+    for finding in findings:
+        where = [line for line in finding.what.splitlines() if line.startswith("  File ")]
+        alike.setdefault((finding.target, "".join(where[-1:])), []).append(finding)
+    for found in alike.values():
+        print(f"\n{found[0].target} {found[0].number} and {len(found) - 1} more: {found[0].what}\n  {found[0].input}")
+
+
+def _one(target: Target, number: int) -> int:
+    print(repr(drawn(target, number)))
+    found = list(run(target, [number], Tally()))
+    print(*(finding.what for finding in found), sep="\n")
+    return 1 if found else 0

@@ -1,0 +1,47 @@
+"""``rowtime verify``: what was written is what one batch over the recorded input gives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rowtime.cli.options import AsJson, HomeFolder, Settings, variables
+from rowtime.cli.outcome import REFUSED, write_json
+
+if TYPE_CHECKING:
+    from rowtime.runtime.verify import Compared, Verified
+
+CheckpointFolder = Annotated[Path, typer.Argument(metavar="CHECKPOINT", help="The checkpoint folder of a pipeline.")]
+
+
+def verify(
+    checkpoint: CheckpointFolder, home: HomeFolder = None, settings: Settings = None, as_json: AsJson = False
+) -> None:
+    """Run the recorded input again as one batch and compare it with what was written; status 1 if it differs."""
+    from rowtime.runtime.verify import verify as compare  # noqa: PLC0415 - most commands need no Spark
+
+    found = compare(checkpoint, home=home, variables=variables(settings))
+    if as_json:
+        write_json({"checkpoint": str(checkpoint), **found.as_json()})
+    else:
+        typer.echo("\n".join([str(checkpoint), *as_lines(found)]))
+    if not found.equal:
+        raise typer.Exit(REFUSED)
+
+
+def as_lines(found: Verified) -> Iterator[str]:
+    """What was compared, as people read it."""
+    times = "batch" if found.batches == 1 else "batches"
+    yield f"  up to tick {found.tick}, run again as {found.batches} {times}"
+    for output in found.outputs:
+        yield f"  {output.name} ({output.kind}): {output.rows:,} rows {output.how}, {_outcome(output)}"
+        yield from (f"    {difference}" for difference in output.first)
+        if output.differences > len(output.first):
+            yield f"    and {output.differences - len(output.first):,} more"
+
+
+def _outcome(output: Compared) -> str:
+    return f"{output.differences:,} differ" if output.differences else "equal"

@@ -1,0 +1,66 @@
+"""What the definition of a stream looks like as plain JSON, so that a file that does not is refused when it is read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+# A type, a union of types, [Wanted], (Wanted, …) or {member: Wanted}: one that ends with ? may be missing, * is any.
+Wanted = Any
+
+_SHAPE: Final[Mapping[str, Wanted]] = {
+    "kind": str,
+    "start": str,
+    "stop?": str | None,
+    "by?": str | None,
+    "adjusts?": bool,
+    "rows?": int | None,
+    "every?": int | None,
+    "delay?": int,
+}
+_EVENT_TIME: Final[Mapping[str, Wanted]] = {
+    "column": str,
+    "unit?": str | None,
+    "lag?": int,
+    "gap?": int,
+    "mode?": str,
+}
+DEFINITION: Final[Mapping[str, Wanted]] = {
+    "columns": [{"name": str, "type": str, "nullable?": bool}],
+    "format?": str | None,
+    "options?": {"*": str},
+    "idle_after?": int | None,
+    "checks?": [str],
+    "orders?": [(str, str, str)],
+    "early?": int | None,
+    "resync?": int,
+    "ahead?": int | None,
+    "event_time?": _EVENT_TIME,
+    "shape?": _SHAPE,
+}
+
+
+def fault(value: object, wanted: Wanted = DEFINITION, at: str = "the definition") -> str:
+    """The first thing that is not as wanted; empty if all is."""
+    if isinstance(wanted, Mapping):
+        return _fault_of_members(value, wanted, at)
+    if isinstance(wanted, list | tuple):
+        if not isinstance(value, list) or (isinstance(wanted, tuple) and len(value) != len(wanted)):
+            return f"{at} is no list{f' of {len(wanted)}' if isinstance(wanted, tuple) else ''}"
+        parts = wanted if isinstance(wanted, tuple) else wanted * len(value)
+        found = (fault(one, part, f"{at}[{n}]") for n, (one, part) in enumerate(zip(value, parts, strict=True)))
+        return next(filter(None, found), "")
+    fits = isinstance(value, wanted) and (wanted is bool or not isinstance(value, bool))
+    return "" if fits else f"{at} is {value!r:.60}"
+
+
+def _fault_of_members(value: object, wanted: Mapping[str, Wanted], at: str) -> str:
+    if not isinstance(value, dict):
+        return f"{at} is no object"
+    wanted = dict.fromkeys(value, wanted["*"]) if "*" in wanted else wanted
+    names = {key.rstrip("?"): key for key in wanted}
+    odd = next((key for key in value if key not in names), None)
+    missing = next((name for name, key in names.items() if name == key and name not in value), None)
+    if odd is not None or missing is not None:
+        return f"{at} has no {missing}" if missing else f"{at} has {odd!r:.60}, which this version does not know"
+    return next(filter(None, (fault(part, wanted[names[key]], f"{at}: {key}") for key, part in value.items())), "")

@@ -1,0 +1,19 @@
+"""Generators: functions that make several rows of one, as EXPLODE does."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+_NAMES = frozenset({"INLINE_OUTER", "JSON_TUPLE", "VARIANT_EXPLODE", "VARIANT_EXPLODE_OUTER"})
+"""Those that the parser knows by name only."""
+
+
+def generator(node: exp.Expr) -> exp.Expr | None:
+    """The call of a generator in an expression, if there is one."""
+    return next((part for part in node.walk() if _generates(part)), None)
+
+
+def _generates(part: exp.Expr) -> bool:
+    if isinstance(part, exp.Explode | exp.Inline | exp.Stack):
+        return True
+    return isinstance(part, exp.Anonymous) and part.name.upper() in _NAMES

@@ -1,0 +1,43 @@
+"""The rows of one side of a join: those kept in segments, and those of the tick that lie where they came from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rowtime.core.time import BEGINNING, END
+from rowtime.operators.contract import LARGE, Segments, micros, passed
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True)
+class SideRows:
+    """``segments``, less the files ``copied`` from the rows that are ``new``; ``time``: the column of the rowtime."""
+
+    segments: Segments
+    time: str
+    new: DataFrame | None = None
+    copied: frozenset[str] = frozenset()
+
+    def between(self, low: int, high: int) -> DataFrame | None:
+        """The rows with ``low`` <= rowtime < ``high``; ``None`` if there is certainly none."""
+        found = [s for s in self.segments.overlapping(max(low, BEGINNING) - 1, high - 1) if s.path not in self.copied]
+        new = None if self.new is None else between(self.new, self.time, low, high, large=True)
+        if not found:
+            return new
+        large = sum(segment.rows for segment in found) > LARGE
+        kept = between(self.segments.read(found), self.time, low, high, large=large)
+        return kept if new is None else kept.unionByName(new)
+
+
+def between(rows: DataFrame, time: str, low: int, high: int, *, large: bool) -> DataFrame:
+    """Rows with ``low`` <= time < ``high``; ``large``: in a form by which files skip what is outside."""
+    numbers = f"unix_micros({time})"
+    column, edge = (time, micros) if large else (numbers, lambda at: passed(at, numbers))
+    if BEGINNING < low < END:
+        rows = rows.where(f"{column} >= {edge(low)}")
+    if BEGINNING < high < END:
+        rows = rows.where(f"{column} < {edge(high)}")
+    return rows

@@ -1,0 +1,94 @@
+"""GROUP BY SNAPSHOT() with aggregates that nothing takes back: MIN, MAX and their like (SPEC 9.6).
+
+Each snapshot is aggregated over the events that are alive in it. What ended below the bound is
+gone; of each group in which events are alive the snapshot that reaches the bound is kept, which
+has gone out as open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from rowtime.core.time import BEGINNING, END
+from rowtime.operators.contract import Delta, Kept, Tick, passed, quoted
+from rowtime.operators.elementary import AT, NEXT, in_snapshots
+from rowtime.operators.event_groups import FROM, EventGroups
+from rowtime.operators.lifetimes import D, E, N, S, due, made, netted, revised
+from rowtime.operators.lifetimes import Kept as Rows
+from rowtime.sql.generate import to_spark
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True)
+class SnapshotSets(EventGroups):
+    """Any ``aggregates`` of each snapshot and ``keys``; ``items`` and ``having`` are over both by name."""
+
+    kind: ClassVar[str] = "snapshot sets"
+
+    def keeps(self) -> tuple[Kept, ...]:
+        """What has not ended, and the snapshot that it is in."""
+        until = "the bound has passed their end"
+        return (Kept("events that are open", until), Kept("the last snapshot of each group with such events", until))
+
+    def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
+        """The snapshots as far as the bound, less those that went out before."""
+        delta, control = deltas[0], tick.control(self)
+        clocks = self.promises([delta.clocks], control)
+        before = control.get("bound", BEGINNING)
+        bound = max(before, clocks[""])
+        kept, going = Rows(tick, self), Rows(tick, self, "open")
+        if delta.rows is not None:
+            columns = map(quoted, self.input.emits().names)
+            kept.add(delta.rows.selectExpr(*columns, f"{S} AS {FROM}", E, D, due(E)), delta.count)
+        events = kept.between(before, END)
+        result = None if bound <= before or events is None else self._changes(tick, events, going, bound)
+        control["bound"] = bound
+        kept.forget(bound, self.identity)
+        going.forget(bound, [*self._values, "__x"])
+        return Delta(result, clocks)
+
+    @property
+    def _values(self) -> list[str]:
+        return [*self.key_names, *(item.column.name for item in self.aggregates)]
+
+    def _changes(self, tick: Tick, events: DataFrame, going: Rows, bound: int) -> DataFrame:
+        alive = netted(events.drop(N), self.identity).where(f"{FROM} < {passed(bound, FROM)}")
+        alive = alive.selectExpr("*", *(key.sql for key in self.keys))
+        gone = going.between(BEGINNING, END)
+        if gone is not None:
+            gone = netted(gone.drop(N), [*self._values, "__x"]).selectExpr(*self._values, "__x", f"{END}L AS {E}", D)
+            alive = self._since(alive, gone)
+        tick.describe(self, "aggregate snapshots")
+        found = revised(tick, self, self._values, self._snapshots(alive, bound), gone)
+        if bound < END:
+            going.add(found.where(f"{E} >= {END}L").select(*self._values, "__x", D, N), None)
+        if self.having is not None:
+            found = found.where(to_spark(self.having))
+        return found.selectExpr(*(item.sql for item in self.items), *made("__x", E, D))
+
+    def _since(self, events: DataFrame, open_: DataFrame) -> DataFrame:
+        """Events from the begin of the snapshot on that their group was in: what began it may be forgotten."""
+        from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+        begins = open_.selectExpr(*(f"{name} AS __g{n}" for n, name in enumerate(self.key_names)), "__x")
+        same = " AND ".join(f"{name} <=> __g{n}" for n, name in enumerate(self.key_names)) or "true"
+        others = [quoted(name) for name in events.columns if name != FROM]
+        return events.join(begins, F.expr(same), "left").selectExpr(
+            *others, f"greatest({FROM}, coalesce(__x, {FROM})) AS {FROM}"
+        )
+
+    def _snapshots(self, alive: DataFrame, bound: int) -> DataFrame:
+        """Those that begin below the bound; what reaches it is open."""
+        from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+        others = [quoted(name) for name in alive.columns if name != E]
+        events = alive.selectExpr(*others, f"least({E}, {passed(bound, E)}) AS {E}")
+        each = in_snapshots(events, FROM, self.key_names).selectExpr("*", f"explode(sequence(1L, {D})) AS __i")
+        finals = [F.expr(f"{to_spark(item.expression)} AS {item.column.name}") for item in self.aggregates]
+        found = each.groupBy(*self.key_names, AT, NEXT).agg(*finals)
+        until = f"IF({NEXT} < {passed(bound, NEXT)}, {NEXT}, {END}L) AS {E}"
+        return found.selectExpr(*self._values, f"{AT} AS __x", until, f"1L AS {D}")

@@ -1,0 +1,119 @@
+"""Windows and snapshots as they are known after every change: EMIT CHANGES of GROUP BY (SPEC 9.5).
+
+Each group is computed anew for every change of an event in it, from the events that there are
+then; what differs from the one before goes out with that change. So what goes out is a
+function of the order of the changes, and any aggregate has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from rowtime.core.errors import Failure, Problem
+from rowtime.core.time import BEGINNING, END
+from rowtime.operators.contract import Delta, Kept, Tick, quoted
+from rowtime.operators.elementary import AT, NEXT, in_snapshots
+from rowtime.operators.event_groups import FROM, EventGroups
+from rowtime.operators.lifetime_windows import WINDOW, clipped, in_windows, last_window
+from rowtime.operators.lifetimes import C, D, E, N, Q, S, due, made, netted
+from rowtime.operators.lifetimes import Kept as Rows
+from rowtime.operators.versions import BEFORE, VERSION, as_of, differences, versions_of
+from rowtime.sql.generate import to_spark
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True)
+class SpeculativeGroups(EventGroups):
+    """``aggregates`` of each window or, without a ``size``, of each snapshot; fields as in `LifetimeWindows`."""
+
+    size: int = 0
+    hop: int = 0
+    offset: int = 0
+    point: bool = False
+    clips: str = ""
+
+    kind: ClassVar[str] = "speculative groups"
+
+    def requires(self) -> str:
+        """Versions, all up to the last one."""
+        return "versions, in their order"
+
+    def keeps(self) -> tuple[Kept, ...]:
+        """What groups that may yet change are made of."""
+        if self.size:
+            return (Kept("events", "the bound reaches the end of their last window"),)
+        return (Kept("events", "the bound has passed their end and that of all that began before it"),)
+
+    def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
+        """What each new change makes of the groups it is in."""
+        delta, control, kept = deltas[0], tick.control(self), Rows(tick, self)
+        clocks = self.promises([delta.clocks], control)
+        bound, low = max(control.get("bound", BEGINNING), clocks[""]), control.get("low", BEGINNING)
+        old, rows = kept.between(low, END), None
+        if delta.rows is not None:
+            written = kept.add(self._events(delta.rows), delta.count)
+            if written:
+                rows = self._revised(kept.segments.read(written), old, control.get("bound", BEGINNING))
+        control["low"] = bound if self.size or bound >= END else kept.oldest(bound, self.identity, FROM)
+        control["bound"] = bound
+        kept.forget(control["low"], self.identity)
+        return Delta(rows, clocks)
+
+    @property
+    def _groups(self) -> list[str]:
+        """What tells groups apart that are computed by themselves."""
+        return [*self.key_names, *([WINDOW] if self.size else [])]
+
+    def _events(self, rows: DataFrame) -> DataFrame:
+        until = f"{last_window(self.size, self.hop, self.offset)} AS {N}" if self.size else due(E)
+        return rows.selectExpr(*map(quoted, self.input.emits().names), f"{S} AS {FROM}", E, D, Q, C, until)
+
+    # -- versions of groups -----------------------------------------------------------
+
+    def _revised(self, new: DataFrame, old: DataFrame | None, before: int) -> DataFrame:
+        """The results of each version of the groups with new changes, less those of the one before it."""
+        if self.size:
+            self._refuse_endless(new)
+        events = self._grouped(new, before)
+        versions = versions_of(events, self._groups)
+        if old is not None:
+            old = netted(old.drop(Q, C), [*self.identity, N]).selectExpr("*", *BEFORE)
+            events = events.unionByName(self._grouped(old, before))
+        results = self._results(as_of(events, versions, self._groups, [*self.identity, *self._groups]))
+        names = [quoted(item.column.name) for item in self.items]
+        return differences(results, self.emits().names).selectExpr(*names, *made("__x", E, D, Q, C))
+
+    def _refuse_endless(self, events: DataFrame) -> None:
+        if events.where(f"{E} >= {END}L").limit(1).count():
+            what = f"{self.name}: an event without an end lies in endless windows, and each is to be shown at once"
+            hint = "Limit it: ALTER_DURATION(s, interval). Or leave EMIT CHANGES out."
+            raise Failure(Problem("R195", what, hint=hint))
+
+    def _grouped(self, events: DataFrame, before: int) -> DataFrame:
+        """Events under the keys of their groups, and in the windows that are not final."""
+        rows = events.selectExpr("*", *(key.sql for key in self.keys))
+        if self.size:
+            rows = in_windows(rows, (before, END), self.size, self.hop, self.offset)
+        return rows.drop(N)
+
+    def _results(self, events: DataFrame) -> DataFrame:
+        """The select list at each version, with the extent of the window or snapshot."""
+        from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+        groups, extent = [*self._groups, *VERSION], (f"{WINDOW} - {1 if self.point else self.size}L", WINDOW)
+        if not self.size:
+            events, extent = in_snapshots(events, FROM, groups), (AT, NEXT)
+            groups = [*groups, *extent]
+        finals = [F.expr(f"{to_spark(item.expression)} AS {item.column.name}") for item in self.aggregates]
+        each = events.selectExpr("*", *clipped(self.size, self.clips), f"explode(sequence(1L, {D})) AS __i").groupBy(
+            *groups
+        )
+        found = each.agg(*finals) if finals else each.count()
+        if self.having is not None:
+            found = found.where(to_spark(self.having))
+        items = [item.sql for item in self.items]
+        return found.selectExpr(*items, *VERSION, f"{extent[0]} AS __x", f"{extent[1]} AS {E}", f"1L AS {D}")

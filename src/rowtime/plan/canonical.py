@@ -1,0 +1,46 @@
+"""The canonical text of an operator, by which a checkpoint knows whether it belongs to a plan."""
+
+from __future__ import annotations
+
+from dataclasses import fields, is_dataclass
+
+from sqlglot import exp
+
+from rowtime.operators.contract import Column, Operator
+from rowtime.operators.sink import Sink
+from rowtime.operators.stream import Stream
+from rowtime.plan.sink_options import lasting
+from rowtime.sql.generate import to_spark
+
+_JOURNALED = ("idle_after",)  # what it decides stands in the journal, so it may change between two starts
+
+
+def describe(node: Operator) -> str:
+    """An operator in one line of canonical text, without its inputs."""
+    parts = [
+        f"{f.name}={_canonical(_field(node, f.name))}"
+        for f in fields(node)  # type: ignore[arg-type]
+        if f.name not in ("name", "input", "inputs", "gate", "gates", "made", "event", *_JOURNALED)
+    ]
+    inputs = ", ".join(child.name for child in node.inputs)
+    return f"{node.kind}({inputs}; {'; '.join(parts)})"
+
+
+def _field(node: Operator, name: str) -> object:
+    if isinstance(node, Stream) and name == "source":
+        return node.source[0], lasting(node.source[1])
+    if isinstance(node, Sink) and name == "options":
+        return lasting(node.options)
+    return getattr(node, name)
+
+
+def _canonical(value: object) -> str:
+    if isinstance(value, exp.Expr):
+        return to_spark(value)
+    if isinstance(value, tuple):
+        return "[" + ", ".join(_canonical(part) for part in value) + "]"
+    if isinstance(value, Column):
+        return f"({value.name}, {value.type})"  # what is proved of it may grow without another meaning
+    if is_dataclass(value) and not isinstance(value, type):
+        return "(" + ", ".join(_canonical(getattr(value, f.name)) for f in fields(value)) + ")"
+    return str(value)

@@ -1,0 +1,70 @@
+"""What sinks have written, read back: the rows up to a tick, in the order of their sequence numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from rowtime.client.stream_log import Rows, scan
+from rowtime.core.errors import Failure, Problem
+from rowtime.runtime.sinks.staging import TEXT_FORMATS
+from rowtime.runtime.sources.contract import ROWTIME
+
+if TYPE_CHECKING:
+    from rowtime.client.home import Home
+    from rowtime.operators.sink import Sink as SinkNode
+
+LINE = "line"  # the one column of a text file
+
+
+def read_back(node: SinkNode, home: Home, tick: int, count: int) -> pa.Table | None:
+    """The ``count`` rows that were written up to a tick; ``None`` where the sink cannot be read.
+
+    Text files come as their lines. Raises ``Failure`` (R501) where a file cannot be read.
+    """
+    options = dict(node.options)
+    if node.format in ("parquet", *TEXT_FORMATS):
+        return rows_of(node, _files_of(Path(options["path"]).absolute(), tick))
+    if node.format == "log":
+        return _of_log(home.log_path(options["stream"]), f"pump.{node.name.removesuffix('.sink')}", node, count)
+    return None
+
+
+def rows_of(node: SinkNode, files: Sequence[Path]) -> pa.Table:
+    """The rows of files as a sink's directory has them, or before they get there."""
+    if node.format in TEXT_FORMATS:
+        header = node.format == "csv" and dict(node.options).get("header") == "true"
+        lines = [line for file in files for line in file.read_text().split("\n")[int(header) : -1]]
+        return pa.table({LINE: pa.array(lines, pa.string())})
+    return tables(files)
+
+
+def tables(files: Iterable[Path]) -> pa.Table:
+    """Parquet files as one table, in their order."""
+    parts = [_read(file) for file in files]
+    return pa.concat_tables(parts, promote_options="permissive") if parts else pa.table({})
+
+
+def _read(file: Path) -> pa.Table:
+    try:
+        return pq.read_table(file, partitioning=None)
+    except (OSError, pa.ArrowInvalid) as error:
+        raise Failure(Problem("R501", f"{file} cannot be read: {error}", hint="Restore it from a copy.")) from error
+
+
+def _files_of(folder: Path, tick: int) -> list[Path]:
+    found = [(path, path.name.split("-")) for path in sorted(folder.glob("part-*"))]
+    return [path for path, parts in found if len(parts) > 2 and parts[1].isdigit() and int(parts[1]) <= tick]  # noqa: PLR2004
+
+
+def _of_log(log: Path, writer: str, node: SinkNode, count: int) -> pa.Table:
+    entries: Sequence[Any] = scan(log, {}).get(writer, ())
+    found = tables(log / entry.path for entry in entries if isinstance(entry, Rows)).slice(0, count)
+    if not found.num_columns:
+        return found
+    declared = [name for name in found.column_names if not name.startswith("__")]
+    return found.select([*([ROWTIME] if node.rowtime else []), *declared])

@@ -1,0 +1,155 @@
+"""The refused rows of a tick among all: found by their positions, without a join.
+
+Spark is handed masks, a byte for each position from one refused row to another, and looks there
+whether a row was refused. A join would first have to ship and hash the positions, and then to
+look up those of all rows (`docs/design/tick-cost.md`). Only positions that lie too far apart
+for masks are joined.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property, reduce
+from operator import or_
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import LongType, StringType, StructType, TimestampType
+
+from rowtime.core.errors import Failure, Problem
+from rowtime.core.time import MAX_MICROS, MIN_MICROS
+from rowtime.operators.contract import P, T, W, passed, quoted
+from rowtime.operators.merge import ORIGIN
+from rowtime.operators.rejected import shown_as
+from rowtime.runtime.segment_writer import fits_the_driver
+from rowtime.sql.generate import literal
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+    from rowtime.operators.peek import Peek
+
+GAP = 1 << 20  # positions without a refused row, behind which another mask begins
+MASKS, BYTES = 32, 1 << 24  # at most, of one tick
+_KEYS = [(W, "ascending"), (P, "ascending")]
+_KINDS = {
+    "reason": StringType(), "refused_by": TimestampType(), "raw_record": StringType(), "__n": LongType()
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Rejection:
+    """Refused rows as ``name.rejected`` has them, and their types; beside these ``__n`` (BIGINT µs)."""
+
+    rows: DataFrame | pa.Table
+    schema: StructType
+
+
+class Refusal:
+    """What a gate refused: ``__w``, ``__p``, ``reason`` and ``mark`` (µs) of each row."""
+
+    def __init__(self, spark: SparkSession, refused: pa.Table) -> None:
+        self._spark, self._refused = spark, refused
+
+    def others(self, rows: DataFrame) -> DataFrame:
+        """The rows that were not refused."""
+        if self._among is None:
+            return rows.join(F.broadcast(self._key.select(W, P)), [W, P], "left_anti")
+        return rows.where(~self._among)
+
+    def of(self, rows: DataFrame, time: str, clock: str | None, peek: Peek | None) -> Rejection:
+        """The rows that were, with their reasons.
+
+        ``time`` is the column that was refused, ``clock`` that of their rowtime, by default the
+        mark. Where ``peek`` can read them, no job looks for them among all rows. Raises ``Failure``
+        (R901) where one of them is not there.
+        """
+        own = {name: shown_as(name) for name in rows.columns if not name.startswith("__")}
+        user = list(own.values())
+        origin = ORIGIN if ORIGIN[0] in rows.columns else (W, P)
+        given = {W: W, P: P, "refused_time": time, "writer": origin[0], "position": origin[1]}
+        given |= {"refused_by": clock} if clock else {}
+        given |= {"raw_record": "__m"} if "__m" in rows.columns else {}
+        names = [*user, "reason", "refused_time", "refused_by", "writer", "position", "raw_record", T, W, P, "__n"]
+        found = rows if self._among is None else rows.where(self._among)
+        shown = [f"{quoted(name)} AS {quoted(called)}" for name, called in own.items()]
+        found = found.selectExpr(*shown, *(f"{sql} AS {name}" for name, sql in given.items()))
+        if self._among is not None and fits_the_driver(found, self._refused.num_rows):
+            wanted = {called: name for name, called in own.items()} | given
+            peeked = None if peek is None else peek.rows(wanted)
+            table = self._attached(found.toArrow() if peeked is None else pa.concat_tables(map(self._chosen, peeked)))
+            kinds = {field.name: field.dataType for field in found.schema} | _KINDS
+            schema = StructType()
+            for name in names:
+                schema = schema.add(name, kinds["refused_by" if name == T else name])
+            return Rejection(table.select(names), schema)
+        mark = f"timestamp_micros(greatest(least(mark, {MAX_MICROS}L), {MIN_MICROS}L))"
+        made = {"refused_by": clock or mark, T: clock or mark, "__n": "mark", "raw_record": "CAST(NULL AS STRING)"}
+        there = set(found.columns)
+        listed = [quoted(name) if name in there else f"{made.get(name, name)} AS {name}" for name in names]
+        joined = found.join(F.broadcast(self._key), [W, P], "inner").selectExpr(*listed, "0 AS __route")
+        return Rejection(joined, joined.schema)
+
+    def _chosen(self, piece: pa.Table) -> pa.Table:
+        """The refused rows of a piece of all."""
+        places, wanted = piece[P].to_numpy(), np.zeros(piece.num_rows, np.bool_)
+        for writer, refused in self._places.items():
+            nearest = refused[np.minimum(np.searchsorted(refused, places), len(refused) - 1)]
+            wanted |= (nearest == places) & pc.equal(piece[W], writer).to_numpy()
+        return piece.filter(pa.array(wanted))
+
+    def _attached(self, found: pa.Table) -> pa.Table:
+        """Rows that the driver has, with the reasons that it has."""
+        found, refused = found.sort_by(_KEYS), self._refused.sort_by(_KEYS)
+        if not all(found[name].equals(refused[name]) for name in (W, P)):
+            raise Failure(Problem("R901", f"{refused.num_rows} rows were refused, and {found.num_rows} of them found"))
+        marks = refused["mark"].to_numpy()
+        found = found.append_column("reason", refused["reason"]).append_column("__n", refused["mark"])
+        if "refused_by" not in found.column_names:
+            times = pa.array(np.clip(marks, MIN_MICROS, MAX_MICROS), pa.timestamp("us", "UTC"))
+            found = found.append_column("refused_by", times)
+        if "raw_record" not in found.column_names:
+            found = found.append_column("raw_record", pa.nulls(found.num_rows, pa.string()))
+        return found.append_column(T, found["refused_by"])
+
+    @cached_property
+    def _key(self) -> DataFrame:
+        return self._spark.createDataFrame(self._refused)
+
+    @cached_property
+    def _among(self) -> Column | None:
+        """Whether a row was refused; ``None`` where that takes too many masks."""
+        masks: list[Column] = []
+        size = 0
+        for writer, part in self._stretches():
+            size += int(part[-1] - part[0])
+            if len(masks) == MASKS or size > BYTES:
+                return None
+            masks.append(_is_marked(part) & F.expr(f"{W} = {literal(writer)}"))
+        return reduce(or_, masks)
+
+    @cached_property
+    def _places(self) -> dict[str, np.ndarray]:
+        """The positions of each writer in ascending order."""
+        found = ((w, pc.equal(self._refused[W], w)) for w in pc.unique(self._refused[W]).to_pylist())
+        return {writer: np.sort(self._refused.filter(its)[P].to_numpy()) for writer, its in found}
+
+    def _stretches(self) -> Iterator[tuple[str, np.ndarray]]:
+        """The same, cut at gaps."""
+        for writer, places in self._places.items():
+            for part in np.split(places, np.flatnonzero(np.diff(places) > GAP) + 1):
+                yield writer, part
+
+
+def _is_marked(places: np.ndarray) -> Column:
+    """Whether a position is one of some; what lies before or behind them falls on the zeros around."""
+    first, last = int(places[0]), int(places[-1])
+    marks = np.zeros(last - first + 3, np.uint8)
+    marks[places - first + 1] = 1
+    before, behind = passed(first - 1, P), passed(last + 1, P)
+    index = F.expr(f"CAST(greatest(least({P}, {behind}), {before}) - {before} AS INT) + 1")
+    return F.substring(F.lit(bytearray(marks.tobytes())), index, F.lit(1)) == F.lit(bytearray(b"\1"))

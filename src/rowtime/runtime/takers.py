@@ -1,0 +1,44 @@
+"""Who writes the files of a directory itself: results that are not written twice."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from rowtime.operators.contract import T
+from rowtime.operators.emit_lifetimes import EmitLifetimes
+from rowtime.operators.group_by import GroupBy
+from rowtime.operators.over import Over
+from rowtime.operators.panes import Panes
+from rowtime.operators.select import Select
+from rowtime.operators.sink import Sink as SinkNode
+from rowtime.plan.program import Program
+
+
+def takers(program: Program) -> dict[str, dict[str, str]]:
+    """Operators whose one consumer is a Parquet directory, with its columns and which of theirs they are.
+
+    What such an operator writes as its result is what the directory holds: the file is
+    renamed into place, and nothing is written twice. Groups, panes and events are written in any order,
+    the rows of an OVER in stream order; what only gives its columns other names is left out.
+    """
+    readers = Counter(child.name for node in program.operators for child in node.inputs)
+    found = {}
+    for sink in program.operators:
+        if not isinstance(sink, SinkNode) or sink.format != "parquet":
+            continue
+        maker, columns, alone = sink.input, {name: name for name in sink.emits().names}, True
+        while isinstance(maker, Select) and (renames := maker.renames) is not None:
+            alone = alone and readers[maker.name] == 1
+            columns = {name: renames.get(own, own) for name, own in columns.items()}
+            maker = maker.input
+        there = {T, *maker.emits().names} >= set(columns.values())
+        taken = isinstance(maker, Over | Panes | EmitLifetimes) or (maker is sink.input and isinstance(maker, GroupBy))
+        if (
+            taken
+            and there
+            and alone
+            and readers[maker.name] == 1
+            and not (sink.ordered and isinstance(maker, GroupBy | Panes | EmitLifetimes))
+        ):
+            found[maker.name] = {sink.rowtime: T, **columns} if sink.rowtime else columns
+    return found

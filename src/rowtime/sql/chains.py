@@ -1,0 +1,24 @@
+"""Chains of AND and of OR, which the parser makes as deep as they are long."""
+
+from __future__ import annotations
+
+from functools import reduce
+
+from sqlglot import exp
+
+_CHAINED = 32  # terms that stay a chain
+
+
+def balanced(node: exp.Expr | None) -> exp.Expr | None:
+    """A long chain of AND or of OR as a tree of little depth, for a thousand conditions are no thousand levels."""
+    if not isinstance(node, (exp.And, exp.Or)):
+        return node
+    kind, terms, left = type(node), [], node
+    while type(left) is kind:
+        terms.append(left.expression)
+        left = left.this
+    terms = [left, *reversed(terms)]
+    while len(terms) > _CHAINED:
+        pairs = zip(terms[::2], terms[1::2], strict=False)
+        terms = [*(kind(this=one, expression=other) for one, other in pairs), *terms[len(terms) // 2 * 2 :]]
+    return node if left is terms[0] else reduce(lambda one, other: kind(this=one, expression=other), terms)

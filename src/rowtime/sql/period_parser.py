@@ -1,0 +1,73 @@
+"""Period predicates as SQL:2011 has them: ``PERIOD (a, b) CONTAINS c``, ``LIFETIME(s) OVERLAPS LIFETIME(t)``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from sqlglot import TokenType, exp
+from sqlglot.parsers.spark import SparkParser
+
+from rowtime.sql import nodes
+from rowtime.sql.periods import compared
+from rowtime.sql.places import locate
+
+PREDICATES = ("CONTAINS", "OVERLAPS", "EQUALS", "PRECEDES", "SUCCEEDS")
+IMMEDIATE = ("PRECEDES", "SUCCEEDS")
+
+
+class PeriodParser(SparkParser):
+    """Reads periods and what is said about them."""
+
+    FUNCTION_PARSERS: ClassVar[dict[str, Callable[..., exp.Expr | None]]] = {
+        **SparkParser.FUNCTION_PARSERS,
+        "PERIOD": lambda self: self._parse_period(),
+        "LIFETIME": lambda self: self._parse_lifetime(),
+        "LIFETIME_START": lambda self: self._parse_lifetime("__lifetime_start"),
+        "LIFETIME_END": lambda self: self._parse_lifetime("__lifetime_end"),
+    }
+
+    def _parse_period(self) -> nodes.Period:
+        first, start = self._prev, self._parse_disjunction()
+        end = self._parse_disjunction() if self._match(TokenType.COMMA) else None
+        if start is None or end is None:
+            self.raise_error("a period has a start and an end, as PERIOD (a, b)")
+        period = self.expression(nodes.Period(this=start, expression=end))
+        locate(period, first, self._prev)
+        return period
+
+    def _parse_lifetime(self, which: str = "") -> exp.Expr:
+        first, name = self._prev, self._parse_id_var()
+        if name is None:
+            self.raise_error("LIFETIME needs the name of an input, as LIFETIME(s)")
+        made = nodes.LifetimeEdge(this=name, which=which) if which else nodes.Lifetime(this=name)
+        lifetime = self.expression(made)
+        locate(lifetime, first, self._prev)
+        return lifetime
+
+    def _parse_range(self, this: exp.Expr | None = None, *args: Any, **options: Any) -> exp.Expr | None:
+        before = self._curr
+        this = this or self._parse_bitwise()
+        if not isinstance(this, nodes.Period | nodes.Lifetime):
+            return super()._parse_range(this, *args, **options)
+        how = self._parse_how()
+        other = self._parse_bitwise()
+        point = how == "CONTAINS" and other is not None
+        if not point and not isinstance(other, nodes.Period | nodes.Lifetime):
+            self.raise_error(f"{how} needs a period, as PERIOD (a, b) or LIFETIME(s)")
+        said = self.expression(nodes.PeriodPredicate(this=this, expression=other, how=how))
+        locate(said, before, self._prev)
+        if said.find(nodes.Lifetime):
+            return said
+        made = exp.Paren(this=compared(said))
+        locate(made, before, self._prev)
+        return made
+
+    def _parse_how(self) -> str:
+        immediately = self._match_text_seq("IMMEDIATELY")
+        known = IMMEDIATE if immediately else PREDICATES
+        if not self._match_texts(known):
+            self.raise_error(
+                f"a period stands in a predicate: {'IMMEDIATELY ' if immediately else ''}{', '.join(known)}"
+            )
+        return f"{'IMMEDIATELY ' if immediately else ''}{self._prev.text.upper()}"

@@ -1,0 +1,42 @@
+"""What period predicates say, in comparisons of times (SQL:2011, 8.20): a period is [start, end)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sqlglot import exp
+
+from rowtime.sql.nodes import Lifetime, Period
+
+
+def periodic(period: exp.Expr) -> tuple[exp.Expr, exp.Expr]:
+    """The ends of a PERIOD; a time is a period of its own."""
+    return (period.this, period.expression) if isinstance(period, Period) else (period, period)
+
+
+def compared(said: exp.Expr, ends: Callable[[exp.Expr], tuple[exp.Expr, exp.Expr]] = periodic) -> exp.Expr:
+    """What a predicate says, in comparisons (SQL:2011, 8.20); ``ends``: start and end of each side."""
+    (start, end), (other_start, other_end) = ends(said.this), ends(said.expression)
+
+    def less(one: exp.Expr, other: exp.Expr, *, strictly: bool = False) -> exp.Expr:
+        return (exp.LT if strictly else exp.LTE)(this=one.copy(), expression=other.copy())
+
+    def same(one: exp.Expr, other: exp.Expr) -> exp.Expr:
+        return exp.EQ(this=one.copy(), expression=other.copy())
+
+    point = not isinstance(said.expression, Period | Lifetime)
+    both = {
+        "CONTAINS": (less(start, other_start), less(other_end, end, strictly=point)),
+        "OVERLAPS": (less(start, other_end, strictly=True), less(other_start, end, strictly=True)),
+        "EQUALS": (same(start, other_start), same(end, other_end)),
+    }
+    if said.args["how"] in both:
+        one, other = both[said.args["how"]]
+        return exp.And(this=one, expression=other)
+    single = {
+        "PRECEDES": less(end, other_start),
+        "SUCCEEDS": less(other_end, start),
+        "IMMEDIATELY PRECEDES": same(end, other_start),
+        "IMMEDIATELY SUCCEEDS": same(start, other_end),
+    }
+    return single[said.args["how"]]

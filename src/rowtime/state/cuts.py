@@ -1,0 +1,64 @@
+"""Where recorded input must be cut when it is read again.
+
+A range of the sources may be read as one however many ticks took it, but for the moments at which
+something took effect that is no item of a writer: a bound set by hand or on all writers, a writer
+that joins at the clock of the others. Each leaves a file that says what was read before it, and the
+journal counts them. Only the newest ``KEPT`` stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rowtime.core.errors import refuse
+from rowtime.state.files import make_folder, remove, write_over
+from rowtime.state.sealed import sealed, unsealed
+
+FOLDER = "cuts"
+KEPT = 4096
+_OF_A_SOURCE = ("offsets", "first", "state", "away")
+
+
+@dataclass(frozen=True)
+class Cut:
+    """``before``: tick, sources and clocks as they were; ``settings``: the bounds that were set then by hand."""
+
+    before: Mapping[str, Any]
+    settings: Sequence[Mapping[str, Any]]
+
+
+def note(checkpoint: Path, before: Mapping[str, Any], settings: Sequence[Mapping[str, Any]]) -> int:
+    """Leave the cut that comes after an entry, and give how many there are then.
+
+    Called before the commit: one that is left by a tick that never was is written over by the next.
+    """
+    number = int(before.get("cuts", 0))
+    make_folder(checkpoint / FOLDER)
+    write_over(_path(checkpoint, number), sealed({"before": _short(before), "settings": list(settings)}))
+    remove(_path(checkpoint, number - KEPT))
+    return number + 1
+
+
+def noted(checkpoint: Path, entry: Mapping[str, Any]) -> list[Cut]:
+    """The cuts up to an entry, in order; raises ``Refused`` (R407) where some are gone."""
+    paths = [_path(checkpoint, number) for number in range(entry.get("cuts", 0))]
+    gone = [path for path in paths if not path.exists()]
+    if gone:
+        what = (
+            f"the input has been cut {len(paths)} times by bounds set and writers joining, and {gone[0].name} is gone"
+        )
+        raise refuse("R407", f"the recorded input cannot be read again: {what}", f"The newest {KEPT} are kept.")
+    return [Cut(found["before"], found["settings"]) for found in map(unsealed, paths)]
+
+
+def _short(entry: Mapping[str, Any]) -> dict[str, Any]:
+    sources = {name: {key: notes[key] for key in _OF_A_SOURCE} for name, notes in entry["sources"].items()}
+    clocks = {name: entry["clocks"][name] for name in sources}
+    return {"tick": entry["tick"], "sources": sources, "clocks": clocks}
+
+
+def _path(checkpoint: Path, number: int) -> Path:
+    return checkpoint / FOLDER / f"{number:012d}.json"

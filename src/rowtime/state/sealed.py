@@ -1,0 +1,54 @@
+"""JSON files that show whether they are whole: the last member is a checksum of all before it."""
+
+from __future__ import annotations
+
+import json
+import re
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from rowtime.core.errors import Failure, Problem, refuse
+
+FORMAT = 2  # since the rows that OVER keeps are sorted by a hash of ours, and files are sealed
+_SEAL = re.compile(rb',"sum":"([0-9a-f]{8})"\}')
+_SEALED = len(b',"sum":"00000000"}')
+
+
+def sealed(value: Mapping[str, Any], indent: int | None = None) -> bytes:
+    """A JSON object, with its format and its checksum."""
+    separators = (",", ":") if indent is None else None
+    text = json.dumps({"format": FORMAT, **value}, separators=separators, indent=indent)
+    body = text[:-1].rstrip().encode()
+    return body + b',"sum":"%08x"}' % zlib.crc32(body)
+
+
+def unsealed(path: Path) -> dict[str, Any]:
+    """What a sealed file says.
+
+    Raises ``Refused`` (R402) for one of another format, however that is sealed, and ``Failure`` (R406) if the
+    file is not as it was written.
+    """
+    data = path.read_bytes()
+    found = _parsed(data)
+    if found.get("format", FORMAT) != FORMAT:
+        raise refuse(
+            "R402",
+            f"the checkpoint has format {found['format']}, this version reads format {FORMAT}",
+            "Run it with the version of rowtime that wrote it, or begin anew with another --checkpoint.",
+        )
+    seal = _SEAL.fullmatch(data[-_SEALED:])
+    if seal is None or zlib.crc32(data[:-_SEALED]) != int(seal[1], 16):
+        hint = "Restore it from a copy; what is left of it is not guessed at."
+        raise Failure(Problem("R406", f"{path} is not as rowtime wrote it", hint=hint))
+    return found
+
+
+def _parsed(data: bytes) -> dict[str, Any]:
+    """The object, if it is one that has a number as its format; else an empty one."""
+    try:
+        found = json.loads(data)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) and isinstance(found.get("format"), int) else {}

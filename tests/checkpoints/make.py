@@ -1,0 +1,100 @@
+"""Makes the checkpoints of this version's format: ``python tests/checkpoints/make.py``, from the root.
+
+Each folder ``format_<n>/<name>`` is a pipeline that stopped halfway: ``script.sql``, ``home`` with the log of its
+stream, ``checkpoint`` and ``out``. Folders that are there already are left as they are: they are what an older
+version wrote. ``feed`` writes the items; `tests/state/test_old_checkpoints.py` sends the second half.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import rowtime as rt
+from rowtime.state.sealed import FORMAT
+
+HERE = Path(__file__).parent
+ITEMS = 12
+STREAM = "CREATE STREAM s (k STRING, v BIGINT, ev TIMESTAMP);\n"
+SINK = "CREATE STREAM found ({columns}) USING parquet OPTIONS (path 'out');\n"
+SCRIPTS = {
+    "sorted_groups": (
+        "m TIMESTAMP, k STRING, c BIGINT, total BIGINT",
+        """CREATE VIEW sorted AS SELECT STREAM ev AS ROWTIME, k, v FROM s ORDER BY ev WITHIN INTERVAL '20' SECOND;
+CREATE PUMP counts AS INSERT INTO found SELECT STREAM FLOOR(x.ROWTIME TO MINUTE) AS m, k, COUNT(*) AS c,
+  SUM(v) AS total FROM sorted AS x GROUP BY FLOOR(x.ROWTIME TO MINUTE), k;
+""",
+    ),
+    "joined_frames": (
+        "k STRING, v BIGINT, other BIGINT, total BIGINT",
+        """CREATE VIEW sums AS SELECT STREAM k, v, SUM(v) OVER (PARTITION BY k ORDER BY x.ROWTIME
+  RANGE INTERVAL '1' MINUTE PRECEDING) AS total FROM s AS x;
+CREATE PUMP pairs AS INSERT INTO found SELECT STREAM a.k, a.v, b.v AS other, a.total
+  FROM sums OVER (RANGE INTERVAL '30' SECOND PRECEDING) AS a
+  JOIN s OVER (RANGE INTERVAL '30' SECOND PRECEDING) AS b ON a.k = b.k;
+""",
+    ),
+    "sessions": (
+        "k STRING, c BIGINT, since TIMESTAMP",
+        """CREATE PUMP visits AS INSERT INTO found SELECT STREAM k, COUNT(*) AS c,
+  SESSION_START(x.ROWTIME, INTERVAL '20' SECOND) AS since FROM s AS x
+  GROUP BY SESSION(x.ROWTIME, INTERVAL '20' SECOND), k;
+""",
+    ),
+}
+
+
+def script(name: str) -> str:
+    """The SQL of a pipeline."""
+    columns, query = SCRIPTS[name]
+    return STREAM + SINK.format(columns=columns) + query
+
+
+def feed(first: int, end: int) -> None:
+    """Some of the items, of ``ITEMS``, to the home in this folder: disorder, ties, nulls, late rows, the end."""
+    with rt.writer("s", home="home") as log:
+        for number in range(first, end):
+            seconds = sorted(number * 25 + second for second in (0, 11, 5, 11))
+            rows = [{"rowtime": _at(n), "k": f"k{n % 3}", "v": n, "ev": _at(n + 40 * (n % 2))} for n in seconds]
+            late = {"rowtime": _at(seconds[-1]), "k": None, "v": None, "ev": _at(0) if number % 2 else None}
+            log.insert([*rows, late])
+            log.set_rowtime_bound(_at(seconds[-1]))
+        if end == ITEMS:
+            log.end()
+
+
+def _at(second: int) -> str:
+    return f"2024-01-01 10:{second // 60:02}:{second % 60:02}"
+
+
+def run() -> None:
+    """Run the script of this folder over what is there."""
+    made = rt.Pipeline(home="home").sql(Path("script.sql").read_text(encoding="utf-8"))
+    made.start("checkpoint", available_now=True).awaitTermination()
+
+
+def main() -> None:
+    for name in SCRIPTS:
+        folder = HERE / f"format_{FORMAT}" / name
+        if folder.exists():
+            continue
+        folder.mkdir(parents=True)
+        os.chdir(folder)
+        Path("script.sql").write_text(script(name), encoding="utf-8")
+        define()
+        for first in range(0, ITEMS // 2, 2):
+            feed(first, first + 2)
+            run()
+        shutil.rmtree("checkpoint/spark", ignore_errors=True)
+
+
+def define() -> None:
+    """Make the streams of the script known, so that rows can be written before it runs."""
+    made = rt.Pipeline(home="home").sql(Path("script.sql").read_text(encoding="utf-8"))
+    for stream in made.compile().defines:
+        made.home.define(stream.name, stream.as_json())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,121 @@
+"""EMIT CHANGES of what is made of events, with the oracle of what every item changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from tests.laws.lifetime_pipelines import Gates, LifetimeLaw
+from tests.oracle import feed as f
+from tests.oracle import lifetimes as o
+
+Inputs = Sequence[list[o.Event]]
+
+
+def _speculated(result: Callable[[Inputs], list[o.Event]], reads: str) -> Callable[[Gates], f.Feed]:
+    return lambda gates: o.speculated([gates[name] for name in reads], result)
+
+
+def _snapshots(inputs: Inputs) -> list[o.Event]:
+    return o.snapshots(inputs[0], "k", lambda k, alive: {"k": k, "c": len(alive), "t": k * len(alive)})
+
+
+def _largest(inputs: Inputs) -> list[o.Event]:
+    every = [o.replace(e, payload={**e.payload, "all": 0}) for e in inputs[0]]
+    return o.snapshots(every, "all", lambda _, alive: {"m": max(e.payload["k"] for e in alive), "c": len(alive)})
+
+
+def _lasting(events: Sequence[o.Event]) -> list[o.Event]:
+    return o.altered(events, lambda start, _: (start, start + 3))
+
+
+def _hopping(inputs: Inputs) -> list[o.Event]:
+    return o.windows(_lasting(inputs[0]), 4, 2, f.END, lambda e: {"c": len(e), "m": max(x.payload["k"] for x in e)})
+
+
+def _pairs(inputs: Inputs) -> list[o.Event]:
+    pairs = o.joined(inputs[0], inputs[1], lambda a, b: bool(a["k"] == b["k"]))
+    return [o.Event(start, end, {"k": a.payload["k"]}) for start, end, a, _ in pairs]
+
+
+def _alone(inputs: Inputs) -> list[o.Event]:
+    return o.alone(inputs[0], inputs[1], lambda a, b: bool(a["k"] == b["k"]))
+
+
+def _outer(inputs: Inputs) -> list[o.Event]:
+    pairs = o.joined(inputs[0], inputs[1], lambda a, b: bool(a["k"] == b["k"]))
+    made = [o.Event(start, end, {"k": a.payload["k"], "j": b.payload["k"]}) for start, end, a, b in pairs]
+    return [*made, *(o.Event(e.start, e.end, {"k": e.payload["k"], "j": None}) for e in _alone(inputs))]
+
+
+def _counted_pairs(inputs: Inputs) -> list[o.Event]:
+    return o.snapshots(_pairs(inputs), "k", lambda k, alive: {"k": k, "c": len(alive)})
+
+
+def _covering(inputs: Inputs) -> list[o.Event]:
+    return [e for e in inputs[0] if o.stands("CONTAINS", e.times, (4 + e.payload["k"], 7))]
+
+
+def _containing(inputs: Inputs) -> list[o.Event]:
+    pairs = o.joined(inputs[0], inputs[1], lambda a, b: bool(a["k"] == b["k"]))
+    held = [pair for pair in pairs if o.stands("CONTAINS", pair[2].times, pair[3].times)]
+    return [o.Event(start, end, {"k": a.payload["k"]}) for start, end, a, _ in held]
+
+
+def _same(a: f.Values, b: f.Values) -> bool:
+    return bool(a["k"] == b["k"])
+
+
+def _signal(inputs: Inputs) -> list[o.Event]:
+    endless = o.altered(inputs[0], lambda start, _: (start, f.END))
+    return o.clipped(endless, endless, _same)
+
+
+def _lasts(inputs: Inputs) -> list[o.Event]:
+    return o.windows(_lasting(inputs[0]), 4, 4, f.END, lambda inside: {"d": sum(e.end - e.start for e in inside)})
+
+
+SPECULATION = (
+    LifetimeLaw("changes of how long events last", ("versions", "speculative groups"),
+        "SELECT STREAM SUM(UNIX_MICROS(LIFETIME_END(e)) - UNIX_MICROS(LIFETIME_START(e))) AS d "
+        "FROM ALTER_DURATION(s, INTERVAL '3' MICROSECOND) AS e GROUP BY TUMBLE(INTERVAL '4' MICROSECOND) EMIT CHANGES",
+        _speculated(_lasts, "s")),
+    LifetimeLaw("changes of events in pieces", ("versions", "speculative chop"),
+        "SELECT STREAM k FROM CHOP(ALTER_DURATION(s, INTERVAL '5' MICROSECOND), INTERVAL '3' MICROSECOND, "
+        "INTERVAL '1' MICROSECOND) EMIT CHANGES",
+        _speculated(lambda inputs: o.chopped(
+            o.altered(inputs[0], lambda start, _: (start, start + 5)), 3, 100, 1), "s")),
+    LifetimeLaw("changes of events put together", ("versions", "speculative stitch"),
+        "SELECT STREAM k FROM STITCH(s) EMIT CHANGES", _speculated(lambda inputs: o.stitched(inputs[0], "k"), "s")),
+    LifetimeLaw("changes of events cut by others", ("versions", "speculative clip"),
+        "SELECT STREAM k FROM CLIP(s, r, k) EMIT CHANGES",
+        _speculated(lambda inputs: o.clipped(inputs[0], inputs[1], _same), "sr"), reads="sr"),
+    LifetimeLaw("changes of a signal", ("versions", "speculative clip"),
+        "SELECT STREAM k FROM POINT_TO_SIGNAL(s, k) EMIT CHANGES", _speculated(_signal, "s")),
+    LifetimeLaw("changes of events that contain a period", ("versions", "select"),
+        "SELECT STREAM k FROM s WHERE LIFETIME(s) CONTAINS PERIOD (TIMESTAMP_MICROS(4 + k), TIMESTAMP_MICROS(7)) "
+        "EMIT CHANGES", _speculated(_covering, "s")),
+    LifetimeLaw("changes of pairs that contain each other", ("versions", "lifetime join"),
+        "SELECT STREAM s.k AS k FROM s JOIN r ON s.k = r.k AND LIFETIME(s) CONTAINS LIFETIME(r) EMIT CHANGES",
+        _speculated(_containing, "sr"), reads="sr"),
+    LifetimeLaw("changes of snapshots", ("versions", "speculative groups", "emit changes"),
+        "SELECT STREAM k, COUNT(*) AS c, SUM(k) AS t FROM s GROUP BY SNAPSHOT(), k EMIT CHANGES",
+        _speculated(_snapshots, "s")),
+    LifetimeLaw("changes of the greatest", ("versions", "speculative groups"),
+        "SELECT STREAM MAX(k) AS m, COUNT(*) AS c FROM s GROUP BY SNAPSHOT() EMIT CHANGES", _speculated(_largest, "s")),
+    LifetimeLaw("changes of windows", ("versions", "speculative groups"),
+        "SELECT STREAM COUNT(*) AS c, MAX(k) AS m FROM ALTER_DURATION(s, INTERVAL '3' MICROSECOND) "
+        "GROUP BY HOP(INTERVAL '2' MICROSECOND, INTERVAL '4' MICROSECOND) EMIT CHANGES",
+        _speculated(_hopping, "s")),
+    LifetimeLaw("changes of a join", ("versions", "lifetime join"),
+        "SELECT STREAM s.k AS k FROM s JOIN r ON s.k = r.k EMIT CHANGES", _speculated(_pairs, "sr"), reads="sr"),
+    LifetimeLaw("changes of an anti-join", ("versions", "speculative anti-join"),
+        "SELECT STREAM s.k AS k FROM s LEFT ANTI JOIN r ON s.k = r.k EMIT CHANGES", _speculated(_alone, "sr"),
+        reads="sr"),
+    LifetimeLaw("changes of an outer join", ("versions", "speculative anti-join", "lifetime join"),
+        "SELECT STREAM s.k AS k, r.k AS j FROM s LEFT JOIN r ON s.k = r.k EMIT CHANGES", _speculated(_outer, "sr"),
+        reads="sr"),
+    LifetimeLaw("changes of snapshots of a join", ("versions", "speculative groups", "lifetime join"),
+        "CREATE VIEW pairs AS SELECT STREAM s.k AS k FROM s JOIN r ON s.k = r.k; "
+        "SELECT STREAM k, COUNT(*) AS c FROM pairs GROUP BY SNAPSHOT(), k EMIT CHANGES",
+        _speculated(_counted_pairs, "sr"), reads="sr"),
+)  # fmt: skip

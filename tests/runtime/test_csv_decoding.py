@@ -1,0 +1,141 @@
+"""Arrow decodes a CSV file only where Spark reads the very same rows."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from rowtime.runtime.session import derive, whole_files
+from rowtime.runtime.sources.contract import Limits
+from rowtime.runtime.sources.csv_decoding import PlainCsv
+from rowtime.runtime.sources.files import FilesSource
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, Row, SparkSession
+
+COLUMNS = {
+    "i": "BIGINT", "j": "INT", "k": "TINYINT", "d": "DOUBLE", "f": "FLOAT", "b": "BOOLEAN", "s": "STRING",
+    "day": "DATE", "ev": "TIMESTAMP",
+}  # fmt: skip
+GOOD = ("7", "-8", "9", "0.5", "1.25", "true", "plain", "2024-02-29", "2024-02-29 10:11:12.123456")
+ODD = {
+    "i": ("", "007", "+7", "-0", " 7", "7 ", "0x1F", "9223372036854775807", "9223372036854775808",
+          "1e3", "1.0", "NULL"),
+    "j": ("2147483647", "2147483648", "-2147483648", "x", "1_000", "٣"),
+    "k": ("127", "128", "-128"),
+    "d": ("", "1e5", "1E-5", ".5", "5.", "+1.5", "-0.0", "1d", "1f", "0x1p3", "NaN", "nan", "Inf", "-Infinity", "inf",
+          "1e400", "1e-400", "4.9e-324", "0.1234567890123456789", "1,5"),
+    "f": ("3.4028236e38", "1e39", "0.1", "16777217", "1e-46"),
+    "b": ("", "TRUE", "False", "tRuE", "1", "0", "t", "yes"),
+    "s": ("", "NULL", "N/A", " led", "trailed ", "two words", '"quoted"', 'in"side', "a\\b", "é", "\ufeffx", "tab\tbed",
+          "car\rried", "zero\0", "#hash", "'single'", "-", "0x", "Zürich", "\u2028", "2024-01-01T00:00:00Z"),
+    "day": ("", "2024-02-30", "2024-2-9", "0001-01-01", "1582-10-10", "9999-12-31", "0000-01-01", "10000-01-01",
+            "2024-02-29T10", "20240229", "2024-02", "epoch"),
+    "ev": ("", "2024-02-29", "2024-02-29 10", "2024-02-29 10:11", "2024-02-29T10:11:12", "2024-02-29 10:11:12.1",
+           "2024-02-29 10:11:12.1234567", "2024-02-29 1011", "2024-02-29 101112", "2024-02-29 24:00:00",
+           "2024-02-29 10:11:60", "2024-02-29T10:11:12Z", "2024-02-29 10:11:12+05:30", "2024-02-29 10:11:12-00:30",
+           "2024-02-29T10:11:12+0530", "2024-02-29T10:11:12+05", "2024-02-29 10:11:12 UTC", "2024-02-29  10:11:12",
+           "2024-02-29t10:11:12", "2024-02-30 10:11:12", "0001-01-01 00:00:00", "1582-10-10 00:00:00",
+           "1890-01-01 00:00:00.5", "9999-12-31 23:59:59.999999", "0000-12-31 00:00:00", "12024-01-01 00:00:00",
+           "-2024-01-01 00:00:00", "2024-02-29 10:11:12.", "now", "1709201472", "T10:11:12", "10:11:12"),
+}  # fmt: skip
+WHOLE = ("", "\n", "\n\n", "{good}", "{good}\n\n{good}\n", "\n{good}\n", "  \n{good}\n", "{good}\n   \n", "{good},\n",
+         "{good},9\n", "7\n", "{good}\r\n{good}\r\n", "{good}\r{good}", ",,,,,,,,\n", "{good} \n", " {good}\n",
+         "\ufeff{good}\n", "{good}\nx{good}\n", "{good}\n7,8\n{good}\n")  # fmt: skip
+
+
+def line(column: str = "", token: str = "") -> str:
+    return ",".join(token if name == column else good for name, good in zip(COLUMNS, GOOD, strict=True))
+
+
+def test_a_line_that_arrow_decodes_is_the_row_that_spark_reads(spark: SparkSession, tmp_path: Path) -> None:
+    lines = [line(name, token) for name, tokens in ODD.items() for token in tokens if "\r" not in token]
+    (tmp_path / "all.csv").write_bytes("\n".join(lines).encode())
+    expected = rows_of(source_of(tmp_path / "all.csv", COLUMNS, {}, plain=False), utc(spark), COLUMNS)
+    plain = PlainCsv.of(COLUMNS, {})
+    assert plain is not None
+    tables = []
+    for number, text in enumerate(lines):
+        (tmp_path / "one.csv").write_bytes(text.encode())
+        if plain.decode(str(tmp_path / "one.csv"), tmp_path / "one.parquet") is not None:
+            tables.append(pq.read_table(tmp_path / "one.parquet").append_column("__p", [[number]]))
+    decoded = utc(spark).createDataFrame(pa.concat_tables(tables))
+    found = {row["__p"]: row for row in shown(decoded, COLUMNS).collect()}
+    assert [(row, expected[p]) for p, row in found.items() if row != expected[p]] == []
+    assert len(lines) * 0.3 < len(found) < len(lines) * 0.8
+
+
+def test_files_that_are_odd_as_a_whole_have_the_same_rows_however_they_are_read(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    assert both_ways(spark, tmp_path, [text.format(good=line()) for text in WHOLE], COLUMNS, {}) == 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(5))
+def test_random_files_have_the_same_rows_however_they_are_read(spark: SparkSession, tmp_path: Path, seed: int) -> None:
+    chance = random.Random(seed)
+    tokens = [(name, token) for name, found in ODD.items() for token in found]
+    texts = []
+    for _ in range(60):
+        odd = [chance.choice(tokens) if chance.random() < 0.1 else ("", "") for _ in range(chance.randrange(1, 12))]
+        texts.append(chance.choice(("\n", "\n", "\r\n")).join(line(*token) for token in odd))
+    assert both_ways(spark, tmp_path, texts, COLUMNS, {}) > 0
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+def test_columns_with_a_header_and_other_separators_are_the_same_both_ways(
+    spark: SparkSession, tmp_path: Path, separator: str
+) -> None:
+    columns = {"a": "BIGINT", "B": "STRING", "missing": "DATE"}
+    texts = ["b,more,A\nx,1,2\n", "A,b\n1,x\n2\n", "a\n1\n\n2\n", "a,b\n", '"a",b\n1,2\n', "\na\n1\n"]
+    texts = [text.replace(",", separator) for text in texts]
+    assert both_ways(spark, tmp_path, texts, columns, {"header": "true", "sep": separator}) >= 1
+
+
+def both_ways(
+    spark: SparkSession, folder: Path, texts: list[str], columns: Mapping[str, str], options: Mapping[str, str]
+) -> int:
+    """Asserts that the rows are the same; how many files Arrow has decoded."""
+    place = folder / "in"
+    place.mkdir()
+    for number, text in enumerate(texts):
+        (place / f"{number:04}.csv").write_bytes(text.encode())
+    session = utc(spark)
+    slow = rows_of(source_of(place, columns, options, plain=False), session, columns)
+    source = source_of(place, columns, options)
+    fast = rows_of(source, session, columns)
+    assert [(fast.get(p), slow.get(p)) for p in {*fast, *slow} if fast.get(p) != slow.get(p)] == []
+    return len(source._decoded)
+
+
+def source_of(
+    place: Path, columns: Mapping[str, str], options: Mapping[str, str], *, plain: bool = True
+) -> FilesSource:
+    notes = place.parent / f"notes {plain}"
+    source = FilesSource("csv", {"path": str(place), **options}, list(columns.items()), notes)
+    source._plain = source._plain if plain else None
+    return source
+
+
+def rows_of(source: FilesSource, session: SparkSession, columns: Mapping[str, str]) -> dict[int, Row]:
+    part, _ = source.discover({}, Limits(), {})
+    return {row["__p"]: row for row in shown(source.read(session, part), columns).collect()}
+
+
+def shown(rows: DataFrame, columns: Mapping[str, str]) -> DataFrame:
+    malformed = "__m" if "__m" in rows.columns else "CAST(NULL AS STRING) AS __m"
+    return rows.selectExpr("__p", *(f"CAST(`{name}` AS STRING) AS `{name}`" for name in columns), malformed)
+
+
+def utc(spark: SparkSession) -> SparkSession:
+    session = derive(spark)
+    whole_files(session)
+    return session

@@ -1,0 +1,66 @@
+"""Event streams over real sources: only bounds say what is late, not when rows arrive."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import rowtime as rt
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+EPOCH = datetime(2013, 1, 1, tzinfo=UTC)
+SQL = """
+CREATE STREAM flights (departure TIMESTAMP, landing TIMESTAMP, origin STRING) EVENT SHAPE INTERVAL (departure, landing);
+CREATE STREAM answers (origin STRING, start TIMESTAMP, stop TIMESTAMP) USING memory;
+CREATE PUMP p AS INSERT INTO answers (start, stop, origin) SELECT STREAM * FROM flights;
+"""
+
+
+def _flight(departs: int, lands: int) -> dict[str, object]:
+    return {"departure": EPOCH + timedelta(hours=departs), "landing": EPOCH + timedelta(hours=lands), "origin": "JFK"}
+
+
+def test_events_of_long_ago_are_not_late_until_a_bound_says_so(spark: SparkSession, tmp_path: Path) -> None:
+    home, checkpoint = tmp_path / "home", tmp_path / "checkpoint"
+    pipeline = rt.Pipeline(spark, home=home).sql(SQL)
+    pipeline.run_available(checkpoint)
+    with rt.writer("flights", home=home) as writer:
+        writer.insert([_flight(5, 9)])
+    pipeline.run_available(checkpoint)
+    with rt.writer("flights", home=home) as writer:
+        writer.insert([_flight(1, 4)])
+        writer.set_rowtime_bound(EPOCH + timedelta(hours=6))
+        writer.insert([_flight(2, 7)])
+    query = pipeline.run_available(checkpoint)
+    assert query.ledger["flights"] == {"in": 3, "accepted": 2, "LATE": 1}
+    rows = query.table("answers")
+    assert rows is not None
+    assert [row["start"] for row in rows.to_pylist()] == [EPOCH + timedelta(hours=1)]
+
+
+def test_a_directory_takes_the_files_of_events_each_as_often_as_it_is_there(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    home, checkpoint, folder = tmp_path / "home", tmp_path / "checkpoint", tmp_path / "out"
+    sql = SQL.replace("USING memory", f"USING parquet OPTIONS (path '{folder}', ordered 'false')")
+    sql = sql.replace("FROM flights;", "FROM TO_POINT(flights) EMIT INTERVALS (start, stop);")
+    pipeline = rt.Pipeline(spark, home=home).sql(sql)
+    pipeline.run_available(checkpoint)
+    with rt.writer("flights", home=home) as writer:
+        writer.insert([_flight(1, 4), _flight(1, 4), _flight(2, 7)])
+        writer.set_rowtime_bound(EPOCH + timedelta(hours=2))
+    pipeline.run_available(checkpoint)
+    with rt.writer("flights", home=home) as writer:
+        writer.set_rowtime_bound(EPOCH + timedelta(hours=3))
+    pipeline.run_available(checkpoint)
+    parts = [pq.read_table(path, partitioning=None) for path in sorted(folder.glob("*.parquet"))]
+    rows = pa.concat_tables(parts, promote_options="permissive")
+    hours = [int((row["start"] - EPOCH) / timedelta(hours=1)) for row in rows.to_pylist()]
+    assert hours == [1, 1, 2]
+    assert all(row["stop"] - row["start"] == timedelta(microseconds=1) for row in rows.to_pylist())

@@ -1,0 +1,154 @@
+"""Rows of Parquet files read without Spark: those that Spark reads, or none."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import rowtime as rt
+from rowtime.runtime.session import derive
+from rowtime.runtime.sources import peek
+from rowtime.runtime.sources.contract import ARRIVAL, POSITION, ROWTIME, WRITER, Limits, Slice
+from rowtime.runtime.sources.csv_decoding import PlainCsv
+from rowtime.runtime.sources.files import FilesSource
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+TIMES = pa.array([datetime(2024, 1, 1, 10, 0, n, tzinfo=UTC) for n in range(4)], pa.timestamp("ms", "Europe/Berlin"))
+VALUES: dict[str, tuple[str, pa.Array]] = {
+    "f": ("BOOLEAN", pa.array([True, None, False, True])),
+    "b": ("TINYINT", pa.array([1, None, -3, 4], pa.int8())),
+    "i": ("INT", pa.array([1, None, -3, 4], pa.int32())),
+    "L": ("bigint", pa.array([2**62, None, -3, 4])),
+    "x": ("FLOAT", pa.array([0.5, None, float("nan"), -0.0], pa.float32())),
+    "d": ("DOUBLE", pa.array([0.5, None, float("inf"), -0.0])),
+    "m": ("DECIMAL(20, 2)", pa.array([Decimal("1.50"), None, Decimal("-0.01"), Decimal(2**50)], pa.decimal128(20, 2))),
+    "s": ("STRING", pa.array(["", None, "ä", "x"])),
+    "o d.d": ("BINARY", pa.array([b"", None, b"\0", b"x"])),
+    "y": ("DATE", pa.array([date(1500, 1, 1), None, date(9999, 1, 1), date(1970, 1, 1)])),
+    "z": ("TIMESTAMP", pa.array([0, None, -(10**16), 1], pa.timestamp("us", "UTC"))),
+    "n": ("TIMESTAMP_NTZ", pa.array([0, None, -(10**16), 1], pa.timestamp("us"))),
+}
+TYPES = [(name, kind) for name, (kind, _) in VALUES.items()]
+TABLE = pa.table({"AT": TIMES, **{name: column for name, (_, column) in VALUES.items()}})
+
+
+def taken(place: Path, columns: list[tuple[str, str]], kind: str = "parquet", **more: str) -> tuple[FilesSource, Slice]:
+    options = {"path": str(place / "in"), "rowtime.column": "at", **more}
+    source = FilesSource(kind, options, columns, place / "notes")
+    return source, source.discover({}, Limits(), {})[0]
+
+
+def test_rows_are_those_that_spark_reads(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(peek, "ROWS", 3)
+    (tmp_path / "in").mkdir()
+    for number in range(3):
+        pq.write_table(TABLE, tmp_path / "in" / f"{number}.parquet", row_group_size=1)
+    source, part = taken(tmp_path, TYPES)
+    wanted = {name: name for name in (*VALUES, ROWTIME, WRITER, POSITION, ARRIVAL)} | {"again": "s"}
+    pieces = list(source.rows(part, wanted) or [])
+    names = [f"`{column}` AS `{name}`" for name, column in wanted.items()]
+    theirs = source.read(derive(spark), part).selectExpr(*names).orderBy(POSITION).toArrow()
+    assert [piece.num_rows for piece in pieces] == [3, 1] * 3
+    assert pa.concat_tables(pieces).to_pylist().__repr__() == theirs.to_pylist().__repr__()
+    assert pa.concat_tables(pieces).schema.types == theirs.schema.types
+
+
+def test_rows_that_are_given_no_rowtime_have_their_columns(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    pq.write_table(TABLE, tmp_path / "in" / "0.parquet")
+    source = FilesSource("parquet", {"path": str(tmp_path / "in")}, TYPES, tmp_path / "notes")
+    part = source.discover({}, Limits(), {})[0]
+    wanted = {"i": "i", "times": "z", POSITION: POSITION}
+    theirs = source.read(derive(spark), part).selectExpr("i", "z AS times", POSITION).orderBy(POSITION).toArrow()
+    assert pa.concat_tables(source.rows(part, wanted) or []).to_pylist() == theirs.to_pylist()
+    assert source.rows(part, {"t": ROWTIME}) is None
+
+
+LINES = ["2024-01-01 10:00:00,1,a,0.5", "2024-01-01 10:00:01.250,,,", "2024-01-01 10:00:02,-3,ä b,-0.0"]
+TEXT = [("at", "TIMESTAMP"), ("v", "INT"), ("s", "STRING"), ("d", "DOUBLE")]
+
+
+def test_rows_of_text_that_arrow_decodes_are_those_that_spark_reads(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "in").mkdir()
+    for number in range(2):
+        (tmp_path / "in" / f"{number}.csv").write_text("\n".join(LINES) + "\n")
+    wanted = {name: name for name in ("v", "s", "d", ROWTIME, POSITION)}
+    source, part = taken(tmp_path, TEXT, "csv")
+    ours = pa.concat_tables(source.rows(part, wanted) or [])
+    monkeypatch.setattr(PlainCsv, "of", lambda *_: None)
+    source, part = taken(tmp_path, TEXT, "csv")
+    assert source.rows(part, wanted) is None
+    theirs = source.read(derive(spark), part).selectExpr(*wanted).orderBy(POSITION).toArrow()
+    assert ours.to_pylist() == theirs.to_pylist()
+    assert ours.schema.types == theirs.schema.types
+
+
+PLAIN = pa.table({"at": TIMES, "v": pa.array([1, 2, 3, 4])})
+OTHERS: dict[str, tuple[pa.Table, str, dict[str, str]]] = {
+    "a narrower number": (PLAIN.set_column(1, "v", pa.array([1, 2, 3, 4], pa.int32())), "BIGINT", {}),
+    "no such column": (PLAIN.rename_columns(["at", "w"]), "BIGINT", {}),
+    "two of that name": (PLAIN.append_column("V", PLAIN["v"]), "BIGINT", {}),
+    "a list": (PLAIN.set_column(1, "v", pa.array([[1]] * 4, pa.list_(pa.int64()))), "ARRAY<BIGINT>", {}),
+    "a type that no stream stores": (PLAIN, "INTERVAL DAY", {}),
+    "a row without a rowtime": (PLAIN.set_column(0, "at", pa.array([None, 1, 2, 3], TIMES.type)), "BIGINT", {}),
+    "nanoseconds": (PLAIN.set_column(0, "at", TIMES.cast(pa.timestamp("ns", "UTC"))), "BIGINT", {}),
+    "another calendar": (PLAIN.replace_schema_metadata({"org.apache.spark.legacyDateTime": ""}), "BIGINT", {}),
+    "an early Spark": (PLAIN.replace_schema_metadata({"org.apache.spark.version": "2.4.8"}), "BIGINT", {}),
+    "an option": (PLAIN, "BIGINT", {"mergeSchema": "true"}),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_what_spark_may_read_otherwise_is_left_to_it(tmp_path: Path, name: str) -> None:
+    table, kind, options = OTHERS[name]
+    (tmp_path / "in").mkdir()
+    pq.write_table(PLAIN, tmp_path / "in" / "0.parquet")
+    pq.write_table(table, tmp_path / "in" / "1.parquet")
+    source, part = taken(tmp_path, [("v", kind)], **options)
+    assert source.rows(part, {"v": "v", POSITION: POSITION}) is None
+
+
+def test_a_stream_of_arrival_times_is_left_to_spark(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    pq.write_table(PLAIN, tmp_path / "in" / "0.parquet")
+    source, part = taken(tmp_path, [("v", "BIGINT")], **{"rowtime.column": ""})
+    assert source.rows(part, {"v": "v", "t": ROWTIME}) is None
+
+
+TOTAL = "SUM({}) OVER (PARTITION BY k ORDER BY r.ROWTIME RANGE INTERVAL '2' SECOND PRECEDING)"
+ASKED = {
+    "columns": (0, "s AS r", "v", [1, 3, 3, 7]),
+    "columns by other names": (0, "(SELECT STREAM v AS k, k AS v FROM s) AS r", "v", [1, 1, 2, 2]),
+    "a computed argument": (1, "s AS r", "v + 1", [2, 5, 4, 9]),
+    "a computed key": (1, "(SELECT STREAM k + 0 AS k, v FROM s) AS r", "v", [1, 3, 3, 7]),
+    "a filter": (1, "(SELECT STREAM * FROM s WHERE v <> 3) AS r", "v", [1, 3, 4]),
+}
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_spark_is_asked_only_for_what_is_computed(spark: SparkSession, tmp_path: Path, name: str) -> None:
+    asked, where, argument, totals = ASKED[name]
+    (tmp_path / "in").mkdir()
+    pq.write_table(PLAIN.append_column("k", pa.array([1, 1, 2, 2])), tmp_path / "in" / "0.parquet")
+    found: list[int] = []
+    sql = f"""CREATE STREAM s (v BIGINT, k BIGINT) USING parquet
+      OPTIONS (path '{tmp_path / "in"}', rowtime.column 'at');
+      SELECT STREAM k, {TOTAL.format(argument)} AS total FROM {where}"""
+    pipeline = rt.Pipeline(spark, home=tmp_path / "home").sql(sql)
+    pipeline.sink("result", lambda batch: found.extend(batch.table()["total"].to_pylist() if batch.count else []))
+    engine = pipeline._engine(tmp_path / "check", rt.Limits(), ends=False)
+    report = engine.tick()
+    engine.stop()
+    assert report is not None
+    assert len([job for job in report.jobs if "rows in stream order" in job]) == asked
+    assert found == totals

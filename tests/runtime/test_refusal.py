@@ -1,0 +1,69 @@
+"""Refused rows are found by masks as by a join and as by reading all rows, wherever their positions lie."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+
+from rowtime.core.errors import Failure
+from rowtime.core.time import BEGINNING, END
+from rowtime.operators.peek import Peek
+from rowtime.runtime import refusal, segment_writer
+from rowtime.runtime.refusal import Refusal
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+WRITERS = ("a", "b'", "é")
+PLACES = [-5, 0, 1, 2, 3, 9, 2_000_000, 2_000_001, (1 << 40) - 1, 1 << 40, (1 << 40) + 7, 1 << 61]
+Row = tuple[object, ...]
+
+
+def split(spark: SparkSession, chosen: list[tuple[str, int]], *, peeked: bool = False) -> tuple[set[Row], set[Row]]:
+    """The rows that are left and those that were refused; ``peeked``: the rows can be read without Spark."""
+    rows = spark.createDataFrame(
+        [(f"{w}{p}", w, p) for w in WRITERS for p in PLACES], "v string, __w string, __p bigint"
+    ).selectExpr("*", "timestamp_micros(5) AS __g")
+    marks = [(BEGINNING, 7, END)[n % 3] for n in range(len(chosen))]
+    writers, places = zip(*chosen, strict=True)
+    columns = {"__w": pa.array(writers), "__p": pa.array(places), "reason": pa.array(["LATE"] * len(chosen))}
+    found = Refusal(spark, pa.table({**columns, "mark": pa.array(marks)}))
+    there = rows.toArrow()
+
+    def read(wanted: Mapping[str, str]) -> list[pa.Table]:
+        table = pa.table({name: there[column] for name, column in wanted.items()})
+        return [table.slice(start, 5) for start in range(0, table.num_rows, 5)]
+
+    peek = Peek(lambda _: None, read) if peeked else None
+    rejection = found.of(rows, "__g", None, peek)
+    table = rejection.rows if isinstance(rejection.rows, pa.Table) else rejection.rows.toArrow()
+    assert table.column_names[: len(rejection.schema.names)] == rejection.schema.names
+    names = ("v", "reason", "refused_time", "refused_by", "writer", "position", "raw_record", "__t", "__n")
+    refused = {tuple(row[name] for name in names) for row in table.to_pylist()}
+    return {tuple(row) for row in found.others(rows).select("__w", "__p").collect()}, refused
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_masks_find_the_rows_that_a_join_finds(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    chance = random.Random(seed)
+    everything = [(w, p) for w in WRITERS for p in PLACES]
+    chosen = chance.sample(everything, chance.randrange(1, len(everything)))
+    masked = split(spark, chosen)
+    assert masked[0] == set(everything) - set(chosen)
+    assert {row[4:6] for row in masked[1]} == set(chosen)
+    assert split(spark, chosen, peeked=True) == masked
+    monkeypatch.setattr(refusal, "MASKS", 0)
+    assert split(spark, chosen) == masked
+    monkeypatch.setattr(segment_writer, "SMALL", 0)
+    monkeypatch.setattr(segment_writer, "LARGEST", 0)
+    assert split(spark, chosen) == masked
+
+
+@pytest.mark.parametrize("peeked", [False, True])
+def test_a_refused_row_that_is_not_among_the_rows_stops_the_tick(spark: SparkSession, peeked: bool) -> None:
+    with pytest.raises(Failure, match="R901"):
+        split(spark, [("a", 0), ("a", 4)], peeked=peeked)

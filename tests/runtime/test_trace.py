@@ -1,0 +1,164 @@
+"""The trace of an output row beside lists that were worked out by hand from the input."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from typer.testing import CliRunner
+
+import rowtime as rt
+from rowtime.cli.main import app
+from rowtime.core.time import to_micros
+from rowtime.runtime.trace import Trace, trace
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.sampled(4)
+
+SQL = """
+CREATE STREAM flights (departure TIMESTAMP, arrival TIMESTAMP, id INT, origin STRING, route STRING)
+  EVENT SHAPE INTERVAL (departure, arrival);
+CREATE STREAM clicks (page STRING);
+CREATE STREAM counts (start TIMESTAMP, stop TIMESTAMP, origin STRING, n BIGINT) USING memory;
+CREATE STREAM pairs (start TIMESTAMP, stop TIMESTAMP, one INT, other INT) USING memory;
+CREATE STREAM changes (change STRING, start TIMESTAMP, stop TIMESTAMP, new_stop TIMESTAMP, origin STRING, n BIGINT)
+  USING memory;
+CREATE STREAM minutes (page STRING, n BIGINT) USING memory;
+CREATE STREAM running (page STRING, n BIGINT) USING memory;
+CREATE VIEW counted AS SELECT STREAM origin, COUNT(*) AS n FROM flights GROUP BY SNAPSHOT(), origin;
+CREATE VIEW changing AS SELECT STREAM origin, COUNT(*) AS n FROM flights GROUP BY SNAPSHOT(), origin EMIT CHANGES;
+CREATE PUMP a AS INSERT INTO counts SELECT STREAM * FROM counted EMIT INTERVALS (start, stop);
+CREATE PUMP b AS INSERT INTO pairs SELECT STREAM a.id AS one, b.id AS other
+  FROM flights AS a JOIN flights AS b ON a.route = b.route AND a.id < b.id EMIT INTERVALS (start, stop);
+CREATE PUMP c AS INSERT INTO changes SELECT STREAM * FROM changing;
+CREATE PUMP d AS INSERT INTO minutes SELECT STREAM page, COUNT(*) AS n FROM clicks AS c
+  GROUP BY FLOOR(c.ROWTIME TO MINUTE), page;
+CREATE PUMP e AS INSERT INTO running SELECT STREAM page, COUNT(*) OVER (PARTITION BY page ORDER BY c.ROWTIME
+  RANGE INTERVAL '30' SECOND PRECEDING) AS n FROM clicks AS c;
+"""
+FLIGHTS = [[(0, 10, 1, "A", "r"), (3, 6, 2, "A", "r"), (2, 9, 3, "B", "s")], [(8, 12, 4, "A", "s")]]
+FLIGHT_BOUNDS = [4, 30]
+CLICKS = [[(10, "a"), (20, "b"), (50, "a")], [(65, "a"), (70, "b")]]
+OPEN = "+∞"
+
+
+def at(second: int) -> str:
+    return f"2024-01-01 00:{second // 60:02}:{second % 60:02}"
+
+
+@pytest.fixture(scope="module")
+def place(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A checkpoint after two ticks."""
+    folder = tmp_path_factory.mktemp("trace")
+    made = pipeline(spark, folder)
+    for stream in made.compile().defines:
+        made.home.define(stream.name, stream.as_json())
+    for flights, bound, clicks in zip(FLIGHTS, FLIGHT_BOUNDS, CLICKS, strict=True):
+        with rt.writer("flights", home=folder / "home") as log:
+            names = ("departure", "arrival", "id", "origin", "route")
+            log.insert([dict(zip(names, (at(s), at(e), *rest), strict=True)) for s, e, *rest in flights])
+            log.set_rowtime_bound(at(bound))
+        with rt.writer("clicks", home=folder / "home") as log:
+            log.insert([{"page": page, "rowtime": at(second)} for second, page in clicks])
+        engine = made._engine(folder / "check", rt.Limits(), ends=False)
+        engine.tick()
+        engine.stop()
+    return folder
+
+
+def pipeline(spark: SparkSession, folder: Path) -> rt.Pipeline:
+    return rt.Pipeline(spark, home=folder / "home").sql(SQL)
+
+
+def rows(found: Trace, operator: str) -> list[tuple[Any, ...]]:
+    """What passed, with times as seconds: (tick, kind, from, to, values)."""
+    zero = to_micros(at(0))
+    times = [[None if t is None else (t - zero) / 1e6 for t in (item.at, item.until)] for item in found.of(operator)]
+    return [
+        (item.tick, item.kind, start, OPEN if end is not None and end > 1e9 else end, *item.columns.values())
+        for item, (start, end) in zip(found.of(operator), times, strict=True)
+    ]
+
+
+def operators(found: Trace) -> dict[str, list[str]]:
+    """The operators by kind."""
+    names = dict.fromkeys(item.operator for item in found)
+    return {kind: [name for name in names if found.kinds[name] == kind] for kind in set(found.kinds.values())}
+
+
+def test_of_a_snapshot_count_the_events_that_are_alive_or_touch_it(spark: SparkSession, place: Path) -> None:
+    found = trace(pipeline(spark, place), place / "check", {"origin": "A", "n": 2}, sink="a")
+    assert rows(found, found.sink)[0][:3] == (1, "row", 6)
+    (group,) = operators(found)["snapshot"]
+    assert rows(found, group) == [
+        (0, "insert", 3, OPEN, "A", 2),
+        (1, "retract", 3, OPEN, "A", 2),
+        (1, "insert", 3, 6, "A", 2),
+        (1, "bound", 30, None),
+    ]
+    assert rows(found, "flights") == [
+        (0, "insert", 0, 10, 1, "A", "r"),
+        (0, "insert", 3, 6, 2, "A", "r"),
+        (1, "bound", 30, None),
+    ]
+
+
+def test_of_a_join_of_intervals_the_two(spark: SparkSession, place: Path) -> None:
+    found = trace(pipeline(spark, place), place / "check", "one = 3 AND other = 4", sink="b")
+    (join,) = operators(found)["lifetime join"]
+    assert rows(found, join)[0][:4] == (1, "insert", 8, 9)
+    assert rows(found, "flights")[:-1] == [(0, "insert", 2, 9, 3, "B", "s"), (1, "insert", 8, 12, 4, "A", "s")]
+
+
+def test_of_a_retraction_what_it_takes_back_and_what_made_it_do_so(spark: SparkSession, place: Path) -> None:
+    found = trace(pipeline(spark, place), place / "check", "change = 'retract' AND origin = 'A' AND n = 1", sink="c")
+    (group,) = operators(found)["speculative groups"]
+    assert rows(found, group)[:-1] == [
+        (0, "insert", 0, 10, "A", 1),
+        (0, "retract", 0, 10, "A", 1),
+        (0, "insert", 0, 3, "A", 1),
+    ]
+    assert rows(found, "flights")[:-1] == [(0, "insert", 0, 10, 1, "A", "r"), (0, "insert", 3, 6, 2, "A", "r")]
+
+
+def test_of_a_group_its_rows_and_the_bound_that_closed_it(spark: SparkSession, place: Path) -> None:
+    found = trace(pipeline(spark, place), place / "check", number=0, sink="d")
+    assert rows(found, "clicks") == [(0, "row", 10, None, "a"), (0, "row", 50, None, "a"), (1, "bound", 70, None)]
+
+
+def test_of_a_row_with_a_window_the_rows_of_the_window(spark: SparkSession, place: Path) -> None:
+    where = f"page = 'a' AND rowtime = TIMESTAMP '{at(65)}'"
+    found = trace(pipeline(spark, place), place / "check", where, sink="e")
+    assert rows(found, "clicks")[:-1] == [(0, "row", 50, None, "a"), (1, "row", 65, None, "a")]
+
+
+def test_a_query_traces_its_own_rows(spark: SparkSession, tmp_path: Path) -> None:
+    made = rt.Pipeline(spark, home=tmp_path / "home").sql("CREATE STREAM s (k INT); SELECT STREAM k FROM s WHERE k > 1")
+    made.sql(f"INSERT INTO s (ROWTIME, k) VALUES (TIMESTAMP '{at(1)}', 1), (TIMESTAMP '{at(2)}', 2)")
+    made.sink("result", lambda batch: None)
+    query = made.run_available(tmp_path / "check")
+    assert rows(query.trace({"k": 2}), "s")[:1] == [(0, "row", 2, None, 2)]
+    assert rows(query.trace(number=0), "s") == rows(query.trace("k = 2"), "s")
+
+
+def test_a_row_that_is_not_there_is_refused(spark: SparkSession, place: Path) -> None:
+    made = pipeline(spark, place)
+    for row, number, sink in ((None, 99, "d"), ("pag = 'a'", None, "d"), (None, 0, None), (None, 0, "x")):
+        with pytest.raises(rt.Refused) as refused:
+            trace(made, place / "check", row, number=number, sink=sink)
+        assert [problem.code for problem in refused.value.problems] == ["R409"]
+
+
+def test_the_command_shows_an_item_a_line(spark: SparkSession, place: Path) -> None:
+    assert spark
+    arguments = ["trace", str(place / "check"), "--number", "0", "--sink", "d", "--home", str(place / "home")]
+    shown = CliRunner().invoke(app, [*arguments, "--json"])
+    items = [json.loads(line) for line in shown.output.splitlines() if line.startswith("{")]
+    last = {"operator": "clicks", "tick": 0, "kind": "row", "at": at(50), "columns": {"page": "a"}}
+    assert items[-2:] == [last, {"operator": "clicks", "tick": 1, "kind": "bound", "at": at(70)}]
+    text = CliRunner().invoke(app, arguments).output
+    assert f"clicks (stream)\n  tick 0  row      {at(10)}  page=a\n" in text

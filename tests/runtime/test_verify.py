@@ -1,0 +1,158 @@
+"""What was written beside one batch over the recorded input: equal, and where a row was changed, which."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+import rowtime as rt
+from rowtime.cli.main import app
+from rowtime.runtime.verify import Verified
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SQL = """
+CREATE STREAM s (k STRING, v DOUBLE, ev TIMESTAMP);
+CREATE STREAM rows_as_csv (k STRING, v DOUBLE) USING csv OPTIONS (path '{out}/csv', header 'true');
+CREATE STREAM rows_as_json (k STRING, v DOUBLE) USING json OPTIONS (path '{out}/json');
+CREATE STREAM rows_as_parquet (k STRING, v DOUBLE) USING parquet OPTIONS (path '{out}/parquet');
+CREATE STREAM counts (k STRING, c BIGINT, total DOUBLE) USING parquet OPTIONS (path '{out}/counts');
+CREATE STREAM late (k STRING, reason STRING) USING parquet OPTIONS (path '{out}/late');
+CREATE STREAM log (k STRING, v DOUBLE);
+CREATE VIEW sorted AS SELECT STREAM ev AS ROWTIME, k, v FROM s ORDER BY ev WITHIN INTERVAL '20' SECOND;
+CREATE PUMP a AS INSERT INTO rows_as_csv SELECT STREAM k, v FROM sorted;
+CREATE PUMP b AS INSERT INTO rows_as_json SELECT STREAM k, v FROM sorted;
+CREATE PUMP c AS INSERT INTO rows_as_parquet SELECT STREAM k, v FROM sorted;
+CREATE PUMP d AS INSERT INTO counts SELECT STREAM k, COUNT(*) AS c, SUM(v) AS total FROM sorted AS x
+  GROUP BY FLOOR(x.ROWTIME TO MINUTE), k;
+CREATE PUMP e AS INSERT INTO late SELECT STREAM k, reason FROM sorted.rejected;
+CREATE PUMP f AS INSERT INTO log SELECT STREAM k, v FROM sorted;
+"""
+TICKS = 4
+
+
+def at(second: int) -> str:
+    return f"2024-01-01 10:{second // 60:02}:{second % 60:02}"
+
+
+@pytest.fixture(scope="module")
+def place(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A pipeline after some ticks: every sink that can be read, rows that come late or without a time."""
+    tmp_path = tmp_path_factory.mktemp("place")
+    made = rt.Pipeline(spark, home=tmp_path / "home").sql(SQL.format(out=tmp_path / "out"))
+    for stream in made.compile().defines:
+        made.home.define(stream.name, stream.as_json())
+    for number in range(TICKS):
+        with rt.writer("s", home=tmp_path / "home") as log:
+            seconds = [number * 40 + second for second in (0, 15, 5, 15)]
+            rows = [{"k": f"k{second % 3}", "v": 0.1 * second, "ev": at(second)} for second in seconds]
+            log.insert([*rows, {"k": "late", "v": float("nan"), "ev": at(0) if number % 2 else None}])
+        engine = made._engine(tmp_path / "check", rt.Limits(), ends=False)
+        engine.tick()
+        engine.stop()
+    return tmp_path
+
+
+def verified(spark: SparkSession, place: Path) -> Verified:
+    return rt.verify(place / "check", spark=spark, home=place / "home")
+
+
+def differing(found: Verified) -> dict[str, tuple[str, ...]]:
+    return {output.name: output.first for output in found.outputs if output.differences}
+
+
+def test_one_batch_gives_what_was_written(spark: SparkSession, place: Path) -> None:
+    found = verified(spark, place)
+    assert differing(found) == {}
+    assert found.equal
+    assert (found.tick, found.batches) == (TICKS - 1, 1)
+    how = {output.name: (output.kind, output.rows, output.how) for output in found.outputs}
+    assert how["a.sink"] == ("csv", 12, "in order")
+    assert how["f.sink"] == ("log", 12, "in order")
+    assert how["d.sink"] == ("parquet", 3, "as a set")
+    assert how["sorted.rejected"] == ("ledger", 4, "as a set")
+
+
+def changed_parquet(folder: Path, column: str, to: Any) -> None:
+    """Another value in the second row of a directory."""
+    for path in sorted(folder.glob("[pr]*")):
+        rows = pq.read_table(path)
+        values = rows[column].to_pylist()
+        if len(values) > 1:
+            values[1] = to
+            index = rows.column_names.index(column)
+            pq.write_table(rows.set_column(index, rows.field(index), pa.array(values, rows[column].type)), path)
+            return
+
+
+def without_a_line(folder: Path) -> None:
+    path = max(folder.glob("part-*"))
+    path.write_text("".join(path.read_text().splitlines(keepends=True)[:-1]))
+
+
+FAULTS: dict[str, tuple[Callable[[Path], None], str]] = {
+    "c.sink": (lambda at: changed_parquet(at / "out" / "parquet", "v", 77.0), "row 1: written"),
+    "d.sink": (lambda at: changed_parquet(at / "out" / "counts", "c", 77), "1 more written"),
+    "b.sink": (lambda at: without_a_line(at / "out" / "json"), "row 11: written nothing"),
+    "f.sink": (lambda at: changed_parquet(next((at / "home/logs/log").glob("*/s-*")), "k", "x"), "row 1: written"),
+    "sorted.rejected": (lambda at: min((at / "check/rejected/sorted").glob("*")).unlink(), "1 more computed"),
+}
+
+
+def test_the_command_names_what_was_changed_and_ends_with_status_1(
+    spark: SparkSession, place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rowtime.runtime.session.new_spark", lambda *_: spark)
+    command = ["verify", str(place / "check"), "--home", str(place / "home")]
+    shutil.copytree(place, tmp_path / "kept")
+    try:
+        for plant, _ in FAULTS.values():
+            plant(place)
+        as_text, as_json = (CliRunner().invoke(app, [*command, *more]) for more in ([], ["--json"]))
+    finally:
+        shutil.rmtree(place)
+        shutil.copytree(tmp_path / "kept", place)
+    assert as_text.exit_code == as_json.exit_code == 1
+    assert "a.sink (csv): 12 rows in order, equal" in as_text.output
+    assert "c.sink (parquet): 12 rows in order, 1 differ" in as_text.output
+    told = json.loads(as_json.output)
+    found = {output["name"]: output["first"] for output in told["outputs"] if output["differences"]}
+    assert not told["equal"]
+    assert set(found) == set(FAULTS)
+    assert all(said in found[name][0] for name, (_, said) in FAULTS.items())
+
+
+def test_a_tick_that_is_not_handed_over_is_not_verified(spark: SparkSession, place: Path) -> None:
+    told = (place / "check" / "published").read_text()
+    (place / "check" / "published").write_text("1")
+    with pytest.raises(rt.Refused) as refused:
+        verified(spark, place)
+    (place / "check" / "published").write_text(told)
+    assert refused.value.problems[0].code == "R408"
+
+
+def test_input_that_is_gone_is_told(spark: SparkSession, place: Path) -> None:
+    path = max((place / "home" / "logs" / "s").glob("*/s-*/r-*"))
+    path.rename(path.with_name("away"))
+    with pytest.raises(rt.RowtimeError) as refused:
+        verified(spark, place)
+    path.with_name("away").rename(path)
+    assert refused.value.problems[0].code == "R501"
+
+
+def test_a_streaming_dataframe_cannot_be_read_again(spark: SparkSession, tmp_path: Path) -> None:
+    frame = spark.readStream.format("rate").option("rowsPerSecond", 100).load()
+    made = rt.Pipeline(spark, home=tmp_path).source("r", frame).sql("SELECT STREAM value FROM r")
+    made.sink("result", lambda _batch: None).run_available(tmp_path / "check")
+    with pytest.raises(rt.Refused) as refused:
+        rt.verify(tmp_path / "check", made)
+    assert refused.value.problems[0].code == "R407"

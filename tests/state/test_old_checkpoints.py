@@ -1,0 +1,59 @@
+"""Checkpoints that an older version wrote, `tests/checkpoints`: they go on, and end as if they had never stopped."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.parquet as pq
+import pytest
+from checkpoints import make
+
+import rowtime as rt
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+OLD = sorted(make.HERE.glob("format_*/*"))
+
+
+def run(spark: SparkSession) -> dict[str, int]:
+    """Run the script of this folder over what is there; the ledger of its last gate comes back."""
+    made = rt.Pipeline(spark, home="home").sql(Path("script.sql").read_text(encoding="utf-8"))
+    query = made.start("checkpoint", available_now=True)
+    query.awaitTermination()
+    return {name: sum(counts.values()) for name, counts in query.ledger.items()}
+
+
+def found() -> list[tuple[Any, ...]]:
+    files = [path for path in Path("out").glob("*.parquet") if not path.name.startswith(("_", "."))]
+    return sorted((tuple(row.values()) for path in files for row in pq.read_table(path).to_pylist()), key=repr)
+
+
+def test_there_are_some_of_this_format() -> None:
+    assert {path.parent.name for path in OLD} >= {f"format_{make.FORMAT}"}
+    assert {path.name for path in OLD} >= set(make.SCRIPTS)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("old", OLD, ids=lambda path: f"{path.parent.name}-{path.name}")
+def test_it_goes_on_where_it_stopped(
+    old: Path, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(old, tmp_path / "old")
+    monkeypatch.chdir(tmp_path / "old")
+    before = found()
+    make.feed(make.ITEMS // 2, make.ITEMS)
+    ledger = run(spark)
+    went_on = found()
+    assert before, "it had sent something"
+    assert len(before) < len(went_on)
+
+    (tmp_path / "new").mkdir()
+    monkeypatch.chdir(tmp_path / "new")
+    Path("script.sql").write_text((old / "script.sql").read_text(encoding="utf-8"), encoding="utf-8")
+    make.define()
+    make.feed(0, make.ITEMS)
+    assert run(spark) == ledger
+    assert found() == went_on
