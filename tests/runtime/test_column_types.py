@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import rowtime as rt
@@ -122,3 +123,21 @@ def test_what_a_pump_writes_has_the_types_of_its_stream(spark: SparkSession, tmp
 
     pipeline.sink("result", take).run_available(tmp_path / "check")
     assert (rows, kinds) == ([7], {"int64"})
+
+
+def test_the_files_of_a_directory_have_one_schema(spark: SparkSession, tmp_path: Path) -> None:
+    """Whether Spark knows of no NULL in a tick or not, and whether its rows go over the driver or not."""
+    sql = f"""{A} CREATE STREAM b (v BIGINT, w STRING);
+        CREATE STREAM o (n BIGINT) USING parquet OPTIONS (path '{tmp_path}/out', ordered 'false');
+        CREATE PUMP p AS INSERT INTO o SELECT STREAM coalesce(v, 0) AS n FROM a UNION ALL SELECT STREAM v FROM b"""
+    pipeline = rt.Pipeline(spark, home=tmp_path / "home").sql(sql)
+    for stream in pipeline.compile().defines:
+        pipeline.home.define(stream.name, stream.as_json(), replace=True)
+    for name in ("a", "b"):
+        with rt.writer(name, home=tmp_path / "home") as log:
+            log.insert([{"rowtime": "2024-01-01 10:00:00", "v": 1, "w": "x"}])
+            log.set_rowtime_bound(f"2024-01-01 10:00:0{1 + (name == 'b')}")
+        pipeline.run_available(tmp_path / "check")
+    schemas = [pq.read_schema(file) for file in sorted((tmp_path / "out").glob("*.parquet"))]
+    assert len(schemas) > 1
+    assert all(field.nullable for schema in schemas for field in schema)

@@ -142,7 +142,11 @@ def _write_part(target: _Target, route: Route, name: str, number: int, rows: pa.
 
 
 def _columns(rows: Any, route: Route) -> Any:
-    return rows.select(list(route.columns.values())).rename_columns(list(route.columns))
+    """The columns of a file, each of which may hold NULL: that Spark knows of none here says nothing of other ticks."""
+    chosen = rows.select(list(route.columns.values()))
+    fields = zip(route.columns, chosen.schema, strict=True)
+    schema = pa.schema([field.with_name(name).with_nullable(nullable=True) for name, field in fields])
+    return type(chosen).from_arrays(chosen.columns, schema=schema)
 
 
 class _Task:

@@ -88,7 +88,7 @@ class Stage:
         def table() -> pa.Table:
             kept = [tables.get(path) for path, _ in staged["files"]]
             parts = [part if part is not None else pq.read_table(file) for part, file in zip(kept, files, strict=True)]
-            return pa.concat_tables(map(_plain, parts)) if parts else pa.table({})
+            return pa.concat_tables(parts) if parts else pa.table({})
 
         def rows() -> DataFrame:
             return spark.read.parquet(*map(str, files))
@@ -141,9 +141,3 @@ def _as_text(rows: DataFrame, names: list[str], kind: str) -> DataFrame:
     packed = f"struct({', '.join(map(quoted, names))})"
     options = "map('timestampFormat', \"yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX\")"
     return rows.selectExpr(f"{TEXT_FORMATS[kind]}({packed}, {options}) AS value", "__n", W, P)
-
-
-def _plain(rows: pa.Table) -> pa.Table:
-    """The rows under the schema of every tick: that Spark knows of no null in this one is left out."""
-    schema = pa.schema([field.with_nullable(nullable=True) for field in rows.schema])
-    return pa.Table.from_arrays(rows.columns, schema=schema)
