@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,8 +13,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import rowtime as rt
+from reliability.crash.writes import failing, watched
 from rowtime.runtime import blocks, clock_pass
 from rowtime.runtime.sources import files as files_source
+from rowtime.runtime.sources.files import FilesSource
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -197,3 +200,38 @@ def wait_for(condition: object, seconds: float = 60.0) -> None:
     while not condition():  # type: ignore[operator]
         assert time.monotonic() < end, "it did not happen in time"
         time.sleep(0.05)
+
+
+LIST_WRITES = 7  # of the file of numbers, its folder and their syncs
+
+
+@pytest.mark.parametrize("number", range(LIST_WRITES + 1))
+def test_each_file_is_taken_once_whichever_write_of_the_numbers_fails(tmp_path: Path, number: int) -> None:
+    """A driver whose disk was full for a moment has numbers beyond the commit on its disk, or none yet."""
+    for name in "abc":
+        write(tmp_path, f"{name}.json", '{"n": 1}\n', age=1)
+    given: dict[str, str] = {"path": str(tmp_path / "in")}
+    notes, limit = tmp_path / "check" / "sources" / "clicks", rt.Limits(files=1)
+    first, state = FilesSource("json", given, [("n", "INT")], notes).discover({}, limit, {})
+    again, failed = FilesSource("json", given, [("n", "INT")], notes), False
+    for committed, taken in (({}, "a"), (state, "b")):
+        start = first.end if committed else {}
+        try:
+            with watched(tmp_path, failing(number, errno.ENOSPC)):
+                again.discover(start, limit, committed)
+        except OSError:
+            failed = True
+        part, _ = again.discover(start, limit, committed)
+        assert [Path(path).name for _, path, _ in part.detail["files"]] == [f"{taken}.json"]
+        again = FilesSource("json", given, [("n", "INT")], notes)
+    assert failed == (number < LIST_WRITES)
+
+
+def test_a_full_disk_at_the_very_start_leaves_a_source_that_can_be_asked_again(tmp_path: Path) -> None:
+    write(tmp_path, "a.json", '{"n": 1}\n', age=1)
+    options = {"path": str(tmp_path / "in")}
+    source = FilesSource("json", options, [("n", "INT")], tmp_path / "check" / "sources" / "clicks")
+    with watched(tmp_path, failing(0, errno.ENOSPC)), pytest.raises(OSError, match="No space"):
+        source.discover({}, rt.Limits(), {})
+    part, _ = source.discover({}, rt.Limits(), {})
+    assert part.end == {"files": 1}

@@ -277,11 +277,12 @@ class FilesSource:
         if self._files is None:
             there = self._list.read_text() if self._list.exists() else ""
             lines = there.splitlines()[:committed]
-            self._files = [_File(*json.loads(line)) for line in lines]
             kept = "".join(line + "\n" for line in lines)
             if kept != there or not there:
                 make_folder(self.notes)
                 write_over(self._list, kept.encode())
+            # Not before the list is as this source sees it: a write that fails is tried again.
+            self._files = [_File(*json.loads(line)) for line in lines]
             self._seen = {file.path for file in self._files}
         return self._files
 
