@@ -122,7 +122,8 @@ class Delta:
 
     ``rows`` is ``None`` where there is certainly none. ``count`` is an upper limit; every rowtime lies in [``lowest``,
     ``highest``] (µs UTC). ``peek`` reads columns of every row without a Spark job, where the source can; ``files`` are
-    the rows as they stand in files that a sink may take as they are. ``timeline``: the bounds of the event time.
+    the rows as they stand in files that a sink may take as they are, ``final`` events that are not in ``rows`` because
+    they stand in such files already. ``timeline``: the bounds of the event time.
     """
 
     rows: DataFrame | None
@@ -132,6 +133,7 @@ class Delta:
     highest: int = END
     peek: Peek | None = None
     files: tuple[Segment, ...] | None = None
+    final: tuple[Segment, ...] = ()
     timeline: Timeline | None = None
 
 
@@ -256,7 +258,10 @@ class Tick(Protocol):
         ...
 
     def taker(self, node: Operator) -> Mapping[str, str] | None:
-        """The columns of a sink that takes the operator's files as they are, and which of its own they are."""
+        """The columns of a sink that takes the operator's files as they are, and which of its own they are.
+
+        Of events that end: what they are as SQL over the event, of which the file holds those that are final.
+        """
         ...
 
     def account(  # noqa: PLR0913 - what a gate knows of its rows
@@ -314,7 +319,7 @@ class Intake:
 
 @dataclass(frozen=True)
 class Route:
-    """Where some rows of a write go: those whose ``__route`` is ``key``.
+    """Where some rows of a write go: those whose ``__route`` is ``key`` or one of ``more``, which go elsewhere too.
 
     ``columns`` maps the columns of the file to columns of the DataFrame; ``time`` names the
     BIGINT column (µs) whose least and greatest value the segment remembers.
@@ -323,6 +328,7 @@ class Route:
     key: int
     columns: Mapping[str, str]
     time: str
+    more: tuple[int, ...] = ()
 
 
 class Operator(Protocol):

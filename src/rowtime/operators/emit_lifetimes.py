@@ -109,7 +109,7 @@ class EmitLifetimes:
         self._hold(kept, control)
         clocks = self.promises([delta.clocks], control)
         if tick.taker(self) is not None:
-            return Delta(None, clocks, files=made)
+            return Delta(None, clocks, files=(*delta.final, *made))
         return Delta(self._rows(tick.segments(self, "complete").read(made)) if made else None, clocks, count)
 
     def _released(self, tick: Tick, parts: Sequence[DataFrame], bound: int, count: int | None) -> Sequence[Segment]:
@@ -131,6 +131,13 @@ class EmitLifetimes:
         written = tick.write(self, rows, routes, count)
         tick.segments(self).add(written["state"])
         return written["complete"]
+
+    def of_final(self, taker: Mapping[str, str]) -> dict[str, str] | None:
+        """What the sink's columns are of an event that ends up to the bound; ``None`` where that is not one row."""
+        if self.form != "INTERVALS" or self.fully:
+            return None
+        own = {T: instant(E), **dict(zip(self.names, (T, instant(E)), strict=False))}
+        return {name: own.get(column, quoted(column)) for name, column in taker.items()}
 
     @property
     def _ends_are_final(self) -> bool:

@@ -112,15 +112,8 @@ class EventStream(Stream):
         self, tick: Tick, rows: DataFrame, intake: Intake, before: Mapping[str, int]
     ) -> dict[str, tuple[pa.Table, Judgement]]:
         """Each writer's rows and what becomes of them."""
-        bad = "__m IS NOT NULL" if "__m" in rows.columns else "false"
-        bound = "unix_micros(__b)" if intake.in_band else "CAST(NULL AS BIGINT)"
-        tick.describe(self, "times of new events")
-        columns = [W, P, f"coalesce({K}, -1) AS k", f"coalesce({GIVEN}, {BEGINNING}L) AS s", f"{E} AS e"]
-        items = (
-            rows.selectExpr(*columns, f"{bad} AS bad", f"{bound} AS b")
-            .toArrow()
-            .sort_by([(W, "ascending"), (P, "ascending")])
-        )
+        items = self._peeked_items(intake)
+        items = self._collected_items(tick, rows, intake) if items is None else items
         marks = tick.control(self).setdefault("marks", {})
         found = {}
         for writer in items[W].unique().to_pylist():
@@ -136,6 +129,38 @@ class EventStream(Stream):
             marks[writer] = [judgement.mark.highest, judgement.mark.rows]
             found[writer] = (mine, judgement)
         return found
+
+    def _peeked_items(self, intake: Intake) -> pa.Table | None:
+        """The times of all rows, each writer's in order, as the source reads them by itself; ``None`` if it cannot."""
+        names = [name for name in (self.shape.start, self.shape.stop) if name]
+        types = {column.name.lower(): column.type.upper() for column in self.columns}
+        plain = all(types.get(name.lower()) == "TIMESTAMP" for name in names) and not self.checks
+        if intake.peek is None or intake.in_band or intake.decodes or self.shape.by or not plain:
+            return None
+        read = [intake.peek.times(name) for name in names]
+        if any(pieces is None for pieces in read):
+            return None
+        starts, *stops = (pa.concat_tables(pieces) for pieces in read if pieces is not None)
+        start = starts["t"].fill_null(BEGINNING)
+        if self.shape.kind == "POINT":
+            kind, end = pa.repeat(POINT_ROW, len(start)), pc.add(start, 1)
+        else:
+            end = stops[0]["t"].fill_null(END)
+            kind = pa.repeat(INTERVAL, len(end))
+            if self.shape.kind == "EDGE":
+                kind = pc.if_else(stops[0]["t"].is_null(), START, STOP)
+        none = {"bad": pa.array(np.zeros(len(start), bool)), "b": pa.nulls(len(start), pa.int64())}
+        writers = starts[W].cast(pa.string())
+        return pa.table({W: writers, P: starts[P], "k": kind.cast(pa.int32()), "s": start, "e": end, **none})
+
+    def _collected_items(self, tick: Tick, rows: DataFrame, intake: Intake) -> pa.Table:
+        """The same from Spark."""
+        bad = "__m IS NOT NULL" if "__m" in rows.columns else "false"
+        bound = "unix_micros(__b)" if intake.in_band else "CAST(NULL AS BIGINT)"
+        tick.describe(self, "times of new events")
+        columns = [W, P, f"coalesce({K}, -1) AS k", f"coalesce({GIVEN}, {BEGINNING}L) AS s", f"{E} AS e"]
+        found = rows.selectExpr(*columns, f"{bad} AS bad", f"{bound} AS b").toArrow()
+        return found.sort_by([(W, "ascending"), (P, "ascending")])
 
     def _verdict(self, judged: Mapping[str, tuple[pa.Table, Judgement]]) -> tuple[Verdict, pa.Table]:
         """The refused rows with their reasons, counts for the ledger, and all rows with their kinds."""

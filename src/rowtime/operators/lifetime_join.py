@@ -8,13 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rowtime.core.clock import Clocks, least
 from rowtime.core.time import BEGINNING, END
+from rowtime.operators.alter_lifetime import AlterLifetime
 from rowtime.operators.contract import Column, Delta, Kept, Operator, Route, Shape, Tick, passed, quoted
+from rowtime.operators.event_stream import EventStream
 from rowtime.operators.lifetimes import C, D, E, N, Q, S, derived, due, made, netted
 from rowtime.operators.lifetimes import Kept as Rows
+from rowtime.operators.select import Select
 from rowtime.sql.generate import to_spark
 
 if TYPE_CHECKING:
@@ -23,6 +27,7 @@ if TYPE_CHECKING:
 
 LEFT, RIGHT = ("__ls", "__le", "__ld", "__lq", "__lc"), ("__rs", "__re", "__rd", "__rq", "__rc")
 """Start, end and weight of a row of a side; with which change it came, and the bound that that met."""
+SIDES, FRESH = ("left", "right"), ("__ln", "__rn")  # what is kept of each; whether a row of it is new
 
 
 @dataclass(frozen=True)
@@ -74,17 +79,15 @@ class LifetimeJoin:
         """Join what is new, keep it."""
         control = tick.control(self)
         clocks, before = self.promises([delta.clocks for delta in deltas], control), control.get("bound", BEGINNING)
-        kept, bound = [Rows(tick, self, "left"), Rows(tick, self, "right")], max(before, clocks[""])
+        kept, bound = [Rows(tick, self, side) for side in SIDES], max(before, clocks[""])
         # What ends up to the bound meets nothing new.
         old = [self._netted(n, one.between(before, END)) for n, one in enumerate(kept)]
-        new = [self._new(tick, n, delta, bound) for n, delta in enumerate(deltas)]
-        everything = [both(one, other) for one, other in zip(old, new, strict=True)]
-        pairs = [(new[0], everything[1]), (old[0], new[1])]
-        found = [self._joined(one, other) for one, other in pairs if one is not None and other is not None]
+        few = sum(one.count(before, END) for one in kept) <= sum(delta.count or 0 for delta in deltas)
+        found = self._pairs(old, self._new(tick, deltas, bound), at_once=few)
         control["bound"] = bound
         for n, one in enumerate(kept):
             one.forget(bound, self._identity(n))
-        return Delta(None if not found else found[0] if len(found) == 1 else found[0].unionByName(found[1]), clocks)
+        return Delta(found, clocks)
 
     @property
     def _changes(self) -> tuple[str, ...]:
@@ -99,28 +102,73 @@ class LifetimeJoin:
             return rows
         return netted(rows, [*self._identity(side), N])
 
-    def _new(self, tick: Tick, side: int, delta: Delta, bound: int) -> DataFrame | None:
-        """The new rows of a side; those that live on are kept. Written, because they are read more than once."""
+    def _new(self, tick: Tick, deltas: Sequence[Delta], bound: int) -> list[DataFrame | None]:
+        """The new rows of both sides; those that live on are kept."""
+        rows = [self._side(n, delta) for n, delta in enumerate(deltas)]
+        cheap = {n: one for n, one in enumerate(rows) if one is not None and self._is_cheap(n)}
+        if cheap:
+            counts = [deltas[n].count for n in cheap]
+            self._keep(tick, cheap, None if None in counts else sum(n or 0 for n in counts), bound)
+        for n, one in enumerate(rows):
+            if one is not None and n not in cheap:
+                rows[n] = self._written(tick, n, one, deltas[n].count, bound)
+        return rows
+
+    def _side(self, side: int, delta: Delta) -> DataFrame | None:
         if delta.rows is None:
             return None
         rows = side_of(self.inputs[side], self.names[side], (LEFT, RIGHT)[side], delta.rows, self._changes)
-        found, what = self._netted(side, rows), ("left", "right")[side]
-        assert found is not None
-        columns = {name: name for name in found.columns}
+        return self._netted(side, rows)
+
+    def _is_cheap(self, side: int) -> bool:
+        """True if reading the rows of a tick twice costs less than to write them."""
+        source = self.inputs[side]
+        while isinstance(source, Select | AlterLifetime):
+            source = source.input
+        return isinstance(source, EventStream) and not self._retracts(side)
+
+    def _keep(self, tick: Tick, rows: Mapping[int, DataFrame], count: int | None, bound: int) -> None:
+        """Keep the rows that live on, of both sides in one job."""
+        parts = [one.where(f"{N} > {passed(bound, N)}").selectExpr("*", f"{n} AS __route") for n, one in rows.items()]
+        routes = {SIDES[n]: Route(n, {name: name for name in one.columns}, N) for n, one in rows.items()}
+        together = reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), parts)
+        tick.describe(self, "keep events")
+        for side, written in tick.write(self, together, routes, count).items():
+            tick.segments(self, side).add(written)
+
+    def _written(self, tick: Tick, side: int, rows: DataFrame, count: int | None, bound: int) -> DataFrame | None:
+        """The new rows of a side from files, of which those that live on are kept."""
+        columns, what = {name: name for name in rows.columns}, SIDES[side]
         over = f"IF({N} > {passed(bound, N)}, 0, 1) AS __route"
         tick.describe(self, "keep events")
         routes = {what: Route(0, columns, N), "merged": Route(1, columns, N)}
-        written = tick.write(self, found.selectExpr("*", over), routes, delta.count)
+        written = tick.write(self, rows.selectExpr("*", over), routes, count)
         tick.segments(self, what).add(written[what])
         read = {name: tick.segments(self, name).read(segments) for name, segments in written.items() if segments}
         return both(read.get(what), read.get("merged"))
 
-    def _joined(self, left: DataFrame, right: DataFrame) -> DataFrame:
+    def _pairs(
+        self, old: Sequence[DataFrame | None], new: Sequence[DataFrame | None], *, at_once: bool
+    ) -> DataFrame | None:
+        """The pairs of which a row is new: in two joins or, ``at_once``, in one that leaves out those of old rows."""
+        everything = [both(one, other) for one, other in zip(old, new, strict=True)]
+        if at_once and not any(rows is None for rows in (*old, *new)):
+            left, right = (
+                both(_flagged(old[n], FRESH[n], "false"), _flagged(new[n], FRESH[n], "true")) for n in (0, 1)
+            )
+            return self._joined(left, right, " OR ".join(FRESH))
+        sides = [(new[0], everything[1]), (old[0], new[1])]
+        return reduce(both, (self._joined(one, other) for one, other in sides), None)
+
+    def _joined(self, left: DataFrame | None, right: DataFrame | None, also: str = "true") -> DataFrame | None:
+        """The pairs of two sides for which the condition holds, and what is ``also`` asked of them."""
         from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
+        if left is None or right is None:
+            return None
         own = (dict(zip((D, Q, C), side[2:], strict=True)) for side in (LEFT, RIGHT))
         left, right = (rows.withColumnsRenamed(named).drop(N) for rows, named in zip((left, right), own, strict=True))
-        together = "__ls < __re AND __rs < __le"
+        together = f"__ls < __re AND __rs < __le AND ({also})"
         condition = f"({to_spark(self.on)}) AND {together}" if self.on is not None else together
         rows = left.join(right, F.expr(condition), "inner")
         names = [quoted(name) for side in self.names for name in side]
@@ -134,6 +182,10 @@ def side_of(
     """The rows of one side under the names that they have in the join; ``times``: those of start and end."""
     named = [f"{quoted(name)} AS {quoted(to)}" for name, to in zip(source.emits().names, names, strict=True)]
     return rows.selectExpr(*named, f"{S} AS {times[0]}", f"{E} AS {times[1]}", D, *more, due(E))
+
+
+def _flagged(rows: DataFrame | None, name: str, value: str) -> DataFrame | None:
+    return None if rows is None else rows.selectExpr("*", f"{value} AS {name}")
 
 
 def both(one: DataFrame | None, other: DataFrame | None) -> DataFrame | None:

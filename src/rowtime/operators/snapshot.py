@@ -7,16 +7,17 @@ group the sums at the bound are kept. So a tick costs its own events and the ope
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import TYPE_CHECKING, ClassVar
 
 from sqlglot import exp
 
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import Delta, Kept, Shape, Tick, passed
+from rowtime.operators.contract import Delta, Kept, Route, Segment, Shape, T, Tick, passed, quoted
 from rowtime.operators.event_groups import EventGroups
-from rowtime.operators.lifetimes import ALWAYS, D, E, N, S, made, netted, routed
+from rowtime.operators.lifetimes import ALWAYS, D, E, N, S, instant, made, netted
 from rowtime.operators.lifetimes import Kept as Rows
 from rowtime.sql.generate import to_spark
 
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 AT, STARTS, ENDS, OLD = "__t0", "__starts", "__ends", "__old"  # when; how many start and end; 1 for kept sums
+AHEAD, ENDED, OPENED, CLOSED, LEFT_OUT = range(5)
+"""What becomes of a time: it lies ahead of the bound; the snapshot that begins there has ended; it lasts; the one that
+lasted so far has ended; and that one, where HAVING leaves it out of the result."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +61,7 @@ class Snapshot(EventGroups):
         parts = [] if delta.rows is None else [self._points(delta.rows, control["types"])]
         due = ahead.between(before, bound) if bound > before else None
         parts += [] if due is None else [due.drop(N).selectExpr("*", f"0 AS {OLD}")]
-        rows = None
+        rows, final = None, tuple[Segment, ...]()
         if parts:
             kept = sums.between(BEGINNING, END)
             if kept is not None:
@@ -67,11 +71,11 @@ class Snapshot(EventGroups):
                         *self.key_names, AT, STARTS, f"0L AS {ENDS}", *self._sums(control["types"]), f"1 AS {OLD}"
                     )
                 )
-            rows = self._advance(tick, parts, bound, count)
+            rows, final, count = self._advance(tick, parts, bound, count)
         control["bound"] = bound
         ahead.segments.forget(bound)
         sums.forget(bound, [*self.key_names, AT, STARTS, *self._sums(control.get("types", []))])
-        return Delta(rows, clocks, count)
+        return Delta(rows, clocks, count, final=final)
 
     # -- starts and ends --------------------------------------------------------------
 
@@ -116,77 +120,94 @@ class Snapshot(EventGroups):
 
     # -- snapshots --------------------------------------------------------------------
 
-    def _advance(self, tick: Tick, parts: Sequence[DataFrame], bound: int, count: int | None) -> DataFrame | None:
-        from functools import reduce  # noqa: PLC0415
-
-        types = tick.control(self)["types"]
-        sums = self._sums(types)
+    def _advance(
+        self, tick: Tick, parts: Sequence[DataFrame], bound: int, count: int | None
+    ) -> tuple[DataFrame | None, tuple[Segment, ...], int]:
+        """Events that are new or change, those that are final where somebody takes these, how many the former are."""
+        types, taker = tick.control(self)["types"], tick.taker(self)
+        sums, keys = self._sums(types), self.key_names
         changes = self._changes(reduce(lambda one, other: one.unionByName(other), parts), sums, bound)
-        tick.describe(self, "snapshots up to the bound")
-        keys = self.key_names
+        ended = {c: c for c in (*keys, AT, *sums)} | {E: "__next"}
+        if taker is not None:
+            changes = self._with_ended(changes, types, taker)
+            ended = {name: f"__final{n}" for n, name in enumerate(taker)}
+        kept = {c: c for c in (*keys, AT, STARTS, *sums, N)}
         routes = {
-            "complete": (0, [*keys, AT, E, D, *sums]),
-            "state": (1, [*keys, AT, STARTS, ENDS, *sums, N]),
-            "open": (2, [*keys, AT, STARTS, D, *sums, N]),
+            "complete": Route(ENDED, ended, N, more=(CLOSED,)),
+            "merged": Route(OPENED, {c: c for c in (*keys, AT, D, *sums)}, N, more=(CLOSED, LEFT_OUT)),
+            "open": Route(OPENED, {**kept, D: D}, N, more=(CLOSED, LEFT_OUT)),
+            "state": Route(AHEAD, {**kept, ENDS: ENDS}, N),
         }
-        found = routed(tick, self, changes, routes, count)["complete"]
-        return None if found is None else self._selected(found, types)
+        tick.describe(self, "snapshots up to the bound")
+        written = tick.write(self, changes, routes, count)
+        for what in ("state", "open"):
+            tick.segments(self, what).add(written[what])
+        missing = {"complete": f"1L AS {D}", "merged": f"{END}L AS {E}"}
+        made = {what: written[what] for what in missing if written[what] and (what == "merged" or taker is None)}
+        rows = [tick.segments(self, what).read(files).selectExpr("*", missing[what]) for what, files in made.items()]
+        events = reduce(lambda one, other: one.unionByName(other), rows) if rows else None
+        final = () if taker is None else tuple(written["complete"])
+        known = sum(segment.rows for files in made.values() for segment in files)
+        return None if events is None else self._selected(events, types), final, known
+
+    def _with_ended(self, changes: DataFrame, types: Sequence[str], taker: Mapping[str, str]) -> DataFrame:
+        """Changes, of which the snapshots that have ended have the columns of the taker's file as well."""
+        kept = {name: f"__kept{n}" for n, name in enumerate(changes.columns)}
+        rows = changes.selectExpr("*", f"__route IN ({ENDED}, {CLOSED}) AS __over", *self._finals(types))
+        # Of the others nothing is computed: that may fail.
+        named = [f"{name} AS {other}" for name, other in kept.items() if name != "__route"]
+        items = [f"IF(__over, {to_spark(i.expression)}, NULL) AS {quoted(i.column.name)}" for i in self.items]
+        route = "__route"
+        if self.having is not None:
+            left_out = f"__over AND NOT coalesce({to_spark(self.having)}, false)"
+            route = f"IF({left_out}, IF(__route = {CLOSED}, {LEFT_OUT}, NULL), __route) AS __route"
+        events = rows.selectExpr(*named, route, *items, f"{instant(AT)} AS {T}", f"__next AS {E}")
+        own = [f"{other} AS {name}" for name, other in kept.items() if name != "__route"]
+        final = [f"{of} AS __final{n}" for n, of in enumerate(taker.values())]
+        return events.where("__route IS NOT NULL").selectExpr(*own, "__route", *final)
 
     def _changes(self, points: DataFrame, sums: Sequence[str], bound: int) -> DataFrame:
-        """Snapshots that begin or end (route 0), what lies ahead (1), and how the kept sums change (2)."""
+        """Each time of a group, with what is alive from it on and the next time, and what becomes of it (route)."""
         from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
         keys = self.key_names
         totals = [F.expr(f"sum({name}) AS {name}") for name in (STARTS, ENDS, *sums)]
+        if keys:  # one exchange for the groups and the windows over them
+            points = points.repartition(*keys)
         times = points.groupBy(*keys, AT).agg(*totals, F.expr(f"max({OLD}) AS {OLD}"))
         times = times.where(f"{STARTS} <> 0 OR {ENDS} <> 0").selectExpr("*", f"{AT} < {passed(bound, AT)} AS __due")
         by = ", ".join([*keys, "__due"])
         running = f"OVER (PARTITION BY {by} ORDER BY {AT} ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)"
-        alive = f"sum({STARTS} - {ENDS}) {running} AS __alive"
-        totals_so_far = [f"sum({name}) {running} AS __r{name}" for name in sums]
-        times = times.selectExpr(
-            "*", alive, *totals_so_far, f"lead({AT}) OVER (PARTITION BY {by} ORDER BY {AT}) AS __next"
+        so_far = [f"sum({name}) {running} AS __r{name}" for name in sums]
+        following = f"lead({AT}) OVER (PARTITION BY {by} ORDER BY {AT}) AS __next"
+        times = times.selectExpr("*", f"sum({STARTS} - {ENDS}) {running} AS __alive", *so_far, following)
+        route = (
+            f"CASE WHEN NOT __due THEN {AHEAD} WHEN {OLD} = 1 THEN IF(__next IS NULL, NULL, {CLOSED}) "
+            f"WHEN __alive > 0 THEN IF(__next IS NULL, {OPENED}, {ENDED}) END AS __route"
         )
-        lasting = "NOT __due", "__due AND __alive > 0"
-        kinds = [
-            (lasting[0], 1, f"{END}L", "1L", STARTS, sums),
-            (f"{lasting[1]} AND {OLD} = 0", 0, f"coalesce(__next, {END}L)", "1L", "__alive", [f"__r{s}" for s in sums]),
-            (f"__due AND {OLD} = 1 AND __next IS NOT NULL", 0, f"{END}L", "-1L", "__alive", [f"__r{s}" for s in sums]),
-            (f"__due AND {OLD} = 1 AND __next IS NOT NULL", 0, "__next", "1L", "__alive", [f"__r{s}" for s in sums]),
-            (
-                f"{lasting[1]} AND {OLD} = 0 AND __next IS NULL",
-                2,
-                f"{END}L",
-                "1L",
-                "__alive",
-                [f"__r{s}" for s in sums],
-            ),
-            (f"__due AND {OLD} = 1 AND __next IS NOT NULL", 2, f"{END}L", "-1L", STARTS, sums),
-        ]
-        structs = [
-            f"IF({when}, struct({to} AS __route, {end} AS {E}, {weight} AS {D}, {starts} AS {STARTS}"
-            + "".join(f", {value} AS {name}" for value, name in zip(values, sums, strict=True))
-            + "), NULL)"
-            for when, to, end, weight, starts, values in kinds
-        ]
-        # Most rows are one snapshot or lie ahead: only where there may be several is what came of each sorted out.
-        others = f"filter(array({', '.join(structs)}), x -> x IS NOT NULL)"
-        single = f"WHEN __due AND __alive > 0 AND {OLD} = 0 AND __next IS NOT NULL THEN array({structs[1]})"
-        found = f"CASE WHEN NOT __due THEN array({structs[0]}) {single} ELSE {others} END"
-        exploded = times.selectExpr(*keys, AT, ENDS, f"explode({found}) AS __x")
-        due_at = f"IF(__x.__route = 1, {AT} + 1, {ALWAYS}L) AS {N}"
-        return exploded.selectExpr(*keys, AT, ENDS, "__x.*", due_at)
+        values = {STARTS: "__alive", **{name: f"__r{name}" for name in sums}}
+        return times.selectExpr(
+            *keys,
+            AT,
+            "__next",
+            ENDS,
+            *(f"IF(__due, {value}, {name}) AS {name}" for name, value in values.items()),
+            f"IF({OLD} = 1, -1L, 1L) AS {D}",
+            f"IF(__due, {ALWAYS}L, {AT} + 1) AS {N}",
+            route,
+        ).where("__route IS NOT NULL")
 
     def _selected(self, rows: DataFrame, types: Sequence[str]) -> DataFrame:
         """The select list over keys and sums, as events."""
-        finals = [
-            self._final(n, kind) + f" AS {item.column.name}"
-            for n, (item, kind) in enumerate(zip(self.aggregates, types, strict=True))
-        ]
-        rows = rows.selectExpr("*", *finals)
+        rows = rows.selectExpr("*", *self._finals(types))
         if self.having is not None:
             rows = rows.where(to_spark(self.having))
         return rows.selectExpr(*(item.sql for item in self.items), *made(AT, E, D))
+
+    def _finals(self, types: Sequence[str]) -> list[str]:
+        """The aggregates under their names."""
+        named = enumerate(zip(self.aggregates, types, strict=True))
+        return [f"{self._final(n, kind)} AS {item.column.name}" for n, (item, kind) in named]
 
     def _final(self, n: int, kind: str) -> str:
         call = self.aggregates[n].expression

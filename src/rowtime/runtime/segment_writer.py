@@ -13,6 +13,7 @@ import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import reduce
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -129,10 +130,15 @@ def _write_here(
 def _parts(table: pa.Table, routes: Mapping[str, Route]) -> Iterator[tuple[str, int, pa.Table]]:
     """Route, number of the file and its rows: one file a route, or a few where they are many."""
     for name, route in routes.items():
-        chosen = table.filter(pc.equal(table["__route"], route.key)) if len(routes) > 1 else table
+        chosen = table.filter(_chosen(table["__route"], route)) if len(routes) > 1 else table
         size = max(PART, -(-chosen.num_rows // (os.cpu_count() or 1)))
         for number, start in enumerate(range(0, chosen.num_rows, size)):
             yield name, number, chosen.slice(start, size)
+
+
+def _chosen(routes: pa.Array | pa.ChunkedArray, route: Route) -> pa.Array | pa.ChunkedArray:
+    """Which rows go there."""
+    return reduce(pc.or_, (pc.equal(routes, key) for key in (route.key, *route.more)))
 
 
 def _write_part(target: _Target, route: Route, name: str, number: int, rows: pa.Table) -> Segment:
@@ -163,11 +169,12 @@ class _Task:
         files: dict[str, _File] = {}
         for batch in batches:
             for name, route in self.routes.items():
-                part = batch.filter(pc.equal(batch.column("__route"), route.key))
-                if part.num_rows:
+                chosen = _chosen(batch.column("__route"), route)
+                times = batch.column(route.time).filter(chosen)
+                if len(times):
                     if name not in files:
                         files[name] = _File(self.target, name, part_number)
-                    files[name].write(_columns(part, route), part.column(route.time))
+                    files[name].write(_columns(batch, route).filter(chosen), times)
         for name, file in files.items():
             yield _report(name, file.close())
 

@@ -11,6 +11,7 @@ from rowtime.operators.over import Over
 from rowtime.operators.panes import Panes
 from rowtime.operators.select import Select
 from rowtime.operators.sink import Sink as SinkNode
+from rowtime.operators.snapshot import Snapshot
 from rowtime.plan.program import Program
 
 
@@ -19,7 +20,8 @@ def takers(program: Program) -> dict[str, dict[str, str]]:
 
     What such an operator writes as its result is what the directory holds: the file is
     renamed into place, and nothing is written twice. Groups, panes and events are written in any order,
-    the rows of an OVER in stream order; what only gives its columns other names is left out.
+    the rows of an OVER in stream order; what only gives its columns other names is left out. Snapshots write those of
+    their events that are final where what emits them would.
     """
     readers = Counter(child.name for node in program.operators for child in node.inputs)
     found = {}
@@ -41,4 +43,8 @@ def takers(program: Program) -> dict[str, dict[str, str]]:
             and not (sink.ordered and isinstance(maker, GroupBy | Panes | EmitLifetimes))
         ):
             found[maker.name] = {sink.rowtime: T, **columns} if sink.rowtime else columns
+            if isinstance(maker, EmitLifetimes) and isinstance(maker.input, Snapshot):
+                final = maker.of_final(found[maker.name])
+                if final is not None and readers[maker.input.name] == 1:
+                    found[maker.input.name] = final
     return found
