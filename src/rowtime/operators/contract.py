@@ -260,7 +260,7 @@ class Tick(Protocol):
     def taker(self, node: Operator) -> Mapping[str, str] | None:
         """The columns of a sink that takes the operator's files as they are, and which of its own they are.
 
-        Of events that end: what they are as SQL over the event, of which the file holds those that are final.
+        Of events: those that are final go out so, the rest is passed on. ``__t`` is their start, ``__e`` their end.
         """
         ...
 

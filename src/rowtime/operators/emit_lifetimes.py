@@ -133,11 +133,14 @@ class EmitLifetimes:
         return written["complete"]
 
     def of_final(self, taker: Mapping[str, str]) -> dict[str, str] | None:
-        """What the sink's columns are of an event that ends up to the bound; ``None`` where that is not one row."""
+        """Which of its own the sink's columns are of an event that has ended: T its start, E its end, or payload.
+
+        ``None`` where such an event is not one row.
+        """
         if self.form != "INTERVALS" or self.fully:
             return None
-        own = {T: instant(E), **dict(zip(self.names, (T, instant(E)), strict=False))}
-        return {name: own.get(column, quoted(column)) for name, column in taker.items()}
+        own = {T: E, **dict(zip(self.names, (T, E), strict=False))}
+        return {name: own.get(column, column) for name, column in taker.items()}
 
     @property
     def _ends_are_final(self) -> bool:

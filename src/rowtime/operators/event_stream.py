@@ -27,6 +27,7 @@ from rowtime.operators.contract import Delta, Intake, Kept, P, Shape, T, Tick, W
 from rowtime.operators.gates import Verdict
 from rowtime.operators.lifetimes import ALWAYS, EVENT, C, D, E, N, Q, instant, netted, routed
 from rowtime.operators.lifetimes import Kept as Rows
+from rowtime.operators.peek import Peek
 from rowtime.operators.stream import CANDIDATE, Stream
 from rowtime.sql.generate import literal
 
@@ -64,19 +65,26 @@ class EventStream(Stream):
         # Neither rows nor their arrival say what is to come: only bounds do.
         intake, control = replace(tick.intake(self), shown={}, arrived={}), tick.control(self)
         before = self._welcome(intake, control)
-        marks, made = self._bounded(before, intake), None
+        marks, made, peek = self._bounded(before, intake), None, None
         if intake.rows is not None:
-            shown, made = self._events(tick, intake, before)
+            shown, made, peek = self._events(tick, intake, before)
             marks = self._bounded({**before, **shown}, intake)
         self._settle(intake, control, marks)
         clocks = self.promises([], control)
         if least(clocks.values()) >= END:
             tick.segments(self, "open").forget(END)
-        return Delta(made, clocks, None if intake.count is None else 3 * intake.count)
+        return Delta(made, clocks, self._most(intake.count), peek=peek)
+
+    def _most(self, count: int | None) -> int | None:
+        """How many weighted rows so many rows are at most: an end edge takes one back and gives one."""
+        return None if count is None else 3 * count if self.shape.edges else count
 
     # -- the gate ---------------------------------------------------------------------
 
-    def _events(self, tick: Tick, intake: Intake, before: Mapping[str, int]) -> tuple[dict[str, int], DataFrame | None]:
+    def _events(
+        self, tick: Tick, intake: Intake, before: Mapping[str, int]
+    ) -> tuple[dict[str, int], DataFrame | None, Peek | None]:
+        """The bounds that the rows have shown, and the events that they make."""
         assert intake.rows is not None
         rows = self._checked(intake.rows, intake).selectExpr("*", *self._times())
         judged = self._judged(tick, rows, intake, before)
@@ -88,7 +96,21 @@ class EventStream(Stream):
         edges = self._edges(tick, accepted, intake.count) if kinds & {START, STOP} else None
         found = [part for part in (whole, edges) if part is not None]
         shown = {writer: judgement.mark.bound for writer, (_, judgement) in judged.items()}
-        return shown, None if not found else found[0] if len(found) == 1 else found[0].unionByName(found[1])
+        made = None if not found else found[0] if len(found) == 1 else found[0].unionByName(found[1])
+        plain = edges is None and not (intake.in_band or intake.decodes or self.checks)
+        return shown, made, self._peek(intake.peek, judged) if plain and intake.peek is not None else None
+
+    def _peek(self, source: Peek, judged: Mapping[str, tuple[pa.Table, Judgement]]) -> Peek:
+        """Columns of the events, ``T``, ``E`` and ``D`` among them, without a job."""
+
+        def rows(wanted: Mapping[str, str]) -> Iterable[pa.Table] | None:
+            payload = {name: column for name, column in wanted.items() if column in self.emits().names}
+            if not {*wanted.values()} <= {*payload.values(), T, E, D}:
+                return None
+            read = source.rows({**payload, W: W})
+            return None if read is None else _accepted(pa.concat_tables(read), wanted, judged)
+
+        return Peek(lambda _: None, rows)
 
     def _times(self) -> list[str]:
         """What a row is, its start and its end, and the time that is judged."""
@@ -292,6 +314,23 @@ class EventStream(Stream):
         listed = found.selectExpr(W, f"__sp AS {P}", "'UNMATCHED_EDGE' AS reason", f"{C} AS mark").toArrow()
         counts = {"in": 0, "accepted": -listed.num_rows, "UNMATCHED_EDGE": listed.num_rows}
         tick.account(self, rows.drop(K, GIVEN, FROM, E, C), Verdict(listed, counts, {}, BEGINNING, END), CANDIDATE)
+
+
+def _accepted(
+    rows: pa.Table, wanted: Mapping[str, str], judged: Mapping[str, tuple[pa.Table, Judgement]]
+) -> Iterable[pa.Table]:
+    """The wanted columns of the events that are accepted, a table a writer."""
+    for writer, (items, judgement) in judged.items():
+        mine = rows if len(judged) == 1 else rows.filter(pc.equal(rows[W], writer))
+        starts, ends = judgement.starts, items["e"].to_numpy()
+        own = {
+            T: pa.array(starts).cast(pa.timestamp("us", "UTC")),
+            E: items["e"],
+            D: pa.array(np.ones(len(ends), np.int64)),
+        }
+        columns = {name: mine[name] if name in mine.column_names else own[of] for name, of in wanted.items()}
+        good = (judgement.reasons == ACCEPTED) & (ends > starts)
+        yield pa.table(columns) if good.all() else pa.table(columns).filter(pa.array(good))
 
 
 def _steps(rows: pa.Table, judgement: Judgement) -> list[tuple[int, int]]:

@@ -14,14 +14,16 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from rowtime.core.clock import Clocks, least
 from rowtime.core.time import BEGINNING, END
 from rowtime.operators.alter_lifetime import AlterLifetime
-from rowtime.operators.contract import Column, Delta, Kept, Operator, Route, Shape, Tick, passed, quoted
+from rowtime.operators.contract import Column, Delta, Kept, Operator, Route, Segment, Shape, Tick, passed, quoted
 from rowtime.operators.event_stream import EventStream
+from rowtime.operators.lifetime_pairs import LifetimePairs, in_utc, peeked
 from rowtime.operators.lifetimes import C, D, E, N, Q, S, derived, due, made, netted
 from rowtime.operators.lifetimes import Kept as Rows
 from rowtime.operators.select import Select
 from rowtime.sql.generate import to_spark
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame
     from sqlglot import exp
 
@@ -80,14 +82,56 @@ class LifetimeJoin:
         control = tick.control(self)
         clocks, before = self.promises([delta.clocks for delta in deltas], control), control.get("bound", BEGINNING)
         kept, bound = [Rows(tick, self, side) for side in SIDES], max(before, clocks[""])
-        # What ends up to the bound meets nothing new.
-        old = [self._netted(n, one.between(before, END)) for n, one in enumerate(kept)]
-        few = sum(one.count(before, END) for one in kept) <= sum(delta.count or 0 for delta in deltas)
-        found = self._pairs(old, self._new(tick, deltas, bound), at_once=few)
+        here = LifetimePairs(self, (tick.types(self.left), tick.types(self.right)))
+        if self._fit(here, kept, deltas, before):
+            rows, count, final = self._on_the_driver(tick, here, deltas, before, bound)
+            made = Delta(rows, clocks, count, final=final)
+        else:
+            made = Delta(self._in_spark(tick, kept, deltas, before, bound), clocks)
         control["bound"] = bound
         for n, one in enumerate(kept):
             one.forget(bound, self._identity(n))
-        return Delta(found, clocks)
+        return made
+
+    def _fit(self, here: LifetimePairs, kept: Sequence[Rows], deltas: Sequence[Delta], before: int) -> bool:
+        """True if the driver finds the pairs: where nothing is taken back and it takes all rows."""
+        counts = [0 if delta.rows is None else delta.count for delta in deltas]
+        if self.versioned or None in counts or any(map(self._retracts, (0, 1))):
+            return False
+        return here.fit([one.count(before, END) + (n or 0) for one, n in zip(kept, counts, strict=True)])
+
+    def _on_the_driver(
+        self, tick: Tick, here: LifetimePairs, deltas: Sequence[Delta], before: int, bound: int
+    ) -> tuple[DataFrame | None, int, tuple[Segment, ...]]:
+        """The pairs and how many they are at most, those that are final; new rows that live on are kept."""
+        sides = []
+        for side, (n, delta) in zip(SIDES, enumerate(deltas), strict=True):
+            segments, new = tick.segments(self, side), self._collected(tick, n, delta)
+            kept = here.known(segments.tables(segments.overlapping(before, END)), n, before)
+            if new is not None:
+                segments.add(here.kept(tick, side, new, bound))
+            sides.append((kept, new))
+        return here.emitted(tick, here.found(*sides), bound)
+
+    def _collected(self, tick: Tick, side: int, delta: Delta) -> pa.Table | None:
+        """The new rows of a side, as their source reads them or from Spark."""
+        if delta.rows is None:
+            return None
+        times, names = (LEFT, RIGHT)[side], self.names[side]
+        read = peeked(delta.peek, dict(zip(names, self.inputs[side].emits().names, strict=True)), times)
+        if read is not None:
+            return read
+        tick.describe(self, "new events")
+        return in_utc(side_of(self.inputs[side], names, times, delta.rows).toArrow())
+
+    def _in_spark(
+        self, tick: Tick, kept: Sequence[Rows], deltas: Sequence[Delta], before: int, bound: int
+    ) -> DataFrame | None:
+        """The pairs, where there are too many rows for the driver, or of changes."""
+        # What ends up to the bound meets nothing new.
+        old = [self._netted(n, one.between(before, END)) for n, one in enumerate(kept)]
+        few = sum(one.count(before, END) for one in kept) <= sum(delta.count or 0 for delta in deltas)
+        return self._pairs(old, self._new(tick, deltas, bound), at_once=few)
 
     @property
     def _changes(self) -> tuple[str, ...]:

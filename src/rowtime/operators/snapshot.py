@@ -163,7 +163,8 @@ class Snapshot(EventGroups):
             route = f"IF({left_out}, IF(__route = {CLOSED}, {LEFT_OUT}, NULL), __route) AS __route"
         events = rows.selectExpr(*named, route, *items, f"{instant(AT)} AS {T}", f"__next AS {E}")
         own = [f"{other} AS {name}" for name, other in kept.items() if name != "__route"]
-        final = [f"{of} AS __final{n}" for n, of in enumerate(taker.values())]
+        values = {T: T, E: instant(E)}
+        final = [f"{values.get(of, quoted(of))} AS __final{n}" for n, of in enumerate(taker.values())]
         return events.where("__route IS NOT NULL").selectExpr(*own, "__route", *final)
 
     def _changes(self, points: DataFrame, sums: Sequence[str], bound: int) -> DataFrame:

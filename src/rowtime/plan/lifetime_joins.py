@@ -8,13 +8,14 @@ from dataclasses import replace
 from sqlglot import exp
 
 from rowtime.core.errors import Problem, Refused
+from rowtime.expr.conditions import conjuncts
 from rowtime.operators.anti_join import AntiJoin
 from rowtime.operators.contract import Column, Operator, T
 from rowtime.operators.lifetime_join import LifetimeJoin
 from rowtime.operators.lifetimes import is_lifetimes
 from rowtime.operators.select import Item, Select
 from rowtime.operators.union_all import UnionAll
-from rowtime.plan.periods import SIDES, Periods, conjuncts
+from rowtime.plan.periods import SIDES, Periods
 from rowtime.plan.scope import From, Input, Scope
 from rowtime.plan.sources import Binder
 from rowtime.sql.dialect import Rowtime

@@ -12,6 +12,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from rowtime.core.errors import Problem, Refused
+from rowtime.expr.conditions import conjuncts
 from rowtime.operators.contract import Column, Operator, T
 from rowtime.operators.lifetimes import E, is_lifetimes
 from rowtime.operators.period_filter import PeriodFilter
@@ -33,13 +34,6 @@ _APART = {
     "PRECEDES": "ALTER_DURATION(POINT_AT_END({a}), INTERVAL '1' HOUR) AS {a} JOIN TO_POINT({b}) AS {b}",
     "IMMEDIATELY PRECEDES": "POINT_AT_END({a}) AS {a} JOIN TO_POINT({b}) AS {b}",
 }
-
-
-def conjuncts(condition: exp.Expr | None) -> list[exp.Expr]:
-    """What a condition joins by AND."""
-    if condition is None:
-        return []
-    return list(condition.flatten()) if isinstance(condition, exp.And) else [condition]
 
 
 def timed(condition: exp.Expr) -> bool:

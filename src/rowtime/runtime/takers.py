@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 
 from rowtime.operators.contract import T
 from rowtime.operators.emit_lifetimes import EmitLifetimes
 from rowtime.operators.group_by import GroupBy
+from rowtime.operators.lifetime_join import LifetimeJoin
 from rowtime.operators.over import Over
 from rowtime.operators.panes import Panes
 from rowtime.operators.select import Select
@@ -43,8 +45,17 @@ def takers(program: Program) -> dict[str, dict[str, str]]:
             and not (sink.ordered and isinstance(maker, GroupBy | Panes | EmitLifetimes))
         ):
             found[maker.name] = {sink.rowtime: T, **columns} if sink.rowtime else columns
-            if isinstance(maker, EmitLifetimes) and isinstance(maker.input, Snapshot):
-                final = maker.of_final(found[maker.name])
-                if final is not None and readers[maker.input.name] == 1:
-                    found[maker.input.name] = final
+            if isinstance(maker, EmitLifetimes):
+                found |= _of_events(maker, found[maker.name], readers)
     return found
+
+
+def _of_events(emit: EmitLifetimes, taker: Mapping[str, str], readers: Mapping[str, int]) -> dict[str, dict[str, str]]:
+    """The operator below that can write final events as the sink takes them."""
+    columns, maker, alone = emit.of_final(taker), emit.input, readers[emit.input.name] == 1
+    while columns is not None and isinstance(maker, Select) and (renames := maker.renames) is not None:
+        columns = {name: renames.get(own, own) for name, own in columns.items()}
+        maker = maker.input
+        alone = alone and readers[maker.name] == 1
+    can = columns is not None and alone and isinstance(maker, Snapshot | LifetimeJoin)
+    return {maker.name: columns} if can and columns is not None else {}

@@ -163,7 +163,9 @@ class RunningTick:
         self, node: Operator, rows: DataFrame | pa.Table, routes: Mapping[str, Route], count: int | None
     ) -> Mapping[str, Sequence[Segment]]:
         """Write rows to new files of the checkpoint, one route each, in at most one Spark job."""
-        schema = from_arrow_schema(rows.schema) if isinstance(rows, pa.Table) else rows.schema
+        schema = (
+            from_arrow_schema(rows.schema, prefer_timestamp_ntz=True) if isinstance(rows, pa.Table) else rows.schema
+        )
         fields = {field.name: field for field in schema.fields}
         for name, route in routes.items():
             picked = [{**fields[src].jsonValue(), "name": dst, "nullable": True} for dst, src in route.columns.items()]
