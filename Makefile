@@ -18,7 +18,7 @@ export PYSPARK_DRIVER_PYTHON := $(PYSPARK_PYTHON)
 WITH_JAVA := JAVA_HOME="$$(scripts/setup_java.sh)" && export JAVA_HOME &&
 
 .DEFAULT_GOAL := help
-.PHONY: help env run test slow lint fuzz crash bench flink format lock clean
+.PHONY: help env run test slow lint fuzz crash soak bench flink format lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -47,6 +47,9 @@ fuzz: env ## feed random input to what reads SQL, rows, bounds, logs and checkpo
 
 crash: env ## kill drivers, stop them at every write and let writes fail (ARGS="--stops 2000 --kills 40 --faults 100" for less)
 	@$(WITH_JAVA) $(BIN)/python -m reliability.crash $(ARGS)
+
+soak: env ## run one query for an hour at a steady rate: nothing may grow (ARGS="--minutes 5" for less)
+	@$(WITH_JAVA) $(BIN)/python -m reliability.soak $(ARGS)
 
 bench: env ## run the short benchmarks
 	@$(WITH_JAVA) $(BIN)/python -m benchmarks --short $(ARGS)

@@ -8,27 +8,36 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from benchmarks.engines import Engines
 
 
 def memory_of(engines: Engines) -> dict[str, int]:
-    """Resident MiB of the driver's two processes; Java's heap after full collections.
+    """Resident MiB of the driver's two processes; Java's heap after full collections."""
+    heap = heap_after_collection(engines.spark, collections=3)
+    java = engines.spark._jvm.java.lang.ProcessHandle.current().pid()  # noqa: SLF001 - no other way to ask Java
+    return {"python_mib": resident("self"), "java_mib": resident(str(java)), "java_heap_mib": heap}
+
+
+def heap_after_collection(spark: SparkSession, collections: int = 1) -> int:
+    """MiB of Java's heap after full collections, a second apart.
 
     Spark drops what it has broadcast only after a collection has found that nobody wants it.
     """
-    java = engines.spark._jvm.java.lang  # noqa: SLF001 - Python has no other way to ask Java
+    java = spark._jvm.java.lang  # noqa: SLF001 - Python has no other way to ask Java
     gc.collect()  # what Python still names, Java keeps
-    for _ in range(3):
+    for number in range(collections):
+        time.sleep(min(number, 1))
         java.System.gc()
-        time.sleep(1)
     runtime = java.Runtime.getRuntime()
-    return {
-        "python_mib": resident("self"),
-        "java_mib": resident(str(java.ProcessHandle.current().pid())),
-        "java_heap_mib": int(runtime.totalMemory() - runtime.freeMemory()) >> 20,
-    }
+    return int(runtime.totalMemory() - runtime.freeMemory()) >> 20
 
 
 def resident(process: str) -> int:
-    lines = Path(f"/proc/{process}/status").read_text().splitlines()
-    return next(int(line.split()[1]) >> 10 for line in lines if line.startswith("VmRSS"))
+    """Resident MiB of a process; 0 for one that is gone."""
+    try:
+        lines = Path(f"/proc/{process}/status").read_text().splitlines()
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
+    return next((int(line.split()[1]) >> 10 for line in lines if line.startswith("VmRSS")), 0)

@@ -1,0 +1,73 @@
+"""What is measured of a running query: its processes, its files, the time of its ticks."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from benchmarks.memory import heap_after_collection, resident
+from reliability.soak.growth import Tolerance
+from reliability.soak.processors import below
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+TOLERANCES: Mapping[str, Tolerance] = {
+    "tick": Tolerance(" ms", 0.5, 100),
+    "Python": Tolerance(" MiB", 0.1, 10),
+    "its workers": Tolerance(" MiB", 0.2, 40),
+    "heap after GC": Tolerance(" MiB", 0.1, 10),
+    "Java outside the heap": Tolerance(" MiB", 0.1, 15),
+    "open files": Tolerance("", 0.1, 20),
+    "files of state": Tolerance("", 0.25, 20),
+    "bytes of state": Tolerance(" kB", 0.25, 100),
+    "files of the journal": Tolerance("", 0.0, 70),  # between 64 and 128 by design
+    "bytes of the newest entry": Tolerance("", 0.1, 500),
+    "other files": Tolerance("", 0.0, 10),
+    "files of Spark": Tolerance("", 0.25, 100),
+}
+BY_NATURE = ("rejected",)  # the ledger keeps every refused row
+
+
+def measured(spark: SparkSession, checkpoint: Path, local: Path) -> dict[str, float]:
+    """All gauges but the time of ticks; ``local``: the folder of Spark's temporary files."""
+    heap = heap_after_collection(spark, collections=2)
+    beans = spark._jvm.java.lang.management.ManagementFactory  # noqa: SLF001 - Python has no other way to ask Java
+    java = str(spark._jvm.java.lang.ProcessHandle.current().pid())  # noqa: SLF001
+    return {
+        "Python": resident("self"),
+        "its workers": sum(map(resident, below(java))),
+        "heap after GC": heap,
+        "Java outside the heap": beans.getMemoryMXBean().getNonHeapMemoryUsage().getUsed() >> 20,
+        "open files": sum(len(os.listdir(f"/proc/{process}/fd")) for process in ("self", java)),  # noqa: PTH208
+        **files(checkpoint),
+        "files of Spark": len(_sizes(local)),
+    }
+
+
+def files(checkpoint: Path) -> dict[str, float]:
+    """The files of a checkpoint, those apart that it collects by nature."""
+    sizes = {name: _sizes(checkpoint / name) for name in ("state", "journal", *BY_NATURE)}
+    named = sum(map(len, sizes.values()))
+    entries = {path.name: size for path, size in sizes["journal"].items() if path.suffix == ".json"}
+    return {
+        "files of state": len(sizes["state"]),
+        "bytes of state": sum(sizes["state"].values()) / 1000,
+        "files of the journal": len(sizes["journal"]),
+        "bytes of the newest entry": entries[max(entries)] if entries else 0,
+        "other files": len(_sizes(checkpoint)) - named,
+    }
+
+
+def _sizes(folder: Path) -> dict[Path, int]:
+    """The size of each file below a folder; one that goes away meanwhile is none."""
+    found = {}
+    for path in folder.rglob("*"):
+        try:
+            if path.is_file():
+                found[path] = path.stat().st_size
+        except FileNotFoundError:
+            continue
+    return found

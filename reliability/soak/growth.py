@@ -1,0 +1,61 @@
+"""Whether something grows: the last fifth of a run beside its second fifth, the first being warm-up.
+
+A machine is noisy, so what counts are medians; and what grows steadily has grown in the fourth fifth already, while a
+disturbance of the last fifth has not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+FIFTHS = 5
+Sample = Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """How much more the last fifth may have than the second: a share of it, and an amount in its unit."""
+
+    unit: str
+    share: float
+    amount: float
+
+    def allowed(self, before: float) -> float:
+        """By how much a gauge of this value may have grown."""
+        return before * self.share + self.amount
+
+
+@dataclass(frozen=True)
+class Trend:
+    """One gauge: its median in each fifth of the run."""
+
+    gauge: str
+    tolerance: Tolerance
+    medians: Sequence[float]
+
+    @property
+    def grows(self) -> bool:
+        """True if the last fifth is beyond the tolerance, and the fourth beyond a third of it.
+
+        Of a steady growth the fourth has two thirds.
+        """
+        _, before, _, fourth, last = self.medians
+        allowed = self.tolerance.allowed(before)
+        return last - before > allowed and fourth - before > allowed / 3
+
+    def __str__(self) -> str:
+        return f"{self.gauge} {self.medians[1]:,.0f} → {self.medians[-1]:,.0f}{self.tolerance.unit}"
+
+
+def trends(samples: Sequence[Sample], tolerances: Mapping[str, Tolerance]) -> list[Trend]:
+    """The trend of each gauge; the samples are evenly spaced over the whole run, at least two in each fifth."""
+    if len(samples) < 2 * FIFTHS:
+        raise ValueError(f"{len(samples)} samples are too few")
+    ends = [len(samples) * number // FIFTHS for number in range(FIFTHS + 1)]
+    fifths = [samples[start:end] for start, end in zip(ends, ends[1:], strict=False)]
+    return [
+        Trend(name, tolerance, [median(sample[name] for sample in fifth) for fifth in fifths])
+        for name, tolerance in tolerances.items()
+    ]
