@@ -323,3 +323,37 @@ def test_options_of_a_server_are_checked_before_a_start() -> None:
         (problem,) = compile_script(f"{script}INSERT INTO o SELECT STREAM * FROM a").problems
         assert (problem.code, problem.place and problem.place.line) == ("R504", 3)
         assert said in str(problem)
+
+
+S = "CREATE STREAM s (v INT, t TIMESTAMP); CREATE STREAM o (v INT); CREATE STREAM query1 (v INT);"
+SORTS = "SELECT STREAM t AS ROWTIME, v FROM s ORDER BY t WITHIN INTERVAL '1' SECOND"
+REFUSED_ROWS, NAMED_SO = "SELECT STREAM v FROM s.rejected;", 'SELECT STREAM v FROM "s.rejected";'
+TABLE = "CREATE TABLE t (v INT) USING csv OPTIONS (path 'x'); SELECT STREAM s.v FROM s JOIN t ON s.v = t.v;"
+PUMP = "CREATE PUMP p AS INSERT INTO o SELECT STREAM v FROM s;"
+
+
+@pytest.mark.parametrize(
+    ("sql", "code"),
+    [
+        (f"CREATE STREAM p (v INT); CREATE PUMP p AS INSERT INTO o {SORTS}; SELECT STREAM v FROM p", "R209"),
+        (f"{SORTS}; SELECT STREAM v FROM query1", "R209"),
+        (f'CREATE STREAM "s.rejected" (v INT); {REFUSED_ROWS} {NAMED_SO}', "R209"),
+        ('CREATE STREAM "query.w" (v INT); WITH w AS (SELECT STREAM v FROM s) SELECT STREAM v FROM w', "R203"),
+    ],
+)
+def test_a_stream_is_never_taken_for_an_operator_of_its_name(sql: str, code: str) -> None:
+    assert [problem.code for problem in compile_script(S + sql).problems] == [code]
+
+
+@pytest.mark.parametrize(
+    ("sql", "read"),
+    [
+        (f'CREATE STREAM "s.rejected" (v INT); {NAMED_SO} {REFUSED_ROWS}', "s.rejected.2"),
+        (f'{TABLE} CREATE VIEW "table t" AS SELECT STREAM v FROM s; SELECT STREAM v FROM "table t"', "table t.select"),
+        (f'{PUMP} CREATE VIEW "pump p" AS SELECT STREAM v FROM s; SELECT STREAM v FROM "pump p"', "pump p.select"),
+    ],
+)
+def test_things_with_alike_names_are_told_apart(sql: str, read: str) -> None:
+    program = compile_script(S + sql)
+    assert not program.problems
+    assert read in [node.name for node in program.operators]

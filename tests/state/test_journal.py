@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from rowtime.core.errors import Refused
 from rowtime.state import files
@@ -169,6 +171,18 @@ def test_no_name_of_an_operator_leads_out_of_the_checkpoint(name: str) -> None:
     folder = folder_of(name)
     assert folder == Path(folder).name
     assert folder not in ("", ".", "..")
+
+
+@given(st.lists(st.text(max_size=300), min_size=2, max_size=6, unique=True))
+@example([".a", "a"])
+@example(["/", "\x02f"])
+@example(["", "_"])
+@example(["x" * 300, "x" * 299 + "y"])
+@example(["日" * 100, "日" * 101])
+def test_no_two_operators_share_a_folder(names: list[str]) -> None:
+    folders = [folder_of(name) for name in names]
+    assert len(set(folders)) == len(names)
+    assert all(0 < len(folder.encode()) <= 200 and not set(folder) & set("/\0") for folder in folders)
 
 
 # -- files ----------------------------------------------------------------------------

@@ -23,6 +23,7 @@ from rowtime.cli.figures import Figures
 from rowtime.cli.options import AsJson, HomeFolder, Script, Settings, script_text, variables
 from rowtime.cli.outcome import write_json
 from rowtime.core.errors import Refused
+from rowtime.state.files import make_private
 
 if TYPE_CHECKING:
     from rowtime.plan.program import Program
@@ -185,7 +186,7 @@ def _traceback_kept(folder: Path) -> Iterator[None]:
         raise
     except Exception as error:
         path = folder / "last-error.txt"
-        folder.mkdir(parents=True, exist_ok=True)
+        make_private(folder)
         path.write_text("".join(traceback.format_exception(error)), encoding="utf-8")
         error.add_note(f"The whole traceback is in {path}.")
         raise

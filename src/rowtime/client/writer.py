@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 
 from rowtime.client import column_bounds, stream_log
 from rowtime.client.arrow_types import INSTANT, arrow_schema
-from rowtime.client.home import Home, escape, sync_directory
+from rowtime.client.home import PRIVATE, Home, escape, sync_directory
 from rowtime.client.rows import Batch, Rows, batch
 from rowtime.client.stream_log import Bound, ColumnBound, Entry, Leave, Order
 from rowtime.core.clock import strict as strictly
@@ -287,11 +287,11 @@ def _order(times: pa.Array) -> Order:
 
 
 def _make_directory(directory: Path) -> None:
-    """Create a directory and what is missing above it, durably."""
+    """Create a directory and what is missing above it, durably, private to their owner."""
     if directory.is_dir():
         return
     _make_directory(directory.parent)
-    directory.mkdir(exist_ok=True)
+    directory.mkdir(mode=PRIVATE, exist_ok=True)
     sync_directory(directory.parent)
 
 

@@ -95,6 +95,9 @@ def bind_with(binder: Binder, query: exp.Expr, name: str) -> None:
             raise Refused(Problem("R203", f"there are two queries {key} in WITH", place_of(binder.text, cte)))
         seen.add(key)
         unique = f"{name}.{key}".lower()
+        if unique in binder.sources.catalog.views or binder.sources.catalog.stream(unique) is not None:
+            what = f"the query {key} of WITH goes by {unique}, which is a stream or view"
+            raise Refused(Problem("R203", what, place_of(binder.text, cte), "Give it another name."))
         bound = binder.bind(cte.this, unique)
         columns = [identifier.name for identifier in cte.args["alias"].args.get("columns") or ()]
         place = place_of(binder.text, cte)

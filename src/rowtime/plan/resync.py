@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from rowtime.core.errors import Place, Problem
+from rowtime.core.errors import Place, Problem, Refused
+from rowtime.operators.stream import Stream
 
 MOST_ROWS = 1000  # fewer than twice as many are kept a writer
 
@@ -16,3 +17,14 @@ def rows_of(given: str, place: Place) -> tuple[int, Problem | None]:
         return count, None
     what = f"RESYNC AFTER counts 1 to {MOST_ROWS} rows"
     return 0, Problem("R122", what, place, "For example RESYNC AFTER 3 ROWS.")
+
+
+def check_resync(stream: Stream) -> None:
+    """What RESYNC of a stream does not go with yet. Raises ``Refused`` (R190)."""
+    why, hint = "", "Keep the time in a column, and write RESYNC in a T-sort: ORDER BY t WITHIN … EARLY BEYOND …."
+    if stream.batched:
+        why, hint = "whose rows come in sets without an order", "Name a position column."
+    elif stream.event_bounds or stream.column_bounds:
+        why = "with bounds of an event time" if stream.event_bounds else "with columns of declared order"
+    if why:
+        raise Refused(Problem("R190", f"RESYNC of a stream {why} is not supported yet", hint=hint))

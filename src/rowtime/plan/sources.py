@@ -33,6 +33,7 @@ from rowtime.plan.catalog import Catalog, StreamDef, suggestion
 from rowtime.plan.declared import declared, tolerance
 from rowtime.plan.emit import as_rows
 from rowtime.plan.event_time import MANUAL, event_timed, forwarded, settings_of
+from rowtime.plan.resync import check_resync
 from rowtime.plan.scope import mark_of
 from rowtime.plan.starts import Starts
 from rowtime.sql.places import place_of
@@ -64,6 +65,9 @@ class Binder(Protocol):
 
     def placed(self, node: Operator, name: str) -> Operator:
         """An input whose order is that of its places."""
+
+
+_OURS = "\0"  # begins a key that is no name of a script: no text holds it
 
 
 @dataclass
@@ -103,7 +107,7 @@ class Sources:
         if statement is None:
             return None
         name = item.name.lower()
-        key = f"table {name}"
+        key = f"{_OURS}table {name}"
         if key not in self.bound:
             columns = tuple(Column(column.name, column.type) for column in statement.columns)
             source = ((statement.using or "").lower(), statement.options)
@@ -139,8 +143,11 @@ class Sources:
     def _stream(self, binder: Binder, stream: StreamDef) -> Operator:
         columns = tuple(Column(name, kind) for name, kind in stream.columns)
         pumps = [p for p in self.catalog.pumps.values() if p.target.text.lower() == stream.name and p.started]
+        if self.fresh(stream.name) != stream.name:
+            what, hint = f"the stream {stream.name} has the name of an operator", "Rename the pump or view that has it."
+            raise Refused(Problem("R209", what, hint=hint))
         source = Stream(
-            self.fresh(stream.name),
+            stream.name,
             columns,
             (stream.format, stream.options),
             stream.idle_after,
@@ -155,7 +162,7 @@ class Sources:
             from_now=stream.name in self.starts.now,
         )
         if source.resync:
-            _check_resync(source)
+            check_resync(source)
         if stream.shape is not None:
             if pumps:
                 what = f"a pump into {stream.name}, which has an event shape, is not read here yet"
@@ -257,7 +264,7 @@ class Sources:
 
     def pump(self, binder: Binder, pump: CreatePump) -> Bound:
         """The query of a pump, bound once for its sink and for who reads its stream."""
-        key = f"pump {pump_name(pump)}"
+        key = f"{_OURS}pump {pump_name(pump)}"
         if key not in self.bound:
             if key in self.open:
                 raise Refused(Problem("R123", f"the pump {pump_name(pump)} reads what it writes", pump.place))
@@ -310,12 +317,12 @@ class Sources:
 
     def _rejected(self, binder: Binder, item: exp.Table) -> Operator:
         name = item.text("db").lower()
-        key = f"{name}.rejected"
+        key = f"{_OURS}rejected {name}"
         if key not in self.bound:
-            self._bind_rejected(binder, item, name, key)
+            self.bound[key] = Bound(self._refused(binder, item, name, f"{name}.rejected"))
         return self.bound[key].node
 
-    def _bind_rejected(self, binder: Binder, item: exp.Table, name: str, key: str) -> None:
+    def _refused(self, binder: Binder, item: exp.Table, name: str, as_name: str) -> Operator:
         node = self.named(binder, name, item).node
         gates = [
             part
@@ -338,16 +345,15 @@ class Sources:
         orders = [part for part in gates if _declares(part) and part.name.startswith(f"{name}.")]
         refused = [
             Rejected(
-                self.fresh(key),
+                self.fresh(as_name),
                 part,
                 part.columns if isinstance(part, EventStream) else _users(part.inputs[0] if part.inputs else part),
             )
             for part in (gate, *filled, *orders)
         ]
-        together = (
-            UnionAll(self.fresh(f"{key}.all"), tuple(refused), optional=bool(filled)) if refused[1:] else refused[0]
-        )
-        self.bound[key] = Bound(together)
+        if not refused[1:]:
+            return refused[0]
+        return UnionAll(self.fresh(f"{as_name}.all"), tuple(refused), optional=bool(filled))
 
 
 def _check_filled(stream: Stream, pump: CreatePump) -> None:
@@ -361,17 +367,6 @@ def _check_filled(stream: Stream, pump: CreatePump) -> None:
             what = f"{stream.name} has {words}, and a pump of this script fills it: that is not supported yet"
             hint = "Put it into the query of the pump, ORDER BY t WITHIN … EARLY BEYOND …, and leave it out here."
             raise Refused(Problem("R190", what, pump.place, hint))
-
-
-def _check_resync(stream: Stream) -> None:
-    """What RESYNC of a stream does not go with yet. Raises ``Refused`` (R190)."""
-    why, hint = "", "Keep the time in a column, and write RESYNC in a T-sort: ORDER BY t WITHIN … EARLY BEYOND …."
-    if stream.batched:
-        why, hint = "whose rows come in sets without an order", "Name a position column."
-    elif stream.event_bounds or stream.column_bounds:
-        why = "with bounds of an event time" if stream.event_bounds else "with columns of declared order"
-    if why:
-        raise Refused(Problem("R190", f"RESYNC of a stream {why} is not supported yet", hint=hint))
 
 
 def _has_column_bounds(stream: StreamDef) -> bool:

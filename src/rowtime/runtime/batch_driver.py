@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from rowtime.runtime.sources.batches import BatchSource
+from rowtime.state.checkpoint import folder_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -53,7 +54,7 @@ class BatchDriver:
     def _start(self, *, available_now: bool) -> None:
         """Start the streaming queries, with their checkpoints below ours."""
         for name, source in self.sources.items():
-            place = self._engine.checkpoint.folder / "spark" / name
+            place = self._engine.checkpoint.folder / "spark" / folder_of(name)
             writer = source.frame.writeStream.foreachBatch(self._handler(source))
             # Names of running queries are unique in a session, and so is the folder.
             writer = writer.option("checkpointLocation", str(place)).queryName(f"rowtime {name} {place.parent.parent}")

@@ -29,7 +29,7 @@ from rowtime.runtime.sinks.stream_log import StreamLogSink
 from rowtime.runtime.sources.contract import Limits, Repeatable
 from rowtime.runtime.sources.files import FilesSource
 from rowtime.runtime.sources.stream_log import StreamLogSource
-from rowtime.state.checkpoint import Checkpoint
+from rowtime.state.checkpoint import Checkpoint, folder_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -214,7 +214,7 @@ class Pipeline:
             pumps = [f"pump.{sink.name.removesuffix('.sink')}" for sink in filled]
             return StreamLogSource(self.home.log_path(node.name), columns, exclude=pumps, from_now=node.from_now)
         if kind in ("parquet", "csv", "json"):
-            notes = place.folder / "sources" / node.name
+            notes = place.folder / "sources" / folder_of(node.name)
             return FilesSource(kind, options, columns, notes, from_now=node.from_now)
         if kind == "kafka":
             if node.from_now:

@@ -8,15 +8,19 @@
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Final
 
 from rowtime.core.errors import refuse
-from rowtime.state.files import remove, write_new
+from rowtime.state.files import make_private, remove, write_new
 from rowtime.state.journal import Entry, Journal
 from rowtime.state.sealed import sealed, unsealed
+
+_LONGEST: Final = 200  # bytes of a folder name; file systems allow 255
+_BEGINNING: Final = 120  # bytes of a longer one that stay readable
 
 
 class Checkpoint:
@@ -39,8 +43,11 @@ class Checkpoint:
         return any((self.folder / name).exists() for name in ("plan.json", "statements.done"))
 
     def acquire(self) -> None:
-        """Become the one driver of this checkpoint; raises ``Refused`` (R404) if there is another."""
-        self.folder.mkdir(parents=True, exist_ok=True)
+        """Become the one driver of this checkpoint; raises ``Refused`` (R404) if there is another.
+
+        The folder holds rows and, in its plan, what OPTIONS say: a new one is private to its owner.
+        """
+        make_private(self.folder)
         lock = (self.folder / ".lock").open("a+")
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -119,8 +126,20 @@ def _tick_of(path: Path) -> int:
 
 
 def folder_of(name: str) -> str:
-    """A folder name for an operator: what users write never becomes a path as it stands."""
-    return "".join(c if c.isalnum() or c in "-_." else f"%{ord(c):x}" for c in name).lstrip(".") or "_"
+    """A folder name for an operator: what users write never becomes a path as it stands.
+
+    Law: no two names share a folder. A name that no file system would take goes by its beginning and a hash.
+    """
+    shown = "".join(c if c.isalnum() or c in "-_." else _encoded(c) for c in name)
+    shown = f"%2e{shown[1:]}" if shown.startswith(".") else shown or "%"
+    if len(shown.encode()) <= _LONGEST:
+        return shown
+    digest = hashlib.sha256(name.encode(errors="surrogatepass")).hexdigest()[:32]
+    return f"{shown.encode()[:_BEGINNING].decode(errors='ignore')}~{digest}"
+
+
+def _encoded(character: str) -> str:
+    return "".join(f"%{byte:02x}" for byte in character.encode(errors="surrogatepass"))
 
 
 def _difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:

@@ -29,6 +29,12 @@ def make_folder(folder: Path) -> None:
         sync(folder.parent)
 
 
+def make_private(folder: Path) -> None:
+    """Create a folder that only its owner can look into; one that is there stays as it is."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(mode=0o700, exist_ok=True)
+
+
 def write_new(path: Path, data: bytes) -> None:
     """Create a file with its whole content, durably; raises ``FileExistsError`` if it is there.
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from rowtime.core.time import to_text
+from rowtime.state.checkpoint import folder_of
 from rowtime.state.files import sweep
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ class FunctionSink:
 
     def folder(self, checkpoint: Path) -> Path:
         """In the checkpoint: the rows stay there until the next commit."""
-        return checkpoint / "handover" / self._name
+        return checkpoint / "handover" / folder_of(self._name)
 
     def publish(self, spark: SparkSession, node: SinkNode, batch: Batch) -> None:  # noqa: ARG002
         """Call the function."""

@@ -22,6 +22,7 @@ from pyspark.errors import PySparkException
 
 from rowtime.core.errors import Failure, Problem, refuse
 from rowtime.plan.sink_options import CHANGE, TableOptions
+from rowtime.state.checkpoint import folder_of
 from rowtime.state.files import make_folder, sweep, write_over
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ class JdbcSink:
 
     def folder(self, checkpoint: Path) -> Path:
         """In the checkpoint, until the next commit."""
-        self._folder = checkpoint / "handover" / f"jdbc-{self._name}"
+        self._folder = checkpoint / "handover" / folder_of(f"jdbc-{self._name}")
         return self._folder
 
     def recover(self, staged: Sequence[str]) -> None:
@@ -121,7 +122,7 @@ class JdbcSink:
         path = self._folder / _IDENTITY
         if not path.exists():
             make_folder(path.parent)
-            write_over(path, f"{self._name}-{uuid.uuid4().hex}".encode())
+            write_over(path, f"{folder_of(self._name)}-{uuid.uuid4().hex}".encode())
         return path.read_text()
 
     def _there(self, connection: Any, sink: str) -> int:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from rowtime.core.time import BEGINNING
 from rowtime.operators.contract import quoted
 from rowtime.runtime.sinks.kafka import write_bound, write_kafka
+from rowtime.state.checkpoint import folder_of
 from rowtime.state.files import sweep
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ class KafkaSink:
 
     def folder(self, checkpoint: Path) -> Path:
         """In the checkpoint, until the next commit."""
-        self._folder = checkpoint / "handover" / f"kafka-{self._stream}"
+        self._folder = checkpoint / "handover" / folder_of(f"kafka-{self._stream}")
         return self._folder
 
     def publish(self, spark: SparkSession, node: SinkNode, batch: Batch) -> None:

@@ -15,6 +15,7 @@ from rowtime.client.home import Home
 from rowtime.client.stream_log import Bound, Rows, scan
 from rowtime.client.writer import Writer
 from rowtime.core.time import BEGINNING
+from rowtime.state.checkpoint import folder_of
 from rowtime.state.files import remove
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ class StreamLogSink:
 
     def folder(self, checkpoint: Path) -> Path:
         """In the checkpoint, until the rows are in the log."""
-        self._staging = checkpoint / "handover" / self._name
+        self._staging = checkpoint / "handover" / folder_of(self._name)
         return self._staging
 
     def publish(self, spark: SparkSession, node: SinkNode, batch: Batch) -> None:  # noqa: ARG002
