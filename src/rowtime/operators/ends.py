@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from rowtime.core.time import BEGINNING, END, MAX_MICROS
 from rowtime.expr.group_end import GroupEnd, first_after, group_end
-from rowtime.operators.contract import T, Tick
+from rowtime.operators.contract import T, Tick, micros
 from rowtime.operators.select import Item
 from rowtime.sql.generate import to_spark
 
@@ -59,7 +59,8 @@ class Ends:
     def stamp_text(self) -> str:
         """The rowtime of what a group gives, TIMESTAMP."""
         if self.stamp is not None:
-            return f"CAST({to_spark(self.stamp)} AS TIMESTAMP)"
+            given, latest = f"CAST({to_spark(self.stamp)} AS TIMESTAMP)", micros(MAX_MICROS)
+            return f"if({given} > {latest}, {latest}, {given})"
         ends = self._ends() if self.lead is None else [self.lead.end]
         stamps = [f"{end.text} - 1" if end.closed else end.text for end in ends]
         # The last group of the calendar ends with it: there is no later time to stamp.

@@ -38,6 +38,7 @@ from rowtime.operators.contract import (
     quoted,
 )
 from rowtime.operators.join_rows import SideRows, between
+from rowtime.operators.lifetimes import instant
 from rowtime.sql.generate import literal, to_spark
 
 if TYPE_CHECKING:
@@ -169,8 +170,9 @@ class Join:
         return Shape(columns, order=(T, *places), extra=places, placed=False, single=True, released=True)
 
     def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:
-        """The least of the inputs, as one writer's."""
-        return {"": max(min(least(side.values()) for side in clocks), control.get("bound", BEGINNING))}
+        """The least of the inputs, as one writer's; of an outer join, none beyond the last instant but the end."""
+        bound = max(min(least(side.values()) for side in clocks), control.get("bound", BEGINNING))
+        return {"": min(bound, MAX_MICROS) if bound < END and self._outer else bound}
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Keep the new rows; send what the bound has passed; forget what can match no more."""
@@ -186,6 +188,10 @@ class Join:
         for n in (0, 1):
             self._forget(tick, n, bound)
         return Delta(rows, clocks, None if rows is not None else 0, before.at, bound)
+
+    @property
+    def _outer(self) -> bool:
+        return any(side.stamp is not None for side in self.sides)
 
     @property
     def _kept_for(self) -> tuple[int, int]:
@@ -253,8 +259,7 @@ class Join:
         let out; where the right one does, those of such right rows with the first left row in reach.
         """
         behind = [least(side.values()) == bound for side in clocks]
-        outer = any(side.stamp is not None for side in self.sides)
-        if all(behind) or not BEGINNING < bound < END or outer:
+        if all(behind) or not BEGINNING < bound < END or self._outer:
             return Edge(bound)
         n = behind.index(True)
         if not sides[n].segments.overlapping(bound - 1, bound):
@@ -365,7 +370,7 @@ class Join:
         if len(given) > 1:
             return f"greatest({PLACES[0][0]}, {PLACES[1][0]})"
         [n] = given
-        return f"timestamp_micros(unix_micros({PLACES[n][0]}) + {self.sides[n].stamp}L)"
+        return instant(f"unix_micros({PLACES[n][0]}) + {self.sides[n].stamp}L")
 
 
 _SIDES = ("left", "right")

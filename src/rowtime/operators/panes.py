@@ -35,6 +35,7 @@ from rowtime.operators.contract import (
 )
 from rowtime.operators.event_time import EventTimed, refusals
 from rowtime.operators.gates import Verdict
+from rowtime.operators.lifetimes import instant
 from rowtime.operators.pane_fires import CHANGE, FIRE, PANE, Fires
 from rowtime.operators.pane_times import PaneTimes
 from rowtime.operators.partials import Accumulators
@@ -253,8 +254,10 @@ class Panes:
         if self.having is not None:
             fires = fires.where(to_spark(self.having))
         items = [item.sql for item in self.items]
-        time = f"timestamp_micros(CASE WHEN {FIRE} >= {END}L THEN {end}L ELSE {FIRE} END) AS {T}"
-        return fires.selectExpr(*items, time, f"'' AS {W}", f"0L AS {P}", *self.emits().extra, "0 AS __route")
+        time = instant(f"CASE WHEN {FIRE} >= {END}L THEN {end}L ELSE {FIRE} END")
+        return fires.selectExpr(
+            *items, f"{time} AS {T}", f"'' AS {W}", f"0L AS {P}", *self.emits().extra, "0 AS __route"
+        )
 
     def _routes(self, taker: Mapping[str, str] | None) -> dict[str, Route]:
         shape = self.emits()

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rowtime.operators.calendar import in_calendar, those_in_calendar
 from rowtime.operators.contract import P, W
 from rowtime.operators.gates import Gate
 
@@ -26,7 +27,7 @@ _FLAGS = {"bad": False, "far": False, "g": True, "up": False}
 
 def asked(gate: Gate) -> dict[str, str]:
     """Spark SQL of the columns that are not the same for all rows."""
-    found = {"t": f"unix_micros({gate.time})"}
+    found = {"t": in_calendar(f"unix_micros({gate.time})")}
     if gate.judged is not None:
         found["j"] = f"unix_micros({gate.judged})"
     if gate.bound_column is not None:
@@ -49,6 +50,7 @@ def items_of(rows: DataFrame, gate: Gate) -> pa.Table:
 def filled(items: pa.Table) -> pa.Table:
     """With the columns that are the same for all: rows that decode and are judged by their time."""
     count = items.num_rows
+    items = items.set_column(items.column_names.index("t"), "t", those_in_calendar(items["t"]))
     if "j" not in items.column_names:
         items = items.append_column("j", items["t"])
     if "b" not in items.column_names:

@@ -22,6 +22,7 @@ from pyspark.sql.types import LongType, StringType, StructType, TimestampType
 
 from rowtime.core.errors import Failure, Problem
 from rowtime.core.time import MAX_MICROS, MIN_MICROS
+from rowtime.operators.calendar import in_calendar, those_in_calendar
 from rowtime.operators.contract import P, T, W, passed, quoted
 from rowtime.operators.merge import ORIGIN
 from rowtime.operators.rejected import shown_as
@@ -77,7 +78,9 @@ class Refusal:
         names = [*user, "reason", "refused_time", "refused_by", "writer", "position", "raw_record", T, W, P, "__n"]
         found = rows if self._among is None else rows.where(self._among)
         shown = [f"{quoted(name)} AS {quoted(called)}" for name, called in own.items()]
-        found = found.selectExpr(*shown, *(f"{sql} AS {name}" for name, sql in given.items()))
+        refused_time = f"timestamp_micros({in_calendar(f'unix_micros({time})')})"
+        made_so = given | {"refused_time": refused_time}
+        found = found.selectExpr(*shown, *(f"{sql} AS {name}" for name, sql in made_so.items()))
         if self._among is not None and fits_the_driver(found, self._refused.num_rows):
             wanted = {called: name for name, called in own.items()} | given
             peeked = None if peek is None else peek.rows(wanted)
@@ -107,6 +110,8 @@ class Refusal:
         found, refused = found.sort_by(_KEYS), self._refused.sort_by(_KEYS)
         if not all(found[name].equals(refused[name]) for name in (W, P)):
             raise Failure(Problem("R901", f"{refused.num_rows} rows were refused, and {found.num_rows} of them found"))
+        times = those_in_calendar(found["refused_time"].cast(pa.int64())).cast(found["refused_time"].type)
+        found = found.set_column(found.column_names.index("refused_time"), "refused_time", times)
         marks = refused["mark"].to_numpy()
         found = found.append_column("reason", refused["reason"]).append_column("__n", refused["mark"])
         if "refused_by" not in found.column_names:

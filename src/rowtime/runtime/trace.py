@@ -29,6 +29,7 @@ from rowtime.operators.table import Table
 from rowtime.operators.versions import CHANGED
 from rowtime.plan.lineage import AT, FROM, UPTO, VERSION, link_of
 from rowtime.plan.program import Program
+from rowtime.runtime.plain_rows import plain_rows
 from rowtime.runtime.replay import recorded, replay
 from rowtime.state.checkpoint import Checkpoint, folder_of
 
@@ -260,7 +261,7 @@ class Tracing:
 
     def trace(self, chosen: DataFrame) -> Trace:
         """The rows that can have made the chosen one, operator by operator."""
-        row = chosen.toArrow().to_pylist()[0]
+        row = plain_rows(chosen.toArrow())[0]
         asked: dict[str, list[DataFrame]] = defaultdict(list)
         asked[self._sink.input.name].append(chosen.select(TICK, ROW, FROM, UPTO))
         items = [*self._items(self._sink, [row]), *self._bound(self._sink, row[TICK])]
@@ -274,7 +275,7 @@ class Tracing:
                 continue
             cut += [node.name] if found.num_rows > MOST else []
             rows = found.slice(0, MOST)
-            items += [*self._items(node, rows.to_pylist()), *self._bound(node, row[TICK])]
+            items += [*self._items(node, plain_rows(rows)), *self._bound(node, row[TICK])]
             for n, below in enumerate(node.inputs):
                 match = self._match(node, n, rows) if rows.num_rows else None
                 asked[below.name] += [] if match is None else [match]

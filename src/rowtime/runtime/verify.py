@@ -19,6 +19,7 @@ import pyarrow as pa
 from rowtime.core.errors import refuse
 from rowtime.core.time import BEGINNING, to_text
 from rowtime.runtime.pipeline import Pipeline
+from rowtime.runtime.plain_rows import plain_rows
 from rowtime.runtime.read_back import read_back, rows_of, tables
 from rowtime.runtime.replay import KeptSink, Part, Replay, recorded, replay
 from rowtime.state.checkpoint import Checkpoint
@@ -198,4 +199,4 @@ def _sorted(table: pa.Table) -> pa.Table:
 
 
 def _texts(table: pa.Table) -> Iterator[str]:
-    return (repr(row) for row in table.to_pylist())
+    return (repr(row) for row in plain_rows(table))

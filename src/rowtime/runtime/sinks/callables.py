@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from rowtime.core.time import to_text
+from rowtime.runtime.plain_rows import plain_rows
 from rowtime.state.checkpoint import folder_of
 from rowtime.state.files import sweep
 
@@ -77,7 +78,7 @@ class ConsoleSink(FunctionSink):
     def _print(self, batch: Batch) -> None:
         if not batch.count:
             return
-        for row in batch.table().slice(0, self._limit).to_pylist():
+        for row in plain_rows(batch.table().slice(0, self._limit)):
             cells = (f"{name}={_cell(value)}" for name, value in row.items())
             sys.stdout.write("  ".join(cells) + "\n")
         if batch.count > self._limit:

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from rowtime.core.errors import refuse
-from rowtime.core.time import END, MAX_MICROS, MIN_MICROS
+from rowtime.core.time import END
+from rowtime.operators.calendar import in_calendar
 from rowtime.runtime.sources.contract import ARRIVAL, BOUND, MALFORMED, POSITION, ROWTIME, WRITER
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def json_items(records: DataFrame, columns: Columns, rowtime: str | None) -> Dat
         return _items(_parsed(_prepared(records), columns), fields, "__undecoded", _NO_TIME)
     name = next((n for n, _ in columns if n.lower() == rowtime.lower()), rowtime)
     given = f"__e.{quoted(name)}"
-    moment = Field(ROWTIME, given, _in_range(instant(given)))
+    moment = Field(ROWTIME, given, in_calendar(instant(given)))
     fields = [_json_field(n, kind, moment if n == name else None) for n, kind in columns]
     schema = [*((n, kind) for n, kind in columns if n != name), (name, "STRING")]
     parsed = _parsed(_prepared(records), schema)
@@ -112,11 +113,6 @@ def quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def _in_range(micros: str) -> str:
-    """SQL: the instant, or null outside the years 0001 to 9999."""
-    return f"CASE WHEN ({micros}) BETWEEN {MIN_MICROS} AND {MAX_MICROS} THEN ({micros}) END"
-
-
 def _header(name: str) -> str:
     """SQL: the text of the last header of that name; Kafka allows several."""
     last = f"try_element_at(filter(__k.headers, h -> h.key = '{name}'), -1).value"
@@ -137,7 +133,7 @@ def _prepared(records: DataFrame) -> DataFrame:
 
 def _bound_micros() -> str:
     """SQL: the plain time of a bound; a strict one is the next microsecond (SPEC 1), the end stays."""
-    moved = f"{_in_range(instant('__at'))} + CASE WHEN __strict = 'true' THEN 1 ELSE 0 END"
+    moved = f"{in_calendar(instant('__at'))} + CASE WHEN __strict = 'true' THEN 1 ELSE 0 END"
     return (
         "CASE WHEN NOT __bound OR __strict NOT IN ('true', 'false') THEN NULL"
         f" WHEN lower(trim(__at)) IN ('end', 'infinity', '+infinity', '{END}') THEN {END}"
