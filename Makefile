@@ -18,7 +18,7 @@ export PYSPARK_DRIVER_PYTHON := $(PYSPARK_PYTHON)
 WITH_JAVA := JAVA_HOME="$$(scripts/setup_java.sh)" && export JAVA_HOME &&
 
 .DEFAULT_GOAL := help
-.PHONY: help env run test slow lint fuzz crash soak bench flink format lock clean
+.PHONY: help env run test slow lint fuzz crash soak cluster bench flink format lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -50,6 +50,9 @@ crash: env ## kill drivers, stop them at every write and let writes fail (ARGS="
 
 soak: env ## run one query for an hour at a steady rate: nothing may grow (ARGS="--minutes 5" for less)
 	@$(WITH_JAVA) $(BIN)/python -m reliability.soak $(ARGS)
+
+cluster: env ## run pipelines on a Spark cluster whose workers are killed (ARGS="--pipelines 6" for less)
+	@$(WITH_JAVA) $(BIN)/python -m reliability.cluster $(ARGS)
 
 bench: env ## run the short benchmarks
 	@$(WITH_JAVA) $(BIN)/python -m benchmarks --short $(ARGS)

@@ -31,6 +31,7 @@ from rowtime.operators.gates import Gate, Verdict
 from rowtime.operators.table import Table
 from rowtime.runtime import clock_pass
 from rowtime.runtime.column_types import ColumnTypes
+from rowtime.runtime.places import for_spark
 from rowtime.runtime.refusal import Refusal, Rejection
 from rowtime.runtime.segment_writer import SMALL, write_routes, write_table
 from rowtime.state.checkpoint import folder_of
@@ -196,7 +197,7 @@ class RunningTick:
         stem = f"state/{folder_of(node.name)}/{self.number:012d}"
         segment = write_table(rows, self.folder, stem, "complete", None)
         self._written.append(segment.path)
-        return self.spark.read.schema(schema).parquet(str(self.folder / segment.path))
+        return self.spark.read.schema(schema).parquet(for_spark(self.folder / segment.path))
 
     def judge(
         self,
@@ -253,7 +254,7 @@ class RunningTick:
         if segments and all(table is not None for table in tables):
             table = pa.concat_tables(tables, promote_options="default")
             return self.spark.createDataFrame(table, schema=self._schema(key))
-        paths = [str(self.folder / segment.path) for segment in segments]
+        paths = (for_spark(self.folder / segment.path) for segment in segments)
         return self.spark.read.schema(self._schema(key)).parquet(*paths)
 
     def table(self, segments: Sequence[Segment]) -> pa.Table | None:

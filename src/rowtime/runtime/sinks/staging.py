@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from rowtime.core.clock import least
 from rowtime.operators.contract import Delta, Operator, P, Route, Segment, T, W, quoted
 from rowtime.operators.sink import Sink as SinkNode
+from rowtime.runtime.places import for_spark
 from rowtime.runtime.segment_writer import SMALL, fits_the_driver, write_routes
 from rowtime.runtime.sinks.contract import Batch, Sink
 from rowtime.state.files import move
@@ -91,7 +92,7 @@ class Stage:
             return pa.concat_tables(parts) if parts else pa.table({})
 
         def rows() -> DataFrame:
-            return spark.read.parquet(*map(str, files))
+            return spark.read.parquet(*map(for_spark, files))
 
         batch = Batch(tick, staged["first"], staged["count"], staged["bound"], files, table, rows)
         self.sink.publish(spark, node, batch)

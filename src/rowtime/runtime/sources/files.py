@@ -27,6 +27,7 @@ import pyarrow.parquet as pq
 
 from rowtime.client.arrow_types import INSTANT, arrow_type
 from rowtime.core.errors import Failure, Problem, Refused, refuse
+from rowtime.runtime.places import for_spark
 from rowtime.runtime.sources.contract import (
     ARRIVAL,
     MALFORMED,
@@ -211,7 +212,7 @@ class FilesSource:
         """Parquet files, or those of decoded text: Arrow writes the proleptic calendar."""
         options = self._options if self.kind == "parquet" else {"datetimeRebaseMode": "CORRECTED"}
         schema = ", ".join([*_typed(self._wanted), f"{_ROW_INDEX} BIGINT"])
-        rows = spark.read.options(**options).schema(schema).parquet(*map(_escaped, paths))
+        rows = spark.read.options(**options).schema(schema).parquet(*map(for_spark, paths))
         return rows.selectExpr(*self._selected(), f"{_ROW_INDEX} AS __row", origin)
 
     def _parse(self, spark: SparkSession, names: Sequence[str], paths: Sequence[str], origin: str) -> DataFrame:
@@ -221,7 +222,7 @@ class FilesSource:
         there = {name: kinds.get(name.lower(), "STRING") for name in names} or wanted
         schema = ", ".join([*_typed(there), f"`{MALFORMED}` STRING"])
         reader = spark.read.options(**self._options, mode="PERMISSIVE", columnNameOfCorruptRecord=MALFORMED)
-        rows = reader.schema(schema).format(self.kind).load([_escaped(path) for path in paths])
+        rows = reader.schema(schema).format(self.kind).load(list(map(for_spark, paths)))
         lacking = set(kinds) - {name.lower() for name in there}
         nulls = [f"CAST(NULL AS {kind}) AS `{name}`" for name, kind in wanted.items() if name.lower() in lacking]
         # A task reads one file from its beginning (see `runtime.session`), so the number of
@@ -327,11 +328,6 @@ def _arrow(kind: str) -> pa.DataType | None:
 def _local(path: str) -> Path:
     parsed = urlparse(path)
     return Path(unquote(parsed.path) if parsed.scheme == "file" else path).absolute()
-
-
-def _escaped(path: str) -> str:
-    """A path whose characters are not taken for a pattern."""
-    return re.sub(r"([\\*?\[\]{}])", r"\\\1", path)
 
 
 def _listed(path: Path, seen: Collection[str]) -> Iterator[_File]:

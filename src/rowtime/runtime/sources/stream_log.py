@@ -21,6 +21,7 @@ from rowtime.client.stream_log import Bound, ColumnBound, Entry, Leave, Order, R
 from rowtime.client.writer import EVERYONE
 from rowtime.core.errors import Failure, Problem, refuse
 from rowtime.core.time import BEGINNING, END
+from rowtime.runtime.places import for_spark
 from rowtime.runtime.sources.contract import (
     ARRIVAL,
     POSITION,
@@ -45,9 +46,6 @@ SHARDS_A_TICK: Final = 2
 
 _LENGTHS: Final = re.compile(r"\b(?:VAR)?CHAR(?:ACTER)?\s*\(\s*\d+\s*\)", re.IGNORECASE)
 _WRITER_OF_PATH: Final = r"([^/]+)/s-[0-9]{20}/[^/]+$"
-# Spark takes a path for a pattern. Its own switch against that (__globPaths__) reads each
-# of n files n times, measured on 4.3.0, so what would be a pattern is escaped.
-_PATTERN: Final = re.compile(r"([\[\]{}*?\\])")
 
 FROM_NOW: Final = "from now"
 """In the source's notes once it has found out where now is."""
@@ -177,7 +175,7 @@ class StreamLogSource:
             ]
 
     def _read(self, spark: SparkSession, paths: Iterable[str], writer: str) -> DataFrame:
-        whole = [_PATTERN.sub(r"\\\1", f"{self.log.absolute()}/{path}") for path in paths]
+        whole = (for_spark(f"{self.log}/{path}") for path in paths)
         # Arrow writes the proleptic calendar: years before 1900 are what they are.
         rows = spark.read.schema(self._stored).option("datetimeRebaseMode", "CORRECTED").parquet(*whole)
         return rows.selectExpr(*self._columns(writer))

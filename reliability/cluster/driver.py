@@ -1,0 +1,78 @@
+"""One driver: ``python reliability/cluster/driver.py WAY MASTER FOLDER…`` or the same under ``spark-submit``.
+
+It runs the case of each folder, whose name ends with its number, says when a tick begins, and writes what was there
+after each to ``<folder>.json``. Three ways: ``local`` mode, a ``session`` on the cluster that the pipeline is given,
+and ``submitted``, where the pipeline finds the session that ``spark-submit`` has set up.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import SparkSession
+
+from reliability.crash.cases import Case, close
+from rowtime.runtime import segment_writer
+from rowtime.runtime.session import new_spark
+
+if TYPE_CHECKING:
+    from rowtime.runtime.engine import Engine
+
+TRIES = 8  # of a tick
+
+
+def main(way: str, master: str, *folders: str) -> None:
+    spark = _session(way, master)
+    small, largest = segment_writer.SMALL, segment_writer.LARGEST
+    for folder in map(Path, folders):
+        case = Case(int(folder.name.rpartition("-")[2]), folder)
+        # Half of the cases leave all writing to tasks, as only large ticks do.
+        everywhere = way != "local" and case.number % 2 == 0
+        segment_writer.SMALL, segment_writer.LARGEST = (0, 0) if everywhere else (small, largest)
+        folder.with_suffix(".json").write_text(json.dumps(_run(case, spark)))
+    SparkSession.builder.getOrCreate().stop()
+
+
+def _session(way: str, master: str) -> SparkSession | None:
+    """None where the pipeline is to find its own."""
+    settings = json.loads(os.environ.get("CLUSTER_SETTINGS", "{}"))
+    if way == "submitted":
+        return None
+    if way == "local":
+        return new_spark(master=master, conf=settings)
+    builder = SparkSession.builder.master(master).appName("cluster")
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+def _run(case: Case, spark: SparkSession | None) -> dict[str, Any]:
+    """The states after the ticks, and why ticks were tried again."""
+    engine, states, failures = case.engine(spark), [case.state()], list[str]()
+    master = engine.spark.sparkContext.master
+    print("ready", flush=True)
+    while _ticked(engine, failures):
+        print("tick", flush=True)
+        states.append(case.state())
+    close(engine)
+    return {"states": states, "failures": failures, "master": master}
+
+
+def _ticked(engine: Engine, failures: list[str]) -> bool:
+    """Run a tick, again if it fails, as a continuous run does; False if there was nothing to do."""
+    for tried in range(TRIES):
+        try:
+            return engine.tick() is not None
+        except Exception as error:
+            failures.append(f"{type(error).__name__} {error}"[:600])
+            if tried == TRIES - 1:
+                raise
+    return False
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
