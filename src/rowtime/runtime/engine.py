@@ -125,6 +125,7 @@ class Engine:
         self.entry = last or _EMPTY
         self._began = self.entry.get("began", self.clock() if self._began == BEGINNING else self._began)
         self._take_over(fixed(self.program, self._began))
+        self.checkpoint.show_refused(self.entry)
         self.checkpoint.sweep(last)
         for node in self._sinks():
             staged = self.entry["outputs"].get(node.name)
@@ -171,6 +172,7 @@ class Engine:
             entry["cuts"] = cuts.note(self.checkpoint.folder, self.entry, set_by_hand)
         self.hook("before journal")
         self.checkpoint.journal.commit(running.number, entry)
+        self.checkpoint.show_refused(entry)
         self.entry = {"tick": running.number, **entry}
         self.hook("after journal")
         self._publish(running)

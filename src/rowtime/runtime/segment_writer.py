@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql.types import BooleanType, DatetimeType, NullType, NumericType
 
+from rowtime.core.errors import Failure, Problem
 from rowtime.operators.contract import Route, Segment, W
 from rowtime.state.files import make_folder, sync
 
@@ -83,9 +84,14 @@ def write_table(table: pa.Table, folder: Path, stem: str, name: str, time: str |
 
 
 def _write_there(rows: DataFrame, target: _Target, routes: Mapping[str, Route]) -> dict[str, list[Segment]]:
+    """Each task writes files under names of their own; of several attempts the report names those of one."""
     report = rows.mapInArrow(_Task(target, dict(routes)), _REPORT).toArrow()
     written: dict[str, list[Segment]] = {name: [] for name in routes}
     for line in report.to_pylist():
+        if not (Path(target.folder) / line["path"]).exists():
+            what = f"a task has written {line['path']} below {target.folder}, and it is not there"
+            hint = "Let the checkpoint and the folders of sinks be on a file system that all workers share."
+            raise Failure(Problem("R508", what, hint=hint))
         written[line["route"]].append(Segment(line["path"], line["rows"], line["lowest"], line["highest"]))
     return written
 

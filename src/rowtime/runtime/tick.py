@@ -274,6 +274,7 @@ class RunningTick:
             "segments": {k: log.entries() for k, log in self.logs.items() if log.live and not k.endswith(_PASSING)},
             "outputs": self.outputs,
             "ledger": {name: dict(counts) for name, counts in self.ledger.items()},
+            "refused": {gate: [s.path for part in parts for s in part] for gate, parts in self._refused.items()},
         }
 
     def passing(self) -> list[str]:
@@ -288,12 +289,12 @@ class RunningTick:
         return StructType.fromJson(self.schemas[key])
 
     def _reject(self, node: Operator, rejection: Rejection, count: int) -> None:
-        """Write refused rows below ``rejected/<gate>``."""
+        """Write refused rows beside the state; they go to ``rejected/<gate>`` once the tick is committed."""
         key, hidden = f"{node.name}/rejected", ("__n", "__route")
         names = [name for name in rejection.schema.names if name not in hidden]
         fields = {field.name: field.jsonValue() for field in rejection.schema.fields}
         self.schemas[key] = {"type": "struct", "fields": [fields[name] for name in names]}
-        stem = f"rejected/{folder_of(node.name)}/{self.number:012d}-{uuid.uuid4().hex[:6]}"
+        stem = f"state/{folder_of(node.name)}/{self.number:012d}-{uuid.uuid4().hex[:6]}"
         route = {"rejected": Route(0, {name: name for name in names}, "__n")}
         written, tables = write_routes(rejection.rows, self.folder, stem, route, count)
         self._tables.update(tables)

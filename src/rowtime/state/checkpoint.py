@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from rowtime.core.errors import refuse
-from rowtime.state.files import make_private, remove, write_new
+from rowtime.state.files import make_folder, make_private, remove, sync, write_new
 from rowtime.state.journal import Entry, Journal
 from rowtime.state.sealed import sealed, unsealed
 
@@ -113,12 +113,34 @@ class Checkpoint:
             if path.is_file() and _tick_of(path) > tick:
                 remove(path)
 
+    def show_refused(self, entry: Entry) -> None:
+        """Move the refused rows of a committed entry to where they stay; again, it moves what is left.
+
+        Only what the entry names comes there: not what another attempt of a task has written, nor a driver that
+        was thought dead.
+        """
+        for gate, paths in entry.get("refused", {}).items():
+            place = self._refused_by(gate)
+            make_folder(place)
+            for path in (self.folder / path for path in paths):
+                if path.exists():
+                    path.rename(place / path.name)
+            sync(place)
+
     def rejected(self, gate: str, tick: int) -> list[Path]:
         """The files of rows that a gate refused up to a committed tick, oldest first.
 
-        Their names begin with their tick, so the journal need not list them for ever.
+        Their names begin with their tick, so the journal lists only those of the last one, which a driver that
+        died may not have moved.
         """
-        return sorted(p for p in (self.folder / "rejected" / folder_of(gate)).glob("*") if _tick_of(p) <= tick)
+        last = self.journal.last() or {}
+        named = last.get("refused", {}).get(gate, ()) if last.get("tick", tick + 1) <= tick else ()
+        left = {Path(path).name: self.folder / path for path in named if (self.folder / path).exists()}
+        moved = {path.name: path for path in self._refused_by(gate).glob("*") if _tick_of(path) <= tick}
+        return [path for _, path in sorted({**left, **moved}.items())]
+
+    def _refused_by(self, gate: str) -> Path:
+        return self.folder / "rejected" / folder_of(gate)
 
 
 def _tick_of(path: Path) -> int:
