@@ -8,18 +8,21 @@ import shutil
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reliability.crash.cases import Case
-from reliability.crash.inside import Tally, Undisturbed, faults, jumps, stops, undisturbed
+from reliability.crash.cases import KINDS, Case
+from reliability.crash.inside import Sample, Tally, Undisturbed, faults, jumps, stops, undisturbed
 from reliability.crash.killed import fenced, kills
+from reliability.crash.writer_stops import writer_faults, writer_stops
+from reliability.crash.writers import killed_writers
 from rowtime.runtime.session import new_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+KILLS_A_STREAM = 12
 SMALL = {
     "spark.ui.enabled": "false",
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
@@ -29,25 +32,83 @@ SMALL = {
 def main() -> int:
     """0 if nothing was lost; 1 and the losses otherwise."""
     asked = _arguments()
-    began, tally, number = time.perf_counter(), Tally(), asked.first
-    spark = new_spark(master="local[2]", conf=SMALL)
-    with tempfile.TemporaryDirectory(prefix="rowtime-crash-") as name, ThreadPoolExecutor(1) as pool:
-        while _left(asked, tally, number) and time.perf_counter() - began < asked.seconds:
-            folder, chance = Path(name) / str(number), random.Random(f"crash {number}")
-            run = undisturbed(Case(number, folder / "live"), spark, folder / "kept", chance)
-            dying = pool.submit(_processes, run, spark, asked, tally.counts.get("SIGKILLs", 0))
-            if tally.counts.get("stops", 0) < asked.stops:
-                stops(run, spark, tally, chance, asked.share)
-            faults(run, spark, tally, chance, min(asked.faults_a_case, asked.faults - _tried(tally)))
-            jumps(run, spark, tally, chance)
-            tally.take(dying.result())
-            shutil.rmtree(folder)
-            number += 1
-            print(f"{run.case.name}: {_counts(tally)}; {time.perf_counter() - began:.0f} s", flush=True)
+    with tempfile.TemporaryDirectory(prefix="rowtime-crash-") as name:
+        campaign = Campaign(asked, new_spark(master="local[2]", conf=SMALL), Path(name))
+        campaign.writers()
+        campaign.pipelines()
+    tally = campaign.tally
     for loss in tally.losses:
         print(f"\n{loss}")
-    print(f"{number - asked.first} pipelines, {_counts(tally)}; {time.perf_counter() - began:.0f} s")
+    print(campaign.told())
     return 1 if tally.losses else 0
+
+
+@dataclass
+class Campaign:
+    """What was asked for, and what came of it so far; nothing is begun when the seconds are over."""
+
+    asked: argparse.Namespace
+    spark: SparkSession
+    folder: Path
+    tally: Tally = field(default_factory=Tally)
+    visited: int = 0  # pipelines
+    began: float = field(default_factory=time.perf_counter)
+
+    def writers(self) -> None:
+        """Clients of stream logs: stopped at their writes, with writes that fail, and killed."""
+        asked, number = self.asked, self.asked.first
+        while self._left("writer stops", asked.writer_stops) and not self.tally.losses:
+            sample = Sample(random.Random(f"writer {number}"), asked.every)
+            writer_stops(self.spark, self.folder / f"stops {number}", self.tally, number, sample)
+            writer_faults(self.folder / f"faults {number}", self.tally, number, sample)
+            number += 1
+        number = asked.first
+        while self._left("killed writers", asked.writer_kills) and not self.tally.losses:
+            times = min(asked.writer_kills, KILLS_A_STREAM)
+            killed_writers(self.spark, self.folder / f"kills {number}", self.tally, number, times)
+            number += 1
+        self._tell("writers")
+
+    def pipelines(self) -> None:
+        """One of each kind after the other, until so much has been tried: all kinds before a second of any."""
+        with ThreadPoolExecutor(1) as pool:
+            while self._more():
+                number = self.asked.first + self.visited
+                self._pipeline(number, pool)
+                self.visited += 1
+                shutil.rmtree(self.folder / str(number))
+                self._tell(f"{number} {Case(number, self.folder).name}")
+
+    def _pipeline(self, number: int, pool: ThreadPoolExecutor) -> None:
+        asked, tally, spark = self.asked, self.tally, self.spark
+        folder, chance = self.folder / str(number), random.Random(f"crash {number}")
+        run = undisturbed(Case(number, folder / "live"), spark, folder / "kept", Sample(chance, asked.every))
+        dying = pool.submit(_processes, run, spark, asked, tally.counts.get("SIGKILLs", 0))
+        if tally.counts.get("stops", 0) < asked.stops:
+            stops(run, spark, tally, chance, asked.share)
+        faults(run, spark, tally, chance, min(asked.faults_a_case, asked.faults - _tried(tally)))
+        jumps(run, spark, tally, chance)
+        tally.take(dying.result())
+
+    def told(self) -> str:
+        """The last line."""
+        kinds = min(self.visited, len(KINDS))
+        seconds = time.perf_counter() - self.began
+        return f"{self.visited} pipelines of {kinds} kinds, {_counts(self.tally)}; {seconds:.0f} s"
+
+    def _tell(self, what: str) -> None:
+        print(f"{what}: {_counts(self.tally)}; {time.perf_counter() - self.began:.0f} s", flush=True)
+
+    def _left(self, kind: str, wanted: int) -> bool:
+        """True while more of a kind is to be tried, and there is time for it."""
+        in_time = time.perf_counter() - self.began < self.asked.seconds
+        return in_time and self.tally.counts.get(kind, 0) < wanted
+
+    def _more(self) -> bool:
+        asked, faults_left = self.asked, _tried(self.tally) < self.asked.faults
+        in_time = time.perf_counter() - self.began < asked.seconds
+        left = self._left("stops", asked.stops) or self._left("SIGKILLs", asked.kills) or faults_left
+        return in_time and left
 
 
 def _processes(run: Undisturbed, spark: SparkSession, asked: argparse.Namespace, killed: int) -> Tally:
@@ -66,14 +127,6 @@ def _counts(tally: Tally) -> str:
     return f"{tried}, {len(tally.losses)} lost or changed anything"
 
 
-def _left(asked: argparse.Namespace, tally: Tally, number: int) -> bool:
-    """True while more is to be tried of some kind."""
-    counts = tally.counts
-    return number == asked.first or (
-        counts.get("stops", 0) < asked.stops or counts.get("SIGKILLs", 0) < asked.kills or _tried(tally) < asked.faults
-    )
-
-
 def _tried(tally: Tally) -> int:
     return tally.counts.get("failed writes", 0) + tally.counts.get("ticks with fewer writes", 0)
 
@@ -81,12 +134,15 @@ def _tried(tally: Tally) -> int:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m reliability.crash")
     parser.add_argument("--stops", type=int, default=20_000, help="inside one process, at points and writes")
+    parser.add_argument("--every", type=int, default=1, help="stop at one in so many points and writes")
     parser.add_argument("--share", type=float, default=0.02, help="of the stops run on to the end")
     parser.add_argument("--kills", type=int, default=400, help="of Python, whose Java stays")
     parser.add_argument("--kills-a-case", type=int, default=10)
     parser.add_argument("--with-java", type=int, default=10, help="kills of Python and its Java")
     parser.add_argument("--faults", type=int, default=1_000, help="writes that fail")
     parser.add_argument("--faults-a-case", type=int, default=25)
-    parser.add_argument("--seconds", type=float, default=36_000.0, help="no pipeline is begun after so long")
+    parser.add_argument("--writer-stops", type=int, default=4_000, help="of clients of a stream log, at their writes")
+    parser.add_argument("--writer-kills", type=int, default=200, help="of clients of a stream log")
+    parser.add_argument("--seconds", type=float, default=36_000.0, help="nothing is begun after so long")
     parser.add_argument("--first", type=int, default=0, help="the number of the first pipeline")
     return parser.parse_args()

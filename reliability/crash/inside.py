@@ -54,6 +54,18 @@ class Tally:
             self.losses.append(f"{where}: the ledger does not add up: {found['totals']}")
 
 
+class Sample:
+    """One in ``every`` of what comes, evenly spread; which of them is the first follows from ``chance``."""
+
+    def __init__(self, chance: random.Random, every: int = 1) -> None:
+        self.chance, self._every, self._to_go = chance, every, chance.randrange(every)
+
+    def has_next(self) -> bool:
+        """True if the next one belongs to it."""
+        self._to_go = (self._to_go - 1) % self._every
+        return self._to_go == self._every - 1
+
+
 @dataclass(frozen=True)
 class Undisturbed:
     """A case that ran without a stop: the folder before each tick, the state after it; at [0] that before all.
@@ -67,18 +79,18 @@ class Undisturbed:
     images: Sequence[Sequence[Image]]
 
 
-def undisturbed(case: Case, spark: SparkSession, kept: Path, chance: random.Random) -> Undisturbed:
-    """Run a case, keeping what stands before each tick, at each of its points and before each of its writes."""
+def undisturbed(case: Case, spark: SparkSession, kept: Path, sample: Sample) -> Undisturbed:
+    """Run a case, keeping what stands before each tick, and at those of its points and writes that the sample has."""
     case.make()
-    folders, states, images = [_copied(case.folder, kept / "0")], [case.state()], list[Sequence[Image]]()
+    folders, states, images = [copied(case.folder, kept / "0")], [case.state()], list[Sequence[Image]]()
     engine = case.engine(spark)
     while True:
-        found = _images(case, engine, folders[-1], kept / f"images of {len(images)}", chance)
+        found = _images(case, engine, folders[-1], kept / f"images of {len(images)}", sample)
         if found is None:
             break
         images.append(found)
         states.append(case.state())
-        folders.append(_copied(case.folder, kept / str(len(folders))))
+        folders.append(copied(case.folder, kept / str(len(folders))))
     close(engine)
     return Undisturbed(case, folders, states, images)
 
@@ -95,20 +107,19 @@ def stops(run: Undisturbed, spark: SparkSession, tally: Tally, chance: random.Ra
             if "torn" in where:
                 tally.add("torn files")
             shutil.rmtree(image)
-        if tick:
-            _half_written(run, spark, tally, tick)
+    _half_written(run, spark, tally, chance.randrange(1, len(run.folders)))
 
 
-def _images(case: Case, engine: Engine, before: Path, place: Path, chance: random.Random) -> list[Image] | None:
-    """Run a tick, keeping the folder at every point and before every write; ``None`` if there was nothing to do."""
+def _images(case: Case, engine: Engine, before: Path, place: Path, sample: Sample) -> list[Image] | None:
+    """Run a tick, keeping the folder at points and writes of the sample; ``None`` if there was nothing to do."""
     images: list[Image] = []
     busy: list[str] = []
 
     def keep(where: str) -> None:
-        if not busy:  # copying writes too, elsewhere
+        if not busy and sample.has_next():  # copying writes too, elsewhere
             busy.append(where)
-            image = _copied(case.folder, place / str(len(images)))
-            torn = _torn(image, before, chance) if chance.random() < TORN else None
+            image = copied(case.folder, place / str(len(images)))
+            torn = _torn(image, before, sample.chance) if sample.chance.random() < TORN else None
             images.append((where if torn is None else f"{where}, torn {torn}", image))
             busy.clear()
 
@@ -227,7 +238,7 @@ def jumps(run: Undisturbed, spark: SparkSession, tally: Tally, chance: random.Ra
     close(engine)
 
 
-def _copied(folder: Path, to: Path) -> Path:
+def copied(folder: Path, to: Path) -> Path:
     if to.exists():
         shutil.rmtree(to)
     shutil.copytree(folder, to)

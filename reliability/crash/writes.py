@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 _CALLS = ((os, "link"), (os, "rename"), (os, "replace"), (os, "mkdir"), (os, "unlink"), (os, "fsync"))
+CHANGING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 Seen = Callable[[str, str], None]  # what is called, the path
 
 
@@ -28,7 +29,8 @@ def watched(folder: Path, seen: Seen) -> Iterator[None]:
             with turn:
                 seen(what, str(text))
 
-    before = [(module, name, getattr(module, name)) for module, name in (*_CALLS, (io, "open"))]
+    calls = (*_CALLS, (io, "open"), (os, "open"))
+    before = [(module, name, getattr(module, name)) for module, name in calls]
     writer = pq.ParquetWriter.__init__
     for module, name, call in before:
         setattr(module, name, _opening(call, about) if name == "open" else _calling(name, call, about))
@@ -55,8 +57,10 @@ def _calling(name: str, call: Any, about: Seen) -> Any:
 
 
 def _opening(call: Any, about: Seen) -> Any:
-    def opened(path: Any, mode: str = "r", *given: Any, **options: Any) -> Any:
-        if set(mode) & set("wax+"):
+    """Of ``io.open``, which takes a mode, and of ``os.open``, which takes flags."""
+
+    def opened(path: Any, mode: str | int = "r", *given: Any, **options: Any) -> Any:
+        if mode & CHANGING if isinstance(mode, int) else set(mode) & set("wax+"):
             about("open", path)
         return call(path, mode, *given, **options)
 
