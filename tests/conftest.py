@@ -47,9 +47,9 @@ def _jars(session: pytest.Session) -> list[str]:
     """
     found: list[str] = []
     if any(KAFKA_TESTS in item.path.parents for item in session.items):
-        from broker import connector_jars_or_none
+        from reliability.broker import find_connector
 
-        found += connector_jars_or_none() or []
+        found += find_connector().jars or []
     if any(DATABASE_TESTS in item.path.parents for item in session.items):
         from postgres import driver_missing, jars, server_missing
 

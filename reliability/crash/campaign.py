@@ -12,6 +12,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from reliability.broker import find_connector
+from reliability.crash.brokers import broker_kills, why_no_broker
 from reliability.crash.cases import KINDS, Case
 from reliability.crash.inside import Sample, Tally, Undisturbed, faults, jumps, stops, undisturbed
 from reliability.crash.killed import fenced, kills
@@ -32,9 +34,12 @@ SMALL = {
 def main() -> int:
     """0 if nothing was lost; 1 and the losses otherwise."""
     asked = _arguments()
+    missing = why_no_broker() if asked.broker_kills else ""
+    jars = find_connector().jars or [] if asked.broker_kills else []
     with tempfile.TemporaryDirectory(prefix="rowtime-crash-") as name:
-        campaign = Campaign(asked, new_spark(master="local[2]", conf=SMALL), Path(name))
+        campaign = Campaign(asked, new_spark(jars, master="local[2]", conf=SMALL), Path(name), missing)
         campaign.writers()
+        campaign.brokers()
         campaign.pipelines()
     tally = campaign.tally
     for loss in tally.losses:
@@ -50,6 +55,7 @@ class Campaign:
     asked: argparse.Namespace
     spark: SparkSession
     folder: Path
+    missing: str = ""  # why there is no broker
     tally: Tally = field(default_factory=Tally)
     visited: int = 0  # pipelines
     began: float = field(default_factory=time.perf_counter)
@@ -68,6 +74,13 @@ class Campaign:
             killed_writers(self.spark, self.folder / f"kills {number}", self.tally, number, times)
             number += 1
         self._tell("writers")
+
+    def brokers(self) -> None:
+        """A broker that is killed beside a pipeline; where there can be none, the last line says so."""
+        asked = self.asked
+        if not self.missing and self._left("broker kills", asked.broker_kills):
+            broker_kills(self.spark, self.folder / "brokers", self.tally, asked.first, asked.broker_kills)
+            self._tell("brokers")
 
     def pipelines(self) -> None:
         """One of each kind after the other, until so much has been tried: all kinds before a second of any."""
@@ -94,7 +107,8 @@ class Campaign:
         """The last line."""
         kinds = min(self.visited, len(KINDS))
         seconds = time.perf_counter() - self.began
-        return f"{self.visited} pipelines of {kinds} kinds, {_counts(self.tally)}; {seconds:.0f} s"
+        broker = f"0 broker kills, for there is no broker: {self.missing}; " if self.missing else ""
+        return f"{broker}{self.visited} pipelines of {kinds} kinds, {_counts(self.tally)}; {seconds:.0f} s"
 
     def _tell(self, what: str) -> None:
         print(f"{what}: {_counts(self.tally)}; {time.perf_counter() - self.began:.0f} s", flush=True)
@@ -143,6 +157,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--faults-a-case", type=int, default=25)
     parser.add_argument("--writer-stops", type=int, default=4_000, help="of clients of a stream log, at their writes")
     parser.add_argument("--writer-kills", type=int, default=200, help="of clients of a stream log")
+    parser.add_argument("--broker-kills", type=int, default=40, help="of a Kafka broker beside a pipeline")
     parser.add_argument("--seconds", type=float, default=36_000.0, help="nothing is begun after so long")
     parser.add_argument("--first", type=int, default=0, help="the number of the first pipeline")
     return parser.parse_args()

@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import os
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from rowtime.client.home import Home
     from rowtime.runtime.engine import Engine
 
-ONE_FILE, TWO_FILES = rt.Limits(files=1), rt.Limits(files=2)
 TICKS = 3  # that take rows
 NEXMARK = ("q0", "q2", "q3", "q5", "q7", "q8", "q11", "q13", "q14", "q16", "q17", "q20")
 KINDS = (*SHAPES, *NEXMARK)
@@ -81,8 +81,12 @@ class Case:
 
     def engine(self, spark: SparkSession | None) -> Engine:
         """A driver, which begins with recovery."""
-        limits = ONE_FILE if self.name in NEXMARK else TWO_FILES
-        return self.pipeline(spark)._engine(self.folder / "check", limits, ends=True)  # noqa: SLF001 - tick by tick
+        return self.pipeline(spark)._engine(self.folder / "check", self.limits, ends=True)  # noqa: SLF001 - tick by tick
+
+    @property
+    def limits(self) -> rt.Limits:
+        """What a tick takes: a file of each writer."""
+        return rt.Limits(files=1 if self.name in NEXMARK else 2)
 
     @property
     def tick(self) -> int:
@@ -156,13 +160,19 @@ def _appending(path: Path) -> Callable[[rt.Batch], None]:
 
 
 def _received(path: Path) -> list[str]:
-    """The rows by their numbers; one that came twice must be the same, and a torn line is one that was not received."""
-    found: dict[int, str] = {}
+    """The rows that were received; a torn line is one that was not."""
+    rows: list[tuple[int, str]] = []
     for line in path.read_text().splitlines() if path.exists() else ():
-        try:
+        with suppress(ValueError):
             number, row = json.loads(line)
-        except ValueError:
-            continue
+            rows.append((number, row))
+    return once(rows)
+
+
+def once(rows: Iterable[tuple[int, str]]) -> list[str]:
+    """The rows by their numbers, or what is wrong: one that came twice must be the same, and none may be missing."""
+    found: dict[int, str] = {}
+    for number, row in rows:
         if found.setdefault(number, row) != row:
             return [f"row {number} is {found[number]} and {row}"]
     if sorted(found) != list(range(len(found))):

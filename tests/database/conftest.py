@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from broker import without_jars
+from missing_jars import without_jars
 from postgres import Postgres, driver_missing, server_missing
 
 

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from broker import Broker, find_connector, without_jars
+from missing_jars import without_jars
 
+from reliability.broker import Broker, find_connector
 from rowtime.core.errors import Failure
 
 if TYPE_CHECKING:

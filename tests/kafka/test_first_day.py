@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from broker import Broker, Record
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 import rowtime as rt
+from reliability.broker import Broker, Record
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import broker
+import missing_jars
 import pytest
 
 from rowtime.core.errors import Failure
@@ -73,10 +73,10 @@ def test_a_maven_that_hangs_is_given_up(mvn: Path, tmp_path: Path, monkeypatch: 
 def test_tests_are_skipped_only_where_nothing_can_be_fetched(
     mvn: Path, reached: bool, outcome: type[BaseException], request: pytest.FixtureRequest
 ) -> None:
-    broker.out_of_reach.cache_clear()
-    request.addfinalizer(broker.out_of_reach.cache_clear)
+    missing_jars.out_of_reach.cache_clear()
+    request.addfinalizer(missing_jars.out_of_reach.cache_clear)
     pretend(mvn, 'mkdir -p "${0%/*}"; for a in "$@"; do case $a in -DoutputDirectory=*) mkdir "${a#*=}";; esac; done')
     if not reached:
         pretend(mvn, "echo '[ERROR] Unknown host'; exit 1")
     with pytest.raises(outcome, match="the jars of x"):
-        broker.without_jars("the jars of x cannot be fetched")
+        missing_jars.without_jars("the jars of x cannot be fetched")

@@ -7,8 +7,8 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
-from broker import Broker, free_ports
 
+from reliability.broker import Broker, free_ports
 from rowtime.core.errors import Failure, Refused
 from rowtime.core.time import BEGINNING, END
 from rowtime.runtime.sinks.kafka import write_bound, write_kafka

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from broker import Broker, Record, free_ports
 
+from reliability.broker import Broker, Record, free_ports
 from rowtime.core.errors import Failure, Refused
 from rowtime.core.time import END, to_micros
 from rowtime.runtime.sources.contract import Limits, Slice

@@ -18,8 +18,9 @@ from rowtime.state.checkpoint import Checkpoint
 from tests.landings import HOURLY, Answer, batch, landings
 
 if TYPE_CHECKING:
-    from broker import Broker
     from pyspark.sql import SparkSession
+
+    from reliability.broker import Broker
 
 SINK = """\
 CREATE STREAM {name} ({columns}) USING kafka OPTIONS (

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from broker import Broker, Record
 
 import rowtime as rt
+from reliability.broker import Broker, Record
 from rowtime.core.errors import Refused
 from rowtime.core.time import END, to_micros
 

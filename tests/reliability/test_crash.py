@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from reliability.crash.inside import Tally
+import random
+
+import pytest
+
+from reliability.crash.cases import once
+from reliability.crash.inside import Sample, Tally
 
 
 def test_what_differs_is_a_loss() -> None:
@@ -12,3 +17,26 @@ def test_what_differs_is_a_loss() -> None:
     tally.check({"log": ["a"]}, {"log": ["a", "b"]}, "there")
     tally.check({"totals": {}, "adds up": False}, {"totals": {}, "adds up": False}, "everywhere")
     assert [loss.split(":")[0] for loss in tally.losses] == ["there", "everywhere"]
+
+
+def test_a_sample_is_evenly_spread_and_begins_where_chance_says() -> None:
+    chosen = []
+    for seed in range(20):
+        sample = Sample(random.Random(seed), 5)
+        chosen.append([number for number in range(30) if sample.has_next()])
+    assert all(found == list(range(found[0], 30, 5)) for found in chosen)
+    assert {found[0] for found in chosen} == set(range(5))
+
+
+@pytest.mark.parametrize(
+    ("rows", "found"),
+    [
+        ([(0, "a"), (1, "b"), (0, "a")], ["a", "b"]),
+        ([(0, "a"), (2, "c")], ["numbers are missing: [0, 2]"]),
+        ([(0, "a"), (0, "b")], ["row 0 is a and b"]),
+    ],
+)
+def test_rows_that_come_again_are_taken_once_and_lost_ones_are_told(
+    rows: list[tuple[int, str]], found: list[str]
+) -> None:
+    assert once(rows) == found

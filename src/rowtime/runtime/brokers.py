@@ -7,11 +7,14 @@ here what it means where Spark reads.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Final, NamedTuple, TypeVar
 
 from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]  # py4j has no types
 from pyspark import SparkContext
+from pyspark.errors import PySparkException
 
 from rowtime.core.errors import Failure, Problem, refuse
 
@@ -19,6 +22,9 @@ T = TypeVar("T")
 
 SERVERS: Final = "kafka.bootstrap.servers"
 TIMEOUT_MILLIS: Final = "5000"
+
+# What Kafka's client says, and Spark's reader where a record does not come in time.
+_NO_ANSWER: Final = re.compile(r"org\.apache\.kafka\.common\.[\w.]*Exception|Cannot fetch record for offset")
 
 _CLIENT: Final = "org.apache.kafka.clients.admin.AdminClient"
 
@@ -147,6 +153,18 @@ class Brokers:
 
     def _failure(self, what: str, hint: str) -> Failure:
         return Failure(Problem("R501", f"Kafka at {self.servers}: {what}", hint=hint))
+
+
+@contextmanager
+def answering(what: str, hint: str) -> Iterator[None]:
+    """Where a job of Spark fails on Kafka, ``Failure`` (R501): ``what`` failed, and what Kafka said."""
+    try:
+        yield
+    except (PySparkException, Py4JJavaError) as error:
+        said = next((line.strip() for line in str(error).splitlines() if _NO_ANSWER.search(line)), None)
+        if said is None:
+            raise
+        raise Failure(Problem("R501", f"{what}: {said}", hint=hint)) from error
 
 
 def _jvm() -> Any:

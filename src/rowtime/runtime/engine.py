@@ -29,6 +29,7 @@ from rowtime.operators.tsort import TSort
 from rowtime.plan.program import Program
 from rowtime.plan.started import fixed
 from rowtime.plan.waiting import slowest_of
+from rowtime.runtime.brokers import answering
 from rowtime.runtime.column_types import ColumnTypes
 from rowtime.runtime.intake import Taken, intake_of
 from rowtime.runtime.sources.contract import BoundItem, Limits, Slice, Source
@@ -215,9 +216,10 @@ class Engine:
     def _step(self, running: RunningTick) -> dict[str, Delta]:
         deltas: dict[str, Delta] = {}
         try:
-            for node in self.program.operators:
-                deltas[node.name] = node.step(running, [deltas[child.name] for child in node.inputs])
-                self.tap(node, deltas[node.name])
+            with answering("a topic of Kafka cannot be read", "The tick is not committed; it is tried again as it is."):
+                for node in self.program.operators:
+                    deltas[node.name] = node.step(running, [deltas[child.name] for child in node.inputs])
+                    self.tap(node, deltas[node.name])
         except AnalysisException as wrong:
             raise _refused(wrong) from wrong
         finally:

@@ -20,14 +20,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j has no types
-from pyspark.errors import PySparkException
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
-from rowtime.core.errors import Failure, Problem
 from rowtime.core.time import BEGINNING, END
 from rowtime.plan.sink_options import CHANGE, TopicOptions
-from rowtime.runtime.brokers import SERVERS, Brokers
+from rowtime.runtime.brokers import SERVERS, Brokers, answering
 from rowtime.runtime.sources.contract import ROWTIME
 from rowtime.runtime.sources.kafka_rows import BOUND_HEADER, quoted
 
@@ -38,7 +35,6 @@ SEQUENCE: Final = "__seq"
 STREAM_HEADER: Final = "rowtime-stream"
 SEQUENCE_HEADER: Final = "rowtime-seq"
 
-_KAFKA_ERROR: Final = "org.apache.kafka.common"
 # Spark's default text of a timestamp in JSON stops at milliseconds.
 _JSON_OPTIONS: Final = {
     "timeZone": "UTC",
@@ -144,18 +140,9 @@ class _Target:
     def save(self, records: DataFrame) -> None:
         """Write and wait; ``Failure`` (R501) where it is Kafka that fails."""
         kafka = {name: value for name, value in self._options.items() if name.startswith("kafka.")}
-        try:
+        what = f"Kafka at {self._options[SERVERS]}: topic {self.told.topic!r} cannot be written"
+        with answering(what, "The rows of this tick are written again."):
             records.write.format("kafka").options(**kafka).option("topic", self.told.topic).save()
-        except (PySparkException, Py4JJavaError) as error:
-            if _KAFKA_ERROR not in str(error):
-                raise
-            raise self._failure(error) from error
-
-    def _failure(self, error: Exception) -> Failure:
-        line = next(line for line in str(error).splitlines() if _KAFKA_ERROR in line)
-        servers = self._options[SERVERS]
-        what = f"Kafka at {servers}: topic {self.told.topic!r} cannot be written: {line.strip()}"
-        return Failure(Problem("R501", what, hint="The tick is not committed; its rows are written again."))
 
 
 def _bytes(rows: DataFrame, name: str) -> Column:

@@ -1,7 +1,7 @@
-"""A real Kafka broker for tests: one java process in KRaft mode, on free ports of 127.0.0.1.
+"""A real Kafka broker for tests and crashes: one java process in KRaft mode, on free ports of 127.0.0.1.
 
 Run as a context manager it leaves no process and no file behind. The Python client is
-imported where it is used, so that a test run without it may still import this module.
+imported where it is used, so that a run without it may still import this module.
 """
 
 from __future__ import annotations
@@ -15,15 +15,12 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, NamedTuple, NoReturn, Self
-
-import pytest
+from typing import Any, Final, NamedTuple, Self
 
 from rowtime.core.errors import Failure
 from rowtime.runtime.jars import artifact, connector, fetch, kafka_jars, shipped
 
 KAFKA: Final = "org.apache.kafka:kafka_2.13:3.9.1"
-PROBE: Final = "org.slf4j:slf4j-api:2.0.16"  # a small library that every repository has
 CLUSTER: Final = "rowtimeAAAAAAAAAAAAAAA"  # 16 bytes in base64, as the storage tool wants it
 START_SECONDS: Final = 60
 STOP_SECONDS: Final = 15
@@ -68,30 +65,6 @@ def find_connector() -> Connector:
     except Failure as failure:
         return Connector(None, f"{exact}; {failure.problems[0].message}")
     return Connector(jars, f"{exact}; in its place: {', '.join(STAND_IN)}")
-
-
-@functools.cache
-def out_of_reach() -> str:
-    """Why Maven cannot fetch even a library that is published everywhere; empty where it can."""
-    try:
-        with tempfile.TemporaryDirectory() as cache:
-            fetch([PROBE], cache=Path(cache))
-    except Failure as failure:
-        return failure.problems[0].message
-    return ""
-
-
-def without_jars(what: str) -> NoReturn:
-    """Skip where nothing at all can be fetched; jars that are missing where others are to be had are a fault."""
-    why = out_of_reach()
-    if not why:
-        pytest.fail(f"{what}; but Maven does reach a repository")
-    pytest.skip(f"{what}; Maven reaches no repository: {why}")
-
-
-def connector_jars_or_none() -> list[str] | None:
-    """The jars for ``spark.jars`` of the one session of the test run, or none."""
-    return find_connector().jars
 
 
 class Broker:
@@ -158,6 +131,18 @@ class Broker:
             message = f"{left} records were not written"
             raise RuntimeError(message)
 
+    def crash(self) -> None:
+        """End the process at once and keep its data."""
+        process, self._process = self._process, None
+        if process is not None:
+            process.kill()
+            process.wait()
+
+    def restart(self) -> None:
+        """Start it again over its data, under the same address, and wait until it answers."""
+        self._launch()
+        self._wait()
+
     def stop(self) -> None:
         """Let the process end in order, and forget its data."""
         self._end(gently=True)
@@ -170,7 +155,7 @@ class Broker:
     def _admin(self) -> Any:
         from confluent_kafka.admin import AdminClient
 
-        return AdminClient({"bootstrap.servers": self.bootstrap})
+        return AdminClient({"bootstrap.servers": self.bootstrap, "log_level": "0"})  # a broker may be away
 
     def _format(self) -> None:
         command = [*self._java, "kafka.tools.StorageTool", "format", "-t", CLUSTER, "-c", str(self._properties)]
@@ -196,13 +181,10 @@ class Broker:
         raise RuntimeError(message)
 
     def _end(self, *, gently: bool) -> None:
-        process, self._process = self._process, None
-        if process is not None:
-            if gently:
-                process.terminate()
-                _wait_for(process)
-            process.kill()
-            process.wait()
+        if gently and self._process is not None:
+            self._process.terminate()
+            _wait_for(self._process)
+        self.crash()
         shutil.rmtree(self._home, ignore_errors=True)
 
 
