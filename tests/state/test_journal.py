@@ -14,7 +14,7 @@ from rowtime.core.errors import Refused
 from rowtime.state import files
 from rowtime.state.checkpoint import Checkpoint, folder_of
 from rowtime.state.journal import KEPT_ENTRIES, Journal
-from rowtime.state.sealed import FORMAT
+from rowtime.state.sealed import FORMAT, READ
 
 PLAN: dict[str, Any] = {"fingerprint": "abc", "sql": "SELECT", "operators": {"s": "stream(; x)"}}
 
@@ -105,29 +105,49 @@ def test_an_entry_of_a_newer_format_is_refused(tmp_path: Path) -> None:
 # -- the checkpoint -------------------------------------------------------------------
 
 
-def test_a_checkpoint_takes_the_same_plan_again(tmp_path: Path) -> None:
+def test_a_checkpoint_has_the_plan_that_it_was_given(tmp_path: Path) -> None:
+    assert Checkpoint(tmp_path).plan is None
     Checkpoint(tmp_path).bind(PLAN)
-    before = tree(tmp_path)
-    Checkpoint(tmp_path).bind(PLAN)
-    assert tree(tmp_path) == before
+    found = Checkpoint(tmp_path).plan
+    assert found is not None
+    assert (found["fingerprint"], found["format"]) == ("abc", FORMAT)
 
 
-def test_a_checkpoint_of_another_query_is_refused_and_not_touched(tmp_path: Path) -> None:
-    Checkpoint(tmp_path).bind(PLAN)
-    before = tree(tmp_path)
-    with pytest.raises(Refused) as refused:
-        Checkpoint(tmp_path).bind({**PLAN, "fingerprint": "xyz", "operators": {"s": "stream(; y)"}})
-    assert code(refused) == "R401"
-    assert "s was 'stream(; x)', is 'stream(; y)'" in str(refused.value)
-    assert tree(tmp_path) == before
+def test_a_plan_counts_once_an_entry_names_it(tmp_path: Path) -> None:
+    place = Checkpoint(tmp_path)
+    place.bind(PLAN)
+    place.journal.commit(0, {"plan": 0})
+    place.journal.commit(1, {"plan": 0})
+    with pytest.raises(Refused):
+        place.change({"fingerprint": "never"}, {"tick": 1, "plan": 0})
+    assert place.plan == {**PLAN, "format": FORMAT, "sum": place.plan["sum"]}  # type: ignore[index]
+    journaled = place.change({"fingerprint": "xyz"}, {"tick": 2, "plan": 0})
+    assert journaled["plan"] == 1
+    assert place.journal.last() is not None
+    assert [plan["fingerprint"] for plan in place.plans(journaled)] == ["abc", "xyz"]
+    assert place.plan is not None
+    assert (place.plan["fingerprint"], place.plan["since"]) == ("xyz", 2)
 
 
-@pytest.mark.parametrize("format_", [FORMAT - 1, FORMAT + 1])
+def test_refused_rows_are_found_under_the_names_that_their_gate_had(tmp_path: Path) -> None:
+    for gate, ticks in {"a": (1, 2, 7), "b": (3, 5)}.items():
+        for tick in ticks:
+            path = tmp_path / "rejected" / gate / f"{tick:012d}-00-x.parquet"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text("")
+    place = Checkpoint(tmp_path)
+    place.bind({**PLAN, "spans": {"b": [["a", 0, 2], ["b", 4, 2**62]], "a": [["a", 4, 2**62]]}})
+    assert [path.parent.name + path.name[11] for path in place.rejected("b", 9)] == ["a1", "a2", "b5"]
+    assert [path.name[11] for path in place.rejected("a", 9)] == ["7"]
+    assert [path.name[11] for path in place.rejected("b", 1)] == ["1"]
+
+
+@pytest.mark.parametrize("format_", [READ[0] - 1, FORMAT + 1])
 def test_a_checkpoint_of_another_format_is_refused_and_not_touched(tmp_path: Path, format_: int) -> None:
     (tmp_path / "plan.json").write_text(json.dumps({"format": format_, **PLAN}))
     before = tree(tmp_path)
     with pytest.raises(Refused) as refused:
-        Checkpoint(tmp_path).bind(PLAN)
+        _ = Checkpoint(tmp_path).plan
     assert code(refused) == "R402"
     assert tree(tmp_path) == before
 

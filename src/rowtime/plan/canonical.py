@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 
 from sqlglot import exp
@@ -9,21 +11,27 @@ from sqlglot import exp
 from rowtime.operators.contract import Column, Operator
 from rowtime.operators.sink import Sink
 from rowtime.operators.stream import Stream
+from rowtime.operators.value_clocks import MARK
 from rowtime.plan.sink_options import lasting
 from rowtime.sql.generate import to_spark
 
 _JOURNALED = ("idle_after",)  # what it decides stands in the journal, so it may change between two starts
 
 
-def describe(node: Operator) -> str:
-    """An operator in one line of canonical text, without its inputs."""
+_MARKED = re.compile(f"`{MARK}([^`]*)`")
+
+
+def describe(node: Operator, names: Mapping[str, str] | None = None) -> str:
+    """An operator in one line of canonical text; of its inputs only the names, or what ``names`` calls them."""
+    called = names or {}
     parts = [
         f"{f.name}={_canonical(_field(node, f.name))}"
         for f in fields(node)  # type: ignore[arg-type]
         if f.name not in ("name", "input", "inputs", "gate", "gates", "made", "event", *_JOURNALED)
     ]
-    inputs = ", ".join(child.name for child in node.inputs)
-    return f"{node.kind}({inputs}; {'; '.join(parts)})"
+    inputs = ", ".join(called.get(child.name, child.name) for child in node.inputs)
+    text = f"{node.kind}({inputs}; {'; '.join(parts)})"
+    return _MARKED.sub(lambda mark: f"`{MARK}{called.get(mark[1], mark[1])}`", text) if called else text
 
 
 def _field(node: Operator, name: str) -> object:

@@ -13,7 +13,11 @@ from typing import Any
 
 from rowtime.core.clock import least
 from rowtime.core.time import BEGINNING, END, MAX_MICROS, MIN_MICROS, to_text
+from rowtime.operators.contract import Operator
 from rowtime.operators.gates import Raise
+from rowtime.operators.panes import Panes
+from rowtime.operators.stream import Stream
+from rowtime.operators.tsort import TSort
 from rowtime.plan.event_time import MANUAL, settable
 
 
@@ -166,6 +170,17 @@ def slowest_of(inputs: Sequence[str], clocks: Mapping[str, Mapping[str, int]]) -
     bounds = {name: least(clocks.get(name, {}).values()) for name in inputs}
     name = min(inputs, key=lambda one: bounds[one])
     return name, bounds[name]
+
+
+def timed_by(operators: Sequence[Operator]) -> dict[str, set[str]]:
+    """The streams whose clocks reach each operator; a T-sort and panes have a clock of their own."""
+    found: dict[str, set[str]] = {}
+    for node in operators:
+        below = {stream for child in node.inputs for stream in found[child.name]}
+        found[node.name] = (
+            {node.name} if isinstance(node, Stream) else set() if isinstance(node, TSort | Panes) else below
+        )
+    return found
 
 
 def _open_jump(  # noqa: PLR0913 - what is known of it

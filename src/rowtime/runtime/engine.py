@@ -25,16 +25,16 @@ from rowtime.operators.panes import Panes
 from rowtime.operators.sink import Sink as SinkNode
 from rowtime.operators.stream import Stream
 from rowtime.operators.table import PINNED
-from rowtime.operators.tsort import TSort
 from rowtime.plan.program import Program
 from rowtime.plan.started import fixed
-from rowtime.plan.waiting import slowest_of
+from rowtime.plan.waiting import slowest_of, timed_by
 from rowtime.runtime.brokers import answering
 from rowtime.runtime.column_types import ColumnTypes
 from rowtime.runtime.intake import Taken, intake_of
 from rowtime.runtime.sources.contract import BoundItem, Limits, Slice, Source
 from rowtime.runtime.takers import takers
 from rowtime.runtime.tick import GivenTable, RunningTick
+from rowtime.runtime.upgrades import bound, change
 from rowtime.state import cuts, settings
 from rowtime.state.files import remove
 from rowtime.state.memory import Memory
@@ -42,6 +42,7 @@ from rowtime.state.memory import Memory
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from rowtime.plan.upgrade import Upgrade
     from rowtime.runtime.sinks.staging import Stage
     from rowtime.state.checkpoint import Checkpoint
 
@@ -73,7 +74,8 @@ class Engine:
     """One program at work. ``ends``: finite sources end their streams once they are read.
 
     ``hook`` is called with the name of each point of a tick at which a crash is tested, ``tap`` with
-    what each operator has made of a tick, while it can be read.
+    what each operator has made of a tick, while it can be read. ``changes``: how the plan differs from the one that
+    ran before, in words.
     """
 
     spark: SparkSession
@@ -88,6 +90,7 @@ class Engine:
     tap: Tap = lambda _node, _delta: None
     entry: Entry = field(default_factory=lambda: _EMPTY)
     tables: Mapping[str, GivenTable] = field(default_factory=dict)
+    changes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         self._heard: dict[tuple[str, str], int] = {}
@@ -101,17 +104,19 @@ class Engine:
     def _take_over(self, program: Program) -> None:
         self.program = program
         self._takers = takers(program)
-        self._timed_by = _timed_by(program)
+        self._timed_by = timed_by(program.operators)
         self._streams = [node for node in program.operators if isinstance(node, Stream)]
 
     # -- life -------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Take the checkpoint over: check that it fits, finish the last commit, sweep the rest."""
+        """Take the checkpoint over: check that it fits, finish the last commit, sweep the rest, change its plan."""
         self.checkpoint.acquire()
         try:
-            self.checkpoint.bind(self.plan)
+            upgrade = bound(self.checkpoint, self.program)
             self._recover(self.checkpoint.journal.last())
+            if upgrade is not None:
+                self._change(upgrade)
         except BaseException:
             self.checkpoint.release()
             raise
@@ -134,6 +139,13 @@ class Engine:
             if staged is not None and self.checkpoint.published < self.entry["tick"]:
                 self.stages[node.name].publish(self.spark, node, self.entry["tick"], staged)
         settings.done(self.checkpoint.folder, self.entry.get("settings", ()))
+        self.checkpoint.published = self.entry["tick"]
+
+    def _change(self, upgrade: Upgrade) -> None:
+        """Go on with another plan, from the next tick on."""
+        self.entry = change(self.checkpoint, self.program, upgrade, self.entry, self.clock())
+        self.changes = upgrade.lines
+        settings.done(self.checkpoint.folder, self.entry["settings"])
         self.checkpoint.published = self.entry["tick"]
 
     def _sinks(self) -> list[SinkNode]:
@@ -252,6 +264,7 @@ class Engine:
             "at": self.clock(),
             "began": self._began,
             "cuts": self.entry.get("cuts", 0),
+            "plan": self.entry.get("plan", 0),
             "sources": notes,
             "totals": {name: dict(counts) for name, counts in totals.items()},
             "clocks": {name: dict(delta.clocks) for name, delta in deltas.items()},
@@ -376,14 +389,3 @@ def _refused(wrong: AnalysisException) -> Refused:
     """What only Spark can find in an expression, reported as `check` would (types, functions)."""
     message = str(wrong).split("\n", 1)[0].split(" SQLSTATE", 1)[0]
     return refuse("R107", message, "Spark found this when it typed the expressions; mend the SQL.")
-
-
-def _timed_by(program: Program) -> dict[str, set[str]]:
-    """The streams whose clocks reach each operator; a T-sort and panes have a clock of their own."""
-    found: dict[str, set[str]] = {}
-    for node in program.operators:
-        below = {stream for child in node.inputs for stream in found[child.name]}
-        found[node.name] = (
-            {node.name} if isinstance(node, Stream) else set() if isinstance(node, TSort | Panes) else below
-        )
-    return found

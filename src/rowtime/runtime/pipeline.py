@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Mapping
+from copy import copy
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ from rowtime.operators.table_function import Make
 from rowtime.plan.catalog import StreamDef
 from rowtime.plan.program import Program, compile_script
 from rowtime.plan.resync import rows_of
+from rowtime.plan.upgrade import upgrade_of
 from rowtime.runtime.engine import Engine, wall_clock
 from rowtime.runtime.events import Events
 from rowtime.runtime.once import define, perform
@@ -128,6 +130,12 @@ class Pipeline:
         self._table_functions[name.lower()] = make
         return self
 
+    def instead(self, text: str) -> Pipeline:
+        """The same pipeline with another text: its variables, functions and DataFrames."""
+        other = copy(self)
+        other._text = [text]  # noqa: SLF001 - of the copy
+        return other
+
     def compile(self) -> Program:
         """Bind the SQL; raises ``Refused`` with all problems there are."""
         streams = {
@@ -173,7 +181,8 @@ class Pipeline:
             )
         folder = Path(checkpoint) if checkpoint else Path(tempfile.mkdtemp(prefix="rowtime-"))
         place = Checkpoint(folder.absolute())
-        place.check(program.described())  # first of all: where it is refused, nothing is written
+        if (old := place.plan) is not None:
+            upgrade_of(old, program)  # first of all: where it is refused, nothing is written
         define(program, self.home, place)
         sources = self.sources(program, place)
         stages = {n.name: Stage(self._sink(n), place.folder) for n in program.sinks}

@@ -2,13 +2,15 @@
 
 What a pipeline has read stands in its checkpoint: positions, clocks, bounds set by hand. A replay
 reads these ranges again, of the sources as they are now: as one batch, but for the moments that cut it
-(`state.cuts`), or tick by tick as far as the journal goes back. Nothing of the checkpoint that is
-replayed is written.
+(`state.cuts`), or tick by tick as far as the journal goes back. Where the plan changed it changes here too, by the
+same rules. Nothing of the checkpoint that is replayed is written.
 """
 
 from __future__ import annotations
 
 import shutil
+from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,13 +18,16 @@ from typing import TYPE_CHECKING, Any, cast
 
 from rowtime.client.writer import EVERYONE
 from rowtime.core.clock import least
-from rowtime.core.errors import refuse
+from rowtime.core.errors import Refused, refuse
 from rowtime.core.time import END
 from rowtime.operators.stream import Stream
+from rowtime.plan.started import fixed
+from rowtime.plan.upgrade import check_same
 from rowtime.runtime.engine import Engine, ended
 from rowtime.runtime.intake import Taken
 from rowtime.runtime.pipeline import Pipeline
 from rowtime.runtime.sinks.staging import Stage
+from rowtime.runtime.upgrades import bound
 from rowtime.state.checkpoint import Checkpoint, folder_of
 from rowtime.state.cuts import noted
 
@@ -32,7 +37,9 @@ if TYPE_CHECKING:
     from rowtime.operators.sink import Sink as SinkNode
     from rowtime.plan.program import Program
     from rowtime.runtime.sinks.contract import Batch
-    from rowtime.runtime.sources.contract import Repeatable
+    from rowtime.runtime.sources.contract import Repeatable, Source
+
+    Later = tuple[Program, Mapping[str, Source], Mapping[str, Stage]]
 
 Entry = Mapping[str, Any]
 FINITE = ("parquet", "csv", "json")
@@ -40,10 +47,14 @@ FINITE = ("parquet", "csv", "json")
 
 @dataclass(frozen=True)
 class Part:
-    """A part of the input: all up to what the entry ``until`` had read; ``settings`` take effect before it."""
+    """A part of the input: all up to what the entry ``until`` had read; ``settings`` take effect before it.
+
+    ``plan``: the number of the plan by which it was read.
+    """
 
     until: Entry
     settings: Sequence[Mapping[str, Any]] = ()
+    plan: int = 0
 
 
 @dataclass
@@ -66,14 +77,27 @@ class KeptSink:
 
 
 class Replay(Engine):
-    """An engine whose ticks take recorded parts, one after the other."""
+    """An engine whose ticks take recorded parts, one after the other; ``later`` are the plans after its first."""
+
+    later: Sequence[Later] = ()
 
     def run(self, parts: Sequence[Part]) -> Iterator[Part]:
         """Run the parts; each comes back once its tick is committed."""
-        for part in parts:
-            self._part = part
-            self.tick()
-            yield part
+        for number in range(len(self.later) + 1):
+            if number:
+                self._go_over(*self.later[number - 1])
+            for part in (part for part in parts if part.plan == number):
+                self._part = part
+                self.tick()
+                yield part
+
+    def _go_over(self, program: Program, sources: Mapping[str, Source], stages: Mapping[str, Stage]) -> None:
+        """Go on with the next plan, as the pipeline did."""
+        self.sources, self.stages, self.plan = sources, stages, program.described()
+        upgrade = bound(self.checkpoint, program)
+        self._take_over(fixed(program, self._began))
+        if upgrade is not None:
+            self._change(upgrade)
 
     def _set_by_hand(self) -> Sequence[Mapping[str, Any]]:
         return self._part.settings
@@ -109,15 +133,26 @@ def recorded(checkpoint: Checkpoint, *, by_tick: bool = False) -> list[Part]:
     last = checkpoint.journal.last() if checkpoint.begun else None
     if last is None:
         raise refuse("R405", f"{checkpoint.folder} has no tick to run again", "Give the folder of a pipeline that ran.")
+    since = [plan["since"] for plan in checkpoint.plans(last)[1:]]
     ends: dict[int, Entry] = {last["tick"]: last}
-    settings: dict[int, Sequence[Mapping[str, Any]]] = {}
+    settings: dict[int, list[Mapping[str, Any]]] = defaultdict(list)
     for cut in noted(checkpoint.folder, last):
         ends[cut.before["tick"]] = cut.before
-        settings[cut.before["tick"]] = cut.settings
+        settings[_reading(cut.before["tick"], since)] += cut.settings
     if by_tick:
         ends.update((entry["tick"], entry) for entry in checkpoint.journal.entries())
-    places = [-1, *sorted(tick for tick in ends if tick >= 0)]
-    return [Part(ends[tick], settings.get(before, ())) for before, tick in zip(places, places[1:], strict=False)]
+    places = [-1, *sorted(tick for tick in ends if tick >= 0 and tick not in since)]
+    return [
+        Part(ends[tick], settings[before], bisect_right(since, tick))
+        for before, tick in zip(places, places[1:], strict=False)
+    ]
+
+
+def _reading(tick: int, since: Collection[int]) -> int:
+    """The last tick up to one that has read anything: those in which the plan changed have not."""
+    while tick in since:
+        tick -= 1
+    return tick
 
 
 def replay(
@@ -128,20 +163,42 @@ def replay(
 ) -> Replay:
     """An engine in ``scratch`` for the parts of a checkpoint; its sinks are `KeptSink`. ``part``: of the program.
 
-    Raises ``Refused`` (R401) where the pipeline is not the one of the checkpoint.
+    Raises ``Refused``: R401 where the pipeline is not the one of the checkpoint, R407 where one that it was before
+    cannot be had any more.
     """
-    program = pipeline.compile()
-    checkpoint.check(program.described())
-    program = part(program)
+    programs = [part(program) for program in _programs(pipeline, checkpoint)]
     notes = checkpoint.folder / "sources"
     if notes.is_dir():
         shutil.copytree(notes, scratch / "sources")
     place = Checkpoint(scratch.absolute())
-    sources = pipeline.sources(program, place)
-    stages = {
-        n.name: Stage(KeptSink(place.folder / "outputs" / folder_of(n.name)), place.folder) for n in program.sinks
-    }
+    names = {node.name for program in programs for node in program.sinks}
+    kept = {name: Stage(KeptSink(place.folder / "outputs" / folder_of(name)), place.folder) for name in names}
+    stages = [{node.name: kept[node.name] for node in program.sinks} for program in programs]
+    sources = [pipeline.sources(program, place) for program in programs]
     began = (checkpoint.journal.last() or {}).get("began", 0)
-    engine = Replay(pipeline.session(program), program, place, sources, stages, clock=lambda: began)
+    first = programs[0]
+    engine = Replay(pipeline.session(programs[-1]), first, place, sources[0], stages[0], clock=lambda: began)
+    engine.later = list(zip(programs, sources, stages, strict=True))[1:]
     engine.start()
     return engine
+
+
+def _programs(pipeline: Pipeline, checkpoint: Checkpoint) -> list[Program]:
+    """The programs that a checkpoint has had, the pipeline's own last."""
+    program, last = pipeline.compile(), checkpoint.journal.last()
+    check_same(checkpoint.plan, program)
+    before = [] if last is None else checkpoint.plans(last)[:-1]
+    return [*(_compiled(pipeline, plan) for plan in before), program]
+
+
+def _compiled(pipeline: Pipeline, plan: Mapping[str, Any]) -> Program:
+    """A program of a plan that the checkpoint no longer has."""
+    hint = "Give it what it had: its variables, functions and streams."
+    try:
+        program = pipeline.instead(plan["sql"]).compile()
+    except Refused as refused:
+        what = f"the script before its change no longer compiles: {refused.problems[0].message}"
+        raise refuse("R407", what, hint) from None
+    if program.described()["fingerprint"] != plan["fingerprint"]:
+        raise refuse("R407", "the script before its change means something else today", hint)
+    return program

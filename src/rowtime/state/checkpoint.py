@@ -1,8 +1,8 @@
 """A checkpoint: the folder that holds a pipeline's plan, journal, state and rejected rows.
 
-``plan.json`` (what runs), ``journal/`` (what has happened), ``state/`` (segments),
-``rejected/`` (refused rows, a folder a gate), ``sources/`` (files that were numbered), ``cuts/`` (`state.cuts`),
-``spark/`` (Spark's own checkpoint, where a ``foreachBatch`` source needs one).
+``plan.json`` (what ran first), ``plans/`` (what runs since its SQL changed), ``journal/`` (what has happened),
+``state/`` (segments), ``rejected/`` (refused rows, a folder a gate), ``sources/`` (files that were numbered),
+``cuts/`` (`state.cuts`), ``spark/`` (Spark's own checkpoint, where a ``foreachBatch`` source needs one).
 """
 
 from __future__ import annotations
@@ -10,15 +10,16 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, Final
 
 from rowtime.core.errors import refuse
-from rowtime.state.files import make_folder, make_private, remove, sync, write_new
+from rowtime.state.files import make_folder, make_private, remove, sync, write_over
 from rowtime.state.journal import Entry, Journal
 from rowtime.state.sealed import sealed, unsealed
 
+FOREVER = 2**62  # stands for a last tick that has not come
 _LONGEST: Final = 200  # bytes of a folder name; file systems allow 255
 _BEGINNING: Final = 120  # bytes of a longer one that stay readable
 
@@ -33,9 +34,21 @@ class Checkpoint:
 
     @property
     def plan(self) -> Mapping[str, Any] | None:
-        """What ``plan.json`` says; ``None`` for a fresh checkpoint."""
-        path = self.folder / "plan.json"
-        return unsealed(path) if path.exists() else None
+        """The plan of the newest entry; ``None`` for a fresh checkpoint."""
+        last = self.journal.last()
+        return self._plan(0 if last is None else last.get("plan", 0))
+
+    def plans(self, entry: Entry) -> list[Mapping[str, Any]]:
+        """The plans up to that of an entry; all but the first say ``since`` which tick they are there."""
+        found = (self._plan(number) for number in range(entry.get("plan", 0) + 1))
+        return [plan for plan in found if plan is not None]
+
+    def _plan(self, number: int) -> Mapping[str, Any] | None:
+        path = self._path(number)
+        return unsealed(path) if number or path.exists() else None
+
+    def _path(self, number: int) -> Path:
+        return self.folder / (f"plans/{number:06d}.json" if number else "plan.json")
 
     @property
     def begun(self) -> bool:
@@ -70,25 +83,21 @@ class Checkpoint:
             self._lock = None
 
     def bind(self, plan: Mapping[str, Any]) -> None:
-        """Write the plan of a fresh checkpoint, or check that the old one is the same.
+        """Write the plan of a checkpoint that has run no tick."""
+        write_over(self.folder / "plan.json", sealed(plan, indent=1))
 
-        Raises ``Refused`` (R401) with the first statement that differs; nothing is written.
+    def change(self, plan: Mapping[str, Any], entry: Entry) -> Entry:
+        """Go over to another plan with an entry (with its ``tick``) that reads nothing; the entry as it is journaled.
+
+        The plan is there before the entry, and counts for nothing until the entry names it. Raises what
+        `Journal.commit` does.
         """
-        if self.plan is None:
-            write_new(self.folder / "plan.json", sealed(plan, indent=1))
-        self.check(plan)
-
-    def check(self, plan: Mapping[str, Any]) -> None:
-        """Raise ``Refused`` (R401) where the checkpoint is another query's."""
-        old = self.plan
-        if old is None:
-            return
-        if old["fingerprint"] != plan["fingerprint"]:
-            raise refuse(
-                "R401",
-                f"the checkpoint belongs to another query: {_difference(old, plan)}",
-                "Run the query it was made for, or give this one a --checkpoint of its own.",
-            )
+        tick, number = entry["tick"], entry.get("plan", 0) + 1
+        make_folder(self.folder / "plans")
+        write_over(self._path(number), sealed({**plan, "since": tick}, indent=1))
+        journaled = {**entry, "plan": number}
+        self.journal.commit(tick, journaled)
+        return journaled
 
     @property
     def published(self) -> int:
@@ -128,19 +137,38 @@ class Checkpoint:
             sync(place)
 
     def rejected(self, gate: str, tick: int) -> list[Path]:
-        """The files of rows that a gate refused up to a committed tick, oldest first.
+        """The files of rows that a gate refused up to a committed tick, oldest first; those under old names too.
 
         Their names begin with their tick, so the journal lists only those of the last one, which a driver that
         died may not have moved.
         """
-        last = self.journal.last() or {}
-        named = last.get("refused", {}).get(gate, ()) if last.get("tick", tick + 1) <= tick else ()
-        left = {Path(path).name: self.folder / path for path in named if (self.folder / path).exists()}
-        moved = {path.name: path for path in self._refused_by(gate).glob("*") if _tick_of(path) <= tick}
-        return [path for _, path in sorted({**left, **moved}.items())]
+        left = self._not_moved()
+        found = []
+        for name, first, last in self.spans(gate):
+            files = {path.name: path for path in (*left.get(name, ()), *self._refused_by(name).glob("*"))}
+            found += [path for _, path in sorted(files.items()) if first <= _tick_of(path) <= min(tick, last)]
+        return found
+
+    def _not_moved(self) -> dict[str, list[Path]]:
+        """By gate, the refused rows of the last entry that stand where they were written."""
+        named = (self.journal.last() or {}).get("refused", {})
+        paths = {gate: [self.folder / path for path in listed] for gate, listed in named.items()}
+        return {gate: [path for path in listed if path.exists()] for gate, listed in paths.items()}
 
     def _refused_by(self, gate: str) -> Path:
         return self.folder / "rejected" / folder_of(gate)
+
+    def spans(self, gate: str) -> Sequence[Span]:
+        """What a gate has been called: its name, and the first and the last tick of it."""
+        return spans_of(self.plan or {}, gate)
+
+
+Span = Sequence[Any]
+
+
+def spans_of(plan: Mapping[str, Any], gate: str) -> list[Span]:
+    """What a gate of a plan has been called, by name, first and last tick."""
+    return [*plan.get("spans", {}).get(gate, [[gate, 0, FOREVER]])]
 
 
 def _tick_of(path: Path) -> int:
@@ -162,11 +190,3 @@ def folder_of(name: str) -> str:
 
 def _encoded(character: str) -> str:
     return "".join(f"%{byte:02x}" for byte in character.encode(errors="surrogatepass"))
-
-
-def _difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
-    before, after = old.get("operators", {}), new.get("operators", {})
-    for name in [*before, *after]:
-        if before.get(name) != after.get(name):
-            return f"{name} was {before.get(name, 'absent')!r}, is {after.get(name, 'absent')!r}"
-    return "the statements are not the same"

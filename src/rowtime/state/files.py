@@ -98,6 +98,13 @@ def move(source: Path, target: Path) -> None:
         source.unlink()
 
 
+def link(source: Path, target: Path) -> None:
+    """Give a file that never changes a second name, durably; one of the two may be removed without the other."""
+    make_folder(target.parent)
+    os.link(source, target)
+    sync(target.parent)
+
+
 def remove(path: Path) -> None:
     """Remove a file or a folder if it is there."""
     with contextlib.suppress(FileNotFoundError):

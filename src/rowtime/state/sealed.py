@@ -11,7 +11,8 @@ from typing import Any
 
 from rowtime.core.errors import Failure, Problem, refuse
 
-FORMAT = 2  # since the rows that OVER keeps are sorted by a hash of ours, and files are sealed
+FORMAT = 3  # since a checkpoint may have several plans, and each entry says which is its own
+READ = (2, 3)  # 2: since the rows that OVER keeps are sorted by a hash of ours, and files are sealed
 _SEAL = re.compile(rb',"sum":"([0-9a-f]{8})"\}')
 _SEALED = len(b',"sum":"00000000"}')
 
@@ -32,10 +33,10 @@ def unsealed(path: Path) -> dict[str, Any]:
     """
     data = path.read_bytes()
     found = _parsed(data)
-    if found.get("format", FORMAT) != FORMAT:
+    if found.get("format", FORMAT) not in READ:
         raise refuse(
             "R402",
-            f"the checkpoint has format {found['format']}, this version reads format {FORMAT}",
+            f"the checkpoint has format {found['format']}, this version reads formats {READ[0]} to {READ[-1]}",
             "Run it with the version of rowtime that wrote it, or begin anew with another --checkpoint.",
         )
     seal = _SEAL.fullmatch(data[-_SEALED:])

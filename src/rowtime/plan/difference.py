@@ -1,0 +1,70 @@
+"""The difference between the plan of a checkpoint and another, in terms of the statements that were written."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from rowtime.operators.contract import Operator
+from rowtime.plan.canonical import describe
+from rowtime.plan.program import Program
+from rowtime.plan.sources import pump_name
+from rowtime.sql.script import parse_script
+from rowtime.sql.statements import CreatePump, CreateStream, CreateTable, CreateView, Query, Statement
+
+_VARIABLE, _STAND_IN = re.compile(r"\$\{(\w+)\}"), re.compile(r"v__(\w+?)__v")
+_MOST = 300  # characters of a statement
+
+
+def difference(old: Mapping[str, Any], program: Program, nodes: Sequence[Operator]) -> tuple[str, bool]:
+    """What differs, and whether it is that something new would need rows of the past.
+
+    ``nodes``: the operators, inputs first, that do not follow from the old plan; empty for any difference.
+    """
+    before, after = statements_of(old["sql"]), statements_of(program.written)
+    owners = dict.fromkeys(owner_of(node.name, after) for node in nodes or program.operators)
+    for name in owners:
+        if name in before and name in after and before[name] != after[name]:
+            return f"{name} was {_short(before[name])}, is {_short(after[name])}", False
+    if nodes and owner_of(nodes[-1].name, after) not in before:
+        name = owner_of(nodes[-1].name, after)
+        return f"{name} is new, and its {nodes[-1].kind} would need rows from before the change", True
+    return _operators(old["operators"], {node.name: describe(node) for node in program.operators}), False
+
+
+def statements_of(sql: str) -> dict[str, str]:
+    """The statements that define or run something, by the names that operators have of them; their text on one line."""
+    parsed = parse_script(_VARIABLE.sub(r"v__\1__v", sql)).statements
+    return {name: " ".join(_STAND_IN.sub(r"${\1}", text).split()) for name, text in _named(parsed)}
+
+
+def owner_of(operator: str, statements: Mapping[str, str]) -> str:
+    """The statement that an operator is of, by the longest name; else the first part of the operator's own."""
+    parts = operator.split(".")
+    names = (".".join(parts[:end]) for end in range(len(parts), 0, -1))
+    return next((name for name in names if name in statements), parts[0])
+
+
+def _named(statements: Sequence[Statement]) -> Iterator[tuple[str, str]]:
+    queries = [one for one in statements if isinstance(one, Query)]
+    for one in statements:
+        if isinstance(one, CreatePump):
+            yield pump_name(one), one.text
+        elif isinstance(one, CreateStream | CreateView | CreateTable):
+            yield one.name.text.lower(), one.text
+        elif isinstance(one, Query):
+            yield "query" if len(queries) == 1 else f"query{queries.index(one) + 1}", one.text
+
+
+def _operators(before: Mapping[str, str], after: Mapping[str, str]) -> str:
+    """Where the statements are the same: a variable differs, say, or what the home directory says of a stream."""
+    for name in [*before, *after]:
+        if before.get(name) != after.get(name):
+            was, now = before.get(name, "absent"), after.get(name, "absent")
+            return f"{name} was {_short(was)!r}, is {_short(now)!r}"
+    return "the statements are not the same"
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _MOST else f"{text[:_MOST]}…"

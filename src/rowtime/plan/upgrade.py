@@ -1,0 +1,258 @@
+"""Upgrades: how the plan of a checkpoint may change, and what becomes of the state of each operator.
+
+An operator of the new plan *continues* the old one that computes the same from the same inputs, whatever the two are
+called; a tolerance may differ. One that is new starts with a copy if an old operator computes the same; with nothing
+if it keeps nothing, if all that it reads is new, or if it only puts rows in order, which then are those that are read
+from the change on. Else it would need rows of the past, and the plan is refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any
+
+from rowtime.core.errors import Refused, refuse
+from rowtime.operators.contract import Operator, walk
+from rowtime.operators.hop import Hop
+from rowtime.operators.merge import Merge
+from rowtime.operators.rejected import Rejected
+from rowtime.operators.select import Select
+from rowtime.operators.sink import Sink
+from rowtime.operators.stream import Stream
+from rowtime.operators.table import Table
+from rowtime.operators.table_join import TableJoin
+from rowtime.operators.tsort import TSort
+from rowtime.plan.canonical import describe
+from rowtime.plan.difference import difference, owner_of, statements_of
+from rowtime.plan.program import Program
+
+Plan = Mapping[str, Any]
+STATELESS = (Sink, Select, Rejected, Hop, TableJoin)
+"""What may begin at any row: its results are those of the rows from there on."""
+TOLERANCES: Mapping[type, Mapping[str, str]] = {
+    TSort: {"within": "WITHIN", "early": "EARLY BEYOND", "ahead": "EARLY BEYOND … AFTER ARRIVAL"},
+    Stream: {"early": "EARLY BEYOND", "ahead": "EARLY BEYOND … AFTER ARRIVAL"},
+}
+"""Fields (µs) that may have another value from a tick on, and what they are called."""
+PASSING = ("console", "memory", "function")  # formats that keep nothing of what was handed over
+_TARGET = re.compile(r"format=.*(?=; ordered=)")
+_OWN_PIPELINE = "Give it a script and a --checkpoint of its own, which read the streams from their start."
+
+
+@dataclass(frozen=True)
+class Upgrade:
+    """How one plan follows another.
+
+    ``continues``: for operators of the new plan, the old one whose state they have; ``copies``: the old one with a copy
+    of whose state they start. ``eased``: those of the new plan with another tolerance, and what it was and is. ``new``
+    and ``gone``: operators that only one of the plans has. ``lines``: all of it as people read it.
+    """
+
+    continues: Mapping[str, str]
+    copies: Mapping[str, str]
+    eased: Mapping[str, str]
+    new: tuple[str, ...]
+    gone: tuple[str, ...]
+    lines: tuple[str, ...]
+
+
+def upgrade_of(old: Plan, program: Program) -> Upgrade | None:
+    """What changes where a checkpoint with the ``old`` plan goes on with a program; ``None`` for nothing.
+
+    Raises ``Refused`` (R401) with the statement that differs where the state does not fit the new plan.
+    """
+    if old["fingerprint"] == program.described()["fingerprint"]:
+        return None
+    matching = _Matching(old, program)
+    matching.match()
+    admission = _Admission(old, program, matching)
+    admission.admit()
+    gone = tuple(name for name in old["operators"] if name not in matching.taken)
+    new = tuple(node.name for node in program.operators if node.name not in matching.continues)
+    lines = tuple(_lines(old, program, matching, admission, gone))
+    return Upgrade(matching.continues, admission.copies, matching.eased, new, gone, lines)
+
+
+def check_same(old: Plan | None, program: Program) -> None:
+    """Raise ``Refused`` (R401) unless a program is what the checkpoint was made for, or goes on with."""
+    if old is not None and old["fingerprint"] != program.described()["fingerprint"]:
+        raise _refused(old, program, ())
+
+
+def retired(old: Plan, upgrade: Upgrade) -> dict[str, str]:
+    """The sinks that were gone at some time, by name, with what they wrote to; of the old plan and those before it."""
+    gone = (name for name in upgrade.gone if old["kinds"][name] == Sink.kind)
+    return {**old.get("retired", {}), **{name: _target(old["operators"][name]) for name in gone}}
+
+
+# -- which old operator is which new one ----------------------------------------------
+
+
+class _Matching:
+    """Finds for operators of a program, inputs first, the old one that they continue."""
+
+    def __init__(self, old: Plan, program: Program) -> None:
+        self._old: Mapping[str, str] = old["operators"]
+        self._nodes = program.operators
+        self.continues: dict[str, str] = {}
+        self.eased: dict[str, str] = {}
+
+    @property
+    def taken(self) -> set[str]:
+        """The old operators that are continued."""
+        return set(self.continues.values())
+
+    def match(self) -> None:
+        """Names first, so that nobody else takes what is still called the same; then one rename after the other."""
+        self._match_names()
+        while any(self._match_renamed(node) for node in self._open()):
+            self._match_names()
+
+    def _open(self) -> Iterator[Operator]:
+        return (node for node in self._nodes if node.name not in self.continues)
+
+    def _match_names(self) -> None:
+        for node in self._open():
+            if node.name in self._old and node.name not in self.taken:
+                self._take(node, node.name)
+
+    def _match_renamed(self, node: Operator) -> bool:
+        """Streams and sinks are what they are called: by their names logs, files and numbers of rows are found."""
+        if isinstance(node, Stream) or (isinstance(node, Sink) and node.format != "console"):
+            return False
+        text = text_of(node, self.continues)
+        free = [name for name in self._old if name not in self.taken]
+        same = [name for name in free if self._old[name] == text]
+        return any(self._take(node, name) for name in [*same, *free])
+
+    def _take(self, node: Operator, name: str) -> bool:
+        """Let an operator continue the old one of a name, if it can."""
+        was = self._old[name]
+        before = _with_tolerances(node, was)
+        if was not in (text_of(node, self.continues), text_of(before, self.continues)):
+            return False
+        changes = list(_changes(before, node)) if was != text_of(node, self.continues) else []
+        self.continues[node.name] = name
+        if changes:
+            self.eased[node.name] = ", ".join(changes)
+        return True
+
+
+def text_of(node: Operator, names: Mapping[str, str]) -> str | None:
+    """The description of an operator with its inputs under old names; ``None`` where one has none."""
+    if not all(child.name in names for child in node.inputs):
+        return None
+    return describe(node, names)
+
+
+def _with_tolerances(node: Operator, was: str) -> Operator:
+    """The operator with the tolerances of an old description, where both have one.
+
+    With RESYNC rows are held and judged later, by what was said when they came: it stays as it is.
+    """
+    fields = TOLERANCES.get(type(node), {})
+    if getattr(node, "resync", 0):
+        return node
+    found = {name: re.search(rf"; {name}=(\d+)[;)]", was.replace("(;", "(; ", 1)) for name in fields}
+    values = {name: int(at[1]) for name, at in found.items() if at and getattr(node, name) is not None}
+    return replace(node, **values) if values else node  # type: ignore[type-var]
+
+
+def _changes(before: Operator, after: Operator) -> Iterator[str]:
+    for name, words in TOLERANCES[type(after)].items():
+        was, now = getattr(before, name), getattr(after, name)
+        if was != now:
+            yield f"{words} {timedelta(microseconds=was)} is {timedelta(microseconds=now)}"
+
+
+# -- what is new ----------------------------------------------------------------------
+
+
+class _Admission:
+    """Says of each operator without a predecessor how it can start; raises ``Refused`` (R401) where it cannot."""
+
+    def __init__(self, old: Plan, program: Program, matching: _Matching) -> None:
+        self._old, self._program, self._matching = old, program, matching
+        self._fresh: set[str] = set()  # nothing of the past has gone by: what they read begins with them
+        self.copies: dict[str, str] = {}
+        self.begins: set[str] = set()  # merges that hold none of the rows that were read before
+
+    def admit(self) -> None:
+        """Look at all of them, inputs first."""
+        for node in self._program.operators:
+            if node.name not in self._matching.continues:
+                self._admit(node)
+
+    def _admit(self, node: Operator) -> None:
+        if isinstance(node, Stream | Table | Sink) and node.name in self._old["operators"]:
+            raise self._refused(node)
+        if isinstance(node, Sink):
+            self._check_sink(node)
+        twin = self._twin(node)
+        if twin is not None:
+            self.copies[node.name] = twin
+        elif all(child.name in self._fresh for child in node.inputs):
+            self._fresh.add(node.name)
+        elif isinstance(node, Merge) and not node.numbers:
+            self.begins.add(node.name)
+        elif not isinstance(node, STATELESS):
+            raise self._refused(node)
+
+    def _twin(self, node: Operator) -> str | None:
+        """An old operator that has computed the same all along."""
+        if isinstance(node, Stream | Sink):
+            return None
+        text = text_of(node, {**self._matching.continues, **self.copies})
+        return next((name for name, was in self._old["operators"].items() if was == text), None)
+
+    def _check_sink(self, node: Sink) -> None:
+        """A sink that is gone leaves its name and its target behind: rows there are numbered under that name."""
+        old, target = self._old, _target(describe(node))
+        gone = [name for name, kind in old["kinds"].items() if kind == Sink.kind and name not in self._matching.taken]
+        known = {**old.get("retired", {}), **{name: _target(old["operators"][name]) for name in gone}}
+        same = [name for name, its in known.items() if its == target and node.format not in PASSING]
+        if known.get(node.name, target) != target or (same and node.name not in same):
+            who = _shown(node.name if node.name in known else same[0])
+            what = f"{_shown(node.name)} is new, and {who}, which is gone, has left rows under its name"
+            hint = "Let a pump keep its name and its target; give a new one others."
+            raise refuse("R401", f"the checkpoint belongs to another query: {what}", hint)
+
+    def _refused(self, node: Operator) -> Refused:
+        changed = (part for part in walk(node) if part.name not in self._matching.continues)
+        return _refused(self._old, self._program, [*changed])
+
+
+def _target(text: str) -> str:
+    found = _TARGET.search(text)
+    return found[0] if found else text
+
+
+def _refused(old: Plan, program: Program, nodes: Iterable[Operator]) -> Refused:
+    """R401 for operators, inputs first, that do not follow from the old plan; the last of them cannot start."""
+    what, new = difference(old, program, list(nodes))
+    hint = _OWN_PIPELINE if new else "Run the query it was made for, or give this one a --checkpoint of its own."
+    return refuse("R401", f"the checkpoint belongs to another query: {what}", hint)
+
+
+# -- as people read it ----------------------------------------------------------------
+
+
+def _lines(
+    old: Plan, program: Program, matching: _Matching, admission: _Admission, gone: tuple[str, ...]
+) -> Iterator[str]:
+    before, after = statements_of(old["sql"]), statements_of(program.written)
+    pairs = ((owner_of(was, before), owner_of(now, after)) for now, was in matching.continues.items())
+    yield from dict.fromkeys(f"{was} is called {now}" for was, now in pairs if was != now)
+    yield from (f"{name}: {what}" for name, what in matching.eased.items())
+    for sink in program.sinks:
+        if sink.name not in matching.continues:
+            begins = any(part.name in admission.begins for part in walk(sink))
+            yield f"{_shown(sink.name)} is new{', and begins with the rows read from now on' if begins else ''}"
+    yield from (f"{_shown(name)} is gone" for name in gone if old["kinds"][name] == Sink.kind)
+
+
+def _shown(sink: str) -> str:
+    return sink.removesuffix(".sink").removesuffix(".result")

@@ -1,0 +1,142 @@
+"""Upgrades of a checkpoint: its state goes over to another plan, in a tick of its own that reads nothing.
+
+The entry of that tick has the state of the one before it under the names of the new plan. Files keep their names;
+those that two operators go on from get a second one. Whatever a crash leaves before the entry is swept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rowtime.core.clock import strongest
+from rowtime.core.errors import refuse
+from rowtime.core.time import END
+from rowtime.operators.stream import Stream
+from rowtime.operators.tsort import TSort
+from rowtime.plan.upgrade import Upgrade, retired, upgrade_of
+from rowtime.state import cuts, settings
+from rowtime.state.checkpoint import FOREVER, Checkpoint, folder_of, spans_of
+from rowtime.state.files import link
+
+if TYPE_CHECKING:
+    from rowtime.plan.program import Program
+
+Entry = Mapping[str, Any]
+_BY_NAME = ("control", "clocks", "since", "totals")
+_BY_KEY = ("segments", "schemas", "held")  # of ``operator/what``
+
+
+def bound(checkpoint: Checkpoint, program: Program) -> Upgrade | None:
+    """Give a checkpoint that has run no tick its plan; for another, what has to change before the program runs on it.
+
+    Raises ``Refused``: R401 where its state does not fit, R408 where a sink that is gone has not got all its rows.
+    """
+    last, old = checkpoint.journal.last(), checkpoint.plan
+    upgrade = None if old is None else upgrade_of(old, program)
+    if last is None and (old is None or upgrade is not None):
+        checkpoint.bind(program.described())
+    if last is None or upgrade is None:
+        return None
+    unsent = [name for name in upgrade.gone if name in last["outputs"]]
+    if unsent and checkpoint.published < last["tick"]:
+        what = f"the last rows of {unsent[0]}, which is gone from the script, have not all been handed over"
+        raise refuse("R408", what, "Start the script once as it was, which finishes the tick.")
+    return upgrade
+
+
+def change(checkpoint: Checkpoint, program: Program, upgrade: Upgrade, entry: Entry, at: int) -> Entry:
+    """Go over to the plan of a program after ``entry``; the entry that says so, committed ``at`` (µs UTC)."""
+    old, tick = checkpoint.plan or {}, entry["tick"] + 1
+    carried, known = _carried(entry, upgrade), retired(old, upgrade)
+    # A sink that comes back goes on numbering its rows.
+    carried["control"] |= {name: entry["control"][name] for name in known if name in entry["control"]}
+    _link_copies(checkpoint.folder, carried["segments"], upgrade, tick)
+    _keep_promises(carried, program, upgrade)
+    waiting = settings.waiting(checkpoint.folder, entry)
+    moved = _set_by_hand(carried["control"], waiting, upgrade)
+    streams = {node.name for node in program.operators if isinstance(node, Stream)}
+    journaled = {
+        **entry,
+        **carried,
+        "tick": tick,
+        "at": at,
+        "sources": {name: notes for name, notes in entry["sources"].items() if name in streams},
+        "outputs": {},
+        "ledger": {},
+        "bounded": False,
+        "settings": waiting,
+        "cuts": cuts.note(checkpoint.folder, entry, moved),
+    }
+    left = {name: target for name, target in known.items() if name not in upgrade.new}
+    plan = {**program.described(), "retired": left, "spans": _spans(old, upgrade, tick)}
+    return checkpoint.change(plan, journaled)
+
+
+def _carried(entry: Entry, upgrade: Upgrade) -> dict[str, dict[str, Any]]:
+    """What the journal knows by the names of operators, by those that they have now."""
+    sources = {**upgrade.continues, **upgrade.copies}
+    found: dict[str, dict[str, Any]] = {part: {} for part in (*_BY_NAME, *_BY_KEY)}
+    for now, was in sources.items():
+        # A copy judges rows from here on: what was counted before stands with the other.
+        for part in _BY_NAME if now not in upgrade.copies else ("control", "clocks", "since"):
+            if was in entry.get(part, {}):
+                found[part][now] = _copied(entry[part][was])
+        for part in _BY_KEY:
+            for key, value in entry.get(part, {}).items():
+                name, what = key.rsplit("/", 1)
+                if name == was:
+                    found[part][f"{now}/{what}"] = value
+    return found
+
+
+def _copied(value: Any) -> Any:
+    """Plain values that may be changed without those they are from."""
+    if isinstance(value, Mapping):
+        return {name: _copied(part) for name, part in value.items()}
+    return [_copied(part) for part in value] if isinstance(value, list | tuple) else value
+
+
+def _link_copies(folder: Path, segments: dict[str, Any], upgrade: Upgrade, tick: int) -> None:
+    """Give the files of a copy names of their own, so that each of the two operators can drop its own."""
+    for key, rows in segments.items():
+        name = key.rsplit("/", 1)[0]
+        if name in upgrade.copies:
+            names = [f"state/{folder_of(name)}/{tick:012d}-{Path(path).name}" for path, *_ in rows]
+            for (path, *_), other in zip(rows, names, strict=True):
+                link(folder / path, folder / other)
+            segments[key] = [[other, *rest] for (_, *rest), other in zip(rows, names, strict=True)]
+
+
+def _keep_promises(carried: Mapping[str, Mapping[str, Any]], program: Program, upgrade: Upgrade) -> None:
+    """What a T-sort has promised stays: a row that its old tolerance has ruled out is late under a wider one too."""
+    for node in program.operators:
+        if isinstance(node, TSort) and node.name in upgrade.eased:
+            control, clocks = carried["control"][node.name], carried["clocks"].get(node.name, {})
+            promised = {writer: at for writer, at in clocks.items() if at < END}
+            control["floors"] = strongest(control.get("floors", {}), promised)
+
+
+def _set_by_hand(
+    control: dict[str, Any], waiting: Sequence[Mapping[str, Any]], upgrade: Upgrade
+) -> list[dict[str, Any]]:
+    """Bounds that were set by hand and wait for a tick take effect with the change; they come back as noted."""
+    follows = {was: now for now, was in upgrade.continues.items()}
+    moved = [{**one, "operator": follows[one["operator"]]} for one in waiting if one["operator"] in follows]
+    for setting in moved:
+        control.setdefault(setting["operator"], {}).setdefault("set", []).append(setting["at"])
+    return moved
+
+
+def _spans(old: Mapping[str, Any], upgrade: Upgrade, tick: int) -> dict[str, Any]:
+    """What operators were called before, of those that are not called what they always were."""
+    found: dict[str, list[Any]] = {name: [[name, tick, FOREVER]] for name in upgrade.new}
+    for now, was in upgrade.continues.items():
+        spans = spans_of(old, was)
+        if now != was:
+            *before, (name, first, _) = spans
+            spans = [*before, [name, first, tick - 1], [now, tick, FOREVER]]
+        if now != was or was in old.get("spans", {}):
+            found[now] = spans
+    return found
