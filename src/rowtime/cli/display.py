@@ -75,6 +75,14 @@ class Display:
         with self._turn:
             self.figures.take(progress, time.monotonic())
 
+    def note(self, line: str) -> None:
+        """Say something once, above the figures."""
+        if self._live is not None:
+            self._live.console.print(line, markup=False)
+        else:
+            self.file.write(f"{line}\n")
+            self.file.flush()
+
     def render(self) -> RenderableType:
         """What the terminal shows now."""
         with self._turn:

@@ -127,8 +127,10 @@ def _run_with_display(pipeline: Pipeline, program: Program, folder: Path, availa
     # Results have standard output to themselves.
     console = any(sink.format == "console" for sink in program.sinks)
     with Display(plain=True if console else None, file=sys.stderr if console else None) as display:
-        display.query = pipeline.start(folder, available_now=available_now, listener=display.listener)
-        _await(display.query)
+        query = display.query = pipeline.start(folder, available_now=available_now, listener=display.listener)
+        if query.changes:
+            display.note(f"the script has changed: {'; '.join(query.changes)}")
+        _await(query)
 
 
 def _run_as_json(pipeline: Pipeline, program: Program, folder: Path, available_now: bool) -> None:  # noqa: ARG001
@@ -139,6 +141,8 @@ def _run_as_json(pipeline: Pipeline, program: Program, folder: Path, available_n
         write_json(progress, indent=None)
 
     query = pipeline.start(folder, available_now=available_now, listener=listener)
+    if query.changes:
+        write_json({"changed": query.changes}, indent=None)
     _await(query)
     waits = [wait.as_json() for wait in query.waiting()]
     write_json({"summary": {**figures.summary(time.monotonic()), "waiting": waits}}, indent=None)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rowtime.operators.contract import Operator
+from rowtime.operators.sink import Sink
 from rowtime.plan.canonical import describe
 from rowtime.plan.program import Program
 from rowtime.plan.sources import pump_name
@@ -23,12 +24,11 @@ def difference(old: Mapping[str, Any], program: Program, nodes: Sequence[Operato
     ``nodes``: the operators, inputs first, that do not follow from the old plan; empty for any difference.
     """
     before, after = statements_of(old["sql"]), statements_of(program.written)
-    owners = dict.fromkeys(owner_of(node.name, after) for node in nodes or program.operators)
-    for name in owners:
+    for name in _owners(nodes or program.operators, after):
         if name in before and name in after and before[name] != after[name]:
             return f"{name} was {_short(before[name])}, is {_short(after[name])}", False
-    if nodes and owner_of(nodes[-1].name, after) not in before:
-        name = owner_of(nodes[-1].name, after)
+    name = owner_of(nodes[-1].name, after) if nodes else ""
+    if nodes and name not in before and nodes[-1].name not in old["operators"]:
         return f"{name} is new, and its {nodes[-1].kind} would need rows from before the change", True
     return _operators(old["operators"], {node.name: describe(node) for node in program.operators}), False
 
@@ -44,6 +44,15 @@ def owner_of(operator: str, statements: Mapping[str, str]) -> str:
     parts = operator.split(".")
     names = (".".join(parts[:end]) for end in range(len(parts), 0, -1))
     return next((name for name in names if name in statements), parts[0])
+
+
+def _owners(nodes: Sequence[Operator], statements: Mapping[str, str]) -> dict[str, None]:
+    """The statements that operators are of, the first one's first; of a sink also the stream that it writes to."""
+    found: dict[str, None] = {}
+    for node in nodes:
+        target = dict(node.options).get("stream") if isinstance(node, Sink) else None
+        found |= dict.fromkeys(name for name in (owner_of(node.name, statements), target) if name)
+    return found
 
 
 def _named(statements: Sequence[Statement]) -> Iterator[tuple[str, str]]:

@@ -46,12 +46,14 @@ _OWN_PIPELINE = "Give it a script and a --checkpoint of its own, which read the 
 class Upgrade:
     """How one plan follows another.
 
-    ``continues``: for operators of the new plan, the old one whose state they have; ``copies``: the old one with a copy
-    of whose state they start. ``eased``: those of the new plan with another tolerance, and what it was and is. ``new``
-    and ``gone``: operators that only one of the plans has. ``lines``: all of it as people read it.
+    ``continues``: for operators of the new plan, the old one whose state they have; ``marks``: the same of the names
+    by which the marks of running calls are known. ``copies``: the old one with a copy of whose state they start.
+    ``eased``: those of the new plan with another tolerance, and what it was and is. ``new`` and ``gone``: operators
+    that only one of the plans has. ``lines``: all of it as people read it.
     """
 
     continues: Mapping[str, str]
+    marks: Mapping[str, str]
     copies: Mapping[str, str]
     eased: Mapping[str, str]
     new: tuple[str, ...]
@@ -73,7 +75,7 @@ def upgrade_of(old: Plan, program: Program) -> Upgrade | None:
     gone = tuple(name for name in old["operators"] if name not in matching.taken)
     new = tuple(node.name for node in program.operators if node.name not in matching.continues)
     lines = tuple(_lines(old, program, matching, admission, gone))
-    return Upgrade(matching.continues, admission.copies, matching.eased, new, gone, lines)
+    return Upgrade(matching.continues, matching.marks, admission.copies, matching.eased, new, gone, lines)
 
 
 def check_same(old: Plan | None, program: Program) -> None:
@@ -98,6 +100,7 @@ class _Matching:
         self._old: Mapping[str, str] = old["operators"]
         self._nodes = program.operators
         self.continues: dict[str, str] = {}
+        self.marks: dict[str, str] = {}
         self.eased: dict[str, str] = {}
 
     @property
@@ -123,7 +126,7 @@ class _Matching:
         """Streams and sinks are what they are called: by their names logs, files and numbers of rows are found."""
         if isinstance(node, Stream) or (isinstance(node, Sink) and node.format != "console"):
             return False
-        text = text_of(node, self.continues)
+        text = self._text(node)
         free = [name for name in self._old if name not in self.taken]
         same = [name for name in free if self._old[name] == text]
         return any(self._take(node, name) for name in [*same, *free])
@@ -132,13 +135,25 @@ class _Matching:
         """Let an operator continue the old one of a name, if it can."""
         was = self._old[name]
         before = _with_tolerances(node, was)
-        if was not in (text_of(node, self.continues), text_of(before, self.continues)):
+        if not any(self._is(one, was) for one in (node, before)):
             return False
-        changes = list(_changes(before, node)) if was != text_of(node, self.continues) else []
         self.continues[node.name] = name
-        if changes:
-            self.eased[node.name] = ", ".join(changes)
+        if self._text(node) != self._text(before):
+            self.eased[node.name] = ", ".join(_changes(before, node))
         return True
+
+    def _text(self, node: Operator) -> str | None:
+        return text_of(node, {**self.continues, **self.marks})
+
+    def _is(self, node: Operator, was: str) -> bool:
+        """True if an operator is what an old description says, but for the names of its marks."""
+        text, marks = self._text(node), [call.mark for call in getattr(node, "calls", ()) if call.mark]
+        if text is None or not marks:
+            return text == was
+        parts = re.split("|".join(re.escape(f", {mark})") for mark in marks), text)
+        found = re.fullmatch(r", ([^ ,;()]+)\)".join(map(re.escape, parts)), was)
+        self.marks |= dict(zip(marks, found.groups(), strict=True)) if found else {}
+        return found is not None
 
 
 def text_of(node: Operator, names: Mapping[str, str]) -> str | None:
@@ -205,7 +220,7 @@ class _Admission:
         """An old operator that has computed the same all along."""
         if isinstance(node, Stream | Sink):
             return None
-        text = text_of(node, {**self._matching.continues, **self.copies})
+        text = text_of(node, {**self._matching.continues, **self._matching.marks, **self.copies})
         return next((name for name, was in self._old["operators"].items() if was == text), None)
 
     def _check_sink(self, node: Sink) -> None:

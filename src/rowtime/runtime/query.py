@@ -94,6 +94,11 @@ class Query:
         return self.engine.checkpoint.folder
 
     @property
+    def changes(self) -> tuple[str, ...]:
+        """How the SQL differs from that which the checkpoint had before this start; nothing for the same."""
+        return self.engine.changes
+
+    @property
     def bounds(self) -> Mapping[str, str]:
         """The bound of every operator, as people read it (UTC)."""
         return {name: to_text(least(clocks.values())) for name, clocks in self.engine.entry.get("clocks", {}).items()}

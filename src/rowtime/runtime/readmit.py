@@ -85,8 +85,9 @@ class _Gate:
 
     @property
     def notes(self) -> Path:
-        """What was written to the log, a line a time."""
-        return self.place.folder / "readmitted" / f"{folder_of(self.name)}.jsonl"
+        """What was written to the log, a line a time; under the first name of the gate, whatever it is called now."""
+        name, first, _ = self.place.spans(self.name)[0]
+        return self.place.folder / "readmitted" / f"{folder_of(f'{name}@{first}' if first else name)}.jsonl"
 
     def readmit(self) -> Readmitted:
         stream = self._stream()

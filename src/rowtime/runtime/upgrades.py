@@ -88,6 +88,7 @@ def _carried(entry: Entry, upgrade: Upgrade) -> dict[str, dict[str, Any]]:
                 name, what = key.rsplit("/", 1)
                 if name == was:
                     found[part][f"{now}/{what}"] = value
+    found["control"] |= {now: entry["control"][was] for now, was in upgrade.marks.items() if was in entry["control"]}
     return found
 
 

@@ -1,0 +1,246 @@
+"""Which changes of the SQL a checkpoint takes, and what is said of the others; no Spark."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from upgrades.changing import LATE, LOG, MINUTES, OTHER, RAW, script
+
+from rowtime.client.home import Home
+from rowtime.core.errors import Refused
+from rowtime.plan.program import Program, compile_script
+from rowtime.plan.upgrade import Upgrade, check_same, retired, upgrade_of
+
+
+def compiled(sql: str, **given: Any) -> Program:
+    program = compile_script(sql.replace("{out}", "out"), **given)
+    assert program.problems == ()
+    return program
+
+
+def plan_of(sql: str, **given: Any) -> dict[str, Any]:
+    """A plan as a checkpoint gives it back."""
+    found: dict[str, Any] = json.loads(json.dumps(compiled(sql, **given).described()))
+    return found
+
+
+def upgraded(before: str, after: str) -> Upgrade:
+    upgrade = upgrade_of(plan_of(before), compiled(after))
+    assert upgrade is not None
+    return upgrade
+
+
+def refusal(before: str, after: str) -> str:
+    with pytest.raises(Refused) as refused:
+        upgrade_of(plan_of(before), compiled(after))
+    assert [problem.code for problem in refused.value.problems] == ["R401"]
+    return str(refused.value)
+
+
+ALL = (MINUTES, RAW, LATE, LOG)
+BOTH = script(*ALL)
+SORTED = "CREATE VIEW sorted AS SELECT STREAM ev AS ROWTIME, k, v FROM s ORDER BY ev WITHIN INTERVAL '20' SECOND"
+
+
+def test_the_same_is_no_change() -> None:
+    assert upgrade_of(plan_of(BOTH), compiled(BOTH)) is None
+
+
+def test_a_renamed_view_keeps_its_state_under_the_new_name() -> None:
+    found = upgraded(BOTH, script(*ALL, view="in_order"))
+    assert {now: was for now, was in found.continues.items() if now != was} == {
+        "in_order": "sorted",
+        "in_order.select": "sorted.select",
+        "in_order.rejected": "sorted.rejected",
+    }
+    assert (found.new, found.gone, found.copies, found.eased) == ((), (), {}, {})
+
+
+def test_two_views_that_exchange_their_names_exchange_their_state() -> None:
+    views = """CREATE VIEW a AS SELECT STREAM ev AS ROWTIME, k, v FROM s ORDER BY ev WITHIN INTERVAL '1' SECOND;
+CREATE VIEW b AS SELECT STREAM ev AS ROWTIME, k, v FROM s ORDER BY ev WITHIN INTERVAL '1' SECOND, k;
+CREATE PUMP p1 AS INSERT INTO minutes SELECT STREAM k, COUNT(*), SUM(v) FROM a GROUP BY FLOOR(a.ROWTIME TO DAY), k;
+CREATE PUMP p2 AS INSERT INTO raw SELECT STREAM k, v FROM b;
+""".replace("ORDER BY ev WITHIN INTERVAL '1' SECOND, k", "ORDER BY ev, k WITHIN INTERVAL '1' SECOND")
+    head = script().split("CREATE VIEW", maxsplit=1)[0]
+    exchanged = re.sub(r"\b[ab]\b", lambda name: "ba"["ab".index(name[0])], views)
+    found = upgraded(head + views, head + exchanged)
+    assert (found.continues["a"], found.continues["b"]) == ("b", "a")
+    assert set(found.lines) == {"a is called b", "b is called a"}
+
+
+MARKS = {
+    "a checked promise": "SELECT STREAM MONOTONIC(v) AS m FROM s",
+    "a declared order": "SELECT STREAM id AS m FROM s",
+    "a running call": "SELECT STREAM MAX(v) OVER (ORDER BY s.ROWTIME ROWS UNBOUNDED PRECEDING) AS m FROM s",
+}
+
+
+@pytest.mark.parametrize("what", MARKS)
+def test_names_inside_of_expressions_follow_a_renamed_view(what: str) -> None:
+    sql = f"""CREATE STREAM s (id BIGINT ASCENDING, v BIGINT);
+CREATE STREAM o (id BIGINT, c BIGINT) USING parquet OPTIONS (path 'o');
+CREATE VIEW one AS {MARKS[what]};
+CREATE PUMP p AS INSERT INTO o SELECT STREAM m, COUNT(*) FROM one GROUP BY m;
+"""
+    assert "__m:" in str(plan_of(sql)["operators"])
+    found = upgraded(sql, sql.replace("one", "another"))
+    assert (found.new, found.gone, found.lines) == ((), (), ("one is called another",))
+    assert all(now == was or now.replace("another", "one") == was for now, was in found.marks.items())
+    assert bool(found.marks) == (what == "a running call")
+
+
+@pytest.mark.parametrize("width", [5, 90])
+def test_a_tolerance_may_be_wider_or_narrower(width: int) -> None:
+    found = upgraded(BOTH, script(*ALL, within=width))
+    assert dict(found.eased) == {"sorted": f"WITHIN 0:00:20 is 0:0{width // 60}:{width % 60:02}"}
+    assert (found.new, found.gone) == ((), ())
+
+
+def test_a_guard_of_a_stream_may_be_wider() -> None:
+    sql = "CREATE STREAM s (a INT) EARLY BEYOND INTERVAL '1' HOUR; SELECT STREAM a FROM s;"
+    assert upgraded(sql, sql.replace("'1'", "'2'")).lines == ("s: EARLY BEYOND 1:00:00 is 2:00:00",)
+
+
+def test_a_new_sink_starts_with_a_copy_of_what_another_holds() -> None:
+    found = upgraded(BOTH, script(*ALL, OTHER))
+    assert found.copies["p3.sink.merge"] in ("p2.sink.merge", "p5.sink.merge")
+    assert found.lines == ("p3 is new",)
+
+
+def test_a_sink_that_is_the_first_in_order_says_that_it_begins_now() -> None:
+    found = upgraded(script(MINUTES), script(MINUTES, RAW))
+    assert found.copies == {}
+    assert found.lines == ("p2 is new, and begins with the rows read from now on",)
+
+
+def test_a_whole_pipeline_may_be_added_over_streams_that_nobody_read() -> None:
+    more = """CREATE STREAM t (a BIGINT); CREATE STREAM hours (c BIGINT) USING csv OPTIONS (path 'hours');
+CREATE PUMP p9 AS INSERT INTO hours SELECT STREAM COUNT(*) FROM t GROUP BY FLOOR(t.ROWTIME TO HOUR);"""
+    assert upgraded(BOTH, BOTH + more).lines == ("p9 is new",)
+
+
+def test_a_console_query_may_come_before_another() -> None:
+    one, two = "SELECT STREAM k FROM s;", "SELECT STREAM v FROM s;"
+    found = upgraded(script() + one, script() + two + one)
+    assert found.continues["query2.result"] == "query.result"
+    assert found.new[-1] == "query1.result"
+
+
+# -- refused --------------------------------------------------------------------------
+
+P2 = "CREATE PUMP p2 AS INSERT INTO raw SELECT STREAM k, v + 1 FROM sorted"
+HISTORY = "would need rows from before the change\nGive it a script and a --checkpoint of its own"
+GUARDED = f"{SORTED} EARLY BEYOND INTERVAL '1' HOUR RESYNC AFTER 3 ROWS"
+REFUSED: dict[str, tuple[str, str, str]] = {
+    "a new group": (script(RAW), script(RAW, MINUTES), f"p1 is new, and its group by {HISTORY}"),
+    "a new sort": (
+        script(RAW),
+        script(RAW) + SORTED.replace("sorted", "b").replace("'20'", "'9'") + "; " + OTHER.format(view="b"),
+        f"b is new, and its t-sort {HISTORY}",
+    ),
+    "another select list": (
+        BOTH,
+        BOTH.replace("SELECT STREAM k, v FROM sorted;", "SELECT STREAM k, v + 1 FROM sorted;", 1),
+        f"p2 was {P2.replace('+ 1 ', '')}, is {P2}",
+    ),
+    "another group": (BOTH, BOTH.replace("TO MINUTE", "TO HOUR"), "p1 was CREATE PUMP p1 AS INSERT INTO minutes"),
+    "another key of a sort": (
+        BOTH,
+        BOTH.replace("ORDER BY ev", "ORDER BY ev, k"),
+        f"sorted was {SORTED}, is {SORTED.replace('ORDER BY ev', 'ORDER BY ev, k')}",
+    ),
+    "a filter below a sort": (BOTH, BOTH.replace("FROM s\n", "FROM s WHERE v > 0\n"), f"sorted was {SORTED}, is"),
+    "a guard where there was none": (
+        BOTH,
+        BOTH.replace("'20' SECOND", "'20' SECOND EARLY BEYOND INTERVAL '1' HOUR"),
+        f"sorted was {SORTED}, is {SORTED} EARLY BEYOND",
+    ),
+    "a tolerance where rows wait for a verdict": (
+        BOTH.replace(SORTED.split("ORDER")[1], GUARDED.split("ORDER")[1]),
+        BOTH.replace(SORTED.split("ORDER")[1], GUARDED.split("ORDER")[1].replace("'20'", "'30'")),
+        "sorted was",
+    ),
+    "another column": (BOTH, BOTH.replace("ev TIMESTAMP", "ev TIMESTAMP, w INT"), "s was CREATE STREAM s (k STRING"),
+    "another target": (BOTH, BOTH.replace("INTO raw", "INTO other"), "p2 was CREATE PUMP p2 AS INSERT INTO raw"),
+    "another path": (BOTH, BOTH.replace("{out}/raw", "{out}/raw2"), "raw was CREATE STREAM raw"),
+    "a pump of another name": (
+        BOTH,
+        BOTH.replace("PUMP p2", "PUMP q2"),
+        "q2 is new, and p2, which is gone, has left rows under its name\nLet a pump keep its name",
+    ),
+    "a pump into a stream that is read": (
+        script(RAW),
+        script(RAW) + "CREATE PUMP f AS INSERT INTO s SELECT STREAM a, b, c FROM t;"
+        "CREATE STREAM t (a STRING, b BIGINT, c TIMESTAMP);",
+        "belongs to another query",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_the_state_does_not_fit_is_refused_with_the_difference(what: str) -> None:
+    before, after, said = REFUSED[what]
+    words = refusal(before, after)
+    assert words.startswith("R401 the checkpoint belongs to another query: ")
+    assert said.replace("{out}", "out") in words
+    assert "operators" not in words
+
+
+def test_panes_keep_their_discard_age() -> None:
+    sql = """CREATE STREAM s (k STRING, ev TIMESTAMP) EVENT TIME (ev);
+SELECT STREAM k, COUNT(*) AS c FROM s
+  GROUP BY PANES(ev, DURATION INTERVAL '10' SECOND, DISCARD AGE INTERVAL '1' MINUTE), k;"""
+    assert "query was SELECT STREAM k" in refusal(sql, sql.replace("'1' MINUTE", "'2' MINUTE"))
+
+
+def test_a_variable_that_differs_is_shown_by_the_operator() -> None:
+    sql = "CREATE STREAM s (a INT); SELECT STREAM a FROM s WHERE a > ${least};"
+    with pytest.raises(Refused, match=r"R401.*query\.select was 'select.*`a` > 1.*is 'select.*`a` > 2"):
+        upgrade_of(plan_of(sql, variables={"least": "1"}), compiled(sql, variables={"least": "2"}))
+
+
+def test_statements_are_shown_with_their_variables() -> None:
+    sql, given = (
+        "CREATE STREAM s (a INT, b INT); SELECT STREAM a FROM s WHERE a > ${least};",
+        {"variables": {"least": "1"}},
+    )
+    with pytest.raises(
+        Refused, match=r"was SELECT STREAM a FROM s WHERE a > \$\{least\}, is SELECT STREAM a FROM s WHERE b"
+    ):
+        upgrade_of(plan_of(sql, **given), compiled(sql.replace("WHERE a", "WHERE b"), **given))
+
+
+def test_a_stream_that_the_home_defines_otherwise_is_shown_by_the_operator(tmp_path: Path) -> None:
+    homes = [Home(tmp_path / name) for name in "ab"]
+    for home, kind in zip(homes, ("INT", "BIGINT"), strict=True):
+        for stream in compiled(f"CREATE STREAM s (a {kind});").defines:
+            home.define(stream.name, stream.as_json())
+    sql = "SELECT STREAM a FROM s;"
+    with pytest.raises(Refused, match=r"R401.*: s was 'stream\(; columns=\[\(a, INT\)\].*, is '.*BIGINT"):
+        upgrade_of(plan_of(sql, home=homes[0]), compiled(sql, home=homes[1]))
+
+
+def test_a_pump_that_was_gone_may_come_back_and_no_other_takes_its_place() -> None:
+    upgrade = upgraded(BOTH, script(MINUTES, LATE, LOG))
+    assert upgrade.gone == ("p2.select", "p2.sink.merge", "p2.sink")
+    kept = retired(plan_of(BOTH), upgrade)
+    assert list(kept) == ["p2.sink"]
+    without = {**plan_of(script(MINUTES, LATE, LOG)), "retired": kept}
+    back = upgrade_of(without, compiled(BOTH))
+    assert back is not None
+    assert back.lines == ("p2 is new",)
+    for other in (BOTH.replace("PUMP p2", "PUMP q2"), BOTH.replace("INTO raw", "INTO other")):
+        with pytest.raises(Refused, match="p2, which is gone, has left rows"):
+            upgrade_of(without, compiled(other))
+
+
+def test_what_reads_a_checkpoint_again_takes_its_own_query_only() -> None:
+    check_same(None, compiled(BOTH))
+    check_same(plan_of(BOTH), compiled(BOTH))
+    with pytest.raises(Refused, match=r"R401.*sorted was CREATE VIEW"):
+        check_same(plan_of(BOTH), compiled(script(*ALL, within=21)))
