@@ -38,6 +38,22 @@ class Definitions(Protocol):
 
 
 @dataclass(frozen=True)
+class Without:
+    """The definitions of a home directory, but for those of some ``hidden`` names, which a script gives anew."""
+
+    home: Definitions
+    hidden: frozenset[str]
+
+    def definition(self, name: str) -> Mapping[str, Any] | None:
+        """The definition of a stream, or ``None``."""
+        return None if name in self.hidden else self.home.definition(name)
+
+    def names(self) -> Iterable[str]:
+        """The names that are defined."""
+        return (name for name in self.home.names() if name not in self.hidden)
+
+
+@dataclass(frozen=True)
 class StreamDef:
     """A stream: its columns, where its items come from, how long a writer may be silent (µs).
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Mapping
-from copy import copy
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +13,8 @@ from rowtime.core.errors import Place, Problem, Refused, refuse
 from rowtime.operators.sink import Sink as SinkNode
 from rowtime.operators.stream import Stream
 from rowtime.operators.table_function import Make
-from rowtime.plan.catalog import StreamDef
+from rowtime.plan.catalog import Definitions, StreamDef, Without
+from rowtime.plan.difference import statements_of
 from rowtime.plan.program import Program, compile_script
 from rowtime.plan.resync import rows_of
 from rowtime.plan.upgrade import upgrade_of
@@ -130,22 +130,20 @@ class Pipeline:
         self._table_functions[name.lower()] = make
         return self
 
-    def instead(self, text: str) -> Pipeline:
-        """The same pipeline with another text: its variables, functions and DataFrames."""
-        other = copy(self)
-        other._text = [text]  # noqa: SLF001 - of the copy
-        return other
-
     def compile(self) -> Program:
         """Bind the SQL; raises ``Refused`` with all problems there are."""
+        return self._compiled(";\n".join(part.rstrip().rstrip(";") for part in self._text), self.home)
+
+    def compile_instead(self, text: str) -> Program:
+        """Bind another text, which this pipeline had before: what it defines may be defined otherwise today."""
+        return self._compiled(text, Without(self.home, frozenset(statements_of(text))))
+
+    def _compiled(self, text: str, home: Definitions) -> Program:
         streams = {
             name: _handed_stream(name, *handed, self._guards[name], self._event_times[name])
             for name, handed in self._handed.items()
         }
-        text = ";\n".join(part.rstrip().rstrip(";") for part in self._text)
-        program = compile_script(
-            text, self.home, self._variables, streams, tuple(self._functions), self._table_functions
-        )
+        program = compile_script(text, home, self._variables, streams, tuple(self._functions), self._table_functions)
         if program.problems:
             raise Refused(*program.problems)
         return program

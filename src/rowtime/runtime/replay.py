@@ -195,7 +195,7 @@ def _compiled(pipeline: Pipeline, plan: Mapping[str, Any]) -> Program:
     """A program of a plan that the checkpoint no longer has."""
     hint = "Give it what it had: its variables, functions and streams."
     try:
-        program = pipeline.instead(plan["sql"]).compile()
+        program = pipeline.compile_instead(plan["sql"])
     except Refused as refused:
         what = f"the script before its change no longer compiles: {refused.problems[0].message}"
         raise refuse("R407", what, hint) from None

@@ -1,0 +1,152 @@
+"""What else looks at a checkpoint works after a change of its SQL, or says why not."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+from upgrades.changing import LATE, MINUTES, OTHER, RAW, Place, random_rows, script
+
+import rowtime as rt
+from rowtime.cli.main import app
+from rowtime.core.errors import Refused
+from rowtime.runtime.readmit import readmit
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+BEFORE = script(MINUTES, RAW, LATE)
+AFTER = script(MINUTES, RAW, LATE, OTHER, view="in_order", within=30)
+
+
+@pytest.fixture(scope="module")
+def place(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Place:
+    """A pipeline whose SQL changed halfway; two ticks before it, two after it."""
+    made = Place(tmp_path_factory.mktemp("place"), spark)
+    made.define(AFTER)
+    rows = random_rows(random.Random("after a change"), 40)
+    for number, sql in enumerate((BEFORE, BEFORE, AFTER, AFTER)):
+        made.send(rows[number * 10 : (number + 1) * 10])
+        made.run(sql)
+    return made
+
+
+def test_verify_runs_each_half_by_its_own_plan(place: Place) -> None:
+    found = rt.verify(place.folder / "check", place.pipeline(AFTER))
+    assert found.equal
+    assert (found.tick, found.batches) == (4, 2)
+    assert {output.name for output in found.outputs} >= {"p3.sink", "in_order.rejected"}
+    assert all(output.rows for output in found.outputs if output.name.endswith(".sink"))
+
+
+def test_verify_needs_no_pipeline_where_the_script_says_all(place: Place) -> None:
+    assert rt.verify(place.folder / "check", spark=place.spark, home=place.folder / "home").equal
+
+
+FAULTS: dict[str, Callable[[Place], Path]] = {
+    "p3.sink": lambda at: sorted((at.folder / "out" / "other").glob("part-*"))[0],
+    "p1.sink": lambda at: sorted((at.folder / "out" / "minutes").glob("part-*"))[0],
+    "in_order.rejected": lambda at: sorted((at.folder / "check" / "rejected" / "sorted").glob("*"))[0],
+}
+
+
+@pytest.mark.parametrize("output", FAULTS)
+def test_verify_finds_a_row_that_was_lost_on_either_side_of_the_change(place: Place, output: str) -> None:
+    path = FAULTS[output](place)
+    data = path.read_bytes()
+    pq.write_table(pq.read_table(path, partitioning=None).slice(1), path)
+    try:
+        assert list(place.verified(AFTER)) == [output]
+    finally:
+        path.write_bytes(data)
+
+
+def test_verify_of_another_script_is_refused_with_the_statement(place: Place) -> None:
+    with pytest.raises(Refused, match=r"R401.*sorted was|R401.*in_order was CREATE VIEW in_order"):
+        rt.verify(place.folder / "check", place.pipeline(AFTER.replace("'30'", "'31'")))
+
+
+def test_verify_refuses_where_the_old_script_is_not_what_it_was(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled = rt.Pipeline.compile_instead
+    for change, said in (
+        (lambda text: text.replace("'20'", "'21'"), "the script before its change means something else today"),
+        (lambda text: text.replace("FROM s", "FROM nowhere"), "the script before its change no longer compiles: "),
+    ):
+        monkeypatch.setattr(
+            rt.Pipeline, "compile_instead", lambda self, text, change=change: compiled(self, change(text))
+        )
+        with pytest.raises(Refused, match=f"R407 {said}"):
+            place.verified(AFTER)
+
+
+def test_a_trace_does_not_go_beyond_a_change(place: Place) -> None:
+    query = place.pipeline(AFTER).start(place.folder / "check", available_now=True)
+    query.awaitTermination()
+    with pytest.raises(Refused, match="R407 the SQL of this checkpoint has changed"):
+        query.trace(number=0, sink="p2")
+
+
+def test_status_speaks_of_the_new_names(place: Place) -> None:
+    result = CliRunner().invoke(app, ["status", str(place.folder / "check"), "--json"])
+    found = json.loads(result.stdout)
+    assert list(found["ledger"]) == ["s", "in_order"]
+    assert {output["sink"] for output in found["outputs"]} == {"p1.sink", "p2.sink", "p3.sink", "p4.sink"}
+    assert "sorted" not in result.stdout
+
+
+def test_a_run_says_what_changed_once(place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rowtime.runtime.session.new_spark", lambda *_: place.spark)
+    monkeypatch.chdir(tmp_path)
+    rows = "INSERT INTO s VALUES ('a', 1, TIMESTAMP '2024-01-01 10:00:00');"
+    for name, sql in (("before", BEFORE + rows), ("after", AFTER)):
+        (tmp_path / f"{name}.sql").write_text(sql.format(out=tmp_path / "out"))
+    at = ["--home", "home", "--checkpoint", "here", "--available-now"]
+
+    def run(name: str, *more: str) -> str:
+        result = CliRunner().invoke(app, ["run", f"{name}.sql", *at, *more])
+        assert result.exit_code == 0, result.output
+        return result.stdout
+
+    assert "changed" not in run("before")
+    said = "the script has changed: sorted is called in_order; in_order: WITHIN 0:00:20 is 0:00:30; p3 is new\n"
+    assert said in run("after")
+    assert "changed" not in run("after")
+    told = [json.loads(line) for line in run("before", "--json").splitlines()]
+    assert told[0]["changed"] == ["in_order is called sorted", "sorted: WITHIN 0:00:30 is 0:00:20", "p3 is gone"]
+
+
+def test_early_rows_of_a_renamed_gate_are_readmitted_once(spark: SparkSession, tmp_path: Path) -> None:
+    place = Place(tmp_path, spark)
+    guard = " EARLY BEYOND INTERVAL '1' HOUR"
+    scripts = (script(RAW, view=view, guard=guard) for view in ("sorted", "in_order"))
+    before, after = (sql.replace("k, v FROM s\n", "k, v, ev FROM s\n") for sql in scripts)
+    place.define(before)
+    place.send([("w1", 0, "a", 1), ("w1", 4000, "early", 2), ("w1", 5000, "early", 3), ("w1", 1000, "a", 4)])
+    place.run(before)
+    [first] = readmit(tmp_path / "check", home=tmp_path / "home")
+    assert (first.gate, first.admitted, first.early) == ("sorted", 1, 1)
+    place.run(after)
+    [none] = readmit(tmp_path / "check", home=tmp_path / "home")
+    assert (none.gate, none.admitted, none.early) == ("in_order", 0, 1)
+    place.send([("w1", 3000, "a", 5)])
+    place.run(after)
+    [last] = readmit(tmp_path / "check", home=tmp_path / "home")
+    assert (last.admitted, last.early, last.late) == (1, 0, 0)
+    assert len(list((tmp_path / "check" / "readmitted").iterdir())) == 1
+
+
+def test_a_stream_with_another_guard_is_verified_by_what_it_was(spark: SparkSession, tmp_path: Path) -> None:
+    place = Place(tmp_path, spark)
+    before = script(MINUTES, RAW).replace("ev TIMESTAMP);", "ev TIMESTAMP) EARLY BEYOND INTERVAL '1' HOUR;", 1)
+    after = before.replace("CREATE STREAM s", "CREATE OR REPLACE STREAM s").replace("'1' HOUR", "'2' HOUR")
+    place.define(before)
+    for sql, second in ((before, 0), (after, 100)):
+        place.send([("w1", second, "a", 1)])
+        place.run(sql)
+    assert place.verified(after) == {}
