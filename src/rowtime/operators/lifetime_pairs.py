@@ -21,6 +21,7 @@ from rowtime.expr.conditions import conjuncts
 from rowtime.kernels.overlaps import Lives, numbered, overlapping
 from rowtime.operators.contract import Route, Segment, T, Tick, quoted
 from rowtime.operators.lifetimes import D, E, N, made
+from rowtime.operators.over_rows import gathered
 from rowtime.sql.generate import to_spark
 
 if TYPE_CHECKING:
@@ -119,22 +120,29 @@ class LifetimePairs:
     ) -> tuple[DataFrame | None, int, tuple[Segment, ...]]:
         """Pairs as events and how many at most; those that are final in files, where a sink takes these."""
         taker, (_, others) = tick.taker(self.node), self._split
-        final, rest = list[Segment](), list[pa.Table]()
-        for table in pairs:
-            if taker is not None and not others:
-                over = pc.and_(pc.less_equal(table[E], bound), pc.less(table[E], END))
-                final += self._to_files(tick, table.filter(over), taker)
-                table = table.filter(pc.invert(over))  # noqa: PLW2901 - what is left of it
-            if table.num_rows:
-                rest.append(table)
-        if not rest:
+        final: list[Segment] = []
+        frames: list[DataFrame] = []
+        count = 0
+        for table in gathered(self._lasting(tick, pairs, bound, taker if not others else None, final), PAIRS):
+            names = [quoted(name) for side in self.node.names for name in side]
+            frames.append(tick.frame(self.node, table).selectExpr(*names, *made(START, E, D)))
+            count += table.num_rows
+        if not frames:
             return None, 0, tuple(final)
-        names = [quoted(name) for side in self.node.names for name in side]
-        frames = [tick.frame(self.node, table).selectExpr(*names, *made(START, E, D)) for table in _together(rest)]
         rows = reduce(lambda one, other: one.unionByName(other), frames)
         for condition in others:
             rows = rows.where(to_spark(condition))
-        return rows, sum(table.num_rows for table in rest), tuple(final)
+        return rows, count, tuple(final)
+
+    def _lasting(
+        self, tick: Tick, pairs: Iterator[pa.Table], bound: int, taker: Mapping[str, str] | None, final: list[Segment]
+    ) -> Iterator[pa.Table]:
+        """Pairs without those that are final, which go into files where there is a ``taker``."""
+        for table in pairs:
+            over = pc.and_(pc.less_equal(table[E], bound), pc.less(table[E], END))
+            if taker is not None:
+                final += self._to_files(tick, table.filter(over), taker)
+            yield table if taker is None else table.filter(pc.invert(over))
 
     def _to_files(self, tick: Tick, table: pa.Table, taker: Mapping[str, str]) -> Sequence[Segment]:
         if not table.num_rows:
@@ -184,9 +192,3 @@ def _width(kind: str) -> int:
 
 def _numbers(table: pa.Table, name: str) -> np.ndarray:
     return np.asarray(table[name].combine_chunks())
-
-
-def _together(tables: Sequence[pa.Table]) -> Sequence[pa.Table]:
-    """Small tables as one."""
-    whole = sum(table.num_rows for table in tables) <= PAIRS
-    return [pa.concat_tables(tables)] if whole else tables
