@@ -18,7 +18,7 @@ import rowtime as rt
 from reliability.crash.campaign import SMALL
 from reliability.soak.answer import Found, answer
 from reliability.soak.gauges import TOLERANCES, measured
-from reliability.soak.growth import Sample, Trend, trends
+from reliability.soak.growth import FIFTHS, Sample, Trend, trends
 from reliability.soak.processors import Processors
 from reliability.soak.written import differences, written
 from rowtime.core.time import END, to_text
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SAMPLES = 60  # at most: no more than one a tick
-PATIENCE = 300.0  # seconds for the first tick, and for the last row
+FEWEST = 2 * FIFTHS
+PATIENCE = 900.0  # seconds for the first tick, for enough samples, and for the last row
 SCRIPT = """
 CREATE STREAM orders (number BIGINT, item STRING, amount BIGINT, at TIMESTAMP);
 CREATE STREAM payments (number BIGINT, paid BIGINT);
@@ -85,12 +86,17 @@ class Soak:
         """The last line, and what is wrong."""
         variables = {"out": str(self._folder / "out")}
         pipeline = rt.Pipeline(self._spark, home=self._folder / "home").sql(SCRIPT, variables)
-        query = pipeline.start(self._folder / "checkpoint", listener=self._heard)
+        for stream in pipeline.compile().defines:
+            pipeline.home.define(stream.name, stream.as_json())
         with _feeding(self._folder / "home") as feed:
+            assert feed.stdout is not None
+            feed.stdout.readline()
+            query = pipeline.start(self._folder / "checkpoint", listener=self._heard)
             try:
                 _until(lambda: self._count > 0, query)
                 self._every, self._next = minutes * 60 / SAMPLES, time.monotonic()
                 query.awaitTermination(minutes * 60)
+                _until(lambda: len(self._samples) >= FEWEST, query)  # where ticks take long, a run does too
                 self._every = 0.0
                 batches = int(feed.communicate()[0])
                 _until(lambda: set(_outputs(query)) == {to_text(END)}, query)

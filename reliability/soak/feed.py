@@ -79,7 +79,11 @@ def bound(batch: int) -> int:
 
 
 def main(home: str) -> None:
-    """Send a batch of each writer every quarter of a second until standard input ends; tell how many."""
+    """Send a batch of each writer every quarter of a second until standard input ends; tell how many.
+
+    It says ``ready`` after the first one. A query that begins then knows all writers from the beginning: one that
+    comes later would start at the clock of the others.
+    """
     asked_to_end = threading.Event()
     threading.Thread(target=lambda: (sys.stdin.read(), asked_to_end.set()), daemon=True).start()
     with ExitStack() as open_ones:
@@ -92,6 +96,8 @@ def main(home: str) -> None:
             paid.insert([vars(payment) for payment in payments(batch)], rowtime="at")
             paid.set_rowtime_bound(bound(batch))
             batch += 1
+            if batch == 1:
+                print("ready", flush=True)
         for writer in (*sides.values(), paid):
             writer.end()
     print(batch)

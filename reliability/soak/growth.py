@@ -6,7 +6,7 @@ disturbance of the last fifth has not.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
@@ -16,11 +16,15 @@ Sample = Mapping[str, float]
 
 @dataclass(frozen=True)
 class Tolerance:
-    """How much more the last fifth may have than the second: a share of it, and an amount in its unit."""
+    """How much more the last fifth may have than the second: a share of it, and an amount in its unit.
+
+    ``of``: what stands for a fifth; the least of it, where a gauge comes and goes on top of what stays.
+    """
 
     unit: str
     share: float
     amount: float
+    of: Callable[[Iterable[float]], float] = median
 
     def allowed(self, before: float) -> float:
         """By how much a gauge of this value may have grown."""
@@ -29,11 +33,11 @@ class Tolerance:
 
 @dataclass(frozen=True)
 class Trend:
-    """One gauge: its median in each fifth of the run."""
+    """One gauge: what stands for it in each fifth of the run."""
 
     gauge: str
     tolerance: Tolerance
-    medians: Sequence[float]
+    fifths: Sequence[float]
 
     @property
     def grows(self) -> bool:
@@ -41,12 +45,12 @@ class Trend:
 
         Of a steady growth the fourth has two thirds.
         """
-        _, before, _, fourth, last = self.medians
+        _, before, _, fourth, last = self.fifths
         allowed = self.tolerance.allowed(before)
         return last - before > allowed and fourth - before > allowed / 3
 
     def __str__(self) -> str:
-        return f"{self.gauge} {self.medians[1]:,.0f} → {self.medians[-1]:,.0f}{self.tolerance.unit}"
+        return f"{self.gauge} {self.fifths[1]:,.0f} → {self.fifths[-1]:,.0f}{self.tolerance.unit}"
 
 
 def trends(samples: Sequence[Sample], tolerances: Mapping[str, Tolerance]) -> list[Trend]:
@@ -56,6 +60,6 @@ def trends(samples: Sequence[Sample], tolerances: Mapping[str, Tolerance]) -> li
     ends = [len(samples) * number // FIFTHS for number in range(FIFTHS + 1)]
     fifths = [samples[start:end] for start, end in zip(ends, ends[1:], strict=False)]
     return [
-        Trend(name, tolerance, [median(sample[name] for sample in fifth) for fifth in fifths])
+        Trend(name, tolerance, [tolerance.of(sample[name] for sample in fifth) for fifth in fifths])
         for name, tolerance in tolerances.items()
     ]

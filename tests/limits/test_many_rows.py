@@ -23,6 +23,7 @@ KEYS = 1000
 START = 1_704_103_200_000_000  # 2024-01-01 10:00 UTC, µs
 MILLISECOND = 1000
 SLOWER = 3.0  # than with times and keys that are spread: what is more is out of proportion
+JITTER = 3.0  # seconds: runs are short, and other programs run
 STREAMS = "CREATE STREAM s (k BIGINT, v BIGINT, t TIMESTAMP); CREATE STREAM r (k BIGINT, v BIGINT);"
 Answer = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 
@@ -143,7 +144,7 @@ def compare(
     assert (got == wanted).all(), (got[:5], wanted[:5])
     _, usual = run(spark, folder / "even", sql, *even)
     print(f"{sql.split('FROM', maxsplit=1)[0]} …: {seconds:.1f} s, with spread times or keys {usual:.1f} s")
-    assert seconds < SLOWER * usual
+    assert seconds < SLOWER * usual + JITTER
 
 
 ONE_TIME = np.full(ROWS, START)
