@@ -63,13 +63,14 @@ class Campaign:
     def writers(self) -> None:
         """Clients of stream logs: stopped at their writes, with writes that fail, and killed."""
         asked, number = self.asked, self.asked.first
-        while self._left("writer stops", asked.writer_stops) and not self.tally.losses:
-            sample = Sample(random.Random(f"writer {number}"), asked.every)
-            writer_stops(self.spark, self.folder / f"stops {number}", self.tally, number, sample)
-            writer_faults(self.folder / f"faults {number}", self.tally, number, sample)
+        while self._left("writer stops", asked.writer_stops, 0.15) and not self.tally.losses:
+            sample, folder = Sample(random.Random(f"writer {number}")), self.folder / f"writer {number}"
+            writer_stops(self.spark, folder / "stops", self.tally, number, sample)
+            writer_faults(folder / "faults", self.tally, number, sample)
+            shutil.rmtree(folder)
             number += 1
         number = asked.first
-        while self._left("killed writers", asked.writer_kills) and not self.tally.losses:
+        while self._left("killed writers", asked.writer_kills, 0.2) and not self.tally.losses:
             times = min(asked.writer_kills, KILLS_A_STREAM)
             killed_writers(self.spark, self.folder / f"kills {number}", self.tally, number, times)
             number += 1
@@ -78,7 +79,7 @@ class Campaign:
     def brokers(self) -> None:
         """A broker that is killed beside a pipeline; where there can be none, the last line says so."""
         asked = self.asked
-        if not self.missing and self._left("broker kills", asked.broker_kills):
+        if not self.missing and self._left("broker kills", asked.broker_kills, 0.25):
             broker_kills(self.spark, self.folder / "brokers", self.tally, asked.first, asked.broker_kills)
             self._tell("brokers")
 
@@ -113,9 +114,9 @@ class Campaign:
     def _tell(self, what: str) -> None:
         print(f"{what}: {_counts(self.tally)}; {time.perf_counter() - self.began:.0f} s", flush=True)
 
-    def _left(self, kind: str, wanted: int) -> bool:
-        """True while more of a kind is to be tried, and there is time for it."""
-        in_time = time.perf_counter() - self.began < self.asked.seconds
+    def _left(self, kind: str, wanted: int, share: float = 1.0) -> bool:
+        """True while more of a kind is to be tried, and the ``share`` of the time by which it is begun is not over."""
+        in_time = time.perf_counter() - self.began < share * self.asked.seconds
         return in_time and self.tally.counts.get(kind, 0) < wanted
 
     def _more(self) -> bool:
@@ -155,7 +156,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--with-java", type=int, default=10, help="kills of Python and its Java")
     parser.add_argument("--faults", type=int, default=1_000, help="writes that fail")
     parser.add_argument("--faults-a-case", type=int, default=25)
-    parser.add_argument("--writer-stops", type=int, default=4_000, help="of clients of a stream log, at their writes")
+    parser.add_argument("--writer-stops", type=int, default=2_000, help="of clients of a stream log, at their writes")
     parser.add_argument("--writer-kills", type=int, default=200, help="of clients of a stream log")
     parser.add_argument("--broker-kills", type=int, default=40, help="of a Kafka broker beside a pipeline")
     parser.add_argument("--seconds", type=float, default=36_000.0, help="nothing is begun after so long")

@@ -51,7 +51,11 @@ class Stage:
         if not count and bound == control.get("bound"):
             return None
         control["bound"] = bound
-        return {"files": files, "first": first, "count": count, "bound": bound}
+        staged = {"files": files, "first": first, "count": count, "bound": bound}
+        check = getattr(self.sink, "check", None)
+        if count and check is not None:
+            check(node, self._batch(tick.spark, tick.number, staged, self._tables))
+        return staged
 
     def _write(self, tick: RunningTick, node: SinkNode, delta: Delta) -> list[list[Any]]:
         assert delta.rows is not None
@@ -83,8 +87,14 @@ class Stage:
 
     def publish(self, spark: SparkSession, node: SinkNode, tick: int, staged: Mapping[str, Any]) -> None:
         """Hand over what a committed entry staged."""
-        files = [self.folder / path for path, _ in staged["files"]]
         tables, self._tables = self._tables, {}
+        self.sink.publish(spark, node, self._batch(spark, tick, staged, tables))
+
+    def _batch(
+        self, spark: SparkSession, tick: int, staged: Mapping[str, Any], tables: Mapping[str, pa.Table]
+    ) -> Batch:
+        """What is staged; ``tables`` are the files that need not be read."""
+        files = [self.folder / path for path, _ in staged["files"]]
 
         def table() -> pa.Table:
             kept = [tables.get(path) for path, _ in staged["files"]]
@@ -94,8 +104,7 @@ class Stage:
         def rows() -> DataFrame:
             return spark.read.parquet(*map(for_spark, files))
 
-        batch = Batch(tick, staged["first"], staged["count"], staged["bound"], files, table, rows)
-        self.sink.publish(spark, node, batch)
+        return Batch(tick, staged["first"], staged["count"], staged["bound"], files, table, rows)
 
     def recover(self, staged: Mapping[str, Any] | None) -> None:
         """Remove files of crashed ticks."""

@@ -10,8 +10,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow.parquet as pq
+
 from rowtime.client.arrow_types import arrow_schema
 from rowtime.client.home import Home
+from rowtime.client.rows import batch as rows_of
 from rowtime.client.stream_log import Bound, Rows, scan
 from rowtime.client.writer import Writer
 from rowtime.core.time import BEGINNING
@@ -19,6 +22,7 @@ from rowtime.state.checkpoint import folder_of
 from rowtime.state.files import remove
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import SparkSession
 
     from rowtime.operators.sink import Sink as SinkNode
@@ -40,6 +44,16 @@ class StreamLogSink:
         self._staging = checkpoint / "handover" / folder_of(self._name)
         return self._staging
 
+    def check(self, node: SinkNode, batch: Batch) -> None:
+        """Refuse (R206) rows whose values do not fit the stream, while nothing of their tick is committed.
+
+        Values of a declared type all fit, so that rows are looked at only where a column has another one.
+        """
+        schema = arrow_schema(self._home.definition(self._stream) or {})
+        found = pq.read_schema(batch.files[0]).types[1 if node.rowtime else 0 :]
+        if found != schema.types:
+            rows_of(self._named(node, batch.table()), schema, node.rowtime or None)
+
     def publish(self, spark: SparkSession, node: SinkNode, batch: Batch) -> None:  # noqa: ARG002
         """Append the rows that are not there yet, then the bound; after a failure what is there is counted anew."""
         try:
@@ -52,10 +66,7 @@ class StreamLogSink:
         writer = self._open()
         there = self._rows
         if there < batch.first + batch.count:
-            names = [field["name"] for field in (self._home.definition(self._stream) or {})["columns"]]
-            table = batch.table()
-            shown = [node.rowtime] if node.rowtime else []
-            table = table.rename_columns([*shown, *names])
+            table = self._named(node, batch.table())
             table = table.slice(max(0, there - batch.first))
             writer.insert(table, rowtime=node.rowtime or None)
             self._rows = batch.first + batch.count
@@ -64,6 +75,11 @@ class StreamLogSink:
             self._bound = batch.bound
         for file in batch.files:
             file.unlink(missing_ok=True)
+
+    def _named(self, node: SinkNode, table: pa.Table) -> pa.Table:
+        """The rows with the names of the stream: columns go by place."""
+        names = [field["name"] for field in (self._home.definition(self._stream) or {})["columns"]]
+        return table.rename_columns([*([node.rowtime] if node.rowtime else []), *names])
 
     def _open(self) -> Writer:
         if self._writer is None:
