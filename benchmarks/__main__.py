@@ -21,6 +21,7 @@ from benchmarks.engines import Engines, session
 from benchmarks.flat_state import FLAT_STATE
 from benchmarks.flat_ticks import FLAT_TICKS
 from benchmarks.lifetimes import LIFETIMES
+from benchmarks.many_writers import MANY_WRITERS
 from benchmarks.measurement import Measurement, Result
 from benchmarks.nexmark import NEXMARK
 from benchmarks.over import OVER, OVER_FLINK
@@ -37,6 +38,7 @@ MEASUREMENTS: tuple[Measurement, ...] = (
     SMALL_TICK,
     FLAT_STATE,
     FLAT_TICKS,
+    MANY_WRITERS,
     *OVER,
     *OVER_FLINK,
     OVER_STATE,

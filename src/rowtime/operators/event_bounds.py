@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import pyarrow as pa
 
 from rowtime.core.time import BEGINNING, END, MAX_MICROS, MIN_MICROS
+from rowtime.operators.by_writer import beside
 from rowtime.operators.contract import A, Column, Control, Delta, Intake, P, T, Tick, W, micros, quoted
-from rowtime.sql.generate import literal
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -70,9 +70,9 @@ def _among(bounds: DataFrame, rows: DataFrame | None, before: Mapping[str, int])
     """Each bound under the rowtime of the last row before it in its writer, or of the writer's clock."""
     both = bounds if rows is None else rows.selectExpr("*", f"CAST(NULL AS BIGINT) AS {GIVEN}").unionByName(bounds)
     known = {writer: at for writer, at in before.items() if MIN_MICROS < at <= MAX_MICROS}
-    cases = " ".join(f"WHEN {literal(w)} THEN {micros(at)}" for w, at in sorted(known.items()))
-    clock = f"coalesce(CASE {W} {cases} END, {micros(MIN_MICROS)})" if known else micros(MIN_MICROS)
+    both = beside(both, known, "__shown")
+    clock = f"coalesce(__shown, {micros(MIN_MICROS)})"
     frame = f"PARTITION BY {W} ORDER BY {P} ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
     time = f"CASE WHEN {GIVEN} IS NULL THEN {T} ELSE greatest({clock}, max({T}) OVER ({frame})) END AS {T}"
-    others = [quoted(name) for name in both.columns if name != T]
+    others = [quoted(name) for name in both.columns if name not in (T, "__shown")]
     return both.selectExpr(*others, time)

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from rowtime.core.clock import Clocks, least
 from rowtime.core.time import BEGINNING, END
+from rowtime.operators.by_writer import beside
 from rowtime.operators.column_bounds import SAID, with_column_bounds
 from rowtime.operators.contract import (
     A,
@@ -217,12 +218,13 @@ class Stream:
     def _welcome(self, intake: Intake, control: Control) -> dict[str, int]:
         # SPEC 2.6: who comes or comes back starts at the stream's clock; a stream whose
         # writers have all left keeps it.
-        clocks = {w: b for w, b in control.setdefault("clocks", {}).items() if w in set(intake.present)}
+        present, joined = set(intake.present), set(intake.joined)
+        clocks = {w: b for w, b in control.setdefault("clocks", {}).items() if w in present}
         floors = control.setdefault("floors", {})
         started = "clock" in control
         now = max(control.get("clock", BEGINNING), least(clocks.values()))
         for writer in intake.present:
-            if writer in intake.joined and started:
+            if writer in joined and started:
                 floors[writer] = now
             clocks.setdefault(writer, floors.get(writer, BEGINNING))
             clocks[writer] = max(clocks[writer], floors.get(writer, BEGINNING))
@@ -277,8 +279,8 @@ class Stream:
         if not intake.raises and not moved:
             return rows
         if moved:
-            cases = " ".join(f"WHEN {literal(w)} THEN {micros(at)}" for w, at in sorted(moved.items()))
-            arrival = f"greatest({A}, CASE {W} {cases} END)"
+            rows = beside(rows, moved, "__shown")
+            arrival = f"greatest({A}, __shown)"
         if intake.raises:
             shown = "coalesce(__t, __a)"
             if bounds:  # they raise the rows behind them, and only those
@@ -290,7 +292,7 @@ class Stream:
                 shown = f"CASE WHEN __b IS NULL THEN {shown} WHEN __b < {micros(END)} THEN __b END"
             frame = f"PARTITION BY {W} ORDER BY {P} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING"
             arrival = f"greatest({arrival}, max({shown}) OVER ({frame}))"
-        rows = rows.withColumn(CANDIDATE, _expression(f"coalesce({T}, {arrival})"))
+        rows = rows.withColumn(CANDIDATE, _expression(f"coalesce({T}, {arrival})")).drop("__shown")
         return rows.where("__b IS NULL").drop("__b") if bounds and not intake.in_band else rows
 
 

@@ -183,7 +183,7 @@ class TSort:
     def _welcome(self, clocks: Clocks, control: dict[str, Any] | Any) -> None:
         # SPEC 2.6: a writer that comes or comes back starts at the stream's clock, so that
         # the clock never goes back; its rows below are late.
-        known = control.setdefault("known", sorted(clocks))
+        known = set(control.setdefault("known", sorted(clocks)))
         floors = control.setdefault("floors", {})
         present = {writer: clocks[writer] for writer in known if writer in clocks}
         now = max(control.get("clock", BEGINNING), least(self.promises([present], control).values()))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -306,8 +306,8 @@ class Engine:
         part = self._ended(node, source, part)
         known, away = set(before["offsets"]), dict(before["away"])
         writers = [w for w in part.end if w != EVERYONE]
-        moved = [w for w in writers if part.end[w] > part.start.get(w, 0) or w not in known]
-        joined = [w for w in moved if w not in known or w in away]
+        moved = {w for w in writers if part.end[w] > part.start.get(w, 0) or w not in known}
+        joined = sorted(w for w in moved if w not in known or w in away)
         for writer in moved:
             away.pop(writer, None)
         away.update(dict.fromkeys(part.left, "left"))
@@ -327,7 +327,7 @@ class Engine:
         return ended(part)
 
     def _silent(
-        self, node: Stream, part: Slice, moved: list[str], away: Mapping[str, str], spoke: Mapping[str, int]
+        self, node: Stream, part: Slice, moved: Collection[str], away: Mapping[str, str], spoke: Mapping[str, int]
     ) -> dict[str, str]:
         """Writers to set aside for silence; of those that hold the stream the last to speak never is."""
         now = self.clock()

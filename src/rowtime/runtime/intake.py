@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
@@ -138,7 +138,7 @@ class _Runs:
             self._modes[w] == "arrival" and at < END for w, found in self._bounds.items() for _, at in found
         )
 
-    @property
+    @cached_property
     def gated(self) -> bool:
         """True unless every run lies at or above what its writer has shown before it."""
         return self.mixed or not all(self._clean(writer, found) for writer, found in self._runs.items())

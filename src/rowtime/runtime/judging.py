@@ -65,7 +65,7 @@ class Judging:
 
     def verdict(self) -> Verdict:
         """The verdict over everything; what is open of writers that have gone is decided."""
-        for writer in [writer for writer in self.open if writer not in self.gate.present]:
+        for writer in self.open.keys() - set(self.gate.present):
             self._part(writer, self.open.pop(writer), self.mark(writer), ended=True)
         last = {writer: list(many) for writer, many in self.tally.recent.items()}
         held = {writer: items[P].to_pylist() for writer, items in self.open.items()}
@@ -93,6 +93,8 @@ def _raised(found: Raise | None, part: pa.Table, gate: Gate, marks: tuple[int, i
     the rows since are lost stays, whatever raises the mark once more.
     """
     mark, after = marks
+    if found is None and after <= mark + gate.within:
+        return None
     times, known = numbers(part["t"])
     known = known & ~part["bad"].to_numpy()
     late = np.zeros(part.num_rows, bool)
