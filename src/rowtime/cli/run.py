@@ -23,6 +23,7 @@ from rowtime.cli.figures import Figures
 from rowtime.cli.options import AsJson, HomeFolder, Script, Settings, script_text, variables
 from rowtime.cli.outcome import write_json
 from rowtime.core.errors import Refused
+from rowtime.core.places import local
 from rowtime.state.files import make_private
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ def _define(program: Program, pipeline: Pipeline, folder: Path, as_json: bool) -
     from rowtime.runtime.once import define, perform  # noqa: PLC0415
     from rowtime.state.checkpoint import Checkpoint  # noqa: PLC0415
 
-    place = Checkpoint(folder.absolute())
+    place = Checkpoint(local(folder, "the checkpoint"))
     if not (program.once or program.drops):
         define(program, pipeline.home, place)
     else:

@@ -21,6 +21,7 @@ from urllib.parse import unquote
 
 from rowtime.client.definitions import fault
 from rowtime.core.errors import Failure, Problem, refuse
+from rowtime.core.places import local
 
 DEFAULT_HOME: Final = ".rowtime"
 PRIVATE: Final = 0o700
@@ -71,7 +72,7 @@ class Home:
     """
 
     def __init__(self, path: Path | str | None = None) -> None:
-        self.path = Path(path or os.environ.get("ROWTIME_HOME") or DEFAULT_HOME).absolute()
+        self.path = local(path or os.environ.get("ROWTIME_HOME") or DEFAULT_HOME, "the home directory")
 
     def __repr__(self) -> str:
         return f"Home({str(self.path)!r})"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from rowtime.client.home import Home
 from rowtime.core.errors import Place, Problem, Refused, refuse
+from rowtime.core.places import local
 from rowtime.operators.sink import Sink as SinkNode
 from rowtime.operators.stream import Stream
 from rowtime.operators.table_function import Make
@@ -177,7 +178,7 @@ class Pipeline:
                 "nothing would run: there is no query and no started pump",
                 "Add a SELECT STREAM, or CREATE PUMP … AS INSERT INTO … SELECT STREAM ….",
             )
-        folder = Path(checkpoint) if checkpoint else Path(tempfile.mkdtemp(prefix="rowtime-"))
+        folder = local(checkpoint, "the checkpoint") if checkpoint else Path(tempfile.mkdtemp(prefix="rowtime-"))
         place = Checkpoint(folder.absolute())
         if (old := place.plan) is not None:
             upgrade_of(old, program)  # first of all: where it is refused, nothing is written
@@ -243,7 +244,7 @@ class Pipeline:
         if node.format in ("parquet", "csv", "json"):
             if "path" not in options:
                 raise refuse("R207", f"a {node.format} sink needs a path", "Add OPTIONS (path '/data/out').")
-            return DirectorySink(Path(options["path"]).absolute())
+            return DirectorySink(local(options["path"], "the path of the sink"))
         if node.format == "log":
             return StreamLogSink(self.home, options["stream"], f"pump.{node.name.removesuffix('.sink')}")
         if node.format == "function":

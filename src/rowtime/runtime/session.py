@@ -13,6 +13,8 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from rowtime.core.errors import refuse
+
 _CONF: Mapping[str, str] = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "true",
@@ -37,24 +39,36 @@ def new_spark(
 ) -> SparkSession:
     """A session for a process that has none: local, as quiet as Spark gets."""
     python_of_workers()
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     builder = SparkSession.builder.appName("rowtime")
     if master or ("SPARK_REMOTE" not in os.environ and "MASTER" not in os.environ):
         builder = builder.master(master or "local[*]")
+    for key, value in settings_for(master or os.environ.get("MASTER", "local[*]"), jars, conf or {}).items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def settings_for(master: str, jars: Sequence[str], conf: Mapping[str, str]) -> dict[str, str]:
+    """The settings of a session; one that is local talks to this machine alone, and one of a cluster to its workers.
+
+    ``MASTER`` is what ``spark-submit`` was told; memory and address of its driver stay as it was told, too.
+    """
     quiet = Path(__file__).with_name("log4j2.properties")
-    settings = {
+    here = {}
+    if master.startswith("local"):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        here = {
+            "spark.driver.memory": os.environ.get("ROWTIME_DRIVER_MEMORY", "4g"),
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.bindAddress": "127.0.0.1",
+        }
+    return {
         "spark.ui.showConsoleProgress": "false",
         # Errors only, on standard error; the user's own extraJavaOptions stay as they are.
         "spark.driver.defaultJavaOptions": f"-Dlog4j2.configurationFile=file:{quiet}",
-        "spark.driver.memory": os.environ.get("ROWTIME_DRIVER_MEMORY", "4g"),
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
+        **here,
         **({"spark.jars": ",".join(jars)} if jars else {}),
-        **(conf or {}),
+        **conf,
     }
-    for key, value in settings.items():
-        builder = builder.config(key, value)
-    return builder.getOrCreate()
 
 
 def whole_files(spark: SparkSession) -> None:
@@ -68,9 +82,15 @@ def whole_files(spark: SparkSession) -> None:
 
 
 def derive(spark: SparkSession) -> SparkSession:
-    """A session of rowtime's own over the same Spark application."""
+    """A session of rowtime's own over the same Spark application; R212 for one of Spark Connect."""
+    if type(spark).__module__.startswith("pyspark.sql.connect"):
+        what = "the session is one of Spark Connect, which has no driver in this process"
+        raise refuse("R212", what, "Run the pipeline where Spark's driver runs, with a session of its own.")
     derived = spark.newSession()
     for key, value in _CONF.items():
         derived.conf.set(key, value)
-    derived.conf.set("spark.sql.shuffle.partitions", str(max(1, derived.sparkContext.defaultParallelism)))
+    # Workers that have not come yet are not counted, so what the application was told goes first.
+    parallel = str(max(1, derived.sparkContext.defaultParallelism))
+    told = derived.sparkContext.getConf().get("spark.sql.shuffle.partitions", parallel)
+    derived.conf.set("spark.sql.shuffle.partitions", told or parallel)
     return derived

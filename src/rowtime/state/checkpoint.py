@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from rowtime.core.errors import refuse
-from rowtime.state.files import make_folder, make_private, remove, sync, write_over
+from rowtime.state.files import able, make_folder, make_private, remove, sync, write_over
 from rowtime.state.journal import Entry, Journal
 from rowtime.state.sealed import sealed, unsealed
 
@@ -63,7 +63,8 @@ class Checkpoint:
         make_private(self.folder)
         lock = (self.folder / ".lock").open("a+")
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            with able(self.folder / ".lock"):
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             lock.seek(0)
             raise refuse(

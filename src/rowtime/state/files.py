@@ -7,9 +7,11 @@ import errno
 import os
 import shutil
 import uuid
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import IO
+
+from rowtime.core.errors import refuse
 
 
 def sync(path: Path) -> None:
@@ -44,10 +46,28 @@ def write_new(path: Path, data: bytes) -> None:
     draft = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     try:
         _write(draft, data)
-        os.link(draft, path)
+        with able(path):
+            os.link(draft, path)
     finally:
         draft.unlink(missing_ok=True)
     sync(path.parent)
+
+
+@contextlib.contextmanager
+def able(path: Path) -> Iterator[None]:
+    """R410 where the file system of ``path`` has no links or locks: object stores that are mounted have none."""
+    try:
+        yield
+    except (FileExistsError, BlockingIOError):
+        raise
+    except OSError as error:
+        if error.errno not in _UNABLE:
+            raise
+        what = f"the file system of {path.parent} cannot create an entry once or lock it: {error.strerror}"
+        raise refuse("R410", what, "Take a folder of a POSIX file system: a disk, NFS 4, EFS, CephFS.") from error
+
+
+_UNABLE = (errno.EPERM, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK)
 
 
 def write_over(path: Path, data: bytes) -> None:

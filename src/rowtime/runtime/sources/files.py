@@ -20,13 +20,13 @@ from functools import reduce
 from itertools import accumulate, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote, urlparse
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rowtime.client.arrow_types import INSTANT, arrow_type
 from rowtime.core.errors import Failure, Problem, Refused, refuse
+from rowtime.core.places import local
 from rowtime.runtime.places import for_spark
 from rowtime.runtime.sources.contract import (
     ARRIVAL,
@@ -89,7 +89,7 @@ class FilesSource:
         if "path" not in options:
             raise refuse("R207", f"a {kind} source needs a path", "Add OPTIONS (path '/data/in').")
         self.kind, self.columns, self.notes, self.from_now = kind, list(columns), notes, from_now
-        self.path = _local(options["path"])
+        self.path = local(options["path"], "the path of the source")
         self.rowtime = options.get("rowtime.column", "")
         skipped = ("path", "rowtime.column")
         self._options = {key: value for key, value in options.items() if key not in skipped}
@@ -323,11 +323,6 @@ def _arrow(kind: str) -> pa.DataType | None:
         return arrow_type(kind)
     except Refused:
         return None
-
-
-def _local(path: str) -> Path:
-    parsed = urlparse(path)
-    return Path(unquote(parsed.path) if parsed.scheme == "file" else path).absolute()
 
 
 def _listed(path: Path, seen: Collection[str]) -> Iterator[_File]:

@@ -1,0 +1,28 @@
+"""Where rowtime keeps and finds files: places of the file system, which every machine of a cluster has to share."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from urllib.parse import unquote, urlparse
+
+from rowtime.core.errors import refuse
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
+
+
+def local(path: str | Path, what: str) -> Path:
+    """The absolute path of a place that may be given as ``file:`` URL; R211 for one on an object store or in HDFS.
+
+    A path would take such a URL for the name of a folder, and each machine would write to one of its own.
+    """
+    found = _SCHEME.match(str(path))
+    if found is None:
+        return Path(path).absolute()
+    if found[1].lower() == "file":
+        return Path(unquote(urlparse(str(path)).path))
+    raise refuse(
+        "R211",
+        f"{what} is {path}, and {found[1]} is no file system that can be written to as one",
+        "Take a folder that all machines mount: NFS, EFS, CephFS, a shared volume.",
+    )
