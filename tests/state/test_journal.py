@@ -116,16 +116,18 @@ def test_a_checkpoint_has_the_plan_that_it_was_given(tmp_path: Path) -> None:
 def test_a_plan_counts_once_an_entry_names_it(tmp_path: Path) -> None:
     place = Checkpoint(tmp_path)
     place.bind(PLAN)
-    place.journal.commit(0, {"plan": 0})
-    place.journal.commit(1, {"plan": 0})
+    for tick in (0, 1):
+        place.journal.commit(tick, {"segments": {}})
     with pytest.raises(Refused):
-        place.change({"fingerprint": "never"}, {"tick": 1, "plan": 0})
-    assert place.plan == {**PLAN, "format": FORMAT, "sum": place.plan["sum"]}  # type: ignore[index]
-    journaled = place.change({"fingerprint": "xyz"}, {"tick": 2, "plan": 0})
-    assert journaled["plan"] == 1
-    assert place.journal.last() is not None
-    assert [plan["fingerprint"] for plan in place.plans(journaled)] == ["abc", "xyz"]
+        place.change({"fingerprint": "never"}, {"tick": 1, "segments": {}})
     assert place.plan is not None
+    assert place.plan["fingerprint"] == "abc"
+    assert len(list((tmp_path / "plans").iterdir())) == 1
+    place.sweep(place.journal.last())
+    assert list((tmp_path / "plans").iterdir()) == []
+    journaled = place.change({"fingerprint": "xyz"}, {"tick": 2, "segments": {}})
+    place.sweep(place.journal.last())
+    assert [plan["fingerprint"] for plan in (place.first_plan, *place.later_plans(journaled))] == ["abc", "xyz"]
     assert (place.plan["fingerprint"], place.plan["since"]) == ("xyz", 2)
 
 

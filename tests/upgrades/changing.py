@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
     from rowtime.runtime.engine import Engine
 
-SECOND, START = 1_000_000, 1_704_103_200_000_000  # µs; 2024-01-01 10:00 UTC
+SECOND, MINUTE = 1_000_000, 60_000_000  # µs
+START = 1_704_103_200_000_000  # 2024-01-01 10:00 UTC, µs
 WRITERS = ("w1", "w2")
 HEAD = """
 CREATE STREAM s (k STRING, v BIGINT, ev TIMESTAMP);
@@ -105,13 +106,14 @@ class Place:
         return {output.name: output.first for output in found.outputs if output.differences}
 
 
-def random_rows(chance: random.Random, count: int) -> list[tuple[str, int, str, int]]:
-    """Two writers whose times go up by fits and starts and fall back up to a minute; both speak first of all."""
+def random_rows(
+    chance: random.Random, count: int, falls: Sequence[int] = (0, 0, 5, 15, 25, 40, 60)
+) -> list[tuple[str, int, str, int]]:
+    """Two writers whose times go up by fits and starts and fall back, by so many seconds; both speak first of all."""
     rows, now = [(who, 0, "k0", -1) for who in WRITERS], 0
     for number in range(count):
         now += chance.randint(0, 12)
-        second = max(0, now - chance.choice((0, 0, 5, 15, 25, 40, 60)))
-        rows.append((chance.choice(WRITERS), second, f"k{number % 2}", number))
+        rows.append((chance.choice(WRITERS), max(0, now - chance.choice(falls)), f"k{number % 2}", number))
     return rows
 
 
@@ -133,12 +135,21 @@ class Judged:
         return sorted(self.accepted)
 
 
+def last_of_minute(at: int) -> int:
+    """The last instant of a minute, by which GROUP BY … WITHIN judges a row."""
+    return at // MINUTE * MINUTE + MINUTE - 1
+
+
 def judged(
-    items: Sequence[Row], change: int, within: Sequence[int], early: Sequence[int | None] = (None, None)
+    items: Sequence[Row],
+    change: int,
+    within: Sequence[int],
+    early: Sequence[int | None] = (None, None),
+    by: Callable[[int], int] = lambda at: at,
 ) -> Judged:
     """Row by row: from item ``change`` on the second tolerance rules, and what the first one promised stays promised.
 
-    ``within`` and ``early``: seconds before and from the change on.
+    ``within`` and ``early``: seconds before and from the change on; ``by``: the time of a row that is compared.
     """
     marks: dict[str, int] = {}
     floors: dict[str, int] = defaultdict(int)
@@ -150,7 +161,7 @@ def judged(
         mark = marks.get(who, 0)
         tolerance, limit = within[number >= change] * SECOND, early[number >= change]
         far = limit is not None and who in marks and at > mark + limit * SECOND
-        if far or at < max(mark - tolerance, floors[who]):
+        if far or by(at) < max(mark - tolerance, floors[who]):
             found.late.append(item)
             continue
         found.accepted.append(item)
@@ -162,5 +173,5 @@ def minutes(rows: Sequence[Row]) -> Counter[tuple[str, int, int]]:
     """Rows and totals a minute and k."""
     groups: dict[tuple[int, str], list[int]] = defaultdict(list)
     for at, _, _, k, v in rows:
-        groups[at // (60 * SECOND), k].append(v)
+        groups[at // MINUTE, k].append(v)
     return Counter((k, len(values), sum(values)) for (_, k), values in groups.items())

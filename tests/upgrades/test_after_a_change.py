@@ -50,9 +50,9 @@ def test_verify_needs_no_pipeline_where_the_script_says_all(place: Place) -> Non
 
 
 FAULTS: dict[str, Callable[[Place], Path]] = {
-    "p3.sink": lambda at: sorted((at.folder / "out" / "other").glob("part-*"))[0],
-    "p1.sink": lambda at: sorted((at.folder / "out" / "minutes").glob("part-*"))[0],
-    "in_order.rejected": lambda at: sorted((at.folder / "check" / "rejected" / "sorted").glob("*"))[0],
+    "p3.sink": lambda at: min((at.folder / "out" / "other").glob("part-*")),
+    "p1.sink": lambda at: min((at.folder / "out" / "minutes").glob("part-*")),
+    "in_order.rejected": lambda at: min((at.folder / "check" / "rejected" / "sorted").glob("*")),
 }
 
 
@@ -139,14 +139,3 @@ def test_early_rows_of_a_renamed_gate_are_readmitted_once(spark: SparkSession, t
     [last] = readmit(tmp_path / "check", home=tmp_path / "home")
     assert (last.admitted, last.early, last.late) == (1, 0, 0)
     assert len(list((tmp_path / "check" / "readmitted").iterdir())) == 1
-
-
-def test_a_stream_with_another_guard_is_verified_by_what_it_was(spark: SparkSession, tmp_path: Path) -> None:
-    place = Place(tmp_path, spark)
-    before = script(MINUTES, RAW).replace("ev TIMESTAMP);", "ev TIMESTAMP) EARLY BEYOND INTERVAL '1' HOUR;", 1)
-    after = before.replace("CREATE STREAM s", "CREATE OR REPLACE STREAM s").replace("'1' HOUR", "'2' HOUR")
-    place.define(before)
-    for sql, second in ((before, 0), (after, 100)):
-        place.send([("w1", second, "a", 1)])
-        place.run(sql)
-    assert place.verified(after) == {}

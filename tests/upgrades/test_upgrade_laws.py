@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import random
+import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,15 +16,21 @@ from upgrades.changing import (
     MINUTES,
     OTHER,
     RAW,
+    SECOND,
+    START,
     Judged,
     Place,
     judged,
+    last_of_minute,
     minutes,
     random_cuts,
     random_rows,
     script,
 )
 
+import rowtime as rt
+from rowtime.core.errors import Refused
+from rowtime.core.time import to_text
 from rowtime.runtime.read_back import tables
 
 if TYPE_CHECKING:
@@ -34,10 +41,10 @@ SEEDS = (1, 2)
 pytestmark = pytest.mark.sampled(4)
 
 
-def changed(place: Place, before: str, after: str, seed: int) -> int:
+def changed(place: Place, before: str, after: str, seed: int, falls: Sequence[int] = (0, 0, 5, 15, 25, 40, 60)) -> int:
     """Half of random rows with one script, the rest with the other; at which row it changed."""
     chance = random.Random(f"upgrade {seed}")
-    rows = random_rows(chance, ROWS)
+    rows = random_rows(chance, ROWS, falls)
     change = chance.randint(8, len(rows) - 8)
     place.define(after)
     start = 0
@@ -99,6 +106,71 @@ def test_another_guard_rules_from_the_change_on(
     before, after = (script(MINUTES, RAW, LATE, guard=guard) for guard in guards)
     change = changed(place, before, after, seed)
     check_all(place, judged(place.items, change, (20, 20), limits), "sorted", after)
+
+
+WITHIN = """CREATE PUMP p1 AS INSERT INTO minutes SELECT STREAM k, COUNT(*) AS c, SUM(v) AS total FROM s
+  GROUP BY FLOOR(ev TO MINUTE) WITHIN INTERVAL '{within}' SECOND, k;
+"""
+
+
+@pytest.mark.parametrize("widths", [(5, 45), (45, 5)], ids=["wider", "narrower"])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_another_tolerance_of_groups_judges_by_whole_groups(
+    spark: SparkSession, tmp_path: Path, seed: int, widths: tuple[int, int]
+) -> None:
+    place = Place(tmp_path, spark)
+    before, after = (script(WITHIN, within=within) for within in widths)
+    change = changed(place, before, after, seed, (0, 0, 40, 90, 150))
+    expected = judged(place.items, change, widths, by=last_of_minute)
+    assert Counter(row[-3:] for row in place.rows("minutes")) == minutes(expected.accepted)
+    assert expected.late
+    assert place.verified(after) == {}
+
+
+def test_another_limit_above_the_arrival_rules_from_the_change_on(spark: SparkSession, tmp_path: Path) -> None:
+    place = Place(tmp_path, spark)
+    limits = (f" EARLY BEYOND INTERVAL '{minutes}' MINUTE AFTER ARRIVAL" for minutes in (10, 60))
+    before, after = (script(RAW, guard=limit) for limit in limits)
+    place.define(before)
+    now = (time.time_ns() // 1000 - START) // SECOND
+    for number, sql in enumerate((before, after)):
+        place.send([("w1", now + 1800 + number, "a", number), ("w1", now + 1801 + number, "b", number)])
+        engine = place.run(sql)
+        assert engine.entry["ledger"]["sorted"].get("EARLY", 0) == (2, 0)[number]
+    place.end()
+    place.run(after)
+    assert place.pairs("raw") == [("a", 1), ("b", 1)]
+
+
+def test_another_guard_of_a_stream_rules_from_the_change_on(spark: SparkSession, tmp_path: Path) -> None:
+    place = Place(tmp_path, spark)
+    before = script(RAW.replace("{view}", "s")).replace(
+        "ev TIMESTAMP);", "ev TIMESTAMP) EARLY BEYOND INTERVAL '1' HOUR;"
+    )
+    after = before.replace("CREATE STREAM s", "CREATE OR REPLACE STREAM s").replace("'1' HOUR", "'2' HOUR")
+    place.define(before)
+    for sql, seconds in ((before, (0, 5000)), (after, (5001, 15000))):
+        with rt.writer("s", home=tmp_path / "home", writer="w1") as log:
+            for second in seconds:
+                at = to_text(START + second * SECOND)
+                log.insert([{"rowtime": at, "k": "a", "v": second, "ev": at}])
+        place.run(sql)
+    assert [v for _, v in place.pairs("raw")] == [0, 5001]
+    assert place.verified(after) == {}
+
+
+def test_a_new_function_is_called_with_the_rows_from_the_change_on(spark: SparkSession, tmp_path: Path) -> None:
+    place = Place(tmp_path, spark)
+    before, after = script(RAW), script(RAW, "CREATE PUMP f AS INSERT INTO called SELECT STREAM k, v FROM {view};\n")
+    got: list[tuple[int, list[int]]] = []
+    place.define(before)
+    place.send([("w1", second, "a", second) for second in (0, 100)])
+    place.run(before)
+    place.send([("w1", second, "a", second) for second in (200, 300)])
+    made = place.pipeline(after).sink("called", lambda batch: got.append((batch.first, batch.table()["v"].to_pylist())))
+    made.run_available(tmp_path / "check")
+    assert [v for _, v in place.pairs("raw")] == [0, 100, 200]
+    assert got == [(0, [100, 200])]
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -238,3 +310,38 @@ def test_a_start_that_changes_nothing_says_nothing_and_one_that_does_says_it_onc
     said = place.run(after).changes
     assert said == ("sorted is called in_order", "in_order: WITHIN 0:00:20 is 0:00:30", "p3 is new")
     assert place.run(after).changes == ()
+
+
+def test_before_the_first_tick_the_same_changes_are_taken(spark: SparkSession, tmp_path: Path) -> None:
+    place = Place(tmp_path, spark)
+    before, after = script(RAW), script(RAW, OTHER, view="in_order", within=30)
+    place.engine(before).stop()
+    with pytest.raises(Refused, match=r"R401.*p1 is new"):
+        place.engine(script(RAW, MINUTES))
+    assert place.run(after).changes == ()
+    place.send([("w1", 0, "a", 1), ("w1", 100, "a", 2)])
+    place.run(after)
+    assert place.pairs("other") == [("a", 1)]
+    assert place.verified(after) == {}
+
+
+RUNNING = """CREATE VIEW {view}_top AS SELECT STREAM k, MAX(v) OVER (ORDER BY x.ROWTIME ROWS UNBOUNDED PRECEDING) AS m
+  FROM {view} AS x;
+CREATE PUMP p3 AS INSERT INTO other SELECT STREAM CAST(m AS STRING) AS k, COUNT(*) AS c FROM {view}_top GROUP BY m;
+"""
+
+
+def test_the_mark_of_a_running_call_follows_its_view(spark: SparkSession, tmp_path: Path) -> None:
+    place = Place(tmp_path, spark)
+    before, after = script(RUNNING), script(RUNNING, view="in_order")
+    place.define(before)
+    place.send([("w1", second, "a", second) for second in (0, 30, 40)])
+    old = place.run(before).entry["control"]["sorted_top.v0"]
+    assert old["mark"] is not None
+    new = place.run(after).entry["control"]
+    assert (new["in_order_top.v0"], "sorted_top.v0" in new) == (old, False)
+    place.send([("w1", second, "a", second) for second in (41, 100)])
+    place.end()
+    place.run(after)
+    assert sorted(place.pairs("other")) == [("0", 1), ("100", 1), ("30", 1), ("40", 1), ("41", 1)]
+    assert place.verified(after) == {}

@@ -264,7 +264,7 @@ class Engine:
             "at": self.clock(),
             "began": self._began,
             "cuts": self.entry.get("cuts", 0),
-            "plan": self.entry.get("plan", 0),
+            "plans": self.entry.get("plans", []),
             "sources": notes,
             "totals": {name: dict(counts) for name, counts in totals.items()},
             "clocks": {name: dict(delta.clocks) for name, delta in deltas.items()},

@@ -133,7 +133,7 @@ def recorded(checkpoint: Checkpoint, *, by_tick: bool = False) -> list[Part]:
     last = checkpoint.journal.last() if checkpoint.begun else None
     if last is None:
         raise refuse("R405", f"{checkpoint.folder} has no tick to run again", "Give the folder of a pipeline that ran.")
-    since = [plan["since"] for plan in checkpoint.plans(last)[1:]]
+    since = [plan["since"] for plan in checkpoint.later_plans(last)]
     ends: dict[int, Entry] = {last["tick"]: last}
     settings: dict[int, list[Mapping[str, Any]]] = defaultdict(list)
     for cut in noted(checkpoint.folder, last):
@@ -187,7 +187,8 @@ def _programs(pipeline: Pipeline, checkpoint: Checkpoint) -> list[Program]:
     """The programs that a checkpoint has had, the pipeline's own last."""
     program, last = pipeline.compile(), checkpoint.journal.last()
     check_same(checkpoint.plan, program)
-    before = [] if last is None else checkpoint.plans(last)[:-1]
+    later = [] if last is None else checkpoint.later_plans(last)
+    before = [checkpoint.first_plan, *later[:-1]] if later else []
     return [*(_compiled(pipeline, plan) for plan in before), program]
 
 

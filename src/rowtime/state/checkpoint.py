@@ -10,15 +10,17 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, Final
 
 from rowtime.core.errors import refuse
-from rowtime.state.files import able, make_folder, make_private, remove, sync, write_over
+from rowtime.state.files import able, make_folder, make_private, remove, sweep, sync, write_new, write_over
 from rowtime.state.journal import Entry, Journal
 from rowtime.state.sealed import sealed, unsealed
 
+PLANS = "plans"
 FOREVER = 2**62  # stands for a last tick that has not come
 _LONGEST: Final = 200  # bytes of a folder name; file systems allow 255
 _BEGINNING: Final = 120  # bytes of a longer one that stay readable
@@ -35,20 +37,18 @@ class Checkpoint:
     @property
     def plan(self) -> Mapping[str, Any] | None:
         """The plan of the newest entry; ``None`` for a fresh checkpoint."""
-        last = self.journal.last()
-        return self._plan(0 if last is None else last.get("plan", 0))
+        names = (self.journal.last() or {}).get("plans", ())
+        path = self.folder / PLANS / names[-1] if names else self.folder / "plan.json"
+        return unsealed(path) if names or path.exists() else None
 
-    def plans(self, entry: Entry) -> list[Mapping[str, Any]]:
-        """The plans up to that of an entry; all but the first say ``since`` which tick they are there."""
-        found = (self._plan(number) for number in range(entry.get("plan", 0) + 1))
-        return [plan for plan in found if plan is not None]
+    def later_plans(self, entry: Entry) -> list[Mapping[str, Any]]:
+        """The plans after the first one, up to that of an entry; each says ``since`` which tick it is there."""
+        return [unsealed(self.folder / PLANS / name) for name in entry.get("plans", ())]
 
-    def _plan(self, number: int) -> Mapping[str, Any] | None:
-        path = self._path(number)
-        return unsealed(path) if number or path.exists() else None
-
-    def _path(self, number: int) -> Path:
-        return self.folder / (f"plans/{number:06d}.json" if number else "plan.json")
+    @property
+    def first_plan(self) -> Mapping[str, Any]:
+        """The plan that the checkpoint began with."""
+        return unsealed(self.folder / "plan.json")
 
     @property
     def begun(self) -> bool:
@@ -93,10 +93,11 @@ class Checkpoint:
         The plan is there before the entry, and counts for nothing until the entry names it. Raises what
         `Journal.commit` does.
         """
-        tick, number = entry["tick"], entry.get("plan", 0) + 1
-        make_folder(self.folder / "plans")
-        write_over(self._path(number), sealed({**plan, "since": tick}, indent=1))
-        journaled = {**entry, "plan": number}
+        tick, names = entry["tick"], entry.get("plans", ())
+        name = f"{len(names) + 1:06d}-{uuid.uuid4().hex[:6]}.json"
+        make_folder(self.folder / PLANS)
+        write_new(self.folder / PLANS / name, sealed({**plan, "since": tick}, indent=1))
+        journaled = {**entry, "plans": [*names, name]}
         self.journal.commit(tick, journaled)
         return journaled
 
@@ -113,8 +114,9 @@ class Checkpoint:
         (self.folder / "published").write_text(str(tick))
 
     def sweep(self, entry: Entry | None) -> None:
-        """Remove what a crashed tick left: state files that no committed entry names."""
+        """Remove what a crashed tick left: plans and state files that no committed entry names."""
         tick = -1 if entry is None else entry["tick"]
+        sweep(self.folder / PLANS, () if entry is None else entry.get("plans", ()))
         live = set() if entry is None else {row[0] for log in entry["segments"].values() for row in log}
         for path in (self.folder / "state").rglob("*"):
             if path.is_file() and str(path.relative_to(self.folder)) not in live:
