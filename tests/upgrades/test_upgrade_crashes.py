@@ -175,13 +175,23 @@ def test_the_rows_of_a_committed_tick_go_out_before_the_change(spark: SparkSessi
 def test_a_sink_is_not_taken_away_before_it_has_its_last_rows(spark: SparkSession, tmp_path: Path) -> None:
     place = half_committed(spark, tmp_path, script(RAW, LATE))
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "check").rglob("*.json")}
-    with pytest.raises(Refused, match=r"R408 the last rows of p2.sink, which is gone") as refused:
+    with pytest.raises(Refused, match=r"R408 the last rows of p2.sink, which the script no longer has") as refused:
         place.run(script(LATE))
     assert "Start the script once as it was" in str(refused.value)
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / "check").rglob("*.json")} == before
     place.run(script(RAW, LATE))
     assert place.pairs("raw") == [("a", 1)]
     assert place.run(script(LATE)).changes == ("p2 is gone",)
+
+
+def test_the_rows_of_a_query_are_not_given_to_another_that_takes_its_name(spark: SparkSession, tmp_path: Path) -> None:
+    ours, another = "SELECT STREAM k FROM sorted;", "SELECT STREAM v FROM sorted;"
+    place = half_committed(spark, tmp_path, script() + ours + another)
+    with pytest.raises(Refused, match=r"R408 the last rows of query\d.result"):
+        place.run(script() + another + ours)
+    place.run(script() + ours + another)
+    said = place.run(script() + another + ours).changes
+    assert sorted(said) == ["query1 is called query2", "query2 is called query1"]
 
 
 def test_a_bound_set_by_hand_that_waits_takes_effect_under_the_new_name(spark: SparkSession, tmp_path: Path) -> None:

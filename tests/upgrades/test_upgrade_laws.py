@@ -196,6 +196,21 @@ def test_a_new_sink_beside_one_in_order_gets_what_that_gets_from_the_change_on(
     assert place.verified(after) == {}
 
 
+def test_a_copy_has_files_of_its_own(spark: SparkSession, tmp_path: Path) -> None:
+    place = Place(tmp_path, spark)
+    before, after = script(RAW), script(RAW, OTHER)
+    place.define(before)
+    place.send([("w1", second, "a", second) for second in (0, 30)])
+    place.run(before)
+    segments = place.run(after).entry["segments"]
+    one, other = ([row[0] for row in segments[f"{pump}.sink.merge/state"]] for pump in ("p2", "p3"))
+    assert one
+    assert len(one) == len(other)
+    assert not set(one) & set(other)
+    (tmp_path / "check" / one[0]).unlink()
+    assert all((tmp_path / "check" / path).exists() for path in other)
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_new_sink_that_is_the_first_in_order_begins_with_the_rows_read_from_the_change_on(
     spark: SparkSession, tmp_path: Path, seed: int

@@ -31,7 +31,8 @@ _BY_KEY = ("segments", "schemas", "held")  # of ``operator/what``
 def bound(checkpoint: Checkpoint, program: Program) -> Upgrade | None:
     """Give a checkpoint that has run no tick its plan; for another, what has to change before the program runs on it.
 
-    Raises ``Refused``: R401 where its state does not fit, R408 where a sink that is gone has not got all its rows.
+    Raises ``Refused``: R401 where its state does not fit, R408 where a sink that is gone, or called otherwise, has not
+    got all its rows.
     """
     last, old = checkpoint.journal.last(), checkpoint.plan
     upgrade = None if old is None else upgrade_of(old, program)
@@ -39,9 +40,9 @@ def bound(checkpoint: Checkpoint, program: Program) -> Upgrade | None:
         checkpoint.bind(program.described())
     if last is None or upgrade is None:
         return None
-    unsent = [name for name in upgrade.gone if name in last["outputs"]]
+    unsent = [name for name in last["outputs"] if upgrade.continues.get(name) != name]
     if unsent and checkpoint.published < last["tick"]:
-        what = f"the last rows of {unsent[0]}, which is gone from the script, have not all been handed over"
+        what = f"the last rows of {unsent[0]}, which the script no longer has, have not all been handed over"
         raise refuse("R408", what, "Start the script once as it was, which finishes the tick.")
     return upgrade
 
