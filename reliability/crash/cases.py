@@ -75,9 +75,12 @@ class Case:
         if self.name in NEXMARK:
             made = queries.pipeline(self.name, self.folder / "in", self.folder / "home", spark)
         else:
-            text = SHAPES[self.name].format(out=self.folder / "out")
-            made = rt.Pipeline(spark, home=self.folder / "home").sql(text).function("tally", Tally)
+            made = rt.Pipeline(spark, home=self.folder / "home").sql(self.script()).function("tally", Tally)
         return made.sink("result", _appending(self.folder / "received.jsonl"))
+
+    def script(self) -> str:
+        """The SQL of a pipeline that is no query of Nexmark."""
+        return SHAPES[self.name].format(out=self.folder / "out")
 
     def engine(self, spark: SparkSession | None) -> Engine:
         """A driver, which begins with recovery."""
