@@ -73,12 +73,11 @@ class Cluster:
         worker = self._workers[number]
         if worker is None:
             return 0
-        executors = _children(worker.pid)
-        for process in (worker.pid, *executors):
-            _kill(process)
+        executors = len(_children(worker.pid))
+        end_sessions([worker.pid])
         worker.wait()
         self._workers[number] = None
-        return len(executors)
+        return executors
 
     def close(self) -> None:
         """End every process of the cluster, executors and their Python workers too."""
