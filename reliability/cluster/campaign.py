@@ -55,7 +55,7 @@ SHARED = {
     "spark.eventLog.compress": "false",
 }
 WAYS = ("session", "submitted")
-PATIENCE = 420.0  # seconds that a driver may take
+PATIENCE = 300.0  # seconds that a tick may take
 STRIKE = (0.0, 2.0)  # seconds from the beginning of a tick
 LULL = (0.5, 1.5)  # seconds for which a killed worker is away
 
@@ -118,7 +118,7 @@ def _compare(numbers: Sequence[int], way: str, place: Path, fire: Fire, tally: T
         Case(number, one).make()
         shutil.copytree(one, other)
     with _driver("local", "local[2]", local, place) as driver:
-        driver.communicate(timeout=PATIENCE)
+        driver.communicate(timeout=PATIENCE * len(local))
     with _driver(way, fire.cluster.url, shared, place) as driver:
         status = _under_fire(driver, fire)
     if status != 0:
@@ -141,7 +141,7 @@ def _under_fire(driver: subprocess.Popen[bytes], fire: Fire) -> int:
         if said.select(fire.chance.uniform(*(LULL if calm else STRIKE))):
             if not os.read(driver.stdout.fileno(), 4096):
                 return driver.wait(PATIENCE)
-            calm = False
+            calm, deadline = False, time.monotonic() + PATIENCE
         elif not calm:
             fire.strike()
             calm = True

@@ -306,13 +306,13 @@ class Engine:
         part = self._ended(node, source, part)
         known, away = set(before["offsets"]), dict(before["away"])
         writers = [w for w in part.end if w != EVERYONE]
-        moved = {w for w in writers if part.end[w] > part.start.get(w, 0) or w not in known}
-        joined = sorted(w for w in moved if w not in known or w in away)
+        moved = [w for w in writers if part.end[w] > part.start.get(w, 0) or w not in known]
+        joined = [w for w in moved if w not in known or w in away]
         for writer in moved:
             away.pop(writer, None)
         away.update(dict.fromkeys(part.left, "left"))
         spoke = {**before.get("spoke", {}), **{w: self.clock() for w in moved if part.end[w] > part.start.get(w, 0)}}
-        away.update(self._silent(node, part, moved, away, spoke))
+        away.update(self._silent(node, part, set(moved), away, spoke))
         present = sorted(w for w in writers if w not in away)
         first = {**part.start, **before.get("first", {})}
         notes = {"offsets": dict(part.end), "first": first, "state": dict(state), "away": away, "spoke": spoke}

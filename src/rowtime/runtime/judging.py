@@ -65,7 +65,8 @@ class Judging:
 
     def verdict(self) -> Verdict:
         """The verdict over everything; what is open of writers that have gone is decided."""
-        for writer in self.open.keys() - set(self.gate.present):
+        present = set(self.gate.present)
+        for writer in [writer for writer in self.open if writer not in present]:
             self._part(writer, self.open.pop(writer), self.mark(writer), ended=True)
         last = {writer: list(many) for writer, many in self.tally.recent.items()}
         held = {writer: items[P].to_pylist() for writer, items in self.open.items()}
