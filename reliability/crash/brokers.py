@@ -10,7 +10,7 @@ import json
 import random
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -84,17 +84,17 @@ def why_no_broker() -> str:
     return ""
 
 
-def broker_kills(spark: SparkSession, folder: Path, tally: Tally, number: int, times: int) -> None:
-    """Kill a broker so often, in as many runs as that takes."""
+def broker_kills(spark: SparkSession, folder: Path, tally: Tally, number: int, more: Callable[[], bool]) -> None:
+    """Kill a broker as long as more is asked for, in as many runs as that takes."""
     chance = random.Random(f"broker {number}")
     with Broker() as broker:
         broker.create_topic("rides", PARTITIONS)
         _fill(broker, chance)
         states, wanted = _calm(spark, broker, Topics(number, folder / "calm", broker.bootstrap, "calm"))
         turn = 0
-        while tally.counts.get("broker kills", 0) < times and not tally.losses:
+        while more() and not tally.losses:
             case = Topics(number, folder / f"run {turn}", broker.bootstrap, f"run-{turn}")
-            _disturbed(spark, broker, case, states, tally, chance, times)
+            _disturbed(spark, broker, case, states, tally, chance, more)
             if not tally.losses:
                 tally.check(_written(spark, case), wanted, f"broker {number}, run {turn}, topics")
             turn += 1
@@ -142,13 +142,13 @@ def _disturbed(  # noqa: PLR0913 - what runs, beside what, and what it is held a
     states: Sequence[State],
     tally: Tally,
     chance: random.Random,
-    times: int,
+    more: Callable[[], bool],
 ) -> None:
     """Run to the end while the broker dies; a driver that fails tries again, or another one comes."""
     _prepare(broker, case)
     over = threading.Event()
     with ThreadPoolExecutor(1) as pool:
-        killing = pool.submit(_killing, broker, tally, random.Random(chance.random()), times, over)
+        killing = pool.submit(_killing, broker, tally, random.Random(chance.random()), more, over)
         try:
             while case.tick < len(states) - 2 and not tally.losses:
                 _tried(spark, case, states, tally, chance)
@@ -160,8 +160,10 @@ def _disturbed(  # noqa: PLR0913 - what runs, beside what, and what it is held a
     tally.check(case.state(), states[-1], f"broker {case.number}, {case.run}, at the end")
 
 
-def _killing(broker: Broker, tally: Tally, chance: random.Random, times: int, over: threading.Event) -> None:
-    while not over.wait(chance.uniform(0.0, 4.0)) and tally.counts.get("broker kills", 0) < times:
+def _killing(
+    broker: Broker, tally: Tally, chance: random.Random, more: Callable[[], bool], over: threading.Event
+) -> None:
+    while not over.wait(chance.uniform(0.0, 4.0)) and more():
         broker.crash()
         tally.add("broker kills")
         over.wait(chance.uniform(0.0, 6.0))

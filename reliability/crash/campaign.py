@@ -38,9 +38,10 @@ def main() -> int:
     jars = find_connector().jars or [] if asked.broker_kills else []
     with tempfile.TemporaryDirectory(prefix="rowtime-crash-") as name:
         campaign = Campaign(asked, new_spark(jars, master="local[2]", conf=SMALL), Path(name), missing)
+        campaign.pipelines(0.7)
         campaign.writers()
         campaign.brokers()
-        campaign.pipelines()
+        campaign.pipelines(1.0)
     tally = campaign.tally
     for loss in tally.losses:
         print(f"\n{loss}")
@@ -63,14 +64,14 @@ class Campaign:
     def writers(self) -> None:
         """Clients of stream logs: stopped at their writes, with writes that fail, and killed."""
         asked, number = self.asked, self.asked.first
-        while self._left("writer stops", asked.writer_stops, 0.15) and not self.tally.losses:
+        while self._left("writer stops", asked.writer_stops, 0.8) and not self.tally.losses:
             sample, folder = Sample(random.Random(f"writer {number}")), self.folder / f"writer {number}"
             writer_stops(self.spark, folder / "stops", self.tally, number, sample)
             writer_faults(folder / "faults", self.tally, number, sample)
             shutil.rmtree(folder)
             number += 1
         number = asked.first
-        while self._left("killed writers", asked.writer_kills, 0.2) and not self.tally.losses:
+        while self._left("killed writers", asked.writer_kills, 0.85) and not self.tally.losses:
             times = min(asked.writer_kills, KILLS_A_STREAM)
             killed_writers(self.spark, self.folder / f"kills {number}", self.tally, number, times)
             number += 1
@@ -78,15 +79,18 @@ class Campaign:
 
     def brokers(self) -> None:
         """A broker that is killed beside a pipeline; where there can be none, the last line says so."""
-        asked = self.asked
-        if not self.missing and self._left("broker kills", asked.broker_kills, 0.25):
-            broker_kills(self.spark, self.folder / "brokers", self.tally, asked.first, asked.broker_kills)
+
+        def more() -> bool:
+            return self._left("broker kills", self.asked.broker_kills)
+
+        if not self.missing and more():
+            broker_kills(self.spark, self.folder / "brokers", self.tally, self.asked.first, more)
             self._tell("brokers")
 
-    def pipelines(self) -> None:
-        """One of each kind after the other, until so much has been tried: all kinds before a second of any."""
+    def pipelines(self, share: float) -> None:
+        """One of each kind after the other, until so much has been tried, or this share of the time is over."""
         with ThreadPoolExecutor(1) as pool:
-            while self._more():
+            while self._more(share):
                 number = self.asked.first + self.visited
                 self._pipeline(number, pool)
                 self.visited += 1
@@ -116,14 +120,18 @@ class Campaign:
 
     def _left(self, kind: str, wanted: int, share: float = 1.0) -> bool:
         """True while more of a kind is to be tried, and the ``share`` of the time by which it is begun is not over."""
-        in_time = time.perf_counter() - self.began < share * self.asked.seconds
-        return in_time and self.tally.counts.get(kind, 0) < wanted
+        return self._in_time(share) and self.tally.counts.get(kind, 0) < wanted
 
-    def _more(self) -> bool:
-        asked, faults_left = self.asked, _tried(self.tally) < self.asked.faults
-        in_time = time.perf_counter() - self.began < asked.seconds
-        left = self._left("stops", asked.stops) or self._left("SIGKILLs", asked.kills) or faults_left
-        return in_time and left
+    def _in_time(self, share: float) -> bool:
+        return time.perf_counter() - self.began < share * self.asked.seconds
+
+    def _more(self, share: float) -> bool:
+        counts, asked = self.tally.counts, self.asked
+        return self._in_time(share) and (
+            counts.get("stops", 0) < asked.stops
+            or counts.get("SIGKILLs", 0) < asked.kills
+            or _tried(self.tally) < asked.faults
+        )
 
 
 def _processes(run: Undisturbed, spark: SparkSession, asked: argparse.Namespace, killed: int) -> Tally:
