@@ -171,7 +171,7 @@ def _with_tolerances(node: Operator, was: str) -> Operator:
     fields = TOLERANCES.get(type(node), {})
     if getattr(node, "resync", 0):
         return node
-    found = {name: re.search(rf"; {name}=(\d+)[;)]", was.replace("(;", "(; ", 1)) for name in fields}
+    found = {name: re.search(rf"; {name}=(\d+)[;)]", was) for name in fields}
     values = {name: int(at[1]) for name, at in found.items() if at and getattr(node, name) is not None}
     return replace(node, **values) if values else node  # type: ignore[type-var]
 
