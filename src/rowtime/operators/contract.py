@@ -122,8 +122,7 @@ class Delta:
 
     ``rows`` is ``None`` where there is certainly none. ``count`` is an upper limit; every rowtime lies in [``lowest``,
     ``highest``] (µs UTC). ``peek`` reads columns of every row without a Spark job, where the source can; ``files`` are
-    the rows as they stand in files that a sink may take as they are, ``final`` events that are not in ``rows`` because
-    they stand in such files already. ``timeline``: the bounds of the event time.
+    the rows in files that a sink may take as they are, ``final`` other events. ``timeline``: the event time's bounds.
     """
 
     rows: DataFrame | None
@@ -258,10 +257,7 @@ class Tick(Protocol):
         ...
 
     def taker(self, node: Operator) -> Mapping[str, str] | None:
-        """The columns of a sink that takes the operator's files as they are, and which of its own they are.
-
-        Of events: those that are final go out so, the rest is passed on. ``__t`` is their start, ``__e`` their end.
-        """
+        """Which of its own are the columns of a sink that takes its files; of events (``__t`` to ``__e``) what is final."""
         ...
 
     def account(  # noqa: PLR0913 - what a gate knows of its rows
@@ -321,8 +317,7 @@ class Intake:
 class Route:
     """Where some rows of a write go: those whose ``__route`` is ``key`` or one of ``more``, which go elsewhere too.
 
-    ``columns`` maps the columns of the file to columns of the DataFrame; ``time`` names the
-    BIGINT column (µs) whose least and greatest value the segment remembers.
+    ``columns``: those of the file and of the DataFrame; ``time``: a BIGINT column (µs) whose range a segment remembers.
     """
 
     key: int
@@ -399,8 +394,7 @@ def micros(at: int) -> str:
 def passed(value: int, column: str) -> str:
     """A BIGINT that differs from tick to tick, as Spark SQL whose compiled code does not.
 
-    Spark writes numbers into the code that it compiles, and a literal of an array beside it.
-    A comparison with a new number would be compiled, and start cold, in every tick. The
-    index is 0 whatever stands in ``column`` (BIGINT, never null); so nothing is folded.
+    Spark compiles numbers into its code, and keeps an array beside it: a comparison with a new number would start cold
+    in every tick. The index is 0 whatever stands in ``column`` (BIGINT, never null); so nothing is folded.
     """
     return f"get(array({value}L), CAST(pmod({column}, 1L) AS INT))"
