@@ -257,7 +257,7 @@ class Tick(Protocol):
         ...
 
     def taker(self, node: Operator) -> Mapping[str, str] | None:
-        """Which of its own are the columns of a sink that takes its files; of events (``__t`` to ``__e``) what is final."""
+        """Which of its own are the columns of a sink that takes its files; of events from ``__t`` to ``__e``."""
         ...
 
     def account(  # noqa: PLR0913 - what a gate knows of its rows
