@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -84,7 +85,7 @@ def prepared(name: str, spark: SparkSession, folder: Path) -> rt.Pipeline:
         made.home.define(stream.name, stream.as_json())
     column = name.lower()
     (folder / "in").mkdir()
-    (folder / "in" / "1.json").write_text(json.dumps({column: 7}) + "\n")
+    (folder / "in" / "1.json").write_text(json.dumps({name: 7}) + "\n")  # as Spark, exactly
     with (folder / "table.csv").open("w", newline="") as file:
         csv.writer(file).writerows([[column, "known"], [1, 10], [3, 30]])
     with rt.writer(name, home=folder / "home", writer=name) as writer:
@@ -97,8 +98,13 @@ def prepared(name: str, spark: SparkSession, folder: Path) -> rt.Pipeline:
 def rows(folder: Path) -> list[dict[str, Any]]:
     """The rows of a directory or a log, without their times."""
     parts = [pq.read_table(path, partitioning=None) for path in sorted(folder.rglob("[pr]*.parquet"))]
-    found = [row for part in parts for row in part.to_pylist()]
+    found = [row for part in parts for row in lowered(part)]
     return [{key: value for key, value in row.items() if key != "rowtime" and key[:2] != "__"} for row in found]
+
+
+def lowered(table: pa.Table) -> list[dict[str, Any]]:
+    """The rows by names in lower case: a column is called as it was declared or selected."""
+    return [{key.lower(): value for key, value in row.items()} for row in table.to_pylist()]
 
 
 @pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
@@ -110,21 +116,21 @@ def test_any_name_works_everywhere_and_leads_nowhere(
     monkeypatch.chdir(folder)
     made = prepared(name, spark, folder)
     received: list[dict[str, Any]] = []
-    made.sink("result", lambda batch: received.extend(batch.table().to_pylist()))
+    made.sink("result", lambda batch: received.extend(lowered(batch.table())))
     query = made.run_available(folder / "check")
     c = name.lower()
     assert rows(folder / "out") == [{c: 1, "n": 1}, {c: 3, "n": 1}]
     assert rows(folder / "late") == [{c: 2, "writer": name}]
     assert rows(made.home.log_path(name + "log")) == [{c: 1, "known": 10}, {c: 3, "known": 30}]
     assert sorted(row[c] for row in received) == [1, 3, 7]
-    assert [
-        row[c] for path in query.rejected(f"{c}v") for row in pq.read_table(path, partitioning=None).to_pylist()
-    ] == [2]
+    assert [row[c] for path in query.rejected(f"{c}v") for row in lowered(pq.read_table(path, partitioning=None))] == [
+        2
+    ]
     assert f"{c}: clock +∞" in "\n".join(as_lines(status_of(folder / "check")))
     verified = rt.verify(folder / "check", spark=spark, home=folder / "home")
     assert verified.equal, [output.first for output in verified.outputs]
-    traced = query.trace({c: 3}, sink=f"{c}p.sink")
-    assert [item.columns[c] for item in traced.of(c) if item.kind == "row"] == [3]
+    traced = query.trace({name: 3}, sink=f"{c}p.sink")
+    assert [next(iter(item.columns.values())) for item in traced.of(c) if item.kind == "row"] == [3]
     assert {path.name for path in folder.iterdir()} == {"home", "check", "in", "out", "late", "table.csv"}
     assert sorted(path.name for path in tmp_path.rglob("*") if not path.is_relative_to(folder)) == ["one"]
 

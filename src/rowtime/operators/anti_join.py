@@ -111,7 +111,7 @@ class AntiJoin:
         covers = alive.selectExpr("*", "__le AS __rs", "__le AS __re")
         if right is not None:
             others = netted(right.drop(N), [*self.names[1], "__rs", "__re"]).where(f"__rs < {bound}L").drop(D)
-            met = alive.join(others, F.expr(self._condition), "inner").select(*covers.columns)
+            met = alive.join(others, F.expr(self._condition), "inner").select(*map(quoted, covers.columns))
             covers = covers.unionByName(met)
         found = gaps(covers, identity).where(f"__x < {bound}L AND __rs >= {before}L")
         until = f"IF(__rs < {bound}L, __rs, {END}L) AS {E}"

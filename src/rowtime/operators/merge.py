@@ -172,7 +172,7 @@ class Merge:
         )
         rows = rows.selectExpr(*columns, *origin, f"'' AS {W}", number, f"unix_micros({T}) AS __time", "0 AS __route")
         tick.describe(self, "number rows in merged order")
-        names = {name.strip("`"): name.strip("`") for name in [*columns, *self._origin, W, P]}
+        names = {name: name for name in (*self.emits().names, *internals, *self._origin, W, P)}
         written = tick.write(self, rows, {"merged": Route(0, names, "__time")}, count)["merged"]
         total = sum(segment.rows for segment in written)
         control["numbered"] = base + total

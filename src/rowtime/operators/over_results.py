@@ -62,5 +62,5 @@ def to_spark_rows(tick: Tick, node: Over, rows: pa.Table, answer: Answer, types:
 
 
 def _typed(name: str, types: Mapping[str, str], values: Mapping[str, Any]) -> str:
-    value = f"`{name}` / `{name}:n`" if f"{name}:n" in values else f"`{name}`"
+    value = f"{quoted(name)} / {quoted(f'{name}:n')}" if f"{name}:n" in values else quoted(name)
     return f"CAST({value} AS {types[name]}) AS {quoted(name)}"

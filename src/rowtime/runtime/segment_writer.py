@@ -9,10 +9,11 @@ less than tasks with a Python worker, in small and in large ticks (`docs/design/
 from __future__ import annotations
 
 import os
+import re
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -35,6 +36,7 @@ LARGEST = 512 << 20  # bytes that it takes; Spark refuses to collect more than 1
 LONG = 1024  # bytes that a value without a fixed width may take, so that rows of text are not underrated
 NAME, NAMES = 64, (W, "writer", "reason")  # bytes that a writer's name or a reason takes, which are short
 ROW_GROUP = 65_536  # rows; of a large segment that is sorted by time, few groups are read to close few windows
+_PLAIN = re.compile(r"\w+")
 _REPORT = "route string, path string, rows bigint, lowest bigint, highest bigint"
 
 
@@ -85,7 +87,12 @@ def write_table(table: pa.Table, folder: Path, stem: str, name: str, time: str |
 
 def _write_there(rows: DataFrame, target: _Target, routes: Mapping[str, Route]) -> dict[str, list[Segment]]:
     """Each task writes files under names of their own; of several attempts the report names those of one."""
-    report = rows.mapInArrow(_Task(target, dict(routes)), _REPORT).toArrow()
+    # By these names the rows are looked up once more, where a dot would part them.
+    names = {name: name if _PLAIN.fullmatch(name) else f"__column{n}" for n, name in enumerate(rows.columns)}
+    named = {
+        route: replace(to, columns={name: names[of] for name, of in to.columns.items()}) for route, to in routes.items()
+    }
+    report = rows.toDF(*names.values()).mapInArrow(_Task(target, named), _REPORT).toArrow()
     written: dict[str, list[Segment]] = {name: [] for name in routes}
     for line in report.to_pylist():
         if not (Path(target.folder) / line["path"]).exists():

@@ -26,6 +26,7 @@ from rowtime.operators.contract import (
     Operator,
     Route,
     Segment,
+    quoted,
 )
 from rowtime.operators.gates import Gate, Verdict
 from rowtime.operators.table import Table
@@ -147,12 +148,12 @@ class RunningTick:
         elif kind:
             reader = self.spark.read.format(kind).options(**dict(options))
             if kind in ("csv", "json"):  # which have no types of their own
-                reader = reader.schema(", ".join(f"`{column}` {of}" for column, of in columns))
+                reader = reader.schema(", ".join(f"{quoted(column)} {of}" for column, of in columns))
             rows = reader.load()
         else:
             hint = "Say where they are: CREATE TABLE … USING parquet OPTIONS (path '…')."
             raise Refused(Problem("R155", f"the table {name} has no rows", hint=hint))
-        return rows.selectExpr(*(f"CAST(`{column}` AS {of}) AS `{column}`" for column, of in columns))
+        return rows.selectExpr(*(f"CAST({quoted(column)} AS {of}) AS {quoted(column)}" for column, of in columns))
 
     def describe(self, node: Operator, what: str) -> None:
         """Name the next jobs in Spark's UI: tick, operator, what for."""

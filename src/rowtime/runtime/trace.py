@@ -241,7 +241,7 @@ class Sought:
             message = str(wrong).split("\n", 1)[0].split(" SQLSTATE", 1)[0]
             hint = f"The output has {', '.join(self._sink.columns)}."
             raise refuse("R409", f"no row can be found by that: {message}", hint) from None
-        table = found.select(*rows.columns).toArrow()
+        table = found.select(*map(quoted, rows.columns)).toArrow()
         return taps.spark.createDataFrame(table, rows.schema) if table.num_rows else None
 
     @property
@@ -316,7 +316,7 @@ class Tracing:
             return None
         places = reduce(lambda one, other: one.unionByName(other), asked)
         places = places.groupBy(TICK, ROW).agg(F.min(FROM).alias(FROM), F.max(UPTO).alias(UPTO))
-        return rows.join(places, [TICK, ROW]).select(*rows.columns, FROM, UPTO).limit(MOST + 1).toArrow()
+        return rows.join(places, [TICK, ROW]).select(*map(quoted, rows.columns), FROM, UPTO).limit(MOST + 1).toArrow()
 
     def _items(self, node: Operator, rows: Sequence[Values]) -> Iterator[Traced]:
         events = is_lifetimes(node)

@@ -27,6 +27,7 @@ import pyarrow.parquet as pq
 from rowtime.client.arrow_types import INSTANT, arrow_type
 from rowtime.core.errors import Failure, Problem, Refused, refuse
 from rowtime.core.places import local
+from rowtime.operators.contract import quoted
 from rowtime.runtime.places import for_spark
 from rowtime.runtime.sources.contract import (
     ARRIVAL,
@@ -191,7 +192,7 @@ class FilesSource:
         return at.get(THE_WRITER, 0) >= len(self._files or []) and not self._new()
 
     def _shown(self, number: str, arrived: str) -> list[str]:
-        names = [f"`{name}`" for name, _ in self.columns]
+        names = [quoted(name) for name, _ in self.columns]
         given = "__given" if self.gives_rowtime else "CAST(NULL AS TIMESTAMP)"
         position = f"coalesce(shiftleft({number}, {ROWS_BITS}) + __row, {_NO_PLACE}) AS {POSITION}"
         malformed = [MALFORMED] if self.decodes else []
@@ -220,11 +221,11 @@ class FilesSource:
         wanted = self._wanted
         kinds = {name.lower(): kind for name, kind in wanted.items()}
         there = {name: kinds.get(name.lower(), "STRING") for name in names} or wanted
-        schema = ", ".join([*_typed(there), f"`{MALFORMED}` STRING"])
+        schema = ", ".join([*_typed(there), f"{MALFORMED} STRING"])
         reader = spark.read.options(**self._options, mode="PERMISSIVE", columnNameOfCorruptRecord=MALFORMED)
         rows = reader.schema(schema).format(self.kind).load(list(map(for_spark, paths)))
         lacking = set(kinds) - {name.lower() for name in there}
-        nulls = [f"CAST(NULL AS {kind}) AS `{name}`" for name, kind in wanted.items() if name.lower() in lacking]
+        nulls = [f"CAST(NULL AS {kind}) AS {quoted(name)}" for name, kind in wanted.items() if name.lower() in lacking]
         # A task reads one file from its beginning (see `runtime.session`), so the number of
         # a row in its task is its number in the file.
         row = "monotonically_increasing_id() & 8589934591 AS __row"
@@ -238,8 +239,8 @@ class FilesSource:
 
     def _selected(self) -> list[str]:
         """The stream's columns, and the rowtime that the file gives."""
-        given = [f"`{self.rowtime}` AS __given"] if self.gives_rowtime else []
-        return [*(f"`{name}`" for name, _ in self.columns), *given]
+        given = [f"{quoted(self.rowtime)} AS __given"] if self.gives_rowtime else []
+        return [*(quoted(name) for name, _ in self.columns), *given]
 
     def release(self) -> None:
         """Drop the parsed and decoded records of the tick."""
@@ -314,7 +315,7 @@ class FilesSource:
 
 
 def _typed(columns: Mapping[str, str]) -> list[str]:
-    return [f"`{name}` {kind}" for name, kind in columns.items()]
+    return [f"{quoted(name)} {kind}" for name, kind in columns.items()]
 
 
 def _arrow(kind: str) -> pa.DataType | None:
