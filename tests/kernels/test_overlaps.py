@@ -50,7 +50,11 @@ def test_the_pairs_are_those_of_a_loop(
     assert sorted(found) == looped(one, other)
 
 
-KEYS = st.lists(st.tuples(st.sampled_from([None, "a", "b"]), st.sampled_from([None, 1, 2])), max_size=8)
+WHOLE = st.sampled_from([1, 2, -(2**31), 2**31 - 1])
+KEYS = st.one_of(
+    st.lists(st.tuples(st.sampled_from([None, "a", "b"]), st.sampled_from([None, 1, 2])), max_size=8),
+    st.lists(st.tuples(st.sampled_from("ab"), WHOLE), max_size=8),
+)
 
 
 @settings(deadline=None)

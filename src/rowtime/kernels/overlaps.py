@@ -28,18 +28,20 @@ class Lives(NamedTuple):
 
 
 def numbered(left: Sequence[pa.ChunkedArray], right: Sequence[pa.ChunkedArray]) -> tuple[Ints, Ints]:
-    """The same number for rows of both sides whose key columns are equal; -1 where one of them is NULL."""
+    """The same number for rows of both sides whose key columns are equal; -1 where one of them is NULL.
+
+    Numbers go up as keys are first seen, so that rows near each other have near ones.
+    """
     rows = len(left[0]) + len(right[0])
     numbers, known = np.zeros(rows, np.int64), np.ones(rows, bool)
     for one, other in zip(left, right, strict=True):
-        both = pa.chunked_array([*one.chunks, *other.chunks], one.type)
-        encoded = both.dictionary_encode().combine_chunks()
+        encoded = pa.chunked_array([*one.chunks, *other.chunks], one.type).dictionary_encode().combine_chunks()
         codes = np.asarray(pc.fill_null(encoded.indices, -1)).astype(np.int64)
         known &= codes >= 0
         numbers = numbers * (len(encoded.dictionary) + 1) + codes
         if len(left) > 1:  # close together again, so that more of them fit
             numbers = np.unique(numbers, return_inverse=True)[1].astype(np.int64)
-    numbers = np.where(known, numbers, -1)
+    numbers = numbers if known.all() else np.where(known, numbers, -1)
     return numbers[: len(left[0])], numbers[len(left[0]) :]
 
 
@@ -48,8 +50,10 @@ def overlapping(left: Lives, right: Lives, most: int) -> Iterator[tuple[Ints, In
     rows, others = (np.flatnonzero(side.keys >= 0) for side in (left, right))
     if not len(rows) or not len(others):
         return
-    left, right = _on_an_axis(_chosen(left, rows), _chosen(right, others))
-    orders = [np.argsort(side.starts, kind="stable") for side in (left, right)]
+    if len(rows) < len(left.keys) or len(others) < len(right.keys):
+        left, right = _chosen(left, rows), _chosen(right, others)
+    left, right = _on_an_axis(left, right)
+    orders = [np.argsort(side.starts) for side in (left, right)]
     left, right = (_chosen(side, order) for side, order in zip((left, right), orders, strict=True))
     rows, others = rows[orders[0]], others[orders[1]]
     # The right one begins while the left one lasts, with it at the earliest; or the other way round, and later.
