@@ -75,7 +75,8 @@ def clockless(state: dict[str, Any]) -> dict[str, Any]:
 
 def test_a_file_that_the_driver_does_not_find_is_an_error(tmp_path: Path) -> None:
     report = {"route": ["part"], "path": ["state/x.parquet"], "rows": [1], "lowest": [0], "highest": [0]}
-    rows = SimpleNamespace(mapInArrow=lambda *_: SimpleNamespace(toArrow=lambda: pa.table(report)))
+    reported = SimpleNamespace(mapInArrow=lambda *_: SimpleNamespace(toArrow=lambda: pa.table(report)))
+    rows = SimpleNamespace(columns=["__n"], toDF=lambda *_: reported)
     target = segment_writer._Target(str(tmp_path), "state/x", "parquet", None)
     with pytest.raises(Failure) as failed:
         segment_writer._write_there(rows, target, {"part": Route(0, {}, "__n")})
