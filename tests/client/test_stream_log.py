@@ -84,10 +84,27 @@ def test_a_log_that_does_not_exist_has_no_writers(log: Path) -> None:
 
 
 def test_a_writer_exists_from_its_first_item(log: Path) -> None:
-    with Writer(log, "quiet") as writer:
+    with Writer(log, "quiet", clock=lambda: 70) as writer:
         assert scan(log, {}) == {}
-        writer.set_rowtime_bound(5)
-        assert scan(log, {}) == {"quiet": [Bound(0, 5, "quiet/s-00000000000000000000/b-00000000000000000000-5")]}
+        writer.set_rowtime_bound(-5)
+        path = "quiet/s-00000000000000000000/b-00000000000000000000--5-70"
+        assert scan(log, {}) == {"quiet": [Bound(0, -5, path, 70)]}
+
+
+def test_bounds_of_older_logs_tell_no_arrival() -> None:
+    assert parse_entry("b-00000000000000000007--5") == Bound(7, -5, "b-00000000000000000007--5")
+    assert stream_log.file_name(Bound(7, -5)) == "b-00000000000000000007--5"
+
+
+def test_arrivals_of_bounds_and_rows_do_not_go_back(log: Path) -> None:
+    clock = iter([50, 40, 30, 20])
+    with Writer(log, "main", clock=lambda: next(clock)) as writer:
+        writer.set_rowtime_bound(1)
+        writer.insert([{"x": 1}])
+    with Writer(log, "main", clock=lambda: next(clock)) as writer:
+        writer.set_rowtime_bound(2)
+        writer.insert([{"x": 1}])
+    assert [entry.arrival for entry in scan(log, {})["main"] if isinstance(entry, Bound | Rows)] == [50, 50, 50, 50]
 
 
 def test_a_scan_returns_what_is_after_a_position_per_writer(log: Path) -> None:

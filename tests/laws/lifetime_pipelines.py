@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hypothesis import strategies as st
@@ -43,6 +43,25 @@ class LifetimeLaw:
             if any(item.at == f.END for item in made if item.stream == name):
                 found[name].clocks = dict.fromkeys(writers, f.END)
         return found
+
+
+@dataclass(frozen=True)
+class ImportingLaw(LifetimeLaw):
+    """s takes the bounds of r, which has those of ``lends``."""
+
+    lent: str = ""
+    lends: Mapping[str, Any] = field(default_factory=dict)
+
+    def transcript(self, made: Sequence[ScriptItem]) -> Transcript:
+        """The items as a transcript; every writer is known from the start."""
+        sql = DECLARE.format("r", self.lent) + DECLARE.format("s", self.shape) + self.sql
+        return Transcript(self.name, self.name, sql, tuple(made), (), "exact", frozenset(), writers_of(made))
+
+    def gates(self, made: Sequence[ScriptItem]) -> Gates:
+        """What passes the gates: of s as one writer, in the order of arrival over both."""
+        found = replace(self, gate=self.lends)
+        gates = dict(LifetimeLaw.gates(found, made))
+        return {**gates, "s": o.importing(made, "s", writers_of(made), self.lends, **self.gate)}
 
 
 def writers_of(made: Sequence[ScriptItem]) -> dict[str, list[str]]:
@@ -274,6 +293,20 @@ MADE = (
 )  # fmt: skip
 
 
+IMPORTED = (
+    ImportingLaw("events under the bounds of others", ("imported bounds", "events under imported bounds"),
+        "SELECT STREAM k FROM s EMIT INTERVALS", _emitted(o.intervals), "BOUND FROM r",
+        reads="sr"),
+    ImportingLaw("changes under delayed bounds of others, adjusted", ("events under imported bounds", "emit changes"),
+        "SELECT STREAM k FROM s EMIT CHANGES", lambda gates: o.changes(gates["s"]),
+        "ON LATE ADJUST BOUND FROM r DELAY INTERVAL '2' MICROSECOND", {"adjusts": True, "delay": 2},
+        reads="sr"),
+    ImportingLaw("a join of events with those whose bounds they take", ("imported bounds", "lifetime join"),
+        "SELECT STREAM s.k AS k FROM s JOIN r ON s.k = r.k", _pairs, "ON LATE ADJUST BOUND FROM r", {"adjusts": True},
+        "sr", "BOUND EVERY 2 ROWS DELAY INTERVAL '2' MICROSECOND", EVERY),
+)  # fmt: skip
+
+
 @st.composite
 def events(draw: Callable[..., Any], streams: str = "sssr") -> list[ScriptItem]:
     """Items of two event streams: points, intervals and edges in any order, bounds, perhaps an end."""
@@ -304,4 +337,4 @@ def events(draw: Callable[..., Any], streams: str = "sssr") -> list[ScriptItem]:
     return made
 
 
-LIFETIMES = (*SHAPES, *MADE, *PERIODS)
+LIFETIMES = (*SHAPES, *MADE, *PERIODS, *IMPORTED)

@@ -96,7 +96,8 @@ def _plain(value: datetime | Any) -> Any:
 
 ONCE = ("intervals in full order, adjusted", "edges under generated bounds", "changes under bounds of time",
         "events made longer", "snapshots", "pairs of which one contains the other", "hopping windows over events",
-        "an outer join of events")  # fmt: skip
+        "an outer join of events", "changes under delayed bounds of others, adjusted",
+        "a join of events with those whose bounds they take")  # fmt: skip
 OFTEN = [pytest.param(law, id=law.name, marks=() if law.name in ONCE else pytest.mark.slow) for law in LIFETIMES]
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from rowtime.core.time import to_micros
-from rowtime.operators import EventStream
+from rowtime.operators import EventStream, Stream
 from rowtime.operators.contract import P
 from rowtime.operators.lifetimes import Q
 from rowtime.plan.program import compile_script
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from rowtime.operators.contract import Operator
 
 ONCE = ("snapshots", "an outer join of events")
-LAWS = [law for law in (*LIFETIMES, *SPECULATION) if "every" not in law.gate and "every_rows" not in law.gate]
+LAWS = [law for law in (*LIFETIMES, *SPECULATION) if "BOUND EVERY" not in law.transcript([]).sql]
 OFTEN = [pytest.param(law, id=law.name, marks=() if law.name in ONCE else pytest.mark.slow) for law in LAWS]
 
 
@@ -45,8 +45,9 @@ class Noting(Tracing):
 
     def found(self, node: Operator, asked: Any) -> pa.Table | None:
         rows = super().found(node, asked)
-        if isinstance(node, EventStream) and rows is not None:
-            self.places: set[int] = getattr(self, "places", set()) | {*rows[P].to_pylist(), *rows[Q].to_pylist()}
+        if isinstance(node, Stream) and rows is not None:
+            changed = rows[Q].to_pylist() if isinstance(node, EventStream) else ()
+            self.places: set[int] = getattr(self, "places", set()) | {*rows[P].to_pylist(), *changed}
         return rows
 
 
@@ -61,7 +62,7 @@ def test_what_a_trace_names_suffices_to_make_the_row(spark: SparkSession, law: L
             [i for i in ENDED if i.stream == n.name], [(c.name, c.type) for c in n.columns], case.writers[n.name]
         )
         for n in program.operators
-        if isinstance(n, EventStream)
+        if isinstance(n, Stream)
     }
     try:
         memory = MemorySink(sink.name)

@@ -5,7 +5,7 @@ Every function sees the whole input at once. An event that is open has the end E
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -20,6 +20,7 @@ class Item(Protocol):
     """An item of a stream: its number, its writer, and a row's values or a bound."""
 
     number: int
+    stream: str
     writer: str
     values: Values | None
     at: int | None
@@ -105,6 +106,48 @@ def gate(
         if step and writer.highest > BEGINNING:
             writer.clock = max(before, writer.highest - delay)
     found.clocks = {name: writer.clock for name, writer in writers.items()}
+    return found
+
+
+def importing(
+    items: Sequence[Item],
+    reads: str,
+    writers: Mapping[str, Sequence[str]],
+    lends: Mapping[str, Any],
+    *,
+    adjusts: bool = False,
+    delay: int = 0,
+) -> Gated:
+    """The gate of stream ``reads``, as one writer, under the bounds of the other stream, whose gate is ``lends``.
+
+    Items arrive in the order of their numbers. What is certain is what no item of another writer can come before.
+    """
+    mine = [item for item in items if item.stream == reads]
+    others = [item for item in items if item.stream != reads]
+    ended = [any(i.at == END for i in part) for part in (mine, others)]
+    last = [
+        END if over else min(max((i.number for i in part if i.writer == w and (i.values or n)), default=0) for w in of)
+        for n, (part, over, of) in enumerate(
+            zip(
+                (mine, others),
+                ended,
+                (writers[reads], *(w for name, w in writers.items() if name != reads)),
+                strict=True,
+            )
+        )
+    ]
+    found, alone, bound = Gated(), _Writer(), BEGINNING
+    for item in items:
+        if item.number > min(last) or (item.number == min(last) and item.stream != reads):
+            break
+        if item.stream == reads and item.values is not None:
+            _take(found, alone, replace(item, writer=""), adjusts, ("kind", "start", "stop"))
+            continue
+        lent = gate([other for other in others if other.number <= item.number], **lends)
+        known = min(lent.clocks.get(writer, BEGINNING) for writer in writers[others[0].stream]) if others else BEGINNING
+        if bound < known < END:
+            bound, alone.clock = known, max(alone.clock, known - delay)
+    found.clocks = {"": END if all(ended) else alone.clock}
     return found
 
 

@@ -101,10 +101,20 @@ def test_what_does_not_go_with_events_is_refused_with_a_hint(sql: str, code: str
     assert any(hint in problem.hint for problem in problems if problem.code == code)
 
 
-def test_bounds_of_another_stream_are_refused_with_what_to_do() -> None:
-    (problem,) = compile_script(f"{DECLARE}CREATE STREAM r (a TIMESTAMP) EVENT SHAPE POINT (a) BOUND FROM s").problems
-    assert problem.code == "R101"
-    assert "take them apart in views" in problem.message
+def test_events_without_payload_have_nothing_to_select() -> None:
+    (problem,) = compile_script("CREATE STREAM r (a TIMESTAMP) EVENT SHAPE POINT (a); SELECT STREAM * FROM r").problems
+    assert (problem.code, "beside the lifetime" in problem.message) == ("R103", True)
+
+
+def test_bounds_of_another_stream_stand_among_the_rows() -> None:
+    declared = f"{DECLARE}CREATE STREAM r (a TIMESTAMP, n INT) EVENT SHAPE POINT (a) BOUND FROM s; "
+    script = declared + "SELECT STREAM * FROM r"
+    made = compile_script(script)
+    assert made.problems == ()
+    kinds = [node.kind for node in made.operators]
+    assert kinds[:6] == [
+        "stream", "event stream", "imported bounds", "union all", "merge", "events under imported bounds",
+    ]  # fmt: skip
 
 
 def test_changes_of_what_is_made_of_events_are_those_of_numbered_items() -> None:

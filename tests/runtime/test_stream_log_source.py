@@ -80,7 +80,7 @@ def test_a_slice_tells_positions_bounds_and_runs_without_reading(log: Path) -> N
     part = take(log)
     assert part.start == {"a": 0, "b": 0}
     assert part.end == {"a": 4, "b": 1}
-    assert part.bounds == (BoundItem("a", 2, 5), BoundItem("b", 0, END))
+    assert part.bounds == (BoundItem("a", 2, 5, 100), BoundItem("b", 0, END, 200))
     assert part.arrived == {"a": NOW, "b": NOW}
     assert (part.rows, part.left, part.detail["ordered"]) == (3, (), True)
     assert part.detail["runs"] == {"a": [[0, 2, 1, 2, "o"], [3, 1, 7, 7, "o"]]}

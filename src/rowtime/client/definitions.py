@@ -17,6 +17,7 @@ _SHAPE: Final[Mapping[str, Wanted]] = {
     "rows?": int | None,
     "every?": int | None,
     "delay?": int,
+    "imports?": str | None,
 }
 _EVENT_TIME: Final[Mapping[str, Wanted]] = {
     "column": str,

@@ -41,7 +41,7 @@ UNDER_WAY: Final = ".insert"
 _NAME: Final = re.compile(
     r"r-(?P<rows>\d{20})-(?P<count>\d+)-(?P<least>-?\d+)-(?P<greatest>-?\d+)"
     r"-(?P<order>[oun])-(?P<arrival>-?\d+)\.parquet"
-    r"|b-(?P<bound>\d{20})-(?P<at>-?\d+)"
+    r"|b-(?P<bound>\d{20})-(?P<at>-?\d+)(?:-(?P<said>-?\d+))?"
     r"|l-(?P<leave>\d{20})"
     r"|c-(?P<column>\d{20})\.json"
 )
@@ -80,11 +80,12 @@ class Rows:
 
 @dataclass(frozen=True)
 class Bound:
-    """A bound: no later row of this writer is earlier than ``at`` (µs UTC)."""
+    """A bound: no later row of this writer is earlier than ``at``; when it arrived, if that is known (µs UTC)."""
 
     first: int
     at: int
     path: str = ""
+    arrival: int | None = None
 
     @property
     def end(self) -> int:
@@ -125,8 +126,8 @@ Entry = Rows | Bound | Leave | ColumnBound
 class Seen:
     """What a reader sees of one writer: entries in order, and whether they reach its present end.
 
-    Law: if ``to_end``, every later row of the writer arrives at or after the moment at which
-    the survey began. (An insert shows itself before it takes its arrival time, and until
+    Law: if ``to_end``, every later row and bound of the writer arrives at or after the moment at
+    which the survey began. (Whoever writes one shows itself before it takes its arrival time, and until
     its file has its name; one that is under way means that the end is not seen.)
     """
 
@@ -139,8 +140,8 @@ def file_name(entry: Entry) -> str:
     match entry:
         case Rows(first, count, least, greatest, order, arrival):
             return f"r-{first:020}-{count}-{least}-{greatest}-{order}-{arrival}.parquet"
-        case Bound(first, at):
-            return f"b-{first:020}-{at}"
+        case Bound(first, at, _, arrival):
+            return f"b-{first:020}-{at}" + ("" if arrival is None else f"-{arrival}")
         case Leave(first):
             return f"l-{first:020}"
         case ColumnBound(first):
@@ -156,7 +157,8 @@ def parse_entry(path: str) -> Entry | None:
         first, count, least, greatest, arrival = map(int, found.group("rows", "count", "least", "greatest", "arrival"))
         return Rows(first, count, least, greatest, Order(found["order"]), arrival, path)
     if found["bound"]:
-        return Bound(int(found["bound"]), int(found["at"]), path)
+        said = found["said"]
+        return Bound(int(found["bound"]), int(found["at"]), path, None if said is None else int(said))
     if found["column"]:
         return ColumnBound(int(found["column"]), path)
     return Leave(int(found["leave"]), path)

@@ -157,7 +157,7 @@ class Writer:
         """
         micros = to_micros(at)
         with self._writing():
-            self._mark(Bound(self._next, strictly(micros) if strict else micros))
+            self._stage(lambda _: Bound(self._next, strictly(micros) if strict else micros, arrival=self._tick()))
 
     def set_bound(self, column: str, at: object, strict: bool = False) -> None:  # noqa: FBT001, FBT002 - as above
         """Promise that no later row of the stream lies behind ``at`` in a column of declared order.
@@ -205,9 +205,10 @@ class Writer:
         """Where the last writer of this name stopped, read from the names of its files."""
         (self._directory / stream_log.UNDER_WAY).unlink(missing_ok=True)
         last = stream_log.last_entry(self.log, self.name)
-        last_rows = stream_log.last_entry(self.log, self.name, stream_log.Rows)
+        timed = [stream_log.last_entry(self.log, self.name, kind) for kind in (stream_log.Rows, Bound)]
+        arrivals = [entry.arrival for entry in timed if isinstance(entry, stream_log.Rows | Bound)]
         self._next = last.end if last else 0
-        self._arrival = last_rows.arrival if isinstance(last_rows, stream_log.Rows) else None
+        self._arrival = max((at for at in arrivals if at is not None), default=None)
         present = stream_log.shards(self._directory)
         self._shard = present[-1] if present else None
         self._in_shard = len(stream_log.shard_entries(self.log, self.name, present[-1])) if present else 0
@@ -222,20 +223,21 @@ class Writer:
         self._stage(write)
 
     def _stage(self, write: Callable[[IO[bytes]], Entry]) -> None:
-        """An entry with a content: its file gets its name when it is complete."""
+        """An entry that arrives, or has a content: its file gets its name when it is complete."""
         staged = self._directory / stream_log.UNDER_WAY
         shard = self._room()
         try:
             with staged.open("wb") as file:
                 entry = write(file)
                 file.flush()
-                os.fsync(file.fileno())
+                if file.tell():
+                    os.fsync(file.fileno())
             staged.rename(shard / stream_log.file_name(entry))
             self._written(entry, shard)
         finally:
             staged.unlink(missing_ok=True)
 
-    def _mark(self, entry: Bound | Leave) -> None:
+    def _mark(self, entry: Leave) -> None:
         shard = self._room()
         (shard / stream_log.file_name(entry)).touch(exist_ok=False)
         self._written(entry, shard)

@@ -16,7 +16,8 @@ class EventShape:
     ``by``: the column that names the shape of each row (``point``, ``interval``, ``start``,
     ``end``). ``adjusts``: late events that reach over the bound are moved to it. A bound comes
     after every ``rows`` rows, or whenever the greatest start passes a multiple of ``every``;
-    it lies ``delay`` behind the greatest start.
+    it lies ``delay`` behind the greatest start. ``imports`` names the stream whose bounds count
+    in place of its own, ``delay`` less.
     """
 
     kind: Kind
@@ -27,6 +28,7 @@ class EventShape:
     rows: int | None = None
     every: int | None = None
     delay: int = 0
+    imports: str | None = None
 
     @property
     def columns(self) -> tuple[str, ...]:

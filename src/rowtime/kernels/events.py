@@ -65,6 +65,26 @@ def judge(shape: EventShape, mark: Mark, rows: Items, given: Sequence[tuple[int,
     return Judgement(np.where(moved, before, starts), reasons, before, after)
 
 
+def advances(  # noqa: PLR0913 - what a writer sent, and what it had shown before
+    shape: EventShape, mark: Mark, rows: Items, given: Sequence[tuple[int, int, int]], times: np.ndarray, clock: int
+) -> tuple[list[tuple[int, int, int]], Mark, int]:
+    """(clock, position, bound) of each item at which a writer's bound rose; its mark and its clock after all.
+
+    ``times`` are the arrivals of the rows, ``given`` bounds (position, bound, arrival), ``clock`` what the writer had
+    reached before; all in µs. An arrival that is not known stands as BEGINNING: a clock is a running maximum.
+    """
+    highest, generated = _generated(shape, mark, rows.kinds, rows.starts)
+    said = np.array(given, np.int64).reshape(-1, 3)
+    positions = np.concatenate([rows.positions, said[:, 0]])
+    order = np.argsort(positions, kind="stable")
+    clocks = np.maximum.accumulate(np.concatenate([[clock], np.concatenate([times, said[:, 2]])[order]]))
+    bounds = np.maximum.accumulate(np.concatenate([[mark.bound], np.concatenate([generated, said[:, 1]])[order]]))
+    rises = bounds[1:] > bounds[:-1]
+    found = zip(clocks[1:][rises].tolist(), positions[order][rises].tolist(), bounds[1:][rises].tolist(), strict=True)
+    after = Mark(int(bounds[-1]), max([mark.highest, *highest[-1:].tolist()]), mark.rows + len(times))
+    return list(found), after, int(clocks[-1])
+
+
 def _generated(shape: EventShape, mark: Mark, kinds: np.ndarray, starts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The greatest start up to each row, and the strongest bound made by then; end edges repeat a start."""
     shown = np.where(kinds == STOP, BEGINNING, starts)

@@ -2,6 +2,7 @@
 
 from rowtime.operators.alter_lifetime import AlterLifetime
 from rowtime.operators.anti_join import AntiJoin
+from rowtime.operators.bounded_events import BoundedEvents
 from rowtime.operators.chop import Chop
 from rowtime.operators.clip import Clip
 from rowtime.operators.count_windows import CountWindows
@@ -13,6 +14,7 @@ from rowtime.operators.event_time import EventTimed
 from rowtime.operators.group_by import GroupBy
 from rowtime.operators.group_values import GroupByValues
 from rowtime.operators.hop import Hop
+from rowtime.operators.imported_bounds import ImportedBounds
 from rowtime.operators.join import Join
 from rowtime.operators.lifetime_join import LifetimeJoin
 from rowtime.operators.lifetime_windows import LifetimeWindows
@@ -53,7 +55,7 @@ OPERATORS = (
     GroupByValues, Over, SessionGroup, SessionRows, Stagger, Join, Limit, Merge, Sink, EventTimed, Panes, PassedBounds,
     Delay, PermitGate, AlterLifetime, EmitChanges, EmitLifetimes, EventStream, Snapshot, LifetimeWindows, LifetimeJoin,
     AntiJoin, Chop, Clip, Stitch, CountWindows, PeriodFilter, Versions, SpeculativeGroups, SnapshotSets,
-    SpeculativeAntiJoin, SpeculativeChop, SpeculativeClip, SpeculativeStitch,
+    SpeculativeAntiJoin, SpeculativeChop, SpeculativeClip, SpeculativeStitch, ImportedBounds, BoundedEvents,
     Table, TableJoin,
 )  # fmt: skip
 """Every operator there is; the laws of `tests/laws` run over this list."""
@@ -62,6 +64,7 @@ __all__ = [
     "OPERATORS",
     "AlterLifetime",
     "AntiJoin",
+    "BoundedEvents",
     "Chop",
     "Clip",
     "CountWindows",
@@ -73,6 +76,7 @@ __all__ = [
     "GroupBy",
     "GroupByValues",
     "Hop",
+    "ImportedBounds",
     "Join",
     "LifetimeJoin",
     "LifetimeWindows",

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from rowtime.core.time import BEGINNING, END, MAX_MICROS, MIN_MICROS
-from rowtime.operators.contract import A, Column, Control, Delta, Intake, P, T, Tick, W, quoted
+from rowtime.operators.contract import A, Column, Control, Delta, P, T, Tick, W, quoted
+from rowtime.operators.intake import Intake
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

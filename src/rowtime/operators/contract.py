@@ -11,13 +11,14 @@ order of a stream is (rowtime, writer, position) (SPEC 2.1).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 from rowtime.core.clock import Clocks
 from rowtime.core.time import BEGINNING, END
 from rowtime.expr.facts import UNKNOWN, Fact, Kind, kind_of
 from rowtime.expr.order import Order
+from rowtime.operators.intake import Intake
 from rowtime.operators.peek import Peek
 
 if TYPE_CHECKING:
@@ -279,38 +280,6 @@ class Tick(Protocol):
     def describe(self, node: Operator, what: str) -> None:
         """Say what the next Spark jobs do, for Spark's own UI."""
         ...
-
-
-@dataclass(frozen=True)
-class Intake:
-    """What one tick takes from a source (see `runtime.sources.contract` for the words).
-
-    ``gated``: the rows pass the clock pass, unless all are known to be in order. ``shown`` are the
-    clocks that ordered rows show without one, ``arrived`` those of arrival times; ``bound`` is given
-    to each present writer after them; ``columns``: bounds of columns. ``present``: who holds the
-    stream; ``joined``: who is new or came back. ``raises``: arrival times may go back, so each is
-    raised to the running maximum. ``given``: writers may give rowtimes, ``stamped``: and arrival times;
-    ``peek`` of ``__t``: rowtimes that all rows have. µs UTC, known ones in [``lowest``, ``highest``].
-    """
-
-    rows: DataFrame | None
-    count: int | None = None
-    peek: Peek | None = None
-    gated: bool = False
-    raises: bool = False
-    in_band: bool = False
-    decodes: bool = False
-    given: bool = True
-    stamped: bool = False
-    bounds: Sequence[tuple[str, int, int]] = ()
-    bound: int = BEGINNING
-    columns: Sequence[tuple[str, int, str]] = ()
-    shown: Mapping[str, int] = field(default_factory=dict)
-    arrived: Mapping[str, int] = field(default_factory=dict)
-    present: Sequence[str] = ()
-    joined: Sequence[str] = ()
-    lowest: int = BEGINNING
-    highest: int = END
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,8 @@ import pyarrow as pa
 
 from rowtime.core.time import BEGINNING, END, MAX_MICROS, MIN_MICROS
 from rowtime.operators.by_writer import beside
-from rowtime.operators.contract import A, Column, Control, Delta, Intake, P, T, Tick, W, micros, quoted
+from rowtime.operators.contract import A, Column, Control, Delta, P, T, Tick, W, micros, quoted
+from rowtime.operators.intake import Intake
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -53,17 +54,27 @@ def with_bounds(tick: Tick, delta: Delta, columns: Sequence[Column], control: Co
     if not given.items:
         rows = None if delta.rows is None else delta.rows.selectExpr("*", f"CAST(NULL AS BIGINT) AS {GIVEN}")
         return replace(delta, rows=rows, clocks=clocks, peek=None)
-    rows = _among(_bounds(tick, columns, given.items), delta.rows, given.before)
+    rows = _among(bound_rows(tick, columns, given.items), delta.rows, given.before)
     count = None if delta.rows is not None and delta.count is None else (delta.count or 0) + len(given.items)
     return replace(delta, rows=rows, clocks=clocks, count=count, lowest=BEGINNING, peek=None)
 
 
-def _bounds(tick: Tick, columns: Sequence[Column], given: Sequence[Item]) -> DataFrame:
+def bound_rows(
+    tick: Tick, columns: Sequence[Column], given: Sequence[Item], clocks: Sequence[int] | None = None
+) -> DataFrame:
+    """Bounds as rows of NULLs, under the rowtimes ``clocks`` (µs) or none."""
     writers, positions, times = zip(*given, strict=True)
-    table = pa.table({W: pa.array(writers), P: pa.array(positions, pa.int64()), GIVEN: pa.array(times, pa.int64())})
+    times_of = pa.array([None] * len(given) if clocks is None else clocks, pa.timestamp("us", "UTC"))
+    table = pa.table(
+        {
+            W: pa.array(writers),
+            P: pa.array(positions, pa.int64()),
+            T: times_of,
+            GIVEN: pa.array(times, pa.int64()),
+        }
+    )
     nulls = [f"CAST(NULL AS {column.type}) AS {quoted(column.name)}" for column in columns]
-    times_of = [f"CAST(NULL AS TIMESTAMP) AS {name}" for name in (T, A)]
-    return tick.spark.createDataFrame(table).selectExpr(*nulls, W, P, *times_of, GIVEN)
+    return tick.spark.createDataFrame(table).selectExpr(*nulls, W, P, T, f"CAST(NULL AS TIMESTAMP) AS {A}", GIVEN)
 
 
 def _among(bounds: DataFrame, rows: DataFrame | None, before: Mapping[str, int]) -> DataFrame:

@@ -9,10 +9,9 @@ finds none is refused as ``UNMATCHED_EDGE``.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -21,20 +20,15 @@ import pyarrow.compute as pc
 from rowtime.core.clock import least
 from rowtime.core.shapes import EventShape
 from rowtime.core.time import BEGINNING, END
-from rowtime.kernels.events import ACCEPTED, INTERVAL, REASONS, START, STOP, Items, Judgement, Mark, judge
+from rowtime.kernels.events import ACCEPTED, INTERVAL, START, STOP
 from rowtime.kernels.events import POINT as POINT_ROW
-from rowtime.operators.contract import Delta, Intake, Kept, P, Shape, T, Tick, W, passed, quoted
-from rowtime.operators.gates import Verdict
-from rowtime.operators.lifetimes import ALWAYS, EVENT, C, D, E, N, Q, instant, netted, routed
-from rowtime.operators.lifetimes import Kept as Rows
+from rowtime.operators.contract import Delta, Kept, P, Shape, T, Tick, W
+from rowtime.operators.event_gate import EventGate, Judged, collected_items
+from rowtime.operators.intake import Intake
+from rowtime.operators.lifetimes import D, E
 from rowtime.operators.peek import Peek
-from rowtime.operators.stream import CANDIDATE, Stream
-from rowtime.sql.generate import literal
+from rowtime.operators.stream import Stream
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
-K, FROM, GIVEN = "__k", "__s", "__f"  # what a row is; its start after adjustment and as it was given, µs
 POINTS = EventShape("POINT", "start")
 
 
@@ -48,17 +42,18 @@ class EventStream(Stream):
     promise: ClassVar[str] = "the strongest bound that each writer gave or its rows generated"
     reason: ClassVar[str] = "an event or a change below the bound of its writer is refused, or moved to the bound"
 
+    @property
+    def gate(self) -> EventGate:
+        """What judges the rows."""
+        return EventGate(self, self.columns, self.shape)
+
     def keeps(self) -> tuple[Kept, ...]:
         """Open edges, and a mark a writer."""
-        marks = Kept("a bound and a greatest start a writer", "the writer leaves", "writers")
-        if not self.shape.edges:
-            return (marks,)
-        return (marks, Kept("events without an end", "their end edges come, or the stream ends", "edges"))
+        return (Kept("a bound and a greatest start a writer", "the writer leaves", "writers"), *self.gate.keeps())
 
     def emits(self) -> Shape:
         """The payload, and the lifetime in hidden columns."""
-        payload = tuple(c for c in self.columns if c.name not in self.shape.columns)
-        return Shape(payload, extra=EVENT, single=self.single, retracts="open" if self.shape.edges else "none")
+        return self.gate.emits(single=self.single)
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:  # noqa: ARG002
         """Judge the tick's rows by the bounds, turn what is accepted into weighted rows."""
@@ -67,40 +62,22 @@ class EventStream(Stream):
         before = self._welcome(intake, control)
         marks, made, peek = self._bounded(before, intake), None, None
         if intake.rows is not None:
-            shown, made, peek = self._events(tick, intake, before)
+            rows = self.gate.timed(self._checked(intake.rows, intake))
+            peeked = self._peeked_items(intake)
+            items = collected_items(tick, self, rows, in_band=intake.in_band) if peeked is None else peeked
+            judged = self.gate.judged(tick, items, intake, before)
+            made, edged = self.gate.made(tick, rows, judged, intake.count)
+            plain = not (edged or intake.in_band or intake.decodes or self.checks)
+            peek = self._peek(intake.peek, judged) if plain and intake.peek is not None else None
+            shown = {writer: found.judgement.mark.bound for writer, found in judged.items()}
             marks = self._bounded({**before, **shown}, intake)
         self._settle(intake, control, marks)
         clocks = self.promises([], control)
         if least(clocks.values()) >= END:
             tick.segments(self, "open").forget(END)
-        return Delta(made, clocks, self._most(intake.count), peek=peek)
+        return Delta(made, clocks, self.gate.most(intake.count), peek=peek)
 
-    def _most(self, count: int | None) -> int | None:
-        """How many weighted rows so many rows are at most: an end edge takes one back and gives one."""
-        return None if count is None else 3 * count if self.shape.edges else count
-
-    # -- the gate ---------------------------------------------------------------------
-
-    def _events(
-        self, tick: Tick, intake: Intake, before: Mapping[str, int]
-    ) -> tuple[dict[str, int], DataFrame | None, Peek | None]:
-        """The bounds that the rows have shown, and the events that they make."""
-        assert intake.rows is not None
-        rows = self._checked(intake.rows, intake).selectExpr("*", *self._times())
-        judged = self._judged(tick, rows, intake, before)
-        verdict, table = self._verdict(judged)
-        accepted = tick.account(self, rows, verdict, CANDIDATE)
-        kinds = set(np.unique(table["k"].to_numpy())) if table.num_rows else set()
-        accepted = self._noted(tick, accepted, judged)
-        whole = self._whole(accepted) if kinds & {POINT_ROW, INTERVAL} else None
-        edges = self._edges(tick, accepted, intake.count) if kinds & {START, STOP} else None
-        found = [part for part in (whole, edges) if part is not None]
-        shown = {writer: judgement.mark.bound for writer, (_, judgement) in judged.items()}
-        made = None if not found else found[0] if len(found) == 1 else found[0].unionByName(found[1])
-        plain = edges is None and not (intake.in_band or intake.decodes or self.checks)
-        return shown, made, self._peek(intake.peek, judged) if plain and intake.peek is not None else None
-
-    def _peek(self, source: Peek, judged: Mapping[str, tuple[pa.Table, Judgement]]) -> Peek:
+    def _peek(self, source: Peek, judged: Mapping[str, Judged]) -> Peek:
         """Columns of the events, ``T``, ``E`` and ``D`` among them, without a job."""
 
         def rows(wanted: Mapping[str, str]) -> Iterable[pa.Table] | None:
@@ -111,46 +88,6 @@ class EventStream(Stream):
             return None if read is None else _accepted(pa.concat_tables(read), wanted, judged)
 
         return Peek(lambda _: None, rows)
-
-    def _times(self) -> list[str]:
-        """What a row is, its start and its end, and the time that is judged."""
-        start, stop = (quoted(name) if name else "NULL" for name in (self.shape.start, self.shape.stop))
-        kind = {
-            "POINT": f"{POINT_ROW}",
-            "INTERVAL": f"{INTERVAL}",
-            "EDGE": f"CASE WHEN {stop} IS NULL THEN {START} ELSE {STOP} END",
-            "BY": f"CASE lower({quoted(self.shape.by or '')}) WHEN 'point' THEN {POINT_ROW} WHEN 'interval' "
-            f"THEN {INTERVAL} WHEN 'start' THEN {START} WHEN 'end' THEN {STOP} END",
-        }[self.shape.kind]
-        given = f"unix_micros(CAST({start} AS TIMESTAMP))"
-        end = f"coalesce(unix_micros(CAST({stop} AS TIMESTAMP)), {END}L)"
-        if self.shape.kind in ("POINT", "BY"):
-            whole = f"({kind}) IN ({POINT_ROW})"
-            end = f"CASE WHEN {whole} THEN {given} + 1 WHEN ({kind}) = {START} THEN {END}L ELSE {end} END"
-        judged = f"CASE WHEN ({kind}) = {STOP} THEN CAST({stop} AS TIMESTAMP) ELSE CAST({start} AS TIMESTAMP) END"
-        return [f"{kind} AS {K}", f"{given} AS {GIVEN}", f"{end} AS {E}", f"{judged} AS {CANDIDATE}"]
-
-    def _judged(
-        self, tick: Tick, rows: DataFrame, intake: Intake, before: Mapping[str, int]
-    ) -> dict[str, tuple[pa.Table, Judgement]]:
-        """Each writer's rows and what becomes of them."""
-        items = self._peeked_items(intake)
-        items = self._collected_items(tick, rows, intake) if items is None else items
-        marks = tick.control(self).setdefault("marks", {})
-        found = {}
-        for writer in items[W].unique().to_pylist():
-            mine = items.filter(pc.equal(items[W], writer))
-            given = [(position, at) for name, position, at in intake.bounds if name == writer]
-            inside = mine.filter(pc.is_valid(mine["b"]))
-            given += zip(inside[P].to_pylist(), inside["b"].to_pylist(), strict=True)
-            mine = mine.filter(pc.is_null(mine["b"]))
-            highest, count = marks.get(writer, (BEGINNING, 0))
-            arrays = [mine[name].to_numpy() for name in (P, "k", "s", "e", "bad")]
-            known = Mark(before.get(writer, BEGINNING), highest, count)
-            judgement = judge(self.shape, known, Items(*arrays), given)
-            marks[writer] = [judgement.mark.highest, judgement.mark.rows]
-            found[writer] = (mine, judgement)
-        return found
 
     def _peeked_items(self, intake: Intake) -> pa.Table | None:
         """The times of all rows, each writer's in order, as the source reads them by itself; ``None`` if it cannot."""
@@ -175,150 +112,8 @@ class EventStream(Stream):
         writers = starts[W].cast(pa.string())
         return pa.table({W: writers, P: starts[P], "k": kind.cast(pa.int32()), "s": start, "e": end, **none})
 
-    def _collected_items(self, tick: Tick, rows: DataFrame, intake: Intake) -> pa.Table:
-        """The same from Spark."""
-        bad = "__m IS NOT NULL" if "__m" in rows.columns else "false"
-        bound = "unix_micros(__b)" if intake.in_band else "CAST(NULL AS BIGINT)"
-        tick.describe(self, "times of new events")
-        columns = [W, P, f"coalesce({K}, -1) AS k", f"coalesce({GIVEN}, {BEGINNING}L) AS s", f"{E} AS e"]
-        found = rows.selectExpr(*columns, f"{bad} AS bad", f"{bound} AS b").toArrow()
-        return found.sort_by([(W, "ascending"), (P, "ascending")])
 
-    def _verdict(self, judged: Mapping[str, tuple[pa.Table, Judgement]]) -> tuple[Verdict, pa.Table]:
-        """The refused rows with their reasons, counts for the ledger, and all rows with their kinds."""
-        counts: Counter[str] = Counter({"in": 0, "accepted": 0})
-        refused, tables = [], []
-        for rows, judgement in judged.values():
-            wrong = judgement.reasons != ACCEPTED
-            reasons = np.array(REASONS, object)[judgement.reasons[wrong]]
-            listed = rows.filter(pa.array(wrong)).select([W, P])
-            refused.append(
-                listed.append_column("reason", pa.array(reasons, pa.string())).append_column(
-                    "mark", pa.array(judgement.bounds[wrong], pa.int64())
-                )
-            )
-            counts.update(in_=0)
-            counts.update({"in": rows.num_rows, "accepted": int((~wrong).sum()), **Counter(reasons.tolist())})
-            moved = int(((judgement.starts != rows["s"].to_numpy()) & ~wrong).sum())
-            counts.update({"ADJUSTED": moved} if moved else {})
-            tables.append(rows)
-        del counts["in_"]
-        table = pa.concat_tables(refused) if refused else None
-        found = table if table is not None and table.num_rows else None
-        return Verdict(found, counts, {}, BEGINNING, END), pa.concat_tables(tables) if tables else pa.table({"k": []})
-
-    def _noted(self, tick: Tick, rows: DataFrame, judged: Mapping[str, tuple[pa.Table, Judgement]]) -> DataFrame:
-        """Rows with their start after adjustment, and the bound that they met."""
-        steps = {writer: _steps(rows, judgement) for writer, (rows, judgement) in judged.items()}
-        moved = [(r[W], r[P], j.starts, j.starts != r["s"].to_numpy()) for r, j in judged.values()]
-        if not any(part[3].any() for part in moved):
-            return rows.selectExpr("*", f"{GIVEN} AS {FROM}", f"{_met(steps)} AS {C}")
-        notes = pa.concat_tables([pa.table({W: w, P: p, FROM: s}).filter(pa.array(m)) for w, p, s, m in moved])
-        columns = [quoted(name) for name in rows.columns if name not in (FROM, C)]
-        return rows.join(tick.spark.createDataFrame(notes), [W, P], "left").selectExpr(
-            *columns, f"coalesce({FROM}, {GIVEN}) AS {FROM}", f"{_met(steps)} AS {C}"
-        )
-
-    # -- events -----------------------------------------------------------------------
-
-    def _columns(self) -> list[str]:
-        return [quoted(column.name) for column in self.emits().columns]
-
-    def _whole(self, rows: DataFrame) -> DataFrame:
-        """Points and intervals; an event of no length never was."""
-        chosen = rows.where(f"{K} IN ({POINT_ROW}, {INTERVAL}) AND {E} > {FROM}")
-        return chosen.selectExpr(*self._columns(), f"{instant(FROM)} AS {T}", W, P, E, f"1L AS {D}", f"{P} AS {Q}", C)
-
-    def _edges(self, tick: Tick, rows: DataFrame, count: int | None) -> DataFrame | None:
-        """Match new end edges with open events, in one job; what finds none is refused."""
-        open_ones = Rows(tick, self, "open")
-        state = [*(c.name for c in self.emits().columns), W, "__sp", GIVEN, FROM]
-        columns = [*self._columns(), W, P, K, GIVEN, FROM, E, C]
-        new = rows.where(f"{K} IN ({START}, {STOP})").selectExpr(*columns, "1 AS __new")
-        kept = open_ones.between(BEGINNING, END)
-        both = new
-        if kept is not None:
-            old = netted(kept, state).selectExpr(
-                *self._columns(),
-                W,
-                f"__sp AS {P}",
-                f"{START} AS {K}",
-                GIVEN,
-                FROM,
-                f"{END}L AS {E}",
-                f"0L AS {C}",
-                "0 AS __new",
-            )
-            both = new.unionByName(old)
-        total = None if count is None else 3 * count + open_ones.count(BEGINNING, END)
-        tick.describe(self, "match edges")
-        payload = [c.name for c in self.emits().columns]
-        routes = {
-            "complete": (0, [*payload, W, FROM, "__sp", E, D, Q, C]),
-            "open": (1, [*payload, W, "__sp", GIVEN, FROM, D, N]),
-            "merged": (2, [W, "__sp", C]),
-        }
-        made = routed(tick, self, self._changes(self._numbered(both)), routes, total)
-        self._unmatched(tick, rows, made["merged"])
-        open_ones.forget(BEGINNING, state)
-        found = made["complete"]
-        if found is None:
-            return None
-        return found.selectExpr(*self._columns(), f"{instant(FROM)} AS {T}", W, f"__sp AS {P}", E, D, Q, C)
-
-    def _numbered(self, edges: DataFrame) -> DataFrame:
-        """Edges of one payload and start as a queue: the n-th end that finds a start ends the n-th start.
-
-        The running least of starts less ends counts the ends that found none; these are numbered below zero.
-        """
-        by = ", ".join([W, *self._columns(), GIVEN])
-        running = f"OVER (PARTITION BY {by} ORDER BY {P} ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)"
-        last = f"OVER (PARTITION BY {by} ORDER BY {P})"
-        level = edges.selectExpr("*", f"sum(IF({K} = {START}, 1, -1)) {running} AS __level")
-        lost = level.selectExpr("*", f"greatest(0, -min(__level) {running}) AS __losses")
-        lost = lost.selectExpr("*", f"__losses - lag(__losses, 1, 0) {last} AS __lost")
-        starts, ends = (f"sum(IF({K} = {what}, 1, 0)) {running}" for what in (START, STOP))
-        number = f"IF({K} = {START}, {starts}, {ends} - __losses)"
-        return lost.selectExpr("*", f"IF(__lost = 1, -1 - {P}, {number}) AS __number")
-
-    def _changes(self, edges: DataFrame) -> DataFrame:
-        """Each start with its end: weighted rows of what began and ended, changes of the open events, ends alone."""
-        from pyspark.sql import functions as F  # noqa: N812, PLC0415
-
-        start = {"__sp": P, FROM: FROM, "__sc": C, "__fresh": "__new"}
-        stop = {"__ep": P, "__stop": E, "__ec": C}
-        found = [F.expr(f"max(IF({K} = {START}, {value}, NULL)) AS {name}") for name, value in start.items()]
-        found += [F.expr(f"max(IF({K} = {STOP}, {value}, NULL)) AS {name}") for name, value in stop.items()]
-        pairs = edges.groupBy(W, *self._columns(), GIVEN, "__number").agg(*found)
-        ended = "__sp IS NOT NULL AND __stop IS NOT NULL"
-        rows = [
-            ("__fresh = 1", 0, f"{END}L", "1L", "__sp", "__sc"),
-            (ended, 0, f"{END}L", "-1L", "__ep", "__ec"),
-            (f"{ended} AND __stop > {FROM}", 0, "__stop", "1L", "__ep", "__ec"),
-            ("__fresh = 1 AND __stop IS NULL", 1, f"{END}L", "1L", "__sp", "__sc"),
-            ("__fresh = 0 AND __stop IS NOT NULL", 1, f"{END}L", "-1L", "__ep", "__ec"),
-            ("__sp IS NULL", 2, "__stop", "0L", "__ep", "__ec"),
-        ]
-        structs = ", ".join(
-            f"IF({when}, struct({to} AS __route, {end} AS {E}, {weight} AS {D}, {at} AS {Q}, {met} AS {C}), NULL)"
-            for when, to, end, weight, at, met in rows
-        )
-        exploded = pairs.selectExpr("*", f"explode(filter(array({structs}), x -> x IS NOT NULL)) AS __x")
-        return exploded.selectExpr(
-            *self._columns(), W, GIVEN, FROM, "coalesce(__sp, __ep) AS __sp", "__x.*", f"{ALWAYS}L AS {N}"
-        )
-
-    def _unmatched(self, tick: Tick, rows: DataFrame, found: DataFrame | None) -> None:
-        if found is None:
-            return
-        listed = found.selectExpr(W, f"__sp AS {P}", "'UNMATCHED_EDGE' AS reason", f"{C} AS mark").toArrow()
-        counts = {"in": 0, "accepted": -listed.num_rows, "UNMATCHED_EDGE": listed.num_rows}
-        tick.account(self, rows.drop(K, GIVEN, FROM, E, C), Verdict(listed, counts, {}, BEGINNING, END), CANDIDATE)
-
-
-def _accepted(
-    rows: pa.Table, wanted: Mapping[str, str], judged: Mapping[str, tuple[pa.Table, Judgement]]
-) -> Iterable[pa.Table]:
+def _accepted(rows: pa.Table, wanted: Mapping[str, str], judged: Mapping[str, Judged]) -> Iterable[pa.Table]:
     """The wanted columns of the events that are accepted, a table a writer."""
     for writer, (items, judgement) in judged.items():
         mine = rows if len(judged) == 1 else rows.filter(pc.equal(rows[W], writer))
@@ -331,38 +126,3 @@ def _accepted(
         columns = {name: mine[name] if name in mine.column_names else own[of] for name, of in wanted.items()}
         good = (judgement.reasons == ACCEPTED) & (ends > starts)
         yield pa.table(columns) if good.all() else pa.table(columns).filter(pa.array(good))
-
-
-def _steps(rows: pa.Table, judgement: Judgement) -> list[tuple[int, int]]:
-    """From which position on rows met which bound."""
-    if not rows.num_rows:
-        return []
-    bounds = judgement.bounds
-    first = np.concatenate([[0], np.flatnonzero(bounds[1:] != bounds[:-1]) + 1])
-    return list(zip(rows[P].to_numpy()[first].tolist(), bounds[first].tolist(), strict=True))
-
-
-def _met(steps: Mapping[str, Sequence[tuple[int, int]]]) -> str:
-    """The bound that a row met, by its writer and position."""
-    texts = {}
-    for writer, found in steps.items():
-        if len(found) == 1:
-            texts[writer] = passed(found[0][1], P)
-        elif found:
-            texts[writer] = f"get({_array(at for _, at in found)}, {_passed([at for at, _ in found[1:]])})"
-    if len(texts) == 1:
-        return next(iter(texts.values()))
-    cases = " ".join(f"WHEN {literal(writer)} THEN {text}" for writer, text in texts.items())
-    return f"CASE {W} {cases} END" if cases else f"{BEGINNING}L"
-
-
-def _passed(positions: Sequence[int]) -> str:
-    """How many of these ascending positions a row has reached: a search by halves, for there may be thousands."""
-    halves = ", ".join(str(1 << n) for n in reversed(range(len(positions).bit_length())))
-    reached = f"coalesce(get({_array(positions)}, i + half - 1) <= {P}, false)"
-    return f"aggregate(array({halves}), 0, (i, half) -> IF({reached}, i + half, i))"
-
-
-def _array(numbers: Iterable[int]) -> str:
-    """Numbers as one literal, which Spark parses faster than so many."""
-    return f"CAST(split('{','.join(map(str, numbers))}', ',') AS ARRAY<BIGINT>)"

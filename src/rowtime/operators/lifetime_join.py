@@ -17,7 +17,7 @@ from rowtime.operators.alter_lifetime import AlterLifetime
 from rowtime.operators.contract import Column, Delta, Kept, Operator, Route, Segment, Shape, Tick, passed, quoted
 from rowtime.operators.event_stream import EventStream
 from rowtime.operators.lifetime_pairs import LifetimePairs, in_utc, peeked
-from rowtime.operators.lifetimes import C, D, E, N, Q, S, derived, due, made, netted
+from rowtime.operators.lifetimes import C, D, E, N, Q, S, both, derived, due, made, netted
 from rowtime.operators.lifetimes import Kept as Rows
 from rowtime.operators.select import Select
 from rowtime.sql.generate import to_spark
@@ -230,10 +230,3 @@ def side_of(
 
 def _flagged(rows: DataFrame | None, name: str, value: str) -> DataFrame | None:
     return None if rows is None else rows.selectExpr("*", f"{value} AS {name}")
-
-
-def both(one: DataFrame | None, other: DataFrame | None) -> DataFrame | None:
-    """The rows of both, where there are any."""
-    if one is None or other is None:
-        return other if one is None else one
-    return one.unionByName(other)

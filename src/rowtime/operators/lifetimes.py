@@ -81,6 +81,13 @@ def revised(tick: Tick, node: Operator, names: Sequence[str], now: DataFrame, go
     return tick.segments(node, "merged").read(segments) if segments else changes.where("false")
 
 
+def both(one: DataFrame | None, other: DataFrame | None) -> DataFrame | None:
+    """The rows of both, where there are any."""
+    if one is None or other is None:
+        return other if one is None else one
+    return one.unionByName(other)
+
+
 class Kept:
     """Weighted rows that an operator keeps: a log to which changes are added, each due at a time."""
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, ClassVar
 from rowtime.core.time import BEGINNING, END
 from rowtime.operators.anti_join import AntiJoin, gaps
 from rowtime.operators.contract import Delta, Tick, quoted
-from rowtime.operators.lifetime_join import LEFT, RIGHT, both
-from rowtime.operators.lifetimes import C, D, E, N, Q, made, netted
+from rowtime.operators.lifetime_join import LEFT, RIGHT
+from rowtime.operators.lifetimes import C, D, E, N, Q, both, made, netted
 from rowtime.operators.lifetimes import Kept as Rows
 from rowtime.operators.versions import BEFORE, VERSION, as_of, differences, versions_of
 

@@ -24,7 +24,6 @@ from rowtime.operators.contract import (
     Column,
     Control,
     Delta,
-    Intake,
     Kept,
     Operator,
     P,
@@ -37,6 +36,7 @@ from rowtime.operators.contract import (
 )
 from rowtime.operators.event_bounds import GIVEN, with_bounds, without_bounds
 from rowtime.operators.gates import Gate, Verdict
+from rowtime.operators.intake import Intake
 from rowtime.operators.quarantine import Quarantine
 from rowtime.sql.generate import literal, to_rowtime, to_spark
 

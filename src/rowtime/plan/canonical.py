@@ -18,6 +18,7 @@ from rowtime.sql.generate import to_spark
 _JOURNALED = ("idle_after",)  # what it decides stands in the journal, so it may change between two starts
 
 
+_LATER = ("imports", "inner")  # left out where they say nothing: checkpoints from before they were there stay good
 _MARKED = re.compile(f"`{MARK}([^`]*)`")
 
 
@@ -28,6 +29,7 @@ def describe(node: Operator, names: Mapping[str, str] | None = None) -> str:
         f"{f.name}={_canonical(_field(node, f.name))}"
         for f in fields(node)  # type: ignore[arg-type]
         if f.name not in ("name", "input", "inputs", "gate", "gates", "made", "event", *_JOURNALED)
+        and (f.name not in _LATER or getattr(node, f.name))
     ]
     inputs = ", ".join(called.get(child.name, child.name) for child in node.inputs)
     text = f"{node.kind}({inputs}; {'; '.join(parts)})"
@@ -50,5 +52,6 @@ def _canonical(value: object) -> str:
     if isinstance(value, Column):
         return f"({value.name}, {value.type})"  # what is proved of it may grow without another meaning
     if is_dataclass(value) and not isinstance(value, type):
-        return "(" + ", ".join(_canonical(getattr(value, f.name)) for f in fields(value)) + ")"
+        said = {f.name: getattr(value, f.name) for f in fields(value)}
+        return "(" + ", ".join(_canonical(one) for name, one in said.items() if one or name not in _LATER) + ")"
     return str(value)

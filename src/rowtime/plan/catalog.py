@@ -206,7 +206,8 @@ def _shape(statement: CreateStream, names: list[str]) -> EventShape | None:
     start, stop, by = (
         name and known[name.lower()] for name in (statement.shape.start, statement.shape.stop, statement.shape.by)
     )
-    return replace(statement.shape, start=start or "", stop=stop, by=by)
+    imports = statement.shape.imports and statement.shape.imports.lower()
+    return replace(statement.shape, start=start or "", stop=stop, by=by, imports=imports)
 
 
 def _reserved(name: str) -> bool:

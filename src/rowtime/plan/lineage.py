@@ -17,6 +17,7 @@ from rowtime.core.time import END
 from rowtime.expr.generators import generator
 from rowtime.operators.alter_lifetime import AlterLifetime
 from rowtime.operators.anti_join import AntiJoin
+from rowtime.operators.bounded_events import BoundedEvents
 from rowtime.operators.chop import Chop
 from rowtime.operators.clip import Clip
 from rowtime.operators.contract import Operator, P, T, W, quoted, walk
@@ -29,6 +30,7 @@ from rowtime.operators.event_time import EventTimed
 from rowtime.operators.group_by import GroupBy
 from rowtime.operators.group_values import GroupByValues
 from rowtime.operators.hop import Hop
+from rowtime.operators.imported_bounds import ImportedBounds
 from rowtime.operators.join import PLACES, Join
 from rowtime.operators.lifetime_join import LifetimeJoin
 from rowtime.operators.lifetime_windows import LifetimeWindows
@@ -297,6 +299,11 @@ def _stitched(node: Stitch, n: int) -> Link:
     return Link(_passed(node, n), meets=TOUCHES, narrows="own")
 
 
+def _gated(node: BoundedEvents, n: int) -> Link:
+    """An event of two edges has two rows; any other stands where its row does."""
+    return Link(_passed(node, n, *(() if node.shape.edges else (P,))))
+
+
 Rule = Callable[..., Link]
 RULES: tuple[tuple[type | tuple[type, ...], Rule], ...] = (
     ((Sink, Limit), _same),
@@ -326,5 +333,7 @@ RULES: tuple[tuple[type | tuple[type, ...], Rule], ...] = (
     (Clip, _clipped),
     (Chop, _cut),
     (Stitch, _stitched),
+    (BoundedEvents, _gated),
+    (ImportedBounds, lambda *_: NOTHING),
 )
 """The first that fits; an operator that stands nowhere here has no rule."""

@@ -295,7 +295,8 @@ class _SelectBinder:
         table = entry.text("table") if isinstance(entry, exp.Column) else ""
         listed = scope.starred(table)
         if not listed:
-            scope.refuse("R103", f"there is no stream {table} here", entry)
+            none = "there is no column beside the lifetime, which * leaves out"
+            scope.refuse("R103", f"there is no stream {table} here" if table else none, entry)
         known = {column.name: column for column in scope.columns}  # a join keeps no order of its inputs
         return [
             Item(Column(name, fact=prove(c, scope.facts).fact), c)

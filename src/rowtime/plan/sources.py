@@ -14,6 +14,7 @@ from sqlglot import exp
 
 from rowtime.core.errors import Place, Problem, Refused
 from rowtime.expr.monotonicity import is_plain
+from rowtime.operators.bounded_events import BoundedEvents
 from rowtime.operators.column_bounds import SAID
 from rowtime.operators.contract import Column, Operator, T, walk
 from rowtime.operators.event_stream import EventStream
@@ -33,6 +34,7 @@ from rowtime.plan.catalog import Catalog, StreamDef, suggestion
 from rowtime.plan.declared import declared, tolerance
 from rowtime.plan.emit import as_rows
 from rowtime.plan.event_time import MANUAL, event_timed, forwarded, settings_of
+from rowtime.plan.imported import importing
 from rowtime.plan.resync import check_resync
 from rowtime.plan.scope import mark_of
 from rowtime.plan.starts import Starts
@@ -167,6 +169,8 @@ class Sources:
             if pumps:
                 what = f"a pump into {stream.name}, which has an event shape, is not read here yet"
                 raise Refused(Problem("R190", what, pumps[0].place, "Read the query of the pump."))
+            if stream.shape.imports is not None:
+                return importing(self, binder, source, stream.shape)
             return EventStream(**vars(source), shape=stream.shape)
         if not pumps:
             return source
@@ -327,7 +331,7 @@ class Sources:
         gates = [
             part
             for part in walk(node)
-            if isinstance(part, TSort | Stream | Ordered | EventTimed | Panes | PermitGate)
+            if isinstance(part, TSort | Stream | Ordered | EventTimed | Panes | PermitGate | BoundedEvents)
             or (isinstance(part, Hop) and part.gate)
         ]
         gate = next((part for part in gates if part.name == name), None)
@@ -347,7 +351,9 @@ class Sources:
             Rejected(
                 self.fresh(as_name),
                 part,
-                part.columns if isinstance(part, EventStream) else _users(part.inputs[0] if part.inputs else part),
+                part.columns
+                if isinstance(part, EventStream | BoundedEvents)
+                else _users(part.inputs[0] if part.inputs else part),
             )
             for part in (gate, *filled, *orders)
         ]
@@ -375,7 +381,14 @@ def _has_column_bounds(stream: StreamDef) -> bool:
 
 
 def _declares(gate: Operator) -> bool:
-    return isinstance(gate, EventTimed) or (isinstance(gate, Ordered) and gate.declares is not None)
+    return isinstance(gate, EventTimed | BoundedEvents) or (isinstance(gate, Ordered) and gate.declares is not None)
+
+
+def _shown(gate: Operator) -> tuple[Column, ...]:
+    """The columns of the rows that a gate refuses."""
+    if isinstance(gate, EventStream | BoundedEvents):
+        return gate.columns
+    return _users(gate.inputs[0] if gate.inputs else gate)
 
 
 def _users(node: Operator) -> tuple[Column, ...]:

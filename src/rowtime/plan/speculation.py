@@ -7,7 +7,7 @@ change their results come.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
@@ -15,9 +15,10 @@ from sqlglot import exp
 from rowtime.core.errors import Place, Problem, Refused
 from rowtime.operators.alter_lifetime import AlterLifetime
 from rowtime.operators.anti_join import AntiJoin
+from rowtime.operators.bounded_events import BoundedEvents
 from rowtime.operators.chop import Chop
 from rowtime.operators.clip import Clip
-from rowtime.operators.contract import Column, Operator, walk
+from rowtime.operators.contract import Column, Operator
 from rowtime.operators.emit_changes import EmitChanges
 from rowtime.operators.event_stream import EventStream
 from rowtime.operators.lifetime_join import LifetimeJoin
@@ -54,9 +55,18 @@ def _leaves(node: Operator) -> tuple[Operator, ...]:
     Where two of these read one stream, it is the streams themselves, so that an item is one change.
     """
     found = tuple(_placed(node))
-    streams = [one for leaf in found for one in walk(leaf) if isinstance(one, EventStream)]
+    streams = [one for leaf in found for one in _streams(leaf)]
     known = {one.name: one for one in streams}
     return found if len(known) == len(streams) else tuple(known.values())
+
+
+def _streams(node: Operator) -> Iterator[Operator]:
+    """The event streams below; of one that takes the bounds of another only itself gives events."""
+    if isinstance(node, EventStream | BoundedEvents):
+        yield node
+    else:
+        for one in {one.name: one for one in node.inputs}.values():
+            yield from _streams(one)
 
 
 def _placed(node: Operator) -> Iterable[Operator]:

@@ -13,8 +13,11 @@ from typing import Any
 
 from rowtime.core.clock import least
 from rowtime.core.time import BEGINNING, END, MAX_MICROS, MIN_MICROS, to_text
+from rowtime.operators.bounded_events import BoundedEvents
 from rowtime.operators.contract import Operator
+from rowtime.operators.event_stream import EventStream
 from rowtime.operators.gates import Raise
+from rowtime.operators.imported_bounds import ImportedBounds
 from rowtime.operators.panes import Panes
 from rowtime.operators.stream import Stream
 from rowtime.operators.tsort import TSort
@@ -106,7 +109,8 @@ def _wait(plan: Mapping[str, Any], entry: Mapping[str, Any], name: str, rows: in
         return None
     if plan["kinds"][name] == "panes":
         return _panes(plan, entry, name, rows)
-    below, bound = slowest_of(plan["inputs"][name] or [name], entry["clocks"])
+    own = not plan["inputs"][name] or plan["kinds"][name] == BoundedEvents.kind  # what holds open edges is its bound
+    below, bound = slowest_of([name] if own else plan["inputs"][name], entry["clocks"])
     if bound >= END:
         return None
     since = to_text(entry["since"][name][1]) if name in entry.get("since", {}) else ""
@@ -173,13 +177,17 @@ def slowest_of(inputs: Sequence[str], clocks: Mapping[str, Mapping[str, int]]) -
 
 
 def timed_by(operators: Sequence[Operator]) -> dict[str, set[str]]:
-    """The streams whose clocks reach each operator; a T-sort and panes have a clock of their own."""
+    """The streams whose arrival clocks reach each operator: none does where rows have a time of their own."""
     found: dict[str, set[str]] = {}
     for node in operators:
-        below = {stream for child in node.inputs for stream in found[child.name]}
-        found[node.name] = (
-            {node.name} if isinstance(node, Stream) else set() if isinstance(node, TSort | Panes) else below
-        )
+        if isinstance(node, ImportedBounds):
+            found[node.name] = {node.source.name}
+        elif isinstance(node, TSort | Panes | EventStream | BoundedEvents):
+            found[node.name] = set()
+        elif isinstance(node, Stream):
+            found[node.name] = {node.name}
+        else:
+            found[node.name] = {stream for child in node.inputs for stream in found[child.name]}
     return found
 
 

@@ -20,7 +20,8 @@ from rowtime.client.writer import EVERYONE
 from rowtime.core.clock import least
 from rowtime.core.errors import Refused, refuse
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import Control, Delta, Intake, Operator
+from rowtime.operators.contract import Control, Delta, Operator
+from rowtime.operators.intake import Intake
 from rowtime.operators.panes import Panes
 from rowtime.operators.sink import Sink as SinkNode
 from rowtime.operators.stream import Stream
@@ -28,6 +29,7 @@ from rowtime.operators.table import PINNED
 from rowtime.plan.program import Program
 from rowtime.plan.started import fixed
 from rowtime.plan.waiting import slowest_of, timed_by
+from rowtime.runtime.arrivals import Arrivals
 from rowtime.runtime.brokers import answering
 from rowtime.runtime.column_types import ColumnTypes
 from rowtime.runtime.intake import Taken, intake_of
@@ -105,6 +107,7 @@ class Engine:
         self.program = program
         self._takers = takers(program)
         self._timed_by = timed_by(program.operators)
+        self._arrivals = Arrivals(program.operators)
         self._streams = [node for node in program.operators if isinstance(node, Stream)]
 
     # -- life -------------------------------------------------------------------------
@@ -357,20 +360,16 @@ class Engine:
         Only where something is held that they time; and where what is there now is to be
         processed, only at the first look, since every tick raises them to its own time.
         """
-        held = {key.rsplit("/", 1)[0] for key in self.entry.get("held", ())}
+        held = {key.rsplit("/", 1)[0] for key in self.entry.get("held", ())} | self._arrivals.waiting(self.entry)
         timing = {stream for name in held for stream in self._timed_by.get(name, ())}
         if self.ends and not self._fresh:
             return False
-        for name, intake in taken.items():
-            if name not in timing:
-                continue
-            clocks = self.entry["clocks"].get(name, {})
-            arrival = not intake.source.gives_rowtime or "runs" in intake.part.detail
-            if arrival and any(at > clocks.get(w, BEGINNING) for w, at in intake.part.arrived.items()):
-                modes = self.entry["control"].get(name, {}).get("modes", {})
-                if not modes or any(modes.get(w) == "arrival" for w in intake.part.arrived):
-                    return True
-        return False
+        return any(
+            (not intake.source.gives_rowtime or "runs" in intake.part.detail)
+            and self._arrivals.move(self.entry, name, intake.part.arrived)
+            for name, intake in taken.items()
+            if name in timing
+        )
 
     def close(self) -> None:
         """Release what sources hold open."""

@@ -13,7 +13,8 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import Control, Intake
+from rowtime.operators.contract import Control
+from rowtime.operators.intake import Intake
 from rowtime.operators.peek import Peek
 from rowtime.runtime.sources.contract import Slice, Source
 
@@ -35,6 +36,7 @@ def intake_of(spark: SparkSession, taken: Taken, control: Control) -> Intake:
     """The intake of one stream for one tick."""
     source, part = taken.source, taken.part
     bounds = [(item.writer, item.position, item.at) for item in part.bounds]
+    sent = {(item.writer, item.position): item.arrival for item in part.bounds if item.arrival is not None}
     moved = any(part.end[w] > part.start.get(w, 0) for w in part.end)
     rows = source.read(spark, part) if moved and part.rows != 0 else None
     facts = _Runs(part.detail["runs"], control, taken.joined, bounds) if "runs" in part.detail else None
@@ -50,6 +52,7 @@ def intake_of(spark: SparkSession, taken: Taken, control: Control) -> Intake:
             decodes=source.decodes,
             given=facts.given,
             bounds=bounds,
+            sent=sent,
             bound=BEGINNING if part.bound is None else part.bound,
             columns=[(writer, position, text) for writer, position, text in part.detail.get("columns", ())],
             shown=facts.shown,
@@ -70,6 +73,7 @@ def intake_of(spark: SparkSession, taken: Taken, control: Control) -> Intake:
         given=source.gives_rowtime,
         stamped=not source.steady,
         bounds=bounds,
+        sent=sent,
         arrived={} if source.gives_rowtime else dict(part.arrived),
         present=present,
         joined=taken.joined,

@@ -108,10 +108,11 @@ class Replay(Engine):
     def _ask(self, node: Stream) -> tuple[Taken, dict[str, Any]]:
         source, until = cast("Repeatable", self.sources[node.name]), self._part.until
         notes, clocks = until["sources"][node.name], until["clocks"][node.name]
+        arrived = self._arrivals.of(until, node.name)
         before = self.entry["sources"].get(node.name, {"offsets": {}, "away": {}})
         start = {**{w: at for w, at in notes["first"].items() if w in notes["offsets"]}, **before["offsets"]}
         part = source.between(start, notes["offsets"], notes["state"])
-        part = replace(part, arrived={w: clocks[w] for w in notes["offsets"] if w in clocks})
+        part = replace(part, arrived={w: arrived[w] for w in notes["offsets"] if w in arrived})
         if node.source[0] in FINITE and least(clocks.values()) >= END:
             part = ended(part)
         present = sorted(w for w in _writers(notes) if w not in notes["away"])

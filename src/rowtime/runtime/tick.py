@@ -21,7 +21,6 @@ from rowtime.core.errors import Failure, Problem, Refused
 from rowtime.operators.contract import (
     Control,
     Delta,
-    Intake,
     Named,
     Operator,
     Route,
@@ -29,6 +28,7 @@ from rowtime.operators.contract import (
     quoted,
 )
 from rowtime.operators.gates import Gate, Verdict
+from rowtime.operators.intake import Intake
 from rowtime.operators.table import Table
 from rowtime.runtime import clock_pass
 from rowtime.runtime.column_types import ColumnTypes

@@ -31,23 +31,22 @@ class ShapeParser(ColumnParser):
         return EventShape(kind, start, stop, by, **self._advances())
 
     def _advances(self) -> dict[str, Any]:
-        """ON LATE and BOUND EVERY, in any order."""
+        """ON LATE, and BOUND EVERY or BOUND FROM, in any order."""
         found: dict[str, Any] = {}
         while True:
             if "adjusts" not in found and self._match_text_seq("ON", "LATE"):
                 if not self._match_texts(("DROP", "ADJUST")):
                     self.raise_error("ON LATE knows DROP and ADJUST")
                 found["adjusts"] = self._prev.text.upper() == "ADJUST"
-            elif self._match_text_seq("BOUND", "FROM"):
-                what = "bounds of another stream are not supported yet, because only bounds say what came first"
-                self.raise_error(f"{what}: put both into one stream, and take them apart in views", self._prev)
+            elif "delay" not in found and self._match_text_seq("BOUND", "FROM"):
+                found |= {"imports": self._name_part(any_token=True), "delay": self._delay()}
             elif "delay" not in found and self._match_text_seq("BOUND", "EVERY"):
                 found |= self._bound_every()
             else:
                 return found
 
     def _bound_every(self) -> dict[str, Any]:
-        found: dict[str, Any] = {"delay": 0}
+        found: dict[str, Any] = {}
         if self._curr and self._curr.text.isdecimal():
             found["rows"] = self._row_count()
             if not found["rows"]:
@@ -56,11 +55,14 @@ class ShapeParser(ColumnParser):
             found["every"] = self._micros()
             if found["every"] <= 0:
                 self.raise_error("a bound comes after a time above zero")
-        if self._match_text_seq("DELAY"):
-            found["delay"] = self._micros()
-            if found["delay"] < 0:
-                self.raise_error("a delay is not below zero")
-        return found
+        return {**found, "delay": self._delay()}
+
+    def _delay(self) -> int:
+        """µs."""
+        delay = self._micros() if self._match_text_seq("DELAY") else 0
+        if delay < 0:
+            self.raise_error("a delay is not below zero")
+        return delay
 
     def _micros(self) -> int:
         span = span_of(self._parse_required_interval())

@@ -70,4 +70,4 @@ def _bounds(item: ScriptItem, end: Mapping[str, int]) -> list[BoundItem]:
     """A bound of its writer; an end is that of every writer."""
     assert item.at is not None
     writers = sorted({*end, item.writer}) if item.at >= END else [item.writer]
-    return [BoundItem(writer, item.number, item.at) for writer in writers]
+    return [BoundItem(writer, item.number, item.at, item.number) for writer in writers]

@@ -29,11 +29,15 @@ Offsets = Mapping[str, int]  # writer -> the next position to read
 
 @dataclass(frozen=True)
 class BoundItem:
-    """A bound that the driver knows without reading rows; ``at`` in µs UTC, END for the end."""
+    """A bound that the driver knows without reading rows; ``at`` in µs UTC, END for the end.
+
+    ``arrival``: when it arrived, where that is recorded.
+    """
 
     writer: str
     position: int
     at: int
+    arrival: int | None = None
 
 
 @dataclass(frozen=True)

@@ -253,7 +253,7 @@ def _bounds(taken: Taken) -> Iterator[BoundItem]:
     for writer, part in taken.items():
         for entry in part:
             if isinstance(entry, Bound):
-                yield BoundItem(writer, entry.first, entry.at)
+                yield BoundItem(writer, entry.first, entry.at, entry.arrival)
 
 
 def _arrived(seen: Seen, taken: Sequence[Entry], now: int) -> int | None:

@@ -1,0 +1,40 @@
+"""Arrival clocks in a journal entry: below which arrival time no item of a writer can come any more."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rowtime.core.time import BEGINNING
+from rowtime.operators.contract import Operator
+from rowtime.operators.imported_bounds import ImportedBounds, clocks_of
+
+
+class Arrivals:
+    """Those of the streams of a program; those of an event stream are known to who takes its bounds."""
+
+    def __init__(self, operators: Sequence[Operator]) -> None:
+        self._takers = {node.source.name: node.name for node in operators if isinstance(node, ImportedBounds)}
+
+    def of(self, entry: Mapping[str, Any], stream: str) -> Mapping[str, int]:
+        """Of the writers of a stream, µs."""
+        taker = self._takers.get(stream)
+        found: Mapping[str, int] = entry.get("clocks", {}).get(stream, {})
+        return found if taker is None else clocks_of(_control(entry, taker))
+
+    def waiting(self, entry: Mapping[str, Any]) -> set[str]:
+        """The operators that hold bounds until arrival clocks pass them."""
+        return {name for name in self._takers.values() if _control(entry, name).get("pending")}
+
+    def move(self, entry: Mapping[str, Any], stream: str, arrived: Mapping[str, int]) -> bool:
+        """True if a reading has raised one of a stream whose rows come with none of their own."""
+        clocks = self.of(entry, stream)
+        if not any(at > clocks.get(writer, BEGINNING) for writer, at in arrived.items()):
+            return False
+        modes = _control(entry, stream).get("modes", {})
+        return not modes or any(modes.get(writer) == "arrival" for writer in arrived)
+
+
+def _control(entry: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = entry.get("control", {}).get(name, {})
+    return found
