@@ -74,6 +74,16 @@ def _lasts(inputs: Inputs) -> list[o.Event]:
     return o.windows(_lasting(inputs[0]), 4, 4, f.END, lambda inside: {"d": sum(e.end - e.start for e in inside)})
 
 
+def _counted(inputs: Inputs) -> list[o.Event]:
+    return o.counted(inputs[0], "k", 2, f.END, lambda k, inside: {"k": k, "c": len(inside)})
+
+
+def _listed(inputs: Inputs) -> list[o.Event]:
+    every = [o.replace(e, payload={**e.payload, "all": 0}) for e in inputs[0]]
+    made = o.counted(every, "all", 3, f.END, lambda _, e: {"a": ",".join(sorted(str(x.payload["k"]) for x in e))})
+    return [e for e in made if len(e.payload["a"]) > len("0,0,0")]
+
+
 SPECULATION = (
     LifetimeLaw("changes of how long events last", ("versions", "speculative groups"),
         "SELECT STREAM SUM(UNIX_MICROS(LIFETIME_END(e)) - UNIX_MICROS(LIFETIME_START(e))) AS d "
@@ -118,4 +128,13 @@ SPECULATION = (
         "CREATE VIEW pairs AS SELECT STREAM s.k AS k FROM s JOIN r ON s.k = r.k; "
         "SELECT STREAM k, COUNT(*) AS c FROM pairs GROUP BY SNAPSHOT(), k EMIT CHANGES",
         _speculated(_counted_pairs, "sr"), reads="sr"),
+    LifetimeLaw("changes of windows of two starts", ("versions", "speculative count windows"),
+        "SELECT STREAM k, COUNT(*) AS c FROM s GROUP BY COUNT_WINDOW(2), k EMIT CHANGES", _speculated(_counted, "s")),
+    LifetimeLaw("changes of some windows of three starts", ("versions", "speculative count windows"),
+        "SELECT STREAM ARRAY_JOIN(ARRAY_SORT(COLLECT_LIST(k)), ',') AS a FROM s GROUP BY COUNT_WINDOW(3) "
+        "HAVING COUNT(*) > 3 EMIT CHANGES", _speculated(_listed, "s")),
+    LifetimeLaw("changes of windows of what is left over", ("versions", "speculative count windows"),
+        "CREATE VIEW u AS SELECT STREAM s.k AS k FROM s LEFT ANTI JOIN r ON s.k = r.k; "
+        "SELECT STREAM k, COUNT(*) AS c FROM u GROUP BY COUNT_WINDOW(2), k EMIT CHANGES",
+        _speculated(lambda inputs: _counted([_alone(inputs)]), "sr"), reads="sr"),
 )  # fmt: skip

@@ -33,39 +33,39 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.sampled(4)
 
 
-def _event(number: int, kind: str, start: int | None, stop: int | None, k: int = 0, stream: str = "s") -> ScriptItem:
+def event(number: int, kind: str, start: int | None, stop: int | None, k: int = 0, stream: str = "s") -> ScriptItem:
     return ScriptItem(number, stream, "x", {"kind": kind, "start": start, "stop": stop, "k": k}, None)
 
 
-def _bound(number: int, at: int, stream: str = "s") -> ScriptItem:
+def bound_of(number: int, at: int, stream: str = "s") -> ScriptItem:
     return ScriptItem(number, stream, "x", None, at)
 
 
 EXAMPLE = [
-    _event(1, "interval", 1, 5),
-    _event(2, "start", 2, None, 1),
-    _event(3, "start", 2, None, 1),
-    _event(4, "interval", 2, 9, 1, "r"),
-    _event(5, "point", 4, None, 1),
-    _bound(6, 3),
-    _event(7, "interval", 1, 8, 1),
-    _event(8, "end", 2, 6, 1),
-    _event(9, "end", 3, 6, 1),
-    _event(10, "point", 4, None, 0, "r"),
-    _bound(11, 5, "r"),
-    _bound(12, 6),
-    _event(13, "interval", 6, 9),
-    _event(14, "start", 7, None),
-    _event(15, "interval", 8, 8, 0),
-    _bound(16, 9),
-    _event(17, "end", 2, 11, 1),
-    _bound(18, 12, "r"),
-    _bound(19, 10),
+    event(1, "interval", 1, 5),
+    event(2, "start", 2, None, 1),
+    event(3, "start", 2, None, 1),
+    event(4, "interval", 2, 9, 1, "r"),
+    event(5, "point", 4, None, 1),
+    bound_of(6, 3),
+    event(7, "interval", 1, 8, 1),
+    event(8, "end", 2, 6, 1),
+    event(9, "end", 3, 6, 1),
+    event(10, "point", 4, None, 0, "r"),
+    bound_of(11, 5, "r"),
+    bound_of(12, 6),
+    event(13, "interval", 6, 9),
+    event(14, "start", 7, None),
+    event(15, "interval", 8, 8, 0),
+    bound_of(16, 9),
+    event(17, "end", 2, 11, 1),
+    bound_of(18, 12, "r"),
+    bound_of(19, 10),
 ]
 CUT = [9, 19]
 ENDED = [
     *EXAMPLE,
-    _event(20, "end", 7, 12),
+    event(20, "end", 7, 12),
     ScriptItem(21, "s", "x", None, f.END),
     ScriptItem(22, "r", "x", None, f.END),
 ]
@@ -179,18 +179,18 @@ def test_events_without_an_end_are_chopped_as_far_as_the_bound(spark: SparkSessi
 
 def test_events_that_wait_for_many_ticks_are_put_together(spark: SparkSession) -> None:
     law = {law.name: law for law in LIFETIMES}["intervals in chain order"]
-    made = [*(_event(n, "interval", n, 30 + n) for n in range(1, 10)), _bound(10, 35)]
+    made = [*(event(n, "interval", n, 30 + n) for n in range(1, 10)), bound_of(10, 35)]
     check(law, made, play(derive(spark), law.transcript(made), range(1, len(made) + 1)))
 
 
 CLIPPED = [
-    _event(1, "start", 1, None, 1), _event(2, "interval", 2, 9, 0, "r"), _event(3, "point", 4, None, 1, "r"),
-    _event(4, "point", 4, None, 1), _bound(5, 5), _bound(6, 5, "r"), _event(7, "end", 1, 7, 1),
-    _event(8, "start", 6, None, 1), _event(9, "interval", 8, 9, 1, "r"), _bound(10, 9), _bound(11, 9, "r"),
+    event(1, "start", 1, None, 1), event(2, "interval", 2, 9, 0, "r"), event(3, "point", 4, None, 1, "r"),
+    event(4, "point", 4, None, 1), bound_of(5, 5), bound_of(6, 5, "r"), event(7, "end", 1, 7, 1),
+    event(8, "start", 6, None, 1), event(9, "interval", 8, 9, 1, "r"), bound_of(10, 9), bound_of(11, 9, "r"),
 ]  # fmt: skip
 """An event that is cut before its end is known, one that starts with what would cut it, and one that is cut later."""
 
-WAITING = [_event(1, "start", 2, None), _bound(2, 3), _event(3, "point", 4, None), _bound(4, 5)]
+WAITING = [event(1, "start", 2, None), bound_of(2, 3), event(3, "point", 4, None), bound_of(4, 5)]
 """An event of which it is open whether it will last until 7."""
 
 

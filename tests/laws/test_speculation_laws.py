@@ -4,24 +4,34 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
 
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators import LifetimeJoin, SpeculativeAntiJoin, SpeculativeClip, SpeculativeGroups, SpeculativeStitch
-from rowtime.operators.lifetimes import C, Q
+from rowtime.operators import (
+    LifetimeJoin,
+    SpeculativeAntiJoin,
+    SpeculativeClip,
+    SpeculativeCountWindows,
+    SpeculativeGroups,
+    SpeculativeStitch,
+)
+from rowtime.operators.event_groups import FROM
+from rowtime.operators.lifetimes import C, D, Q
+from rowtime.plan.program import compile_script
 from rowtime.runtime.session import derive
 from rowtime.testing.runner import play
 from rowtime.testing.transcripts import ScriptItem
-from tests.laws.lifetime_pipelines import LifetimeLaw, events
+from tests.laws.lifetime_pipelines import DECLARE, LIFETIMES, LifetimeLaw, events
 from tests.laws.speculation_pipelines import SPECULATION
 from tests.laws.test_laws import ticks
-from tests.laws.test_lifetime_laws import CUT, EXAMPLE, check
+from tests.laws.test_lifetime_laws import CUT, EXAMPLE, bound_of, check, event
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from pyspark.sql import SparkSession
 
@@ -67,6 +77,39 @@ def test_the_changes_of_every_arrival_order_add_up_to_the_final_output(spark: Sp
         cut = sorted({*random.Random(seed).sample(range(1, len(made)), 2), len(made)})
         (wanted, found) = (play(session, one.transcript([*_numbered(made)]), cut).rows for one in (final, law))
         assert _folded(row for _, row in found) == Counter(_key(row, row["stop"]) for _, row in wanted)
+
+
+STARTS = [
+    event(1, "start", 2, None, 1), event(2, "point", 4, None, 1), event(3, "start", 4, None, 1),
+    event(4, "point", 7, None, 1), bound_of(5, 3), event(6, "end", 4, 4, 1), event(7, "start", 5, None, 1),
+    event(8, "end", 5, 5, 1), event(9, "end", 2, 9, 1), bound_of(10, 6), event(11, "interval", 6, 9, 1),
+    event(12, "start", 8, None, 0), event(13, "end", 8, 8, 0), bound_of(14, 12), event(15, "point", 12, None, 1),
+    *(ScriptItem(16 + n, name, "x", None, END) for n, name in enumerate("sr")),
+]  # fmt: skip
+"""Starts that go again, alone at their time and beside others, an end that changes, a start at the bound."""
+COUNTED = [law for law in SPECULATION if "speculative count windows" in law.operators]
+
+
+@pytest.mark.parametrize("cut", [[6, 11, 17], range(1, 18)], ids=["three ticks", "a tick an item"])
+@pytest.mark.parametrize("law", COUNTED, ids=[law.name for law in COUNTED])
+def test_starts_that_go_again_leave_no_window(spark: SparkSession, law: LifetimeLaw, cut: Sequence[int]) -> None:
+    found = play(derive(spark), law.transcript(STARTS), cut, restart=True)
+    check(law, STARTS, found)
+    assert found.held == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("law", SPECULATION, ids=IDS)
+def test_nothing_is_kept_after_the_end(spark: SparkSession, law: LifetimeLaw) -> None:
+    found = play(derive(spark), law.transcript(ENDED), [9, len(ENDED)])
+    check(law, ENDED, found)
+    assert found.held == 0
+
+
+@pytest.mark.parametrize("law", LIFETIMES, ids=[law.name for law in LIFETIMES])
+def test_whatever_is_made_of_events_has_changes(law: LifetimeLaw) -> None:
+    sql = law.sql.partition(" EMIT ")[0] + " EMIT CHANGES"
+    assert compile_script(DECLARE.format("s", law.shape) + DECLARE.format("r", law.shape) + sql).problems == ()
 
 
 def _numbered(made: Iterable[ScriptItem]) -> Iterable[ScriptItem]:
@@ -115,6 +158,41 @@ def _starts_cut_what_begins_with_them(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(SpeculativeClip, "_condition", SpeculativeAntiJoin._condition)
 
 
+def _last_starts_are_forgotten(patch: pytest.MonkeyPatch) -> None:
+    real = SpeculativeCountWindows._revised
+    patch.setattr(SpeculativeCountWindows, "_revised", lambda self, new, old: real(self, new, [old[0], None]))
+
+
+def _starts_ahead_are_forgotten(patch: pytest.MonkeyPatch) -> None:
+    real = SpeculativeCountWindows._revised
+    patch.setattr(SpeculativeCountWindows, "_revised", lambda self, new, old: real(self, new, [None, old[1]]))
+
+
+def _versions_of_starts_are_lost(patch: pytest.MonkeyPatch) -> None:
+    real = SpeculativeCountWindows._changes
+    patch.setattr(SpeculativeCountWindows, "_changes", lambda self, rows, before: real(
+        self, rows.drop(Q, C).selectExpr("*", f"0L AS {Q}", f"0L AS {C}"), before))  # fmt: skip
+
+
+def _starts_stay_once_they_came(patch: pytest.MonkeyPatch) -> None:
+    real = SpeculativeCountWindows._changes
+    patch.setattr(
+        SpeculativeCountWindows, "_changes", lambda self, rows, before: real(self, rows, before).where(f"{D} > 0")
+    )
+
+
+def _windows_are_one_start_longer(patch: pytest.MonkeyPatch) -> None:
+    real = SpeculativeCountWindows._aggregated
+    patch.setattr(SpeculativeCountWindows, "_aggregated", lambda self, ranked, groups: real(
+        replace(self, size=self.size + 1), ranked, groups))  # fmt: skip
+
+
+def _what_began_at_the_bound_is_past(patch: pytest.MonkeyPatch) -> None:
+    real = SpeculativeCountWindows._starts
+    patch.setattr(SpeculativeCountWindows, "_starts", lambda self, rows, before, more=(): real(
+        self, rows, before, more).where(f"{FROM} <> {before}L"))  # fmt: skip
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "plant"),
@@ -126,12 +204,19 @@ def _starts_cut_what_begins_with_them(patch: pytest.MonkeyPatch) -> None:
         ("changes of a join", _pairs_come_with_the_right_side),
         ("changes of events put together", _old_parts_are_forgotten),
         ("changes of events cut by others", _starts_cut_what_begins_with_them),
+        ("changes of windows of two starts", _last_starts_are_forgotten),
+        ("changes of windows of two starts", _starts_ahead_are_forgotten),
+        ("changes of windows of two starts", _versions_of_starts_are_lost),
+        ("changes of windows of two starts", _starts_stay_once_they_came),
+        ("changes of windows of two starts", _windows_are_one_start_longer),
+        ("changes of windows of two starts", _what_began_at_the_bound_is_past),
     ],
 )
 def test_a_fault_that_is_planted_is_caught(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, name: str, plant: Callable[[pytest.MonkeyPatch], None]
 ) -> None:
     law = {law.name: law for law in SPECULATION}[name]
+    made, cut = (STARTS, range(1, 18)) if law in COUNTED else (EXAMPLE, CUT)
     plant(monkeypatch)
     with pytest.raises(AssertionError):
-        check(law, EXAMPLE, play(derive(spark), law.transcript(EXAMPLE), CUT))
+        check(law, made, play(derive(spark), law.transcript(made), cut))

@@ -124,14 +124,6 @@ def test_changes_of_what_is_made_of_events_are_those_of_numbered_items() -> None
     assert kinds[:-1] == ["event stream", "emit changes", "merge", "versions", "speculative groups", "emit changes"]
 
 
-def test_what_has_no_changes_yet_is_refused_by_name() -> None:
-    sql = "SELECT STREAM COUNT(*) AS c FROM s GROUP BY COUNT_WINDOW(2) EMIT CHANGES"
-    (problem,) = compile_script(DECLARE + sql).problems
-    assert problem.code == "R190"
-    assert "EMIT CHANGES of" in problem.message
-    assert problem.place is not None
-
-
 @pytest.mark.parametrize(
     ("call", "kind"), [("SUM(k)", "snapshot"), ("MAX(k)", "snapshot sets"), ("COUNT(DISTINCT k)", "snapshot sets")]
 )

@@ -48,7 +48,7 @@ def test_state_does_not_grow_with_the_stream(spark: SparkSession, sql: str) -> N
     assert max(sizes[half:]) <= max(sizes[:half]) * 1.1, f"the entries of the journal grow: {sizes}"
 
 
-def _run(spark: SparkSession, case: Transcript) -> tuple[list[dict[str, int]], list[int]]:
+def _run(spark: SparkSession, case: Transcript, ticks: int = TICKS) -> tuple[list[dict[str, int]], list[int]]:
     """The rows that each operator keeps after each tick, and the size of the operators' scalars."""
     held: list[dict[str, int]] = []
     sizes: list[int] = []
@@ -56,10 +56,10 @@ def _run(spark: SparkSession, case: Transcript) -> tuple[list[dict[str, int]], l
     outcome = runner.Outcome()
     try:
         engine = runner._engine(derive(spark), compile_script(case.sql), case, folder, outcome)
-        for tick in range(1, TICKS + 1):
+        for tick in range(1, ticks + 1):
             for source in engine.sources.values():
                 found: Any = source
-                found.upto = ROWS * tick // TICKS
+                found.upto = ROWS * tick // ticks
             outcome.ends.append(tick)
             engine.tick()
             held.append(dict(engine.entry["held"]))
@@ -68,3 +68,18 @@ def _run(spark: SparkSession, case: Transcript) -> tuple[list[dict[str, int]], l
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return held, sizes
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("emit", ["", " EMIT CHANGES"], ids=["final", "changes"])
+def test_windows_of_starts_keep_the_last_ones_alone(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, emit: str
+) -> None:
+    """A lot has two starts of two keys and what they replace; there are as many as the ticks have binary digits."""
+    monkeypatch.setattr("rowtime.state.segments.FANOUT", 2)
+    items = tuple(ScriptItem(n, "s", "main", {"at": ORIGIN + n, "k": n % 2}, None) for n in range(1, ROWS + 1))
+    declared = "CREATE STREAM s (at TIMESTAMP, k INT) EVENT SHAPE POINT (at) BOUND EVERY 1 ROWS; "
+    sql = f"{declared}SELECT STREAM k, COUNT(*) AS c FROM s GROUP BY COUNT_WINDOW(3), k{emit}"
+    held, _ = _run(spark, Transcript("starts", "starts", sql, items, (), "exact", frozenset()), 2 * TICKS)
+    kept = [sum(tick.values()) for tick in held]
+    assert max(kept) <= 2 * 4 * (2 * TICKS).bit_length(), f"what is kept grows: {kept}"

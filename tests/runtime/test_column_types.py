@@ -96,15 +96,22 @@ def test_the_nulls_of_a_side_that_computes_have_its_types(spark: SparkSession, t
     assert schemas == {kinds}
 
 
-def test_the_nulls_of_events_without_a_partner_have_the_types_of_one(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("computed", "kind"),
+    [("v / 2 AS h FROM b", "double"), ("COUNT(*) + 2 AS w FROM b GROUP BY COUNT_WINDOW(1), v", "int64")],
+)
+def test_the_nulls_of_events_without_a_partner_have_the_types_of_one(
+    computed: str, kind: str, spark: SparkSession, tmp_path: Path
+) -> None:
     events = [stream.replace(");", ", at TIMESTAMP) EVENT SHAPE POINT (at);") for stream in (A, B)]
-    computed = "(SELECT STREAM v, v / 2 AS h FROM b) AS b"
+    name = computed.split()[computed.split().index("AS") + 1]
     sql = (
-        f"{' '.join(events)} SELECT STREAM a.v AS x, b.v AS y, b.h FROM a LEFT JOIN {computed} ON a.v = b.v EMIT POINTS"
+        f"{' '.join(events)} SELECT STREAM a.v AS x, b.v AS y, b.{name} "
+        f"FROM a LEFT JOIN (SELECT STREAM v, {computed}) AS b ON a.v = b.v EMIT POINTS"
     )
     rows, schemas = run(spark, tmp_path, sql, [{"a": [1]}, {"a": [6], "b": [6]}])
     assert [row[-3:] for row in rows] == [(1, None, None), (6, 6, 3.0)]
-    assert [kinds[-3:] for kinds in schemas] == [(("x", "int32"), ("y", "int64"), ("h", "double"))]
+    assert [kinds[-3:] for kinds in schemas] == [(("x", "int32"), ("y", "int64"), (name, kind))]
 
 
 def test_what_a_pump_writes_has_the_types_of_its_stream(spark: SparkSession, tmp_path: Path) -> None:

@@ -58,6 +58,8 @@ METHODS: dict[str, Made] = {
     "SELECT STREAM * FROM s EMIT EDGES (e, f, u)": lambda s, _: s.emit_edges("e", "f", "u"),
     "SELECT STREAM k, COUNT(*) AS c FROM s GROUP BY SNAPSHOT(), k EMIT CHANGES":
         lambda s, _: s.snapshot("k").aggregate(c="COUNT(*)").emit_changes(),
+    "SELECT STREAM COUNT(*) AS c FROM s GROUP BY COUNT_WINDOW(3) EMIT CHANGES":
+        lambda s, _: s.count_window(3).aggregate(c="COUNT(*)").emit_changes(),
 }  # fmt: skip
 
 

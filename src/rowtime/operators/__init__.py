@@ -38,6 +38,7 @@ from rowtime.operators.sort_by_values import SortByValues
 from rowtime.operators.speculative_anti_join import SpeculativeAntiJoin
 from rowtime.operators.speculative_chop import SpeculativeChop
 from rowtime.operators.speculative_clip import SpeculativeClip
+from rowtime.operators.speculative_count_windows import SpeculativeCountWindows
 from rowtime.operators.speculative_groups import SpeculativeGroups
 from rowtime.operators.speculative_stitch import SpeculativeStitch
 from rowtime.operators.stagger import Stagger
@@ -55,7 +56,8 @@ OPERATORS = (
     GroupByValues, Over, SessionGroup, SessionRows, Stagger, Join, Limit, Merge, Sink, EventTimed, Panes, PassedBounds,
     Delay, PermitGate, AlterLifetime, EmitChanges, EmitLifetimes, EventStream, Snapshot, LifetimeWindows, LifetimeJoin,
     AntiJoin, Chop, Clip, Stitch, CountWindows, PeriodFilter, Versions, SpeculativeGroups, SnapshotSets,
-    SpeculativeAntiJoin, SpeculativeChop, SpeculativeClip, SpeculativeStitch, ImportedBounds, BoundedEvents,
+    SpeculativeAntiJoin, SpeculativeChop, SpeculativeClip, SpeculativeStitch, SpeculativeCountWindows, ImportedBounds,
+    BoundedEvents,
     Table, TableJoin,
 )  # fmt: skip
 """Every operator there is; the laws of `tests/laws` run over this list."""
@@ -100,6 +102,7 @@ __all__ = [
     "SpeculativeAntiJoin",
     "SpeculativeChop",
     "SpeculativeClip",
+    "SpeculativeCountWindows",
     "SpeculativeGroups",
     "SpeculativeStitch",
     "Stagger",

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import Delta, Kept, Tick, passed, quoted
+from rowtime.operators.contract import Control, Delta, Kept, Tick, passed, quoted
 from rowtime.operators.event_groups import FROM, EventGroups
-from rowtime.operators.lifetimes import ALWAYS, D, N, S, made, netted
+from rowtime.operators.lifetimes import ALWAYS, C, D, N, Q, S, made, netted
 from rowtime.operators.lifetimes import Kept as Rows
 from rowtime.sql.generate import to_spark
 
@@ -45,35 +45,44 @@ class CountWindows(EventGroups):
         bound = max(before, clocks[""])
         ahead, last = Rows(tick, self, "ahead"), Rows(tick, self, "last")
         if delta.rows is not None:
-            rows = delta.rows.selectExpr(*self._quoted, f"{S} AS {FROM}", D, f"{S} + 1 AS {N}")
-            if before > BEGINNING:  # of what began below the bound only the end can change
-                rows = rows.where(f"{FROM} >= {passed(before, FROM)}")
-            ahead.add(rows, delta.count)
+            ahead.add(self._starts(delta.rows, before), delta.count)
         new = ahead.between(before, bound)
-        result = None if new is None or bound <= before else self._windows(tick, new, last)
-        control["bound"] = bound
-        ahead.forget(bound, self.identity)
-        last.forget(bound if bound >= END else BEGINNING, self.identity)
+        result = None if new is None or bound <= before else self._windows(self._move(tick, new, last))
+        self._pass(control, bound, ahead, last)
         return Delta(result, clocks)
 
-    def _windows(self, tick: Tick, new: DataFrame, last: Rows) -> DataFrame:
-        """The results of windows that new starts end; the events of the next ones are kept in one job."""
-        by = ", ".join(self.key_names)
-        by = f"PARTITION BY {by}" if by else ""
+    def _starts(self, rows: DataFrame, before: int, more: Sequence[str] = ()) -> DataFrame:
+        """Events with their starts, and ``more`` of their columns, but none that began below the bound.
+
+        Of those only the end can change.
+        """
+        rows = rows.selectExpr(*self._quoted, f"{S} AS {FROM}", D, *more, f"{S} + 1 AS {N}")
+        return rows.where(f"{FROM} >= {passed(before, FROM)}") if before > BEGINNING else rows
+
+    def _move(self, tick: Tick, new: DataFrame, last: Rows) -> DataFrame:
+        """Keep the events of the last starts of groups with ``new`` events below the bound, in one job.
+
+        Comes back with these, those that were kept, and the number of each start.
+        """
         events, old = self._grouped(new, 1), last.between(BEGINNING, END)
         if old is not None:
             events = events.unionByName(self._met(self._grouped(old, 0), events))
-        ranked = events.selectExpr("*", f"dense_rank() OVER ({by} ORDER BY {FROM}) AS {RANK}")
-        ranked = ranked.selectExpr("*", f"max({RANK}) OVER ({by}) AS {MOST}")
+        ranked = self._ranked(events, self.key_names)
         tick.describe(self, "keep events of the last starts")
         moved = ranked.where(f"({RANK} > {MOST} - {self.size - 1}) = (__new = 1)")
         weight = f"IF(__new = 1, {D}, -{D}) AS {D}"
         last.add(moved.selectExpr(*self._quoted, FROM, weight, f"{ALWAYS}L AS {N}"), None)
-        return self._results(ranked)
+        return ranked
+
+    def _pass(self, control: Control, bound: int, ahead: Rows, last: Rows) -> None:
+        """Forget what has been moved; at the end of the stream, everything."""
+        control["bound"] = bound
+        ahead.forget(bound, self.identity)
+        last.forget(bound if bound >= END else BEGINNING, self.identity)
 
     def _grouped(self, rows: DataFrame, new: int) -> DataFrame:
         """Events that are, with their keys."""
-        return netted(rows.drop(N), self.identity).selectExpr("*", *(k.sql for k in self.keys), f"{new} AS __new")
+        return netted(rows.drop(N, Q, C), self.identity).selectExpr("*", *(k.sql for k in self.keys), f"{new} AS __new")
 
     def _met(self, rows: DataFrame, others: DataFrame) -> DataFrame:
         """The rows of groups that others are in too."""
@@ -84,7 +93,20 @@ class CountWindows(EventGroups):
         groups = others.selectExpr(*(f"{name} AS __o{name}" for name in self.key_names)).distinct()
         return rows.join(groups, F.expr(" AND ".join(f"{name} <=> __o{name}" for name in self.key_names)), "left_semi")
 
-    def _results(self, ranked: DataFrame) -> DataFrame:
+    def _ranked(self, events: DataFrame, groups: Sequence[str]) -> DataFrame:
+        """Events with the number of their start among those of their group, and the greatest."""
+        by = f"PARTITION BY {', '.join(groups)}" if groups else ""
+        ranked = events.selectExpr("*", f"dense_rank() OVER ({by} ORDER BY {FROM}) AS {RANK}")
+        return ranked.selectExpr("*", f"max({RANK}) OVER ({by}) AS {MOST}")
+
+    def _windows(self, ranked: DataFrame) -> DataFrame:
+        """The results of the windows that these starts end."""
+        return self._aggregated(ranked, self.key_names).selectExpr(
+            *(item.sql for item in self.items), *made(WINDOW, f"{WINDOW} + 1")
+        )
+
+    def _aggregated(self, ranked: DataFrame, groups: Sequence[str]) -> DataFrame:
+        """Keys and aggregates of each window of a group, and its last start (`WINDOW`)."""
         from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
         first, end = f"greatest({RANK} - {self.size - 1}, 1)", f"least({RANK}, {MOST} - {self.size - 1})"
@@ -92,11 +114,8 @@ class CountWindows(EventGroups):
         each = each.selectExpr("*", f"explode(sequence(__lo, __hi)) AS {FIRST}")
         each = each.selectExpr("*", f"explode(sequence(1L, {D})) AS __i")
         finals = [F.expr(f"{to_spark(item.expression)} AS {item.column.name}") for item in self.aggregates]
-        groups = each.groupBy(*self.key_names, FIRST)
-        found = groups.agg(F.expr(f"max({FROM}) AS {WINDOW}"), *finals)
-        if self.having is not None:
-            found = found.where(to_spark(self.having))
-        return found.selectExpr(*(item.sql for item in self.items), *made(WINDOW, f"{WINDOW} + 1"))
+        found = each.groupBy(*groups, FIRST).agg(F.expr(f"max({FROM}) AS {WINDOW}"), *finals)
+        return found if self.having is None else found.where(to_spark(self.having))
 
     @property
     def identity(self) -> list[str]:

@@ -41,7 +41,7 @@ def _changes(text: str, sources: Sources, query: exp.Expr, node: Operator, name:
     if taken:
         what = f"the result has two columns {', '.join(sorted(taken))}"
         raise Refused(Problem("R119", what, place_of(text, query), "Rename the column of the query."))
-    return with_changes(sources, node, name, place_of(text, query))
+    return with_changes(sources, node, name)
 
 
 def alike(text: str, query: exp.Expr, nodes: Sequence[Operator]) -> bool:

@@ -12,13 +12,13 @@ from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
-from rowtime.core.errors import Place, Problem, Refused
 from rowtime.operators.alter_lifetime import AlterLifetime
 from rowtime.operators.anti_join import AntiJoin
 from rowtime.operators.bounded_events import BoundedEvents
 from rowtime.operators.chop import Chop
 from rowtime.operators.clip import Clip
-from rowtime.operators.contract import Column, Operator
+from rowtime.operators.contract import Column, Operator, walk
+from rowtime.operators.count_windows import CountWindows
 from rowtime.operators.emit_changes import EmitChanges
 from rowtime.operators.event_stream import EventStream
 from rowtime.operators.lifetime_join import LifetimeJoin
@@ -31,6 +31,7 @@ from rowtime.operators.snapshot_sets import SnapshotSets
 from rowtime.operators.speculative_anti_join import SpeculativeAntiJoin
 from rowtime.operators.speculative_chop import SpeculativeChop
 from rowtime.operators.speculative_clip import SpeculativeClip
+from rowtime.operators.speculative_count_windows import SpeculativeCountWindows
 from rowtime.operators.speculative_groups import SpeculativeGroups
 from rowtime.operators.speculative_stitch import SpeculativeStitch
 from rowtime.operators.stitch import Stitch
@@ -39,13 +40,11 @@ from rowtime.operators.versions import CHANGED, OF, Versions
 from rowtime.plan.periods import passing, tells_times
 from rowtime.plan.sources import Sources
 
-_HINT = "There are those of everything but COUNT_WINDOW; let this one EMIT what is final."
 
-
-def with_changes(sources: Sources, node: Operator, name: str, place: Place) -> Operator:
+def with_changes(sources: Sources, node: Operator, name: str) -> Operator:
     """The changes of the events of ``node``."""
     if not node.emits().placed:
-        node = _Speculation(sources, name, place, _leaves(node)).versions(node)
+        node = _Speculation(sources, name, _leaves(node)).versions(node)
     return EmitChanges(sources.fresh(f"{name}.changes"), node)
 
 
@@ -81,7 +80,6 @@ class _Speculation:
 
     sources: Sources
     name: str
-    place: Place
     leaves: tuple[Operator, ...]
     made: dict[str, Operator] = field(default_factory=dict)
 
@@ -126,9 +124,11 @@ class _Speculation:
                 sizes = _sizes(node) if isinstance(node, LifetimeWindows) else ()
                 listed = node.keys, node.aggregates, node.items
                 made = SpeculativeGroups(node.name, below[0], *listed, *sizes, having=node.having)
+            case CountWindows():
+                listed = node.keys, node.aggregates, node.items
+                made = SpeculativeCountWindows(node.name, below[0], *listed, node.size, having=node.having)
             case _:
-                what = f"EMIT CHANGES of {node.kind} is not supported yet"
-                raise Refused(Problem("R190", what, self.place, _HINT))
+                raise TypeError(f"{node.kind}: it has no form for versions")
         return made
 
     def _numbered(self, leaf: Operator) -> Operator:

@@ -15,18 +15,15 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from rowtime.operators.anti_join import AntiJoin
 from rowtime.operators.contract import A, Operator, P, T, W, quoted
+from rowtime.operators.event_groups import EventGroups
 from rowtime.operators.group_by import GroupBy
 from rowtime.operators.group_values import GroupByValues
 from rowtime.operators.join import Join
 from rowtime.operators.lifetime_join import LifetimeJoin
-from rowtime.operators.lifetime_windows import LifetimeWindows
 from rowtime.operators.over import Over
 from rowtime.operators.panes import Panes
 from rowtime.operators.select import Select
 from rowtime.operators.session import ENDS, STARTS, SessionGroup
-from rowtime.operators.snapshot import Snapshot
-from rowtime.operators.snapshot_sets import SnapshotSets
-from rowtime.operators.speculative_groups import SpeculativeGroups
 from rowtime.operators.table_join import TableJoin
 from rowtime.operators.union_all import UnionAll
 from rowtime.operators.values import type_text
@@ -35,7 +32,7 @@ from rowtime.sql.generate import to_spark
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-Groups = GroupBy | GroupByValues | LifetimeWindows | Panes | SessionGroup | Snapshot | SnapshotSets | SpeculativeGroups
+Groups = GroupBy | GroupByValues | EventGroups | Panes | SessionGroup
 _INTERNALS = {T: "TIMESTAMP", W: "STRING", P: "BIGINT", A: "TIMESTAMP", STARTS: "TIMESTAMP", ENDS: "TIMESTAMP"}
 
 
