@@ -11,8 +11,10 @@ from tests.oracle import lifetimes as o
 Inputs = Sequence[list[o.Event]]
 
 
-def _speculated(result: Callable[[Inputs], list[o.Event]], reads: str) -> Callable[[Gates], f.Feed]:
-    return lambda gates: o.speculated([gates[name] for name in reads], result)
+def _speculated(
+    result: Callable[[Inputs], list[o.Event]], reads: str, moved: Callable[[int], int] = lambda at: at
+) -> Callable[[Gates], f.Feed]:
+    return lambda gates: o.speculated([gates[name] for name in reads], result, moved)
 
 
 def _snapshots(inputs: Inputs) -> list[o.Event]:
@@ -84,6 +86,35 @@ def _listed(inputs: Inputs) -> list[o.Event]:
     return [e for e in made if len(e.payload["a"]) > len("0,0,0")]
 
 
+def _windows_of_keys(events: Sequence[o.Event]) -> list[o.Event]:
+    return [
+        window
+        for k in (0, 1)
+        for window in o.windows(
+            [e for e in _lasting(events) if e.payload["k"] == k], 4, 2, f.END, lambda e, k=k: {"k": k, "c": len(e)}
+        )
+    ]
+
+
+def _snapshots_of_windows(inputs: Inputs) -> list[o.Event]:
+    every = [o.replace(e, payload={**e.payload, "all": 0}) for e in _windows_of_keys(inputs[0])]
+    return o.snapshots(every, "all", lambda _, alive: {"t": sum(e.payload["c"] for e in alive)})
+
+
+def _counted_windows(inputs: Inputs) -> list[o.Event]:
+    windows = _windows_of_keys(inputs[0])
+    return o.counted(windows, "k", 2, f.END, lambda k, inside: {"k": k, "t": sum(e.payload["c"] for e in inside)})
+
+
+def _first_window(bound: int) -> int:
+    """Where the first window begins that ends behind the bound."""
+    return bound + 2 - bound % 2 - 4
+
+
+WINDOWS = (
+    "CREATE VIEW w AS SELECT STREAM k, COUNT(*) AS c FROM ALTER_DURATION(s, INTERVAL '3' MICROSECOND) "
+    "GROUP BY HOP(INTERVAL '2' MICROSECOND, INTERVAL '4' MICROSECOND), k; "
+)
 SPECULATION = (
     LifetimeLaw("changes of how long events last", ("versions", "speculative groups"),
         "SELECT STREAM SUM(UNIX_MICROS(LIFETIME_END(e)) - UNIX_MICROS(LIFETIME_START(e))) AS d "
@@ -133,6 +164,12 @@ SPECULATION = (
     LifetimeLaw("changes of some windows of three starts", ("versions", "speculative count windows"),
         "SELECT STREAM ARRAY_JOIN(ARRAY_SORT(COLLECT_LIST(k)), ',') AS a FROM s GROUP BY COUNT_WINDOW(3) "
         "HAVING COUNT(*) > 3 EMIT CHANGES", _speculated(_listed, "s")),
+    LifetimeLaw("changes of snapshots of windows", ("versions", "speculative groups"),
+        f"{WINDOWS}SELECT STREAM SUM(c) AS t FROM w GROUP BY SNAPSHOT() EMIT CHANGES",
+        _speculated(_snapshots_of_windows, "s", _first_window)),
+    LifetimeLaw("changes of windows of starts of windows", ("speculative groups", "speculative count windows"),
+        f"{WINDOWS}SELECT STREAM k, SUM(c) AS t FROM w GROUP BY COUNT_WINDOW(2), k EMIT CHANGES",
+        _speculated(_counted_windows, "s", _first_window)),
     LifetimeLaw("changes of windows of what is left over", ("versions", "speculative count windows"),
         "CREATE VIEW u AS SELECT STREAM s.k AS k FROM s LEFT ANTI JOIN r ON s.k = r.k; "
         "SELECT STREAM k, COUNT(*) AS c FROM u GROUP BY COUNT_WINDOW(2), k EMIT CHANGES",

@@ -300,10 +300,15 @@ def _merged(
 # -- what each change changes --------------------------------------------------------------
 
 
-def speculated(gates: Sequence[Gated], result: Callable[[Sequence[list[Event]]], list[Event]]) -> Feed:
+def speculated(
+    gates: Sequence[Gated],
+    result: Callable[[Sequence[list[Event]]], list[Event]],
+    moved: Callable[[int], int] = lambda at: at,
+) -> Feed:
     """The difference that every change of the inputs makes to the ``result`` of what there is by then.
 
-    The changes are in the order of the bounds that they met, then input, writer and position.
+    The changes are in the order of the bounds that they met, then input, writer and position. ``moved``: what
+    becomes of the last bound.
     """
     changes = {n: {(w, c.event.changed): c for c in g.changes for w in [c.event.writer]} for n, g in enumerate(gates)}
     rows = [
@@ -328,7 +333,7 @@ def speculated(gates: Sequence[Gated], result: Callable[[Sequence[list[Event]]],
         now = result(events)
         made += [Row(row.at, values) for values in _differences(before, now)]
         before = now
-    return {"": [*made, bound]}
+    return {"": [*made, bound if bound.at in (FIRST, END) else Bound(moved(bound.at))]}
 
 
 def _differences(before: Sequence[Event], now: Sequence[Event]) -> list[Values]:

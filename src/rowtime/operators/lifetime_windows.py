@@ -51,8 +51,8 @@ class LifetimeWindows(EventGroups):
         bound = least(clocks[0].values())
         if not BEGINNING < bound < END:
             return {"": bound}
-        end = bound + self.hop - (bound - self.offset - self.size) % self.hop
-        return {"": end - (1 if self.point else self.size)}
+        start = first_start(bound, self.size, self.hop, self.offset)
+        return {"": start + self.size - 1 if self.point else start}
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Aggregate the windows that the bound has reached the end of; keep the events of others."""
@@ -100,6 +100,11 @@ class LifetimeWindows(EventGroups):
             made_of = made_of.where(to_spark(self.having))
         start = f"{WINDOW} - {1 if self.point else self.size}L"
         return made_of.selectExpr(*(item.sql for item in self.items), *made(start, WINDOW))
+
+
+def first_start(bound: int, size: int, hop: int, offset: int) -> int:
+    """Where the first window begins that ends behind a bound."""
+    return bound + hop - (bound - offset - size) % hop - size
 
 
 def clipped(size: int, clips: str) -> list[str]:

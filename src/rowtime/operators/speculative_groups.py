@@ -7,16 +7,17 @@ function of the order of the changes, and any aggregate has it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from rowtime.core.clock import Clocks, least
 from rowtime.core.errors import Failure, Problem
 from rowtime.core.time import BEGINNING, END
 from rowtime.operators.contract import Delta, Kept, Tick, quoted
 from rowtime.operators.elementary import AT, NEXT, in_snapshots
 from rowtime.operators.event_groups import FROM, EventGroups
-from rowtime.operators.lifetime_windows import WINDOW, clipped, in_windows, last_window
+from rowtime.operators.lifetime_windows import WINDOW, clipped, first_start, in_windows, last_window
 from rowtime.operators.lifetimes import C, D, E, N, Q, S, due, made, netted
 from rowtime.operators.lifetimes import Kept as Rows
 from rowtime.operators.versions import BEFORE, VERSION, as_of, differences, versions_of
@@ -28,15 +29,25 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SpeculativeGroups(EventGroups):
-    """``aggregates`` of each window or, without a ``size``, of each snapshot; fields as in `LifetimeWindows`."""
+    """``aggregates`` of each window or, without a ``size``, of each snapshot; fields as in `LifetimeWindows`.
+
+    ``inner``: what keeps events stands above, and has to know below which time no window changes any more.
+    """
 
     size: int = 0
     hop: int = 0
     offset: int = 0
     point: bool = False
     clips: str = ""
+    inner: bool = field(default=False, kw_only=True)
 
     kind: ClassVar[str] = "speculative groups"
+    promise: ClassVar[str] = (
+        "the input's bound; below what keeps events the beginning of the first window that ends later"
+    )
+    reason: ClassVar[str] = (
+        "changes go out under the bounds that their items met, and windows that change end behind these"
+    )
 
     def requires(self) -> str:
         """Versions, all up to the last one."""
@@ -48,11 +59,18 @@ class SpeculativeGroups(EventGroups):
             return (Kept("events", "the bound reaches the end of their last window"),)
         return (Kept("events", "the bound has passed their end and that of all that began before it"),)
 
+    def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:
+        """The least of the input's, or the least time that a change may touch."""
+        (bound,) = super().promises(clocks, control).values()
+        known = BEGINNING < bound < END
+        moves = self.inner and self.size and not self.point and known
+        return {"": first_start(bound, self.size, self.hop, self.offset) if moves else bound}
+
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """What each new change makes of the groups it is in."""
         delta, control, kept = deltas[0], tick.control(self), Rows(tick, self)
         clocks = self.promises([delta.clocks], control)
-        bound, low = max(control.get("bound", BEGINNING), clocks[""]), control.get("low", BEGINNING)
+        bound, low = max(control.get("bound", BEGINNING), least(delta.clocks.values())), control.get("low", BEGINNING)
         old, rows = kept.between(low, END), None
         if delta.rows is not None:
             written = kept.add(self._events(delta.rows), delta.count)

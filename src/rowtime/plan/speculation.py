@@ -20,6 +20,7 @@ from rowtime.operators.clip import Clip
 from rowtime.operators.contract import Column, Operator, walk
 from rowtime.operators.count_windows import CountWindows
 from rowtime.operators.emit_changes import EmitChanges
+from rowtime.operators.event_groups import EventGroups
 from rowtime.operators.event_stream import EventStream
 from rowtime.operators.lifetime_join import LifetimeJoin
 from rowtime.operators.lifetime_windows import LifetimeWindows
@@ -40,11 +41,14 @@ from rowtime.operators.versions import CHANGED, OF, Versions
 from rowtime.plan.periods import passing, tells_times
 from rowtime.plan.sources import Sources
 
+_KEEPING = (LifetimeJoin, AntiJoin, Clip, Stitch, EventGroups)
+"""What keeps versions of events."""
+
 
 def with_changes(sources: Sources, node: Operator, name: str) -> Operator:
     """The changes of the events of ``node``."""
     if not node.emits().placed:
-        node = _Speculation(sources, name, _leaves(node)).versions(node)
+        node = _Speculation(sources, name, _leaves(node), _below_others(node)).versions(node)
     return EmitChanges(sources.fresh(f"{name}.changes"), node)
 
 
@@ -74,6 +78,12 @@ def _placed(node: Operator) -> Iterable[Operator]:
     return {leaf.name: leaf for leaf in found}.values()
 
 
+def _below_others(node: Operator) -> frozenset[str]:
+    """The names of what stands below an operator of these."""
+    above = [one for one in walk(node) if isinstance(one, _KEEPING)]
+    return frozenset(one.name for keeping in above for below in keeping.inputs for one in walk(below))
+
+
 @dataclass
 class _Speculation:
     """Makes the operators on versions of the changes of some streams."""
@@ -81,6 +91,7 @@ class _Speculation:
     sources: Sources
     name: str
     leaves: tuple[Operator, ...]
+    inner: frozenset[str]
     made: dict[str, Operator] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -123,7 +134,9 @@ class _Speculation:
             case Snapshot() | SnapshotSets() | LifetimeWindows():
                 sizes = _sizes(node) if isinstance(node, LifetimeWindows) else ()
                 listed = node.keys, node.aggregates, node.items
-                made = SpeculativeGroups(node.name, below[0], *listed, *sizes, having=node.having)
+                made = SpeculativeGroups(
+                    node.name, below[0], *listed, *sizes, having=node.having, inner=node.name in self.inner
+                )
             case CountWindows():
                 listed = node.keys, node.aggregates, node.items
                 made = SpeculativeCountWindows(node.name, below[0], *listed, node.size, having=node.having)
