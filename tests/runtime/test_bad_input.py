@@ -213,7 +213,8 @@ def test_a_checkpoint_of_another_query_is_refused_with_what_differs(spark: Spark
     with pytest.raises(rt.Refused) as refused:
         other.run_available(tmp_path / "check")
     assert refused.value.problems[0].code == "R401"
-    assert "query.group" in str(refused.value)
+    assert "TO HOUR" in str(refused.value)
+    assert "TO DAY" in str(refused.value)
     assert sorted(path.name for path in (tmp_path / "check").rglob("*")) == before
 
 

@@ -14,17 +14,12 @@ from sqlglot import exp
 
 from rowtime.core.errors import Place, Problem, Refused
 from rowtime.expr.monotonicity import is_plain
-from rowtime.operators.bounded_events import BoundedEvents
 from rowtime.operators.column_bounds import SAID
-from rowtime.operators.contract import Column, Operator, T, walk
+from rowtime.operators.contract import Column, Operator, T
 from rowtime.operators.event_stream import EventStream
-from rowtime.operators.event_time import FORWARDED, EventTimed
-from rowtime.operators.hop import Hop
+from rowtime.operators.event_time import FORWARDED
 from rowtime.operators.merge import Merge
 from rowtime.operators.ordered import Ordered
-from rowtime.operators.panes import Panes
-from rowtime.operators.permit_gate import PermitGate
-from rowtime.operators.rejected import Rejected
 from rowtime.operators.select import Item, Select
 from rowtime.operators.stream import Stream
 from rowtime.operators.table import Table
@@ -35,6 +30,7 @@ from rowtime.plan.declared import declared, tolerance
 from rowtime.plan.emit import as_rows
 from rowtime.plan.event_time import MANUAL, event_timed, forwarded, settings_of
 from rowtime.plan.imported import importing
+from rowtime.plan.rejected import refused_rows
 from rowtime.plan.resync import check_resync
 from rowtime.plan.scope import mark_of
 from rowtime.plan.starts import Starts
@@ -323,43 +319,10 @@ class Sources:
         name = item.text("db").lower()
         key = f"{_OURS}rejected {name}"
         if key not in self.bound:
-            self.bound[key] = Bound(self._refused(binder, item, name, f"{name}.rejected"))
+            node = self.named(binder, name, item).node
+            pumps = [f"{name}.{pump}" for pump in self.catalog.pumps]
+            self.bound[key] = Bound(refused_rows(self.fresh, node, name, pumps, place_of(binder.text, item)))
         return self.bound[key].node
-
-    def _refused(self, binder: Binder, item: exp.Table, name: str, as_name: str) -> Operator:
-        node = self.named(binder, name, item).node
-        gates = [
-            part
-            for part in walk(node)
-            if isinstance(part, TSort | Stream | Ordered | EventTimed | Panes | PermitGate | BoundedEvents)
-            or (isinstance(part, Hop) and part.gate)
-        ]
-        gate = next((part for part in gates if part.name == name), None)
-        if gate is None:
-            raise Refused(
-                Problem(
-                    "R125",
-                    f"{name} refuses no rows",
-                    place_of(binder.text, item),
-                    f"These do: {', '.join(part.name for part in gates)}.",
-                )
-            )
-        pumps = {f"{name}.{pump}" for pump in self.catalog.pumps}
-        filled = [part for part in gates if part.name in pumps]
-        orders = [part for part in gates if _declares(part) and part.name.startswith(f"{name}.")]
-        refused = [
-            Rejected(
-                self.fresh(as_name),
-                part,
-                part.columns
-                if isinstance(part, EventStream | BoundedEvents)
-                else _users(part.inputs[0] if part.inputs else part),
-            )
-            for part in (gate, *filled, *orders)
-        ]
-        if not refused[1:]:
-            return refused[0]
-        return UnionAll(self.fresh(f"{as_name}.all"), tuple(refused), optional=bool(filled))
 
 
 def _check_filled(stream: Stream, pump: CreatePump) -> None:
@@ -378,21 +341,6 @@ def _check_filled(stream: Stream, pump: CreatePump) -> None:
 def _has_column_bounds(stream: StreamDef) -> bool:
     """True if writers may set bounds of the stream's columns (`core.column_bounds`)."""
     return bool(stream.orders) and stream.format == "log" and stream.event_time is None and stream.shape is None
-
-
-def _declares(gate: Operator) -> bool:
-    return isinstance(gate, EventTimed | BoundedEvents) or (isinstance(gate, Ordered) and gate.declares is not None)
-
-
-def _shown(gate: Operator) -> tuple[Column, ...]:
-    """The columns of the rows that a gate refuses."""
-    if isinstance(gate, EventStream | BoundedEvents):
-        return gate.columns
-    return _users(gate.inputs[0] if gate.inputs else gate)
-
-
-def _users(node: Operator) -> tuple[Column, ...]:
-    return tuple(column for column in node.emits().columns if not column.name.startswith("__"))
 
 
 def _column(name: str) -> exp.Column:

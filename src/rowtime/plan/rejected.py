@@ -1,0 +1,57 @@
+"""Binds ``name.rejected``: the rows that the gates of a stream or view refuse (SPEC 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+
+from rowtime.core.errors import Place, Problem, Refused
+from rowtime.operators.bounded_events import BoundedEvents
+from rowtime.operators.contract import Column, Operator, walk
+from rowtime.operators.event_stream import EventStream
+from rowtime.operators.event_time import EventTimed
+from rowtime.operators.hop import Hop
+from rowtime.operators.ordered import Ordered
+from rowtime.operators.panes import Panes
+from rowtime.operators.permit_gate import PermitGate
+from rowtime.operators.rejected import Rejected
+from rowtime.operators.stream import Stream
+from rowtime.operators.tsort import TSort
+from rowtime.operators.union_all import UnionAll
+
+_GATES = TSort | Stream | Ordered | EventTimed | Panes | PermitGate | BoundedEvents
+
+
+def refused_rows(
+    fresh: Callable[[str], str], node: Operator, name: str, pumps: Collection[str], place: Place
+) -> Operator:
+    """What the gate ``name`` below ``node`` refuses, those of its ``pumps`` and of what it declares.
+
+    ``fresh`` makes names. Raises ``Refused`` (R125) where there is no such gate.
+    """
+    gates = [part for part in walk(node) if isinstance(part, _GATES) or (isinstance(part, Hop) and part.gate)]
+    gate = next((part for part in gates if part.name == name), None)
+    if gate is None:
+        hint = f"These do: {', '.join(part.name for part in gates)}."
+        raise Refused(Problem("R125", f"{name} refuses no rows", place, hint))
+    filled = [part for part in gates if part.name in pumps]
+    orders = [part for part in gates if _declares(part) and part.name.startswith(f"{name}.")]
+    as_name = f"{name}.rejected"
+    refused = [Rejected(fresh(as_name), part, _shown(part)) for part in (gate, *filled, *orders)]
+    if not refused[1:]:
+        return refused[0]
+    return UnionAll(fresh(f"{as_name}.all"), tuple(refused), optional=bool(filled))
+
+
+def _declares(gate: Operator) -> bool:
+    return isinstance(gate, EventTimed | BoundedEvents) or (isinstance(gate, Ordered) and gate.declares is not None)
+
+
+def _shown(gate: Operator) -> tuple[Column, ...]:
+    """The columns of the rows that a gate refuses."""
+    if isinstance(gate, EventStream | BoundedEvents):
+        return gate.columns
+    return _users(gate.inputs[0] if gate.inputs else gate)
+
+
+def _users(node: Operator) -> tuple[Column, ...]:
+    return tuple(column for column in node.emits().columns if not column.name.startswith("__"))
