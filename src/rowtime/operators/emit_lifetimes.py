@@ -12,6 +12,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from rowtime.core.clock import Clocks, least
 from rowtime.core.time import BEGINNING, END
 from rowtime.operators.contract import (
@@ -30,6 +34,7 @@ from rowtime.operators.contract import (
     passed,
     quoted,
 )
+from rowtime.operators.emit_tables import MOST, as_rows, peeked, together
 from rowtime.operators.lifetimes import D, E, N, Q, S, instant, netted
 from rowtime.operators.lifetimes import Kept as Rows
 
@@ -100,10 +105,8 @@ class EmitLifetimes:
         kept, before = Rows(tick, self), control.get("bound", BEGINNING)
         bound = max(before, least(delta.clocks.values()))
         count = None if delta.count is None else (self._width * delta.count + kept.count(before, bound))
-        parts = [] if delta.rows is None else [self._events(delta.rows)]
-        old = kept.between(before, bound) if bound > before else None
-        parts += [] if old is None else [old]
-        made = tuple(self._released(tick, parts, bound, count)) if parts else ()
+        here = self._released_here(tick, delta, kept, (before, bound), count)
+        made = tuple(self._released(tick, delta, kept, (before, bound), count) if here is None else here)
         control["bound"] = bound
         kept.forget(bound, [*self._identity])
         self._hold(kept, control)
@@ -112,8 +115,50 @@ class EmitLifetimes:
             return Delta(None, clocks, files=(*delta.final, *made))
         return Delta(self._rows(tick.segments(self, "complete").read(made)) if made else None, clocks, count)
 
-    def _released(self, tick: Tick, parts: Sequence[DataFrame], bound: int, count: int | None) -> Sequence[Segment]:
-        """What is final up to the bound, in the columns of who takes its files; the rest is kept. One job."""
+    def _released_here(
+        self, tick: Tick, delta: Delta, kept: Rows, span: tuple[int, int], count: int | None
+    ) -> Sequence[Segment] | None:
+        """What is final by the end of a span goes out and the rest is kept, without a job.
+
+        ``None`` where the driver has not got the rows, or may have to put them together.
+        """
+        taker, below = tick.taker(self), self.input.emits()
+        plain = self.form == "INTERVALS" and not self.fully and below.retracts == "none"
+        if taker is None or not plain or count is None or count > MOST:
+            return None
+        new = None
+        if delta.rows is not None:
+            new = None if delta.peek is None else peeked(delta.peek, below.names, FROM, ENDS)
+            if new is None:
+                return None
+            new = new.append_column(EDGE, pa.array(np.zeros(new.num_rows, np.int32)))
+        whole = together(new, kept.tables(*span), span)
+        if whole is None:
+            return ()
+        over = pc.less_equal(whole[N], span[1])
+        kept.put(whole.filter(pc.invert(over)))
+        shown = self._shown
+        columns = {name: shown.get(own, own) for name, own in taker.items()}
+        rows = as_rows(whole.filter(over), FROM, ENDS, shown)
+        if not rows.num_rows:
+            return ()
+        return tick.write(self, rows, {"complete": Route(0, columns, N)}, rows.num_rows)["complete"]
+
+    @property
+    def _shown(self) -> dict[str, str]:
+        """The columns of files: what the rowtime and those that the form adds are called in them."""
+        return {T: "__at", **{name: f"__shown{n}" for n, name in enumerate(self.names)}}
+
+    def _released(
+        self, tick: Tick, delta: Delta, kept: Rows, span: tuple[int, int], count: int | None
+    ) -> Sequence[Segment]:
+        """What is final by the end of a span, in the columns of who takes its files; the rest is kept. One job."""
+        before, bound = span
+        parts = [] if delta.rows is None else [self._events(delta.rows)]
+        old = kept.between(before, bound) if bound > before else None
+        parts += [] if old is None else [old]
+        if not parts:
+            return ()
         whole = parts[0] if len(parts) == 1 else parts[0].unionByName(parts[1])
         if bound >= END or not self._ends_are_final:
             whole = netted(whole, [*self._identity, N])
@@ -122,7 +167,7 @@ class EmitLifetimes:
         taker, complete = tick.taker(self), columns
         if taker is not None:
             others = f"IF(__route = 1 OR {D} = 1, array(1L), sequence(1L, {D}))"
-            shown = {T: "__at", **{name: f"__shown{n}" for n, name in enumerate(self.names)}}
+            shown = self._shown
             values = zip(shown.values(), [instant(self._at), *self._added()], strict=True)
             rows = rows.selectExpr("*", *(f"{value} AS {name}" for name, value in values), f"explode({others}) AS __i")
             complete = {name: shown.get(own, own) for name, own in taker.items()}

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from rowtime.core.clock import Clocks, least
 from rowtime.core.time import BEGINNING, END
 from rowtime.operators.alter_lifetime import AlterLifetime
-from rowtime.operators.contract import Column, Delta, Kept, Operator, Route, Segment, Shape, Tick, passed, quoted
+from rowtime.operators.contract import Column, Delta, Kept, Operator, Route, Shape, Tick, passed, quoted
+from rowtime.operators.emit_tables import in_utc
 from rowtime.operators.event_stream import EventStream
-from rowtime.operators.lifetime_pairs import LifetimePairs, in_utc, peeked
+from rowtime.operators.lifetime_pairs import Emitted, LifetimePairs, peeked
 from rowtime.operators.lifetimes import C, D, E, N, Q, S, both, derived, due, made, netted
 from rowtime.operators.lifetimes import Kept as Rows
 from rowtime.operators.select import Select
@@ -84,8 +85,8 @@ class LifetimeJoin:
         kept, bound = [Rows(tick, self, side) for side in SIDES], max(before, clocks[""])
         here = LifetimePairs(self, (tick.types(self.left), tick.types(self.right)))
         if self._fit(here, kept, deltas, before):
-            rows, count, final = self._on_the_driver(tick, here, deltas, before, bound)
-            made = Delta(rows, clocks, count, final=final)
+            found = self._on_the_driver(tick, here, deltas, before, bound)
+            made = Delta(found.rows, clocks, found.count, peek=found.peek, final=found.final)
         else:
             made = Delta(self._in_spark(tick, kept, deltas, before, bound), clocks)
         control["bound"] = bound
@@ -102,8 +103,8 @@ class LifetimeJoin:
 
     def _on_the_driver(
         self, tick: Tick, here: LifetimePairs, deltas: Sequence[Delta], before: int, bound: int
-    ) -> tuple[DataFrame | None, int, tuple[Segment, ...]]:
-        """The pairs and how many they are at most, those that are final; new rows that live on are kept."""
+    ) -> Emitted:
+        """The pairs; new rows that live on are kept."""
         sides = []
         for side, (n, delta) in zip(SIDES, enumerate(deltas), strict=True):
             segments, new = tick.segments(self, side), self._collected(tick, n, delta)

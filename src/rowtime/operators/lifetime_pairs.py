@@ -6,9 +6,9 @@ A join of Spark compares every two events of a key; here they are found by the t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import cached_property, partial, reduce
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,16 +19,17 @@ from sqlglot import exp
 from rowtime.core.time import END
 from rowtime.expr.conditions import conjuncts
 from rowtime.kernels.overlaps import Lives, numbered, overlapping
-from rowtime.operators.contract import Route, Segment, T, Tick, quoted
-from rowtime.operators.lifetimes import D, E, N, made
+from rowtime.operators.contract import P, Route, Segment, T, Tick, W, quoted
+from rowtime.operators.emit_tables import UTC, in_micros, in_utc
+from rowtime.operators.lifetimes import C, D, E, N, Q, made
 from rowtime.operators.over_rows import gathered
+from rowtime.operators.peek import Peek
 from rowtime.sql.generate import to_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from rowtime.operators.lifetime_join import LifetimeJoin
-    from rowtime.operators.peek import Peek
 
 PAIRS = 1_000_000  # at a time
 LARGEST = 512 << 20  # bytes of rows, new and kept ones
@@ -36,7 +37,16 @@ LONG = 1024  # bytes that a value may take whose type has no fixed width
 START = "__s"  # of a pair, µs
 _FIXED = ("TINYINT", "SMALLINT", "INT", "BIGINT", "DATE", "TIMESTAMP", "BOOLEAN", "DOUBLE", "FLOAT", "DECIMAL")
 _KEYS = ("TINYINT", "SMALLINT", "INT", "BIGINT", "DATE", "TIMESTAMP", "BOOLEAN", "STRING", "DECIMAL")
-UTC = pa.timestamp("us", "UTC")
+
+
+@dataclass(frozen=True)
+class Emitted:
+    """Events of a join, how many at most, those that are final in files, and the others on the driver."""
+
+    rows: DataFrame | None
+    count: int
+    final: tuple[Segment, ...]
+    peek: Peek | None
 
 
 @dataclass(frozen=True)
@@ -115,24 +125,20 @@ class LifetimePairs:
             }
         )
 
-    def emitted(
-        self, tick: Tick, pairs: Iterator[pa.Table], bound: int
-    ) -> tuple[DataFrame | None, int, tuple[Segment, ...]]:
-        """Pairs as events and how many at most; those that are final in files, where a sink takes these."""
+    def emitted(self, tick: Tick, pairs: Iterator[pa.Table], bound: int) -> Emitted:
+        """Pairs as events; those that are final in files, where a sink takes these."""
         taker, (_, others) = tick.taker(self.node), self._split
         final: list[Segment] = []
-        frames: list[DataFrame] = []
-        count = 0
-        for table in gathered(self._lasting(tick, pairs, bound, taker if not others else None, final), PAIRS):
-            names = [quoted(name) for side in self.node.names for name in side]
-            frames.append(tick.frame(self.node, table).selectExpr(*names, *made(START, E, D)))
-            count += table.num_rows
-        if not frames:
-            return None, 0, tuple(final)
+        tables = [*gathered(self._lasting(tick, pairs, bound, taker if not others else None, final), PAIRS)]
+        if not tables:
+            return Emitted(None, 0, tuple(final), None)
+        names = [quoted(name) for side in self.node.names for name in side]
+        frames = (tick.frame(self.node, table).selectExpr(*names, *made(START, E, D)) for table in tables)
         rows = reduce(lambda one, other: one.unionByName(other), frames)
         for condition in others:
             rows = rows.where(to_spark(condition))
-        return rows, count, tuple(final)
+        peek = None if others else Peek(lambda _: None, partial(_columns, tables))
+        return Emitted(rows, sum(table.num_rows for table in tables), tuple(final), peek)
 
     def _lasting(
         self, tick: Tick, pairs: Iterator[pa.Table], bound: int, taker: Mapping[str, str] | None, final: list[Segment]
@@ -167,19 +173,18 @@ def peeked(source: Peek | None, columns: Mapping[str, str], times: Sequence[str]
     read = None if source is None else source.rows(wanted)
     if read is None:
         return None
-    table = pa.concat_tables(read)
-    table = table.set_column(table.column_names.index(times[0]), times[0], table[times[0]].cast(pa.int64()))
+    table = in_micros(read, times[0])
     ends = table[times[1]]
-    table = in_utc(table)
     return table.append_column(N, pc.if_else(pc.less(ends, END), pc.add(ends, 1), ends))
 
 
-def in_utc(table: pa.Table) -> pa.Table:
-    """Instants have the zone of who made them; here they have one."""
-    for at, field in enumerate(table.schema):
-        if pa.types.is_timestamp(field.type) and field.type.tz not in (None, "UTC"):
-            table = table.set_column(at, field.name, table[field.name].cast(UTC))
-    return pa.Table.from_arrays(table.columns, names=table.column_names)
+def _columns(tables: Sequence[pa.Table], wanted: Mapping[str, str]) -> Iterable[pa.Table]:
+    """The wanted columns of pairs, ours among them."""
+    for table in tables:
+        zeros = pa.array(np.zeros(table.num_rows, np.int64))
+        start = table[START].cast(pa.timestamp("us")).cast(UTC)
+        own = {T: start, W: pa.repeat("", table.num_rows), P: zeros, Q: zeros, C: zeros}
+        yield pa.table({name: own[of] if of in own else table[of] for name, of in wanted.items()})
 
 
 def _equates(part: exp.Expr) -> bool:

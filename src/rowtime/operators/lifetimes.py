@@ -17,6 +17,7 @@ from rowtime.core.time import END, MAX_MICROS
 from rowtime.operators.contract import Operator, P, Route, Segment, Shape, T, Tick, W, passed, quoted
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame
 
 E = "__e"  # BIGINT: the end of the lifetime, µs; END while it is not known
@@ -102,6 +103,16 @@ class Kept:
             return None
         lower = f"{N} > {passed(low, N)}"
         return self.segments.read(found).where(lower if high >= END else f"{lower} AND {N} <= {passed(high, N)}")
+
+    def tables(self, low: int, high: int) -> Sequence[pa.Table]:
+        """The same on the driver, with rows of the same files that are due at other times."""
+        return self.segments.tables(self.segments.overlapping(low, high)) if high > low else ()
+
+    def put(self, table: pa.Table) -> None:
+        """Keep rows that the driver has."""
+        if table.num_rows:
+            routes = {self.what: Route(0, {name: name for name in table.column_names}, N)}
+            self.segments.add(self.tick.write(self.node, table, routes, table.num_rows)[self.what])
 
     def count(self, low: int, high: int) -> int:
         """At most how many rows that are."""
