@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from datetime import timedelta
 from typing import Any, Literal
 
 Kind = Literal["POINT", "INTERVAL", "EDGE", "BY"]
@@ -29,6 +30,16 @@ class EventShape:
     every: int | None = None
     delay: int = 0
     imports: str | None = None
+
+    def __str__(self) -> str:
+        """As a statement says it, behind EVENT SHAPE; durations as Python shows them."""
+        named = ", ".join(name for name in (self.start, self.stop) if name is not None)
+        late = " ON LATE ADJUST" if self.adjusts else ""
+        every = f" BOUND EVERY {self.rows} ROWS" if self.rows is not None else ""
+        every = f" BOUND EVERY {timedelta(microseconds=self.every)}" if self.every is not None else every
+        every = f" BOUND FROM {self.imports}" if self.imports is not None else every
+        delay = f" DELAY {timedelta(microseconds=self.delay)}" if self.delay else ""
+        return f"{self.kind} {self.by + ' ' if self.by else ''}({named}){late}{every}{delay}"
 
     @property
     def columns(self) -> tuple[str, ...]:

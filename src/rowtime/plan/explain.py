@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from datetime import timedelta
 from typing import Any
 
@@ -18,8 +18,8 @@ from rowtime.expr.facts import ROWTIME
 from rowtime.expr.monotonicity import prove
 from rowtime.expr.order import Order
 from rowtime.expr.proof import Proof, lines_of
-from rowtime.operators.column_bounds import SAID
 from rowtime.operators.contract import Column, Operator, P, Shape, T, W, walk
+from rowtime.operators.count_windows import CountWindows
 from rowtime.operators.select import Item, Select
 from rowtime.operators.value_clocks import Closer
 from rowtime.plan.program import Program
@@ -34,6 +34,7 @@ _SHOWN_ELSEWHERE = frozenset({
 })  # fmt: skip
 _MICROS = frozenset({
     "ahead", "early", "within", "idle_after", "slide", "size", "length", "lag", "gap", "age", "every", "low", "high",
+    "hop", "offset", "duration", "period",
 })  # fmt: skip
 _SECRET = re.compile("password|secret|token|credential|jaas|access.?key", re.IGNORECASE)
 _OURS = {T: "ROWTIME", W: "writer", P: "position", "__n": "end of group", "__u": "fire", "__r": "earlier ROWTIME"}
@@ -82,7 +83,7 @@ def _entry(node: Operator) -> dict[str, Any]:
         "requires": node.requires(),
         "keeps": [{"what": kept.what, "until": kept.until, "bounded_by": kept.by} for kept in node.keeps()],
         "emits": {
-            "columns": [_column(column) for column in shape.columns if column.name != SAID],
+            "columns": [_column(column) for column in shape.columns if not column.name.startswith("__")],
             "single": shape.single,
             "placed": shape.placed,
             "released": shape.released,
@@ -151,11 +152,14 @@ def _settings(node: Operator) -> Iterator[tuple[str, str]]:
     """What an operator is set to do, beyond its name, inputs and columns."""
     for field in fields(node):  # type: ignore[arg-type]  # every operator is one
         value = getattr(node, field.name)
-        if field.name in _SHOWN_ELSEWHERE or value in (None, (), "", False):
+        if field.name in _SHOWN_ELSEWHERE or any(value is child for child in node.inputs):
+            continue
+        if not _says(value) or value == 0:
             continue
         if field.name == "keys" and _keys(node):
             continue  # shown one by one, with their orders
-        yield field.name, _setting(field.name, value)
+        starts = isinstance(node, CountWindows) and field.name == "size"  # a number, and no time
+        yield (field.name, str(value)) if starts else (field.name, _setting(field.name, value))
 
 
 def _setting(name: str, value: object) -> str:
@@ -179,9 +183,18 @@ def _value(value: object) -> str:
         return _text(value)
     if isinstance(value, Item):
         return _text(value.expression)
+    if isinstance(value, Column):
+        return value.name
     if isinstance(value, tuple):
         return ", ".join(map(_value, value))
+    if is_dataclass(value) and type(value).__str__ is object.__str__:
+        parts = {field.name: getattr(value, field.name) for field in fields(value)}
+        return f"({', '.join(f'{name} {_setting(name, part)}' for name, part in parts.items() if _says(part))})"
     return "yes" if value is True else _readable(str(value))
+
+
+def _says(value: object) -> bool:
+    return value is not None and value is not False and value not in ((), "")
 
 
 def _text(expression: exp.Expr) -> str:
