@@ -35,8 +35,11 @@ class Given(NamedTuple):
 def without_bounds(intake: Intake, control: Control) -> tuple[Intake, Given]:
     """What is left of an intake for the clocks, and the bounds of the event time; the end is both.
 
-    A bound for the stream as a whole is not in a writer's order; it stays in ``control``.
+    A bound for the stream as a whole is not in a writer's order; it stays in ``control``. Of bounds
+    among the rows only the end is left: who needs them reads no such source (R190).
     """
+    if intake.in_band and intake.rows is not None:
+        intake = replace(intake, rows=intake.rows.where(f"__b IS NULL OR __b >= {micros(END)}"))
     given = [item for item in intake.bounds if item[2] < END]
     if BEGINNING < intake.bound < END:
         control["given"] = max(intake.bound, control.get("given", BEGINNING))

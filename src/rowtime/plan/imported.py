@@ -23,12 +23,9 @@ if TYPE_CHECKING:
 def importing(sources: Sources, binder: Binder, source: Stream, shape: EventShape) -> BoundedEvents:
     """The events of ``source``: its rows and the bounds in the merged order, and the gate behind.
 
-    Raises ``Refused``: R199 where the other stream has no bounds of its own, R190 for a topic.
+    Raises ``Refused`` (R199) where the other stream has no bounds of its own.
     """
     name = source.name
-    if source.source[0] == "kafka":
-        what = f"{name} comes from Kafka and takes the bounds of another stream, which is not supported yet"
-        raise Refused(Problem("R190", what, Place(1, 1), "A pump in a script of its own copies a topic into a stream."))
     bounds = ImportedBounds(sources.fresh(f"{name}.imported"), _lender(sources, binder, name, shape), source.columns)
     union = UnionAll(sources.fresh(f"{name}.union"), (replace(source, event_bounds=True), bounds))
     merged = Merge(sources.fresh(f"{name}.merge"), union, numbers=True, origins=True)
