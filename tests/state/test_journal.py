@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from rowtime.core.errors import Refused
+from rowtime.core.errors import Failure, Refused
 from rowtime.state import files
 from rowtime.state.checkpoint import Checkpoint, folder_of
 from rowtime.state.journal import KEPT_ENTRIES, Journal
@@ -231,3 +231,11 @@ def test_removing_what_is_not_there_is_no_error(tmp_path: Path) -> None:
     (tmp_path / "folder" / "inside").mkdir(parents=True)
     files.remove(tmp_path / "folder")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_plan_that_the_journal_names_has_to_be_there(tmp_path: Path) -> None:
+    place = Checkpoint(tmp_path)
+    place.journal.commit(0, {"plans": ["000001-abc123.json"]})
+    with pytest.raises(Failure) as failed:
+        _ = place.plan
+    assert failed.value.problems[0].code == "R406"

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, Final
 
-from rowtime.core.errors import refuse
+from rowtime.core.errors import Failure, Problem, refuse
 from rowtime.state.files import able, make_folder, make_private, remove, sweep, sync, write_new, write_over
 from rowtime.state.journal import Entry, Journal
 from rowtime.state.sealed import sealed, unsealed
@@ -38,12 +38,22 @@ class Checkpoint:
     def plan(self) -> Mapping[str, Any] | None:
         """The plan of the newest entry; ``None`` for a fresh checkpoint."""
         names = (self.journal.last() or {}).get("plans", ())
-        path = self.folder / PLANS / names[-1] if names else self.folder / "plan.json"
-        return unsealed(path) if names or path.exists() else None
+        if names:
+            return self._later_plan(names[-1])
+        path = self.folder / "plan.json"
+        return unsealed(path) if path.exists() else None
 
     def later_plans(self, entry: Entry) -> list[Mapping[str, Any]]:
         """The plans after the first one, up to that of an entry; each says ``since`` which tick it is there."""
-        return [unsealed(self.folder / PLANS / name) for name in entry.get("plans", ())]
+        return [self._later_plan(name) for name in entry.get("plans", ())]
+
+    def _later_plan(self, name: str) -> Mapping[str, Any]:
+        path = self.folder / PLANS / name
+        try:
+            return unsealed(path)
+        except FileNotFoundError:
+            hint = "Restore it from a copy; what is left of it is not guessed at."
+            raise Failure(Problem("R406", f"{path}, which the journal names, is not there", hint=hint)) from None
 
     @property
     def first_plan(self) -> Mapping[str, Any]:
