@@ -17,6 +17,8 @@ import pytest
 
 import rowtime as rt
 from rowtime.operators import lifetime_pairs
+from rowtime.operators.emit_tables import together
+from rowtime.operators.lifetimes import N
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -182,3 +184,12 @@ def test_final_events_are_those_of_a_loop(
     )
     wanted = oracle(*(accepted(of, adjusts=adjusts) for of in given.values()))
     assert answered(tmp_path) == sorted(wanted)
+
+
+def test_kept_events_are_due_once() -> None:
+    kept = pa.table({"v": [1, 2, 3, 4], N: [4, 5, 9, 10]})
+    new = pa.table({"v": [5], N: [20]})
+    found = together(new, [kept], (4, 9))
+    assert found is not None
+    assert found["v"].to_pylist() == [5, 2, 3]
+    assert together(None, [], (4, 9)) is None
