@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import rowtime as rt
 from rowtime.client.arrow_types import arrow_schema, arrow_type
 from rowtime.client.home import Home, escape, unescape
 from rowtime.core.errors import Failure, Refused
@@ -125,6 +126,20 @@ def test_a_broken_definition_is_a_failure_that_names_the_file(home: Home) -> Non
     with pytest.raises(Failure, match=r"bids\.json") as caught:
         home.definition("bids")
     assert code(caught) == "R501"
+
+
+def test_names_that_are_no_text_are_a_broken_definition(home: Home) -> None:
+    home.define("bids", BIDS)
+    (home.path / "streams" / "bids.json").write_text('{"columns": [{"name": "\\ud800", "type": "INT"}]}')
+    with pytest.raises(Failure, match=r"bids\.json") as caught:
+        home.definition("bids")
+    assert code(caught) == "R501"
+
+
+def test_an_order_that_is_none_is_a_broken_definition(home: Home) -> None:
+    home.define("bids", {"columns": [{"name": "v", "type": "INT"}], "orders": [["v", "INT", "NOT NULL"]]})
+    problems = rt.check("SELECT STREAM v FROM bids", home=home)
+    assert [problem.code for problem in problems] == ["R501"]
 
 
 def test_a_home_that_cannot_be_made_is_a_failure(tmp_path: Path) -> None:

@@ -52,7 +52,12 @@ def fault(value: object, wanted: Wanted = DEFINITION, at: str = "the definition"
         found = (fault(one, part, f"{at}[{n}]") for n, (one, part) in enumerate(zip(value, parts, strict=True)))
         return next(filter(None, found), "")
     fits = isinstance(value, wanted) and (wanted is bool or not isinstance(value, bool))
-    return "" if fits else f"{at} is {value!r:.60}"
+    return "" if fits and _is_text(value) else f"{at} is {value!r:.60}"
+
+
+def _is_text(value: object) -> bool:
+    """False for a string that no file can hold: half of a pair of UTF-16."""
+    return not isinstance(value, str) or not any("\ud800" <= letter <= "\udfff" for letter in value)
 
 
 def _fault_of_members(value: object, wanted: Mapping[str, Wanted], at: str) -> str:
@@ -60,7 +65,7 @@ def _fault_of_members(value: object, wanted: Mapping[str, Wanted], at: str) -> s
         return f"{at} is no object"
     wanted = dict.fromkeys(value, wanted["*"]) if "*" in wanted else wanted
     names = {key.rstrip("?"): key for key in wanted}
-    odd = next((key for key in value if key not in names), None)
+    odd = next((key for key in value if key not in names or not _is_text(key)), None)
     missing = next((name for name, key in names.items() if name == key and name not in value), None)
     if odd is not None or missing is not None:
         return f"{at} has no {missing}" if missing else f"{at} has {odd!r:.60}, which this version does not know"

@@ -215,7 +215,9 @@ class Sources:
         for number, (name, kind, text) in enumerate(stream.orders, 1):
             definition = parse_column(f"{name} {kind} {text}")
             order = definition.order
-            assert order is not None
+            if order is None:
+                what = f"the definition of {stream.name} says that {name} is ordered: {text!r:.60} is no order"
+                raise Refused(Problem("R501", what, hint="Define the stream anew."))
             within, rows = tolerance(definition)
             check = self.fresh(f"{stream.name}.{name}")
             known = Column(name, kind, declared(definition))

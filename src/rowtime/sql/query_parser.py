@@ -18,6 +18,7 @@ from sqlglot.parsers.spark import SparkParser
 from rowtime.sql import nodes
 from rowtime.sql.chains import balanced
 from rowtime.sql.intervals import Duration, singular, span_of
+from rowtime.sql.join_parser import JoinParser
 from rowtime.sql.period_parser import PeriodParser
 from rowtime.sql.places import locate
 
@@ -37,7 +38,7 @@ class SyntaxFault(ParseError):
         self.at_end = at_end  # the text stopped where more was expected
 
 
-class RowtimeParser(PeriodParser):
+class RowtimeParser(PeriodParser, JoinParser):
     """Reads queries and expressions; statements are in ``statement_parser``."""
 
     INTERVAL_SPANS = False  # TO is read by _parse_interval_span
@@ -210,13 +211,6 @@ class RowtimeParser(PeriodParser):
             locate(match, first, self._prev)
             table.set("match", match)
         return table
-
-    def _parse_join_parts(self) -> tuple[Token | None, Token | None, Token | None]:
-        """LEFT ASOF JOIN, as in Calcite, beside ASOF LEFT JOIN."""
-        left = self._curr
-        if self._match_pair(TokenType.LEFT, TokenType.ASOF):
-            return self._prev, left, None
-        return super()._parse_join_parts()
 
     def _parse_from_now(self, table: exp.Expr | None) -> None:
         """``s FROM NOW``, before the name of the input or behind it."""

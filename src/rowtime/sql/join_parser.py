@@ -1,0 +1,59 @@
+"""Joins in queries: those without a condition of their own, and LEFT ASOF JOIN."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from sqlglot import Token, TokenType, exp
+from sqlglot.parsers.spark import SparkParser
+
+_UNSAID: Any = object()
+
+
+class JoinParser(SparkParser):
+    """Reads joins in a time that is in proportion to their number."""
+
+    def reset(self) -> None:
+        """Begin with other tokens."""
+        super().reset()
+        self._within: list[str] = []  # the joins and tables that are being parsed
+        self._alone: set[int] = set()  # where joins begin that no ON or USING follows
+
+    def _parse_join(self, *args: Any, **options: Any) -> exp.Join | None:
+        self._within.append("join")
+        try:
+            return super()._parse_join(*args, **options)
+        finally:
+            self._within.pop()
+
+    def _parse_table(self, *args: Any, **options: Any) -> exp.Expr | None:
+        self._within.append("table")
+        try:
+            return super()._parse_table(*args, **options)
+        finally:
+            self._within.pop()
+
+    def _parse_joins(self, alias_tokens: Any = _UNSAID) -> Iterator[exp.Join]:
+        """Joins behind one without a condition may be meant by it: if an ON or USING follows them, it is that one's.
+
+        If none does, they are parsed again, beside it. Each such place is tried once, not once for every join before.
+        """
+        if alias_tokens is _UNSAID:
+            return super()._parse_joins()
+        if self._within[-1:] != ["join"]:
+            return super()._parse_joins(alias_tokens=alias_tokens)
+        place, found = self._index, []
+        while self._index not in self._alone and (join := self._parse_join(alias_tokens=alias_tokens)):
+            found.append(join)
+        if self._index not in self._alone and self._curr.token_type in (TokenType.ON, TokenType.USING):
+            return iter(found)
+        self._alone.add(place)
+        return iter(())
+
+    def _parse_join_parts(self) -> tuple[Token | None, Token | None, Token | None]:
+        """LEFT ASOF JOIN, as in Calcite, beside ASOF LEFT JOIN."""
+        left = self._curr
+        if self._match_pair(TokenType.LEFT, TokenType.ASOF):
+            return self._prev, left, None
+        return super()._parse_join_parts()
