@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -33,7 +34,7 @@ BY_NATURE = ("rejected",)  # the ledger keeps every refused row
 
 def measured(spark: SparkSession, checkpoint: Path, local: Path) -> dict[str, float]:
     """All gauges but the time of ticks; ``local``: the folder of Spark's temporary files."""
-    heap = heap_after_collection(spark, collections=2)
+    heap = settled_heap(spark)
     beans = spark._jvm.java.lang.management.ManagementFactory  # noqa: SLF001 - Python has no other way to ask Java
     java = str(spark._jvm.java.lang.ProcessHandle.current().pid())  # noqa: SLF001
     return {
@@ -45,6 +46,18 @@ def measured(spark: SparkSession, checkpoint: Path, local: Path) -> dict[str, fl
         **files(checkpoint),
         "files of Spark": len(_sizes(local)),
     }
+
+
+def settled_heap(spark: SparkSession, most: int = 8) -> int:
+    """MiB of Java's heap once two collections in a row, a second apart, have freed nothing; of ``most`` at most.
+
+    Spark lets go of what it has broadcast behind a collection, on a thread of its own.
+    """
+    heaps = [heap_after_collection(spark)]
+    while len(heaps) < most and not (len(heaps) > 2 and min(heaps[-2:]) >= heaps[-3]):
+        time.sleep(1)
+        heaps.append(heap_after_collection(spark))
+    return min(heaps)
 
 
 def files(checkpoint: Path) -> dict[str, float]:
