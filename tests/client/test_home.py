@@ -120,17 +120,16 @@ def test_escaping_loses_nothing(name: str) -> None:
     assert set(escape(name)) <= set("abcdefghijklmnopqrstuvwxyz0123456789_-%ABCDEF")
 
 
-def test_a_broken_definition_is_a_failure_that_names_the_file(home: Home) -> None:
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("{", id="no JSON"),
+        pytest.param('{"columns": [{"name": "\\ud800", "type": "INT"}]}', id="a name that is no text"),
+    ],
+)
+def test_a_broken_definition_is_a_failure_that_names_the_file(home: Home, text: str) -> None:
     home.define("bids", BIDS)
-    (home.path / "streams" / "bids.json").write_text("{")
-    with pytest.raises(Failure, match=r"bids\.json") as caught:
-        home.definition("bids")
-    assert code(caught) == "R501"
-
-
-def test_names_that_are_no_text_are_a_broken_definition(home: Home) -> None:
-    home.define("bids", BIDS)
-    (home.path / "streams" / "bids.json").write_text('{"columns": [{"name": "\\ud800", "type": "INT"}]}')
+    (home.path / "streams" / "bids.json").write_text(text)
     with pytest.raises(Failure, match=r"bids\.json") as caught:
         home.definition("bids")
     assert code(caught) == "R501"

@@ -188,14 +188,14 @@ def _alike(computed: pa.Table, written: pa.Table) -> pa.Table:
     try:
         return named.cast(written.schema)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        return named
+        return named  # a value or type that does not fit is a difference, and is told as one
 
 
 def _sorted(table: pa.Table) -> pa.Table:
     try:
         return table.sort_by([(name, "ascending") for name in table.column_names]) if table.num_rows else table
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, pa.ArrowKeyError):
-        return table
+        return table  # of types without an order, or with a name twice: unless equal as they are, rows are counted
 
 
 def _texts(table: pa.Table) -> Iterator[str]:
