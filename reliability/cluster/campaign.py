@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from reliability.cluster.processes import SPARK_HOME, Cluster, end_sessions, started
-from reliability.crash.cases import Case
+from reliability.crash.cases import KINDS, Case
 from reliability.crash.inside import Tally
 
 ROOT = Path(__file__).parents[2]
@@ -213,7 +213,7 @@ def _end(log: Path) -> str:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m reliability.cluster")
     parser.add_argument(
-        "--pipelines", type=int, default=34, help="each kind twice: written by tasks, and by the driver"
+        "--pipelines", type=int, default=2 * len(KINDS), help="each kind twice: written by tasks, and by the driver"
     )
     parser.add_argument("--batch", type=int, default=3, help="pipelines of one driver")
     parser.add_argument("--workers", type=int, default=3, help="of the cluster")

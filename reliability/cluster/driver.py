@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import SparkSession
 
-from reliability.crash.cases import Case, close
+from reliability.crash.cases import KINDS, Case, close
 from rowtime.runtime import segment_writer
 from rowtime.runtime.session import new_spark
 
@@ -30,8 +30,8 @@ def main(way: str, master: str, *folders: str) -> None:
     small, largest = segment_writer.SMALL, segment_writer.LARGEST
     for folder in map(Path, folders):
         case = Case(int(folder.name.rpartition("-")[2]), folder)
-        # Half of the cases leave all writing to tasks, as only large ticks do.
-        everywhere = way != "local" and case.number % 2 == 0
+        # Of the cases of a kind every other leaves all writing to tasks, as only large ticks do.
+        everywhere = way != "local" and sum(divmod(case.number, len(KINDS))) % 2 == 0
         segment_writer.SMALL, segment_writer.LARGEST = (0, 0) if everywhere else (small, largest)
         folder.with_suffix(".json").write_text(json.dumps(_run(case, spark)))
     SparkSession.builder.getOrCreate().stop()

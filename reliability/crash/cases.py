@@ -187,14 +187,16 @@ def _files(out: Path) -> dict[str, list[str]]:
     """What a plain reader sees of each directory, as a set of rows or lines."""
     folders = sorted(out.iterdir()) if out.is_dir() else []
     found = {folder.name: sorted(p for p in folder.glob("*") if p.name[0] not in "_.") for folder in folders}
-    return {name: sorted(repr(row) for path in paths for row in _seen(path)) for name, paths in found.items() if paths}
+    return {name: sorted(repr(row) for path in paths for row in seen(path)) for name, paths in found.items() if paths}
 
 
-def _seen(path: Path) -> list[Any]:
+def seen(path: Path) -> list[Any]:
+    """The rows or lines of a file."""
     if path.suffix == ".parquet":
         return _rows([path])
     lines = path.read_text().splitlines()
-    return lines[1:] if path.suffix == ".csv" else lines
+    header = path.suffix == ".csv" and lines[0].startswith("rowtime,")  # each file has one, or none has
+    return lines[1:] if header else lines
 
 
 def _rows(paths: list[Path]) -> list[Any]:

@@ -108,6 +108,16 @@ CREATE VIEW pairs AS SELECT STREAM l.k, l.v, r.v AS other FROM a AS l JOIN b AS 
 CREATE STREAM told (k STRING, v BIGINT, other BIGINT, change STRING) USING parquet OPTIONS (path '{{out}}/told');
 CREATE PUMP p1 AS INSERT INTO told SELECT STREAM k, v, other, change FROM pairs;
 """,
+    "bounds of another stream": f"""
+CREATE STREAM a {COLUMNS} EVENT SHAPE POINT (ev) BOUND EVERY 2 ROWS DELAY INTERVAL '20' SECOND;
+CREATE STREAM b {COLUMNS} EVENT SHAPE INTERVAL (ev, till) ON LATE ADJUST BOUND FROM a DELAY INTERVAL '10' SECOND;
+CREATE STREAM pairs (k STRING, v BIGINT, other BIGINT, s TIMESTAMP, e TIMESTAMP)
+  USING parquet OPTIONS (path '{{out}}/pairs');
+CREATE STREAM refused (k STRING, reason STRING) USING json OPTIONS (path '{{out}}/refused');
+CREATE VIEW together AS SELECT STREAM l.k, l.v, r.v AS other FROM a AS l JOIN b AS r ON l.k = r.k EMIT INTERVALS (s, e);
+CREATE PUMP p1 AS INSERT INTO pairs SELECT STREAM k, v, other, s, e FROM together;
+CREATE PUMP p2 AS INSERT INTO refused SELECT STREAM k, reason FROM b.rejected;
+""",
     "edges": f"""
 CREATE STREAM a {COLUMNS} EVENT SHAPE EDGE (ev, till) BOUND EVERY 4 ROWS DELAY INTERVAL '20' SECOND;
 CREATE STREAM stitched (k STRING, s TIMESTAMP, e TIMESTAMP) USING parquet OPTIONS (path '{{out}}/stitched');

@@ -16,7 +16,7 @@ from rowtime.state.sealed import FORMAT
 
 HERE = Path(__file__).parent
 ITEMS = 12
-STREAM = "CREATE STREAM s (k STRING, v BIGINT, ev TIMESTAMP);\n"
+STREAM = "CREATE STREAM s (k STRING, v BIGINT, ev TIMESTAMP){of_events};\n"
 SINK = "CREATE STREAM found ({columns}) USING parquet OPTIONS (path 'out');\n"
 SCRIPTS = {
     "sorted_groups": (
@@ -43,6 +43,35 @@ CREATE PUMP pairs AS INSERT INTO found SELECT STREAM a.k, a.v, b.v AS other, a.t
 """,
     ),
 }
+SCRIPTS |= {
+    "panes_and_changes": (
+        "k STRING, since TIMESTAMP, c BIGINT, total BIGINT, change STRING",
+        """CREATE PUMP fires AS INSERT INTO found SELECT STREAM k, PANE_START AS since, COUNT(DISTINCT v) AS c,
+  SUM(v) AS total FROM s GROUP BY PANES(ev, DURATION INTERVAL '40' SECOND, DISCARD AGE INTERVAL '2' MINUTE), k
+  EMIT CHANGES;
+""",
+    ),
+    "snapshots": (
+        "k STRING, c BIGINT, since TIMESTAMP, till TIMESTAMP",
+        """CREATE VIEW known AS SELECT STREAM k, COUNT(*) AS c FROM ALTER_DURATION(s, INTERVAL '1' MINUTE) AS x
+  GROUP BY SNAPSHOT(), k EMIT INTERVALS (since, till) FULLY ORDERED;
+CREATE PUMP alive AS INSERT INTO found SELECT STREAM k, c, since, till FROM known;
+""",
+    ),
+    "changes_of_joined_events": (
+        "k STRING, v BIGINT, other BIGINT, change STRING",
+        """CREATE VIEW long AS SELECT STREAM k, v FROM ALTER_DURATION(s, INTERVAL '1' MINUTE) AS x;
+CREATE VIEW pairs AS SELECT STREAM a.k, a.v, b.v AS other FROM long AS a JOIN long AS b ON a.k = b.k EMIT CHANGES;
+CREATE PUMP told AS INSERT INTO found SELECT STREAM k, v, other, change FROM pairs;
+""",
+    ),
+}
+_EVENTS = " EVENT SHAPE POINT (ev) BOUND EVERY 3 ROWS DELAY INTERVAL '20' SECOND"
+OF_EVENTS = {
+    "panes_and_changes": " EVENT TIME (ev, LAG INTERVAL '5' SECOND)",
+    "snapshots": _EVENTS,
+    "changes_of_joined_events": _EVENTS,
+}
 SCRIPTS["renamed_view"] = (SCRIPTS["sorted_groups"][0], SCRIPTS["sorted_groups"][1].replace("sorted", "in_order"))
 BEFORE = {"renamed_view": "sorted_groups"}
 """Pipelines whose first tick was run by another script."""
@@ -51,7 +80,7 @@ BEFORE = {"renamed_view": "sorted_groups"}
 def script(name: str) -> str:
     """The SQL of a pipeline."""
     columns, query = SCRIPTS[name]
-    return STREAM + SINK.format(columns=columns) + query
+    return STREAM.format(of_events=OF_EVENTS.get(name, "")) + SINK.format(columns=columns) + query
 
 
 def feed(first: int, end: int) -> None:

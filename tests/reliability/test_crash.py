@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 
 import pytest
 
-from reliability.crash.cases import once
+from reliability.crash.cases import once, seen
 from reliability.crash.inside import Sample, Tally
 
 
@@ -40,3 +41,13 @@ def test_rows_that_come_again_are_taken_once_and_lost_ones_are_told(
     rows: list[tuple[int, str]], found: list[str]
 ) -> None:
     assert once(rows) == found
+
+
+@pytest.mark.parametrize("header", ["rowtime,k\n", ""])
+def test_no_row_counts_as_a_header_however_many_files_there_are(tmp_path: Path, header: str) -> None:
+    for number, line in enumerate(("2024-01-01T10:00:00.000000Z,k0", "2024-01-01T10:00:01.000000Z,k1")):
+        (tmp_path / f"{number}.csv").write_text(f"{header}{line}\n")
+    assert [row for path in sorted(tmp_path.iterdir()) for row in seen(path)] == [
+        "2024-01-01T10:00:00.000000Z,k0",
+        "2024-01-01T10:00:01.000000Z,k1",
+    ]

@@ -119,6 +119,18 @@ def test_the_columns_of_csv_files_with_a_header_go_by_its_names(spark: SparkSess
     assert query.ledger["clicks"] == {"in": 4, "accepted": 3, "MALFORMED": 1}
 
 
+def test_csv_files_without_any_of_the_columns_have_rows_without_values(spark: SparkSession, tmp_path: Path) -> None:
+    write(tmp_path, "1.csv", 'x,__row,v\n1,2,3\n"4",5,6\n7,8,9,10\n', age=1)
+    write(tmp_path, "2.csv", "k\n5\n", age=2)
+    sql = f"CREATE STREAM s (k INT, w INT) USING csv OPTIONS (path '{tmp_path}/in', header 'true');"
+    query = rt.Pipeline(spark, home=tmp_path / "home").sql(sql + " SELECT STREAM k, w FROM s")
+    found: list[dict[str, object]] = []
+    query.sink("result", lambda batch: found.extend(batch.table().to_pylist()))
+    ran = query.run_available(tmp_path / "check")
+    assert [(row["k"], row["w"]) for row in found] == [(None, None), (None, None), (5, None)]
+    assert ran.ledger["s"] == {"in": 4, "accepted": 3, "MALFORMED": 1}
+
+
 def test_a_rowtime_column_of_csv_files_is_found_by_its_name(spark: SparkSession, tmp_path: Path) -> None:
     write(tmp_path, "1.csv", "at,v,k\n2024-01-01 10:00:05,1,7\n2024-01-01 10:00:01,2,7\n", age=1)
     sql = (

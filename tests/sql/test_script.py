@@ -19,6 +19,13 @@ from rowtime.sql.statements import Query
         ("SELCT STREAM * FROM s", 1, 1, "a statement begins with", "Did you mean SELECT instead of SELCT?"),
         ("SELECT STREAM *\nFORM s", 2, 6, "s is not expected here", "Did you mean FROM instead of FORM?"),
         ("SELECT STREAM COUNT(*\nFROM s", 2, 1, "a closing parenthesis is missing", "Check that each"),
+        (
+            "SELECT STREAM k FROM (SELECT STREAM k FROM e EMIT CHANGES) AS x",
+            1,
+            46,
+            "a closing parenthesis",
+            "EMIT ends a",
+        ),
         ("SELECT STREAM a FROM", 1, 17, "ends too early", ""),
         ("CREATE STREAM s (a INT,\n  b FOO)", 2, 5, "column b needs a type", ""),
         ("CREATE STREAM s (a INT) USING a USING b", 1, 39, "USING is given twice", ""),

@@ -31,7 +31,7 @@ from rowtime.sql.generate import literal
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-K, FROM, GIVEN = "__k", "__s", "__f"  # what a row is; its start after adjustment and as it was given, µs
+K, FROM, AS_GIVEN = "__k", "__s", "__f"  # what a row is; its start after adjustment and as it was given, µs
 
 
 class Judged(NamedTuple):
@@ -100,7 +100,7 @@ class EventGate:
             whole = f"({kind}) IN ({POINT_ROW})"
             end = f"CASE WHEN {whole} THEN {given} + 1 WHEN ({kind}) = {START} THEN {END}L ELSE {end} END"
         judged = f"CASE WHEN ({kind}) = {STOP} THEN CAST({stop} AS TIMESTAMP) ELSE CAST({start} AS TIMESTAMP) END"
-        return [f"{kind} AS {K}", f"{given} AS {GIVEN}", f"{end} AS {E}", f"{judged} AS {CANDIDATE}"]
+        return [f"{kind} AS {K}", f"{given} AS {AS_GIVEN}", f"{end} AS {E}", f"{judged} AS {CANDIDATE}"]
 
     def judged(self, tick: Tick, items: pa.Table, intake: Intake, before: Mapping[str, int]) -> dict[str, Judged]:
         """Each writer's rows and what becomes of them."""
@@ -124,11 +124,11 @@ class EventGate:
         steps = {writer: _steps(rows, judgement) for writer, (rows, judgement) in judged.items()}
         moved = [(r[W], r[P], j.starts, j.starts != r["s"].to_numpy()) for r, j in judged.values()]
         if not any(part[3].any() for part in moved):
-            return rows.selectExpr("*", f"{GIVEN} AS {FROM}", f"{_met(steps)} AS {C}")
+            return rows.selectExpr("*", f"{AS_GIVEN} AS {FROM}", f"{_met(steps)} AS {C}")
         notes = pa.concat_tables([pa.table({W: w, P: p, FROM: s}).filter(pa.array(m)) for w, p, s, m in moved])
         columns = [quoted(name) for name in rows.columns if name not in (FROM, C)]
         return rows.join(tick.spark.createDataFrame(notes), [W, P], "left").selectExpr(
-            *columns, f"coalesce({FROM}, {GIVEN}) AS {FROM}", f"{_met(steps)} AS {C}"
+            *columns, f"coalesce({FROM}, {AS_GIVEN}) AS {FROM}", f"{_met(steps)} AS {C}"
         )
 
     # -- events -----------------------------------------------------------------------
@@ -144,8 +144,8 @@ class EventGate:
     def _edges(self, tick: Tick, rows: DataFrame, count: int | None) -> DataFrame | None:
         """Match new end edges with open events, in one job; what finds none is refused."""
         open_ones = Rows(tick, self.node, "open")
-        state = [*(c.name for c in self.payload), W, "__sp", GIVEN, FROM]
-        columns = [*self._columns(), W, P, K, GIVEN, FROM, E, C]
+        state = [*(c.name for c in self.payload), W, "__sp", AS_GIVEN, FROM]
+        columns = [*self._columns(), W, P, K, AS_GIVEN, FROM, E, C]
         new = rows.where(f"{K} IN ({START}, {STOP})").selectExpr(*columns, "1 AS __new")
         kept = open_ones.between(BEGINNING, END)
         every = new
@@ -155,7 +155,7 @@ class EventGate:
                 W,
                 f"__sp AS {P}",
                 f"{START} AS {K}",
-                GIVEN,
+                AS_GIVEN,
                 FROM,
                 f"{END}L AS {E}",
                 f"0L AS {C}",
@@ -167,7 +167,7 @@ class EventGate:
         payload = [c.name for c in self.payload]
         routes = {
             "complete": (0, [*payload, W, FROM, "__sp", E, D, Q, C]),
-            "open": (1, [*payload, W, "__sp", GIVEN, FROM, D, N]),
+            "open": (1, [*payload, W, "__sp", AS_GIVEN, FROM, D, N]),
             "merged": (2, [W, "__sp", C]),
         }
         made = routed(tick, self.node, self._changes(self._numbered(every)), routes, total)
@@ -183,7 +183,7 @@ class EventGate:
 
         The running least of starts less ends counts the ends that found none; these are numbered below zero.
         """
-        by = ", ".join([W, *self._columns(), GIVEN])
+        by = ", ".join([W, *self._columns(), AS_GIVEN])
         running = f"OVER (PARTITION BY {by} ORDER BY {P} ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)"
         last = f"OVER (PARTITION BY {by} ORDER BY {P})"
         level = edges.selectExpr("*", f"sum(IF({K} = {START}, 1, -1)) {running} AS __level")
@@ -201,7 +201,7 @@ class EventGate:
         stop = {"__ep": P, "__stop": E, "__ec": C}
         found = [F.expr(f"max(IF({K} = {START}, {value}, NULL)) AS {name}") for name, value in start.items()]
         found += [F.expr(f"max(IF({K} = {STOP}, {value}, NULL)) AS {name}") for name, value in stop.items()]
-        pairs = edges.groupBy(W, *self._columns(), GIVEN, "__number").agg(*found)
+        pairs = edges.groupBy(W, *self._columns(), AS_GIVEN, "__number").agg(*found)
         ended = "__sp IS NOT NULL AND __stop IS NOT NULL"
         rows = [
             ("__fresh = 1", 0, f"{END}L", "1L", "__sp", "__sc"),
@@ -217,7 +217,7 @@ class EventGate:
         )
         exploded = pairs.selectExpr("*", f"explode(filter(array({structs}), x -> x IS NOT NULL)) AS __x")
         return exploded.selectExpr(
-            *self._columns(), W, GIVEN, FROM, "coalesce(__sp, __ep) AS __sp", "__x.*", f"{ALWAYS}L AS {N}"
+            *self._columns(), W, AS_GIVEN, FROM, "coalesce(__sp, __ep) AS __sp", "__x.*", f"{ALWAYS}L AS {N}"
         )
 
     def _unmatched(self, tick: Tick, rows: DataFrame, found: DataFrame | None) -> None:
@@ -225,7 +225,9 @@ class EventGate:
             return
         listed = found.selectExpr(W, f"__sp AS {P}", "'UNMATCHED_EDGE' AS reason", f"{C} AS mark").toArrow()
         counts = {"in": 0, "accepted": -listed.num_rows, "UNMATCHED_EDGE": listed.num_rows}
-        tick.account(self.node, rows.drop(K, GIVEN, FROM, E, C), Verdict(listed, counts, {}, BEGINNING, END), CANDIDATE)
+        tick.account(
+            self.node, rows.drop(K, AS_GIVEN, FROM, E, C), Verdict(listed, counts, {}, BEGINNING, END), CANDIDATE
+        )
 
 
 def collected_items(
@@ -235,7 +237,7 @@ def collected_items(
     bad = "__m IS NOT NULL" if "__m" in rows.columns else "false"
     bound = "unix_micros(__b)" if in_band else "CAST(NULL AS BIGINT)"
     tick.describe(node, "times of new events")
-    columns = [W, P, *more, f"coalesce({K}, -1) AS k", f"coalesce({GIVEN}, {BEGINNING}L) AS s", f"{E} AS e"]
+    columns = [W, P, *more, f"coalesce({K}, -1) AS k", f"coalesce({AS_GIVEN}, {BEGINNING}L) AS s", f"{E} AS e"]
     found = rows.selectExpr(*columns, f"{bad} AS bad", f"{bound} AS b").toArrow()
     return found.sort_by([(W, "ascending"), (P, "ascending")])
 

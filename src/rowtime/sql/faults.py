@@ -54,7 +54,13 @@ def _reworded(text: str, fault: SyntaxFault) -> str:
 
 
 def _hint(tokens: list[Token], fault: SyntaxFault) -> str:
-    """A keyword that the word at the fault, or one just before it, nearly spells."""
+    """A keyword that the word at the fault, or one just before it, nearly spells, or where a clause belongs."""
+    if fault.message.startswith("Expecting )") and any(
+        t.start == fault.start and t.text.upper() == "EMIT" for t in tokens
+    ):
+        return (
+            "EMIT ends a whole query: make a view of this one, CREATE VIEW name AS SELECT … EMIT …, and name it here."
+        )
     words = [t for t in tokens if t.start <= fault.start and t.token_type == TokenType.VAR]
     for word in words[:-4:-1]:
         spelled = word.text.upper()

@@ -229,11 +229,18 @@ class FilesSource:
         # A task reads one file from its beginning (see `runtime.session`), so the number of
         # a row in its task is its number in the file.
         row = "monotonically_increasing_id() & 8589934591 AS __row"
+        # Spark parses only the columns that a job asks for, and a record is malformed only
+        # if one of those is; kept, every record is parsed once, with all of its columns.
+        whole = lacking == set(kinds)  # nothing of it is asked for, which Spark refuses
+        if whole:
+            rows = self._kept(rows.selectExpr("struct(*) AS __record", MALFORMED, row, origin))
+            row, origin = "__row", "__from"
         if nulls:
             rows = rows.selectExpr("*", *nulls)
         rows = rows.selectExpr(*self._selected(), MALFORMED, row, origin)
-        # Spark parses only the columns that a job asks for, and a record is malformed only
-        # if one of those is; kept, every record is parsed once, with all of its columns.
+        return rows if whole else self._kept(rows)
+
+    def _kept(self, rows: DataFrame) -> DataFrame:
         self._parsed.append(rows.persist())
         return rows
 
