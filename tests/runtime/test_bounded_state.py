@@ -83,3 +83,10 @@ def test_windows_of_starts_keep_the_last_ones_alone(
     held, _ = _run(spark, Transcript("starts", "starts", sql, items, (), "exact", frozenset()), 2 * TICKS)
     kept = [sum(tick.values()) for tick in held]
     assert max(kept) <= 2 * 4 * (2 * TICKS).bit_length(), f"what is kept grows: {kept}"
+
+
+def test_spark_keeps_no_listing_of_the_files_that_a_tick_has_read(spark: SparkSession) -> None:
+    caches = spark._jvm.org.apache.spark.sql.execution.datasources.FileStatusCache
+    ours, theirs = (caches.getOrCreate(one._jsparkSession).toString() for one in (derive(spark), spark.newSession()))
+    assert "NoopCache" in ours
+    assert "NoopCache" not in theirs, "what Spark keeps has another name"

@@ -25,6 +25,8 @@ _CONF: Mapping[str, str] = {
     # State is read by explicit paths; listing them must not become a Spark job.
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
     "spark.sql.files.ignoreCorruptFiles": "false",
+    # Each reading would leave what it listed in a cache that no other reading asks, up to 250 MB.
+    "spark.sql.hive.filesourcePartitionFileCacheSize": "0",
 }
 
 
