@@ -18,8 +18,8 @@ QUERIES: Final = ("q0", "q1", "q2", "q3", "q4", "q5", "q6", "q7", "q8", "q9", "q
 STREAMS: Final = ("person", "auction", "bid")
 
 
-def pipeline(query: str, events: Path, home: Path, spark: SparkSession | None = None) -> rt.Pipeline:
-    """The query over the streams of ``events``."""
+def pipeline(query: str, events: Path | str, home: Path, spark: SparkSession | None = None) -> rt.Pipeline:
+    """The query over the streams of ``events``, a folder or its URL."""
     made = rt.Pipeline(spark, home=home)
     for name in ("streams", query):
         made.sql((FOLDER / f"{name}.sql").read_text(encoding="utf-8"), {"events": str(events)})

@@ -73,7 +73,9 @@ class Case:
     def pipeline(self, spark: SparkSession | None) -> rt.Pipeline:
         """The pipeline; a function appends its rows to a file with their sequence numbers."""
         if self.name in NEXMARK:
-            made = queries.pipeline(self.name, self.folder / "in", self.folder / "home", spark)
+            # As a URL: the path of a table is Spark's own, and the default file system of a cluster may be any.
+            given = (self.folder / "in").absolute().as_uri()
+            made = queries.pipeline(self.name, given, self.folder / "home", spark)
         else:
             made = rt.Pipeline(spark, home=self.folder / "home").sql(self.script()).function("tally", Tally)
         return made.sink("result", _appending(self.folder / "received.jsonl"))

@@ -134,6 +134,76 @@ def test_without_a_rowtime_the_arrival_of_the_batch_is_it(spark: SparkSession, f
     assert len({row["rowtime"] for row in rows.rows[:3]}) == 1
 
 
+EVERY_TWO = "POINT (at) BOUND EVERY 2 ROWS DELAY INTERVAL '10' SECOND"
+ALIVE = """SELECT STREAM SUM(n) AS total FROM ALTER_DURATION(events, INTERVAL '1' MINUTE) AS e GROUP BY SNAPSHOT()
+           EMIT INTERVALS (since, until)"""
+
+
+def totals(rows: Rows) -> list[tuple[str, str, int]]:
+    return [(f"{row['since']:%M:%S}", f"{row['until']:%M:%S}", row["total"]) for row in rows.rows]
+
+
+@pytest.mark.parametrize("cut", [2, 4])
+def test_rows_with_an_order_may_be_events(spark: SparkSession, folder: Folder, tmp_path: Path, cut: int) -> None:
+    made, rows = pipeline(spark, tmp_path, folder.frame, ALIVE, shape=EVERY_TWO, writer="who", position="n")
+    # After the second row of the writer the bound is 10:00:20; the fourth row makes it 10:02:50.
+    items = [("a", 1, "10:00:00"), ("a", 2, "10:00:30"), ("a", 3, "10:00:19"), ("a", 4, "10:03:00")]
+    folder.add(*reversed(items[:cut]))
+    if cut < len(items):
+        folder.add(*items[cut:])
+    query = made.run_available(tmp_path / "check")
+    assert query.ledger["events"] == {"in": 4, "accepted": 3, "LATE": 1}
+    assert totals(rows) == [("00:00", "00:30", 1), ("00:30", "01:00", 3), ("01:00", "01:30", 2)]
+
+
+def test_events_without_an_order_are_judged_by_the_bound_before_their_batch(
+    spark: SparkSession, folder: Folder, tmp_path: Path
+) -> None:
+    made, rows = pipeline(spark, tmp_path, folder.frame, ALIVE, shape=EVERY_TWO)
+    folder.add(("a", 1, "10:00:30"), ("b", 2, "10:00:00"), ("c", 4, "10:00:05"))  # and then the bound is 10:00:20
+    folder.add(("a", 8, "10:00:19"), ("b", 16, "10:05:00"), ("c", 32, "10:00:20"))
+    query = made.run_available(tmp_path / "check")
+    assert query.ledger["events"] == {"in": 6, "accepted": 5, "LATE": 1}
+    assert totals(rows) == [
+        *(("00:00", "00:05", 2), ("00:05", "00:20", 6), ("00:20", "00:30", 38), ("00:30", "01:00", 39)),
+        *(("01:00", "01:05", 37), ("01:05", "01:20", 33), ("01:20", "01:30", 1)),
+    ]
+
+
+def test_edges_of_a_dataframe_are_matched_by_all_but_their_positions(
+    spark: SparkSession, folder: Folder, tmp_path: Path
+) -> None:
+    until = "IF(n % 2 = 0, at, NULL) AS until"
+    edges = folder.frame.selectExpr("who", "n", "TIMESTAMP '2024-01-01 10:00:00' AS since", until)
+    sql = "SELECT STREAM who FROM events EMIT CHANGES"
+    made, rows = pipeline(spark, tmp_path, edges, sql, shape="EDGE (since, until)", position="N")
+    folder.add(("a", 2, "10:00:30"), ("a", 1, "10:00:00"), ("b", 3, "10:00:00"))
+    folder.add(("b", 6, "10:00:10"), ("a", 4, "10:00:40"))
+    query = made.run_available(tmp_path / "check")
+    assert query.ledger["events"] == {"in": 5, "accepted": 4, "UNMATCHED_EDGE": 1}
+    changes = [(row["change"], row["who"], row["new_stop"] and f"{row['new_stop']:%M:%S}") for row in rows.rows]
+    assert changes == [
+        *(("insert", "a", None), ("retract", "a", "00:30"), ("insert", "b", None), ("retract", "b", "00:10"))
+    ]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"shape": "EDGE (at, at)"}, "R190 rows without an order"),
+        ({"shape": "POINT (at) BOUND FROM others"}, "R190 rows without an order"),
+        ({"shape": "POINT (at)", "event_time": rt.EventTime("at")}, "R190 a guard or an event time"),
+        ({"shape": "POINT (never)"}, "R103"),
+        ({"shape": "ROUND"}, "R101"),
+        ({"shape": "POINT (at); DROP STREAM s"}, "R101"),
+    ],
+)
+def test_shapes_that_a_dataframe_cannot_have(folder: Folder, wrong: dict[str, Any], says: str) -> None:
+    made = rt.Pipeline().source("events", folder.frame, **wrong).sql("SELECT STREAM who FROM events EMIT CHANGES")
+    with pytest.raises(Refused, match=says):
+        made.compile()
+
+
 def test_a_rate_stream_goes_on_until_it_is_stopped(spark: SparkSession, tmp_path: Path) -> None:
     frame = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 20).option("numPartitions", 2)
     frame = frame.option("startTimestamp", 1_704_067_200_000).option("advanceMillisPerBatch", 60_000).load()

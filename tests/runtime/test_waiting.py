@@ -21,6 +21,11 @@ SELECT STREAM ev AS ROWTIME, n FROM s ORDER BY ev WITHIN INTERVAL '30' SECOND{}"
 
 
 def run(spark: SparkSession, folder: Path, sql: str, *minutes: int) -> Wait:
+    (found,) = waits(spark, folder, sql, *minutes)
+    return found
+
+
+def waits(spark: SparkSession, folder: Path, sql: str, *minutes: int) -> list[Wait]:
     pipeline = rt.Pipeline(spark, home=folder / "home").sql(sql)
     pipeline.sink("result", lambda _: None)
     for stream in pipeline.compile().defines:
@@ -28,8 +33,7 @@ def run(spark: SparkSession, folder: Path, sql: str, *minutes: int) -> Wait:
     with rt.writer("s", home=folder / "home", writer="phone") as log:
         log.insert([{"ev": f"2024-01-01 10:{minute:02}:00", "n": minute} for minute in minutes])
     query = pipeline.run_available(folder / "check", limits=Limits())
-    (found,) = (wait for wait in query.waiting() if isinstance(wait, Wait))
-    return found
+    return [wait for wait in query.waiting() if isinstance(wait, Wait)]
 
 
 def test_since_is_when_the_bound_came_to_stand(spark: SparkSession, tmp_path: Path) -> None:
@@ -51,6 +55,20 @@ def test_an_open_jump_names_the_row_on_which_others_decide(spark: SparkSession, 
     wait = run(spark, tmp_path, sql, 0, 1)
     assert (wait.kind, wait.held, wait.stream, wait.writer) == ("t-sort", 2, "s", "phone")
     assert wait.release == "rows behind its row 0 decide whether that counts: send more, or end the writer"
+
+
+EVENTS = "CREATE STREAM s (ev TIMESTAMP, n INT) EVENT SHAPE POINT (ev) BOUND EVERY 1 ROWS; "
+
+
+@pytest.mark.parametrize("emit", ["INTERVALS (a, b)", "INTERVALS (a, b) FULLY ORDERED", "EDGES (what, a, b)"])
+@pytest.mark.parametrize(
+    "query", ["SELECT STREAM n FROM {}", "SELECT STREAM COUNT(*) AS c FROM {} GROUP BY SNAPSHOT()"]
+)
+def test_events_wait_for_the_bound_of_their_writer(spark: SparkSession, tmp_path: Path, query: str, emit: str) -> None:
+    long = "ALTER_DURATION(s, INTERVAL '1' HOUR) AS x"
+    found = waits(spark, tmp_path, f"{EVENTS}{query.format(long)} EMIT {emit}", 0, 1)
+    assert {(wait.stream, wait.writer, wait.bound) for wait in found} == {("s", "phone", "2024-01-01 10:01:00")}
+    assert all("ALTER STREAM s SET BOUND" in wait.release or "rowtime bound s" in wait.release for wait in found)
 
 
 UNNAMED = "SELECT STREAM ev AS ROWTIME, n FROM s ORDER BY ev WITHIN INTERVAL '2' MINUTE"

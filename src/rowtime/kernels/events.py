@@ -51,11 +51,17 @@ class Items(NamedTuple):
     bad: np.ndarray
 
 
-def judge(shape: EventShape, mark: Mark, rows: Items, given: Sequence[tuple[int, int]]) -> Judgement:
-    """Judge rows in the order of their positions; ``given`` are bounds (position, µs), which count for later rows."""
+def judge(
+    shape: EventShape, mark: Mark, rows: Items, given: Sequence[tuple[int, int]], *, ordered: bool = True
+) -> Judgement:
+    """Judge rows in the order of their positions; ``given`` are bounds (position, µs), which count for later rows.
+
+    Rows that are not ``ordered`` are a set: a bound that they generate is made of all, and counts for none of them.
+    """
     positions, kinds, starts, stops, bad = rows
-    highest, generated = _generated(shape, mark, kinds, starts)
-    before = np.maximum(np.concatenate([[mark.bound], generated])[:-1], _given(positions, given, mark.bound))
+    highest, generated = _generated(shape, mark, kinds, starts, ordered=ordered)
+    made = np.concatenate([[mark.bound], generated])[:-1] if ordered else np.full(len(positions), mark.bound)
+    before = np.maximum(made, _given(positions, given, mark.bound))
     wrong = bad | (kinds < 0) | ((kinds != POINT) & (stops < starts)) | ((kinds == STOP) & (stops >= END))
     late, moved = _late(shape, kinds, starts, stops, before)
     null = starts == BEGINNING
@@ -85,10 +91,14 @@ def advances(  # noqa: PLR0913 - what a writer sent, and what it had shown befor
     return list(found), after, int(clocks[-1])
 
 
-def _generated(shape: EventShape, mark: Mark, kinds: np.ndarray, starts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _generated(
+    shape: EventShape, mark: Mark, kinds: np.ndarray, starts: np.ndarray, *, ordered: bool = True
+) -> tuple[np.ndarray, np.ndarray]:
     """The greatest start up to each row, and the strongest bound made by then; end edges repeat a start."""
     shown = np.where(kinds == STOP, BEGINNING, starts)
     highest = np.maximum.accumulate(np.concatenate([[mark.highest], shown]))
+    if not ordered:
+        highest[1:] = highest[-1]
     fires = np.zeros(len(starts), bool)
     if shape.rows is not None:
         fires = (mark.rows + 1 + np.arange(len(starts))) % shape.rows == 0

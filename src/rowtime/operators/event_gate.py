@@ -102,7 +102,9 @@ class EventGate:
         judged = f"CASE WHEN ({kind}) = {STOP} THEN CAST({stop} AS TIMESTAMP) ELSE CAST({start} AS TIMESTAMP) END"
         return [f"{kind} AS {K}", f"{given} AS {AS_GIVEN}", f"{end} AS {E}", f"{judged} AS {CANDIDATE}"]
 
-    def judged(self, tick: Tick, items: pa.Table, intake: Intake, before: Mapping[str, int]) -> dict[str, Judged]:
+    def judged(
+        self, tick: Tick, items: pa.Table, intake: Intake, before: Mapping[str, int], *, ordered: bool = True
+    ) -> dict[str, Judged]:
         """Each writer's rows and what becomes of them."""
         marks = tick.control(self.node).setdefault("marks", {})
         found = {}
@@ -114,7 +116,7 @@ class EventGate:
             mine = mine.filter(pc.is_null(mine["b"]))
             highest, count = marks.get(writer, (BEGINNING, 0))
             known = Mark(before.get(writer, BEGINNING), highest, count)
-            judgement = judge(self.shape, known, items_of(mine), given)
+            judgement = judge(self.shape, known, items_of(mine), given, ordered=ordered)
             marks[writer] = [judgement.mark.highest, judgement.mark.rows]
             found[writer] = Judged(mine, judgement)
         return found

@@ -65,7 +65,7 @@ class EventStream(Stream):
             rows = self.gate.timed(self._checked(intake.rows, intake))
             peeked = self._peeked_items(intake)
             items = collected_items(tick, self, rows, in_band=intake.in_band) if peeked is None else peeked
-            judged = self.gate.judged(tick, items, intake, before)
+            judged = self.gate.judged(tick, items, intake, before, ordered=not self.batched)
             made, edged = self.gate.made(tick, rows, judged, intake.count)
             plain = not (edged or intake.in_band or intake.decodes or self.checks)
             peek = self._peek(intake.peek, judged) if plain and intake.peek is not None else None

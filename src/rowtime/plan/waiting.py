@@ -19,6 +19,7 @@ from rowtime.operators.event_stream import EventStream
 from rowtime.operators.gates import Raise
 from rowtime.operators.imported_bounds import ImportedBounds
 from rowtime.operators.panes import Panes
+from rowtime.operators.quarantine import HELD
 from rowtime.operators.stream import Stream
 from rowtime.operators.tsort import TSort
 from rowtime.plan.event_time import MANUAL, settable
@@ -114,8 +115,8 @@ def _wait(plan: Mapping[str, Any], entry: Mapping[str, Any], name: str, rows: in
     if bound >= END:
         return None
     since = to_text(entry["since"][name][1]) if name in entry.get("since", {}) else ""
-    jumps = entry.get("control", {}).get(name, {}).get("held")
-    if jumps:
+    jumps = entry.get("control", {}).get(name, {}).get(HELD)
+    if jumps and plan["kinds"][name] in (TSort.kind, Stream.kind):
         return _open_jump(plan, entry, name, rows, jumps, (to_text(bound), since))
     stream, writer = _holder(plan, entry["clocks"], below)
     remedy = _Remedy(
@@ -216,8 +217,8 @@ def _holder(plan: Mapping[str, Any], clocks: Mapping[str, Mapping[str, int]], na
     if plan["kinds"][name] == "union all" and slowest[:4].isdigit():
         child = inputs[int(slowest[:4])]
         return _deeper(plan, clocks, child, slowest[5:])
-    if plan["kinds"][name] in ("merge", "group by", "join"):
-        return _holder(plan, clocks, slowest_of(plan["inputs"][name], clocks)[0])
+    if _merges(plan, clocks, name, slowest):
+        return _holder(plan, clocks, slowest_of(inputs, clocks)[0])
     return _deeper(plan, clocks, inputs[0], slowest)
 
 
@@ -227,9 +228,14 @@ def _deeper(
     """The same writer further down, until something merges writers."""
     if not plan["inputs"][name]:
         return name, writer
-    if plan["kinds"][name] in ("merge", "group by", "union all", "join"):
+    if plan["kinds"][name] == "union all" or _merges(plan, clocks, name, writer):
         return _holder(plan, clocks, name)
     return _deeper(plan, clocks, plan["inputs"][name][0], writer)
+
+
+def _merges(plan: Mapping[str, Any], clocks: Mapping[str, Mapping[str, int]], name: str, writer: str) -> bool:
+    """True if a writer of an operator is none of its input's: what comes out is that of all."""
+    return plan["kinds"][name] in ("merge", "group by", "join") or writer not in clocks.get(plan["inputs"][name][0], {})
 
 
 def _promoted(plan: Mapping[str, Any], name: str, stream: str) -> bool:

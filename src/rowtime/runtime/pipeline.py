@@ -9,18 +9,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rowtime.client.home import Home
-from rowtime.core.errors import Place, Problem, Refused, refuse
+from rowtime.core.errors import Problem, Refused, refuse
 from rowtime.core.places import local
 from rowtime.operators.sink import Sink as SinkNode
 from rowtime.operators.stream import Stream
 from rowtime.operators.table_function import Make
-from rowtime.plan.catalog import Definitions, StreamDef, Without
+from rowtime.plan.catalog import Definitions, Without
 from rowtime.plan.difference import statements_of
 from rowtime.plan.program import Program, compile_script
-from rowtime.plan.resync import rows_of
 from rowtime.plan.upgrade import upgrade_of
 from rowtime.runtime.engine import Engine, wall_clock
 from rowtime.runtime.events import Events
+from rowtime.runtime.handed import Handed
 from rowtime.runtime.once import define, perform
 from rowtime.runtime.query import Query
 from rowtime.runtime.relations import EventTime, Relation, columns_text, named
@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 DEFAULT_LIMITS = Limits(rows=2_000_000, files=1000, bytes=1 << 30)
-Handed = tuple["DataFrame", Mapping[str, Any]]
-Guard = tuple[timedelta | None, int, timedelta | None]  # above the clock; rows that let a jump count; above arrival
 
 
 class Pipeline:
@@ -58,8 +56,6 @@ class Pipeline:
         self._functions: dict[str, Callable[[Batch], object]] = {}
         self._table_functions: dict[str, Make] = {}
         self._handed: dict[str, Handed] = {}
-        self._guards: dict[str, Guard] = {}
-        self._event_times: dict[str, EventTime | None] = {}
         self._python: dict[str, tuple[Callable[[Any], Any], str]] = {}
 
     def sql(self, text: str, variables: Mapping[str, str] | None = None) -> Pipeline:
@@ -104,6 +100,7 @@ class Pipeline:
         resync_after: int = 0,
         early_beyond_arrival: timedelta | None = None,
         event_time: EventTime | None = None,
+        shape: str | None = None,
     ) -> Pipeline:
         """Make a streaming DataFrame the stream ``name``.
 
@@ -114,11 +111,14 @@ class Pipeline:
         whose rowtime lies further above its writer's clock is refused as EARLY, unless
         ``resync_after`` rows behind it lie near it. ``early_beyond_arrival``: so is a row whose
         rowtime lies so far above its arrival time, which is that of its batch. ``event_time``
-        declares one of the columns.
+        declares one of the columns. ``shape`` is what follows EVENT SHAPE, as `events` takes it: rows are
+        events with lifetimes. Without positions those of one batch are judged by the bound before it, and
+        edges, whose order matters, are refused (R190). Of edges the columns of position and rowtime are
+        left out, since the two rows of an event have the same values in all others.
         """
-        self._handed[name.lower()] = (streaming, {"rowtime": rowtime, "writer": writer, "position": position})
-        self._guards[name.lower()] = (early_beyond, resync_after, early_beyond_arrival)
-        self._event_times[name.lower()] = event_time
+        names = {"rowtime": rowtime, "writer": writer, "position": position}
+        guard = (early_beyond, resync_after, early_beyond_arrival)
+        self._handed[name.lower()] = Handed(streaming, names, *guard, event_time, shape)
         return self
 
     def sink(self, name: str, function: Callable[[Batch], object]) -> Pipeline:
@@ -140,10 +140,7 @@ class Pipeline:
         return self._compiled(text, Without(self.home, frozenset(statements_of(text))))
 
     def _compiled(self, text: str, home: Definitions) -> Program:
-        streams = {
-            name: _handed_stream(name, *handed, self._guards[name], self._event_times[name])
-            for name, handed in self._handed.items()
-        }
+        streams = {name: handed.stream(name) for name, handed in self._handed.items()}
         program = compile_script(text, home, self._variables, streams, tuple(self._functions), self._table_functions)
         if program.problems:
             raise Refused(*program.problems)
@@ -236,7 +233,8 @@ class Pipeline:
         if kind == "dataframe":
             from rowtime.runtime.sources.batches import BatchSource  # noqa: PLC0415
 
-            return BatchSource(*self._handed[node.name], wall_clock)
+            handed = self._handed[node.name]
+            return BatchSource(handed.frame, handed.names, wall_clock, [name for name, _ in columns])
         raise Refused(Problem("R210", f"{kind} cannot be read as a stream"))
 
     def _sink(self, node: SinkNode) -> Sink:
@@ -281,20 +279,6 @@ def _server(node: SinkNode) -> Sink:
     from rowtime.runtime.sinks.kafka_topic import KafkaSink  # noqa: PLC0415
 
     return KafkaSink(dict(node.options), dict(node.options)["stream"])
-
-
-def _handed_stream(
-    name: str, frame: DataFrame, names: Mapping[str, str | None], guard: Guard, event: EventTime | None
-) -> StreamDef:
-    columns = tuple((field.name, field.dataType.simpleString()) for field in frame.schema.fields)
-    options = tuple((key, value or "") for key, value in names.items())
-    early, resync, ahead = guard
-    limits = [None if limit is None else limit // timedelta(microseconds=1) for limit in (early, ahead)]
-    votes, wrong = rows_of(str(resync) if resync else "", Place(1, 1))
-    if wrong is not None:
-        raise Refused(wrong)
-    settings = None if event is None else event.settings()
-    return StreamDef(name, columns, "dataframe", options, None, (), (), (), limits[0], votes, limits[1], settings)
 
 
 def _kafka(options: Mapping[str, str], columns: list[tuple[str, str]]) -> Repeatable:

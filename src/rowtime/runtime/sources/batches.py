@@ -37,17 +37,23 @@ class _Batch(NamedTuple):
 class BatchSource:
     """The batches of one streaming DataFrame; ``names`` are its rowtime, writer and position columns.
 
-    ``clock`` says when a batch arrives (µs UTC). Raises ``Refused`` (R103) where the
-    DataFrame has no column of a name.
+    ``clock`` says when a batch arrives (µs UTC); ``columns`` are those that are read, all by default.
+    Raises ``Refused`` (R103) where the DataFrame has no column of a name.
     """
 
     in_band = False
     decodes = False
     steady = True
 
-    def __init__(self, frame: DataFrame, names: Mapping[str, str | None], clock: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        frame: DataFrame,
+        names: Mapping[str, str | None],
+        clock: Callable[[], int],
+        columns: Sequence[str] | None = None,
+    ) -> None:
         self.frame = frame
-        self._columns = [field.name for field in frame.schema.fields]
+        self._columns = [field.name for field in frame.schema.fields] if columns is None else [*columns]
         self._rowtime, self._writer, self._position = names["rowtime"], names["writer"], names["position"]
         self._check(names)
         self._clock = clock
@@ -123,9 +129,10 @@ class BatchSource:
         return False
 
     def _check(self, names: Mapping[str, str | None]) -> None:
-        there = {name.lower() for name in self._columns}
+        columns = [field.name for field in self.frame.schema.fields]
+        there = {name.lower() for name in columns}
         problems = [
-            Problem("R103", f"the DataFrame has no column {name} ({use})", hint=f"It has {', '.join(self._columns)}.")
+            Problem("R103", f"the DataFrame has no column {name} ({use})", hint=f"It has {', '.join(columns)}.")
             for use, name in names.items()
             if name is not None and name.lower() not in there
         ]
