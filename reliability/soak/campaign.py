@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 import rowtime as rt
 from reliability.crash.campaign import SMALL
 from reliability.soak.answer import Found, answer
-from reliability.soak.gauges import TOLERANCES, measured
-from reliability.soak.growth import FIFTHS, Sample, Trend, trends
+from reliability.soak.gauges import TICK, TOLERANCES, measured
+from reliability.soak.growth import FIFTHS, Sample, Trend, growing, trends
 from reliability.soak.processors import Processors
 from reliability.soak.written import differences, written
 from rowtime.core.time import END, to_text
@@ -103,7 +103,7 @@ class Soak:
             finally:
                 query.stop()
         grown = trends(self._samples, TOLERANCES)
-        wrong = self._failures + [f"grows: {trend}" for trend in grown if trend.grows]
+        wrong = self._failures + [f"grows: {trend}" for trend in growing(grown, TICK)]
         found = written(self._folder, query)
         wrong += differences(answer(batches), found)
         return self._line(minutes, found, grown, wrong), wrong
@@ -119,13 +119,11 @@ class Soak:
             self._sample(self._folder / "checkpoint")
 
     def _sample(self, checkpoint: Path) -> None:
-        """Measure between two ticks.
-
-        Their time is the median of those since the last sample, times the share of the processors that others left.
-        """
+        """Measure between two ticks; their time is the median of those since the last sample."""
         self._next = max(self._next + self._every, time.monotonic())
-        tick = median(self._ticks) * self._processors.left()
-        self._samples.append({"tick": tick, **measured(self._spark, checkpoint, self._local)})
+        tick = median(self._ticks)
+        times = dict(zip(TICK, (tick, tick * self._processors.left()), strict=True))
+        self._samples.append({**times, **measured(self._spark, checkpoint, self._local)})
         self._ticks = []
         if len(self._samples) % 3 == 0:
             print(f"tick {self._count}: {_told(self._samples[-1])}", flush=True)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 TOLERANCES: Mapping[str, Tolerance] = {
     "tick": Tolerance(" ms", 0.5, 100),
+    "without others": Tolerance(" ms", 0.5, 100),
     "Python": Tolerance(" MiB", 0.1, 10),
     "its workers": Tolerance(" MiB", 0.2, 40),
     "heap after GC": Tolerance(" MiB", 0.1, 10, min),  # Spark lets go of what it has broadcast a while later
@@ -29,6 +30,8 @@ TOLERANCES: Mapping[str, Tolerance] = {
     "other files": Tolerance("", 0.0, 10),
     "files of Spark": Tolerance("", 0.25, 100),
 }
+TICK = ("tick", "without others")
+"""The time of a tick, and that times the share of the processors that other programs left."""
 BY_NATURE = ("rejected",)  # the ledger keeps every refused row
 
 

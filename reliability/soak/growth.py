@@ -53,6 +53,17 @@ class Trend:
         return f"{self.gauge} {self.fifths[1]:,.0f} → {self.fifths[-1]:,.0f}{self.tolerance.unit}"
 
 
+def growing(found: Iterable[Trend], together: Sequence[str]) -> list[Trend]:
+    """The trends of what grows; those of ``together`` only where all of them do.
+
+    The time of a tick is longer beside other programs, and without their share it is shorter than alone: of a change
+    in what they take one of the two is moved up and the other down.
+    """
+    grown = [trend for trend in found if trend.grows]
+    all_do = {trend.gauge for trend in grown} >= {*together}
+    return [trend for trend in grown if all_do or trend.gauge not in together]
+
+
 def trends(samples: Sequence[Sample], tolerances: Mapping[str, Tolerance]) -> list[Trend]:
     """The trend of each gauge; the samples are evenly spaced over the whole run, at least two in each fifth."""
     if len(samples) < 2 * FIFTHS:

@@ -13,7 +13,7 @@ import pytest
 
 from reliability.soak.answer import Found, answer
 from reliability.soak.campaign import Soak
-from reliability.soak.growth import Tolerance, Trend, trends
+from reliability.soak.growth import Tolerance, Trend, growing, trends
 from reliability.soak.processors import Processors
 from reliability.soak.written import differences
 from rowtime.state.journal import Journal
@@ -46,6 +46,24 @@ def test_what_grows_is_found_in_long_and_short_runs() -> None:
     assert judged(lambda n: 200 + 2 * n).grows
     assert judged(lambda n: 200 + 10 * n, 12).grows
     assert judged(lambda n: 200 if n < 24 else 300).grows, "a step"
+
+
+@pytest.mark.parametrize(
+    ("clock", "left", "grows"),
+    [
+        (lambda n: 100 + 2 * n, lambda _: 1.0, True),  # alone
+        (lambda n: 300 + 6 * n, lambda _: 0.3, True),  # beside others all the time
+        (lambda n: 100 if n < 30 else 300, lambda n: 1.0 if n < 30 else 0.3, False),  # others come
+        (lambda n: 300 if n < 30 else 140, lambda n: 0.3 if n < 30 else 1.0, False),  # others go
+    ],
+)
+def test_other_programs_that_come_or_go_do_not_let_ticks_grow(
+    clock: Callable[[int], float], left: Callable[[int], float], *, grows: bool
+) -> None:
+    values = [{"tick": clock(n), "without others": clock(n) * left(n), "size": 9.0 * n} for n in range(60)]
+    gauges = {name: Tolerance("", 0.3, 9) for name in values[0]}
+    found = [trend.gauge for trend in growing(trends(values, gauges), ("tick", "without others"))]
+    assert found == ["tick", "without others"] * grows + ["size"]
 
 
 def test_too_few_samples_are_no_answer() -> None:
