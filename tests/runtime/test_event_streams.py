@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 import rowtime as rt
+from rowtime.operators import event_gate
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -64,3 +66,30 @@ def test_a_directory_takes_the_files_of_events_each_as_often_as_it_is_there(
     hours = [int((row["start"] - EPOCH) / timedelta(hours=1)) for row in rows.to_pylist()]
     assert hours == [1, 1, 2]
     assert all(row["stop"] - row["start"] == timedelta(microseconds=1) for row in rows.to_pylist())
+
+
+@pytest.mark.parametrize("few", [64, 1], ids=["few", "many"])
+def test_each_row_meets_the_bound_of_its_writer_however_many_there_are(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, few: int
+) -> None:
+    monkeypatch.setattr(event_gate, "FEW", few)
+    sql = SQL.splitlines()[1].replace(";", " ON LATE ADJUST;") + "SELECT STREAM * FROM flights EMIT CHANGES;"
+    found: list[dict[str, object]] = []
+    pipeline = rt.Pipeline(spark, home=tmp_path / "home").sql(sql)
+    pipeline.sink("result", lambda batch: found.extend(batch.table().to_pylist()))
+    for stream in pipeline.compile().defines:
+        pipeline.home.define(stream.name, stream.as_json())
+    wanted = []
+    for n in range(4):
+        first, second = EPOCH + timedelta(hours=6 + n), EPOCH + timedelta(hours=16 + n)
+        with rt.writer("flights", home=tmp_path / "home", writer=f"w{n}") as writer:
+            writer.insert([_flight(5, 9) | {"origin": f"w{n}"}])
+            for bound in (first, second)[: n + 1]:
+                writer.set_rowtime_bound(bound)
+                writer.insert([_flight(1, 40) | {"origin": f"w{n}"}, _flight(1, 2), _flight(30, 31)])
+                wanted += [(bound, bound, f"w{n}"), (bound, EPOCH + timedelta(hours=30), "JFK")]
+            writer.end()
+        wanted.append((datetime(1, 1, 1, tzinfo=UTC), EPOCH + timedelta(hours=5), f"w{n}"))
+    query = pipeline.run_available(tmp_path / "checkpoint")
+    assert sorted((row["rowtime"], row["start"], row["origin"]) for row in found) == sorted(wanted)
+    assert query.ledger["flights"] == {"in": 25, "accepted": 18, "LATE": 7, "ADJUSTED": 7}

@@ -7,8 +7,7 @@ and start; one that finds none is refused as ``UNMATCHED_EDGE``.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -20,6 +19,7 @@ from rowtime.core.shapes import EventShape
 from rowtime.core.time import BEGINNING, END
 from rowtime.kernels.events import ACCEPTED, INTERVAL, REASONS, START, STOP, Items, Judgement, Mark, judge
 from rowtime.kernels.events import POINT as POINT_ROW
+from rowtime.operators.by_writer import FEW
 from rowtime.operators.contract import Column, Kept, Operator, P, Shape, T, Tick, W, passed, quoted
 from rowtime.operators.gates import Verdict
 from rowtime.operators.intake import Intake
@@ -107,30 +107,33 @@ class EventGate:
     ) -> dict[str, Judged]:
         """Each writer's rows and what becomes of them."""
         marks = tick.control(self.node).setdefault("marks", {})
+        said: dict[str, list[tuple[int, int]]] = {}
+        for writer, position, at in intake.bounds:
+            said.setdefault(writer, []).append((position, at))
         found = {}
-        for writer in items[W].unique().to_pylist():
-            mine = items.filter(pc.equal(items[W], writer))
-            given = [(position, at) for name, position, at in intake.bounds if name == writer]
+        for writer, mine in by_writer(items):
+            given = said.get(writer, [])
             inside = mine.filter(pc.is_valid(mine["b"]))
             given += zip(inside[P].to_pylist(), inside["b"].to_pylist(), strict=True)
-            mine = mine.filter(pc.is_null(mine["b"]))
+            rows = mine.filter(pc.is_null(mine["b"])) if inside.num_rows else mine
             highest, count = marks.get(writer, (BEGINNING, 0))
             known = Mark(before.get(writer, BEGINNING), highest, count)
-            judgement = judge(self.shape, known, items_of(mine), given, ordered=ordered)
+            judgement = judge(self.shape, known, items_of(rows), given, ordered=ordered)
             marks[writer] = [judgement.mark.highest, judgement.mark.rows]
-            found[writer] = Judged(mine, judgement)
+            found[writer] = Judged(rows, judgement)
         return found
 
     def _noted(self, tick: Tick, rows: DataFrame, judged: Mapping[str, Judged]) -> DataFrame:
         """Rows with their start after adjustment, and the bound that they met."""
-        steps = {writer: _steps(rows, judgement) for writer, (rows, judgement) in judged.items()}
-        moved = [(r[W], r[P], j.starts, j.starts != r["s"].to_numpy()) for r, j in judged.values()]
-        if not any(part[3].any() for part in moved):
-            return rows.selectExpr("*", f"{AS_GIVEN} AS {FROM}", f"{_met(steps)} AS {C}")
-        notes = pa.concat_tables([pa.table({W: w, P: p, FROM: s}).filter(pa.array(m)) for w, p, s, m in moved])
-        columns = [quoted(name) for name in rows.columns if name not in (FROM, C)]
+        rows = _met(rows, {writer: _steps(mine, judgement) for writer, (mine, judgement) in judged.items()})
+        items, starts = _together(judged), _all(judgement.starts for _, judgement in judged.values())
+        moved = starts != items["s"].to_numpy() if judged else starts
+        if not moved.any():
+            return rows.selectExpr("*", f"{AS_GIVEN} AS {FROM}")
+        notes = pa.table({W: items[W], P: items[P], FROM: starts}).filter(pa.array(moved))
+        columns = [quoted(name) for name in rows.columns if name != FROM]
         return rows.join(tick.spark.createDataFrame(notes), [W, P], "left").selectExpr(
-            *columns, f"coalesce({FROM}, {AS_GIVEN}) AS {FROM}", f"{_met(steps)} AS {C}"
+            *columns, f"coalesce({FROM}, {AS_GIVEN}) AS {FROM}"
         )
 
     # -- events -----------------------------------------------------------------------
@@ -249,28 +252,45 @@ def items_of(rows: pa.Table) -> Items:
     return Items(*(rows[name].to_numpy() for name in (P, "k", "s", "e", "bad")))
 
 
+def by_writer(items: pa.Table) -> Iterator[tuple[str, pa.Table]]:
+    """The items of each writer, in their order."""
+    codes = items[W].combine_chunks().dictionary_encode()
+    writers, found = codes.dictionary.to_pylist(), codes.indices.to_numpy()
+    if len(writers) <= 1:
+        yield from ((writer, items) for writer in writers)
+        return
+    order = np.argsort(found, kind="stable")
+    sorted_items, ends = items.take(pa.array(order)), np.cumsum(np.bincount(found)).tolist()
+    for writer, start, end in zip(writers, [0, *ends], ends, strict=False):
+        yield writer, sorted_items.slice(start, end - start)
+
+
+def _together(judged: Mapping[str, Judged]) -> pa.Table:
+    return pa.concat_tables([rows for rows, _ in judged.values()]) if judged else pa.table({"k": []})
+
+
+def _all(arrays: Iterable[np.ndarray]) -> np.ndarray:
+    found = [*arrays]
+    return np.concatenate(found) if found else np.zeros(0, np.int64)
+
+
 def _verdict(judged: Mapping[str, Judged]) -> tuple[Verdict, pa.Table]:
     """The refused rows with their reasons, counts for the ledger, and all rows with their kinds."""
-    counts: Counter[str] = Counter({"in": 0, "accepted": 0})
-    refused, tables = [], []
-    for rows, judgement in judged.values():
-        wrong = judgement.reasons != ACCEPTED
-        reasons = np.array(REASONS, object)[judgement.reasons[wrong]]
-        listed = rows.filter(pa.array(wrong)).select([W, P])
-        refused.append(
-            listed.append_column("reason", pa.array(reasons, pa.string())).append_column(
-                "mark", pa.array(judgement.bounds[wrong], pa.int64())
-            )
-        )
-        counts.update(in_=0)
-        counts.update({"in": rows.num_rows, "accepted": int((~wrong).sum()), **Counter(reasons.tolist())})
-        moved = int(((judgement.starts != rows["s"].to_numpy()) & ~wrong).sum())
-        counts.update({"ADJUSTED": moved} if moved else {})
-        tables.append(rows)
-    del counts["in_"]
-    table = pa.concat_tables(refused) if refused else None
-    found = table if table is not None and table.num_rows else None
-    return Verdict(found, counts, {}, BEGINNING, END), pa.concat_tables(tables) if tables else pa.table({"k": []})
+    table, judgements = _together(judged), [judgement for _, judgement in judged.values()]
+    reasons = _all(judgement.reasons for judgement in judgements)
+    wrong = reasons != ACCEPTED
+    counts = {"in": table.num_rows, "accepted": int((~wrong).sum())}
+    if not judged:
+        return Verdict(None, counts, {}, BEGINNING, END), table
+    counts |= {REASONS[n]: times for n, times in enumerate(np.bincount(reasons[wrong]).tolist()) if times}
+    moved = (_all(judgement.starts for judgement in judgements) != table["s"].to_numpy()) & ~wrong
+    counts |= {"ADJUSTED": int(moved.sum())} if moved.any() else {}
+    if not wrong.any():
+        return Verdict(None, counts, {}, BEGINNING, END), table
+    named = pa.array(np.array(REASONS, object)[reasons[wrong]], pa.string())
+    bounds = pa.array(_all(judgement.bounds for judgement in judgements)[wrong], pa.int64())
+    listed = table.filter(pa.array(wrong)).select([W, P]).append_column("reason", named).append_column("mark", bounds)
+    return Verdict(listed, counts, {}, BEGINNING, END), table
 
 
 def _steps(rows: pa.Table, judgement: Judgement) -> list[tuple[int, int]]:
@@ -282,24 +302,41 @@ def _steps(rows: pa.Table, judgement: Judgement) -> list[tuple[int, int]]:
     return list(zip(rows[P].to_numpy()[first].tolist(), bounds[first].tolist(), strict=True))
 
 
-def _met(steps: Mapping[str, Sequence[tuple[int, int]]]) -> str:
-    """The bound that a row met, by its writer and position."""
+def _met(rows: DataFrame, steps: Mapping[str, Sequence[tuple[int, int]]]) -> DataFrame:
+    """The rows with the bound that each has met, by its writer and position."""
+    known = {writer: found for writer, found in steps.items() if found}
+    if len(known) > FEW:
+        return _met_by_many(rows, known)
     texts = {}
-    for writer, found in steps.items():
-        if len(found) == 1:
-            texts[writer] = passed(found[0][1], P)
-        elif found:
-            texts[writer] = f"get({_array(at for _, at in found)}, {_passed([at for at, _ in found[1:]])})"
-    if len(texts) == 1:
-        return next(iter(texts.values()))
+    for writer, found in known.items():
+        texts[writer] = passed(found[0][1], P)
+        if len(found) > 1:
+            halves = _passed(_array(at for at, _ in found[1:]), len(found) - 1)
+            texts[writer] = f"get({_array(at for _, at in found)}, {halves})"
     cases = " ".join(f"WHEN {literal(writer)} THEN {text}" for writer, text in texts.items())
-    return f"CASE {W} {cases} END" if cases else f"{BEGINNING}L"
+    met = f"CASE {W} {cases} END" if len(texts) > 1 else next(iter(texts.values()), f"{BEGINNING}L")
+    return rows.selectExpr("*", f"{met} AS {C}")
 
 
-def _passed(positions: Sequence[int]) -> str:
-    """How many of these ascending positions a row has reached: a search by halves, for there may be thousands."""
-    halves = ", ".join(str(1 << n) for n in reversed(range(len(positions).bit_length())))
-    reached = f"coalesce(get({_array(positions)}, i + half - 1) <= {P}, false)"
+def _met_by_many(rows: DataFrame, steps: Mapping[str, Sequence[tuple[int, int]]]) -> DataFrame:
+    """As above with a table of the writers: a literal is searched from its beginning for every row."""
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+    numbers = pa.list_(pa.int64())
+    columns = {
+        "__who": pa.array(steps),
+        "__at": pa.array([[at for at, _ in found[1:]] for found in steps.values()], numbers),
+        "__bounds": pa.array([[bound for _, bound in found] for found in steps.values()], numbers),
+    }
+    known = F.broadcast(rows.sparkSession.createDataFrame(pa.table(columns)))
+    met = f"get(__bounds, {_passed('__at', max(map(len, steps.values())))}) AS {C}"
+    return rows.join(known, F.expr(f"{W} = __who"), "left").selectExpr(*map(quoted, rows.columns), met)
+
+
+def _passed(positions: str, most: int) -> str:
+    """How many of the ascending ``positions``, ``most`` at most, a row has reached: a search by halves."""
+    halves = ", ".join(str(1 << n) for n in reversed(range(most.bit_length()))) or "0"
+    reached = f"coalesce(get({positions}, i + half - 1) <= {P}, false)"
     return f"aggregate(array({halves}), 0, (i, half) -> IF({reached}, i + half, i))"
 
 

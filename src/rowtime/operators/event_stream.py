@@ -23,7 +23,7 @@ from rowtime.core.time import BEGINNING, END
 from rowtime.kernels.events import ACCEPTED, INTERVAL, START, STOP
 from rowtime.kernels.events import POINT as POINT_ROW
 from rowtime.operators.contract import Delta, Kept, P, Shape, T, Tick, W
-from rowtime.operators.event_gate import EventGate, Judged, collected_items
+from rowtime.operators.event_gate import EventGate, Judged, by_writer, collected_items
 from rowtime.operators.intake import Intake
 from rowtime.operators.lifetimes import D, E
 from rowtime.operators.peek import Peek
@@ -115,8 +115,9 @@ class EventStream(Stream):
 
 def _accepted(rows: pa.Table, wanted: Mapping[str, str], judged: Mapping[str, Judged]) -> Iterable[pa.Table]:
     """The wanted columns of the events that are accepted, a table a writer."""
+    theirs = dict(by_writer(rows)) if len(judged) > 1 else {}
     for writer, (items, judgement) in judged.items():
-        mine = rows if len(judged) == 1 else rows.filter(pc.equal(rows[W], writer))
+        mine = theirs.get(writer, rows)
         starts, ends = judgement.starts, items["e"].to_numpy()
         own = {
             T: pa.array(starts).cast(pa.timestamp("us", "UTC")),

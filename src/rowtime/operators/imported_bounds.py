@@ -19,7 +19,7 @@ from rowtime.core.time import BEGINNING, END
 from rowtime.kernels.events import Mark, advances
 from rowtime.operators.contract import A, Column, Control, Delta, Kept, Operator, P, Shape, T, Tick, W
 from rowtime.operators.event_bounds import GIVEN, bound_rows
-from rowtime.operators.event_gate import collected_items, items_of
+from rowtime.operators.event_gate import by_writer, collected_items, items_of
 from rowtime.operators.event_stream import EventStream
 from rowtime.operators.intake import Intake
 
@@ -107,7 +107,7 @@ class ImportedBounds:
             return {}
         rows = self.source.gate.timed(intake.rows)
         items = collected_items(tick, self, rows, _ARRIVAL, in_band=intake.in_band)
-        return {writer: items.filter(pc.equal(items[W], writer)) for writer in items[W].unique().to_pylist()}
+        return dict(by_writer(items))
 
     def _said(self, intake: Intake) -> dict[str, list[tuple[int, int, int]]]:
         """(position, bound, arrival) of the bounds of each writer that stand beside the rows."""
