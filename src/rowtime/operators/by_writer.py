@@ -1,10 +1,11 @@
-"""Times of writers beside their rows: a literal for few writers, a table for many."""
+"""Rows by their writers: those of each, and what is known of writers beside their rows."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 
 from rowtime.operators.contract import W, micros
@@ -24,6 +25,26 @@ def beside(rows: DataFrame, times: Mapping[str, int], name: str) -> DataFrame:
         cases = " ".join(f"WHEN {literal(writer)} THEN {micros(at)}" for writer, at in sorted(times.items()))
         found = f"CASE {W} {cases} END" if cases else "CAST(NULL AS TIMESTAMP)"
         return rows.withColumn(name, F.expr(found))
-    columns = {"__who": pa.array(times.keys()), name: pa.array(times.values(), pa.timestamp("us", "UTC"))}
-    table = F.broadcast(rows.sparkSession.createDataFrame(pa.table(columns)))
-    return rows.join(table, F.expr(f"{W} = __who"), "left").drop("__who")
+    return joined(rows, times, {name: pa.array(times.values(), pa.timestamp("us", "UTC"))})
+
+
+def joined(rows: DataFrame, writers: Iterable[str], columns: Mapping[str, pa.Array]) -> DataFrame:
+    """The rows with columns of their writer, in the order of ``writers``; NULL of all others."""
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+    table = pa.table({"__who": pa.array(writers, pa.string()), **columns})
+    known = F.broadcast(rows.sparkSession.createDataFrame(table))
+    return rows.join(known, F.expr(f"{W} = __who"), "left").drop("__who")
+
+
+def by_writer(items: pa.Table) -> Iterator[tuple[str, pa.Table]]:
+    """The items of each writer, in their order."""
+    codes = items[W].combine_chunks().dictionary_encode()
+    writers, found = codes.dictionary.to_pylist(), codes.indices.to_numpy()
+    if len(writers) <= 1:
+        yield from ((writer, items) for writer in writers)
+        return
+    order = np.argsort(found, kind="stable")
+    sorted_items, ends = items.take(pa.array(order)), np.cumsum(np.bincount(found)).tolist()
+    for writer, start, end in zip(writers, [0, *ends[:-1]], ends, strict=True):
+        yield writer, sorted_items.slice(start, end - start)

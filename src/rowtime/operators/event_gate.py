@@ -7,7 +7,7 @@ and start; one that finds none is refused as ``UNMATCHED_EDGE``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -19,7 +19,7 @@ from rowtime.core.shapes import EventShape
 from rowtime.core.time import BEGINNING, END
 from rowtime.kernels.events import ACCEPTED, INTERVAL, REASONS, START, STOP, Items, Judgement, Mark, judge
 from rowtime.kernels.events import POINT as POINT_ROW
-from rowtime.operators.by_writer import FEW
+from rowtime.operators.by_writer import FEW, by_writer, joined
 from rowtime.operators.contract import Column, Kept, Operator, P, Shape, T, Tick, W, passed, quoted
 from rowtime.operators.gates import Verdict
 from rowtime.operators.intake import Intake
@@ -252,19 +252,6 @@ def items_of(rows: pa.Table) -> Items:
     return Items(*(rows[name].to_numpy() for name in (P, "k", "s", "e", "bad")))
 
 
-def by_writer(items: pa.Table) -> Iterator[tuple[str, pa.Table]]:
-    """The items of each writer, in their order."""
-    codes = items[W].combine_chunks().dictionary_encode()
-    writers, found = codes.dictionary.to_pylist(), codes.indices.to_numpy()
-    if len(writers) <= 1:
-        yield from ((writer, items) for writer in writers)
-        return
-    order = np.argsort(found, kind="stable")
-    sorted_items, ends = items.take(pa.array(order)), np.cumsum(np.bincount(found)).tolist()
-    for writer, start, end in zip(writers, [0, *ends], ends, strict=False):
-        yield writer, sorted_items.slice(start, end - start)
-
-
 def _together(judged: Mapping[str, Judged]) -> pa.Table:
     return pa.concat_tables([rows for rows, _ in judged.values()]) if judged else pa.table({"k": []})
 
@@ -320,17 +307,13 @@ def _met(rows: DataFrame, steps: Mapping[str, Sequence[tuple[int, int]]]) -> Dat
 
 def _met_by_many(rows: DataFrame, steps: Mapping[str, Sequence[tuple[int, int]]]) -> DataFrame:
     """As above with a table of the writers: a literal is searched from its beginning for every row."""
-    from pyspark.sql import functions as F  # noqa: N812, PLC0415
-
     numbers = pa.list_(pa.int64())
     columns = {
-        "__who": pa.array(steps),
         "__at": pa.array([[at for at, _ in found[1:]] for found in steps.values()], numbers),
         "__bounds": pa.array([[bound for _, bound in found] for found in steps.values()], numbers),
     }
-    known = F.broadcast(rows.sparkSession.createDataFrame(pa.table(columns)))
     met = f"get(__bounds, {_passed('__at', max(map(len, steps.values())))}) AS {C}"
-    return rows.join(known, F.expr(f"{W} = __who"), "left").selectExpr(*map(quoted, rows.columns), met)
+    return joined(rows, steps, columns).selectExpr(*map(quoted, rows.columns), met)
 
 
 def _passed(positions: str, most: int) -> str:

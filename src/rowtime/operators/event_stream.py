@@ -22,8 +22,9 @@ from rowtime.core.shapes import EventShape
 from rowtime.core.time import BEGINNING, END
 from rowtime.kernels.events import ACCEPTED, INTERVAL, START, STOP
 from rowtime.kernels.events import POINT as POINT_ROW
+from rowtime.operators.by_writer import by_writer
 from rowtime.operators.contract import Delta, Kept, P, Shape, T, Tick, W
-from rowtime.operators.event_gate import EventGate, Judged, by_writer, collected_items
+from rowtime.operators.event_gate import EventGate, Judged, collected_items
 from rowtime.operators.intake import Intake
 from rowtime.operators.lifetimes import D, E
 from rowtime.operators.peek import Peek

@@ -17,9 +17,10 @@ import pyarrow.compute as pc
 from rowtime.core.clock import Clocks, least
 from rowtime.core.time import BEGINNING, END
 from rowtime.kernels.events import Mark, advances
+from rowtime.operators.by_writer import by_writer
 from rowtime.operators.contract import A, Column, Control, Delta, Kept, Operator, P, Shape, T, Tick, W
 from rowtime.operators.event_bounds import GIVEN, bound_rows
-from rowtime.operators.event_gate import by_writer, collected_items, items_of
+from rowtime.operators.event_gate import collected_items, items_of
 from rowtime.operators.event_stream import EventStream
 from rowtime.operators.intake import Intake
 
