@@ -357,3 +357,23 @@ def test_things_with_alike_names_are_told_apart(sql: str, read: str) -> None:
     program = compile_script(S + sql)
     assert not program.problems
     assert read in [node.name for node in program.operators]
+
+
+@pytest.mark.parametrize(
+    ("sql", "codes"),
+    [
+        ("SELECT STREAM s.ROWTIME AS ROWTIME, COUNT(*) AS c FROM s GROUP BY v", ["R106", "R126", "R104"]),
+        (f"SELECT STREAM nope, other.v, COUNT(*) AS c FROM s AS a {HOURS}", ["R103", "R103"]),
+    ],
+)
+def test_problems_come_in_the_order_of_the_text_and_a_column_that_is_not_there_is_one(
+    sql: str, codes: list[str]
+) -> None:
+    assert [problem.code for problem in compile_script(S + sql).problems] == codes
+
+
+@pytest.mark.parametrize(("order", "says"), [("total", "SUM(v)"), ("v2 + SUM(v)", "v"), ("COUNT(*) + 1", "COUNT(*)")])
+def test_what_does_not_ascend_is_named_as_the_query_has_it(order: str, says: str) -> None:
+    items, streams = "SELECT STREAM v AS v2, SUM(v) AS total FROM s AS a", f"{HOURS}, v"
+    [problem] = compile_script(f"{S}{items} {streams} ORDER BY {order}").problems
+    assert (problem.code, problem.note.partition(":")[0]) == ("R138", says)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
 
-from rowtime.plan.explain import as_text, explain_query
+from reliability.fuzz.sql import scripts
+from rowtime.cli.explain import entries_of
+from rowtime.plan.explain import as_text, explain_query, orders_as_text
 from rowtime.plan.program import compile_script
 from tests.laws.lifetime_pipelines import LIFETIMES
 from tests.laws.panes_pipelines import PANES
@@ -21,8 +24,28 @@ SCRIPTS |= {law.name: law.transcript([]).sql for law in (*LIFETIMES, *SPECULATIO
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_no_setting_is_shown_as_python_has_it(name: str) -> None:
     (sink,) = compile_script(SCRIPTS[name]).sinks
+    entries = explain_query(sink)
+    text = f"{as_text(entries)}\n{orders_as_text(entries)}"
+    assert not re.findall(r"[A-Z]\w+\(\w+=|<\w|\b__\w+", text), text
+
+
+def test_no_column_of_the_engine_is_shown_by_its_name() -> None:
+    programs = [compile_script(script) for script in scripts()]
+    entries = [entry for program in programs if not program.problems for entry in entries_of(program)]
+    assert len(entries) > 300
+    assert not re.findall(r".*\b__\w+", "\n".join([*map(json.dumps, entries), orders_as_text(entries)]))
+
+
+def test_aggregates_and_sort_keys_are_numbered_as_they_are_listed() -> None:
+    sql = """
+        CREATE STREAM s (k INT, v INT);
+        SELECT STREAM FLOOR(s.ROWTIME TO MINUTE) AS m, k, SUM(v) AS total FROM s
+        GROUP BY FLOOR(s.ROWTIME TO MINUTE), k HAVING COUNT(*) > 1 ORDER BY FLOOR(s.ROWTIME TO MINUTE), total DESC;
+    """
+    (sink,) = compile_script(sql).sinks
     text = as_text(explain_query(sink))
-    assert not re.findall(r"[A-Z]\w+\(\w+=|<\w", text), text
+    assert "aggregates SUM(v), COUNT(*); having aggregate 2 > 1; sort aggregate 1; directions DESC" in text
+    assert "order ROWTIME, sort key 1 DESC, key 1, key 2" in text
 
 
 def test_times_and_shapes_are_shown_as_they_are_said() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 
 from rowtime.client import stream_log
 from rowtime.client.arrow_types import arrow_schema
-from rowtime.client.writer import Writer
+from rowtime.client.writer import EVERYONE, Writer
 from rowtime.core.errors import Failure
 from rowtime.core.time import END
 from rowtime.runtime.sources.contract import BoundItem, Limits, Slice, Source
@@ -264,3 +265,42 @@ def test_nested_and_precise_types_come_back_as_they_went_in(spark: SparkSession,
         "a": [{"k": "x", "v": 0.5}], "m": {"y": [1, None]},
     }  # fmt: skip
     assert told[1] == "FF"
+
+
+def test_what_is_taken_is_durable_before_it_is_noted(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine that dies must not lose what a checkpoint says was read; what a writer went on from is kept."""
+    synced: set[str] = set()
+
+    def note(descriptor: int) -> None:
+        synced.add(str(Path(f"/proc/self/fd/{descriptor}").readlink().relative_to(log)))
+
+    shard, everyone_shard = f"s-{0:020}", f"%2A/s-{0:020}"
+    with writer(log, "a") as a, writer(log, "b") as b, writer(log, EVERYONE) as everyone:
+        for out in (a, b):
+            insert(out, 1)
+            insert(out, 2)
+        everyone.set_rowtime_bound(1)
+        monkeypatch.setattr(os, "fsync", note)
+        part = take(log, limits=Limits(files=3))
+        assert (part.end, synced) == ({"a": 2, "b": 1, EVERYONE: 1}, {f"a/{shard}", everyone_shard})
+        synced.clear()
+        part = take(log, dict(part.end))
+        assert (part.end, synced) == ({"a": 2, "b": 2, EVERYONE: 1}, {f"b/{shard}"})
+        synced.clear()
+        assert take(log, dict(part.end)).empty
+        assert not synced
+        from_now = StreamLogSource(log, COLUMNS, clock=lambda: NOW, from_now=True)
+        assert from_now.discover({}, NO_LIMITS, {})[0].end == part.end
+        assert synced == {f"a/{shard}", f"b/{shard}", everyone_shard}
+
+
+def test_a_disk_that_fails_to_keep_what_is_taken_is_told(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(_: int) -> None:
+        raise OSError(5, "Input/output error")
+
+    with writer(log) as out:
+        insert(out, 1)
+    monkeypatch.setattr(os, "fsync", fails)
+    with pytest.raises(Failure, match="Input/output error") as caught:
+        take(log)
+    assert caught.value.problems[0].code == "R501"

@@ -27,6 +27,7 @@ from rowtime.sql.statements import Query
             "EMIT ends a",
         ),
         ("SELECT STREAM a FROM", 1, 17, "ends too early", ""),
+        ("SELECT STREAM a * FROM s", 1, 19, "This does not parse: an expression is missing.", ""),
         ("CREATE STREAM s (a INT,\n  b FOO)", 2, 5, "column b needs a type", ""),
         ("CREATE STREAM s (a INT) USING a USING b", 1, 39, "USING is given twice", ""),
         ("CREATE STREAM s (t TIMESTAMP, EVENT TIME (t))", 1, 31, "EVENT TIME stands behind the list of columns", ""),

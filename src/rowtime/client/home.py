@@ -21,7 +21,7 @@ from urllib.parse import unquote
 
 from rowtime.client.definitions import fault
 from rowtime.core.errors import Failure, Problem, refuse
-from rowtime.core.places import local
+from rowtime.core.places import local, sync
 
 DEFAULT_HOME: Final = ".rowtime"
 PRIVATE: Final = 0o700
@@ -55,15 +55,6 @@ def unescape(component: str) -> str:
     return unquote(component)
 
 
-def sync_directory(directory: Path) -> None:
-    """Make the entries of a directory durable: a new file survives a crash only after this."""
-    descriptor = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
 class Home:
     """The definitions of named streams, and where their logs are.
 
@@ -94,7 +85,7 @@ class Home:
         for directory in (self.path, self._definitions, self.path / "logs"):
             if not directory.is_dir():
                 directory.mkdir(mode=PRIVATE, exist_ok=True)
-                sync_directory(directory.parent)
+                sync(directory.parent)
 
     def define(self, name: str, definition: Mapping[str, Any], replace: bool = False) -> None:  # noqa: FBT001, FBT002
         """Write a definition; the same one again changes nothing.
@@ -115,7 +106,7 @@ class Home:
                         f"the stream {name} exists in {self.path} with a different definition",
                         "Write CREATE OR REPLACE STREAM to change it, or choose another name.",
                     )
-            sync_directory(self._definitions)
+            sync(self._definitions)
 
     def definition(self, name: str) -> dict[str, Any] | None:
         """The definition of a stream, or ``None``; ``Failure`` (R501) where it is unreadable."""

@@ -24,7 +24,8 @@ import os
 import re
 import time
 from bisect import bisect_right
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
@@ -33,6 +34,7 @@ from typing import Final
 
 from rowtime.client.home import escape, unescape
 from rowtime.core.errors import Failure, Problem
+from rowtime.core.places import sync
 
 SHARD_FILES: Final = 512
 LOCK: Final = ".lock"
@@ -45,6 +47,7 @@ _NAME: Final = re.compile(
     r"|l-(?P<leave>\d{20})"
     r"|c-(?P<column>\d{20})\.json"
 )
+_AT_ONCE: Final = 16  # folders that are synced
 _WRITER: Final = re.compile(r"(?:[a-z0-9_-]|%[0-9A-F]{2})+")
 _SHARD: Final = re.compile(r"s-(\d{20})")
 
@@ -196,6 +199,18 @@ def survey(
         if gone:
             raise _lost(log, f"the writers {', '.join(gone)} are gone")
     return {writer: seen for writer, seen in found.items() if seen.entries or after.get(writer, 0) > 0}
+
+
+def settle(log: Path, entries: Iterable[Entry]) -> None:
+    """Make what was seen durable, before a reader notes that it has it.
+
+    A writer names a file and syncs its folder then; a machine that dies in between would lose the file, and the
+    reader would hold a position that the writer gives to something else. Only the last entry of a writer may be in
+    between. Many are synced at once: each waits for the disk, not for the processor.
+    """
+    folders = {(log / entry.path).parent for entry in entries}
+    with reading(log), ThreadPoolExecutor(_AT_ONCE) as pool:
+        list(pool.map(sync, folders))
 
 
 def last(log: Path, exclude: Collection[str] = ()) -> dict[str, Entry]:

@@ -23,12 +23,13 @@ import pyarrow.parquet as pq
 
 from rowtime.client import column_bounds, stream_log
 from rowtime.client.arrow_types import INSTANT, arrow_schema
-from rowtime.client.home import PRIVATE, Home, escape, sync_directory
+from rowtime.client.home import PRIVATE, Home, escape
 from rowtime.client.rows import Batch, Rows, batch
 from rowtime.client.stream_log import Bound, ColumnBound, Entry, Leave, Order
 from rowtime.core.clock import strict as strictly
 from rowtime.core.column_bounds import ordered_column
 from rowtime.core.errors import refuse
+from rowtime.core.places import sync
 from rowtime.core.time import END, to_micros
 
 DEFAULT_WRITER: Final = "main"
@@ -246,7 +247,7 @@ class Writer:
         """Go on after an entry that readers may see from now on, durable or not."""
         self._next = entry.end
         self._in_shard += 1
-        sync_directory(shard)
+        sync(shard)
 
     def _room(self) -> Path:
         """The shard for the next file: a new one where the last one is full."""
@@ -294,7 +295,7 @@ def _make_directory(directory: Path) -> None:
         return
     _make_directory(directory.parent)
     directory.mkdir(mode=PRIVATE, exist_ok=True)
-    sync_directory(directory.parent)
+    sync(directory.parent)
 
 
 def _locked(path: Path, name: str) -> IO[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from urllib.parse import unquote, urlparse
@@ -26,3 +27,12 @@ def local(path: str | Path, what: str) -> Path:
         f"{what} is {path}, and {found[1]} is no file system that can be written to as one",
         "Take a folder that all machines mount: NFS, EFS, CephFS, a shared volume.",
     )
+
+
+def sync(path: Path) -> None:
+    """Make a file's content durable, or the names in a folder: a new file survives the death of a machine only then."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rowtime.expr.facts import Fact
 from rowtime.expr.order import Order
-from rowtime.sql.generate import to_rowtime
+from rowtime.expr.readable import readable
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -57,8 +57,3 @@ def lines_of(proof: Mapping[str, Any], depth: int = 0) -> Iterator[str]:
     yield f"{'  ' * depth}{proof['expression']}: {proof['order']} ({proof['rule']})"
     for part in proof.get("parts", ()):
         yield from lines_of(part, depth + 1)
-
-
-def readable(node: exp.Expr) -> str:
-    """An expression as its user would write it."""
-    return to_rowtime(node).replace("`", "").replace("__t", "ROWTIME")

@@ -18,12 +18,12 @@ from rowtime.expr.facts import ROWTIME
 from rowtime.expr.monotonicity import prove
 from rowtime.expr.order import Order
 from rowtime.expr.proof import Proof, lines_of
-from rowtime.operators.contract import Column, Operator, P, Shape, T, W, walk
+from rowtime.expr.readable import in_words, readable
+from rowtime.operators.contract import Column, Operator, Shape, T, walk
 from rowtime.operators.count_windows import CountWindows
 from rowtime.operators.select import Item, Select
 from rowtime.operators.value_clocks import Closer
 from rowtime.plan.program import Program
-from rowtime.sql.generate import to_rowtime
 
 Entry = Mapping[str, Any]
 
@@ -37,7 +37,6 @@ _MICROS = frozenset({
     "hop", "offset", "duration", "period",
 })  # fmt: skip
 _SECRET = re.compile("password|secret|token|credential|jaas|access.?key", re.IGNORECASE)
-_OURS = {T: "ROWTIME", W: "writer", P: "position", "__n": "end of group", "__u": "fire", "__r": "earlier ROWTIME"}
 
 
 def explain(program: Program) -> list[dict[str, Any]]:
@@ -112,7 +111,7 @@ def _column(column: Column) -> dict[str, Any]:
 
 
 def _in_words(shape: Shape) -> list[str]:
-    sorted_by = ", ".join(_readable(term) for term in shape.order)
+    sorted_by = ", ".join(in_words(term) for term in shape.order)
     return [
         "as one writer" if shape.single else "a clock for each writer",
         "each row has a place in its writer" if shape.placed else "rows have no place of their own",
@@ -129,7 +128,7 @@ def _keys(node: Operator) -> tuple[Item, ...]:
 
 def _group(node: Operator, number: int, key: Item) -> dict[str, Any]:
     closes = any(_is(closer, key, number) for closer in getattr(node, "closers", ()))
-    return {"key": _text(key.expression), "order": key.column.order.value, "closes": closes}
+    return {"key": readable(key.expression), "order": key.column.order.value, "closes": closes}
 
 
 def _is(closer: Item | Closer | int, key: Item, number: int) -> bool:
@@ -180,32 +179,21 @@ def _options(pairs: Sequence[tuple[str, str]]) -> str:
 
 def _value(value: object) -> str:
     if isinstance(value, exp.Expr):
-        return _text(value)
+        return readable(value)
     if isinstance(value, Item):
-        return _text(value.expression)
+        return readable(value.expression)
     if isinstance(value, Column):
-        return value.name
+        return in_words(value.name)
     if isinstance(value, tuple):
         return ", ".join(map(_value, value))
     if is_dataclass(value) and type(value).__str__ is object.__str__:
         parts = {field.name: getattr(value, field.name) for field in fields(value)}
         return f"({', '.join(f'{name} {_setting(name, part)}' for name, part in parts.items() if _says(part))})"
-    return "yes" if value is True else _readable(str(value))
+    return "yes" if value is True else in_words(str(value))
 
 
 def _says(value: object) -> bool:
     return value is not None and value is not False and value not in ((), "")
-
-
-def _text(expression: exp.Expr) -> str:
-    return _readable(to_rowtime(expression))
-
-
-def _readable(text: str) -> str:
-    """Plain names without quotes, and names of ours as users know them."""
-    bare = re.sub(r"`(\w+)`", r"\1", text)
-    named = re.sub(r"__[twpnru]\b", lambda found: _OURS[found[0]], bare)
-    return re.sub(r"__k(\d+)", lambda found: f"key {int(found[1]) + 1}", named)
 
 
 # -- as text ----------------------------------------------------------------------------

@@ -85,7 +85,7 @@ class Grouped:
     clocks: Mapping[str, exp.Expr]
     stamp: exp.Expr | None
     over_groups: Callable[[exp.Expr], exp.Expr]
-    shown: Callable[[str], str]
+    shown: Callable[[exp.Expr], str]
     loose: frozenset[str] = frozenset()
 
 

@@ -6,8 +6,6 @@ not constant, because only then will each group be complete some day.
 
 from __future__ import annotations
 
-import re
-
 from sqlglot import exp
 
 from rowtime.expr.aggregates import ambiguous_order, decompose
@@ -16,7 +14,7 @@ from rowtime.expr.generators import generator
 from rowtime.expr.group_end import fixed_end, group_end, unshifted
 from rowtime.expr.monotonicity import is_constant, order_of, prove
 from rowtime.expr.order import Order
-from rowtime.expr.proof import readable
+from rowtime.expr.readable import readable
 from rowtime.operators.contract import Column, T
 from rowtime.operators.select import Item
 from rowtime.operators.session import ENDS, STARTS
@@ -271,8 +269,10 @@ class Grouping:
         """The expression over key and aggregate columns; other columns are refused."""
         bound = self._factored(self.scope.computed(self.scope.bind(node)))
         for column in bound.find_all(exp.Column):
+            if column.table or (column.name not in self.scope.facts and not column.name.startswith("__")):
+                continue  # there is no such column, which has been said
             if not column.name.startswith(("__k", "__a")) or (column.name in (STARTS, ENDS) and self.gap is None):
-                shown = "ROWTIME" if column.name == T else self.scope.windows.shown(column.name)
+                shown = self.scope.windows.shown(column)
                 self.scope.refuse(
                     "R106",
                     f"{shown} is neither grouped nor aggregated",
@@ -345,12 +345,15 @@ class Grouping:
             return f"{text} is constant"
         if key.column.order.moves:
             return f"{text} is {key.column.order.value}, but what it is computed from has no clock"
-        why, shown = prove(key.expression, self.scope.facts).failure(), self.scope.windows.shown(text)
+        why, shown = prove(key.expression, self.scope.facts).failure(), self.scope.windows.shown(key.expression)
         return f"{shown}: {why.rule}" if why.text == text else f"{shown}: {why.text}: {why.rule}"
 
-    def _shown(self, text: str) -> str:
-        named = {item.column.name: readable(item.expression) for item in (*self.keys, *self.aggregates)}
-        return re.sub(r"__[ka]\d+", lambda found: named.get(found[0], found[0]), text)
+    def _shown(self, node: exp.Expr) -> str:
+        """An expression over keys and aggregates as the query has them."""
+        named = {item.column.name: item.expression for item in (*self.keys, *self.aggregates)}
+        return readable(
+            node.transform(lambda part: named.get(part.name, part) if isinstance(part, exp.Column) else part)
+        )
 
     def _rewrite(self, *, distinct: bool) -> str:
         rowtime = self.scope.rowtime

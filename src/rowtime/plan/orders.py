@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from rowtime.expr.monotonicity import order_of, prove
 from rowtime.expr.proof import Proof
+from rowtime.expr.readable import readable
 from rowtime.operators.contract import Column, Operator, T, walk
 from rowtime.operators.ordered import Ordered
 from rowtime.operators.over import Over, RunningMark
@@ -171,7 +172,9 @@ def _by_value(query: exp.Expr, scope: Scope, led: exp.Expr, promoted: exp.Expr |
     return Sort(0, keys, Item(Column(VALUE), value), stamp=stamp)
 
 
-def leads(query: exp.Expr, scope: Scope, proof: Proof, led: exp.Expr, name: Callable[[str], str] = str) -> bool:
+def leads(
+    query: exp.Expr, scope: Scope, proof: Proof, led: exp.Expr, shown: Callable[[exp.Expr], str] = readable
+) -> bool:
     """True if a stream can be sorted by ``led``, with what its ORDER BY leads, first; else a problem."""
     first = query.args["order"].expressions[0]
     down = bool(first.args.get("desc"))
@@ -190,7 +193,7 @@ def leads(query: exp.Expr, scope: Scope, proof: Proof, led: exp.Expr, name: Call
             scope.binds,
             "Once the other problems are gone, lead with a function of ROWTIME that ascends.",
         ),
-        ("DESC makes it decrease" if down else "it decreases") if turned else f"{name(why.text)}: {why.rule}",
+        ("DESC makes it decrease" if down else "it decreases") if turned else f"{shown(why.expression)}: {why.rule}",
     )
     return False
 

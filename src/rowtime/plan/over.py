@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from rowtime.expr.facts import UNKNOWN, Fact
 from rowtime.expr.monotonicity import prove
-from rowtime.expr.proof import readable
+from rowtime.expr.readable import readable
 from rowtime.operators.contract import Column, Operator, T
 from rowtime.operators.merge import Merge
 from rowtime.operators.over import Call, Over

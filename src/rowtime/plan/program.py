@@ -344,8 +344,9 @@ class _Compiler:
 
 
 def _by_place(problems: Sequence[Problem]) -> tuple[Problem, ...]:
-    found = sorted(set(problems), key=lambda p: (p.place.line, p.place.column) if p.place else (0, 0))
-    return tuple(found)
+    """Each once, in the order of the text; of one place, in the order in which they were found."""
+    once = dict.fromkeys(problems)
+    return tuple(sorted(once, key=lambda p: (p.place.line, p.place.column) if p.place else (0, 0)))
 
 
 def _put(named: dict[str, Any], name: str, statement: CreateView | CreatePump | CreateTable, what: str) -> None:

@@ -16,7 +16,7 @@ from sqlglot import exp
 from rowtime.expr.facts import ROWTIME, UNKNOWN, Fact
 from rowtime.expr.group_end import interval_micros, interval_months, unshifted
 from rowtime.expr.monotonicity import order_of, prove
-from rowtime.expr.proof import readable
+from rowtime.expr.readable import readable
 from rowtime.operators.contract import Column, Operator, T
 from rowtime.operators.hop import Hop
 from rowtime.operators.select import Item
@@ -213,12 +213,12 @@ class Windows:
                 source = windows_of(f"{fresh}.{column[2:]}", source, spans, time, names)
         return source
 
-    def shown(self, column: str) -> str:
-        """A window as its user would write it."""
-        if column in (STARTS, ENDS):
+    def shown(self, key: exp.Expr) -> str:
+        """A key as its user would write it, windows among them."""
+        if key.name in (STARTS, ENDS):
             return "SESSION(ROWTIME, …)"
-        found = next((time for name, time in self.hops.values() if name == column), None)
-        return column if found is None else f"HOP({readable(found)}, …)"
+        found = next((time for name, time in self.hops.values() if name == key.name), None)
+        return readable(key) if found is None else f"HOP({readable(found)}, …)"
 
 
 def windows_of(  # noqa: PLR0913 - the window of a row, and where it stands

@@ -22,12 +22,12 @@ from rowtime.client.home import Home
 from rowtime.client.writer import Writer, open_writer
 from rowtime.core.clock import least
 from rowtime.core.errors import refuse
+from rowtime.core.places import sync
 from rowtime.core.time import BEGINNING, END
 from rowtime.operators.gates import READMITTED
 from rowtime.operators.rejected import shown_as
 from rowtime.runtime.engine import wall_clock
 from rowtime.state.checkpoint import Checkpoint, folder_of
-from rowtime.state.files import sync
 
 WRITER = READMITTED
 Place = tuple[str, int]  # writer and position that a refused row had

@@ -24,8 +24,9 @@ import pyarrow.parquet as pq
 from pyspark.sql.types import BooleanType, DatetimeType, NullType, NumericType
 
 from rowtime.core.errors import Failure, Problem
+from rowtime.core.places import sync
 from rowtime.operators.contract import Route, Segment, W
-from rowtime.state.files import make_folder, sync
+from rowtime.state.files import make_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

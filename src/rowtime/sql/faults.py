@@ -26,6 +26,7 @@ REWORDED = {
     "Expecting (": "an opening parenthesis is missing",
     "Expected table name": "the name of a stream or table is expected",
     "Required argument": "an expression is missing",
+    "Required keyword": "an expression is missing",
     "Failed to parse any statement following CTE": "a query is expected after WITH",
 }
 """Messages of sqlglot by their beginnings, and ours."""

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from rowtime.core.errors import Failure, Problem, refuse
-from rowtime.state.files import able, make_folder, make_private, remove, sweep, sync, write_new, write_over
+from rowtime.core.places import sync
+from rowtime.state.files import able, make_folder, make_private, remove, sweep, write_new, write_over
 from rowtime.state.journal import Entry, Journal
 from rowtime.state.sealed import sealed, unsealed
 

@@ -12,15 +12,7 @@ from pathlib import Path
 from typing import IO
 
 from rowtime.core.errors import refuse
-
-
-def sync(path: Path) -> None:
-    """Make a file's content durable, or the names in a folder."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+from rowtime.core.places import sync
 
 
 def make_folder(folder: Path) -> None:

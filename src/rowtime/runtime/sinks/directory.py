@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rowtime.state.files import move, remove, sync
+from rowtime.core.places import sync
+from rowtime.state.files import move, remove
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

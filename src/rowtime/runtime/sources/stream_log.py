@@ -95,6 +95,8 @@ class StreamLogSource:
         orders = stream_log.scan(self.log, start).get(EVERYONE, [])
         with stream_log.reading(self.log):
             taken = _take(self.log, {writer: found.entries for writer, found in seen.items()}, limits)
+        last = [part[-1] for writer, part in taken.items() if part and part[-1] is seen[writer].entries[-1]]
+        stream_log.settle(self.log, [*last, *orders[-1:]])
         part = _ordered(_slice(start, seen, taken, now), orders)
         said = self._column_bounds(taken)
         return (replace(part, detail={**part.detail, "columns": said}) if said else part), state
@@ -125,6 +127,8 @@ class StreamLogSource:
     def _end(self) -> Slice:
         """No row; of each writer its last bound, whether it has left, or that it gives no rowtimes."""
         entries = stream_log.last(self.log, {*self.exclude, EVERYONE})
+        orders = stream_log.scan(self.log, {}).get(EVERYONE, [])
+        stream_log.settle(self.log, [*entries.values(), *orders[-1:]])
         here = {writer: entry.end for writer, entry in entries.items()}
         with stream_log.reading(self.log):
             said = {writer: stream_log.last_entry(self.log, writer, Bound) for writer in entries}
@@ -134,7 +138,7 @@ class StreamLogSource:
         runs = {writer: [[entry.end, 0, 0, 0, entry.order.value]] for writer, entry in last.items()}
         arrived = {writer: entry.arrival for writer, entry in last.items()}
         part = Slice(here, here, bounds, arrived=arrived, left=left, rows=0, detail={**_detail({}), "runs": runs})
-        return _ordered(part, stream_log.scan(self.log, {}).get(EVERYONE, []))
+        return _ordered(part, orders)
 
     def read(self, spark: SparkSession, part: Slice) -> DataFrame:
         """The rows of a slice: the declared columns, then rowtime, writer, position, arrival."""

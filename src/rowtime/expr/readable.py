@@ -1,0 +1,46 @@
+"""Expressions as their users would write them: columns that the engine adds are called by what they stand for."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from rowtime.sql.generate import to_rowtime
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+_COLUMNS = {
+    "t": "ROWTIME", "w": "writer", "p": "position", "r": "earlier ROWTIME",
+    "lt": "left ROWTIME", "lw": "left writer", "lp": "left position",
+    "rt": "right ROWTIME", "rw": "right writer", "rp": "right position",
+    "n": "end of group", "h": "end of window", "u": "fire", "c": "change", "i": "row number",
+    "m": "value", "v": "value", "e": "end", "x": "edge",
+    "l_start": "left start", "l_end": "left end", "r_start": "right start", "r_end": "right end",
+    "lifetime_start": "LIFETIME_START", "lifetime_end": "LIFETIME_END",
+    "change": "change", "start": "start", "stop": "end", "new_stop": "new end",
+    "is_left": "is left", "row": "row", "latest": "latest",
+}  # fmt: skip
+_NUMBERED = {
+    "k": "key", "a": "aggregate", "o": "sort key", "h": "window", "v": "value", "i": "row number", "r": "right value",
+}  # fmt: skip
+_PLAIN = re.compile(r"`(\w+)`")
+_OURS = re.compile(r"\b__([a-z_]+?)(\d*)\b")
+_MARK = re.compile(r"`?__m:([^`\s]+)`?")
+
+
+def readable(node: exp.Expr) -> str:
+    """The text of an expression, without quotes that it can do without."""
+    return in_words(to_rowtime(node))
+
+
+def in_words(text: str) -> str:
+    """A text with plain names without quotes, and no name that only the engine knows."""
+    return _OURS.sub(_meaning, _MARK.sub(r"bound of \1", _PLAIN.sub(r"\1", text)))
+
+
+def _meaning(found: re.Match[str]) -> str:
+    name, number = found.groups()
+    if number and name in _NUMBERED:
+        return f"{_NUMBERED[name]} {int(number) + 1}"
+    return found[0] if number else _COLUMNS.get(name, found[0])
