@@ -1,7 +1,7 @@
 """Measures rowtime beside Spark's own engine: ``python -m benchmarks [--short] [--only NAME] [--out FILE]``.
 
 Both run in one process, on the same files, with the same settings, in turns; what is
-printed is a line of JSON a measurement, with medians and their ratio.
+printed is a line of JSON a measurement, with medians and their ratio, and a last line over all of them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from benchmarks.flat_state import FLAT_STATE
 from benchmarks.flat_ticks import FLAT_TICKS
 from benchmarks.lifetimes import LIFETIMES
 from benchmarks.many_writers import MANY_WRITERS
-from benchmarks.measurement import Measurement, Result
+from benchmarks.measurement import Measurement, Result, answers_of, summary
 from benchmarks.nexmark import NEXMARK
 from benchmarks.over import OVER, OVER_FLINK
 from benchmarks.over_state import OVER_STATE
@@ -61,15 +61,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = [m for m in MEASUREMENTS if m.name in (options.only or [m.name])]
     if options.short and not options.only:
         chosen = [m for m in chosen if m not in LONG_ONLY]
-    wrong = False
+    results, began = [], time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="rowtime-benchmarks-") as folder:
         engines = Engines(session(Path(folder)), Path(folder))
         for measurement in chosen:
-            result = _measured(measurement, engines, short=options.short)
-            wrong |= any(answer != "equal" for answer in result.get("answers", {}).values())
-            _tell(result, options.out)
+            results.append(_measured(measurement, engines, short=options.short))
+            _tell(results[-1], options.out)
         engines.spark.stop()
-    return 1 if wrong else 0
+    print(f"{summary(results)}; {time.perf_counter() - began:.0f} s")
+    return 1 if any(answer != "equal" for result in results for answer in answers_of(result)) else 0
 
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:

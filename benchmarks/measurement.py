@@ -25,6 +25,27 @@ def against(name: str, ratio: float, required: float, *, most: bool = False) -> 
     return {"against": name, "ratio": round(ratio, 2), "required": f"{'<=' if most else '>='} {required}", "met": met}
 
 
+def answers_of(result: Result) -> list[str]:
+    """What the comparisons of answers gave: ``equal``, or what differs."""
+    return list(result.get("answers", {}).values())
+
+
+def summary(results: Sequence[Result]) -> str:
+    """How many measurements, requirements met and answers equal; what was missed; what could not be measured."""
+    required = [(result["name"], ratio) for result in results for ratio in result.get("ratios", ())]
+    answers = [answer for result in results for answer in answers_of(result)]
+    missed = [
+        f"{name} against {one['against']} {one['ratio']}, required {one['required']}"
+        for name, one in required
+        if not one["met"]
+    ]
+    met = f"{len(required) - len(missed)} of {len(required)} requirements met"
+    equal = f"{answers.count('equal')} of {len(answers)} answers equal"
+    skipped = sum("skipped" in result for result in results)
+    line = f"{len(results) - skipped} measurements, {met}{''.join(f'; missed: {one}' for one in missed)}, {equal}"
+    return f"{line}, {skipped} skipped" if skipped else line
+
+
 def settled(ticks: Sequence[float]) -> Sequence[float]:
     """Ticks without the first, which starts a query, and the last, in which rowtime ends its stream."""
     return ticks[1:-1]
