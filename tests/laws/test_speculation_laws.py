@@ -88,9 +88,13 @@ STARTS = [
 ]  # fmt: skip
 """Starts that go again, alone at their time and beside others, an end that changes, a start at the bound."""
 COUNTED = [law for law in SPECULATION if "speculative count windows" in law.operators]
+CUTS = (
+    pytest.param([6, 11, 17], id="three ticks"),
+    pytest.param(range(1, 18), id="a tick an item", marks=pytest.mark.slow),
+)
 
 
-@pytest.mark.parametrize("cut", [[6, 11, 17], range(1, 18)], ids=["three ticks", "a tick an item"])
+@pytest.mark.parametrize("cut", CUTS)
 @pytest.mark.parametrize("law", COUNTED, ids=[law.name for law in COUNTED])
 def test_starts_that_go_again_leave_no_window(spark: SparkSession, law: LifetimeLaw, cut: Sequence[int]) -> None:
     found = play(derive(spark), law.transcript(STARTS), cut, restart=True)

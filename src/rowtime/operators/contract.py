@@ -121,9 +121,10 @@ class Kept:
 class Delta:
     """What passes over an edge in one tick: new rows and the bounds after them.
 
-    ``rows`` is ``None`` where there is certainly none. ``count`` is an upper limit; every rowtime lies in [``lowest``,
-    ``highest``] (µs UTC). ``peek`` reads columns of every row without a Spark job, where the source can; ``files`` are
-    the rows in files that a sink may take as they are, ``final`` other events. ``timeline``: the event time's bounds.
+    ``rows`` is ``None`` where there is certainly none. ``count`` is an upper limit; where there is none, ``about`` says
+    of how many rows they are made, if that is known. Every rowtime lies in [``lowest``, ``highest``] (µs UTC). ``peek``
+    reads columns of every row without a Spark job, where the source can; ``files`` are the rows in files that a sink
+    may take as they are, ``final`` other events. ``timeline``: the event time's bounds.
     """
 
     rows: DataFrame | None
@@ -135,6 +136,7 @@ class Delta:
     files: tuple[Segment, ...] | None = None
     final: tuple[Segment, ...] = ()
     timeline: Timeline | None = None
+    about: int | None = None
 
 
 @dataclass(frozen=True)

@@ -185,9 +185,10 @@ class Join:
         new = after.side is not None and (after.frontier != before.frontier or deltas[after.side].rows is not None)
         rows = self._results(tick, sides, before, after) if bound > before.at or new else None
         control["bound"], control["edge"] = bound, after.entry
+        about = sum(side.segments.rows for side in sides) if all(side.new is None for side in sides) else None
         for n in (0, 1):
             self._forget(tick, n, bound)
-        return Delta(rows, clocks, None if rows is not None else 0, before.at, bound)
+        return Delta(rows, clocks, None if rows is not None else 0, before.at, bound, about=about)
 
     @property
     def _outer(self) -> bool:

@@ -92,7 +92,7 @@ class Select:
         if any(generator(item.expression) is not None for item in self.items):
             return Delta(rows, delta.clocks, None, delta.lowest, delta.highest)  # more rows than came in
         peek = delta.peek.renamed(self._passed) if delta.peek is not None and self.where is None else None
-        return Delta(rows, delta.clocks, delta.count, delta.lowest, delta.highest, peek, final=delta.final)
+        return replace(delta, rows=rows, peek=peek, files=None, timeline=None)
 
     @property
     def _passed(self) -> dict[str, str]:

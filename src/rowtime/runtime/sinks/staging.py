@@ -35,6 +35,7 @@ class Stage:
     def __init__(self, sink: Sink, checkpoint: Path) -> None:
         self.sink, self.folder = sink, sink.folder(checkpoint)
         self._tables: dict[str, pa.Table] = {}
+        self._tried = 5 * SMALL  # of so many rows a result of unknown number may be few
 
     def __call__(self, tick: RunningTick, node: Operator, delta: Delta) -> Mapping[str, Any] | None:
         """Write the tick's rows; what the journal records of them comes back."""
@@ -70,13 +71,27 @@ class Stage:
         columns = {name: name for name in names}
         if kind != "parquet":
             rows, columns = _as_text(rows, names, kind), {"value": "value"}
-        rows = _sorted(rows.toArrow(), order) if here else rows.selectExpr("*", "0 AS __route")
+        found = _sorted(rows.toArrow(), order) if here else self._few(rows, delta)
         stem = f"{tick.number:010d}"
         route = {"part": Route(0, columns, "__n")}
         header = ",".join(names) if kind == "csv" and dict(node.options).get("header") == "true" else None
+        rows = rows.selectExpr("*", "0 AS __route") if found is None else found
         written, tables = write_routes(rows, self.folder, stem, route, delta.count, kind, header)
         self._tables = tables
         return [[segment.path, segment.rows] for segment in sorted(written["part"], key=lambda s: s.path)]
+
+    def _few(self, rows: DataFrame, delta: Delta) -> pa.Table | None:
+        """Rows of unknown number, in order, if they are few; where they were not, half of what made them is tried next.
+
+        A sort of unknown length computes its rows twice, to find the ranges that its tasks take; this does it once.
+        """
+        if delta.count is not None or delta.about is None or delta.about > self._tried:
+            return None
+        found = rows.limit(SMALL + 1).toArrow()
+        if found.num_rows <= SMALL:
+            return found
+        self._tried = delta.about // 2
+        return None
 
     def _take(self, tick: RunningTick, segment: Segment) -> list[Any]:
         """A file that is already what the sink writes: it is moved, not written again."""
