@@ -151,7 +151,7 @@ def _counts(tally: Tally) -> str:
 
 
 def _tried(tally: Tally) -> int:
-    return tally.counts.get("failed writes", 0) + tally.counts.get("ticks with fewer writes", 0)
+    return tally.counts.get("failed writes", 0) + tally.counts.get("writes whose failure changes nothing", 0)
 
 
 def _arguments() -> argparse.Namespace:
@@ -162,8 +162,8 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--kills", type=int, default=400, help="of Python, whose Java stays")
     parser.add_argument("--kills-a-case", type=int, default=10)
     parser.add_argument("--with-java", type=int, default=10, help="kills of Python and its Java")
-    parser.add_argument("--faults", type=int, default=1_000, help="writes that fail")
-    parser.add_argument("--faults-a-case", type=int, default=25)
+    parser.add_argument("--faults", type=int, default=2_500, help="writes that fail")
+    parser.add_argument("--faults-a-case", type=int, default=200, help="each write of one tick if it has no more")
     parser.add_argument("--writer-stops", type=int, default=2_000, help="of clients of a stream log, at their writes")
     parser.add_argument("--writer-kills", type=int, default=200, help="of clients of a stream log")
     parser.add_argument("--broker-kills", type=int, default=40, help="of a Kafka broker beside a pipeline")

@@ -102,6 +102,8 @@ def stops(run: Undisturbed, spark: SparkSession, tally: Tally, chance: random.Ra
         for where, image in images:
             restored(case, image)
             told = f"{case.name} {case.number}, tick {tick}, {where}"
+            if chance.random() < share:
+                told += _failed_start(run, spark, tally, chance)
             _taken_over(run, spark, tally, told, goes_on=chance.random() < share)
             tally.add("stops")
             if "torn" in where:
@@ -163,6 +165,20 @@ def _taken_over(run: Undisturbed, spark: SparkSession, tally: Tally, where: str,
         tally.losses.append(f"{where}: {type(error).__name__} {error}"[:1500])
 
 
+def _failed_start(run: Undisturbed, spark: SparkSession, tally: Tally, chance: random.Random) -> str:
+    """A driver that takes over what another has left, and cannot write either; how it is told."""
+    number, at = chance.choice(ERRORS), chance.randrange(WRITES_OF_A_START)
+    try:
+        with watched(run.case.folder, failing(at, number)):
+            close(run.case.engine(spark))
+    except (OSError, RowtimeError):
+        tally.add("starts that failed as well")
+    return f", then error {number} in write {at} of a start"
+
+
+WRITES_OF_A_START = 50  # most have 20 to 60
+
+
 def _half_written(run: Undisturbed, spark: SparkSession, tally: Tally, tick: int) -> None:
     """A journal entry that is damaged is refused, and nothing goes out."""
     case = run.case
@@ -181,13 +197,19 @@ def _half_written(run: Undisturbed, spark: SparkSession, tally: Tally, tick: int
 
 
 def faults(run: Undisturbed, spark: SparkSession, tally: Tally, chance: random.Random, times: int) -> None:
-    """Ticks of which one write fails: the same driver tries again, or a new one comes."""
-    case = run.case
-    for _ in range(times):
-        tick, number = chance.randrange(len(run.folders) - 1), chance.choice(ERRORS)
+    """One tick, its start included, again and again, each time with another of its writes that fails.
+
+    Each of its writes if it has no more than ``times``, else so many of them. The same driver tries again, or a new one
+    comes.
+    """
+    case, tick = run.case, chance.randrange(len(run.folders) - 1)
+    if times <= 0:
+        return
+    count = _writes(run, spark, tick)
+    for at in sorted(chance.sample(range(count), min(count, times))):
+        number = chance.choice(ERRORS)
         restored(case, run.folders[tick])
-        at = chance.randrange(40)
-        where = f"{case.name} {case.number}, tick {tick}, error {number} in write {at}"
+        where = f"{case.name} {case.number}, tick {tick}, error {number} in write {at} of {count}"
         try:
             failed = _failed(case, spark, failing(at, number), again=chance.random() < HALF)
             engine = case.engine(spark)
@@ -197,9 +219,20 @@ def faults(run: Undisturbed, spark: SparkSession, tally: Tally, chance: random.R
                 engine.tick()
                 tally.check(case.state(), run.states[case.tick + 1], f"{where}, then again")
             close(engine)
-            tally.add("failed writes" if failed else "ticks with fewer writes")
+            tally.add("failed writes" if failed else "writes whose failure changes nothing")
         except Exception as error:  # noqa: BLE001
             tally.losses.append(f"{where}: {type(error).__name__} {error}"[:1500])
+
+
+def _writes(run: Undisturbed, spark: SparkSession, tick: int) -> int:
+    """How many writes a start and this tick make."""
+    writes: list[str] = []
+    restored(run.case, run.folders[tick])
+    with watched(run.case.folder, lambda what, _path: writes.append(what)):
+        engine = run.case.engine(spark)
+        engine.tick()
+    close(engine)
+    return len(writes)
 
 
 HALF = 0.5
