@@ -70,8 +70,11 @@ def spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
     session = (
         builder.appName("rowtime-tests")
         .config("spark.ui.enabled", "false")
-        # Thousands of ticks of a few rows: the second compiler would take more than it gives.
-        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+        # Thousands of ticks of a few rows: the second compiler would take more than it gives. What is compiled has
+        # 48 MiB then, which are full after a minute; nothing more would be compiled.
+        .config(
+            "spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"
+        )
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.sql.adaptive.enabled", "false")
         .config("spark.sql.session.timeZone", "UTC")

@@ -25,7 +25,7 @@ from reliability.crash.inside import Tally
 
 ROOT = Path(__file__).parents[2]
 DRIVER = ROOT / "reliability" / "cluster" / "driver.py"
-JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+JAVA = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"
 SMALL = {
     "spark.ui.enabled": "false",
     "spark.driver.memory": "768m",

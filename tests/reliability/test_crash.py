@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-from reliability.crash.cases import once, seen
-from reliability.crash.inside import Sample, Tally
+from reliability.crash.cases import KINDS, Case, once, seen
+from reliability.crash.inside import Sample, Tally, faults, stops, undisturbed
+from rowtime.runtime.engine import Engine
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 def test_what_differs_is_a_loss() -> None:
@@ -51,3 +56,25 @@ def test_no_row_counts_as_a_header_however_many_files_there_are(tmp_path: Path, 
         "2024-01-01T10:00:00.000000Z,k0",
         "2024-01-01T10:00:01.000000Z,k1",
     ]
+
+
+def test_a_driver_that_does_not_finish_what_was_committed_is_found(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case = Case(KINDS.index("sums over frames"), tmp_path / "live")
+    run = undisturbed(case, spark, tmp_path / "kept", Sample(random.Random(0), 6))
+    sinks, failed, stopped = Engine._sinks, Tally(), Tally()
+    monkeypatch.setattr(Engine, "_sinks", lambda engine: [] if engine._fresh else sinks(engine))
+    faults(run, spark, failed, Later(0), 20)
+    stops(run, spark, stopped, random.Random(0), 0.0)
+    assert failed.counts["failed writes"] > 10
+    assert failed.losses
+    assert stopped.losses
+    assert all(": files is" in loss for loss in [*failed.losses, *stopped.losses])
+
+
+class Later(random.Random):
+    """The last of what it may choose, where it is a number: the last tick."""
+
+    def randrange(self, *bounds: int) -> int:  # type: ignore[override]
+        return range(*bounds)[-1]
