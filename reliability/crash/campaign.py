@@ -16,7 +16,7 @@ from reliability.broker import find_connector
 from reliability.crash.brokers import broker_kills, why_no_broker
 from reliability.crash.cases import KINDS, Case
 from reliability.crash.inside import Sample, Tally, Undisturbed, faults, jumps, stops, undisturbed
-from reliability.crash.killed import fenced, kills
+from reliability.crash.killed import fenced, kills, release
 from reliability.crash.writer_stops import writer_faults, writer_stops
 from reliability.crash.writers import killed_writers
 from rowtime.runtime.session import new_spark
@@ -59,6 +59,7 @@ class Campaign:
     missing: str = ""  # why there is no broker
     tally: Tally = field(default_factory=Tally)
     visited: int = 0  # pipelines
+    released: int = 0  # the objects of Java before this number
     began: float = field(default_factory=time.perf_counter)
 
     def writers(self) -> None:
@@ -107,6 +108,7 @@ class Campaign:
         faults(run, spark, tally, chance, min(asked.faults_a_case, asked.faults - _tried(tally)))
         jumps(run, spark, tally, chance)
         tally.take(dying.result())
+        self.released = release(spark, self.released)
 
     def told(self) -> str:
         """The last line."""

@@ -12,6 +12,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from py4j.finalizer import ThreadSafeFinalizer
+
 from reliability.crash.inside import Tally, Undisturbed, restored
 
 if TYPE_CHECKING:
@@ -37,6 +39,22 @@ def environment(spark: SparkSession | None) -> dict[str, str]:
         "PYSPARK_GATEWAY_PORT": str(parameters.port),
         "PYSPARK_GATEWAY_SECRET": parameters.auth_token,
     }
+
+
+def release(spark: SparkSession, first: int) -> int:
+    """Let Java forget what drivers that are gone have left in it, which only a living Python would tell it.
+
+    The objects from number ``first`` on which this process does not use; the number of the next. None of those
+    drivers may be alive.
+    """
+    gateway = spark.sparkContext._gateway  # noqa: SLF001
+    assert gateway is not None
+    last = int(gateway.jvm.java.lang.Object()._target_id.removeprefix("o"))  # noqa: SLF001 - they are numbered
+    used = {key.rpartition("o")[2] for key in tuple(ThreadSafeFinalizer.finalizers)}
+    for number in range(first, last):
+        if str(number) not in used:
+            gateway._gateway_client.garbage_collect_object(f"o{number}")  # noqa: SLF001
+    return last
 
 
 def kills(run: Undisturbed, spark: SparkSession | None, tally: Tally, chance: random.Random, times: int) -> None:
