@@ -16,7 +16,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
@@ -165,8 +165,9 @@ def _feed(pipe: IO[str], rows: list[tuple[int, int]]) -> None:
                 pipe.flush()
                 time.sleep(PAUSE)
         pipe.close()
-    except BrokenPipeError:  # it died
-        return
+    except BrokenPipeError:  # it died, and what waits in the buffer is lost with it
+        with suppress(BrokenPipeError):
+            pipe.close()
 
 
 def _started(command: list[str], folder: Path, given: int) -> subprocess.Popen[str]:
