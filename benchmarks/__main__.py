@@ -74,7 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("--short", action="store_true", help="fewer ticks and rounds: about five minutes")
+    parser.add_argument("--short", action="store_true", help="fewer ticks and rounds: about seven minutes")
     parser.add_argument("--only", action="append", choices=[m.name for m in MEASUREMENTS], help="may be given again")
     parser.add_argument("--out", type=Path, help="append the lines to this file too")
     return parser.parse_args(arguments)
