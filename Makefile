@@ -9,6 +9,7 @@ BIN := $(VENV)/bin
 LOCK := requirements/dev.lock
 LOCK_VENV := build/lock-venv
 FLINK_VENV := build/flink-venv
+WHEEL_VENV := build/wheel-venv
 
 # Spark's workers run this Python; by default they would take the python3 of the PATH.
 export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
@@ -18,7 +19,7 @@ export PYSPARK_DRIVER_PYTHON := $(PYSPARK_PYTHON)
 WITH_JAVA := JAVA_HOME="$$(scripts/setup_java.sh)" && export JAVA_HOME &&
 
 .DEFAULT_GOAL := help
-.PHONY: help env run test slow lint fuzz crash soak cluster bench flink format lock clean
+.PHONY: help env run test wheel slow lint fuzz crash soak cluster bench flink format lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -33,6 +34,16 @@ test: env ## run the tests (ARGS="-k tsort" chooses some, WORKERS=0 runs one pro
 
 slow: env ## run the tests that take long, which `make test` leaves out
 	@$(WITH_JAVA) $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m slow $(ARGS)
+
+# The product, not the checkout: no source folder and no package of the dev extra is there.
+wheel: env ## build the wheel, install it in an environment of its own, and run the transcripts from there
+	@rm -rf $(WHEEL_VENV) build/dist
+	@$(BIN)/python -m hatchling build -t wheel -d build/dist
+	@scripts/setup_venv.sh "$(PYTHON)" $(WHEEL_VENV)
+	@$(WHEEL_VENV)/bin/python -m pip install --quiet -c $(LOCK) build/dist/*.whl
+	@$(WHEEL_VENV)/bin/python -m pip check
+	@$(WITH_JAVA) cd build && env -u PYSPARK_PYTHON -u PYSPARK_DRIVER_PYTHON -u PYTHONPATH \
+		wheel-venv/bin/rowtime test ../tests/transcripts
 
 lint: env ## run every linter, the type checker and the size check
 	@failed=; \
