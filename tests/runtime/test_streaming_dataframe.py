@@ -230,7 +230,7 @@ FEED = [
 POINTS = ["before state", "after state", "before journal", "after journal", "after output", "before Spark's commit"]
 
 
-class Crash(Exception):
+class Crash(OSError):
     """What a test breaks a run off with."""
 
 
@@ -300,7 +300,7 @@ def test_a_failing_batch_is_tried_again_by_a_run_that_goes_on(
     while query.isActive and "10:03" not in found.counts:
         query.awaitTermination(0.1)
     query.stop()
-    assert [p["failure"] for p in query.recentProgress if "failure" in p] == ["before journal"]
+    assert [p["failure"] for p in query.recentProgress if "failure" in p] == ["Crash: before journal"]
     assert found.counts == {"10:01": (4, 7), "10:02": (2, 6), "10:03": (1, 4)}
 
 

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import typer
 
-from rowtime.core.errors import Problem, Refused, RowtimeError
+from rowtime.core.errors import Problem, Refused, RowtimeError, headline
 
 REFUSED = 1
 FAILED = 3
@@ -61,17 +61,10 @@ def _say_failed(error: Exception, as_json: bool) -> None:
     notes = getattr(error, "__notes__", [])
     causes = list(_causes(error))[-SHOWN_CAUSES:]
     if as_json:
-        write_json({"failure": _headline(error), "causes": causes, "notes": notes})
+        write_json({"failure": _told(error), "causes": causes, "notes": notes})
         return
-    lines = [f"Failed: {_headline(error)}", *(f"  caused by {cause}" for cause in causes), *notes]
+    lines = [f"Failed: {_told(error)}", *(f"  caused by {cause}" for cause in causes), *notes]
     typer.echo("\n".join(lines), err=True)
-
-
-def _headline(error: BaseException) -> str:
-    if isinstance(error, RowtimeError):
-        return str(error)
-    first = str(error).strip().split("\n", 1)[0]
-    return f"{type(error).__name__}: {first}" if first else type(error).__name__
 
 
 def _causes(error: BaseException) -> Iterator[str]:
@@ -82,5 +75,10 @@ def _causes(error: BaseException) -> Iterator[str]:
         seen.update(dict.fromkeys(found.strip() for found in _CAUSED_BY.findall(str(current))))
         current = current.__cause__
         if current is not None:
-            seen[_headline(current)] = None
+            seen[_told(current)] = None
     return iter(seen)
+
+
+def _told(error: BaseException) -> str:
+    """The whole of an error of ours, with its hint; the first line of any other."""
+    return str(error) if isinstance(error, RowtimeError) else headline(error)

@@ -71,11 +71,16 @@ def run(
 
 
 def _quiet() -> None:
-    """PySpark warns of pandas, which is not used, and logs errors that it raises as well."""
+    """PySpark logs errors that it raises as well, and warns of pandas, through which no row goes.
+
+    What rowtime logs is on the display already.
+    """
     from pyspark.logger import PySparkLogger  # noqa: PLC0415
 
     warnings.filterwarnings("ignore", category=FutureWarning, module="pyspark")
     PySparkLogger.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
+    logging.getLogger("rowtime").addHandler(logging.NullHandler())
+    logging.getLogger("rowtime").propagate = False
 
 
 def _warn(program: Program, as_json: bool) -> None:
@@ -158,6 +163,8 @@ def _await(query: Query) -> None:
         query.stop()
         if query.exception is not None:  # Ctrl-C reaches Spark's Python workers as well
             sys.stderr.write("the tick under way was broken off; the next start repeats it\n")
+        elif query.failing is not None:  # it was being tried again, so nothing has ended well
+            raise query.failing
 
 
 @contextmanager

@@ -91,3 +91,11 @@ class Failure(RowtimeError):
 def refuse(code: str, message: str, hint: str = "", place: Place | None = None) -> Refused:
     """A ``Refused`` with one problem, ready to raise."""
     return Refused(Problem(code, message, place, hint))
+
+
+def headline(error: BaseException) -> str:
+    """The first line of what an error says; its type where it is none of ours."""
+    first = str(error).strip().split("\n", 1)[0]
+    if isinstance(error, RowtimeError):
+        return first
+    return f"{type(error).__name__}: {first}" if first else type(error).__name__

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import threading
-import time
 import uuid
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -12,12 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rowtime.core.clock import least
-from rowtime.core.errors import RowtimeError, refuse
+from rowtime.core.errors import headline, refuse
 from rowtime.core.time import to_micros, to_text
 from rowtime.plan.event_time import manual
 from rowtime.plan.waiting import Poisoned, Wait, waiting
 from rowtime.runtime.batch_driver import BatchDriver
 from rowtime.runtime.progress import progress_of
+from rowtime.runtime.retries import LOG, Retries, permanent
 from rowtime.runtime.sinks.callables import MemorySink
 from rowtime.state.settings import put
 
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
     from rowtime.runtime.trace import Trace
 
 Listener = Callable[[dict[str, Any]], None]
-PAUSES = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)  # seconds between tries of a tick that fails
 
 
 class Query:
@@ -54,7 +52,7 @@ class Query:
         self.recentProgress: deque[dict[str, Any]] = deque(maxlen=keep)
         self.exception: BaseException | None = None
         self._stop, self._done = threading.Event(), threading.Event()
-        self._failures = 0
+        self._retries = Retries()
 
     # -- Spark's names ----------------------------------------------------------------
 
@@ -70,9 +68,20 @@ class Query:
 
     @property
     def status(self) -> dict[str, Any]:
-        """What the query does now, in Spark's words."""
-        message = "Processing new data" if self.isActive else "Stopped"
-        return {"message": message, "isDataAvailable": self.isActive, "isTriggerActive": self.isActive}
+        """What the query does now, in Spark's words; while a tick fails, the attempts and the error as well."""
+        active, retries = self.isActive, self._retries
+        found: dict[str, Any] = {"isDataAvailable": active, "isTriggerActive": active}
+        if not active:
+            ended = "Stopped" if self.exception is None else f"Terminated with exception: {headline(self.exception)}"
+            return {"message": ended, **found}
+        if retries.error is None:
+            return {"message": "Processing new data", **found}
+        return {"message": str(retries), **found, "attempts": retries.failures, "error": headline(retries.error)}
+
+    @property
+    def failing(self) -> BaseException | None:
+        """The failure after which the tick is tried again; ``None`` if the last try succeeded."""
+        return self._retries.error
 
     def awaitTermination(self, timeout: float | None = None) -> bool:  # noqa: N802 - Spark's name
         """Wait for the end; raises what made the query fail."""
@@ -169,9 +178,11 @@ class Query:
             self._done.set()
 
     def _guarded(self) -> None:
-        # The error is kept for who waits; a traceback of the thread would tell it twice.
-        with contextlib.suppress(BaseException):
+        # The error is kept for whoever waits. Nobody may be waiting, so it goes to the log as well.
+        try:
             self.run()
+        except BaseException as error:  # noqa: BLE001 - the last stop of the thread
+            LOG.error("the run ends: %s", headline(error), exc_info=error)
 
     def _loop(self) -> None:
         if BatchDriver(self.engine, self._tell).sources:
@@ -192,7 +203,7 @@ class Query:
             try:
                 BatchDriver(self.engine, self._tell).run(self._stop, available_now=self._available_now)
             except Exception as error:
-                if self._available_now or _final(error):
+                if self._available_now or permanent(error):
                     raise
                 self._pause(error)
             else:
@@ -203,23 +214,22 @@ class Query:
         try:
             report = self.engine.tick()
         except Exception as error:
-            if self._available_now or _final(error):
+            if self._available_now or permanent(error):
                 raise
             self._pause(error)
             return None
-        self._failures = 0
+        self._retries.succeeded()
         return report
 
     def _pause(self, error: Exception) -> None:
-        self._failures += 1
-        self.recentProgress.append({"failure": str(error).split("\n", 1)[0], "failures": self._failures})
+        self._retries.failed(error)
+        self.recentProgress.append({"failure": headline(error), "failures": self._retries.failures})
         if self._listener is not None:
             self._listener(self.recentProgress[-1])
-        self._stop.wait(PAUSES[min(self._failures, len(PAUSES)) - 1])
-        time.sleep(0)
+        self._stop.wait(self._retries.pause)
 
     def _tell(self, report: TickReport) -> None:
-        self._failures = 0
+        self._retries.succeeded()
         self.recentProgress.append(progress_of(self.engine, report, self.id, self.runId))
         if self._listener is not None:
             self._listener(self.recentProgress[-1])
@@ -227,9 +237,3 @@ class Query:
 
 def _identity(engine: Engine) -> str:
     return str(uuid.uuid5(uuid.NAMESPACE_URL, str(engine.checkpoint.folder)))
-
-
-def _final(error: Exception) -> bool:
-    """True for what no retry can mend."""
-    codes = ("R403", "R503", "R505", "R507", "R901")
-    return isinstance(error, RowtimeError) and any(problem.code in codes for problem in error.problems)

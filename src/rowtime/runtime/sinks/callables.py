@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from rowtime.core.errors import Failure, Problem, headline
 from rowtime.core.time import to_text
 from rowtime.runtime.plain_rows import plain_rows
 from rowtime.state.checkpoint import folder_of
@@ -37,8 +38,13 @@ class FunctionSink:
         return checkpoint / "handover" / folder_of(self._name)
 
     def publish(self, spark: SparkSession, node: SinkNode, batch: Batch) -> None:  # noqa: ARG002
-        """Call the function."""
-        self._function(batch)
+        """Call the function; what it raises becomes a ``Failure`` (R509) that names the sink."""
+        try:
+            self._function(batch)
+        except Exception as error:
+            hint = "Fix the function. The rows are committed: the next start calls it with the same rows again."
+            what = f"the function of {self._name.removesuffix('.sink')} raised {headline(error)}"
+            raise Failure(Problem("R509", what, hint=hint)) from error
         self._sweep(batch)
 
     def recover(self, staged: Sequence[str]) -> None:

@@ -1,0 +1,103 @@
+"""Decides which failures of a tick another try can overcome, and how long a run waits before it.
+
+A transient failure lies outside of the pipeline: brokers that do not answer, a disk that is full, a worker that died.
+A permanent one would come again in every try: a sink function that raises, a type error, a division by zero.
+"""
+
+from __future__ import annotations
+
+import builtins
+import logging
+import re
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j has no types
+from pyspark.errors import AnalysisException, PySparkException, PythonException
+
+from rowtime.core.errors import RowtimeError, headline
+
+LOG: Final = logging.getLogger("rowtime")
+PAUSES: Final = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)  # seconds between tries of a tick that fails
+
+# Another process, a server or a file system decides about these; the operator of the pipeline can put them right.
+_TRANSIENT: Final = frozenset({"R204", "R404", "R501", "R508"})
+
+# Classes of SQLSTATE that say something of the query or of its values: data exceptions, cardinality, syntax, features.
+_ABOUT_THE_QUERY: Final = ("0A", "21", "22", "2B", "38", "39", "42")
+_SQLSTATE: Final = re.compile(r"SQLSTATE: ([0-9A-Z]{5})")
+_RAISED_IN_PYTHON: Final = re.compile(r"^(?:[\w.]*\.)?(\w+(?:Error|Exception|Interrupt|Exit))(?::|$)", re.MULTILINE)
+
+
+def permanent(error: BaseException) -> bool:
+    """True if no retry can overcome a failure of a tick."""
+    chain = list(_chain(error))
+    if any(isinstance(cause, OSError | MemoryError | Py4JError) for cause in chain):
+        return any(_about_the_query(cause) for cause in chain)
+    if isinstance(error, RowtimeError):
+        return not all(problem.code in _TRANSIENT for problem in error.problems)
+    if isinstance(error, PythonException):
+        return not _environment(str(error))
+    if isinstance(error, PySparkException):
+        return isinstance(error, AnalysisException) or _about_the_query(error)
+    return True
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    """An error and what caused it."""
+    while error is not None:
+        yield error
+        error = error.__cause__
+
+
+def _about_the_query(error: BaseException) -> bool:
+    """True for an error of Spark whose SQLSTATE blames the query or its values."""
+    found = _SQLSTATE.findall(str(error)) if isinstance(error, PySparkException | Py4JError) else []
+    return any(state.startswith(_ABOUT_THE_QUERY) for state in found)
+
+
+def _environment(text: str) -> bool:
+    """True if the last error that Python raised in a worker is one of its machine: no space, no file, no memory."""
+    names = _RAISED_IN_PYTHON.findall(text)
+    kind = getattr(builtins, names[-1], None) if names else None
+    return isinstance(kind, type) and issubclass(kind, OSError | MemoryError)
+
+
+@dataclass
+class Retries:
+    """The failures of a run since its last successful tick; ``due`` is when the next try begins (monotonic seconds)."""
+
+    failures: int = 0
+    error: BaseException | None = None
+    due: float = field(default=0.0)
+
+    @property
+    def pause(self) -> float:
+        """Seconds until the next try, from the failure on."""
+        return PAUSES[min(self.failures, len(PAUSES)) - 1]
+
+    def failed(self, error: BaseException) -> None:
+        """Take a failure that will be tried again; its traceback goes to the log."""
+        self.failures, self.error = self.failures + 1, error
+        self.due = time.monotonic() + self.pause
+        LOG.warning(
+            "the tick failed (attempt %d), next try in %g s: %s",
+            self.failures,
+            self.pause,
+            headline(error),
+            exc_info=error,
+        )
+
+    def succeeded(self) -> None:
+        """Forget the failures: a tick went through."""
+        if self.failures:
+            LOG.info("the tick succeeded after %d failed attempts", self.failures)
+        self.failures, self.error = 0, None
+
+    def __str__(self) -> str:
+        assert self.error is not None
+        code = self.error.problems[0].code if isinstance(self.error, RowtimeError) else type(self.error).__name__
+        left = max(0.0, self.due - time.monotonic())
+        return f"Retrying after {code}, attempt {self.failures}, next in {left:.0f} s"

@@ -1,0 +1,168 @@
+"""A run retries what may pass, ends at once with what will not, and says which of the two it does."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
+
+import pytest
+from pyspark.errors import AnalysisException, PySparkException, PythonException
+
+import rowtime as rt
+from rowtime.core.errors import Failure, Problem, refuse
+from rowtime.runtime.retries import PAUSES, Retries, permanent
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SQL = """CREATE STREAM a (n INT);
+INSERT INTO a (ROWTIME, n) VALUES (TIMESTAMP '2024-01-01 10:00:00', 1), (TIMESTAMP '2024-01-01 10:00:01', 2);
+SELECT STREAM n FROM a"""
+
+
+def caused(error: Exception, cause: Exception) -> Exception:
+    error.__cause__ = cause
+    return error
+
+
+def failure(code: str) -> Failure:
+    return Failure(Problem(code, "it failed"))
+
+
+UDF = 'Traceback (most recent call last):\n  File "x.py", line 1, in f\n{}\n'
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        failure("R501"),
+        refuse("R204", "the writer is open"),
+        OSError(28, "No space left on device"),
+        ConnectionRefusedError("no"),
+        caused(failure("R509"), TimeoutError("the server of the function")),
+        PySparkException(message="Job aborted due to stage failure: ExecutorLostFailure (worker died)"),
+        PythonException(UDF.format("OSError: [Errno 28] No space left on device")),
+        PySparkException(message="[FAILED_READ_FILE.FILE_NOT_EXIST] gone. SQLSTATE: KD001"),
+    ],
+    ids=str,
+)
+def test_what_another_try_can_overcome_is_transient(error: Exception) -> None:
+    assert not permanent(error)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        failure("R507"),
+        failure("R901"),
+        refuse("R107", "no such function"),
+        caused(failure("R509"), ValueError("a bug in the function")),
+        ValueError("a bug"),
+        AnalysisException(message="[UNRESOLVED_ROUTINE] f. SQLSTATE: 42883"),
+        PySparkException(message="Job aborted: [DIVIDE_BY_ZERO] Division by zero. SQLSTATE: 22012"),
+        PythonException(UDF.format("pkg.mod.MyError: no\nDuring handling\nZeroDivisionError: division by zero")),
+    ],
+    ids=str,
+)
+def test_what_would_fail_again_is_permanent(error: Exception) -> None:
+    assert permanent(error)
+
+
+def test_retries_say_which_error_which_attempt_and_when_the_next_is() -> None:
+    retries = Retries()
+    for _ in range(3):
+        retries.failed(failure("R501"))
+    assert str(retries) == "Retrying after R501, attempt 3, next in 1 s"
+    for _ in range(20):
+        retries.failed(failure("R501"))
+    assert retries.pause == PAUSES[-1]
+    retries.succeeded()
+    assert (retries.failures, retries.error) == (0, None)
+
+
+class Flaky:
+    """A sink function that raises ``error`` for the first ``times`` calls."""
+
+    def __init__(self, error: Exception, times: int) -> None:
+        self.error, self.left, self.rows = error, times, list[int]()
+        self.called = threading.Event()
+
+    def __call__(self, batch: rt.Batch) -> None:
+        self.called.set()
+        if self.left:
+            self.left -= 1
+            raise self.error
+        if batch.count:
+            self.rows += batch.table()["n"].to_pylist()
+
+
+@contextmanager
+def started(spark: SparkSession, folder: Path, function: Callable[[rt.Batch], None]) -> Iterator[rt.Query]:
+    pipeline = rt.Pipeline(spark, home=folder / "home").sql(SQL).sink("result", function)
+    query = pipeline.start(folder / "check", interval=0.05)
+    try:
+        yield query
+    finally:
+        query.stop()
+
+
+def wait_for(told: Callable[[], object], seconds: float = 60) -> None:
+    end = time.monotonic() + seconds
+    while not told():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def test_a_sink_function_that_raises_ends_the_run_with_its_name(
+    spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO, "rowtime"), started(spark, tmp_path, Flaky(KeyError("v"), 99)) as query:
+        wait_for(lambda: not query.isActive)
+        assert isinstance(query.exception, rt.Failure)
+        assert query.exception.problems[0].code == "R509"
+        assert "result raised KeyError: 'v'" in str(query.exception)
+        assert query.status["message"].startswith("Terminated with exception: R509 the function of")
+        with pytest.raises(rt.Failure, match="R509"):
+            query.awaitTermination()
+    record = next(r for r in caplog.records if r.name == "rowtime")
+    assert record.levelno == logging.ERROR
+    assert record.exc_info is not None
+
+
+def test_a_sink_function_whose_server_is_away_is_called_again(
+    spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rowtime.runtime.retries.PAUSES", (0.2, 1.0))
+    sink = Flaky(ConnectionRefusedError("no server"), 2)
+    with caplog.at_level(logging.INFO, "rowtime"), started(spark, tmp_path, sink) as query:
+        wait_for(lambda: query.status.get("attempts") == 2)
+        assert query.isActive
+        assert query.status["message"].startswith("Retrying after R509, attempt 2, next in ")
+        assert "no server" in query.status["error"]
+        wait_for(lambda: sink.rows and query.failing is None)
+        assert query.status["message"] == "Processing new data"
+    assert sink.rows == [1, 2]
+    levels = [(r.levelname, bool(r.exc_info)) for r in caplog.records if r.name == "rowtime"]
+    assert levels == [("WARNING", True), ("WARNING", True), ("INFO", False)]
+
+
+def test_an_interrupt_while_a_tick_is_tried_again_is_no_success(monkeypatch: pytest.MonkeyPatch) -> None:
+    from rowtime.cli import run
+
+    @contextmanager
+    def interrupted() -> Iterator[threading.Event]:
+        stop = threading.Event()
+        stop.set()
+        yield stop
+
+    monkeypatch.setattr(run, "_interruptible", interrupted)
+    query = SimpleNamespace(stop=lambda: None, exception=None, failing=failure("R501"))
+    with pytest.raises(rt.Failure, match="R501"):
+        run._await(query)
+    run._await(SimpleNamespace(stop=lambda: None, exception=None, failing=None))
