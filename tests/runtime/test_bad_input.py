@@ -193,7 +193,7 @@ def test_a_sink_that_cannot_be_written_fails_the_tick_and_the_next_start_repeats
     (tmp_path / "in" / "x.json").write_text('{"v": 1}\n')
     (tmp_path / "out").write_text("a file where the directory should be")
     pipeline = rt.Pipeline(spark, home=tmp_path / "home").sql(FILES.format(path=tmp_path / "in", out=tmp_path / "out"))
-    with pytest.raises(OSError, match="out"):
+    with pytest.raises(rt.Failure, match=f"R511 p cannot write to {tmp_path / 'out'}"):
         pipeline.run_available(tmp_path / "check")
     assert not list((tmp_path / "check" / "journal").glob("*.json"))
     (tmp_path / "out").unlink()

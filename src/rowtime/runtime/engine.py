@@ -33,6 +33,7 @@ from rowtime.runtime.arrivals import Arrivals
 from rowtime.runtime.brokers import answering
 from rowtime.runtime.column_types import ColumnTypes
 from rowtime.runtime.intake import Taken, intake_of
+from rowtime.runtime.sinks.failures import naming
 from rowtime.runtime.sources.contract import BoundItem, Limits, Slice, Source
 from rowtime.runtime.takers import takers
 from rowtime.runtime.tick import GivenTable, RunningTick
@@ -138,9 +139,10 @@ class Engine:
         self.checkpoint.sweep(last)
         for node in self._sinks():
             staged = self.entry["outputs"].get(node.name)
-            self.stages[node.name].recover(staged)
-            if staged is not None and self.checkpoint.published < self.entry["tick"]:
-                self.stages[node.name].publish(self.spark, node, self.entry["tick"], staged)
+            with naming(node):
+                self.stages[node.name].recover(staged)
+                if staged is not None and self.checkpoint.published < self.entry["tick"]:
+                    self.stages[node.name].publish(self.spark, node, self.entry["tick"], staged)
         settings.done(self.checkpoint.folder, self.entry.get("settings", ()))
         self.checkpoint.published = self.entry["tick"]
 
@@ -249,7 +251,8 @@ class Engine:
         for node in self._sinks():
             staged = running.outputs.get(node.name)
             if staged is not None:
-                self.stages[node.name].publish(self.spark, node, running.number, staged)
+                with naming(node):
+                    self.stages[node.name].publish(self.spark, node, running.number, staged)
         for segment in running.dropped():
             self._memory.drop(segment.path)
             remove(self.checkpoint.folder / segment.path)

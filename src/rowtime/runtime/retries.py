@@ -23,7 +23,7 @@ LOG: Final = logging.getLogger("rowtime")
 PAUSES: Final = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)  # seconds between tries of a tick that fails
 
 # Another process, a server or a file system decides about these; the operator of the pipeline can put them right.
-_TRANSIENT: Final = frozenset({"R204", "R404", "R501", "R508"})
+_TRANSIENT: Final = frozenset({"R204", "R404", "R501", "R508", "R511"})
 
 # Classes of SQLSTATE that say something of the query or of its values: data exceptions, cardinality, syntax, features.
 _ABOUT_THE_QUERY: Final = ("0A", "21", "22", "2B", "38", "39", "42")
@@ -39,7 +39,7 @@ def permanent(error: BaseException) -> bool:
     if isinstance(error, RowtimeError):
         return not all(problem.code in _TRANSIENT for problem in error.problems)
     if isinstance(error, PythonException):
-        return not _environment(str(error))
+        return of_the_machine(str(error)) is None
     if isinstance(error, PySparkException):
         return isinstance(error, AnalysisException) or _about_the_query(error)
     return True
@@ -58,11 +58,13 @@ def _about_the_query(error: BaseException) -> bool:
     return any(state.startswith(_ABOUT_THE_QUERY) for state in found)
 
 
-def _environment(text: str) -> bool:
-    """True if the last error that Python raised in a worker is one of its machine: no space, no file, no memory."""
-    names = _RAISED_IN_PYTHON.findall(text)
-    kind = getattr(builtins, names[-1], None) if names else None
-    return isinstance(kind, type) and issubclass(kind, OSError | MemoryError)
+def of_the_machine(text: str) -> str | None:
+    """What a worker's Python says of its machine, if that is the last error in a traceback: no space, no file."""
+    found = list(_RAISED_IN_PYTHON.finditer(text))
+    kind = getattr(builtins, found[-1][1], None) if found else None
+    if isinstance(kind, type) and issubclass(kind, OSError | MemoryError):
+        return text[found[-1].start() :].split("\n", 1)[0]
+    return None
 
 
 @dataclass

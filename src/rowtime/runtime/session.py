@@ -14,6 +14,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from rowtime.core.errors import refuse
+from rowtime.runtime import java
 
 _CONF: Mapping[str, str] = {
     "spark.sql.session.timeZone": "UTC",
@@ -39,14 +40,15 @@ def python_of_workers() -> None:
 def new_spark(
     jars: Sequence[str] = (), master: str | None = None, conf: Mapping[str, str] | None = None
 ) -> SparkSession:
-    """A session for a process that has none: local, as quiet as Spark gets."""
+    """A session for a process that has none: local, as quiet as Spark gets. ``Failure`` (R510) without Java."""
     python_of_workers()
     builder = SparkSession.builder.appName("rowtime")
     if master or ("SPARK_REMOTE" not in os.environ and "MASTER" not in os.environ):
         builder = builder.master(master or "local[*]")
     for key, value in settings_for(master or os.environ.get("MASTER", "local[*]"), jars, conf or {}).items():
         builder = builder.config(key, value)
-    return builder.getOrCreate()
+    with java.found():
+        return builder.getOrCreate()
 
 
 def settings_for(master: str, jars: Sequence[str], conf: Mapping[str, str]) -> dict[str, str]:

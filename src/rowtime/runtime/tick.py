@@ -29,12 +29,14 @@ from rowtime.operators.contract import (
 )
 from rowtime.operators.gates import Gate, Verdict
 from rowtime.operators.intake import Intake
+from rowtime.operators.sink import Sink
 from rowtime.operators.table import Table
 from rowtime.runtime import clock_pass
 from rowtime.runtime.column_types import ColumnTypes
 from rowtime.runtime.places import for_spark
 from rowtime.runtime.refusal import Refusal, Rejection
 from rowtime.runtime.segment_writer import SMALL, write_routes, write_table
+from rowtime.runtime.sinks.failures import naming
 from rowtime.state.checkpoint import folder_of
 from rowtime.state.memory import Memory
 from rowtime.state.segments import SegmentLog
@@ -243,7 +245,9 @@ class RunningTick:
     def deliver(self, node: Operator, delta: Delta) -> None:
         """Stage the rows of a sink."""
         self.describe(node, "write output")
-        staged = self._deliver[node.name](self, node, delta)
+        assert isinstance(node, Sink)
+        with naming(node):
+            staged = self._deliver[node.name](self, node, delta)
         if staged is not None:
             self.outputs[node.name] = staged
 

@@ -1,0 +1,43 @@
+"""Names the pump in what a machine or a server says while a sink writes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pyspark.errors import PythonException
+
+from rowtime.core.errors import Failure, Problem
+from rowtime.runtime.retries import of_the_machine
+
+if TYPE_CHECKING:
+    from rowtime.operators.sink import Sink as SinkNode
+
+UNREACHABLE = "R501"
+_HINT = "Check that the folder exists, who may write to it, and the space on its disk. The tick is repeated."
+
+
+@contextmanager
+def naming(node: SinkNode) -> Iterator[None]:
+    """``Failure`` (R511) for what a file system refuses, and the pump's name in front of R501."""
+    pump = node.name.removesuffix(".sink")
+    try:
+        yield
+    except OSError as error:
+        where = dict(node.options).get("path") or error.filename or node.format
+        what = f"{pump} cannot write to {where}: {error.strerror or error}"
+        if error.filename is not None and str(error.filename) != where:
+            what = f"{what} ({error.filename})"
+        raise Failure(Problem("R511", what, hint=_HINT)) from error
+    except PythonException as error:  # a task of Spark writes
+        said = of_the_machine(str(error))
+        if said is None:
+            raise
+        raise Failure(Problem("R511", f"{pump} cannot write: {said}", hint=_HINT)) from error
+    except Failure as failure:
+        if not any(problem.code == UNREACHABLE for problem in failure.problems):
+            raise
+        named = (replace(problem, message=f"{pump}: {problem.message}") for problem in failure.problems)
+        raise Failure(*named) from failure

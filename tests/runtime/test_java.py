@@ -1,0 +1,56 @@
+"""Without a Java that Spark can run on, the error has a code and says how to install one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import rowtime as rt
+from rowtime.runtime.session import new_spark
+
+
+def fake_java(home: Path, version: str) -> None:
+    """A java that tells its version and cannot run Spark."""
+    command = home / "bin" / "java"
+    command.parent.mkdir(parents=True)
+    command.write_text(f"#!/bin/sh\necho '    java.specification.version = {version}' >&2\nexit 1\n")
+    command.chmod(0o755)
+
+
+@pytest.fixture
+def no_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a process that has started no Spark yet: the builder starts the gateway of whatever Java there is."""
+    from pyspark.java_gateway import launch_gateway
+    from pyspark.sql import SparkSession
+
+    def start(_builder: object) -> None:
+        launch_gateway()
+
+    monkeypatch.setattr(SparkSession.Builder, "getOrCreate", start)
+
+
+@pytest.mark.usefixtures("no_session")
+@pytest.mark.parametrize(("version", "told"), [("1.8", "8"), ("11", "11")])
+def test_an_old_java_is_told_with_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, told: str
+) -> None:
+    fake_java(tmp_path, version)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(rt.Failure) as failure:
+        new_spark()
+    problem = failure.value.problems[0]
+    assert problem.code == "R510"
+    assert problem.message == f"Spark needs Java 17 or newer, and {tmp_path}/bin/java is Java {told}"
+    assert "openjdk-17-jre-headless" in problem.hint
+
+
+@pytest.mark.usefixtures("no_session")
+def test_no_java_is_told_with_where_it_was_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(rt.Failure, match=r"R510 .* JAVA_HOME is not set, and PATH has none"):
+        new_spark()
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(rt.Failure, match=f"R510 .* JAVA_HOME is {tmp_path}, which has no bin/java"):
+        new_spark()
