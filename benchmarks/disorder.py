@@ -85,7 +85,9 @@ class Run:
         self._keep, self._engines = keep, engines
         pipeline = rt.Pipeline(engines.spark, home=place / "home").sql(sql).sink("result", self._take)
         began = time.perf_counter()
-        query = pipeline.run_available(place / "checkpoint", limits=rt.Limits(files=TICK), listener=self._look)
+        query = pipeline.run_available(
+            place / "checkpoint", end=True, limits=rt.Limits(files=TICK), listener=self._look
+        )
         self.seconds = time.perf_counter() - began
         gate = query.ledger["f"]
         self.refused = gate["in"] - gate["accepted"]

@@ -72,7 +72,7 @@ class Engines:
         place = self.fresh("rowtime")
         run, began = Run(place / "out"), time.perf_counter()
         query = self.pipeline(source, place, within).run_available(
-            place / "checkpoint", limits=rt.Limits(files=files), listener=listener or _milliseconds(run)
+            place / "checkpoint", end=True, limits=rt.Limits(files=files), listener=listener or _milliseconds(run)
         )
         run.total = (time.perf_counter() - began) * 1000
         run.refused = sum(counts["in"] - counts["accepted"] for counts in query.ledger.values())

@@ -179,6 +179,7 @@ def _rowtime(
     pipeline, began = rt.Pipeline(engines.spark, home=place / "home").sql(text), time.perf_counter()
     pipeline.run_available(
         place / "checkpoint",
+        end=True,
         limits=rt.Limits(files=1),
         listener=lambda progress: ticks.append(progress["durationMs"]["triggerExecution"]),
     )

@@ -65,7 +65,7 @@ def measure(engines: Engines, *, short: bool, query: str) -> Result:
 def _rowtime(engines: Engines, query: str, source: Path) -> float:
     place = engines.fresh("nexmark")
     made, began = pipeline(query, source, place / "home", engines.spark), time.perf_counter()
-    made.sink("result", lambda _batch: None).run_available(place / "checkpoint", limits=rt.Limits(files=TICK))
+    made.sink("result", lambda _batch: None).run_available(place / "checkpoint", end=True, limits=rt.Limits(files=TICK))
     return time.perf_counter() - began
 
 

@@ -61,7 +61,7 @@ def _run(engines: Engines, way: str, source: Path) -> tuple[float, Path]:
     place = engines.fresh(way)
     text = SQL.format(source=source, output=place / "out", **MINUTES[way])
     pipeline, began = rt.Pipeline(engines.spark, home=place / "home").sql(text), time.perf_counter()
-    pipeline.run_available(place / "checkpoint", limits=rt.Limits(files=1))
+    pipeline.run_available(place / "checkpoint", end=True, limits=rt.Limits(files=1))
     return (time.perf_counter() - began) * 1000, place / "out"
 
 

@@ -99,7 +99,7 @@ def rowtime(engines: Engines, work: Work) -> tuple[float, Path]:
     output = OUTPUT.format(result=work.declared, output=place / "out")
     text = "\n".join([*streams, output, f"CREATE PUMP p AS INSERT INTO o {work.rowtime};"])
     pipeline, began = rt.Pipeline(engines.spark, home=place / "home").sql(text), time.perf_counter()
-    pipeline.run_available(place / "checkpoint", limits=rt.Limits(files=TICK))
+    pipeline.run_available(place / "checkpoint", end=True, limits=rt.Limits(files=TICK))
     return (time.perf_counter() - began) * 1000, place / "out"
 
 

@@ -34,7 +34,7 @@ def streamed(query: str, events: Path, place: Path, spark: SparkSession | None =
         found.append(batch.table())
 
     made = pipeline(query, events, place / "home", spark).sink("result", take)
-    made.run_available(place / "checkpoint", limits=rt.Limits(files=files))
+    made.run_available(place / "checkpoint", end=True, limits=rt.Limits(files=files))
     rows = pa.concat_tables([table for table in found if table.num_rows] or found[:1])
     return rows.select([name for name in rows.column_names if name != "rowtime" and not name.startswith("__")])
 

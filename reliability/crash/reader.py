@@ -37,4 +37,4 @@ class Reader(Case):
 
     def run(self, spark: SparkSession) -> None:
         """Take what there is."""
-        self.pipeline(spark).run_available(self.folder / "check")
+        self.pipeline(spark).run_available(self.folder / "check", end=True)

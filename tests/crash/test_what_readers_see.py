@@ -114,7 +114,7 @@ def test_at_every_point_a_plain_reader_sees_committed_rows_once(spark: SparkSess
                     engine.tick()
                 assert numbers(spark, tmp_path) == list(range(committed)), "nothing is out before the commit"
             engine.stop()
-    made(spark, tmp_path).run_available(tmp_path / "check", limits=ONE_FILE)
+    made(spark, tmp_path).run_available(tmp_path / "check", end=True, limits=ONE_FILE)
     assert numbers(spark, tmp_path) == list(range(FILES * ROWS))
     assert minutes(tmp_path) == expected_minutes()
     for name in ("copies", "minutes"):
@@ -136,7 +136,7 @@ def test_a_reader_that_polls_sees_only_whole_prefixes(spark: SparkSession, tmp_p
 
     reader = threading.Thread(target=poll)
     reader.start()
-    made(spark, tmp_path).run_available(tmp_path / "check", limits=ONE_FILE)
+    made(spark, tmp_path).run_available(tmp_path / "check", end=True, limits=ONE_FILE)
     done.set()
     reader.join()
     assert not failures
@@ -161,7 +161,7 @@ def test_what_a_torn_commit_left_is_swept_and_not_believed(spark: SparkSession, 
     for file in torn:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(b"PAR1 torn")
-    query = made(spark, tmp_path).run_available(check, limits=ONE_FILE)
+    query = made(spark, tmp_path).run_available(check, end=True, limits=ONE_FILE)
     assert numbers(spark, tmp_path) == list(range(FILES * ROWS))
     assert query.ledger["s"]["in"] == FILES * ROWS
     assert query.rejected("s") == []
@@ -190,7 +190,7 @@ def test_a_killed_driver_is_continued_without_a_trace(spark: SparkSession, tmp_p
     killed = subprocess.run(arguments, check=False, capture_output=True, text=True)
     assert killed.returncode == -signal.SIGKILL, killed.stderr[-2000:]
     assert numbers(spark, tmp_path) == list(range(ROWS * (2 if point == "after output" else 1)))
-    query = made(spark, tmp_path).run_available(tmp_path / "check", limits=ONE_FILE)
+    query = made(spark, tmp_path).run_available(tmp_path / "check", end=True, limits=ONE_FILE)
     assert numbers(spark, tmp_path) == list(range(FILES * ROWS))
     assert minutes(tmp_path) == expected_minutes()
     assert query.ledger["s"] == {"in": FILES * ROWS, "accepted": FILES * ROWS}
@@ -211,10 +211,10 @@ def test_a_checkpoint_of_another_query_is_refused_and_nothing_is_written(
     spark: SparkSession, tmp_path: Path, was: str, now: str
 ) -> None:
     write_input(tmp_path)
-    made(spark, tmp_path).run_available(tmp_path / "check", limits=rt.Limits())
+    made(spark, tmp_path).run_available(tmp_path / "check", end=True, limits=rt.Limits())
     before = tree(tmp_path)
     with pytest.raises(rt.Refused) as refused:
-        made(spark, tmp_path, SQL.replace(was, now)).run_available(tmp_path / "check")
+        made(spark, tmp_path, SQL.replace(was, now)).run_available(tmp_path / "check", end=True)
     assert refused.value.problems[0].code == "R401"
     assert tree(tmp_path) == before, "neither the checkpoint, nor the output, nor a definition in the home"
 
@@ -232,7 +232,7 @@ def test_a_checkpoint_of_a_newer_format_is_refused_and_nothing_is_written(
     path.write_text(json.dumps({**json.loads(path.read_text()), "format": 99}))
     before = tree(tmp_path)
     with pytest.raises(rt.Refused) as refused:
-        made(spark, tmp_path).run_available(check, limits=ONE_FILE)
+        made(spark, tmp_path).run_available(check, end=True, limits=ONE_FILE)
     assert refused.value.problems[0].code == "R402"
     assert tree(tmp_path) == before
 
@@ -260,7 +260,7 @@ def test_a_query_that_is_over_gives_its_writers_back(spark: SparkSession, tmp_pa
         pipeline = logs(spark, tmp_path)
         insert(tmp_path, number)
         # The first query is still known when the second one starts, and so is its sink.
-        queries.append(pipeline.run_available(tmp_path / "check"))
+        queries.append(pipeline.run_available(tmp_path / "check", end=True))
     with rt.writer("b", home=tmp_path / "home", writer="pump.p") as writer:
         assert writer.position == 4, "two rows, and a bound after each"
 
@@ -275,7 +275,7 @@ def test_a_log_gets_rows_and_bounds_once_at_their_positions(spark: SparkSession,
         with pytest.raises(Died):
             engine.tick()
         engine.stop()
-        pipeline.run_available(tmp_path / "check")
+        pipeline.run_available(tmp_path / "check", end=True)
     found = scan(tmp_path / "home" / "logs" / "b", {})["pump.p"]
     items = [("Rows", 0), ("Bound", 1), ("Rows", 2), ("Bound", 3)]
     assert [(type(entry).__name__, entry.first) for entry in found] == items

@@ -56,7 +56,7 @@ def pipeline(spark: SparkSession, folder: Path, times: pa.Array, sql: str) -> tu
 def test_late_flights_at_several_tolerances(spark: SparkSession, tmp_path: Path) -> None:
     times = departures()
     made, _ = pipeline(spark, tmp_path, times, VIEWS)
-    ledger = made.run_available(tmp_path / "check").ledger
+    ledger = made.run_available(tmp_path / "check", end=True).ledger
     counts = {h: ledger[f"within_{h}"].get("LATE", 0) for h in HOURS}
     assert counts == {h: late(times, timedelta(hours=h)) for h in HOURS}
     assert counts[0] > counts[1] > counts[3] > 0
@@ -78,7 +78,7 @@ def test_one_record_of_the_year_2099(spark: SparkSession, tmp_path: Path, guard:
     future = pa.array([rt_time("2099-01-01")], pa.timestamp("us", "UTC"))
     poisoned = pa.concat_arrays([times[:wrong], future, times[wrong:]])
     made, got = pipeline(spark, tmp_path, poisoned, ONE.format(guard))
-    query = made.run_available(tmp_path / "check")
+    query = made.run_available(tmp_path / "check", end=True)
     named = [found for found in query.waiting() if found.kind == "poisoned clock"]
     if guard:
         expected = [n for n, known in enumerate(poisoned.is_valid().to_pylist()) if known and n != wrong]

@@ -74,7 +74,7 @@ def answers(spark: SparkSession, folder: Path, table: pa.Table, shape: str, colu
     names = ", ".join(column.split()[0] for column in columns.split(", "))
     sql = DECLARE.format(shape=shape, folder=source, columns=columns, names=names, query=query)
     pipeline = rt.Pipeline(spark, home=folder / "home").sql(sql)
-    made = pipeline.run_available(checkpoint=folder / "checkpoint", limits=rt.Limits(files=1))
+    made = pipeline.run_available(checkpoint=folder / "checkpoint", end=True, limits=rt.Limits(files=1))
     assert made.ledger["flights"]["in"] == made.ledger["flights"]["accepted"] == table.num_rows
     rows = made.table("answers").select([*names.split(", "), "start", "stop"])
     return Counter(zip(*(_plain(rows[name]) for name in rows.column_names), strict=True))

@@ -79,7 +79,7 @@ def test_hours_converge_to_the_batch_answer(
     folder, delivered = flights
     age = 0 if more is None else _least_age(delivered) + more
     pipeline = rt.Pipeline(spark, home=tmp_path / "home").sql(SQL.format(folder=folder, age=age))
-    query = pipeline.run_available(checkpoint=tmp_path / "checkpoint", limits=rt.Limits(files=1))
+    query = pipeline.run_available(checkpoint=tmp_path / "checkpoint", end=True, limits=rt.Limits(files=1))
     fires = query.table("hourly")
     assert fires is not None
     latest: dict[tuple[str, datetime], tuple[int, int]] = {}

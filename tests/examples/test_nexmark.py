@@ -80,7 +80,7 @@ def test_an_auction_that_lasts_too_long_is_refused(spark: SparkSession, tmp_path
     expires = rows.column_names.index("expires")
     pq.write_table(rows.set_column(expires, "expires", longer.cast(rows.schema.field("expires").type)), path)
     query = pipeline("q20", tmp_path, tmp_path / "home", spark).sink("result", lambda _batch: None)
-    ledger = query.run_available(tmp_path / "checkpoint").ledger
+    ledger = query.run_available(tmp_path / "checkpoint", end=True).ledger
     assert ledger["auction"]["MALFORMED"] == 6 == ledger["auction"]["in"]
 
 

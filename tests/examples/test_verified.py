@@ -23,7 +23,7 @@ QUICK = ("q11",)
 def nexmark(query: str, spark: SparkSession, place: Path) -> None:
     found: list[pa.Table] = []
     made = pipeline(query, place, place / "home", spark).sink("result", lambda batch: found.append(batch.table()))
-    ran = made.run_available(place / query, limits=rt.Limits(files=1))
+    ran = made.run_available(place / query, end=True, limits=rt.Limits(files=1))
     (sink,) = ran.engine.program.sinks
     rows = pa.concat_tables([table for table in found if table.num_rows])
     verified = rt.verify(place / query, made, received={sink.name: rows})

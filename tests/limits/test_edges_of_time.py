@@ -265,6 +265,6 @@ def test_a_time_beyond_the_calendar_is_none_and_raises_no_mark(
         with rt.writer("s", home=tmp_path / "home") as writer:
             writer.insert(rows)
             writer.end()
-    query = made.run_available(tmp_path / "check")
+    query = made.run_available(tmp_path / "check", end=True)
     assert [k for _, k in received] == [0, *range(3, count)]
     assert refused(query, gate) == [(1, "NULL_ROWTIME", None), (2, "NULL_ROWTIME", None)]

@@ -48,7 +48,7 @@ def run(spark: SparkSession, folder: Path, sql: str, times: np.ndarray, keys: np
             writer.insert(table)
             writer.end()
     began = time.perf_counter()
-    query = made.run_available(folder / "check")
+    query = made.run_available(folder / "check", end=True)
     seconds = time.perf_counter() - began
     assert all(counts["in"] == counts["accepted"] for counts in query.ledger.values())
     return np.concatenate(parts), seconds

@@ -84,7 +84,7 @@ def streamed(
 
     for number in range(len(cases)):
         pipeline.sink(f"o{number}", sink(number))
-    pipeline.run_available(folder / "check", limits=limits)
+    pipeline.run_available(folder / "check", end=True, limits=limits)
     return [pa.concat_tables(tables) if tables else pa.table({}) for tables in got], len(ticks)
 
 

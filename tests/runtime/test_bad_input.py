@@ -170,7 +170,7 @@ CREATE PUMP p AS INSERT INTO out SELECT STREAM v FROM a"""
 def test_a_source_that_is_not_there_fails_a_single_run_with_a_code(spark: SparkSession, tmp_path: Path) -> None:
     sql = FILES.format(path=tmp_path / "in", out=tmp_path / "out")
     with pytest.raises(rt.Failure) as failure:
-        rt.Pipeline(spark, home=tmp_path / "home").sql(sql).run_available(tmp_path / "check")
+        rt.Pipeline(spark, home=tmp_path / "home").sql(sql).run_available(tmp_path / "check", end=True)
     assert failure.value.problems[0].code == "R501"
 
 

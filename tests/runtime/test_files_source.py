@@ -36,7 +36,7 @@ CREATE PUMP p AS INSERT INTO minutes
 def run(spark: SparkSession, tmp_path: Path, kind: str, more: str = "", **options: object) -> rt.Query:
     sql = SQL.format(kind=kind, path=tmp_path / "in", out=tmp_path / "out", more=more)
     pipeline = rt.Pipeline(spark, home=tmp_path / "home").sql(sql)
-    return pipeline.run_available(tmp_path / "check", **options)
+    return pipeline.run_available(tmp_path / "check", end=True, **options)
 
 
 def minutes(tmp_path: Path) -> list[tuple[str, str, int]]:
@@ -104,7 +104,7 @@ def test_rows_know_their_file_wherever_it_lies(
             to_parquet(tmp_path / folder / "in", lines, age=number)
     place = str(tmp_path / folder / "in").replace("'", "''")
     sql = SQL.format(kind=kind, path=place, out=tmp_path / "out", more="")
-    query = rt.Pipeline(spark, home=tmp_path / "home").sql(sql).run_available(tmp_path / "check")
+    query = rt.Pipeline(spark, home=tmp_path / "home").sql(sql).run_available(tmp_path / "check", end=True)
     places = [row["position"] for f in query.rejected("timed") for row in pq.read_table(f).to_pylist()]
     assert sorted(places) == [(number << 40) + 1 for number in range(3)]
     assert query.ledger["timed"] == {"in": 6, "accepted": 3, "LATE": 3}
@@ -126,7 +126,7 @@ def test_csv_files_without_any_of_the_columns_have_rows_without_values(spark: Sp
     query = rt.Pipeline(spark, home=tmp_path / "home").sql(sql + " SELECT STREAM k, w FROM s")
     found: list[dict[str, object]] = []
     query.sink("result", lambda batch: found.extend(batch.table().to_pylist()))
-    ran = query.run_available(tmp_path / "check")
+    ran = query.run_available(tmp_path / "check", end=True)
     assert [(row["k"], row["w"]) for row in found] == [(None, None), (None, None), (5, None)]
     assert ran.ledger["s"] == {"in": 4, "accepted": 3, "MALFORMED": 1}
 
@@ -139,7 +139,7 @@ def test_a_rowtime_column_of_csv_files_is_found_by_its_name(spark: SparkSession,
     query = rt.Pipeline(spark, home=tmp_path / "home").sql(sql + " SELECT STREAM k, v FROM s")
     found: list[dict[str, object]] = []
     query.sink("result", lambda batch: found.extend(batch.table().to_pylist()))
-    ran = query.run_available(tmp_path / "check")
+    ran = query.run_available(tmp_path / "check", end=True)
     assert [(row["k"], row["v"], f"{row['rowtime']:%H:%M:%S}") for row in found] == [(7, 1, "10:00:05")]
     assert ran.ledger["s"] == {"in": 2, "accepted": 1, "OUT_OF_ORDER": 1}
 
@@ -169,7 +169,7 @@ def test_parquet_rowtimes_that_go_back_are_out_of_order_which_takes_no_job_to_se
         "SELECT STREAM v FROM s"
     )
     pipeline.sink("result", lambda batch: got.extend((row["rowtime"].microsecond, row["v"]) for row in rows(batch)))
-    query = pipeline.run_available(tmp_path / "check")
+    query = pipeline.run_available(tmp_path / "check", end=True)
     assert got == [(10, 1), (30, 2), (30, 4)]
     assert query.ledger["s"] == {"in": 4, "accepted": 3, "OUT_OF_ORDER": 1}
 
@@ -187,7 +187,7 @@ def test_parquet_rows_without_a_rowtime_among_others_are_raised_to_what_came_bef
         "SELECT STREAM v FROM s"
     )
     pipeline.sink("result", lambda batch: got.extend((row["rowtime"].microsecond, row["v"]) for row in rows(batch)))
-    query = pipeline.run_available(tmp_path / "check")
+    query = pipeline.run_available(tmp_path / "check", end=True)
     assert got == [(10, 1), (10, 2), (20, 3)]
     assert query.ledger["s"] == {"in": 4, "accepted": 3, "OUT_OF_ORDER": 1}
 

@@ -180,7 +180,7 @@ def test_final_events_are_those_of_a_loop(
     text = STREAMS.format(policy="ADJUST" if adjusts else "DROP", folder=tmp_path)
     text += SINK.format(columns=columns, folder=tmp_path, more=more) + EMIT.format(query=sql, names=names)
     rt.Pipeline(spark, home=tmp_path / "home").sql(text).run_available(
-        tmp_path / "check", limits=rt.Limits(files=files)
+        tmp_path / "check", end=True, limits=rt.Limits(files=files)
     )
     wanted = oracle(*(accepted(of, adjusts=adjusts) for of in given.values()))
     assert answered(tmp_path) == sorted(wanted)

@@ -193,7 +193,7 @@ def test_files_arrive_at_their_times(spark: SparkSession, tmp_path: Path) -> Non
         rows.extend(batch.table()["price"].to_pylist())
 
     pipeline = rt.Pipeline(spark, home=tmp_path / "home").sql(DIRECTORIES.format(tmp_path)).sink("result", keep)
-    query = pipeline.run_available(tmp_path / "checkpoint")
+    query = pipeline.run_available(tmp_path / "checkpoint", end=True)
     assert rows == [1, 4]
     assert query.ledger["prices.events"] == {"in": 4, "accepted": 2, "LATE": 2}
 

@@ -117,7 +117,7 @@ def test_any_name_works_everywhere_and_leads_nowhere(
     made = prepared(name, spark, folder)
     received: list[dict[str, Any]] = []
     made.sink("result", lambda batch: received.extend(lowered(batch.table())))
-    query = made.run_available(folder / "check")
+    query = made.run_available(folder / "check", end=True)
     c = name.lower()
     assert rows(folder / "out") == [{c: 1, "n": 1}, {c: 3, "n": 1}]
     assert rows(folder / "late") == [{c: 2, "writer": name}]
@@ -157,7 +157,7 @@ def test_views_pumps_and_columns_may_have_long_names(spark: SparkSession, tmp_pa
     with rt.writer("s", home=tmp_path / "home") as writer:
         writer.insert([{long: n, "at": START - n * 2_000_000} for n in range(2)])
         writer.end()
-    query = made.run_available(tmp_path / "check")
+    query = made.run_available(tmp_path / "check", end=True)
     assert rows(tmp_path / "out") == [{long: 0}]
     assert received == [1]
     assert len(query.rejected(f"{long}v")) == 1
@@ -169,7 +169,7 @@ def test_a_pump_into_a_log_is_a_writer_whose_name_must_fit_a_file(spark: SparkSe
         CREATE PUMP {"x" * 300} AS INSERT INTO o SELECT STREAM v FROM s"""
     )
     with pytest.raises(Refused) as caught:
-        made.run_available(tmp_path / "check")
+        made.run_available(tmp_path / "check", end=True)
     assert [problem.code for problem in caught.value.problems] == ["R207"]
 
 

@@ -85,7 +85,7 @@ def both(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple
     sql = f"""CREATE STREAM r ({NAMES}) USING parquet OPTIONS (path '{folder}', rowtime.column 't');
       CREATE PUMP p AS INSERT INTO out SELECT STREAM k, {_list("r.ROWTIME")} FROM r"""
     pipeline = rt.Pipeline(spark, home=home / "home").sql(sql).sink("out", take)
-    pipeline.run_available(home / "checkpoint", limits=rt.Limits(files=1))
+    pipeline.run_available(home / "checkpoint", end=True, limits=rt.Limits(files=1))
     frame = derive(spark).read.schema(f"t TIMESTAMP, {NAMES}").parquet(*map(str, sorted(folder.glob("*.parquet"))))
     return pa.concat_tables(found), frame.selectExpr("t AS rowtime", "k", *_split(_list("t"))).orderBy("rowtime")
 
@@ -136,7 +136,7 @@ def test_what_a_window_cannot_compute_is_refused_before_its_first_value(
     sql = f"CREATE STREAM s (x {kind}) USING parquet OPTIONS (path '{place}'); "
     sql += f"SELECT STREAM {call} OVER (ROWS 1 PRECEDING) AS y FROM s"
     with pytest.raises(rt.Refused, match=f"does not take {kind.split('<', maxsplit=1)[0]}"):
-        rt.Pipeline(spark, home=tmp_path / "home").sql(sql).run_available()
+        rt.Pipeline(spark, home=tmp_path / "home").sql(sql).run_available(end=True)
 
 
 def test_a_sum_that_its_type_cannot_hold_fails_with_a_code(spark: SparkSession, tmp_path: Path) -> None:
@@ -144,7 +144,7 @@ def test_a_sum_that_its_type_cannot_hold_fails_with_a_code(spark: SparkSession, 
     sql = f"CREATE STREAM s (x BIGINT) USING parquet OPTIONS (path '{place}'); "
     sql += "SELECT STREAM SUM(x) OVER (ROWS 1 PRECEDING) AS y FROM s"
     with pytest.raises(rt.Failure, match="beyond BIGINT") as failed:
-        rt.Pipeline(spark, home=tmp_path / "home").sql(sql).run_available()
+        rt.Pipeline(spark, home=tmp_path / "home").sql(sql).run_available(end=True)
     assert failed.value.problems[0].code == "R507"
 
 
@@ -165,7 +165,9 @@ def test_files_that_a_sink_takes_hold_what_a_function_is_given(
       CREATE PUMP p AS INSERT INTO files {query}; CREATE PUMP q AS INSERT INTO given {query}"""
     found: list[pa.Table] = []
     take: Any = lambda batch: found.append(batch.table())  # noqa: E731
-    rt.Pipeline(spark, home=tmp_path / "home").sql(sql).sink("given", take).run_available(tmp_path / "checkpoint")
+    rt.Pipeline(spark, home=tmp_path / "home").sql(sql).sink("given", take).run_available(
+        tmp_path / "checkpoint", end=True
+    )
     files = sorted((tmp_path / "out").glob("part-*.parquet"))
     assert len(files) > 2
     assert all("-complete-" in file.name for file in files)
@@ -179,5 +181,7 @@ def test_fields_of_structs_have_any_name(spark: SparkSession, tmp_path: Path) ->
     sql = f"""CREATE STREAM s (x STRUCT<`a b`: BIGINT, `c.d```: ARRAY<STRING>>) USING parquet
         OPTIONS (path '{place}', rowtime.column 'rowtime');
       CREATE PUMP p AS INSERT INTO out SELECT STREAM LAG(x) OVER (ROWS 1 PRECEDING) AS y FROM s"""
-    rt.Pipeline(spark, home=tmp_path / "home").sql(sql).sink("out", take).run_available(tmp_path / "checkpoint")
+    rt.Pipeline(spark, home=tmp_path / "home").sql(sql).sink("out", take).run_available(
+        tmp_path / "checkpoint", end=True
+    )
     assert [row["y"] for row in found] == [None, {"a b": 1, "c.d`": ["x"]}]

@@ -101,7 +101,7 @@ def test_thousands_of_fires_of_one_pane_in_one_tick_are_running_totals(
         CREATE STREAM o (timing STRING, i BIGINT, c BIGINT, s BIGINT) USING parquet OPTIONS (path '{tmp_path / "out"}');
         INSERT INTO o SELECT STREAM PANE_TIMING AS timing, PANE_INDEX AS i, COUNT(*) AS c, SUM(n) AS s FROM a
           WHERE n = {count} GROUP BY PANES(t, DURATION INTERVAL '1' DAY, DISCARD AGE INTERVAL '7' DAY) {emit}""")
-    made.run_available(tmp_path / "check")
+    made.run_available(tmp_path / "check", end=True)
     fires = [row for row in pq.read_table(tmp_path / "out").to_pylist() if row["timing"] == timing]
     assert len(fires) > count - 3
     assert all((row["c"], row["s"]) == (row["i"] + 1, (row["i"] + 1) * count) for row in fires)

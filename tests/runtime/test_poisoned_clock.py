@@ -67,7 +67,7 @@ def test_the_record_is_named_in_large_ticks_too(
         at = upto
     sql = SQL.replace("(ev TIMESTAMP, n INT)", f"(ev TIMESTAMP, n INT) USING csv OPTIONS (path '{csv}')") + guard
     pipeline = rt.Pipeline(spark, home=tmp_path / "home").sql(sql).sink("result", lambda _: None)
-    query = pipeline.run_available(tmp_path / "check", limits=rt.Limits(files=1))
+    query = pipeline.run_available(tmp_path / "check", end=True, limits=rt.Limits(files=1))
     assert query.ledger["query"] == {"in": 21, "accepted": 9, "LATE": 12}
     found, *_ = query.waiting()
     assert "from 2024-01-01 10:07:00 to 2099-01-01 00:00:00, and 12 of the 12 rows since were LATE" in str(found)

@@ -80,7 +80,7 @@ def test_a_ledger_that_does_not_add_up_stops_the_tick_before_its_commit(
       SELECT STREAM n FROM v"""
     pipeline = rt.Pipeline(spark, home=tmp_path / "home").sql(sql).sink("result", lambda _: None)
     with pytest.raises(Failure, match="R901 the ledger of v does not add up"):
-        pipeline.run_available(tmp_path / "check")
+        pipeline.run_available(tmp_path / "check", end=True)
     assert Checkpoint(tmp_path / "check").journal.last() is None
 
 

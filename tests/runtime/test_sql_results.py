@@ -96,7 +96,7 @@ def test_a_row_that_breaks_its_declaration_is_refused(spark: SparkSession, tmp_p
           USING json OPTIONS (path '{tmp_path}/in');
         SELECT STREAM v, w FROM a""")
     pipeline.sink("result", lambda batch: got.extend(batch.table().to_pylist() if batch.count else []))
-    query = pipeline.run_available(tmp_path / "check")
+    query = pipeline.run_available(tmp_path / "check", end=True)
     assert [(row["v"], row["w"]) for row in got] == [(1, "a"), (5, None)]
     assert query.ledger["a"] == {"in": 5, "accepted": 2, "MALFORMED": 3}
     rows = [row for path in query.rejected("a") for row in pq.read_table(path).to_pylist()]

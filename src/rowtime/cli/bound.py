@@ -89,7 +89,7 @@ def _set(folder: Path, name: str, at: int, *, as_json: bool) -> None:
     plan = Checkpoint(folder).plan
     if plan is None:
         raise refuse("R405", f"{folder} is no checkpoint", "Give the folder that the pipeline has.")
-    operator = manual(plan, name)
+    operator = manual(plan, name, at)
     put(folder, operator, at)
     if as_json:
         write_json({"operator": operator, "bound": to_text(at)})

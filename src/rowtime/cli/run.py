@@ -37,7 +37,15 @@ Folder = Annotated[
 ]
 AvailableNow = Annotated[
     bool,
-    typer.Option("--available-now/--continuous", help="End once everything that is there is read, or go on."),
+    typer.Option(
+        "--available-now/--continuous",
+        help="Stop once what is there is read, or go on. Neither ends a stream.",
+    ),
+]
+
+End = Annotated[
+    bool,
+    typer.Option("--end", help="As --available-now, and end the streams over files: no other file will come."),
 ]
 
 POLL = 0.2  # seconds between two looks whether the run has ended or should
@@ -48,6 +56,7 @@ def run(
     checkpoint: Folder = None,
     home: HomeFolder = None,
     available_now: AvailableNow = False,
+    end: End = False,
     settings: Settings = None,
     as_json: AsJson = False,
 ) -> None:
@@ -67,7 +76,7 @@ def run(
             _define(program, pipeline, folder, as_json)
             return
         follow = _run_as_json if as_json else _run_with_display
-        follow(pipeline, program, folder, available_now)
+        follow(pipeline, program, folder, available_now or end, end)
 
 
 def _quiet() -> None:
@@ -129,24 +138,24 @@ def _count(things: Sized, noun: str) -> str:
     return f"{len(things)} {noun}{'' if len(things) == 1 else 's'}"
 
 
-def _run_with_display(pipeline: Pipeline, program: Program, folder: Path, available_now: bool) -> None:
+def _run_with_display(pipeline: Pipeline, program: Program, folder: Path, available_now: bool, end: bool) -> None:
     # Results have standard output to themselves.
     console = any(sink.format == "console" for sink in program.sinks)
     with Display(plain=True if console else None, file=sys.stderr if console else None) as display:
-        query = display.query = pipeline.start(folder, available_now=available_now, listener=display.listener)
+        query = display.query = pipeline.start(folder, available_now=available_now, end=end, listener=display.listener)
         if query.changes:
             display.note(f"the script has changed: {'; '.join(query.changes)}")
         _await(query)
 
 
-def _run_as_json(pipeline: Pipeline, program: Program, folder: Path, available_now: bool) -> None:  # noqa: ARG001
+def _run_as_json(pipeline: Pipeline, program: Program, folder: Path, available_now: bool, end: bool) -> None:  # noqa: ARG001
     figures = Figures(time.monotonic())
 
     def listener(progress: dict[str, Any]) -> None:
         figures.take(progress, time.monotonic())
         write_json(progress, indent=None)
 
-    query = pipeline.start(folder, available_now=available_now, listener=listener)
+    query = pipeline.start(folder, available_now=available_now, end=end, listener=listener)
     if query.changes:
         write_json({"changed": query.changes}, indent=None)
     _await(query)

@@ -87,7 +87,8 @@ def _check_embedded(stream: str, home: Home, definition: dict[str, Any] | None) 
         raise refuse(
             "R202",
             f"the stream {stream} is {definition['format']}, not an embedded stream log",
-            "Write to it with that system's own clients.",
+            "Write to it with that system's own clients. A stream over files is ended by rowtime run --end, "
+            "by rowtime bound … end --checkpoint DIR, or by OPTIONS (ends 'true').",
         )
 
 

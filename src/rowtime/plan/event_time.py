@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from rowtime.core.errors import Place, Problem, Refused, refuse
+from rowtime.core.time import BEGINNING, END
 from rowtime.expr.facts import Kind, kind_of
 from rowtime.operators.contract import Column, Operator, walk
 from rowtime.operators.event_time import FORWARDED, EventTimed
@@ -14,6 +15,7 @@ from rowtime.operators.merge import Merge
 from rowtime.operators.passed_bounds import PassedBounds
 from rowtime.operators.tsort import TSort
 from rowtime.operators.union_all import UnionAll
+from rowtime.plan.finite import endable
 from rowtime.sql.intervals import duration_of
 from rowtime.sql.statements import EventTimeDef, SetBound, Statement
 
@@ -168,17 +170,19 @@ def _unmerged(node: Operator) -> Operator:
     return node.input if isinstance(node, Merge) else node
 
 
-def manual(plan: Mapping[str, Any], name: str) -> str:
+def manual(plan: Mapping[str, Any], name: str, at: int = BEGINNING) -> str:
     """The operator of a described plan whose bound is set under a name. Raises ``Refused`` (R171).
 
     It is an event time in MODE MANUAL, or what promotes an event time to rowtime. A view that
-    does both has two bounds; the one that it declares is meant.
+    does both has two bounds; the one that it declares is meant. A stream over files can be ended (``at`` is END).
     """
     found, wanted = settable(plan), name.lower()
     for node in (f"{wanted}.event_time", wanted):
         if node in found:
             return node
     listed = [node.removesuffix(".event_time") for node in found]
+    if at >= END and endable(plan, wanted):
+        return wanted
     hint = f"These have one: {', '.join(listed)}." if listed else "Write EVENT TIME (t, MODE MANUAL), or t AS ROWTIME."
     raise refuse("R171", f"{name} has no event time whose bound can be set here", hint)
 

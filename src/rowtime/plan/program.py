@@ -28,6 +28,7 @@ from rowtime.plan.canonical import describe
 from rowtime.plan.catalog import Catalog, Definitions, StreamDef, check_bound, duration
 from rowtime.plan.emit import as_rows
 from rowtime.plan.event_time import check_set
+from rowtime.plan.finite import FINITE, check_ends, is_finite
 from rowtime.plan.functions import defined
 from rowtime.plan.select import QueryBinder
 from rowtime.plan.sink_options import fitting
@@ -50,8 +51,7 @@ from rowtime.sql.statements import (
     Statement,
 )
 
-DIRECTORIES = frozenset({"parquet", "csv", "json"})
-FORMATS = DIRECTORIES | {"log", "kafka", "rate", "console", "memory", "function", "dataframe", "jdbc"}
+FORMATS = FINITE | {"log", "kafka", "rate", "console", "memory", "function", "dataframe", "jdbc"}
 
 
 @dataclass
@@ -236,7 +236,8 @@ class _Compiler:
     def _once(self, statement: InsertValues | SetBound | EndStream) -> None:
         if not (isinstance(statement, SetBound) and statement.view):
             stream = self._known(statement.stream.text, statement.stream.place)
-            self._logged(stream, statement.stream.place)
+            if not (isinstance(statement, EndStream) and is_finite(stream.format) and not statement.writer):
+                self._logged(stream, statement.stream.place)
             if isinstance(statement, SetBound) and statement.column:
                 check_bound(stream, statement.column)
         self.once.append(statement)
@@ -259,6 +260,7 @@ class _Compiler:
                     f"There are: {', '.join(sorted(FORMATS - {'log'}))}.",
                 )
             )
+        check_ends((statement.using or "log").lower(), statement.options, statement.place)
 
     def _known(self, name: str, place: Place) -> StreamDef:
         stream = self.catalog.stream(name)
@@ -324,7 +326,7 @@ class _Compiler:
         asked = dict(options).get("ordered", "").lower()
         # A directory is read as a set, and the rows of a GROUP BY leave it when they are
         # final, so their order within a tick is not worth a sort.
-        ordered = asked != "false" and not (kind in DIRECTORIES and _grouped(node) and asked != "true")
+        ordered = asked != "false" and not (kind in FINITE and _grouped(node) and asked != "true")
         shape = node.emits()
         if ordered and not (shape.released and (shape.single or isinstance(node, GroupBy))):
             node = Merge(self.sources.fresh(f"{name}.merge"), node)

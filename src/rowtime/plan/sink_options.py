@@ -8,6 +8,7 @@ from typing import Final
 
 from rowtime.core.errors import Place, Refused, refuse
 from rowtime.operators.sink import Sink
+from rowtime.plan.finite import ENDS
 
 CHANGE: Final = "change"  # the column that says RETRACT or INSERT, in mode 'changes'
 TABLE_MODES: Final = ("append", "upsert", "changes")
@@ -109,7 +110,8 @@ def fitting(sink: Sink, place: Place) -> Sink:
 
 def lasting(options: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
     """The options that say what is read or written; how a server is reached may change, and stays out of files."""
-    return tuple((name, value) for name, value in options if not name.lower().startswith(_REACHED))
+    # The end that a source declares stands in the journal, once it has come.
+    return tuple((n, value) for n, value in options if n.lower() != ENDS and not n.lower().startswith(_REACHED))
 
 
 def _needed(options: Mapping[str, str], name: str, hint: str) -> str:

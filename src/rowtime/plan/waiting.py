@@ -317,7 +317,7 @@ class _Remedy:
             time = "end" if self.promoted else "'<time>'"
             ways.append(f"type rowtime bound {self.stream} {time} --writer '{self.writer}'")
         elif self.format in ("parquet", "csv", "json"):
-            ways.append("run with --available-now, which ends the stream with its last file")
+            ways.append("if no file will follow, run once with --end, which ends the stream for good")
         if self.bound:
             ways.append(f"say that nothing earlier comes: stop, add {self.bound} to the script, start again")
         if not self.alone:

@@ -11,15 +11,14 @@ import contextlib
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import AnalysisException
 
 from rowtime.client.writer import EVERYONE
-from rowtime.core.clock import least
 from rowtime.core.errors import Refused, refuse
-from rowtime.core.time import BEGINNING, END
+from rowtime.core.time import BEGINNING
 from rowtime.operators.contract import Control, Delta, Operator
 from rowtime.operators.intake import Intake
 from rowtime.operators.panes import Panes
@@ -32,9 +31,10 @@ from rowtime.plan.waiting import slowest_of, timed_by
 from rowtime.runtime.arrivals import Arrivals
 from rowtime.runtime.brokers import answering
 from rowtime.runtime.column_types import ColumnTypes
+from rowtime.runtime.endings import asked, with_end
 from rowtime.runtime.intake import Taken, intake_of
 from rowtime.runtime.sinks.failures import naming
-from rowtime.runtime.sources.contract import BoundItem, Limits, Slice, Source
+from rowtime.runtime.sources.contract import Limits, Slice, Source
 from rowtime.runtime.takers import takers
 from rowtime.runtime.tick import GivenTable, RunningTick
 from rowtime.runtime.upgrades import bound, change
@@ -74,8 +74,9 @@ class TickReport:
 
 @dataclass
 class Engine:
-    """One program at work. ``ends``: finite sources end their streams once they are read.
+    """One program at work. ``ends``: streams over files end once they are read.
 
+    ``available_now``: what is there now is to be read, so the passing of time alone is no reason for another tick.
     ``hook`` is called with the name of each point of a tick at which a crash is tested, ``tap`` with
     what each operator has made of a tick, while it can be read. ``changes``: how the plan differs from the one that
     ran before, in words.
@@ -88,6 +89,7 @@ class Engine:
     stages: Mapping[str, Stage]
     limits: Limits = field(default_factory=Limits)
     ends: bool = False
+    available_now: bool = False
     clock: Callable[[], int] = wall_clock
     hook: Hook = lambda _point: None
     tap: Tap = lambda _node, _delta: None
@@ -99,6 +101,7 @@ class Engine:
         self._heard: dict[tuple[str, str], int] = {}
         self.plan = self.program.described()
         self._fresh, self._failed = True, False
+        self._ending: set[str] = set()
         self._began = BEGINNING
         self._memory = Memory(self.checkpoint.folder)
         self._types = ColumnTypes(self.spark)
@@ -169,9 +172,10 @@ class Engine:
 
     def _ticked(self) -> TickReport | None:
         began = time.perf_counter()
+        settled = self._set_by_hand()
+        self._ending, set_by_hand = asked(settled, self._streams)
         taken, notes = self._discover()
-        set_by_hand = self._set_by_hand()
-        if not set_by_hand and not self._worth(taken, notes):
+        if not settled and not self._worth(taken, notes):
             return None
         found = time.perf_counter()
         running = self._running(taken)
@@ -183,9 +187,9 @@ class Engine:
         stepped = time.perf_counter()
         entry = self._entry(running, notes, deltas)
         entry["bounded"] = any(part.part.bound is not None for part in taken.values())
-        if set_by_hand:
+        if settled:
             places = {name: known["offsets"] for name, known in self.entry["sources"].items()}
-            entry["settings"] = [{**setting, "after": places} for setting in set_by_hand]
+            entry["settings"] = [{**setting, "after": places} for setting in settled]
         if self._cuts(taken, set_by_hand):
             entry["cuts"] = cuts.note(self.checkpoint.folder, self.entry, set_by_hand)
         self.hook("before journal")
@@ -194,7 +198,7 @@ class Engine:
         self.entry = {"tick": running.number, **entry}
         self.hook("after journal")
         self._publish(running)
-        settings.done(self.checkpoint.folder, set_by_hand)
+        settings.done(self.checkpoint.folder, settled)
         self.checkpoint.published = running.number
         self.hook("after output")
         done = time.perf_counter()
@@ -309,7 +313,8 @@ class Engine:
         source = self.sources[node.name]
         before = self.entry["sources"].get(node.name, {"offsets": {}, "state": {}, "away": {}})
         part, state = source.discover(before["offsets"], self.limits, before["state"])
-        part = self._ended(node, source, part)
+        wanted, clocks = self.ends or node.name in self._ending, self.entry.get("clocks", {}).get(node.name, {})
+        part, ended = with_end(node, source, part, before, clocks, wanted=wanted)
         known, away = set(before["offsets"]), dict(before["away"])
         writers = [w for w in part.end if w != EVERYONE]
         moved = [w for w in writers if part.end[w] > part.start.get(w, 0) or w not in known]
@@ -321,16 +326,8 @@ class Engine:
         away.update(self._silent(node, part, set(moved), away, spoke))
         present = sorted(w for w in writers if w not in away)
         first = {**part.start, **before.get("first", {})}
-        notes = {"offsets": dict(part.end), "first": first, "state": dict(state), "away": away, "spoke": spoke}
+        notes = {"offsets": dict(part.end), "first": first, "state": dict(state), "away": away, "spoke": spoke, **ended}
         return Taken(source, part, present, joined), notes
-
-    def _ended(self, node: Stream, source: Source, part: Slice) -> Slice:
-        """SPEC 2.6: a finite input ends its stream."""
-        finite = node.source[0] in ("parquet", "csv", "json")
-        clocks = self.entry.get("clocks", {}).get(node.name, {})
-        if not (self.ends and finite and source.finished(part.end)) or least(clocks.values()) >= END:
-            return part
-        return ended(part)
 
     def _silent(
         self, node: Stream, part: Slice, moved: Collection[str], away: Mapping[str, str], spoke: Mapping[str, int]
@@ -365,7 +362,7 @@ class Engine:
         """
         held = {key.rsplit("/", 1)[0] for key in self.entry.get("held", ())} | self._arrivals.waiting(self.entry)
         timing = {stream for name in held for stream in self._timed_by.get(name, ())}
-        if self.ends and not self._fresh:
+        if self.available_now and not self._fresh:
             return False
         return any(
             (not intake.source.gives_rowtime or "runs" in intake.part.detail)
@@ -379,12 +376,6 @@ class Engine:
         for source in self.sources.values():
             with contextlib.suppress(AttributeError):
                 source.close()  # type: ignore[attr-defined]
-
-
-def ended(part: Slice) -> Slice:
-    """A range of a finite input, with the end of its stream behind it."""
-    bounds = tuple(BoundItem(writer, end << 40, END) for writer, end in part.end.items())
-    return replace(part, bounds=(*part.bounds, *bounds))
 
 
 def _refused(wrong: AnalysisException) -> Refused:

@@ -66,7 +66,7 @@ def intake_of(spark: SparkSession, taken: Taken, control: Control) -> Intake:
         rows,
         part.rows,
         peek,
-        gated=source.gives_rowtime or (bool(bounds) and not all(at >= END for _, _, at in bounds)),
+        gated=source.gives_rowtime or _ends_inside(part, control) or any(at < END for _, _, at in bounds),
         raises=not source.steady or source.gives_rowtime,
         in_band=source.in_band,
         decodes=source.decodes,
@@ -78,6 +78,11 @@ def intake_of(spark: SparkSession, taken: Taken, control: Control) -> Intake:
         present=present,
         joined=taken.joined,
     )
+
+
+def _ends_inside(part: Slice, control: Control) -> bool:
+    """True if rows of the range may stand behind the end of their stream."""
+    return "end inside" in part.detail or any(at >= END for at in control.get("clocks", {}).values())
 
 
 Run = Sequence[Any]  # first position, count, least, greatest (µs UTC), order

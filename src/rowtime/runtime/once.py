@@ -17,7 +17,9 @@ from rowtime.client.writer import EVERYONE, only_writer, open_writer
 from rowtime.core.clock import strict
 from rowtime.core.errors import Problem, Refused
 from rowtime.core.time import END, to_micros
+from rowtime.operators.stream import Stream
 from rowtime.plan.event_time import manual
+from rowtime.plan.finite import is_finite
 from rowtime.sql.generate import to_rowtime
 from rowtime.sql.statements import EndStream, InsertValues, SetBound, Statement
 from rowtime.state.files import write_over
@@ -51,10 +53,24 @@ def perform(program: Program, home: Home, checkpoint: Checkpoint) -> None:
         if isinstance(statement, SetBound) and statement.view:
             put(checkpoint.folder, manual(program.described(), statement.stream.text), _bound(statement))
             continue
+        if isinstance(statement, EndStream) and _end_files(program, statement, checkpoint):
+            continue
         by_stream[statement.stream.text.lower()].append(statement)
     for stream, statements in by_stream.items():
         _perform(program, home, stream, statements, writer)
     done.touch()
+
+
+def _end_files(program: Program, statement: EndStream, checkpoint: Checkpoint) -> bool:
+    """Let a stream over files end once what is there has been read; False for a stream of another kind."""
+    name, stream = statement.stream.text.lower(), program.catalog.stream(statement.stream.text)
+    if stream is None or not is_finite(stream.format):
+        return False
+    if not any(isinstance(node, Stream) and node.name == name for node in program.operators):
+        what = f"no query or pump of this script reads {name}, so there is nothing to end"
+        raise Refused(Problem("R137", what, statement.place, "Write the statement into the script that reads it."))
+    put(checkpoint.folder, name, END)
+    return True
 
 
 def _writer_of(checkpoint: Checkpoint) -> str:

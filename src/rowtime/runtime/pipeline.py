@@ -151,23 +151,39 @@ class Pipeline:
         checkpoint: str | Path | None = None,
         *,
         available_now: bool = False,
+        end: bool = False,
         limits: Limits = DEFAULT_LIMITS,
         interval: float = 0.1,
         **options: Any,
     ) -> Query:
-        """Run in the background until ``Query.stop``; ``interval``: seconds between two looks for input."""
-        engine = self._engine(checkpoint, limits, ends=available_now)
+        """Run in the background until ``Query.stop``; ``interval``: seconds between two looks for input.
+
+        ``available_now``: come to a stop once what is there has been read. That ends no stream, so the next start
+        goes on. ``end``: no file will follow those that are there, so streams over files end once these are read.
+        """
+        engine = self._engine(checkpoint, limits, ends=end, available_now=available_now)
         return Query(engine, interval, available_now=available_now, pipeline=self, **options).start()
 
     def run_available(
-        self, checkpoint: str | Path | None = None, *, limits: Limits = DEFAULT_LIMITS, **options: Any
+        self,
+        checkpoint: str | Path | None = None,
+        *,
+        end: bool = False,
+        limits: Limits = DEFAULT_LIMITS,
+        **options: Any,
     ) -> Query:
-        """Process what is there now, end finite inputs, and come back."""
-        query = Query(self._engine(checkpoint, limits, ends=True), 0.0, available_now=True, pipeline=self, **options)
+        """Process what is there now, and come back; what waits for more input waits for the next run.
+
+        ``end``: no file will follow those that are there, so streams over files end, and everything comes out.
+        """
+        engine = self._engine(checkpoint, limits, ends=end, available_now=True)
+        query = Query(engine, 0.0, available_now=True, pipeline=self, **options)
         query.run()
         return query
 
-    def _engine(self, checkpoint: str | Path | None, limits: Limits, *, ends: bool) -> Engine:
+    def _engine(
+        self, checkpoint: str | Path | None, limits: Limits, *, ends: bool, available_now: bool = False
+    ) -> Engine:
         program = self.compile()
         if not program.sinks:
             raise refuse(
@@ -182,7 +198,7 @@ class Pipeline:
         define(program, self.home, place)
         sources = self.sources(program, place)
         stages = {n.name: Stage(self._sink(n), place.folder) for n in program.sinks}
-        engine = Engine(self.session(program), program, place, sources, stages, limits, ends)
+        engine = Engine(self.session(program), program, place, sources, stages, limits, ends, available_now)
         engine.start()
         perform(program, self.home, place)
         return engine

@@ -123,7 +123,8 @@ class Query:
         It takes effect after everything that earlier ticks have read, and is journaled with
         these positions. Raises ``Refused`` (R171) where no bound can be set.
         """
-        put(self.checkpoint, manual(self.engine.plan, operator), to_micros(at))
+        micros = to_micros(at)
+        put(self.checkpoint, manual(self.engine.plan, operator, micros), micros)
 
     def waiting(self) -> list[Wait | Poisoned]:
         """What is held, by what, and the statement that would release it."""

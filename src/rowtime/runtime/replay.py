@@ -21,9 +21,11 @@ from rowtime.core.clock import least
 from rowtime.core.errors import Refused, refuse
 from rowtime.core.time import END
 from rowtime.operators.stream import Stream
+from rowtime.plan.finite import is_finite
 from rowtime.plan.started import fixed
 from rowtime.plan.upgrade import check_same
-from rowtime.runtime.engine import Engine, ended
+from rowtime.runtime.endings import recorded_end
+from rowtime.runtime.engine import Engine
 from rowtime.runtime.intake import Taken
 from rowtime.runtime.pipeline import Pipeline
 from rowtime.runtime.sinks.staging import Stage
@@ -42,7 +44,6 @@ if TYPE_CHECKING:
     Later = tuple[Program, Mapping[str, Source], Mapping[str, Stage]]
 
 Entry = Mapping[str, Any]
-FINITE = ("parquet", "csv", "json")
 
 
 @dataclass(frozen=True)
@@ -113,8 +114,9 @@ class Replay(Engine):
         start = {**{w: at for w, at in notes["first"].items() if w in notes["offsets"]}, **before["offsets"]}
         part = source.between(start, notes["offsets"], notes["state"])
         part = replace(part, arrived={w: arrived[w] for w in notes["offsets"] if w in arrived})
-        if node.source[0] in FINITE and least(clocks.values()) >= END:
-            part = ended(part)
+        if is_finite(node.source[0]) and ("ended" in notes or least(clocks.values()) >= END):
+            # Before the place of an end was journaled, nothing was read behind it.
+            part = recorded_end(part, notes.get("ended", notes["offsets"]))
         present = sorted(w for w in _writers(notes) if w not in notes["away"])
         known = _writers(before)
         joined = [w for w in present if w not in known or w in before["away"]]

@@ -19,7 +19,7 @@ from rowtime.state.sealed import sealed, unsealed
 
 FOLDER = "cuts"
 KEPT = 4096
-_OF_A_SOURCE = ("offsets", "first", "state", "away")
+_OF_A_SOURCE = ("offsets", "first", "state", "away", "ended")
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,9 @@ def noted(checkpoint: Path, entry: Mapping[str, Any]) -> list[Cut]:
 
 
 def _short(entry: Mapping[str, Any]) -> dict[str, Any]:
-    sources = {name: {key: notes[key] for key in _OF_A_SOURCE} for name, notes in entry["sources"].items()}
+    sources = {
+        name: {key: notes[key] for key in _OF_A_SOURCE if key in notes} for name, notes in entry["sources"].items()
+    }
     clocks = {name: entry["clocks"][name] for name in sources}
     return {"tick": entry["tick"], "sources": sources, "clocks": clocks}
 

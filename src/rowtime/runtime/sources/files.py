@@ -28,6 +28,7 @@ from rowtime.client.arrow_types import INSTANT, arrow_type
 from rowtime.core.errors import Failure, Problem, Refused, refuse
 from rowtime.core.places import local
 from rowtime.operators.contract import quoted
+from rowtime.plan.finite import ENDS
 from rowtime.runtime.places import for_spark
 from rowtime.runtime.sources.contract import (
     ARRIVAL,
@@ -92,8 +93,8 @@ class FilesSource:
         self.kind, self.columns, self.notes, self.from_now = kind, list(columns), notes, from_now
         self.path = local(options["path"], "the path of the source")
         self.rowtime = options.get("rowtime.column", "")
-        skipped = ("path", "rowtime.column")
-        self._options = {key: value for key, value in options.items() if key not in skipped}
+        skipped = ("path", "rowtime.column", ENDS)
+        self._options = {key: value for key, value in options.items() if key.lower() not in skipped}
         self.gives_rowtime = bool(self.rowtime)
         self._wanted = dict(columns)
         if self.gives_rowtime and self.rowtime.lower() not in {name.lower() for name in self._wanted}:

@@ -1,0 +1,40 @@
+"""Finite sources: directories of files, whose streams end only where somebody says so (SPEC 2.6)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from rowtime.core.errors import Place, Problem, Refused
+
+FINITE: Final = frozenset({"parquet", "csv", "json"})
+ENDS: Final = "ends"
+"""The option that declares a source finite: its stream ends once what is there has been read."""
+
+
+def is_finite(kind: str) -> bool:
+    """Tell whether the streams of a format may be ended: their files can all have been read."""
+    return kind in FINITE
+
+
+def declared_to_end(options: Iterable[tuple[str, str]]) -> bool:
+    """Tell whether OPTIONS say ``ends 'true'``."""
+    return any(name.lower() == ENDS and value.lower() == "true" for name, value in options)
+
+
+def check_ends(kind: str, options: Iterable[tuple[str, str]], place: Place) -> None:
+    """Refuse (R213) an option ``ends`` with another value, or of a format that has no end."""
+    given = {name.lower(): value for name, value in options}
+    if ENDS not in given:
+        return
+    if not is_finite(kind):
+        hint = "A stream log ends by ALTER STREAM … END; Kafka by a record with the header rowtime-bound: end."
+        raise Refused(Problem("R213", f"the option ends is for files, not for {kind}", place, hint))
+    if given[ENDS].lower() not in ("true", "false"):
+        hint = "Write ends 'true' if no file will follow those that are there, else leave it out."
+        raise Refused(Problem("R213", f"the option ends is 'true' or 'false', not {given[ENDS]!r}", place, hint))
+
+
+def endable(plan: Mapping[str, Any], name: str) -> bool:
+    """Tell whether a name of a described plan is a stream over files."""
+    return is_finite(plan.get("formats", {}).get(name.lower(), ""))

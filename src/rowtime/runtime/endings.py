@@ -1,0 +1,58 @@
+"""The end of a stream over files, which is an act of its own (SPEC 2.6).
+
+Reading everything that is there ends nothing: a file may come tomorrow. A stream ends where its
+definition, the start of the run, or a statement says so, once every file that is there has been
+taken. The end stands behind the last of these files, and its place is journaled: a file that comes
+later stands behind the end, and its rows are refused, in a live run as in a replay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from rowtime.core.clock import least
+from rowtime.core.time import END
+from rowtime.operators.stream import Stream
+from rowtime.plan.finite import declared_to_end, is_finite
+from rowtime.runtime.sources.contract import BoundItem, Slice, Source
+from rowtime.runtime.sources.files import ROWS_BITS
+
+Notes = Mapping[str, Any]
+Settings = Sequence[Mapping[str, Any]]
+
+
+def asked(settings: Settings, streams: Collection[Stream]) -> tuple[set[str], list[Mapping[str, Any]]]:
+    """The streams that are to end, among bounds that were set by hand; and the other bounds."""
+    finite = {node.name for node in streams if is_finite(node.source[0])}
+    ends = {one["operator"] for one in settings if one["operator"] in finite}
+    return ends, [one for one in settings if one["operator"] not in ends]
+
+
+def with_end(  # noqa: PLR0913 - what is known of the stream
+    node: Stream, source: Source, part: Slice, before: Notes, clocks: Mapping[str, int], *, wanted: bool
+) -> tuple[Slice, dict[str, Any]]:
+    """A range, with the end behind it if the stream ends here; and what the journal has to say of that.
+
+    ``before``: the notes of the stream; ``wanted``: this run, or a statement, ends streams over files.
+    """
+    if not is_finite(node.source[0]):
+        return part, {}
+    if "ended" in before or least(clocks.values()) >= END:
+        return part, {"ended": before["ended"]} if "ended" in before else {}
+    if not (wanted or before.get("ending") or declared_to_end(node.source[1])):
+        return part, {}
+    if not source.finished(part.end):
+        return part, {"ending": True} if wanted or before.get("ending") else {}
+    return recorded_end(part, part.end), {"ended": dict(part.end)}
+
+
+def recorded_end(part: Slice, ended: Mapping[str, int]) -> Slice:
+    """A range with the end that stands before the files numbered ``ended``, perhaps among its rows."""
+    # Before the first row of the file that follows.
+    bounds = tuple(BoundItem(writer, (number << ROWS_BITS) - 1, END) for writer, number in ended.items())
+    inside = any(part.end.get(writer, 0) > number for writer, number in ended.items())
+    return replace(
+        part, bounds=(*part.bounds, *bounds), detail={**part.detail, "end inside": True} if inside else part.detail
+    )
