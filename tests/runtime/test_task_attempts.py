@@ -74,7 +74,7 @@ def clockless(state: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_a_file_that_the_driver_does_not_find_is_an_error(tmp_path: Path) -> None:
-    report = {"route": ["part"], "path": ["state/x.parquet"], "rows": [1], "lowest": [0], "highest": [0]}
+    report = {"route": ["part"], "path": ["state/x.parquet"], "rows": [1], "lowest": [0], "highest": [0], "sum": [0]}
     reported = SimpleNamespace(mapInArrow=lambda *_: SimpleNamespace(toArrow=lambda: pa.table(report)))
     rows = SimpleNamespace(columns=["__n"], toDF=lambda *_: reported)
     target = segment_writer._Target(str(tmp_path), "state/x", "parquet", None)
@@ -88,6 +88,7 @@ def test_a_file_that_the_driver_does_not_find_is_an_error(tmp_path: Path) -> Non
 
 def test_refused_rows_are_those_that_an_entry_names(tmp_path: Path) -> None:
     place = Checkpoint(tmp_path)
+    place.bind({})
     names = [f"{7:012d}-{attempt}.parquet" for attempt in "ab"]
     (tmp_path / "state" / "s").mkdir(parents=True)
     for name in names:

@@ -49,10 +49,15 @@ def test_verify_needs_no_pipeline_where_the_script_says_all(place: Place) -> Non
     assert rt.verify(place.folder / "check", spark=place.spark, home=place.folder / "home").equal
 
 
+def unsealed(path: Path) -> Path:
+    """A file of refused rows as older versions named it, without the checksum that would tell before `verify` does."""
+    return path.rename(path.with_name(f"{path.name.split('.')[0]}.parquet"))
+
+
 FAULTS: dict[str, Callable[[Place], Path]] = {
     "p3.sink": lambda at: min((at.folder / "out" / "other").glob("part-*")),
     "p1.sink": lambda at: min((at.folder / "out" / "minutes").glob("part-*")),
-    "in_order.rejected": lambda at: min((at.folder / "check" / "rejected" / "sorted").glob("*")),
+    "in_order.rejected": lambda at: unsealed(min((at.folder / "check" / "rejected" / "sorted").glob("*"))),
 }
 
 

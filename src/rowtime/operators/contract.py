@@ -141,13 +141,17 @@ class Delta:
 
 @dataclass(frozen=True)
 class Segment:
-    """One immutable file of state: its rows have ``lowest`` <= time <= ``highest`` (µs UTC)."""
+    """One immutable file of state: its rows have ``lowest`` <= time <= ``highest`` (µs UTC).
+
+    ``sum``: the checksum of its bytes; ``None`` where an older version wrote it.
+    """
 
     path: str
     rows: int
     lowest: int
     highest: int
     level: int = 0
+    sum: int | None = None
 
 
 class Named(Protocol):

@@ -120,6 +120,7 @@ class Engine:
         """Take the checkpoint over: check that it fits, finish the last commit, sweep the rest, change its plan."""
         self.checkpoint.acquire()
         try:
+            self.checkpoint.check()
             upgrade = bound(self.checkpoint, self.program)
             self._recover(self.checkpoint.journal.last())
             if upgrade is not None:

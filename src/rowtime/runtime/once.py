@@ -6,6 +6,7 @@ it has written before is skipped, so an interrupted start is finished by the nex
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections import defaultdict
 from dataclasses import replace
@@ -23,6 +24,7 @@ from rowtime.plan.finite import is_finite
 from rowtime.sql.generate import to_rowtime
 from rowtime.sql.statements import EndStream, InsertValues, SetBound, Statement
 from rowtime.state.files import write_over
+from rowtime.state.sealed import sealed, unsealed
 from rowtime.state.settings import put
 
 if TYPE_CHECKING:
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
     from rowtime.client.writer import Writer
     from rowtime.plan.program import Program
     from rowtime.state.checkpoint import Checkpoint
+
+_OLD_WRITER = re.compile(rb"script-[0-9a-f]{12}")
 
 
 def define(program: Program, home: Home, checkpoint: Checkpoint) -> None:
@@ -77,8 +81,10 @@ def _writer_of(checkpoint: Checkpoint) -> str:
     """The writer of this checkpoint's statements, kept there before it writes anything."""
     path = checkpoint.folder / "statements.writer"
     if not path.exists():
-        write_over(path, f"script-{uuid.uuid4().hex[:12]}".encode())
-    return path.read_text()
+        write_over(path, sealed({"writer": f"script-{uuid.uuid4().hex[:12]}"}))
+    if _OLD_WRITER.fullmatch(path.read_bytes()):  # of a version that wrote the bare name
+        return path.read_text()
+    return str(unsealed(path)["writer"])
 
 
 def _perform(program: Program, home: Home, stream: str, statements: list[Statement], name: str) -> None:

@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql.types import BooleanType, DatetimeType, NullType, NumericType
 
+from rowtime.core.checksums import checksum
 from rowtime.core.errors import Failure, Problem
 from rowtime.core.places import sync
 from rowtime.operators.contract import Route, Segment, W
@@ -38,7 +39,7 @@ LONG = 1024  # bytes that a value without a fixed width may take, so that rows o
 NAME, NAMES = 64, (W, "writer", "reason")  # bytes that a writer's name or a reason takes, which are short
 ROW_GROUP = 65_536  # rows; of a large segment that is sorted by time, few groups are read to close few windows
 _PLAIN = re.compile(r"\w+")
-_REPORT = "route string, path string, rows bigint, lowest bigint, highest bigint"
+_REPORT = "route string, path string, rows bigint, lowest bigint, highest bigint, sum bigint"
 
 
 def write_routes(  # noqa: PLR0913 - what, where to, and in which form
@@ -100,7 +101,7 @@ def _write_there(rows: DataFrame, target: _Target, routes: Mapping[str, Route]) 
             what = f"a task has written {line['path']} below {target.folder}, and it is not there"
             hint = "Let the checkpoint and the folders of sinks be on a file system that all workers share."
             raise Failure(Problem("R508", what, hint=hint))
-        written[line["route"]].append(Segment(line["path"], line["rows"], line["lowest"], line["highest"]))
+        written[line["route"]].append(_reported(line))
     return written
 
 
@@ -193,10 +194,14 @@ class _Task:
             yield _report(name, file.close())
 
 
+def _reported(line: Mapping[str, Any]) -> Segment:
+    return Segment(line["path"], line["rows"], line["lowest"], line["highest"], sum=line["sum"])
+
+
 def _report(route: str, segment: Segment) -> pa.RecordBatch:
-    numbers = (segment.rows, segment.lowest, segment.highest)
+    numbers = (segment.rows, segment.lowest, segment.highest, segment.sum)
     arrays = [pa.array([route]), pa.array([segment.path]), *(pa.array([n], pa.int64()) for n in numbers)]
-    return pa.record_batch(arrays, names=["route", "path", "rows", "lowest", "highest"])
+    return pa.record_batch(arrays, names=["route", "path", "rows", "lowest", "highest", "sum"])
 
 
 class _File:
@@ -223,8 +228,9 @@ class _File:
             self._writer.close()
         if self._lines is not None:
             self._lines.close()
-        sync(Path(self.target.folder) / self.path)
-        return Segment(self.path, self.rows, self.lowest, self.highest)
+        place = Path(self.target.folder) / self.path
+        sync(place)
+        return Segment(self.path, self.rows, self.lowest, self.highest, sum=checksum(place))
 
     def _parquet(self, schema: pa.Schema) -> pq.ParquetWriter:
         if self._writer is None:

@@ -78,7 +78,7 @@ class TickSegments:
 
     def tables(self, segments: Sequence[Segment]) -> Sequence[pa.Table]:
         """The rows of some segments on the driver, a table a segment."""
-        return [self._tick.memory.get(segment.path) for segment in segments]
+        return [self._tick.memory.get(segment) for segment in segments]
 
 
 class RunningTick:
@@ -98,7 +98,8 @@ class RunningTick:
         self.spark, self.number, self.folder, self.memory = spark, number, folder, memory
         self.controls: dict[str, dict[str, Any]] = json.loads(json.dumps(entry.get("control", {})))
         self.schemas: dict[str, Any] = dict(entry.get("schemas", {}))
-        self.logs = {key: SegmentLog(rows) for key, rows in entry.get("segments", {}).items()}
+        sums = entry.get("sums", {})
+        self.logs = {key: SegmentLog(rows, sums) for key, rows in entry.get("segments", {}).items()}
         self.outputs: dict[str, Any] = {}
         self.tables: Mapping[str, GivenTable] = {}
         self.column_types = ColumnTypes(spark)
@@ -259,6 +260,8 @@ class RunningTick:
         if segments and all(table is not None for table in tables):
             table = pa.concat_tables(tables, promote_options="default")
             return self.spark.createDataFrame(table, schema=self._schema(key))
+        written = set(self._written)  # in this tick: their checksums have just been taken
+        self.memory.check(segment for segment in segments if segment.path not in written)
         paths = (for_spark(self.folder / segment.path) for segment in segments)
         return self.spark.read.schema(self._schema(key)).parquet(*paths)
 
@@ -273,10 +276,14 @@ class RunningTick:
 
     def entry(self) -> dict[str, Any]:
         """What the journal records of this tick."""
+        kept = {k: log for k, log in self.logs.items() if log.live and not k.endswith(_PASSING)}
+        written = [segment for parts in self._refused.values() for part in parts for segment in part]
+        refused = {segment.path: segment.sum for segment in written if segment.sum is not None}
         return {
             "control": self.controls,
             "schemas": self.schemas,
-            "segments": {k: log.entries() for k, log in self.logs.items() if log.live and not k.endswith(_PASSING)},
+            "segments": {k: log.entries() for k, log in kept.items()},
+            "sums": {path: known for log in kept.values() for path, known in log.sums().items()} | refused,
             "outputs": self.outputs,
             "ledger": {name: dict(counts) for name, counts in self.ledger.items()},
             "refused": {gate: [s.path for part in parts for s in part] for gate, parts in self._refused.items()},

@@ -53,7 +53,8 @@ def change(checkpoint: Checkpoint, program: Program, upgrade: Upgrade, entry: En
     carried, known = _carried(entry, upgrade), retired(old, upgrade)
     # A sink that comes back goes on numbering its rows.
     carried["control"] |= {name: entry["control"][name] for name in known if name in entry["control"]}
-    _link_copies(checkpoint.folder, carried["segments"], upgrade, tick)
+    copied = _link_copies(checkpoint.folder, carried["segments"], upgrade, tick)
+    sums = entry.get("sums", {})
     _keep_promises(carried, program, upgrade)
     waiting = settings.waiting(checkpoint.folder, entry)
     moved = _set_by_hand(carried["control"], waiting, upgrade)
@@ -62,6 +63,7 @@ def change(checkpoint: Checkpoint, program: Program, upgrade: Upgrade, entry: En
         **entry,
         **carried,
         "tick": tick,
+        "sums": {**sums, **{copy: sums[of] for copy, of in copied.items() if of in sums}},
         "at": at,
         "sources": {name: notes for name, notes in entry["sources"].items() if name in streams},
         "outputs": {},
@@ -100,15 +102,21 @@ def _copied(value: Any) -> Any:
     return [_copied(part) for part in value] if isinstance(value, list | tuple) else value
 
 
-def _link_copies(folder: Path, segments: dict[str, Any], upgrade: Upgrade, tick: int) -> None:
-    """Give the files of a copy names of their own, so that each of the two operators can drop its own."""
+def _link_copies(folder: Path, segments: dict[str, Any], upgrade: Upgrade, tick: int) -> dict[str, str]:
+    """Give the files of a copy names of their own, so that each of the two operators can drop its own.
+
+    What comes back says by new name which file it is a copy of.
+    """
+    copied: dict[str, str] = {}
     for key, rows in segments.items():
         name = key.rsplit("/", 1)[0]
         if name in upgrade.copies:
             names = [f"state/{folder_of(name)}/{tick:012d}-{Path(path).name}" for path, *_ in rows]
             for (path, *_), other in zip(rows, names, strict=True):
                 link(folder / path, folder / other)
+                copied[other] = path
             segments[key] = [[other, *rest] for (_, *rest), other in zip(rows, names, strict=True)]
+    return copied
 
 
 def _keep_promises(carried: Mapping[str, Mapping[str, Any]], program: Program, upgrade: Upgrade) -> None:

@@ -10,21 +10,35 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+import re
 import uuid
+import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, Final
 
-from rowtime.core.errors import Failure, Problem, refuse
+from rowtime.core.errors import refuse
 from rowtime.core.places import sync
-from rowtime.state.files import able, make_folder, make_private, remove, sweep, write_new, write_over
-from rowtime.state.journal import Entry, Journal
+from rowtime.state.files import (
+    able,
+    check_sum,
+    damaged,
+    make_folder,
+    make_private,
+    remove,
+    sweep,
+    write_new,
+    write_over,
+)
+from rowtime.state.journal import Entry, Journal, behind
 from rowtime.state.sealed import sealed, unsealed
 
 PLANS = "plans"
 FOREVER = 2**62  # stands for a last tick that has not come
 _LONGEST: Final = 200  # bytes of a folder name; file systems allow 255
 _BEGINNING: Final = 120  # bytes of a longer one that stay readable
+_PUBLISHED = re.compile(r"(-?\d+)(?: ([0-9a-f]{8}))?\s*")
+_SUM_IN_NAME = re.compile(r"\.([0-9a-f]{8})\.parquet$")
 
 
 class Checkpoint:
@@ -34,15 +48,32 @@ class Checkpoint:
         self.folder = folder
         self.journal = Journal(folder / "journal")
         self._lock: IO[str] | None = None
+        self._whole: set[Path] = set()
 
     @property
     def plan(self) -> Mapping[str, Any] | None:
         """The plan of the newest entry; ``None`` for a fresh checkpoint."""
-        names = (self.journal.last() or {}).get("plans", ())
+        last = self.journal.last()
+        names = (last or {}).get("plans", ())
         if names:
             return self._later_plan(names[-1])
-        path = self.folder / "plan.json"
-        return unsealed(path) if path.exists() else None
+        if last is None and not (self.folder / "plan.json").exists():
+            return None
+        return self.first_plan
+
+    def check(self) -> None:
+        """Check that nothing that the driver needs to go on is missing.
+
+        Raises ``Failure``: R420 if entries of the journal are missing, or if the sinks have got later ticks than its
+        last one; R406 if a plan is missing.
+        """
+        last = self.journal.check()
+        if self.published > last:
+            raise behind(
+                self.folder, f"its last entry is that of tick {last}, and tick {self.published} is in the outputs"
+            )
+        if last >= 0:
+            self.first_plan  # noqa: B018 - raises if it is gone or damaged
 
     def later_plans(self, entry: Entry) -> list[Mapping[str, Any]]:
         """The plans after the first one, up to that of an entry; each says ``since`` which tick it is there."""
@@ -53,13 +84,16 @@ class Checkpoint:
         try:
             return unsealed(path)
         except FileNotFoundError:
-            hint = "Restore it from a copy; what is left of it is not guessed at."
-            raise Failure(Problem("R406", f"{path}, which the journal names, is not there", hint=hint)) from None
+            raise damaged(f"{path}, which the journal names, is gone") from None
 
     @property
     def first_plan(self) -> Mapping[str, Any]:
         """The plan that the checkpoint began with."""
-        return unsealed(self.folder / "plan.json")
+        path = self.folder / "plan.json"
+        try:
+            return unsealed(path)
+        except FileNotFoundError:
+            raise damaged(f"{path}, the plan of this checkpoint, is gone") from None
 
     @property
     def begun(self) -> bool:
@@ -114,15 +148,20 @@ class Checkpoint:
 
     @property
     def published(self) -> int:
-        """The last tick whose output has been handed over as a whole, as far as is known; -1 for none."""
+        """The last tick whose output has been handed over as a whole, as far as is known; -1 for none.
+
+        A file that is gone or damaged says nothing: the last tick is handed over once more, as after a crash.
+        """
         path = self.folder / "published"
-        text = path.read_text() if path.exists() else ""
-        return int(text) if text.strip().lstrip("-").isdigit() else -1
+        found = _PUBLISHED.fullmatch(path.read_text(errors="replace")) if path.exists() else None
+        if found is None or (found[2] is not None and int(found[2], 16) != _sum(found[1])):
+            return -1
+        return int(found[1])
 
     @published.setter
     def published(self, tick: int) -> None:
         # Not synced: losing it only hands the last tick over once more.
-        (self.folder / "published").write_text(str(tick))
+        (self.folder / "published").write_text(f"{tick} {_sum(str(tick)):08x}")
 
     def sweep(self, entry: Entry | None) -> None:
         """Remove what a crashed tick left: plans and state files that no committed entry names."""
@@ -140,27 +179,33 @@ class Checkpoint:
         """Move the refused rows of a committed entry to where they stay; again, it moves what is left.
 
         Only what the entry names comes there: not what another attempt of a task has written, nor a driver that
-        was thought dead.
+        was thought dead. From then on the checksum of a file stands in its name.
         """
+        sums = entry.get("sums", {})
         for gate, paths in entry.get("refused", {}).items():
             place = self._refused_by(gate)
             make_folder(place)
-            for path in (self.folder / path for path in paths):
+            for written in paths:
+                path, known = self.folder / written, sums.get(written)
                 if path.exists():
-                    path.rename(place / path.name)
+                    path.rename(place / (path.name if known is None else f"{path.stem}.{known:08x}.parquet"))
             sync(place)
 
     def rejected(self, gate: str, tick: int) -> list[Path]:
         """The files of rows that a gate refused up to a committed tick, oldest first; those under old names too.
 
         Their names begin with their tick, so the journal lists only those of the last one, which a driver that
-        died may not have moved.
+        died may not have moved. Raises ``Failure`` (R406) for one that is damaged.
         """
         left = self._not_moved()
         found = []
         for name, first, last in self.spans(gate):
             files = {path.name: path for path in (*left.get(name, ()), *self._refused_by(name).glob("*"))}
             found += [path for _, path in sorted(files.items()) if first <= _tick_of(path) <= min(tick, last)]
+        for path in set(found) - self._whole:
+            known = _SUM_IN_NAME.search(path.name)
+            check_sum(path, int(known[1], 16) if known else None)
+            self._whole.add(path)
         return found
 
     def _not_moved(self) -> dict[str, list[Path]]:
@@ -183,6 +228,10 @@ Span = Sequence[Any]
 def spans_of(plan: Mapping[str, Any], gate: str) -> list[Span]:
     """What a gate of a plan has been called, by name, first and last tick."""
     return [*plan.get("spans", {}).get(gate, [[gate, 0, FOREVER]])]
+
+
+def _sum(text: str) -> int:
+    return zlib.crc32(text.encode())
 
 
 def _tick_of(path: Path) -> int:

@@ -11,7 +11,8 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import IO
 
-from rowtime.core.errors import refuse
+from rowtime.core.checksums import checksum
+from rowtime.core.errors import Failure, Problem, refuse
 from rowtime.core.places import sync
 
 
@@ -96,6 +97,22 @@ def _write(path: Path, data: bytes) -> None:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())
+
+
+def check_sum(path: Path, expected: int | None) -> None:
+    """Raise ``Failure`` (R406) if a file of the checkpoint is gone, or its bytes do not have this checksum."""
+    try:
+        found = checksum(path) if expected is not None else path.stat() and None
+    except FileNotFoundError:
+        raise damaged(f"{path}, which the journal names, is gone") from None
+    if found != expected:
+        raise damaged(f"{path} is not as rowtime wrote it: its checksum differs")
+
+
+def damaged(what: str) -> Failure:
+    """R406: something that a checkpoint keeps is gone or changed."""
+    hint = "Restore the file, or the whole checkpoint, from a copy. Rowtime does not guess what it held."
+    return Failure(Problem("R406", what, hint=hint))
 
 
 def move(source: Path, target: Path) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from rowtime.core.errors import Refused, refuse
+from rowtime.core.errors import Failure, Problem, Refused, refuse
 from rowtime.state.files import remove, write_new
 from rowtime.state.sealed import sealed, unsealed
 
@@ -32,6 +32,18 @@ class Journal:
         """The newest entry; ``None`` before the first commit. Raises what `unsealed` does."""
         ticks = self._ticks()
         return self.read(ticks[-1]) if ticks else None
+
+    def check(self) -> int:
+        """Check that no entry is missing; the last tick comes back, -1 before the first commit.
+
+        Those that pruning may have begun to remove need not be there. Raises ``Failure`` (R420) for a gap.
+        """
+        there = self._ticks()
+        last = there[-1] if there else -1
+        gone = sorted(set(range(max(0, _first_kept(last)), last)) - set(there))
+        if gone:
+            raise behind(self._folder.parent, f"the entry of tick {gone[0]} is gone, and that of tick {last} is there")
+        return last
 
     def read(self, tick: int) -> Entry:
         """The entry of one tick."""
@@ -70,6 +82,20 @@ class Journal:
 
     def _path(self, tick: int) -> Path:
         return self._folder / f"{tick:012d}.json"
+
+
+def _first_kept(last: int) -> int:
+    """The first tick whose entry has to be there, by the last commit that has pruned."""
+    return last // KEPT_ENTRIES * KEPT_ENTRIES - KEPT_ENTRIES + 1
+
+
+def behind(checkpoint: Path, what: str) -> Failure:
+    """R420: the journal is not the one that was written; going on from it would write rows twice."""
+    hint = (
+        "Restore the whole checkpoint from one copy, together with the outputs of the same moment; "
+        "or begin anew with another --checkpoint and empty outputs."
+    )
+    return Failure(Problem("R420", f"the journal of {checkpoint} has lost entries: {what}", hint=hint))
 
 
 def _overtaken(tick: int) -> Refused:

@@ -2,41 +2,64 @@
 
 from __future__ import annotations
 
+import os
 from collections import OrderedDict
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from rowtime.operators.contract import Segment
+from rowtime.state.files import check_sum
+
 MOST = 256 << 20  # bytes
 
 
 class Memory:
-    """The tables of segments used last, ``most`` bytes of them."""
+    """The tables of segments used last, ``most`` bytes of them, and which files have been found to be whole."""
 
     def __init__(self, folder: Path, most: int = MOST) -> None:
         self._folder, self._most = folder, most
         self._tables: OrderedDict[str, pa.Table] = OrderedDict()
         self._bytes = 0
+        self._whole: set[str] = set()
 
     def put(self, path: str, table: pa.Table) -> None:
         """Remember the rows of the file at ``path``."""
-        self.drop(path)
+        self._forget(path)
         self._tables[path] = table
         self._bytes += table.nbytes
         while self._bytes > self._most and len(self._tables) > 1:
-            self.drop(next(iter(self._tables)))
+            self._forget(next(iter(self._tables)))
 
-    def get(self, path: str) -> pa.Table:
-        """The rows of the file at ``path``, read if they are not remembered."""
+    def get(self, segment: Segment) -> pa.Table:
+        """Give the rows of a segment, read if they are not remembered. Raises what `check` does."""
+        path = segment.path
         if path in self._tables:
             self._tables.move_to_end(path)
             return self._tables[path]
+        self.check([segment])
         table = pq.read_table(self._folder / path, partitioning=None)
         self.put(path, table)
         return table
 
+    def check(self, segments: Iterable[Segment]) -> None:
+        """Compare files with their checksums, each once. Raises ``Failure`` (R406) for one that is gone or damaged."""
+        new = {segment.path: segment.sum for segment in segments if segment.path not in self._whole}
+        if not new:
+            return
+        with ThreadPoolExecutor(min(len(new), os.cpu_count() or 1)) as pool:
+            places = [self._folder / path for path in new]
+            list(pool.map(check_sum, places, new.values()))
+        self._whole.update(new)
+
     def drop(self, path: str) -> None:
-        """Forget a file."""
+        """Forget a file that is removed."""
+        self._forget(path)
+        self._whole.discard(path)
+
+    def _forget(self, path: str) -> None:
         known = self._tables.pop(path, None)
         self._bytes -= known.nbytes if known is not None else 0

@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rowtime.core.errors import Failure, Problem, refuse
+from rowtime.core.errors import refuse
+from rowtime.state.files import damaged
 
 FORMAT = 3  # since a checkpoint may have several plans, and each entry says which is its own
 READ = (2, 3)  # 2: since the rows that OVER keeps are sorted by a hash of ours, and files are sealed
@@ -41,8 +42,7 @@ def unsealed(path: Path) -> dict[str, Any]:
         )
     seal = _SEAL.fullmatch(data[-_SEALED:])
     if seal is None or zlib.crc32(data[:-_SEALED]) != int(seal[1], 16):
-        hint = "Restore it from a copy; what is left of it is not guessed at."
-        raise Failure(Problem("R406", f"{path} is not as rowtime wrote it", hint=hint))
+        raise damaged(f"{path} is not as rowtime wrote it: its checksum differs")
     return found
 
 

@@ -9,7 +9,7 @@ who read; a segment that is dead as a whole is dropped.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,10 +21,10 @@ SMALLEST = 10  # bits: fewer than 1,024 rows are level 0, and each level holds e
 
 
 class SegmentLog:
-    """The live segments of one kept thing; plain values in, plain values out."""
+    """The live segments of one kept thing; plain values in, plain values out. ``sums``: checksums by path."""
 
-    def __init__(self, entries: Iterable[Sequence[Any]] = ()) -> None:
-        self._live = [Segment(*entry) for entry in entries]
+    def __init__(self, entries: Iterable[Sequence[Any]] = (), sums: Mapping[str, int] = {}) -> None:
+        self._live = [replace(Segment(*entry), sum=sums.get(entry[0])) for entry in entries]
         self.dropped: list[Segment] = []
 
     @property
@@ -73,6 +73,10 @@ class SegmentLog:
     def entries(self) -> list[list[Any]]:
         """The live segments as plain values, for the journal."""
         return [[s.path, s.rows, s.lowest, s.highest, s.level] for s in self._live]
+
+    def sums(self) -> dict[str, int]:
+        """The checksums of the live segments, by path, as far as they are known."""
+        return {s.path: s.sum for s in self._live if s.sum is not None}
 
     def _drop(self, paths: set[str]) -> None:
         self.dropped.extend(s for s in self._live if s.path in paths)

@@ -18,7 +18,7 @@ from rowtime.operators.sink import Sink as SinkNode
 from rowtime.runtime.places import for_spark
 from rowtime.runtime.segment_writer import SMALL, fits_the_driver, write_routes
 from rowtime.runtime.sinks.contract import Batch, Sink
-from rowtime.state.files import move
+from rowtime.state.files import check_sum, move
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -35,6 +35,7 @@ class Stage:
     def __init__(self, sink: Sink, checkpoint: Path) -> None:
         self.sink, self.folder = sink, sink.folder(checkpoint)
         self._tables: dict[str, pa.Table] = {}
+        self._sums: dict[str, int | None] = {}
         self._tried = 5 * SMALL  # of so many rows a result of unknown number may be few
 
     def __call__(self, tick: RunningTick, node: Operator, delta: Delta) -> Mapping[str, Any] | None:
@@ -43,6 +44,7 @@ class Stage:
         control, bound = tick.control(node), least(delta.clocks.values())
         first = control.setdefault("sequence", 0)
         files: list[list[Any]] = []
+        self._sums = {}
         if delta.files is not None:
             files = [self._take(tick, segment) for segment in delta.files]
         elif delta.rows is not None:
@@ -52,7 +54,7 @@ class Stage:
         if not count and bound == control.get("bound"):
             return None
         control["bound"] = bound
-        staged = {"files": files, "first": first, "count": count, "bound": bound}
+        staged = {"files": files, "first": first, "count": count, "bound": bound, "sums": self._sums}
         check = getattr(self.sink, "check", None)
         if count and check is not None:
             check(node, self._batch(tick.spark, tick.number, staged, self._tables))
@@ -78,6 +80,7 @@ class Stage:
         rows = rows.selectExpr("*", "0 AS __route") if found is None else found
         written, tables = write_routes(rows, self.folder, stem, route, delta.count, kind, header)
         self._tables = tables
+        self._sums = {segment.path: segment.sum for segment in written["part"]}
         return [[segment.path, segment.rows] for segment in sorted(written["part"], key=lambda s: s.path)]
 
     def _few(self, rows: DataFrame, delta: Delta) -> pa.Table | None:
@@ -98,6 +101,7 @@ class Stage:
         name = f"{tick.number:010d}-{Path(segment.path).name.split('-', 1)[1]}"
         self.folder.mkdir(parents=True, exist_ok=True)
         move(tick.folder / segment.path, self.folder / name)
+        self._sums[name] = segment.sum
         return [name, segment.rows]
 
     def publish(self, spark: SparkSession, node: SinkNode, tick: int, staged: Mapping[str, Any]) -> None:
@@ -122,8 +126,11 @@ class Stage:
         return Batch(tick, staged["first"], staged["count"], staged["bound"], files, table, rows)
 
     def recover(self, staged: Mapping[str, Any] | None) -> None:
-        """Remove files of crashed ticks."""
+        """Remove files of crashed ticks; raises ``Failure`` (R406) if one of the last tick's is damaged."""
         self.sink.recover([path for path, _ in staged["files"]] if staged else [])
+        for path, known in (staged or {}).get("sums", {}).items():
+            if (self.folder / path).exists():  # else it has been handed over
+                check_sum(self.folder / path, known)
 
     def close(self) -> None:
         """Release what the sink holds open."""

@@ -1,0 +1,225 @@
+"""Damage to what a checkpoint keeps: it is found when it is read, never passed on as a result."""
+
+from __future__ import annotations
+
+import shutil
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import rowtime as rt
+from rowtime.core.checksums import checksum
+from rowtime.operators.contract import Route, Segment
+from rowtime.runtime.segment_writer import write_routes, write_table
+from rowtime.state.checkpoint import Checkpoint
+from rowtime.state.journal import KEPT_ENTRIES
+from rowtime.state.memory import Memory
+from rowtime.state.segments import SegmentLog
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+EMPTY = {"segments": {}}
+
+
+def flip(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+
+
+def code(error: pytest.ExceptionInfo[rt.RowtimeError]) -> str:
+    return error.value.problems[0].code
+
+
+# -- segments -------------------------------------------------------------------------
+
+
+def test_a_changed_byte_of_a_state_file_is_found_before_its_rows_are_used(tmp_path: Path) -> None:
+    table = pa.table({"k": ["HELLO"], "__t": [1]})
+    segment = write_table(table, tmp_path, "state/x/0", "rows", "__t")
+    assert segment.sum == checksum(tmp_path / segment.path)
+    assert Memory(tmp_path).get(segment).equals(table)
+    flip(tmp_path / segment.path)
+    with pytest.raises(rt.Failure, match="checksum") as found:
+        Memory(tmp_path).get(segment)
+    assert code(found) == "R406"
+    assert segment.path in str(found.value)
+
+
+def test_a_state_file_that_is_gone_is_told_from_a_fault_of_the_sql(tmp_path: Path) -> None:
+    for known in (1, None):  # also one of an older version, which wrote no checksums
+        with pytest.raises(rt.Failure, match="is gone") as found:
+            Memory(tmp_path).check([Segment("state/x/0.parquet", 1, 0, 0, sum=known)])
+        assert code(found) == "R406"
+
+
+def test_files_of_an_older_version_have_no_checksum_and_are_read(tmp_path: Path) -> None:
+    segment = write_table(pa.table({"__t": [1]}), tmp_path, "old", "rows", "__t")
+    log = SegmentLog([[segment.path, 1, 1, 1, 0]])
+    assert log.live[0].sum is None
+    assert log.sums() == {}
+    Memory(tmp_path).check(log.live)
+
+
+def test_a_file_is_compared_once_and_a_removed_name_anew(tmp_path: Path) -> None:
+    segment = write_table(pa.table({"__t": [1]}), tmp_path, "x", "rows", "__t")
+    memory = Memory(tmp_path)
+    memory.check([segment])
+    flip(tmp_path / segment.path)
+    memory.check([segment])
+    memory.drop(segment.path)
+    with pytest.raises(rt.Failure, match="checksum"):
+        memory.check([segment])
+
+
+def test_checksums_stay_with_segments_that_are_merged_and_journaled() -> None:
+    log = SegmentLog()
+    log.add([Segment("a", 1, 0, 0, sum=7), Segment("b", 1, 0, 0, sum=8)])
+    assert SegmentLog(log.entries(), log.sums()).live == log.live
+    log.replace(log.live, [Segment("c", 2, 0, 0, sum=9)])
+    assert log.sums() == {"c": 9}
+
+
+def test_tasks_report_the_checksums_of_what_they_write(spark: SparkSession, tmp_path: Path) -> None:
+    rows = spark.range(10).selectExpr("id AS v", "id AS __n", "0 AS __route")
+    written, _ = write_routes(rows, tmp_path, "x", {"part": Route(0, {"v": "v"}, "__n")}, None)
+    assert [segment.sum for segment in written["part"]] == [
+        checksum(tmp_path / segment.path) for segment in written["part"]
+    ]
+
+
+# -- the journal ----------------------------------------------------------------------
+
+
+def journaled(folder: Path, ticks: int) -> Checkpoint:
+    place = Checkpoint(folder)
+    place.acquire()
+    place.bind({"fingerprint": "x"})
+    for tick in range(ticks):
+        place.journal.commit(tick, EMPTY)
+        place.published = tick
+    return place
+
+
+def refused(place: Checkpoint) -> str:
+    with pytest.raises(rt.Failure) as found:
+        place.check()
+    return code(found)
+
+
+def test_a_journal_that_is_whole_is_taken_however_long_it_is(tmp_path: Path) -> None:
+    for ticks in (0, 1, KEPT_ENTRIES, KEPT_ENTRIES + 1, 2 * KEPT_ENTRIES + 5):
+        journaled(tmp_path / str(ticks), ticks).check()
+
+
+def test_a_journal_whose_newest_entry_is_gone_is_behind_its_outputs(tmp_path: Path) -> None:
+    place = journaled(tmp_path, 3)
+    (tmp_path / "journal" / f"{2:012d}.json").unlink()
+    assert refused(place) == "R420"
+
+
+def test_a_journal_without_any_entry_is_behind_its_outputs(tmp_path: Path) -> None:
+    place = journaled(tmp_path, 3)
+    shutil.rmtree(tmp_path / "journal")
+    assert refused(place) == "R420"
+
+
+@pytest.mark.parametrize(("ticks", "gone"), [(3, 0), (3, 1), (2 * KEPT_ENTRIES + 5, KEPT_ENTRIES + 1)])
+def test_a_journal_with_a_gap_is_refused(tmp_path: Path, ticks: int, gone: int) -> None:
+    place = journaled(tmp_path, ticks)
+    (tmp_path / "journal" / f"{gone:012d}.json").unlink()
+    assert refused(place) == "R420"
+
+
+def test_entries_that_pruning_removes_may_be_gone_in_any_order(tmp_path: Path) -> None:
+    place = journaled(tmp_path, 2 * KEPT_ENTRIES + 1)
+    (tmp_path / "journal" / f"{3:012d}.json").write_bytes(b"")  # a machine died while it removed old entries
+    place.check()
+
+
+def test_a_tick_that_was_committed_and_not_handed_over_is_no_gap(tmp_path: Path) -> None:
+    place = journaled(tmp_path, 3)
+    place.journal.commit(3, EMPTY)
+    place.check()
+
+
+@pytest.mark.parametrize("text", ["", "x", "2", "3 00000000", None])
+def test_what_was_handed_over_last_is_not_taken_from_a_damaged_file(tmp_path: Path, text: str | None) -> None:
+    place = journaled(tmp_path, 3)
+    assert place.published == 2
+    path = tmp_path / "published"
+    path.unlink() if text is None else path.write_text(text)
+    assert place.published == (2 if text == "2" else -1)  # a bare number is what older versions wrote
+    place.check()
+
+
+def test_a_plan_that_is_gone_is_not_written_anew_under_a_journal(tmp_path: Path) -> None:
+    place = journaled(tmp_path, 1)
+    (tmp_path / "plan.json").unlink()
+    assert refused(place) == "R406"
+    with pytest.raises(rt.Failure, match="is gone"):
+        assert place.plan
+
+
+# -- refused rows ---------------------------------------------------------------------
+
+
+def test_refused_rows_have_their_checksum_in_their_names(tmp_path: Path) -> None:
+    place = journaled(tmp_path, 0)
+    path = tmp_path / "state" / "s" / f"{0:012d}-abc.parquet"
+    path.parent.mkdir(parents=True)
+    pq.write_table(pa.table({"v": [1]}), path)
+    name = str(path.relative_to(tmp_path))
+    entry = {**EMPTY, "tick": 0, "refused": {"s": [name]}, "sums": {name: checksum(path)}}
+    place.journal.commit(0, entry)
+    place.show_refused(entry)
+    place.show_refused(entry)
+    (moved,) = place.rejected("s", 0)
+    assert moved.parent == tmp_path / "rejected" / "s"
+    flip(moved)
+    with pytest.raises(rt.Failure, match="checksum") as found:
+        Checkpoint(tmp_path).rejected("s", 0)
+    assert code(found) == "R406"
+
+
+# -- a pipeline -----------------------------------------------------------------------
+
+
+def test_a_pipeline_whose_state_is_damaged_stops_with_the_name_of_the_file(spark: SparkSession, tmp_path: Path) -> None:
+    """A byte that changed came out as a result: the join gave JELLY for HELLO."""
+    began = datetime(2024, 1, 1, 10, tzinfo=UTC)
+    window = "OVER (RANGE INTERVAL '1' MINUTE PRECEDING)"
+    join = f"a {window} AS l JOIN a {window} AS r ON l.v + 1 = r.v"
+    sql = f"CREATE STREAM a (k STRING, v INT); SELECT STREAM l.k FROM {join};"
+    got: list[str] = []
+
+    def run() -> None:
+        pipeline = rt.Pipeline(spark, home=tmp_path / "home").sql(sql)
+        pipeline.sink("result", lambda batch: got.extend(batch.table()["k"].to_pylist()) if batch.count else None)
+        pipeline.run_available(tmp_path / "check")
+
+    begun = rt.Pipeline(spark, home=tmp_path / "home").sql(sql)
+    for stream in begun.compile().defines:
+        begun.home.define(stream.name, stream.as_json())
+    with rt.writer("a", home=tmp_path / "home") as writer:
+        writer.insert([{"k": "HELLO", "v": 1, "rowtime": began}])
+        run()
+        state = [path for path in (tmp_path / "check" / "state").rglob("*.parquet") if b"HELLO" in path.read_bytes()]
+        assert state
+        for path in state:
+            path.write_bytes(path.read_bytes().replace(b"HELLO", b"JELLY"))
+        writer.insert([{"k": "x", "v": 2, "rowtime": began + timedelta(seconds=5)}])
+    with pytest.raises(rt.Failure, match="checksum") as found:
+        run()
+    assert code(found) == "R406"
+    for path in state:
+        path.unlink()
+    with pytest.raises(rt.Failure, match="is gone") as found:
+        run()
+    assert code(found) == "R406"
+    assert got == []
