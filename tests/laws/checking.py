@@ -49,6 +49,18 @@ def check(law: Law, made: Sequence[ScriptItem], found: Outcome) -> None:
     if f.clock_of(items) > f.BEGINNING or found.clocks[-1] > f.BEGINNING:
         assert found.clocks[-1] == f.clock_of(items), f"bounds {found.clocks}, expected {f.clock_of(items)} at the end"
     _promises_kept(found)
+    _came_when_they_had_to(law, made, found)
+
+
+def _came_when_they_had_to(law: Law, made: Sequence[ScriptItem], found: Outcome) -> None:
+    """Behind each tick exactly those rows are out that the oracle has for the items up to there."""
+    for tick, upto in enumerate(found.ends[:-1]):
+        # A bound that is set by hand behind a tick counts from the next one on.
+        seen = [i for i in made if i.number <= upto and not (i.stream == SET and i.number == upto)]
+        (items,) = law.oracle(feeds(seen, made))[0].values()
+        rows = [(row.at, dict(row.values)) for row in f.rows_of(items)]
+        got = [_row(row) for at, row in found.rows if at <= tick]
+        assert got == rows, f"after item {upto} of {found.ends} rows {got}, expected {rows}"
 
 
 def _row(row: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:

@@ -35,10 +35,10 @@ class LifetimeLaw:
         sql = DECLARE.format("s", self.shape) + DECLARE.format("r", self.shape) + self.sql
         return Transcript(self.name, self.name, sql, tuple(made), (), "exact", frozenset(), writers_of(made))
 
-    def gates(self, made: Sequence[ScriptItem]) -> Gates:
-        """What passes the gate of each stream."""
+    def gates(self, made: Sequence[ScriptItem], known: Sequence[ScriptItem] = ()) -> Gates:
+        """What passes the gate of each stream; ``known``: items of all writers."""
         found = {name: o.gate([i for i in made if i.stream == name], **self.gate) for name in "sr"}
-        for name, writers in writers_of(made).items():
+        for name, writers in writers_of(known or made).items():
             found[name].clocks = {w: found[name].clocks.get(w, f.BEGINNING) for w in writers}
             if any(item.at == f.END for item in made if item.stream == name):
                 found[name].clocks = dict.fromkeys(writers, f.END)
@@ -57,11 +57,11 @@ class ImportingLaw(LifetimeLaw):
         sql = DECLARE.format("r", self.lent) + DECLARE.format("s", self.shape) + self.sql
         return Transcript(self.name, self.name, sql, tuple(made), (), "exact", frozenset(), writers_of(made))
 
-    def gates(self, made: Sequence[ScriptItem]) -> Gates:
+    def gates(self, made: Sequence[ScriptItem], known: Sequence[ScriptItem] = ()) -> Gates:
         """What passes the gates: of s as one writer, in the order of arrival over both."""
         found = replace(self, gate=self.lends)
-        gates = dict(LifetimeLaw.gates(found, made))
-        return {**gates, "s": o.importing(made, "s", writers_of(made), self.lends, **self.gate)}
+        gates = dict(LifetimeLaw.gates(found, made, known))
+        return {**gates, "s": o.importing(made, "s", writers_of(known or made), self.lends, **self.gate)}
 
 
 def writers_of(made: Sequence[ScriptItem]) -> dict[str, list[str]]:
@@ -149,7 +149,7 @@ def _hopping(gates: Gates) -> f.Feed:
     found = o.windows(
         gates["s"].events, 4, 2, bound, lambda inside: {"c": len(inside), "m": max(e.payload["k"] for e in inside)}
     )
-    return o.made(found, bound if bound in (f.BEGINNING, f.END) else bound + 2 - bound % 2 - 4)
+    return o.made(found, bound if bound in (f.BEGINNING, f.END) else bound + 2 - bound % 2)
 
 
 def _lasting(gates: Gates, *, clips_start: bool = True) -> f.Feed:
@@ -157,12 +157,34 @@ def _lasting(gates: Gates, *, clips_start: bool = True) -> f.Feed:
     found = o.windows(
         events, 4, 4, bound, lambda inside: {"d": sum(e.end - e.start for e in inside)}, clips_start=clips_start
     )
-    return o.made(found, bound if bound in (f.BEGINNING, f.END) else bound - bound % 4)
+    return o.made(found, bound if bound in (f.BEGINNING, f.END) else bound - bound % 4 + 4)
 
 
 def _pairs(gates: Gates) -> f.Feed:
     pairs = o.joined(gates["s"].events, gates["r"].events, _same)
     return o.made([o.Event(start, end, {"k": a.payload["k"]}) for start, end, a, _ in pairs], _bound(gates))
+
+
+def _started(gates: Gates) -> f.Feed:
+    """Pairs, and what is left alone, with the starts of both sides."""
+    pairs = o.joined(gates["s"].events, gates["r"].events, _same)
+    found = [o.Event(start, end, {"a": a.start, "b": b.start}) for start, end, a, b in pairs]
+    whole = [o.replace(e, payload={**e.payload, "start": e.start}) for e in gates["s"].events]
+    alone = o.alone(whole, gates["r"].events, _same)
+    return o.made(
+        [*found, *(o.Event(e.start, e.end, {"a": e.payload["start"], "b": None}) for e in alone)], _bound(gates)
+    )
+
+
+def _later(gates: Gates) -> f.Feed:
+    """Three events that are alive together: the second began after the first, the third with it."""
+    found = []
+    for start, end, a, b in o.joined(gates["s"].events, gates["r"].events, _same):
+        for t in gates["r"].events:
+            low, high = max(start, t.start), min(end, t.end)
+            if a.start < b.start and t.start == a.start and _same(t.payload, a.payload) and low < high:
+                found.append(o.Event(low, high, {"a": a.start, "b": b.start, "c": low}))
+    return o.made(found, _bound(gates))
 
 
 def _alone(gates: Gates) -> f.Feed:
@@ -290,6 +312,13 @@ MADE = (
         "SELECT STREAM k, COUNT(*) AS c FROM s GROUP BY COUNT_WINDOW(2), k", _counted),
     LifetimeLaw("an outer join of events", ("lifetime join", "lifetime anti-join", "union all"),
         "SELECT STREAM s.k AS k, r.k AS j FROM s LEFT JOIN r ON s.k = r.k", _outer, reads="sr"),
+    LifetimeLaw("the starts of both sides of a join", ("lifetime join", "lifetime anti-join", "union all"),
+        "SELECT STREAM unix_micros(s.ROWTIME) AS a, unix_micros(r.ROWTIME) AS b FROM s LEFT JOIN r ON s.k = r.k",
+        _started, reads="sr"),
+    LifetimeLaw("the start of one side compared with the other", ("lifetime join",),
+        "SELECT STREAM unix_micros(s.ROWTIME) AS a, unix_micros(r.ROWTIME) AS b, unix_micros(ROWTIME) AS c "
+        "FROM s JOIN r ON s.k = r.k AND s.ROWTIME < r.ROWTIME JOIN r AS t ON t.ROWTIME = s.ROWTIME AND t.k = s.k",
+        _later, reads="sr"),
 )  # fmt: skip
 
 

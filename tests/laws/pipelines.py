@@ -193,9 +193,9 @@ def _writers(made: Sequence[ScriptItem], name: str) -> list[str]:
     return sorted({item.writer for item in made if item.stream == name} | {"x"})
 
 
-def feeds(made: Sequence[ScriptItem]) -> Feeds:
-    """The same items as the oracle reads them; an end is that of every writer."""
-    found: dict[str, dict[str, list[f.Item]]] = {name: {w: [] for w in _writers(made, name)} for name in "ab"}
+def feeds(made: Sequence[ScriptItem], known: Sequence[ScriptItem] = ()) -> Feeds:
+    """The same items as the oracle reads them; an end is that of every writer. ``known``: items of all writers."""
+    found: dict[str, dict[str, list[f.Item]]] = {name: {w: [] for w in _writers(known or made, name)} for name in "ab"}
     for item in made:
         if item.stream == SET:
             for items in (items for feed in found.values() for items in feed.values()):

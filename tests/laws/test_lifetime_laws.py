@@ -84,6 +84,11 @@ def check(law: LifetimeLaw, made: list[ScriptItem], found: Outcome) -> None:
     assert found.rejected == refused, f"refused {sorted(found.rejected)}, expected {sorted(refused)}"
     clock = f.clock_of(items)
     assert found.clocks[-1] == clock or clock == f.BEGINNING, f"bounds {found.clocks}, expected {clock} at the end"
+    for tick, upto in enumerate(found.ends[:-1]):  # when rows come: behind each tick those of the items up to there
+        (items,) = law.oracle(law.gates([item for item in made if item.number <= upto], made)).values()
+        rows = [(row.at, dict(row.values)) for row in f.rows_of(items)]
+        out = [row for row, (at, _) in zip(got, found.rows, strict=True) if at <= tick]
+        assert out == rows, f"after item {upto} of {found.ends} rows {out}, expected {rows}"
     for tick, row in found.rows:
         promised = found.clocks[tick - 1] if tick else f.BEGINNING
         assert to_micros(row["rowtime"]) >= promised, "a row came below the bound that was promised before it"
@@ -96,7 +101,8 @@ def _plain(value: datetime | Any) -> Any:
 
 ONCE = ("intervals in full order, adjusted", "edges under generated bounds", "changes under bounds of time",
         "events made longer", "snapshots", "pairs of which one contains the other", "hopping windows over events",
-        "an outer join of events", "changes under delayed bounds of others, adjusted",
+        "an outer join of events", "the starts of both sides of a join",
+        "changes under delayed bounds of others, adjusted",
         "a join of events with those whose bounds they take")  # fmt: skip
 OFTEN = [pytest.param(law, id=law.name, marks=() if law.name in ONCE else pytest.mark.slow) for law in LIFETIMES]
 

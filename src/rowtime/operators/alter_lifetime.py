@@ -48,6 +48,8 @@ class AlterLifetime:
     def emits(self) -> Shape:
         """The same events with other lifetimes."""
         below = self.input.emits()
+        if self.how != "SHIFT":
+            below = replace(below, lasts=0)
         ends = self.how in ("TO_POINT", "ALTER_DURATION") and below.retracts != "none"
         return replace(below, retracts="any") if ends else below
 

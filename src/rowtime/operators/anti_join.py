@@ -97,7 +97,7 @@ class AntiJoin:
         tick.describe(self, "what no right event covers")
         found = revised(tick, self, names, pieces, gone)
         if span[1] < END:
-            went.add(found.where(f"{E} >= {END}L").select(*names, "__x", D, N), None)
+            went.add(found.where(f"{E} >= {END}L").select(*map(quoted, names), "__x", D, N), None)
         went.forget(span[1], [*names, "__x"])
         return found.selectExpr(*map(quoted, names), *made("__x", E, D))
 

@@ -74,7 +74,8 @@ class Shape:
     still have their recorded arrival time. ``batched``: the rows of one tick are a set without an order of arrival.
     ``unmerged``: several streams side by side, which count as one writer's for whoever looks at the order of arrival.
     ``event``: the event time that was declared below, as long as its column and the rows' places are passed on.
-    ``retracts``: which events (open: without an end) may be taken back.
+    ``retracts``: which events (open: without an end) may be taken back. ``lasts``: how long each of them lasts at least
+    (µs), where all that end up to the bound plus that have gone out, and none is taken back.
     """
 
     columns: tuple[Column, ...]
@@ -88,6 +89,7 @@ class Shape:
     unmerged: bool = False
     event: EventTime | None = None
     retracts: Literal["any", "open", "none"] = "any"
+    lasts: int = 0
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ interval its end (chain order) or its start (full order, which waits for the old
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rowtime.core.clock import Clocks, least
-from rowtime.core.time import BEGINNING, END
+from rowtime.core.time import BEGINNING, END, shift
 from rowtime.operators.contract import (
     Column,
     Control,
@@ -91,19 +91,27 @@ class EmitLifetimes:
             extra, order = (TIE,), (T, TIE, *(quoted(c.name) for c in columns))
         elif self.form == "EDGES":
             extra, order = (TIE,), (T, TIE, W, P)
-        single = below.single
-        return Shape(columns, order=order, extra=extra, placed=below.placed, single=single, unmerged=True)
+        # Windows that end at the bound itself have all gone out, and come before those that begin there.
+        released = self.form == "EDGES" and below.lasts > 0
+        single = below.single and not released
+        made = Shape(columns, order=order, extra=extra, placed=below.placed, single=single, unmerged=True)
+        return replace(made, released=released)
 
     def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:
-        """The input's bounds; in full order, the least start that is still held."""
-        held = control.get("held", {})
-        return {writer: min(at, held.get(writer, END)) for writer, at in clocks[0].items()}
+        """The input's bounds; of ends, so much later as events last; in full order, the least start still held."""
+        held, lasts = control.get("held", {}), 0 if self.fully else self._lasts
+        return {writer: min(shift(at, lasts), held.get(writer, END)) for writer, at in clocks[0].items()}
+
+    @property
+    def _lasts(self) -> int:
+        """How far beyond the bound no other end can come, µs."""
+        return self.input.emits().lasts if self.form == "INTERVALS" else 0
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Put new and kept rows together, let go of what is final."""
         delta, control = deltas[0], tick.control(self)
         kept, before = Rows(tick, self), control.get("bound", BEGINNING)
-        bound = max(before, least(delta.clocks.values()))
+        bound = max(before, shift(least(delta.clocks.values()), self._lasts))
         count = None if delta.count is None else (self._width * delta.count + kept.count(before, bound))
         here = self._released_here(tick, delta, kept, (before, bound), count)
         made = tuple(self._released(tick, delta, kept, (before, bound), count) if here is None else here)

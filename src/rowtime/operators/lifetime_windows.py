@@ -7,13 +7,13 @@ extent, or a point at its last instant.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rowtime.core.clock import Clocks, least
 from rowtime.core.errors import Failure, Problem
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import Delta, Kept, Tick, passed, quoted
+from rowtime.operators.contract import Delta, Kept, Shape, Tick, passed, quoted
 from rowtime.operators.event_groups import FROM, EventGroups
 from rowtime.operators.lifetimes import D, E, N, S, made, netted
 from rowtime.operators.lifetimes import Kept as Rows
@@ -45,6 +45,10 @@ class LifetimeWindows(EventGroups):
     def keeps(self) -> tuple[Kept, ...]:
         """Events of windows that are not final."""
         return (Kept("events", "the bound reaches the end of their last window"),)
+
+    def emits(self) -> Shape:
+        """The select list; a window is final when it goes out, and lasts as long as all others."""
+        return replace(super().emits(), retracts="none", lasts=1 if self.point else self.size)
 
     def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:  # noqa: ARG002
         """The least start of a window that may yet go out."""

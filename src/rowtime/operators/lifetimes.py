@@ -37,7 +37,7 @@ def is_lifetimes(node: Operator) -> bool:
 
 def derived(shape: Shape) -> Shape:
     """The shape of events that an operator makes: one clock, and no places."""
-    return replace(shape, order=(T, E), extra=EVENT, placed=False, single=True)
+    return replace(shape, order=(T, E), extra=EVENT, placed=False, single=True, lasts=0)
 
 
 def made(start: str, end: str, weight: str = "1L", version: str = "0L", met: str = "0L") -> list[str]:

@@ -59,7 +59,11 @@ class UnionAll:
         if E in shapes[0].extra:  # events with lifetimes, each of which may be one that an operator made
             placed = all(shape.placed for shape in shapes)
             retracts = max((shape.retracts for shape in shapes), key=("none", "open", "any").index)
-            return Shape(columns, extra=EVENT, placed=placed, single=not placed, unmerged=True, retracts=retracts)
+            lasts = min(shape.lasts for shape in shapes)
+            single = not placed
+            return Shape(
+                columns, extra=EVENT, placed=placed, single=single, unmerged=True, retracts=retracts, lasts=lasts
+            )
         return Shape(columns, placed=all(shape.placed for shape in shapes), arrival=arrival, unmerged=not self.optional)
 
     def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:  # noqa: ARG002

@@ -17,7 +17,7 @@ from rowtime.plan.functions import bind_call, called, input_of
 from rowtime.plan.join_window import window_of
 from rowtime.plan.joins import Joins
 from rowtime.plan.lifetime_functions import altering, bind_altering
-from rowtime.plan.lifetime_joins import LifetimeJoins, is_inner
+from rowtime.plan.lifetime_joins import LifetimeJoins, is_inner, starts_of
 from rowtime.plan.not_exists import split_off
 from rowtime.plan.periods import Periods
 from rowtime.plan.periods import split_off as split_periods
@@ -50,7 +50,7 @@ class FromClause:
             raise Refused(Problem("R153", "a window on an input goes with a JOIN", place, hint))
         refuse_as_of(self.text, source.this, "a stream as of a time goes with a JOIN", _AS_OF)
         joins, periods = Joins(self.binder, self.query, self.name), Periods(self.binder, self.name)
-        found = self._windowed(source.this)
+        found, starts = self._windowed(source.this), starts_of(self.query)
         about = split_periods(self.query) if clauses or is_lifetimes(found.node) else []
         if not clauses:
             found, about = periods.filtered(found, about), []
@@ -61,13 +61,14 @@ class FromClause:
                 refuse_as_of(self.text, clause.this, "events meet while both are alive, not as of a time", _EVENTS)
                 meets = about if clause is clauses[-1] and is_inner(clause) else []
                 about = [] if meets else about
-                found = LifetimeJoins(self.binder, self.name).bind(found, right, clause, meets)
+                found = LifetimeJoins(self.binder, self.name, starts).bind(found, right, clause, meets)
             else:
                 found = joins.bind(found, right, clause)
         found = periods.filtered(found, about)
         if is_lifetimes(found.node):
             for clause in split_off(self.query, self.text):
-                found = LifetimeJoins(self.binder, self.name).bind(found, self._windowed(clause.this), clause)
+                right = self._windowed(clause.this)
+                found = LifetimeJoins(self.binder, self.name, starts).bind(found, right, clause)
         return found
 
     def _windowed(self, item: exp.Expr) -> From:

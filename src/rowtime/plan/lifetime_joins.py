@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from sqlglot import exp
@@ -27,23 +27,30 @@ def is_inner(node: exp.Join) -> bool:
     return not node.args.get("side") and str(node.args.get("kind") or "").upper() in ("", "INNER", "CROSS")
 
 
-class LifetimeJoins:
-    """The joins of one SELECT over events."""
+def starts_of(query: exp.Select) -> frozenset[str]:
+    """The names, in lower case, of the inputs whose own ROWTIME a query asks for."""
+    asked = (column for column in query.find_all(exp.Column) if column.name.lower() == "rowtime")
+    return frozenset(column.text("table").lower() for column in asked if column.text("table"))
 
-    def __init__(self, binder: Binder, name: str) -> None:
-        self.binder, self.name = binder, name
+
+class LifetimeJoins:
+    """The joins of one SELECT over events; ``starts``: the inputs whose own start goes through them as a column."""
+
+    def __init__(self, binder: Binder, name: str, starts: Collection[str] = ()) -> None:
+        self.binder, self.name, self.starts = binder, name, starts
         self.text, self.sources = binder.text, binder.sources
 
     def bind(self, left: From, right: From, node: exp.Join, more: Sequence[exp.Expr] = ()) -> From:
         """The join of what stands before a JOIN with what stands behind it; ``more``: what WHERE adds to ON."""
         kind, side = (str(node.args.get(part) or "").upper() for part in ("kind", "side"))
         self._check(left, right, node, f"{side} {kind}".strip())
+        left, right = self._with_start(left), self._with_start(right)
         taken: set[str] = set()
         lefts, rights = self._named(left, taken), self._named(right, taken)
         periods, on = Periods(self.binder, self.name), [*conjuncts(node.args.get("on")), *more]
         (left, right), meets, others = periods.meeting((left, right), (lefts, rights), on, inner=is_inner(node))
         condition = self._condition(From(left.node, (*lefts, *rights)), (lefts, rights), node, others)
-        names = tuple(tuple(c.name for one in inputs for _, c in one.columns) for inputs in (lefts, rights))
+        names = tuple(tuple(name for one in inputs for name in named_in(one)) for inputs in (lefts, rights))
         if kind == "ANTI":
             anti = AntiJoin(self._fresh("anti"), left.node, right.node, names, condition)  # type: ignore[arg-type]
             return From(anti, lefts)
@@ -71,18 +78,23 @@ class LifetimeJoins:
                 Problem("R197", "events have lifetimes and no OVER window", place, "Use EXTEND(s, interval).")
             )
 
+    def _with_start(self, side: From) -> From:
+        """A side with its start as a further column, where that is asked for: a pair has a start of its own."""
+        one = side.inputs[0]
+        if len(side.inputs) > 1 or one.rowtime != T or one.alias.lower() not in self.starts:
+            return side
+        items = [Item(c, exp.column(exp.to_identifier(c.name, quoted=True))) for c in side.node.emits().columns]
+        name = _unique(f"{one.alias}_ROWTIME", {column.lower() for column in side.node.emits().names})
+        start = Item(Column(name, "TIMESTAMP"), exp.column(exp.to_identifier(T, quoted=True)))
+        node = Select(self._fresh("starts"), side.node, (*items, start))
+        return replace(side, node=node, inputs=(replace(one, rowtime=name),))
+
     def _named(self, source: From, taken: set[str]) -> tuple[Input, ...]:
         """The inputs with columns under names that are unique in the join."""
         inputs = []
         for one in source.inputs:
-            columns = []
-            for name, column in one.columns:
-                new, number = f"{one.alias}_{name}", 2
-                while new.lower() in taken:
-                    new, number = f"{one.alias}_{name}_{number}", number + 1
-                taken.add(new.lower())
-                columns.append((name, Column(new, column.type)))
-            inputs.append(Input(one.alias, tuple(columns)))
+            columns = tuple((name, Column(_unique(f"{one.alias}_{name}", taken), c.type)) for name, c in one.columns)
+            inputs.append(Input(one.alias, columns, T if one.rowtime == T else _unique(f"{one.alias}_ROWTIME", taken)))
         return tuple(inputs)
 
     def _condition(
@@ -101,8 +113,9 @@ class LifetimeJoins:
             equal = exp.EQ(this=pair[0], expression=pair[1])
             bound = equal if bound is None else exp.And(this=bound, expression=equal)
         if bound is not None and any(column.name == T for column in bound.find_all(exp.Column)):
-            hint = "Lifetimes meet by themselves; alter them with SHIFT, EXTEND or TO_POINT."
-            scope.refuse("R197", "ROWTIME does not stand in the condition of a join of events", node, hint)
+            hint = "Lifetimes meet by themselves; alter them with SHIFT, EXTEND or TO_POINT. "
+            hint += f"The start of one side is {both.inputs[0].alias}.ROWTIME."
+            scope.refuse("R197", "ROWTIME of the pair does not stand in the condition of a join of events", node, hint)
         if scope.problems:
             raise Refused(*scope.problems)
         return bound
@@ -117,6 +130,20 @@ class LifetimeJoins:
         alone = [Item(c, exp.column(exp.to_identifier(c.name, quoted=True))) for c in columns[: len(names[0])]]
         lonely = Select(self._fresh("unmatched"), anti, (*alone, *nothing))
         return UnionAll(self._fresh("outer"), (joined, lonely))
+
+
+def named_in(one: Input) -> tuple[str, ...]:
+    """What the columns of an input are called in a join, with that of its start where it goes along."""
+    return (*(column.name for _, column in one.columns), *((one.rowtime,) if one.rowtime != T else ()))
+
+
+def _unique(wanted: str, taken: set[str]) -> str:
+    """A name that is not taken; from now on it is."""
+    new, number = wanted, 2
+    while new.lower() in taken:
+        new, number = f"{wanted}_{number}", number + 1
+    taken.add(new.lower())
+    return new
 
 
 def _null(kind: str) -> exp.Expr:

@@ -11,6 +11,7 @@ from rowtime.operators.contract import Operator
 from rowtime.operators.emit_changes import NAMES as CHANGES
 from rowtime.operators.lifetimes import is_lifetimes
 from rowtime.plan.emit import as_rows
+from rowtime.plan.orders import is_rowtime
 from rowtime.plan.panes import has_panes
 from rowtime.plan.scope import Scope
 from rowtime.plan.sources import Bound, Sources
@@ -64,6 +65,10 @@ def refuse_in_select(query: exp.Select, scope: Scope) -> None:
         if isinstance(entry, exp.Alias) and entry.alias.lower() == "rowtime":
             hint = "Move events with SHIFT(s, interval)."
             scope.refuse("R193", "AS ROWTIME does not go with events, whose start is their rowtime", entry, hint)
+        if isinstance(entry, exp.Column) and entry.name.lower() == "rowtime" and not is_rowtime(scope.bind(entry)):
+            table = entry.text("table")
+            what = f"{table}.ROWTIME, the start of one side of a join, is a column here and needs a name"
+            scope.refuse("R193", what, entry, f"Write {table}.ROWTIME AS {table}_start.")
     if query.args.get("distinct") is not None:
         scope.refuse("R193", "DISTINCT does not go with events", query, "Group by the columns and SNAPSHOT().")
     for key, words in (("limit", "LIMIT"), ("windowed", "WINDOWED BY"), ("qualify", "QUALIFY")):

@@ -92,7 +92,10 @@ class Periods:
     ) -> tuple[tuple[From, From], list[exp.Expr], list[exp.Expr]]:
         """The sides, with the conditions about one of them below; those about both; and those about neither."""
         found, both, others = list(sides), [], []
-        names = [{c.name for one in inputs for _, c in one.columns} for inputs in named]
+        names = [
+            {c.name for one in inputs for _, c in one.columns} | {one.rowtime for one in inputs} - {T}
+            for inputs in named
+        ]
         whole = From(sides[0].node, (*named[0], *named[1]))
         aliases = [side.inputs[0].alias.lower() if len(side.inputs) == 1 else "" for side in sides]
         times = {alias: (_column(start), _column(end)) for alias, (start, end) in zip(aliases, SIDES, strict=True)}
