@@ -29,6 +29,7 @@ from rowtime.plan.catalog import Catalog, Definitions, StreamDef, check_bound, d
 from rowtime.plan.emit import as_rows
 from rowtime.plan.event_time import check_set
 from rowtime.plan.finite import FINITE, check_ends, is_finite
+from rowtime.plan.formats import checked_options
 from rowtime.plan.functions import defined
 from rowtime.plan.select import QueryBinder
 from rowtime.plan.sink_options import fitting
@@ -50,8 +51,6 @@ from rowtime.sql.statements import (
     SetIdle,
     Statement,
 )
-
-FORMATS = FINITE | {"log", "kafka", "rate", "console", "memory", "function", "dataframe", "jdbc"}
 
 
 @dataclass
@@ -213,7 +212,8 @@ class _Compiler:
             case CreateView():
                 _put(self.catalog.views, statement.name.text.lower(), statement, "view")
             case CreateTable():
-                _put(self.catalog.tables, statement.name.text.lower(), statement, "table")
+                made = replace(statement, options=checked_options(statement))
+                _put(self.catalog.tables, statement.name.text.lower(), made, "table")
             case CreatePump():
                 _put(self.catalog.pumps, pump_name(statement), statement, "pump")
             case CreateFunction():
@@ -244,23 +244,12 @@ class _Compiler:
 
     def _define(self, statement: CreateStream) -> None:
         try:
-            self._format(statement)
+            check_ends((statement.using or "log").lower(), statement.options, statement.place)
+            statement = replace(statement, options=checked_options(statement))
             self.defines.append(self.catalog.define(statement))
         except Refused:
             self.catalog.stand_in(statement)
             raise
-
-    def _format(self, statement: CreateStream) -> None:
-        if statement.using and statement.using.lower() not in FORMATS:
-            raise Refused(
-                Problem(
-                    "R210",
-                    f"there is no format {statement.using}",
-                    statement.place,
-                    f"There are: {', '.join(sorted(FORMATS - {'log'}))}.",
-                )
-            )
-        check_ends((statement.using or "log").lower(), statement.options, statement.place)
 
     def _known(self, name: str, place: Place) -> StreamDef:
         stream = self.catalog.stream(name)

@@ -9,6 +9,7 @@ from typing import Final
 from rowtime.core.errors import Place, Refused, refuse
 from rowtime.operators.sink import Sink
 from rowtime.plan.finite import ENDS
+from rowtime.plan.formats import written_problems
 
 CHANGE: Final = "change"  # the column that says RETRACT or INSERT, in mode 'changes'
 TABLE_MODES: Final = ("append", "upsert", "changes")
@@ -98,6 +99,8 @@ _REACHED: Final = ("kafka.", "url", "user", "password")
 def fitting(sink: Sink, place: Place) -> Sink:
     """A sink whose options fit together and to its rows. Raises ``Refused`` (R504)."""
     options = dict(sink.options)
+    if wrong := written_problems(sink.format, sink.options, place):
+        raise Refused(*wrong)
     try:
         if sink.format == "jdbc":
             TableOptions.of(options).fit(sink.columns)

@@ -29,6 +29,7 @@ from rowtime.plan.catalog import Catalog, StreamDef, suggestion
 from rowtime.plan.declared import declared, tolerance
 from rowtime.plan.emit import as_rows
 from rowtime.plan.event_time import MANUAL, event_timed, forwarded, settings_of
+from rowtime.plan.formats import read_problems
 from rowtime.plan.imported import importing
 from rowtime.plan.rejected import refused_rows
 from rowtime.plan.resync import check_resync
@@ -133,6 +134,8 @@ class Sources:
                 stream = self.catalog.stream(name)
                 if stream is None:
                     raise Refused(self.catalog.unknown(name, place_of(binder.text, item)))
+                if lacks := read_problems(stream.format, stream.options, place_of(binder.text, item)):
+                    raise Refused(*lacks)
                 self.bound[name] = self._in_order(stream, self._stream(binder, stream))
         finally:
             self.open.pop()

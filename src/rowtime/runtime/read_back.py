@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 
 from rowtime.client.stream_log import Rows, scan
 from rowtime.core.errors import Failure, Problem
+from rowtime.runtime.file_form import FileForm, lines_of
 from rowtime.runtime.sinks.staging import TEXT_FORMATS
 from rowtime.runtime.sources.contract import ROWTIME
 
@@ -37,8 +38,8 @@ def read_back(node: SinkNode, home: Home, tick: int, count: int) -> pa.Table | N
 def rows_of(node: SinkNode, files: Sequence[Path]) -> pa.Table:
     """The rows of files as a sink's directory has them, or before they get there."""
     if node.format in TEXT_FORMATS:
-        header = node.format == "csv" and dict(node.options).get("header") == "true"
-        lines = [line for file in files for line in file.read_text().split("\n")[int(header) : -1]]
+        header = FileForm.of(node, node.columns).header is not None
+        lines = [line for file in files for line in lines_of(file)[int(header) :]]
         return pa.table({LINE: pa.array(lines, pa.string())})
     return tables(files)
 

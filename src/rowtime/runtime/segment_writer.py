@@ -27,11 +27,13 @@ from rowtime.core.checksums import checksum
 from rowtime.core.errors import Failure, Problem
 from rowtime.core.places import sync
 from rowtime.operators.contract import Route, Segment, W
+from rowtime.runtime.file_form import FileForm
 from rowtime.state.files import make_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+PARQUET = FileForm()
 PART = 250_000  # rows of which the driver writes several files at once
 SMALL = 200_000  # rows that the driver takes itself, whatever they are
 LARGEST = 512 << 20  # bytes that it takes; Spark refuses to collect more than 1 GiB
@@ -48,19 +50,18 @@ def write_routes(  # noqa: PLR0913 - what, where to, and in which form
     stem: str,
     routes: Mapping[str, Route],
     count: int | None,
-    kind: str = "parquet",
-    header: str | None = None,
+    form: FileForm = PARQUET,
 ) -> tuple[dict[str, list[Segment]], dict[str, pa.Table]]:
     """Write ``rows`` (with a column ``__route``) below ``folder``; one Spark job, if they are Spark's.
 
-    ``kind``: ``parquet``, or the ending of a text file of the lines in column ``value``,
-    each file beginning with ``header``. Names of files sort in the order of the rows.
+    ``form``: of the files; those of text have the lines in column ``value``. Names of files sort in the order of the
+    rows.
 
     The files are durable when this returns: an entry that names them may be committed.
     The segments of each route come back, with paths below ``folder``; and, where the driver
     wrote few, the rows themselves.
     """
-    target = _Target(str(folder), stem, kind, header)
+    target = _Target(str(folder), stem, form)
     tables: dict[str, pa.Table] = {}
     if isinstance(rows, pa.Table):
         written, tables = _write_here(rows, target, routes)
@@ -80,7 +81,7 @@ def fits_the_driver(rows: DataFrame, count: int | None) -> bool:
 
 def write_table(table: pa.Table, folder: Path, stem: str, name: str, time: str | None) -> Segment:
     """Write rows that the driver has to one file, durable when this returns; ``time``: what the segment spans."""
-    file = _File(_Target(str(folder), stem, "parquet", None), name, 0)
+    file = _File(_Target(str(folder), stem, PARQUET), name, 0)
     file.write(table, table[time] if time else pa.array([0]))
     segment = file.close()
     sync(folder)
@@ -118,11 +119,10 @@ class _Target:
 
     folder: str
     stem: str
-    kind: str
-    header: str | None
+    form: FileForm
 
     def path(self, route: str, part: int) -> str:
-        return f"{self.stem}-{part:05d}-{route}-{uuid.uuid4().hex[:8]}.{self.kind}"
+        return f"{self.stem}-{part:05d}-{route}-{uuid.uuid4().hex[:8]}{self.form.ending}"
 
 
 def _write_here(
@@ -214,7 +214,7 @@ class _File:
         self._lines: IO[bytes] | None = None
 
     def write(self, part: pa.RecordBatch | pa.Table, times: pa.Array | pa.ChunkedArray) -> None:
-        if self.target.kind == "parquet":
+        if self.target.form.kind == "parquet":
             self._parquet(part.schema).write(part, row_group_size=ROW_GROUP)
         else:
             self._text().write(("\n".join(part["value"].to_pylist()) + "\n").encode())
@@ -234,14 +234,13 @@ class _File:
 
     def _parquet(self, schema: pa.Schema) -> pq.ParquetWriter:
         if self._writer is None:
-            self._writer = pq.ParquetWriter(self._place(), schema)
+            codec = {"compression": self.target.form.codec} if self.target.form.codec else {}
+            self._writer = pq.ParquetWriter(self._place(), schema, **codec)
         return self._writer
 
     def _text(self) -> IO[bytes]:
         if self._lines is None:
-            self._lines = self._place().open("wb")
-            if self.target.header is not None:
-                self._lines.write((self.target.header + "\n").encode())
+            self._lines = self.target.form.opened(self._place())
         return self._lines
 
     def _place(self) -> Path:

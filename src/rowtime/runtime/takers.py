@@ -15,6 +15,7 @@ from rowtime.operators.select import Select
 from rowtime.operators.sink import Sink as SinkNode
 from rowtime.operators.snapshot import Snapshot
 from rowtime.plan.program import Program
+from rowtime.runtime.file_form import FileForm
 
 
 def takers(program: Program) -> dict[str, dict[str, str]]:
@@ -28,8 +29,8 @@ def takers(program: Program) -> dict[str, dict[str, str]]:
     readers = Counter(child.name for node in program.operators for child in node.inputs)
     found = {}
     for sink in program.operators:
-        if not isinstance(sink, SinkNode) or sink.format != "parquet":
-            continue
+        if not isinstance(sink, SinkNode) or sink.format != "parquet" or FileForm.of(sink, ()).codec:
+            continue  # files of the state are compressed in one way
         maker, columns, alone = sink.input, {name: name for name in sink.emits().names}, True
         while isinstance(maker, Select) and (renames := maker.renames) is not None:
             alone = alone and readers[maker.name] == 1

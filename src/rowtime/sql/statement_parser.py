@@ -150,12 +150,13 @@ class StatementParser(ShapeParser):
             if key in clauses:
                 self.raise_error(f"{_WORDS.get(key, key.upper().replace('_', ' '))} is given twice", self._prev)
             clauses[key] = value
-        return clauses
+        return clauses if "options" not in clauses else {**clauses, "option_places": tuple(self._option_places)}
 
     def _clause(self, *, stream: bool) -> tuple[str, Any] | None:
         if self._match_text_seq("USING"):
             return "using", self._name().text
         if self._match_text_seq("OPTIONS"):
+            self._option_places: list[st.OptionPlace] = []
             return "options", tuple(self._parse_wrapped_csv(self._option, optional=False))
         if self._match_texts(("COMMENT", "DESCRIPTION")):
             return "comment", self._text("a comment")
@@ -182,12 +183,17 @@ class StatementParser(ShapeParser):
         return ("resync", resync) if resync else None
 
     def _option(self) -> tuple[str, str]:
+        first = self._curr
         quoted = self._match(TokenType.STRING)
         key = self._prev.text if quoted else self._name(any_token=True).text
+        name = self._place(first, self._prev)
         self._match(TokenType.EQ)
+        begin = self._curr
         sign = "-" if self._match(TokenType.DASH) else ""
         if not self._match_set((TokenType.STRING, TokenType.NUMBER, TokenType.TRUE, TokenType.FALSE)):
             self.raise_error(f"option {key} needs a value, as in {key} 'value'")
+        value = self._place(begin, self._prev)
+        self._option_places.append(st.OptionPlace(name, value, begin.start, self._prev.end))
         return key, sign + self._prev.text
 
     def _create_view(self, facts: dict[str, Any]) -> st.CreateView:

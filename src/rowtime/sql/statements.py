@@ -32,6 +32,16 @@ class Name:
 
 
 @dataclass(frozen=True)
+class OptionPlace:
+    """Where an option stands: its name, its value, and the offsets of the value in the text (the last one too)."""
+
+    name: Place
+    value: Place
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
 class DeclaredOrder:
     """``[STRICTLY] ASCENDING|DESCENDING [WITHIN n ROWS | WITHIN interval]`` of a column."""
 
@@ -82,6 +92,7 @@ class CreateStream(Statement):
     columns: tuple[ColumnDef, ...]
     using: str | None = None
     options: Options = ()
+    option_places: tuple[OptionPlace, ...] = field(default=(), compare=False)
     idle_after: exp.Expr | None = None
     early: exp.Expr | None = None
     resync: exp.Expr | None = None
@@ -103,6 +114,7 @@ class CreateTable(Statement):
     columns: tuple[ColumnDef, ...]
     using: str | None = None
     options: Options = ()
+    option_places: tuple[OptionPlace, ...] = field(default=(), compare=False)
     comment: str = ""
     replace: bool = False
     if_not_exists: bool = False

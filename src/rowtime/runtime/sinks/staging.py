@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from rowtime.core.clock import least
 from rowtime.operators.contract import Delta, Operator, P, Route, Segment, T, W, quoted
 from rowtime.operators.sink import Sink as SinkNode
+from rowtime.runtime.file_form import FUNCTIONS, FileForm, writer_options
 from rowtime.runtime.places import for_spark
 from rowtime.runtime.segment_writer import SMALL, fits_the_driver, write_routes
 from rowtime.runtime.sinks.contract import Batch, Sink
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
     from rowtime.runtime.tick import RunningTick
 
-TEXT_FORMATS = {"csv": "to_csv", "json": "to_json"}
+TEXT_FORMATS = FUNCTIONS
 _TERM = re.compile(r"(?P<what>.*?)(?: (?P<way>ASC|DESC))?(?: NULLS (?P<nulls>FIRST|LAST))?")
 
 
@@ -67,18 +68,17 @@ class Stage:
         here = order in ((T, W, P), (P,)) and fits_the_driver(delta.rows, delta.count)
         rows = ordered(delta.rows, node, delta.count) if order and not here else delta.rows
         names = node.columns
-        kind = node.format if node.format in TEXT_FORMATS else "parquet"
+        form = FileForm.of(node, names)
         shown = [f"{T} AS {quoted(node.rowtime)}"] if node.rowtime else []
         rows = rows.selectExpr(*shown, *map(quoted, node.emits().names), f"unix_micros({T}) AS __n", W, P)
         columns = {name: name for name in names}
-        if kind != "parquet":
-            rows, columns = _as_text(rows, names, kind), {"value": "value"}
+        if form.kind != "parquet":
+            rows, columns = _as_text(rows, names, node), {"value": "value"}
         found = _sorted(rows.toArrow(), order) if here else self._few(rows, delta)
         stem = f"{tick.number:010d}"
         route = {"part": Route(0, columns, "__n")}
-        header = ",".join(names) if kind == "csv" and dict(node.options).get("header") == "true" else None
         rows = rows.selectExpr("*", "0 AS __route") if found is None else found
-        written, tables = write_routes(rows, self.folder, stem, route, delta.count, kind, header)
+        written, tables = write_routes(rows, self.folder, stem, route, delta.count, form)
         self._tables = tables
         self._sums = {segment.path: segment.sum for segment in written["part"]}
         return [[segment.path, segment.rows] for segment in sorted(written["part"], key=lambda s: s.path)]
@@ -169,7 +169,7 @@ def _term(text: str) -> Column:
     return column.desc_nulls_last() if down else column.asc_nulls_last()
 
 
-def _as_text(rows: DataFrame, names: list[str], kind: str) -> DataFrame:
+def _as_text(rows: DataFrame, names: list[str], node: SinkNode) -> DataFrame:
     packed = f"struct({', '.join(map(quoted, names))})"
-    options = "map('timestampFormat', \"yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX\")"
-    return rows.selectExpr(f"{TEXT_FORMATS[kind]}({packed}, {options}) AS value", "__n", W, P)
+    options = writer_options(node.format, node.options)
+    return rows.selectExpr(f"{TEXT_FORMATS[node.format]}({packed}, {options}) AS value", "__n", W, P)

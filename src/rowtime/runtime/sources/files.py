@@ -28,7 +28,7 @@ from rowtime.client.arrow_types import INSTANT, arrow_type
 from rowtime.core.errors import Failure, Problem, Refused, refuse
 from rowtime.core.places import local
 from rowtime.operators.contract import quoted
-from rowtime.plan.finite import ENDS
+from rowtime.plan.formats.files import GLOB, OF_ROWTIME, names_of
 from rowtime.runtime.places import for_spark
 from rowtime.runtime.sources.contract import (
     ARRIVAL,
@@ -93,8 +93,8 @@ class FilesSource:
         self.kind, self.columns, self.notes, self.from_now = kind, list(columns), notes, from_now
         self.path = local(options["path"], "the path of the source")
         self.rowtime = options.get("rowtime.column", "")
-        skipped = ("path", "rowtime.column", ENDS)
-        self._options = {key: value for key, value in options.items() if key.lower() not in skipped}
+        self._options = {key: value for key, value in options.items() if key.lower() not in (*OF_ROWTIME, GLOB)}
+        self._wanted_names = names_of(next((value for key, value in options.items() if key.lower() == GLOB), "*"))
         self.gives_rowtime = bool(self.rowtime)
         self._wanted = dict(columns)
         if self.gives_rowtime and self.rowtime.lower() not in {name.lower() for name in self._wanted}:
@@ -301,7 +301,7 @@ class FilesSource:
             raise Failure(
                 Problem("R501", f"the source {self.path} is not there", hint="Create the directory, or mend the path.")
             )
-        found = list(_listed(self.path, self._seen))
+        found = [file for file in _listed(self.path, self._seen) if self._wanted_names(Path(file.path).name)]
         return sorted(found, key=lambda file: (file.arrived, file.path))
 
     def _number(self, files: Sequence[_File]) -> None:

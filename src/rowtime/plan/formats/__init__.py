@@ -1,0 +1,141 @@
+"""Formats and their options: what may stand behind USING and in OPTIONS, one file a kind of source or sink."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from rowtime.core.errors import Place, Problem, Refused
+from rowtime.plan.formats import jdbc
+from rowtime.plan.formats.contract import Format, Option, anything, as_table, options_of, unused, whole
+from rowtime.plan.formats.files import CSV, JSON, ORDERED, PARQUET, ROWTIME_COLUMN
+from rowtime.plan.formats.kafka import KAFKA
+from rowtime.sql.statements import CreateStream, CreateTable, OptionPlace
+
+_ANY_FILES: Final = ("pathGlobFilter", "recursiveFileLookup", "modifiedBefore", "modifiedAfter", "basePath", "encoding")
+_INSIDE: Final = options_of(ROWTIME_COLUMN, ORDERED)
+FORMATS: Final[Mapping[str, Format]] = {
+    "log": Format("a stream log", _INSIDE),
+    "console": Format("console", _INSIDE),
+    "memory": Format("memory", _INSIDE),
+    "function": Format("function", _INSIDE),
+    "rate": Format(
+        "rate",
+        options_of(
+            Option("rowsPerSecond", whole(1)),
+            *unused("rows come at one rate from the start", "rampUpTime", "numPartitions", "rowsPerBatch"),
+        ),
+    ),
+    "parquet": PARQUET,
+    "csv": CSV,
+    "json": JSON,
+    "kafka": KAFKA,
+    "jdbc": jdbc.JDBC,
+}
+TABLES: Final[Mapping[str, Format]] = {
+    **{name: as_table(FORMATS[name]) for name in ("parquet", "csv", "json")},
+    "jdbc": as_table(jdbc.JDBC),
+    "orc": Format("orc", options_of(*(Option(name, anything) for name in ("path", "mergeSchema", *_ANY_FILES)))),
+    "text": Format(
+        "text", options_of(*(Option(name, anything) for name in ("path", "wholetext", "lineSep", *_ANY_FILES)))
+    ),
+}
+"""Formats of static tables whose options are known: all those of Spark's readers have an effect there."""
+_NEAR: Final = 0.7
+_EXACT: Final = frozenset({"path", "rowtime.column", "ordered", "ends"})
+"""Options that are found by their exact names, so they are kept as they are spelled here."""
+
+Given = tuple[tuple[str, str], ...]
+
+
+def written_problems(kind: str, given: Given, place: Place) -> list[Problem]:
+    """What is wrong with the options of a stream where a pump writes to it (R541)."""
+    form = _form(FORMATS, kind, given)
+    found = []
+    if kind in ("parquet", "csv", "json") and "path" not in {name for name, _ in given}:
+        found.append(Problem("R207", f"a {kind} sink needs a path", place, "Add OPTIONS (path '/data/out')."))
+    for name, value in given:
+        option = form.option(name) if form is not None else None
+        wanted = option.written(value) if option is not None and option.written is not None else ""
+        if option is not None and wanted:
+            what = f"{option.name} '{value}' cannot be written: a sink takes {wanted!r}"
+            found.append(Problem("R541", what, place, "Define a stream of its own to write to."))
+    return found
+
+
+def checked_options(statement: CreateStream | CreateTable) -> Given:
+    """The options of a definition, with rowtime's own names as they are spelled here; raises ``Refused``."""
+    kind, name = (statement.using or "").lower(), statement.name.place
+    known = TABLES if isinstance(statement, CreateTable) else FORMATS
+    if kind and kind not in known:
+        near = difflib.get_close_matches(kind, known, n=1, cutoff=_NEAR)
+        if near or known is FORMATS:
+            hint = f"Did you mean {near[0]}? " if near else ""
+            there = f"{hint}There are: {', '.join(sorted(set(FORMATS) - {'log'}))}."
+            raise Refused(Problem("R210", f"there is no format {statement.using}", name, there))
+        return statement.options  # any source of Spark's can be a table
+    found = _problems(_form(known, kind or "log", statement.options), statement)
+    if found:
+        raise Refused(*found)
+    return tuple((name.lower() if name.lower() in _EXACT else name, value) for name, value in statement.options)
+
+
+def read_problems(kind: str, given: Given, place: Place) -> list[Problem]:
+    """What a stream lacks where a query reads it: where its items are (R207, R504)."""
+    names = {name.lower() for name, _ in given}
+    if kind in ("parquet", "csv", "json") and "path" not in names:
+        return [Problem("R207", f"a {kind} source needs a path", place, "Add OPTIONS (path '/data/in').")]
+    if kind != "kafka":
+        return []
+    found = []
+    if "kafka.bootstrap.servers" not in names:
+        hint = "OPTIONS (kafka.bootstrap.servers 'host:9092', …)"
+        found.append(Problem("R504", "the option kafka.bootstrap.servers is missing", place, hint))
+    if len(names & {"subscribe", "subscribepattern", "assign"}) != 1:
+        what = "a Kafka source needs one of subscribe, subscribePattern and assign"
+        found.append(Problem("R504", what, place, "For example OPTIONS (subscribe 'topic', …)."))
+    return found
+
+
+def _form(known: Mapping[str, Format], kind: str, given: Given) -> Format | None:
+    """The options of a format; those of a database depend on its driver."""
+    if kind != "jdbc":
+        return known.get(kind)
+    of_driver = jdbc.of_url(next((value for name, value in given if name.lower() == "url"), ""))
+    return as_table(of_driver) if known is TABLES else of_driver
+
+
+def _problems(form: Format | None, statement: CreateStream | CreateTable) -> list[Problem]:
+    """What is wrong with the options of a definition: names (R540), values (R541), those without effect (R542)."""
+    seen: set[str] = set()
+    problems = []
+    for (name, value), at in zip(statement.options, statement.option_places, strict=True):
+        if name.lower() in seen:
+            problems.append(Problem("R541", f"the option {name} is given twice", at.name, "Keep one of the two."))
+        elif form is not None:
+            problems.extend(_problem(form, name, value, statement.options, at))
+        seen.add(name.lower())
+    return problems
+
+
+def _problem(form: Format, name: str, value: str, given: Given, at: OptionPlace) -> Iterator[Problem]:
+    option = form.option(name)
+    if option is None:
+        names = [one.lower() for one, _ in given]
+        what = f"{form.name} has no option {name}" if form.others is None else form.others(name, names)
+        if what:
+            yield Problem("R540", what, at.name, form.nearest(name))
+    elif option.because:
+        if value.lower() not in option.alike:
+            what = f"the option {option.name} has no effect here: {option.because}"
+            yield Problem("R542", what, at.name, "Leave it out.")
+    elif wanted := option.takes(value):
+        yield Problem("R541", f"{option.name} takes {wanted}", at.value, _meant(value, wanted))
+
+
+def _meant(value: str, wanted: str) -> str:
+    """A hint for a value that nearly spells one of a few words."""
+    words = [word for part in wanted.split(" or ") for word in part.split(", ")]
+    near = difflib.get_close_matches(value.lower(), [word.lower() for word in words], n=1, cutoff=_NEAR)
+    return f"Did you mean {near[0]}?" if near else ""

@@ -1,0 +1,175 @@
+"""Options of directories of Parquet, CSV and JSON files: rowtime's own, and those of Spark's readers and writers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from fnmatch import fnmatchcase
+from typing import Final
+
+from rowtime.plan.finite import ENDS
+from rowtime.plan.formats.contract import (
+    Format,
+    Option,
+    anything,
+    boolean,
+    character,
+    characters,
+    encoding,
+    few_characters,
+    one_of,
+    options_of,
+    pattern,
+    some,
+    unused,
+    whole,
+    zone,
+)
+
+PARQUET_CODECS: Final = {
+    "none": "none",
+    "uncompressed": "none",
+    "snappy": "snappy",
+    "gzip": "gzip",
+    "zstd": "zstd",
+    "lz4": "lz4",
+    "lz4_raw": "lz4",
+    "brotli": "brotli",
+}
+"""Spark's names of the ways to compress Parquet that rowtime writes, and Arrow's."""
+TEXT_CODECS: Final = {"none": "", "uncompressed": "", "gzip": ".gz", "bzip2": ".bz2"}
+"""Ways to compress text files, and the endings by which readers know them."""
+
+ORDERED: Final = Option("ordered", boolean)
+ROWTIME_COLUMN: Final = Option("rowtime.column", anything)
+_UTF8: Final = one_of("UTF-8", "UTF8")
+_LINES: Final = one_of("\n", "\\n")
+_DECLARED: Final = "CREATE STREAM declares the columns and their types"
+_REBASE: Final = one_of("EXCEPTION", "CORRECTED", "LEGACY")
+
+_COMMON: Final = (
+    Option("path", some),
+    ROWTIME_COLUMN,
+    ORDERED,
+    Option(ENDS, anything),  # `check_ends` looks at it
+    Option("pathGlobFilter", some),
+    *unused("subfolders are read always", "recursiveFileLookup", alike=("true",)),
+    *unused("a file that cannot be read must not be passed over", "ignoreCorruptFiles", alike=("false",)),
+    *unused("a file that is gone must not be passed over", "ignoreMissingFiles", alike=("false",)),
+    *unused("files are taken as they are found, each once", "modifiedAfter", "modifiedBefore", "maxFileAge"),
+    *unused("files are taken in the order of their times", "latestFirst", alike=("false",)),
+    *unused("a file is known by its whole path", "fileNameOnly", alike=("false",)),
+    *unused("a tick takes as many files as its limits say", "maxFilesPerTrigger", "maxBytesPerTrigger"),
+    *unused("rowtime leaves files where they are", "cleanSource", alike=("off",)),
+    *unused("rowtime leaves files where they are", "sourceArchiveDir"),
+    *unused("columns in the names of folders are not read", "basePath"),
+    *unused("the files of a sink stand in one folder", "partitionBy", "partitionOverwriteMode"),
+)
+_TEXT: Final = (
+    *unused(_DECLARED, "inferSchema", alike=("false",)),
+    *unused(_DECLARED, "samplingRatio", "singleVariantColumn"),
+    *unused("what does not decode is MALFORMED in the ledger", "mode", alike=("permissive",)),
+    *unused("the text of a malformed record is in name.rejected", "columnNameOfCorruptRecord"),
+    Option("dateFormat", pattern),
+    Option("timestampFormat", pattern),
+    Option("timestampNTZFormat", pattern),
+    Option("timeFormat", pattern),
+    Option("timeZone", zone),
+    Option("locale", some),
+    Option("encoding", encoding, written=_UTF8),
+    Option("charset", encoding, written=_UTF8),
+    Option("lineSep", characters, written=_LINES),
+    Option("multiLine", boolean),
+    Option("compression", one_of(*TEXT_CODECS)),
+    Option("codec", one_of(*TEXT_CODECS)),
+    Option("enableDateTimeParsingFallback", boolean),
+)
+
+PARQUET: Final = Format(
+    "parquet",
+    options_of(
+        *_COMMON,
+        Option("compression", one_of(*PARQUET_CODECS)),
+        Option("parquet.compression", one_of(*PARQUET_CODECS)),
+        Option("datetimeRebaseMode", _REBASE),
+        Option("int96RebaseMode", _REBASE),
+        *unused(_DECLARED, "mergeSchema", alike=("false",)),
+    ),
+)
+CSV: Final = Format(
+    "csv",
+    options_of(
+        *_COMMON,
+        *_TEXT,
+        Option("header", boolean),
+        Option("sep", characters, written=character),
+        Option("delimiter", characters, written=character),
+        Option("quote", few_characters),
+        Option("escape", few_characters),
+        Option("charToEscapeQuoteEscaping", few_characters),
+        Option("comment", few_characters),
+        Option("enforceSchema", boolean),
+        Option("ignoreLeadingWhiteSpace", boolean),
+        Option("ignoreTrailingWhiteSpace", boolean),
+        Option("nullValue", anything),
+        Option("emptyValue", anything),
+        Option("nanValue", anything),
+        Option("positiveInf", anything),
+        Option("negativeInf", anything),
+        Option("maxColumns", whole(1)),
+        Option("maxCharsPerColumn", whole(-1)),
+        Option(
+            "unescapedQuoteHandling",
+            one_of("STOP_AT_CLOSING_QUOTE", "BACK_TO_DELIMITER", "STOP_AT_DELIMITER", "SKIP_VALUE", "RAISE_ERROR"),
+        ),
+        Option("escapeQuotes", boolean),
+        Option("quoteAll", boolean),
+        *unused(_DECLARED, "preferDate", alike=("true", "false")),
+        *unused("it is for tests of Spark", "columnPruning", "inputBufferSize", "extension"),
+    ),
+)
+JSON: Final = Format(
+    "json",
+    options_of(
+        *_COMMON,
+        *_TEXT,
+        Option("allowComments", boolean),
+        Option("allowUnquotedFieldNames", boolean),
+        Option("allowSingleQuotes", boolean),
+        Option("allowNumericLeadingZeros", boolean),
+        Option("allowNonNumericNumbers", boolean),
+        Option("allowBackslashEscapingAnyCharacter", boolean),
+        Option("allowUnquotedControlChars", boolean),
+        Option("ignoreNullFields", boolean),
+        Option("sortKeys", boolean),
+        Option("writeNonAsciiCharacterAsCodePoint", boolean),
+        *unused(_DECLARED, "primitivesAsString", "prefersDecimal", "inferTimestamp", "dropFieldIfAllNull"),
+        *unused("each row is one line", "pretty", alike=("false",)),
+        *unused("it is for tests of Spark", "useUnsafeRow", "explodeEmbeddedArray"),
+    ),
+)
+
+OF_ROWTIME: Final = frozenset({"path", "rowtime.column", "ordered", ENDS})
+"""Options that are rowtime's own: Spark's readers and writers do not see them."""
+GLOB: Final = "pathglobfilter"
+WRITES: Final = {
+    "csv": (
+        *("sep", "delimiter", "quote", "escape", "charToEscapeQuoteEscaping", "nullValue", "emptyValue", "dateFormat"),
+        *("timestampFormat", "timestampNTZFormat", "timeFormat", "timeZone", "locale", "escapeQuotes", "quoteAll"),
+        *("ignoreLeadingWhiteSpace", "ignoreTrailingWhiteSpace"),
+    ),
+    "json": (
+        *("dateFormat", "timestampFormat", "timestampNTZFormat", "timeFormat", "timeZone", "locale"),
+        *("ignoreNullFields", "sortKeys", "writeNonAsciiCharacterAsCodePoint"),
+    ),
+}
+"""Options that Spark's ``to_csv`` and ``to_json`` are given where a pump writes."""
+
+
+def names_of(glob: str) -> Callable[[str], bool]:
+    """Which names of files a glob means: ``*``, ``?``, ``[a-z]`` and ``{csv,txt}``."""
+    found = re.search(r"\{([^{}]*)\}", glob)
+    if found is None:
+        return lambda name: fnmatchcase(name, glob)
+    parts = [names_of(f"{glob[: found.start()]}{part}{glob[found.end() :]}") for part in found[1].split(",")]
+    return lambda name: any(part(name) for part in parts)

@@ -1,0 +1,94 @@
+"""Options of tables of databases: rowtime's own, those of Spark's writer, and those of the drivers."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from typing import Final
+
+from rowtime.plan.formats.contract import (
+    Format,
+    Option,
+    anything,
+    boolean,
+    one_of,
+    options_of,
+    some,
+    unused,
+    whole,
+    words,
+)
+from rowtime.plan.formats.files import ORDERED, ROWTIME_COLUMN
+
+_READS: Final = "rowtime writes to a database, and reads none as a stream"
+_STAGE: Final = "rows go through a table of their own, which is made anew for each tick"
+POSTGRESQL: Final = words("""
+    ApplicationName PGDBNAME PGHOST PGPORT adaptiveFetch adaptiveFetchMaximum adaptiveFetchMinimum
+    allowEncodingChanges assumeMinServerVersion authenticationPluginClassName autosave binaryTransfer
+    binaryTransferDisable binaryTransferEnable cancelSignalTimeout channelBinding cleanupSavepoints connectTimeout
+    currentSchema databaseMetadataCacheFields databaseMetadataCacheFieldsMiB defaultRowFetchSize
+    disableColumnSanitiser escapeSyntaxCallMode groupStartupParameters gssEncMode gssResponseTimeout
+    gssUseDefaultCreds gsslib hideUnprivilegedObjects hostRecheckSeconds jaasApplicationName jaasLogin
+    kerberosServerName loadBalanceHosts localSocketAddress logServerErrorDetail logUnclosedConnections loggerFile
+    loggerLevel loginTimeout maxResultBuffer maxSendBufferSize options preferQueryMode prepareThreshold
+    preparedStatementCacheQueries preparedStatementCacheSizeMiB protocolVersion quoteReturningIdentifiers
+    reWriteBatchedInserts readOnly readOnlyMode receiveBufferSize replication sendBufferSize service socketFactory
+    socketFactoryArg socketTimeout ssl sslNegotiation sslResponseTimeout sslcert sslfactory sslfactoryarg
+    sslhostnameverifier sslkey sslmode sslpassword sslpasswordcallback sslrootcert sspiServiceClass stringtype
+    targetServerType tcpKeepAlive tcpNoDelay unknownLength useSpnego xmlFactoryFactory
+""")
+"""What the driver of PostgreSQL takes (42.7)."""
+
+_OURS: Final = (
+    Option("url", some),
+    Option("dbtable", some),
+    Option("mode", one_of("append", "upsert", "changes")),
+    Option("key", anything),
+    Option("driver", some),
+    ROWTIME_COLUMN,
+    ORDERED,
+)
+_SPARKS: Final = (
+    Option("user", anything),
+    Option("password", anything),
+    Option("batchsize", whole(1)),
+    Option("isolationLevel", one_of("NONE", "READ_COMMITTED", "READ_UNCOMMITTED", "REPEATABLE_READ", "SERIALIZABLE")),
+    Option("numPartitions", whole(1)),
+    Option("queryTimeout", whole(0)),
+    Option("createTableColumnTypes", some),
+    Option("createTableOptions", some),
+    Option("connectionProvider", some),
+    Option("keytab", some),
+    Option("principal", some),
+    Option("refreshKrb5Config", boolean),
+    *unused(_STAGE, "truncate", "cascadeTruncate"),
+    *unused(
+        _READS,
+        *("query", "partitionColumn", "lowerBound", "upperBound", "fetchsize", "prepareQuery", "sessionInitStatement"),
+        *("customSchema", "pushDownPredicate", "pushDownAggregate", "pushDownLimit", "pushDownOffset"),
+        *("pushDownTableSample", "preferTimestampNTZ", "hint", "createTempView"),
+    ),
+)
+
+
+def _other(driver: str, known: Sequence[str]) -> Format:
+    """The options of a table whose driver has ``known`` ones; of a driver that nobody knows all pass but slips."""
+    options = options_of(*_OURS, *_SPARKS, *(Option(name, anything) for name in known))
+
+    def refused(name: str, given: Sequence[str]) -> str | None:
+        del given
+        near = difflib.get_close_matches(name.lower(), list(options), n=1, cutoff=0.85)
+        if known:
+            return f"neither jdbc nor the driver of {driver} has an option {name}"
+        return f"jdbc has no option {name}" if near else None
+
+    return Format("jdbc", options, refused)
+
+
+JDBC: Final = _other("PostgreSQL", POSTGRESQL)
+OTHER_DRIVERS: Final = _other("", ())
+
+
+def of_url(url: str) -> Format:
+    """The options of a table at a url."""
+    return JDBC if not url or url.startswith("jdbc:postgresql:") else OTHER_DRIVERS

@@ -1,0 +1,69 @@
+"""Options of Kafka's topics, as sources and as sinks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Final
+
+from rowtime.plan.formats.contract import Format, Option, anything, boolean, one_of, options_of, some, unused, whole
+from rowtime.plan.formats.files import ORDERED, ROWTIME_COLUMN
+from rowtime.plan.formats.kafka_clients import PLUGINS, SET_BY_SPARK, SETTINGS
+
+PREFIX: Final = "kafka."
+_RANGE: Final = "ticks choose their own ranges"
+
+
+def _partitions(value: str) -> str:
+    try:
+        fits = all(isinstance(n, int) for numbers in json.loads(value).values() for n in numbers)
+    except (ValueError, TypeError, AttributeError):
+        fits = False
+    return "" if fits else 'JSON of topics and partitions, as {"topic": [0, 1]}'
+
+
+def _other(name: str, given: Sequence[str]) -> str | None:
+    """Behind ``kafka.`` a class of the user's own may have settings that no list has."""
+    has_plugin = any(one.removeprefix(PREFIX) in PLUGINS for one in given if one.startswith(PREFIX))
+    if name.lower().startswith(PREFIX):
+        return None if has_plugin else f"Kafka's clients have no setting {name[len(PREFIX) :]}"
+    return f"kafka has no option {name}"
+
+
+_JSON_OR_RAW: Final = one_of("json", "raw")
+
+KAFKA: Final = Format(
+    "kafka",
+    options_of(
+        Option("kafka.bootstrap.servers", some),
+        Option("subscribe", some),
+        Option("subscribePattern", some),
+        Option("assign", _partitions),
+        Option("format", _JSON_OR_RAW),
+        Option("value.format", _JSON_OR_RAW),
+        ROWTIME_COLUMN,
+        ORDERED,
+        Option("startingOffsets", one_of("earliest", "latest")),
+        Option("failOnDataLoss", boolean),
+        Option("minPartitions", whole(1)),
+        Option("maxRecordsPerPartition", whole(1)),
+        Option("groupIdPrefix", some),
+        Option("kafkaConsumer.pollTimeoutMs", whole(1)),
+        Option("fetchOffset.numRetries", whole(0)),
+        Option("fetchOffset.retryIntervalMs", whole(0)),
+        Option("topic", some),
+        Option("key.column", some),
+        Option("key.columns", some),
+        Option("mode", one_of("append", "changes")),
+        *unused("headers are read always", "includeHeaders", alike=("true", "false")),
+        *unused(
+            _RANGE,
+            *("endingOffsets", "startingTimestamp", "endingTimestamp", "startingOffsetsByTimestamp"),
+            *("endingOffsetsByTimestamp", "startingOffsetsByTimestampStrategy", "maxOffsetsPerTrigger"),
+            *("minOffsetsPerTrigger", "maxTriggerDelay"),
+        ),
+        *(Option(f"{PREFIX}{name}", check) for name, check in sorted(SETTINGS.items())),
+        *(Option(f"{PREFIX}{name}", anything, because=because) for name, because in SET_BY_SPARK.items()),
+    ),
+    _other,
+)

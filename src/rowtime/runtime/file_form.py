@@ -1,0 +1,85 @@
+"""The form of the files that a directory sink writes: Parquet or lines of text, and how they are compressed."""
+
+from __future__ import annotations
+
+import bz2
+import csv
+import gzip
+import io
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Final, Literal, cast
+
+from rowtime.plan.formats.files import PARQUET_CODECS, TEXT_CODECS, WRITES
+from rowtime.sql.generate import literal
+
+if TYPE_CHECKING:
+    from rowtime.operators.sink import Sink as SinkNode
+
+FUNCTIONS: Final = {"csv": "to_csv", "json": "to_json"}
+_OPENED: Final[Mapping[str, Callable[[Path, str], object]]] = {"": Path.open, ".gz": gzip.open, ".bz2": bz2.open}
+_AS_TOLD: Final = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"}
+
+
+@dataclass(frozen=True)
+class FileForm:
+    """``kind``: ``parquet``, or the ending of text files, each of which begins with ``header``.
+
+    ``codec``: Arrow's name for Parquet, empty for its default; the ending of a compressed text file.
+    """
+
+    kind: str = "parquet"
+    header: str | None = None
+    codec: str = ""
+
+    @classmethod
+    def of(cls, node: SinkNode, names: Sequence[str]) -> FileForm:
+        """The form of a sink's files, whose columns have these names."""
+        given = {name.lower(): value for name, value in node.options}
+        codec = given.get("compression", given.get("codec", given.get("parquet.compression", ""))).lower()
+        if node.format not in FUNCTIONS:
+            return cls(codec=PARQUET_CODECS.get(codec, ""))
+        header = _header(names, given) if node.format == "csv" and given.get("header", "").lower() == "true" else None
+        return cls(node.format, header, TEXT_CODECS.get(codec, ""))
+
+    @property
+    def ending(self) -> str:
+        """The ending of a file's name."""
+        return f".{self.kind}{self.codec if self.kind in FUNCTIONS else ''}"
+
+    def opened(self, path: Path) -> IO[bytes]:
+        """A new file of text, which begins with the header."""
+        file = cast("IO[bytes]", _OPENED[self.codec](path, "wb"))
+        if self.header is not None:
+            file.write((self.header + "\n").encode())
+        return file
+
+
+def lines_of(file: Path) -> list[str]:
+    """The lines of a text file, compressed or not."""
+    opened = {".gz": gzip.decompress, ".bz2": bz2.decompress}.get(file.suffix, bytes)
+    return opened(file.read_bytes()).decode().split("\n")[:-1]
+
+
+def writer_options(kind: str, options: Sequence[tuple[str, str]]) -> str:
+    """What ``to_csv`` or ``to_json`` is given, as a map in SQL."""
+    known = {name.lower(): name for name in WRITES[kind]}
+    told = {known[name.lower()]: value for name, value in options if name.lower() in known}
+    if kind == "csv":
+        told.update(("sep", value) for name, value in options if name.lower() == "delimiter")
+    pairs = (f"{literal(name)}, {literal(value)}" for name, value in {**_AS_TOLD, **told}.items())
+    return f"map({', '.join(pairs)})"
+
+
+def _header(names: Sequence[str], given: Mapping[str, str]) -> str:
+    """The first line of a CSV file; names are quoted where they have to be."""
+    line = io.StringIO()
+    separator = given.get("sep", given.get("delimiter", ",")).replace("\\t", "\t")
+    quote = given.get("quote", '"')
+    if not quote:
+        return separator.join(names)
+    whole = given.get("quoteall", "").lower() == "true"
+    style: Literal[0, 1] = csv.QUOTE_ALL if whole else csv.QUOTE_MINIMAL
+    csv.writer(line, delimiter=separator, quotechar=quote, quoting=style, lineterminator="").writerow(names)
+    return line.getvalue()
