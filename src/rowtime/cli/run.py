@@ -9,7 +9,7 @@ import threading
 import time
 import traceback
 import warnings
-from collections.abc import Iterator, Sized
+from collections.abc import Iterator, Mapping, Sized
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -48,6 +48,11 @@ End = Annotated[
     typer.Option("--end", help="As --available-now, and end the streams over files: no other file will come."),
 ]
 
+TakeOver = Annotated[
+    list[str] | None,
+    typer.Option("--take-over", metavar="PUMP", help="It goes on for the pump of that name of another checkpoint."),
+]
+
 POLL = 0.2  # seconds between two looks whether the run has ended or should
 
 
@@ -58,6 +63,7 @@ def run(
     available_now: AvailableNow = False,
     end: End = False,
     settings: Settings = None,
+    take_over: TakeOver = None,
     as_json: AsJson = False,
 ) -> None:
     """Run a script; Ctrl-C ends it after the tick under way, and a second one at once."""
@@ -76,7 +82,8 @@ def run(
             _define(program, pipeline, folder, as_json)
             return
         follow = _run_as_json if as_json else _run_with_display
-        follow(pipeline, program, folder, available_now or end, end)
+        how = {"available_now": available_now or end, "end": end, "take_over": take_over or ()}
+        follow(pipeline, program, folder, how)
 
 
 def _quiet() -> None:
@@ -138,24 +145,24 @@ def _count(things: Sized, noun: str) -> str:
     return f"{len(things)} {noun}{'' if len(things) == 1 else 's'}"
 
 
-def _run_with_display(pipeline: Pipeline, program: Program, folder: Path, available_now: bool, end: bool) -> None:
+def _run_with_display(pipeline: Pipeline, program: Program, folder: Path, how: Mapping[str, Any]) -> None:
     # Results have standard output to themselves.
     console = any(sink.format == "console" for sink in program.sinks)
     with Display(plain=True if console else None, file=sys.stderr if console else None) as display:
-        query = display.query = pipeline.start(folder, available_now=available_now, end=end, listener=display.listener)
+        query = display.query = pipeline.start(folder, **how, listener=display.listener)
         if query.changes:
             display.note(f"the script has changed: {'; '.join(query.changes)}")
         _await(query)
 
 
-def _run_as_json(pipeline: Pipeline, program: Program, folder: Path, available_now: bool, end: bool) -> None:  # noqa: ARG001
+def _run_as_json(pipeline: Pipeline, program: Program, folder: Path, how: Mapping[str, Any]) -> None:  # noqa: ARG001
     figures = Figures(time.monotonic())
 
     def listener(progress: dict[str, Any]) -> None:
         figures.take(progress, time.monotonic())
         write_json(progress, indent=None)
 
-    query = pipeline.start(folder, available_now=available_now, end=end, listener=listener)
+    query = pipeline.start(folder, **how, listener=listener)
     if query.changes:
         write_json({"changed": query.changes}, indent=None)
     _await(query)

@@ -50,6 +50,7 @@ from rowtime.sql.statements import (
     SetBound,
     SetIdle,
     Statement,
+    TakeOver,
 )
 
 
@@ -59,7 +60,8 @@ class Program:
 
     ``sinks`` are the roots of the plan; ``once`` the statements that insert rows or set
     bounds, which take effect once per checkpoint; ``defines`` the streams to remember, and
-    ``drops`` those to forget before. With ``problems`` it does not run, with ``warnings`` it does.
+    ``drops`` those to forget before; ``take_over`` the pumps that take their targets over. With ``problems`` it does
+    not run, with ``warnings`` it does.
     """
 
     text: str
@@ -67,6 +69,7 @@ class Program:
     once: tuple[Statement, ...] = ()
     defines: tuple[StreamDef, ...] = ()
     drops: tuple[str, ...] = ()
+    take_over: frozenset[str] = frozenset()
     explains: tuple[tuple[str, Operator], ...] = ()
     problems: tuple[Problem, ...] = ()
     warnings: tuple[Problem, ...] = ()
@@ -150,6 +153,7 @@ class _Compiler:
         self.once: list[Statement] = []
         self.defines: list[StreamDef] = []
         self.drops: list[str] = []
+        self.take_over: set[str] = set()
         self.queries: list[Query] = []
         self.explained: list[Explain] = []
         self.sources = Sources(catalog)
@@ -184,6 +188,7 @@ class _Compiler:
             tuple(self.once),
             tuple(self.defines),
             tuple(self.drops),
+            frozenset(self.take_over),
             tuple(explains),
             _by_place(self.problems),
             _by_place(self.sources.warnings),
@@ -218,7 +223,7 @@ class _Compiler:
                 _put(self.catalog.pumps, pump_name(statement), statement, "pump")
             case CreateFunction():
                 self._function(statement)
-            case AlterPump():
+            case AlterPump() | TakeOver():
                 self._alter_pump(statement)
             case Drop():
                 self._drop(statement)
@@ -269,10 +274,13 @@ class _Compiler:
             raise Refused(Problem("R203", f"there are two functions {name}", statement.name.place, hint))
         self.catalog.functions[name] = defined(statement)
 
-    def _alter_pump(self, statement: AlterPump) -> None:
+    def _alter_pump(self, statement: AlterPump | TakeOver) -> None:
         name = statement.pump.text.lower()
         if name not in self.catalog.pumps:
             raise Refused(Problem("R103", f"there is no pump {name}", statement.pump.place))
+        if isinstance(statement, TakeOver):
+            self.take_over.add(name)
+            return
         self.catalog.pumps[name] = replace(self.catalog.pumps[name], started=statement.start)
 
     def _set_idle(self, statement: SetIdle) -> None:

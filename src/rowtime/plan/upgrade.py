@@ -248,7 +248,11 @@ def _target(text: str) -> str:
 def _refused(old: Plan, program: Program, nodes: Iterable[Operator]) -> Refused:
     """R401 for operators, inputs first, that do not follow from the old plan; the last of them cannot start."""
     what, new = difference(old, program, list(nodes))
-    hint = _OWN_PIPELINE if new else "Run the query it was made for, or give this one a --checkpoint of its own."
+    hint = (
+        _OWN_PIPELINE
+        if new
+        else "Run the query it was made for, or give this one a --checkpoint of its own and other names for its pumps."
+    )
     return refuse("R401", f"the checkpoint belongs to another query: {what}", hint)
 
 

@@ -30,6 +30,7 @@ from rowtime.plan.started import fixed
 from rowtime.plan.waiting import slowest_of, timed_by
 from rowtime.runtime.arrivals import Arrivals
 from rowtime.runtime.brokers import answering
+from rowtime.runtime.claims import claim
 from rowtime.runtime.column_types import ColumnTypes
 from rowtime.runtime.endings import asked, with_end
 from rowtime.runtime.intake import Taken, intake_of
@@ -79,7 +80,7 @@ class Engine:
     ``available_now``: what is there now is to be read, so the passing of time alone is no reason for another tick.
     ``hook`` is called with the name of each point of a tick at which a crash is tested, ``tap`` with
     what each operator has made of a tick, while it can be read. ``changes``: how the plan differs from the one that
-    ran before, in words.
+    ran before, in words. ``take_over``: pumps that take their targets over from those of other checkpoints.
     """
 
     spark: SparkSession
@@ -96,6 +97,7 @@ class Engine:
     entry: Entry = field(default_factory=lambda: _EMPTY)
     tables: Mapping[str, GivenTable] = field(default_factory=dict)
     changes: tuple[str, ...] = ()
+    take_over: Collection[str] = ()
 
     def __post_init__(self) -> None:
         self._heard: dict[tuple[str, str], int] = {}
@@ -121,12 +123,13 @@ class Engine:
         self.checkpoint.acquire()
         try:
             self.checkpoint.check()
+            claim(self.checkpoint, self.stages, self.take_over, self.clock())
             upgrade = bound(self.checkpoint, self.program)
             self._recover(self.checkpoint.journal.last())
             if upgrade is not None:
                 self._change(upgrade)
         except BaseException:
-            self.checkpoint.release()
+            self.stop()
             raise
 
     def stop(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,7 @@ from rowtime.plan.catalog import Definitions, Without
 from rowtime.plan.difference import statements_of
 from rowtime.plan.program import Program, compile_script
 from rowtime.plan.upgrade import upgrade_of
+from rowtime.runtime.claims import let_leave, pump_of
 from rowtime.runtime.engine import Engine, wall_clock
 from rowtime.runtime.events import Events
 from rowtime.runtime.handed import Handed
@@ -28,7 +29,7 @@ from rowtime.runtime.sinks.callables import ConsoleSink, FunctionSink, MemorySin
 from rowtime.runtime.sinks.contract import Batch, Sink
 from rowtime.runtime.sinks.directory import DirectorySink
 from rowtime.runtime.sinks.staging import Stage
-from rowtime.runtime.sinks.stream_log import StreamLogSink
+from rowtime.runtime.sinks.stream_log import StreamLogSink, writer_of
 from rowtime.runtime.sources.contract import Limits, Repeatable
 from rowtime.runtime.sources.files import FilesSource
 from rowtime.runtime.sources.stream_log import StreamLogSource
@@ -146,7 +147,7 @@ class Pipeline:
             raise Refused(*program.problems)
         return program
 
-    def start(
+    def start(  # noqa: PLR0913 - how a run goes, each said by its keyword
         self,
         checkpoint: str | Path | None = None,
         *,
@@ -154,14 +155,17 @@ class Pipeline:
         end: bool = False,
         limits: Limits = DEFAULT_LIMITS,
         interval: float = 0.1,
+        take_over: Collection[str] = (),
         **options: Any,
     ) -> Query:
         """Run in the background until ``Query.stop``; ``interval``: seconds between two looks for input.
 
         ``available_now``: come to a stop once what is there has been read. That ends no stream, so the next start
         goes on. ``end``: no file will follow those that are there, so streams over files end once these are read.
+        ``take_over``: pumps that take their targets over from the pumps of the same names of other checkpoints,
+        as ``ALTER PUMP p TAKE OVER`` does; otherwise they are refused (R440).
         """
-        engine = self._engine(checkpoint, limits, ends=end, available_now=available_now)
+        engine = self._engine(checkpoint, limits, ends=end, available_now=available_now, take_over=take_over)
         return Query(engine, interval, available_now=available_now, pipeline=self, **options).start()
 
     def run_available(
@@ -170,19 +174,26 @@ class Pipeline:
         *,
         end: bool = False,
         limits: Limits = DEFAULT_LIMITS,
+        take_over: Collection[str] = (),
         **options: Any,
     ) -> Query:
         """Process what is there now, and come back; what waits for more input waits for the next run.
 
         ``end``: no file will follow those that are there, so streams over files end, and everything comes out.
         """
-        engine = self._engine(checkpoint, limits, ends=end, available_now=True)
+        engine = self._engine(checkpoint, limits, ends=end, available_now=True, take_over=take_over)
         query = Query(engine, 0.0, available_now=True, pipeline=self, **options)
         query.run()
         return query
 
     def _engine(
-        self, checkpoint: str | Path | None, limits: Limits, *, ends: bool, available_now: bool = False
+        self,
+        checkpoint: str | Path | None,
+        limits: Limits,
+        *,
+        ends: bool,
+        available_now: bool = False,
+        take_over: Collection[str] = (),
     ) -> Engine:
         program = self.compile()
         if not program.sinks:
@@ -199,7 +210,9 @@ class Pipeline:
         sources = self.sources(program, place)
         stages = {n.name: Stage(self._sink(n), place.folder) for n in program.sinks}
         engine = Engine(self.session(program), program, place, sources, stages, limits, ends, available_now)
+        engine.take_over = {*(name.lower() for name in take_over), *program.take_over}
         engine.start()
+        let_leave(place, self.home, engine.clock())
         perform(program, self.home, place)
         return engine
 
@@ -232,7 +245,7 @@ class Pipeline:
         columns = [(column.name, column.type) for column in node.columns]
         if kind == "log":
             filled = (n for n in program.sinks if dict(n.options).get("stream") == node.name)
-            pumps = [f"pump.{sink.name.removesuffix('.sink')}" for sink in filled]
+            pumps = [writer_of(pump_of(sink.name)) for sink in filled]
             return StreamLogSource(self.home.log_path(node.name), columns, exclude=pumps, from_now=node.from_now)
         if kind in ("parquet", "csv", "json"):
             notes = place.folder / "sources" / folder_of(node.name)
@@ -258,9 +271,9 @@ class Pipeline:
         if node.format in ("parquet", "csv", "json"):
             if "path" not in options:
                 raise refuse("R207", f"a {node.format} sink needs a path", "Add OPTIONS (path '/data/out').")
-            return DirectorySink(local(options["path"], "the path of the sink"))
+            return DirectorySink(local(options["path"], "the path of the sink"), pump_of(node.name))
         if node.format == "log":
-            return StreamLogSink(self.home, options["stream"], f"pump.{node.name.removesuffix('.sink')}")
+            return StreamLogSink(self.home, options["stream"], pump_of(node.name))
         if node.format == "function":
             return FunctionSink(self._functions[options["function"]], node.name)
         if node.format == "memory":

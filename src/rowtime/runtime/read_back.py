@@ -11,27 +11,34 @@ import pyarrow.parquet as pq
 
 from rowtime.client.stream_log import Rows, scan
 from rowtime.core.errors import Failure, Problem
+from rowtime.runtime.claims import pump_of
 from rowtime.runtime.file_form import FileForm, lines_of
+from rowtime.runtime.sinks.directory import files_of
 from rowtime.runtime.sinks.staging import TEXT_FORMATS
+from rowtime.runtime.sinks.stream_log import writer_of
 from rowtime.runtime.sources.contract import ROWTIME
 
 if TYPE_CHECKING:
     from rowtime.client.home import Home
     from rowtime.operators.sink import Sink as SinkNode
+    from rowtime.state.checkpoint import Checkpoint
 
 LINE = "line"  # the one column of a text file
 
 
-def read_back(node: SinkNode, home: Home, tick: int, count: int) -> pa.Table | None:
-    """The ``count`` rows that were written up to a tick; ``None`` where the sink cannot be read.
+def read_back(
+    node: SinkNode, home: Home, tick: int, numbers: tuple[int, int], checkpoint: Checkpoint
+) -> pa.Table | None:
+    """The rows with ``numbers`` that a checkpoint has written up to a tick; ``None`` where the sink cannot be read.
 
     Text files come as their lines. Raises ``Failure`` (R501) where a file cannot be read.
     """
     options = dict(node.options)
     if node.format in ("parquet", *TEXT_FORMATS):
-        return rows_of(node, _files_of(Path(options["path"]).absolute(), tick))
+        files = files_of(Path(options["path"]).absolute(), pump_of(node.name), checkpoint.identity)
+        return rows_of(node, _up_to(files, tick))
     if node.format == "log":
-        return _of_log(home.log_path(options["stream"]), f"pump.{node.name.removesuffix('.sink')}", node, count)
+        return _of_log(home.log_path(options["stream"]), writer_of(pump_of(node.name)), node, numbers)
     return None
 
 
@@ -57,14 +64,15 @@ def _read(file: Path) -> pa.Table:
         raise Failure(Problem("R501", f"{file} cannot be read: {error}", hint="Restore it from a copy.")) from error
 
 
-def _files_of(folder: Path, tick: int) -> list[Path]:
-    found = [(path, path.name.split("-")) for path in sorted(folder.glob("part-*"))]
+def _up_to(files: Sequence[Path], tick: int) -> list[Path]:
+    found = [(path, path.name.split("-")) for path in files]
     return [path for path, parts in found if len(parts) > 2 and parts[1].isdigit() and int(parts[1]) <= tick]  # noqa: PLR2004
 
 
-def _of_log(log: Path, writer: str, node: SinkNode, count: int) -> pa.Table:
+def _of_log(log: Path, writer: str, node: SinkNode, numbers: tuple[int, int]) -> pa.Table:
     entries: Sequence[Any] = scan(log, {}).get(writer, ())
-    found = tables(log / entry.path for entry in entries if isinstance(entry, Rows)).slice(0, count)
+    found = tables(log / entry.path for entry in entries if isinstance(entry, Rows))
+    found = found.slice(numbers[0], numbers[1] - numbers[0])
     if not found.num_columns:
         return found
     declared = [name for name in found.column_names if not name.startswith("__")]

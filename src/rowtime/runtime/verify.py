@@ -121,9 +121,10 @@ def _compared(
     place: Checkpoint, entry: Mapping[str, Any], engine: Replay, home: Home, received: Received
 ) -> Iterator[Compared]:
     for node in engine.program.sinks:
-        told = entry["control"].get(node.name, {}).get("sequence", 0)
+        control = entry["control"].get(node.name, {})
+        numbers = control.get("base", 0), control.get("sequence", 0)
         given = received.get(node.name)
-        there = read_back(node, home, entry["tick"], told) if given is None else given
+        there = read_back(node, home, entry["tick"], numbers, place) if given is None else given
         yield _output(node, entry, engine, there)
     ledgers = entry["totals"], engine.entry["totals"]
     for gate in sorted({*ledgers[0], *ledgers[1]}):

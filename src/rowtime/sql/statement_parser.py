@@ -238,8 +238,10 @@ class StatementParser(ShapeParser):
     def _alter(self, facts: dict[str, Any]) -> st.Statement:
         if self._match_text_seq("PUMP"):
             pump = self._name()
+            if self._match_text_seq("TAKE", "OVER"):
+                return st.TakeOver(pump=pump, **facts)
             if not self._match_texts(("START", "STOP")):
-                self.raise_error("ALTER PUMP needs START or STOP")
+                self.raise_error("ALTER PUMP needs START, STOP or TAKE OVER")
             return st.AlterPump(pump=pump, start=self._prev.text.upper() == "START", **facts)
         if self._match_text_seq("VIEW"):
             view = self._name()

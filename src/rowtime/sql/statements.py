@@ -203,6 +203,13 @@ class AlterPump(Statement):
 
 
 @dataclass(frozen=True, kw_only=True)
+class TakeOver(Statement):
+    """``ALTER PUMP p TAKE OVER``: its target, from the pump of the same name of another checkpoint."""
+
+    pump: Name
+
+
+@dataclass(frozen=True, kw_only=True)
 class Drop(Statement):
     """``DROP kind [IF EXISTS] name [CASCADE]``."""
 

@@ -2,7 +2,8 @@
 
 ``plan.json`` (what ran first), ``plans/`` (what runs since its SQL changed), ``journal/`` (what has happened),
 ``state/`` (segments), ``rejected/`` (refused rows, a folder a gate), ``sources/`` (files that were numbered),
-``cuts/`` (`state.cuts`), ``spark/`` (Spark's own checkpoint, where a ``foreachBatch`` source needs one).
+``cuts/`` (`state.cuts`), ``identity`` (a name of its own), ``spark/`` (Spark's own checkpoint, where a ``foreachBatch``
+source needs one).
 """
 
 from __future__ import annotations
@@ -100,6 +101,12 @@ class Checkpoint:
         """True once the script of this checkpoint has taken effect."""
         return any((self.folder / name).exists() for name in ("plan.json", "statements.done"))
 
+    @property
+    def identity(self) -> str:
+        """Which checkpoint this is, wherever its folder stands; empty for one that an older version wrote last."""
+        path = self.folder / "identity"
+        return path.read_text() if path.exists() else ""
+
     def acquire(self) -> None:
         """Become the one driver of this checkpoint; raises ``Refused`` (R404) if there is another.
 
@@ -121,6 +128,8 @@ class Checkpoint:
         lock.write(str(os.getpid()))
         lock.flush()
         self._lock = lock
+        if not self.identity:
+            write_over(self.folder / "identity", uuid.uuid4().hex.encode())
 
     def release(self) -> None:
         """Let another driver in."""

@@ -13,13 +13,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from rowtime.operators.sink import Sink as SinkNode
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
+
+    from rowtime.runtime.sinks.ownership import Asked, Record
 
 
 @dataclass(frozen=True)
@@ -53,4 +55,17 @@ class Sink(Protocol):
 
     def recover(self, staged: Sequence[str]) -> None:
         """Remove what crashed ticks staged; ``staged`` are the files of the last commit."""
+        ...
+
+
+@runtime_checkable
+class Owned(Protocol):
+    """A sink whose target knows which pump of which checkpoint writes what (`ownership`)."""
+
+    def claim(self, asked: Asked) -> Record:
+        """Ask for the target and lock its place; raises ``Refused`` if it is another pump's."""
+        ...
+
+    def record(self, record: Record) -> None:
+        """Write down in the target who writes."""
         ...

@@ -4,16 +4,27 @@ Rows are staged in ``_rowtime/`` inside the directory, a name that Spark's reade
 renamed into place after the commit, in stream order. So a plain ``spark.read`` of the
 directory shows committed rows only, each once, at any moment; a start after a crash
 finishes the renames of the last commit.
+
+    _rowtime/<pump>/.owner          the checkpoint that the pump belongs to (`ownership`)
+    _rowtime/<pump>/.lock           held by the process that writes
+    _rowtime/<pump>/<checkpoint>/   what is staged; nobody else looks there
+
+The files of a pump have its tag in their names: several pumps may write to one directory.
 """
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
+import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 from rowtime.core.places import sync
-from rowtime.state.files import move, remove
+from rowtime.runtime.sinks.ownership import RECORD, Asked, Record, There, owner, read, running, tag_of
+from rowtime.state.checkpoint import folder_of
+from rowtime.state.files import able, make_folder, move, remove
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -22,29 +33,97 @@ if TYPE_CHECKING:
     from rowtime.runtime.sinks.contract import Batch
 
 STAGING = "_rowtime"
+LOCK = ".lock"
+_OURS = re.compile(r"part-\d{10}-\d{5}-.*\.(parquet|csv|json)")
 
 
 class DirectorySink:
-    """Publishing again renames nothing twice: a staged file is in one place or the other."""
+    """Publishing again renames nothing twice: a staged file is in one place or the other. ``pump`` writes it."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, pump: str) -> None:
+        self.path, self._pump = path, pump
+        self._own = path / STAGING / folder_of(pump)
+        self._identity = ""
+        self._lock: IO[str] | None = None
 
-    def folder(self, checkpoint: Path) -> Path:  # noqa: ARG002 - beside the files, so that a rename is enough
-        """The staging folder inside the directory."""
-        return self.path / STAGING
+    def folder(self, checkpoint: Path) -> Path:  # noqa: ARG002 - beside the files
+        """The staging folder inside the directory, so that a rename is enough; there once the pump has its target."""
+        return self._own / (self._identity or "unclaimed")
+
+    def claim(self, asked: Asked) -> Record:
+        """The record by which the pump may write, and the lock of its place. Raises ``Refused``, see `ownership`."""
+        target = f"the directory {self.path}"
+        found = owner(self._own, asked, target, self._there)
+        make_folder(self._own)
+        lock = (self._own / LOCK).open("a")
+        try:
+            with able(self._own / LOCK):
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.close()
+            raise running(asked, target) from None
+        self._lock = lock
+        # Once more: another one may have recorded itself before the lock was ours.
+        return owner(self._own, asked, target, self._there) if found != read(self._own) else found
+
+    def record(self, record: Record) -> None:
+        """Write down who writes, before the first row."""
+        record.write(self._own)
+        self._identity = record.identity
+
+    def _there(self) -> There | None:
+        """What the pump may have written: files under its tag; else files that name no pump."""
+        record = read(self._own)
+        files = [path.name for path in self.path.glob("part-*") if _OURS.fullmatch(path.name)]
+        if record is not None:
+            mine = len([name for name in files if Path(name).stem.endswith(f"-{record.tag}")])
+            return There(None, None, f"{mine} files")
+        tags = tags_of(self.path)
+        files = [name for name in files if Path(name).stem.rpartition("-")[2] not in tags]
+        words = f"{len(files)} files that name no pump"
+        return There(None, None, words, others=bool(tags)) if files else None
 
     def publish(self, spark: SparkSession, node: SinkNode, batch: Batch) -> None:  # noqa: ARG002
         """Rename the staged files into place, in order."""
+        tag = tag_of(self._identity, self._pump)
         for file in batch.files:
             if file.exists():
-                move(file, self.path / f"part-{file.name}")
+                move(file, self.path / f"part-{file.stem}-{tag}{file.suffix}")
         if batch.files:
             sync(self.path)
 
     def recover(self, staged: Sequence[str]) -> None:
-        """Remove staged files that no commit names."""
-        folder = self.path / STAGING
+        """Remove staged files that no commit names; a commit of an older version has staged its files further up."""
+        folder = self._own / (self._identity or "unclaimed")
+        for name in staged:
+            if (self.path / STAGING / name).is_file():
+                make_folder(folder)
+                move(self.path / STAGING / name, folder / name)
         for file in folder.glob("*") if folder.is_dir() else ():
             if file.name not in staged:
                 remove(file)
+
+    def close(self) -> None:
+        """Give the pump's place back, so that the next run can have it."""
+        if self._lock is not None:
+            with contextlib.suppress(OSError):
+                self._lock.close()
+            self._lock = None
+
+
+def tags_of(directory: Path) -> set[str]:
+    """The tags of the pumps that are recorded in a directory, now or before they were taken over."""
+    found = set()
+    for path in (directory / STAGING).glob(f"*/{RECORD}"):
+        record = read(path.parent)
+        if record is not None:
+            found |= {record.tag, *(tag_of(one["identity"], record.pump) for one in record.before)}
+    return found
+
+
+def files_of(directory: Path, pump: str, identity: str) -> list[Path]:
+    """The files that a pump of a checkpoint has published, by tick; those that name no pump if it has adopted them."""
+    record, tags, mine = read(directory / STAGING / folder_of(pump)), tags_of(directory), tag_of(identity, pump)
+    unnamed = record is None or (record.adopted and record.identity == identity)
+    named = ((path, path.stem.rpartition("-")[2]) for path in sorted(directory.glob("part-*")))
+    return [path for path, tag in named if tag == mine or (unnamed and tag not in tags)]

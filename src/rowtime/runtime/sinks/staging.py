@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,12 +17,13 @@ from rowtime.operators.sink import Sink as SinkNode
 from rowtime.runtime.file_form import FUNCTIONS, FileForm, writer_options
 from rowtime.runtime.places import for_spark
 from rowtime.runtime.segment_writer import SMALL, fits_the_driver, write_routes
-from rowtime.runtime.sinks.contract import Batch, Sink
+from rowtime.runtime.sinks.contract import Batch, Owned, Sink
 from rowtime.state.files import check_sum, move
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
+    from rowtime.runtime.sinks.ownership import Asked
     from rowtime.runtime.tick import RunningTick
 
 TEXT_FORMATS = FUNCTIONS
@@ -34,16 +34,32 @@ class Stage:
     """Stages and publishes for one sink operator."""
 
     def __init__(self, sink: Sink, checkpoint: Path) -> None:
-        self.sink, self.folder = sink, sink.folder(checkpoint)
+        self.sink, self._checkpoint = sink, checkpoint
+        self.folder = sink.folder(checkpoint)
+        self.base = 0  # the number of the first row
         self._tables: dict[str, pa.Table] = {}
         self._sums: dict[str, int | None] = {}
         self._tried = 5 * SMALL  # of so many rows a result of unknown number may be few
+
+    def claim(self, asked: Asked) -> Callable[[], None]:
+        """Ask for the target; what comes back writes down that it is the pump's. Raises ``Refused`` (`ownership`)."""
+        if not isinstance(self.sink, Owned):
+            return lambda: None
+        sink, record = self.sink, self.sink.claim(asked)
+
+        def write() -> None:
+            sink.record(record)
+            self.base, self.folder = record.base, self.sink.folder(self._checkpoint)
+
+        return write
 
     def __call__(self, tick: RunningTick, node: Operator, delta: Delta) -> Mapping[str, Any] | None:
         """Write the tick's rows; what the journal records of them comes back."""
         assert isinstance(node, SinkNode)
         control, bound = tick.control(node), least(delta.clocks.values())
-        first = control.setdefault("sequence", 0)
+        first = control.setdefault("sequence", self.base)
+        if self.base:
+            control["base"] = self.base
         files: list[list[Any]] = []
         self._sums = {}
         if delta.files is not None:
@@ -134,8 +150,9 @@ class Stage:
 
     def close(self) -> None:
         """Release what the sink holds open."""
-        with contextlib.suppress(AttributeError):
-            self.sink.close()  # type: ignore[attr-defined]
+        close = getattr(self.sink, "close", None)
+        if close is not None:
+            close()
 
 
 def ordered(rows: DataFrame, node: SinkNode, count: int | None) -> DataFrame:

@@ -6,18 +6,20 @@ skipped; the bound follows the rows, so pipelines chain.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 
 from rowtime.client.arrow_types import arrow_schema
-from rowtime.client.home import Home
+from rowtime.client.home import Home, escape
 from rowtime.client.rows import batch as rows_of
-from rowtime.client.stream_log import Bound, Rows, scan
+from rowtime.client.stream_log import Bound, Entry, Leave, Order, Rows, last_entry, scan
 from rowtime.client.writer import Writer
-from rowtime.core.time import BEGINNING
+from rowtime.core.errors import Refused
+from rowtime.core.time import BEGINNING, to_text
+from rowtime.runtime.sinks.ownership import Asked, Record, There, check_owner, owner, running
 from rowtime.state.checkpoint import folder_of
 from rowtime.state.files import remove
 
@@ -29,12 +31,23 @@ if TYPE_CHECKING:
     from rowtime.runtime.sinks.contract import Batch
 
 
-class StreamLogSink:
-    """Writes as one writer of the stream; ``writer`` is its name there."""
+def writer_of(pump: str) -> str:
+    """The name under which a pump writes to a log."""
+    return f"pump.{pump}"
 
-    def __init__(self, home: Home, stream: str, writer: str) -> None:
-        self._home, self._stream, self._name = home, stream, writer
+
+def count_of(entries: Iterable[Entry]) -> int:
+    """How many rows there are; bounds take positions too."""
+    return sum(entry.count for entry in entries if isinstance(entry, Rows))
+
+
+class StreamLogSink:
+    """Writes as one writer of the stream, which has the name of the pump."""
+
+    def __init__(self, home: Home, stream: str, pump: str) -> None:
+        self._home, self._stream, self._name = home, stream, writer_of(pump)
         self._writer: Writer | None = None
+        self._record: Record | None = None
         self._bound = BEGINNING
         self._rows = 0
         self._staging: Path | None = None
@@ -43,6 +56,47 @@ class StreamLogSink:
         """In the checkpoint, until the rows are in the log."""
         self._staging = checkpoint / "handover" / folder_of(self._name)
         return self._staging
+
+    @property
+    def _own(self) -> Path:
+        return self._home.log_path(self._stream) / escape(self._name)
+
+    def claim(self, asked: Asked) -> Record:
+        """The record by which the pump may write, and the lock of its writer. Raises ``Refused``, see `ownership`."""
+        target = f"the stream {self._stream}"
+        owner(self._own, asked, target, self._there)
+        try:
+            self._open()
+        except Refused as refused:
+            raise (running(asked, target) if refused.problems[0].code == "R204" else refused) from None
+        # Once more: another one may have recorded itself before the writer was ours.
+        return owner(self._own, asked, target, self._there)
+
+    def record(self, record: Record) -> None:
+        """Write down who writes, before the first row."""
+        record.write(self._own)
+        self._record = record
+
+    def _there(self) -> There | None:
+        """What the writer has written, whoever that was."""
+        entries = scan(self._home.log_path(self._stream), {}).get(self._name, [])
+        if not entries:
+            return None
+        times = [entry.greatest for entry in entries if isinstance(entry, Rows) and entry.order is not Order.NONE]
+        bounds = [entry.at for entry in entries if isinstance(entry, Bound)]
+        rows, clock = count_of(entries), max([*times, *bounds], default=None)
+        return There(rows, clock, f"{rows} rows" + (f" up to {to_text(clock)}" if clock is not None else ""))
+
+    def leave(self, asked: Asked) -> None:
+        """Let the writer of a pump that the script no longer has leave, unless it has; the stream would wait for it."""
+        if self._own.is_dir() and not isinstance(last_entry(self._own.parent, self._name), Leave | None):
+            try:
+                self.record(self.claim(asked))
+            except Refused:
+                return  # it is another's by now
+            assert self._writer is not None
+            self._writer.close(leave=True)
+            self._writer = None
 
     def check(self, node: SinkNode, batch: Batch) -> None:
         """Refuse (R206) rows whose values do not fit the stream, while nothing of their tick is committed.
@@ -86,9 +140,11 @@ class StreamLogSink:
             log = self._home.log_path(self._stream)
             schema = arrow_schema(self._home.definition(self._stream) or {})
             self._writer = Writer(log, self._name, schema)
+            if self._record is not None:
+                check_owner(self._own, self._record, f"the stream {self._stream}")
             # Bounds take positions too, so the rows that are there are counted, not the items.
             entries = scan(log, {}).get(self._name, [])
-            self._rows = sum(entry.count for entry in entries if isinstance(entry, Rows))
+            self._rows = count_of(entries)
             self._bound = max((entry.at for entry in entries if isinstance(entry, Bound)), default=BEGINNING)
         return self._writer
 

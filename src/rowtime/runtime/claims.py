@@ -1,0 +1,51 @@
+"""Claims: before a pipeline does anything, its pumps ask for their targets, and dropped pumps leave theirs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Any
+
+from rowtime.runtime.sinks.ownership import Asked
+from rowtime.runtime.sinks.stream_log import StreamLogSink
+
+if TYPE_CHECKING:
+    from rowtime.client.home import Home
+    from rowtime.runtime.sinks.staging import Stage
+    from rowtime.state.checkpoint import Checkpoint
+
+_LOG = re.compile(r"format=log; options=\[\[stream, (.*)\]\]")
+
+
+def claim(checkpoint: Checkpoint, stages: Mapping[str, Stage], take_over: Collection[str], at: int) -> None:
+    """Ask for the targets of all pumps, by the names of their sinks, ``at`` (µs UTC); all of them or none is recorded.
+
+    Raises ``Refused``: R440 to R442, see `runtime.sinks.ownership`.
+    """
+    entry = checkpoint.journal.last() or {}
+    records = [stage.claim(_asked(checkpoint, entry, name, take_over, at)) for name, stage in stages.items()]
+    for record in records:
+        record()
+
+
+def let_leave(checkpoint: Checkpoint, home: Home, at: int) -> None:
+    """Let the writers of pumps that the script no longer has leave their logs, which would wait for them for ever."""
+    entry = checkpoint.journal.last() or {}
+    for name, target in (checkpoint.plan or {}).get("retired", {}).items():
+        if found := _LOG.match(target):
+            StreamLogSink(home, found[1], pump_of(name)).leave(_asked(checkpoint, entry, name, (), at))
+
+
+def pump_of(sink: str) -> str:
+    """The name of the pump that a sink belongs to."""
+    return sink.removesuffix(".sink")
+
+
+def _asked(checkpoint: Checkpoint, entry: Mapping[str, Any], sink: str, take_over: Collection[str], at: int) -> Asked:
+    pump, sent = pump_of(sink), None
+    control = entry.get("control", {}).get(sink, {})
+    if "sequence" in control:
+        staged = entry.get("outputs", {}).get(sink)
+        handed_over = staged is None or checkpoint.published >= entry["tick"]
+        sent = control["sequence"] - (0 if handed_over else staged["count"]), control["sequence"]
+    return Asked(pump, checkpoint.identity, str(checkpoint.folder), at, sent, pump in take_over)

@@ -1,0 +1,168 @@
+"""Who writes a target: one pump of one checkpoint, recorded in the target before its first row (SPEC 10).
+
+Beside the rows of a pump stands a record of the checkpoint that the pump belongs to. Law: of two checkpoints that
+have a pump of one name and one target, at most one writes there; once another has taken over, the first never does
+again. So rows are neither taken for repeats of another pump's, nor written beside them by mistake.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Final
+
+from rowtime.core.errors import Refused, refuse
+from rowtime.core.time import to_text
+from rowtime.state.files import make_folder, write_over
+from rowtime.state.sealed import sealed, unsealed
+
+RECORD: Final = ".owner"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a pump says when it asks for its target: its name, whose it is, and what its journal knows.
+
+    ``sent``: how many rows its target has by the journal, at least and at most (a tick may not have been handed
+    over); ``None`` if the journal knows nothing of the pump. ``at``: the time of day, µs UTC.
+    """
+
+    pump: str
+    identity: str
+    place: str
+    at: int
+    sent: tuple[int, int] | None = None
+    take_over: bool = False
+
+
+@dataclass(frozen=True)
+class There:
+    """What a target has of a pump: ``rows`` (``None``: nobody knows how many), the writer's clock, and in words.
+
+    ``others``: it names no pump, and other pumps are recorded in the target, whose it may be.
+    """
+
+    rows: int | None
+    clock: int | None
+    words: str
+    others: bool = False
+
+
+@dataclass(frozen=True)
+class Record:
+    """The pump of a checkpoint as the owner of its rows in a target.
+
+    ``base``: how many rows were there before, so that numbers go on behind them; ``clock`` (µs UTC): no row below it
+    follows. ``before``: the checkpoints that it has taken over from. ``adopted``: an older version of rowtime wrote
+    the first rows, and its files do not name the pump.
+    """
+
+    pump: str
+    identity: str
+    place: str
+    since: int
+    base: int = 0
+    clock: int | None = None
+    adopted: bool = False
+    before: Sequence[Mapping[str, Any]] = field(default_factory=tuple)
+
+    @property
+    def tag(self) -> str:
+        """What files of the pump have in their names."""
+        return tag_of(self.identity, self.pump)
+
+    def write(self, folder: Path) -> None:
+        """Make the record durable; nothing is written where it is there as it is."""
+        if read(folder) != self:
+            make_folder(folder)
+            write_over(folder / RECORD, sealed(asdict(self)))
+
+
+def tag_of(identity: str, pump: str) -> str:
+    """A short name for a pump of a checkpoint."""
+    return sha256(f"{identity}/{pump}".encode()).hexdigest()[:8]
+
+
+def read(folder: Path) -> Record | None:
+    """The record in a folder, if it has one; raises ``Failure`` (R406) if it is damaged."""
+    path = folder / RECORD
+    if not path.exists():
+        return None
+    found = unsealed(path)
+    return Record(**{name: found[name] for name in Record.__dataclass_fields__ if name in found})
+
+
+def owner(folder: Path, asked: Asked, target: str, look: Callable[[], There | None]) -> Record:
+    """The record by which a pump may write; it is not written yet. ``look``: what is there (nothing: ``None``).
+
+    Raises ``Refused``: R440 if another pump's rows are there, R441 if another checkpoint has taken over.
+    """
+    record = read(folder)
+    if record is not None and record.identity == asked.identity:
+        return record
+    new = Record(asked.pump, asked.identity, asked.place, asked.at)
+    if record is not None:
+        if asked.identity in {one["identity"] for one in record.before}:
+            raise _fenced(record, target)
+        if not asked.take_over:
+            raise _other(asked, target, f"the pipeline of {record.place}", look())
+    there = look()
+    if record is None and there is not None:
+        if _proves(asked, there):
+            return replace(new, adopted=True)
+        if not (there.others or asked.take_over):
+            raise _other(asked, target, "a pipeline of an older version of rowtime", there)
+    return _after(new, record, there)
+
+
+def check_owner(folder: Path, mine: Record, target: str) -> None:
+    """Raise ``Refused`` (R441) if a record is no longer the one by which a pump writes."""
+    record = read(folder)
+    if record is not None and record.identity != mine.identity:
+        raise _fenced(record, target)
+
+
+def running(asked: Asked, target: str) -> Refused:
+    """R442: another process has the pump's place in the target."""
+    hint = "Stop that pipeline first, or give this pump another name."
+    return refuse("R442", f"another pipeline that is running writes to {target} as the pump {asked.pump}", hint)
+
+
+def _proves(asked: Asked, there: There) -> bool:
+    if asked.sent is None:
+        return False
+    least, most = asked.sent
+    return most > 0 if there.rows is None else least <= there.rows <= most
+
+
+def _after(new: Record, record: Record | None, there: There | None) -> Record:
+    """A record that takes over from another one: numbers go on behind what is there."""
+    before: list[Mapping[str, Any]] = []
+    if record is not None:
+        before = [*record.before, {"identity": record.identity, "place": record.place, "since": record.since}]
+    if there is None:
+        return replace(new, before=before)
+    return replace(new, base=there.rows or 0, clock=there.clock, before=before)
+
+
+def _other(asked: Asked, target: str, whose: str, there: There | None) -> Refused:
+    words = "no rows yet" if there is None else there.words
+    what = (
+        f"{target} is written by another pump {asked.pump}: there are {words}, by {whose}. "
+        "This checkpoint has written none of it"
+    )
+    hint = (
+        f"Go on with that pipeline's checkpoint; or give this pump another name, and its rows stand beside the others; "
+        f"or let it take over with ALTER PUMP {asked.pump} TAKE OVER (rowtime run … --take-over {asked.pump}): its "
+        "rows follow those that are there, nothing is removed, and the other pipeline cannot write there any more."
+    )
+    return refuse("R440", what, hint)
+
+
+def _fenced(record: Record, target: str) -> Refused:
+    what = f"the pipeline of {record.place} has taken over {target} from this one (pump {record.pump})"
+    since = to_text(record.since)
+    hint = f"It did so at {since}. Go on with that pipeline, or give this pump another name."
+    return refuse("R441", what, hint)
