@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -30,6 +31,35 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     chosen = [item for item in items if _number(item) % parts == number - 1]
     config.hook.pytest_deselected(items=[item for item in items if item not in set(chosen)])
     items[:] = chosen
+
+
+INTERNAL = re.compile(
+    r"(?<![\w.])__[a-z]\w*|\U0010ffff"
+)  # columns of the engine, and the writer that stands for nobody
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_message_has_an_internal_name() -> Iterator[None]:
+    """A law over every message that any test causes: it has no name that only the engine knows.
+
+    What the user wrote may be repeated; R205 and R209 tell which names are reserved.
+    """
+    from rowtime.core.errors import Problem
+
+    made = Problem.__init__
+
+    def checked(problem: Problem, *given: object, **named: object) -> None:
+        made(problem, *given, **named)  # type: ignore[arg-type]
+        written = problem.place.text if problem.place is not None else ""
+        found = [name for name in INTERNAL.findall(f"{problem.message} {problem.hint}") if name not in written]
+        assert not found or problem.code in TELLS_RESERVED_NAMES, f"{problem.code} shows {found}: {problem.message}"
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Problem, "__init__", checked)
+        yield
+
+
+TELLS_RESERVED_NAMES = ("R205", "R209")
 
 
 def _number(item: pytest.Item) -> int:

@@ -67,7 +67,13 @@ def test_json_lines_and_a_column_that_gives_the_rowtime(
         '{"page": "a", "at": "2024-01-01 12:00:00"}\n\n{"page": "b", "at": "2024-01-02"}\n'
     )
     result = rowtime("insert", "clicks", "clicks.jsonl", "--rowtime", "at", "--writer", "w", "--json")
-    assert json.loads(result.stdout) == {"stream": "clicks", "writer": "w", "rows": 2, "clock": "2024-01-02 00:00:00"}
+    assert json.loads(result.stdout) == {
+        "stream": "clicks",
+        "writer": "w",
+        "rows": 2,
+        "clock": "2024-01-02 00:00:00",
+        "will_be_refused": 0,
+    }
     assert [row["__t"].day for row in rows(home, "w")] == [1, 2]
 
 

@@ -96,7 +96,7 @@ SELECT STREAM COUNT(*) AS c FROM u GROUP BY PANES(t, DURATION INTERVAL '1' HOUR)
         (
             [AT + 1, AT],
             "b",
-            "of v, stands there: type rowtime bound v '<time>' --checkpoint DIR, or ALTER STREAM b END",
+            "of v, stands there: type rowtime bound v '<time>' --checkpoint DIR, or end it for good: ALTER STREAM b",
         ),
     ],
 )

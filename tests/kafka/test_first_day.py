@@ -10,6 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -111,7 +112,7 @@ def test_the_example_says_which_partition_holds_and_what_to_type(
     sql = example(broker, held)
     with started(spark, tmp_path, sql) as (query, rows):
         assert comes(query.waiting)
-        (wait,) = query.waiting()
+        (wait,) = query.waiting(timedelta(0))
         ticks = query.engine.entry["tick"]
         time.sleep(1)
         assert query.engine.entry["tick"] == ticks  # what waits costs nothing
@@ -139,7 +140,7 @@ def test_the_other_ways_that_it_tells_work_too(
 ) -> None:
     with started(spark, tmp_path, example(broker, held)) as (query, rows):
         assert comes(query.waiting)
-        told = query.waiting()[0].release
+        told = query.waiting(timedelta(0))[0].release
         assert "send it a record with an event time" in told
         assert "send it a record with the header rowtime-bound: end" in told
         if way == "record":
@@ -160,7 +161,7 @@ def test_a_bound_releases_what_is_grouped_by_the_given_rowtime(
     broker.send(topic, *trips(5, 70, partition=0), *trips(7, 90, partition=1))
     with started(spark, tmp_path, sql) as (query, rows):
         assert comes(query.waiting)
-        assert "send it a record with the header rowtime-bound: <time>" in query.waiting()[0].release
+        assert "send it a record with the header rowtime-bound: <time>" in query.waiting(timedelta(0))[0].release
         broker.send(topic, Record(None, 2, headers=[("rowtime-bound", iso(60))]))
         assert comes(lambda: rows.rows)
         assert counted(rows) == {"00:01": 2}

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import rowtime as rt
 from rowtime.cli.status import status_of
-from rowtime.plan.waiting import Wait
+from rowtime.operators.stream import NOBODY
+from rowtime.plan.waiting import PATIENCE, Wait, waiting
 from rowtime.runtime.sources.contract import Limits
 
 if TYPE_CHECKING:
@@ -33,7 +35,7 @@ def waits(spark: SparkSession, folder: Path, sql: str, *minutes: int) -> list[Wa
     with rt.writer("s", home=folder / "home", writer="phone") as log:
         log.insert([{"ev": f"2024-01-01 10:{minute:02}:00", "n": minute} for minute in minutes])
     query = pipeline.run_available(folder / "check", limits=Limits())
-    return [wait for wait in query.waiting() if isinstance(wait, Wait)]
+    return [wait for wait in query.waiting(timedelta(0)) if isinstance(wait, Wait)]
 
 
 def test_since_is_when_the_bound_came_to_stand(spark: SparkSession, tmp_path: Path) -> None:
@@ -54,7 +56,7 @@ def test_an_open_jump_names_the_row_on_which_others_decide(spark: SparkSession, 
     sql = SQL.format(" EARLY BEYOND INTERVAL '1' MINUTE RESYNC AFTER 2 ROWS")
     wait = run(spark, tmp_path, sql, 0, 1)
     assert (wait.kind, wait.held, wait.stream, wait.writer) == ("t-sort", 2, "s", "phone")
-    assert wait.release == "rows behind its row 0 decide whether that counts: send more, or end the writer"
+    assert wait.release == "rows behind its row 0 decide whether that counts: send more"
 
 
 EVENTS = "CREATE STREAM s (ev TIMESTAMP, n INT) EVENT SHAPE POINT (ev) BOUND EVERY 1 ROWS; "
@@ -101,7 +103,7 @@ def test_the_bound_that_is_offered_lets_out_what_is_held(
         return pipeline.run_available(tmp_path / "check", limits=Limits())
 
     before = started()
-    (found, *_) = (wait for wait in before.waiting() if isinstance(wait, Wait))
+    (found, *_) = (wait for wait in before.waiting(timedelta(0)) if isinstance(wait, Wait))
     (statement,) = re.findall(r"stop, add (ALTER VIEW \S+ SET ROWTIME BOUND [^;]+;) to the script", str(found))
     let_out = len(got)
     after = started(statement)
@@ -112,3 +114,43 @@ def test_the_bound_that_is_offered_lets_out_what_is_held(
 
 OFFERED = """CREATE STREAM s (ev TIMESTAMP, n INT);
 CREATE VIEW v AS SELECT STREAM ev AS ROWTIME, n FROM s ORDER BY ev WITHIN INTERVAL '2' MINUTE;"""
+
+
+PLAN = {"inputs": {"s": [], "g": ["s"]}, "kinds": {"s": "stream", "g": "group by"}, "operators": {"s": "", "g": ""}}
+
+
+def entry(clocks: dict[str, int], *, since: int) -> dict[str, Any]:
+    """A journal entry after which ``g`` holds three groups; its bound has stood since then (µs)."""
+    return {
+        "held": {"g/state": 3},
+        "clocks": {"s": clocks},
+        "since": {"g": [min(clocks.values()), since]},
+        "sources": {"s": {"offsets": {"phone": 1, "watch": 1}}},
+        "segments": {},
+        "control": {},
+    }
+
+
+def test_nothing_that_cannot_be_undone_is_advised_while_a_pipeline_is_healthy() -> None:
+    (wait,) = waiting(PLAN, entry({"phone": 0, "watch": 5}, since=1000), now=1000 + PATIENCE - 1)
+    assert isinstance(wait, Wait)
+    assert wait.release == "it may send earlier rows: send it a later row"
+    assert not wait.stalled
+
+
+def test_a_bound_that_stands_for_long_comes_with_what_else_would_release_it_and_with_what_that_means() -> None:
+    (wait,) = waiting(PLAN, entry({"phone": 0, "watch": 5}, since=1000), now=1000 + PATIENCE)
+    assert isinstance(wait, Wait)
+    assert wait.stalled
+    aside, bound = wait.release.index("IDLE AFTER"), wait.release.index("rowtime bound s '<time>' --writer 'phone'")
+    assert aside < bound, "what can be undone comes first"
+    assert "this cannot be undone: earlier rows are refused from then on" in wait.release
+
+
+def test_a_stream_whose_writers_have_all_left_is_told_without_a_name_of_ours() -> None:
+    for now in (0, PATIENCE):
+        (wait,) = waiting(PLAN, entry({NOBODY: 0}, since=0), now=now)
+        assert isinstance(wait, Wait)
+        assert wait.writer == ""
+        assert wait.release.startswith("every writer of s has left, and another one may come: send it a ")
+        assert NOBODY not in str(wait) + str(wait.as_json())

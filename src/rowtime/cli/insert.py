@@ -12,11 +12,11 @@ import typer
 from rowtime.cli.options import AsJson, HomeFolder
 from rowtime.cli.outcome import write_json
 from rowtime.cli.row_files import FORMATS, Chunk, chunks_of
-from rowtime.client import stream_log
-from rowtime.client.home import escape
+from rowtime.client.forecast import Forecast
+from rowtime.client.home import Home
 from rowtime.client.writer import Writer, open_writer
 from rowtime.core.errors import Refused
-from rowtime.core.time import BEGINNING, to_text
+from rowtime.core.time import to_text
 
 StreamName = Annotated[str, typer.Argument(metavar="STREAM", help="A stream of the home directory.")]
 RowFile = Annotated[
@@ -42,14 +42,27 @@ def insert(
 ) -> None:
     """Insert the rows of a file into a stream."""
     kind = _format(file, format_)
-    with open_writer(stream, home=home, writer=writer) as opened:
+    place = Home(home)
+    with open_writer(stream, home=place, writer=writer) as opened:
         assert opened.schema is not None
-        rows = _insert(opened, chunks_of(file, kind, opened.schema), str(file), rowtime)
-        clock = to_text(clock_of(opened))
+        seen = Forecast(opened.log, opened.name, place.definition(stream) or {})
+        rows = _insert(opened, chunks_of(file, kind, opened.schema), str(file), rowtime, seen)
+        clock = to_text(seen.clock)
         if as_json:
-            write_json({"stream": stream, "writer": opened.name, "rows": rows, "clock": clock})
+            told = {"stream": stream, "writer": opened.name, "rows": rows, "clock": clock}
+            write_json({**told, "will_be_refused": seen.refused})
         else:
             typer.echo(f"{rows:,} row{'' if rows == 1 else 's'} into {stream} (writer {opened.name}); clock {clock}")
+            _warn(seen, rows, stream)
+
+
+def _warn(seen: Forecast, rows: int, stream: str) -> None:
+    """Say how many of the rows a pipeline will not take."""
+    if not seen.refused:
+        return
+    many = f"all {rows:,}" if seen.refused == rows else f"{seen.refused:,} of them"
+    why = f"{stream} has ended for this writer" if seen.ended else "they lie below the clock that the writer had shown"
+    typer.echo(f"warning: the stream will refuse {many} (OUT_OF_ORDER or LATE): {why}", err=True)
 
 
 def _format(file: Path, given: str | None) -> str:
@@ -66,13 +79,15 @@ def _format(file: Path, given: str | None) -> str:
     return kind
 
 
-def _insert(writer: Writer, chunks: Iterable[Chunk], source: str, rowtime: str | None) -> int:
+def _insert(writer: Writer, chunks: Iterable[Chunk], source: str, rowtime: str | None, seen: Forecast) -> int:
     """Write chunk by chunk; what is refused says how many rows before it are in the stream."""
     done = 0
     try:
         for chunk in chunks:
             writer.insert(chunk, rowtime)
             done += len(chunk)
+            if len(chunk):
+                seen.take_last()
     except Refused as refused:
         raise _after(refused, done, source) from None
     return done
@@ -83,21 +98,3 @@ def _after(refused: Refused, done: int, source: str) -> Refused:
         return refused
     note = f"The {done:,} rows of {source} before these are in the stream; rows here count on from them."
     return Refused(*(replace(problem, hint=f"{problem.hint} {note}".strip()) for problem in refused.problems))
-
-
-def clock_of(writer: Writer) -> int:
-    """The strongest bound that a writer has shown so far (µs UTC), from the names of its files."""
-    shards = stream_log.shards(writer.log / escape(writer.name))
-    entries = (entry for shard in shards for entry in stream_log.shard_entries(writer.log, writer.name, shard))
-    return max((_shown(entry) for entry in entries), default=BEGINNING)
-
-
-def _shown(entry: stream_log.Entry) -> int:
-    match entry:
-        case stream_log.Bound(at=at):
-            return at
-        case stream_log.Rows(order=stream_log.Order.NONE, arrival=arrival):
-            return arrival
-        case stream_log.Rows(greatest=greatest):
-            return greatest
-    return BEGINNING

@@ -47,15 +47,16 @@ def status_of(folder: Path) -> dict[str, Any]:
     found: dict[str, Any] = {"checkpoint": str(folder), "tick": None, "at": None}
     if entry is None:
         return {**found, "streams": [], "ledger": {}, "held": {}, "waiting": [], "outputs": []}
+    now = time.time_ns() // 1000
     return {
         **found,
         "tick": entry["tick"],
         "at": to_text(entry["at"]),
-        "age_seconds": max(0, time.time_ns() // 1000 - entry["at"]) / SECOND,
+        "age_seconds": max(0, now - entry["at"]) / SECOND,
         "streams": [_stream(name, entry) for name in _of_kind(plan, "stream")],
         "ledger": entry["totals"],
         "held": {key: rows for key, rows in entry.get("held", {}).items() if rows},
-        "waiting": [{**wait.as_json(), "text": str(wait)} for wait in waiting(plan, entry)],
+        "waiting": [{**wait.as_json(), "text": str(wait)} for wait in waiting(plan, entry, now)],
         "outputs": [_output(name, entry) for name in _of_kind(plan, "sink")],
     }
 

@@ -36,6 +36,9 @@ DEFAULT_WRITER: Final = "main"
 EVERYONE: Final = "*"
 """The writer whose bounds are given to each present writer of a stream; it sends no rows (SPEC 2.6)."""
 
+RESERVED: Final = "\U0010ffff"
+"""What no name of a writer begins with: streams without a present writer use it inside."""
+
 _TRIES: Final = 5
 _PAUSE: Final = 0.02  # seconds
 
@@ -51,8 +54,10 @@ def open_writer(
 
     The stream is looked up in the home directory; ``log`` names another directory for its
     log, and then the stream need not be defined. Raises ``Refused``: R202 for a stream that
-    is not defined or is no embedded one, R204 where a process has this writer open.
+    is not defined or is no embedded one, R207 for a reserved name, R204 where a process has this writer open.
     """
+    if writer is not None and writer.startswith(RESERVED):
+        raise refuse("R207", "this writer's name is reserved", "Take a name that begins with another character.")
     found = home if isinstance(home, Home) else Home(home)
     definition = found.definition(stream)
     if log is None:

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import timedelta
-from typing import Any
+from typing import Any, Final
 
 from rowtime.core.clock import least
-from rowtime.core.time import BEGINNING, END, MAX_MICROS, MIN_MICROS, to_text
+from rowtime.core.time import BEGINNING, END, MAX_MICROS, MIN_MICROS, SECOND, to_text
 from rowtime.operators.bounded_events import BoundedEvents
 from rowtime.operators.contract import Operator
 from rowtime.operators.event_stream import EventStream
@@ -20,14 +20,20 @@ from rowtime.operators.gates import Raise
 from rowtime.operators.imported_bounds import ImportedBounds
 from rowtime.operators.panes import Panes
 from rowtime.operators.quarantine import HELD
-from rowtime.operators.stream import Stream
+from rowtime.operators.stream import NOBODY, Stream
 from rowtime.operators.tsort import TSort
 from rowtime.plan.event_time import MANUAL, settable
+
+PATIENCE: Final = 30 * SECOND
+"""How long (µs) a bound has to stand still before anything is advised that cannot be undone."""
 
 
 @dataclass(frozen=True)
 class Wait:
-    """One operator that holds rows at a ``bound`` that has not moved ``since``; both as people read them (UTC)."""
+    """One operator that holds rows at a ``bound`` that has not moved ``since``; both as people read them (UTC).
+
+    ``stalled``: the bound has stood for so long that ``release`` also names what cannot be undone.
+    """
 
     operator: str
     kind: str
@@ -37,6 +43,7 @@ class Wait:
     writer: str
     release: str
     since: str = ""
+    stalled: bool = False
 
     def __str__(self) -> str:
         what = ("partial result" if self.kind in ("group by", "session", "panes") else "row") + (
@@ -93,28 +100,36 @@ def poisoned(plan: Mapping[str, Any], entry: Mapping[str, Any]) -> list[Poisoned
     return found
 
 
-def waiting(plan: Mapping[str, Any], entry: Mapping[str, Any]) -> list[Wait | Poisoned]:
-    """Every operator that holds rows after ``entry``, in plan order; first of all the poisoned clocks."""
+def waiting(
+    plan: Mapping[str, Any], entry: Mapping[str, Any], now: int, patience: int = PATIENCE
+) -> list[Wait | Poisoned]:
+    """Every operator that holds rows after ``entry``, in plan order; first of all the poisoned clocks.
+
+    ``now`` is the time of day, ``patience`` how long a bound may stand before it counts as stalled (both µs).
+    """
     held: dict[str, int] = {}
     for key, rows in entry.get("held", {}).items():
         name = key.rsplit("/", 1)[0]
         held[name] = held.get(name, 0) + rows
-    found = (_wait(plan, entry, name, rows) for name, rows in held.items() if rows)
+    found = (_wait(plan, entry, name, rows, now - patience) for name, rows in held.items() if rows)
     order = list(plan["inputs"])
     waits = sorted((w for w in found if w is not None), key=lambda wait: order.index(wait.operator))
     return [*poisoned(plan, entry), *waits]
 
 
-def _wait(plan: Mapping[str, Any], entry: Mapping[str, Any], name: str, rows: int) -> Wait | None:
+def _wait(plan: Mapping[str, Any], entry: Mapping[str, Any], name: str, rows: int, before: int) -> Wait | None:
+    """``before``: a bound that has stood since then, or longer, is stalled."""
     if name not in plan["inputs"]:
         return None
+    _, began = entry.get("since", {}).get(name, (None, None))
+    stalled = began is None or began <= before
     if plan["kinds"][name] == "panes":
-        return _panes(plan, entry, name, rows)
+        return _panes(plan, entry, name, rows, stalled=stalled)
     own = not plan["inputs"][name] or plan["kinds"][name] == BoundedEvents.kind  # what holds open edges is its bound
     below, bound = slowest_of([name] if own else plan["inputs"][name], entry["clocks"])
     if bound >= END:
         return None
-    since = to_text(entry["since"][name][1]) if name in entry.get("since", {}) else ""
+    since = "" if began is None else to_text(began)
     jumps = entry.get("control", {}).get(name, {}).get(HELD)
     if jumps and plan["kinds"][name] in (TSort.kind, Stream.kind):
         return _open_jump(plan, entry, name, rows, jumps, (to_text(bound), since))
@@ -129,11 +144,12 @@ def _wait(plan: Mapping[str, Any], entry: Mapping[str, Any], name: str, rows: in
         alone=len(entry["clocks"].get(stream, {})) <= 1,
     )
     known = entry["sources"].get(stream, {}).get("offsets", {})
-    release = remedy.text(started=bool(known))
-    return Wait(name, plan["kinds"][name], rows, to_text(bound), stream, writer, release, since)
+    release = remedy.text(started=bool(known), stalled=stalled)
+    writer = "" if writer == NOBODY else writer
+    return Wait(name, plan["kinds"][name], rows, to_text(bound), stream, writer, release, since, stalled)
 
 
-def _panes(plan: Mapping[str, Any], entry: Mapping[str, Any], name: str, rows: int) -> Wait | None:
+def _panes(plan: Mapping[str, Any], entry: Mapping[str, Any], name: str, rows: int, *, stalled: bool) -> Wait | None:
     """Panes wait for the bound of their event time, not for a clock."""
     control = entry.get("control", {})
     event = plan["inputs"][name][1]
@@ -143,8 +159,8 @@ def _panes(plan: Mapping[str, Any], entry: Mapping[str, Any], name: str, rows: i
     event = _slowest_region(plan, control, event)
     stream, _ = _holder(plan, entry["clocks"], event)
     since = to_text(entry["since"][name][1]) if name in entry.get("since", {}) else ""
-    release = _release_of(plan, event, stream)
-    return Wait(name, plan["kinds"][name], rows, to_text(bound), stream, "", release, since)
+    release = _release_of(plan, event, stream, stalled=stalled)
+    return Wait(name, plan["kinds"][name], rows, to_text(bound), stream, "", release, since, stalled)
 
 
 def _slowest_region(plan: Mapping[str, Any], control: Mapping[str, Any], event: str) -> str:
@@ -157,17 +173,21 @@ def _slowest_region(plan: Mapping[str, Any], control: Mapping[str, Any], event: 
     return event if held is None else _slowest_region(plan, control, plan["inputs"][held][1])
 
 
-def _release_of(plan: Mapping[str, Any], event: str, stream: str) -> str:
+def _release_of(plan: Mapping[str, Any], event: str, stream: str, *, stalled: bool) -> str:
     """What moves the bound of an event time."""
     settings = dict(part.split("=", 1) for part in plan["operators"][event].rstrip(")").split("; ")[1:])
     name = event.split(".event_time", maxsplit=1)[0]
     where = f"the bound of its event time {settings['column']}, of {name}, stands there"
     if settings["mode"] == MANUAL:
         setting = f"rowtime bound {name} '<time>'{'' if name == stream else ' --checkpoint DIR'}"
-        return f"{where}: type {setting}, or ALTER STREAM {stream} END"
+        return f"{where}: type {setting}{_or_end(stream) if stalled else ''}"
     lag = int(settings.get("lag", 0))
     later = f" by more than the lag of {timedelta(microseconds=lag)}" if lag else ""
-    return f"{where}: send a row whose {settings['column']} is later{later}, or ALTER STREAM {stream} END"
+    return f"{where}: send a row whose {settings['column']} is later{later}{_or_end(stream) if stalled else ''}"
+
+
+def _or_end(stream: str) -> str:
+    return f", or end it for good: ALTER STREAM {stream} END ({_FOR_GOOD})"
 
 
 def slowest_of(inputs: Sequence[str], clocks: Mapping[str, Mapping[str, int]]) -> tuple[str, int]:
@@ -203,7 +223,7 @@ def _open_jump(  # noqa: PLR0913 - what is known of it
     """Rows of a T-sort or a stream on whose time those behind them have not decided yet."""
     writer, (position, _) = min(jumps.items())
     stream, _ = _holder(plan, entry["clocks"], name)
-    release = f"rows behind its row {position} decide whether that counts: send more, or end the writer"
+    release = f"rows behind its row {position} decide whether that counts: send more"
     return Wait(name, plan["kinds"][name], rows, times[0], stream, writer, release, times[1])
 
 
@@ -286,12 +306,15 @@ class _Remedy:
     bound: str
     alone: bool
 
-    def text(self, *, started: bool) -> str:
-        """The whole sentence."""
+    def text(self, *, started: bool, stalled: bool) -> str:
+        """The whole sentence; where the bound has not stood for long, without what cannot be undone."""
         if not started and self.format == "log":
-            return f"nobody has written to {self.stream} yet: insert rows, or ALTER STREAM {self.stream} END"
-        ways = [f"send it {self._row}", *self._others]
+            return f"nobody has written to {self.stream} yet: insert rows{_or_end(self.stream) if stalled else ''}"
+        if self.writer == NOBODY:
+            begin = f"every writer of {self.stream} has left, and another one may come"
+            return f"{begin}: send it {self._row}{_or_end(self.stream) if stalled else ''}"
         begin = f"{self._who} has sent nothing that counts yet" if self.silent else f"{self._who} may send earlier rows"
+        ways = [f"send it {self._row}", *(self._others if stalled else [])]
         return f"{begin}: {', '.join(ways[:-1])}{', or ' if ways[1:] else ''}{ways[-1]}"
 
     @property
@@ -309,18 +332,23 @@ class _Remedy:
     @property
     def _others(self) -> list[str]:
         ways = []
-        if self.format == "kafka":
-            value = "end" if self.promoted else "<time>"
-            after = " if it has ended" if self.promoted else ""
-            ways.append(f"send it a record with the header rowtime-bound: {value}{after}")
-        elif self.format == "log":
-            time = "end" if self.promoted else "'<time>'"
-            ways.append(f"type rowtime bound {self.stream} {time} --writer '{self.writer}'")
-        elif self.format in ("parquet", "csv", "json"):
-            ways.append("if no file will follow, run once with --end, which ends the stream for good")
-        if self.bound:
-            ways.append(f"say that nothing earlier comes: stop, add {self.bound} to the script, start again")
         if not self.alone:
             idle = f"ALTER STREAM {self.stream} SET (IDLE AFTER INTERVAL '10' SECOND);"
-            ways.append(f"set it aside: stop, add {idle} to the script, start again")
+            ways.append(f"set it aside while it is silent: stop, add {idle} to the script, start again")
+        if self.bound:
+            ways.append(
+                f"say that nothing earlier comes: stop, add {self.bound} to the script, start again ({_EARLIER})"
+            )
+        if self.format == "kafka":
+            value, after = ("end", f" if it has ended ({_FOR_GOOD})") if self.promoted else ("<time>", f" ({_EARLIER})")
+            ways.append(f"send it a record with the header rowtime-bound: {value}{after}")
+        elif self.format == "log":
+            time, after = ("end", _FOR_GOOD) if self.promoted else ("'<time>'", _EARLIER)
+            ways.append(f"type rowtime bound {self.stream} {time} --writer '{self.writer}' ({after})")
+        elif self.format in ("parquet", "csv", "json"):
+            ways.append(f"if no file will follow, run once with --end ({_FOR_GOOD})")
         return ways
+
+
+_FOR_GOOD: Final = "this cannot be undone: every later row is refused"
+_EARLIER: Final = "this cannot be undone: earlier rows are refused from then on"

@@ -6,6 +6,7 @@ import threading
 import uuid
 from collections import deque
 from collections.abc import Callable, Mapping
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ from rowtime.core.clock import least
 from rowtime.core.errors import headline, refuse
 from rowtime.core.time import to_micros, to_text
 from rowtime.plan.event_time import manual
-from rowtime.plan.waiting import Poisoned, Wait, waiting
+from rowtime.plan.waiting import PATIENCE, Poisoned, Wait, waiting
 from rowtime.runtime.batch_driver import BatchDriver
 from rowtime.runtime.progress import progress_of
 from rowtime.runtime.retries import LOG, Retries, permanent
@@ -126,9 +127,13 @@ class Query:
         micros = to_micros(at)
         put(self.checkpoint, manual(self.engine.plan, operator, micros), micros)
 
-    def waiting(self) -> list[Wait | Poisoned]:
-        """What is held, by what, and the statement that would release it."""
-        return waiting(self.engine.plan, self.engine.entry)
+    def waiting(self, patience: timedelta = timedelta(microseconds=PATIENCE)) -> list[Wait | Poisoned]:
+        """What is held, by what, and what would release it.
+
+        What cannot be undone (a bound, the end of a stream) is named once a bound has stood still for ``patience``.
+        """
+        limit = patience // timedelta(microseconds=1)
+        return waiting(self.engine.plan, self.engine.entry, self.engine.clock(), limit)
 
     def rejected(self, gate: str) -> list[Path]:
         """The Parquet files that hold the rows which a gate refused."""
