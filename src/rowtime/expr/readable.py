@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
 _COLUMNS = {
-    "t": "ROWTIME", "w": "writer", "p": "position", "r": "earlier ROWTIME",
+    "t": "ROWTIME", "before": "ROWTIME", "w": "writer", "p": "position", "r": "earlier ROWTIME",
     "lt": "left ROWTIME", "lw": "left writer", "lp": "left position",
     "rt": "right ROWTIME", "rw": "right writer", "rp": "right position",
     "n": "end of group", "h": "end of window", "u": "fire", "c": "change", "i": "row number",

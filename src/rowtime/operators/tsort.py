@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
 TIME = "__g"  # TIMESTAMP: the time to be promoted, a hidden item of the select list below
+BEFORE = "__before"  # TIMESTAMP: the rowtime that the row had, where somebody above asks for it
 JUDGED = "__j"  # TIMESTAMP: the last instant of the time's group, where a group decides who is late
 
 
@@ -51,7 +52,8 @@ class TSort:
     ``early`` (µs): a row further above the mark is EARLY, and does not move it; unless
     ``resync`` rows behind it lie near it. ``ahead`` (µs): so is one that lies this far or further
     above its arrival time, whatever the mark (SPEC 7.3). ``follows``: the time where it is promoted unsorted and
-    is an ascending function of the old rowtime, so that it has a value at the old bound too.
+    is an ascending function of the old rowtime, so that it has a value at the old bound too. ``before``: the old
+    rowtime goes on beside the new one.
     """
 
     name: str
@@ -65,6 +67,7 @@ class TSort:
     resync: int = 0
     follows: exp.Expr | None = None
     ahead: int | None = None
+    before: bool = False
 
     kind: ClassVar[str] = "t-sort"
     promise: ClassVar[str] = "each writer's mark less the tolerance; what ascends with the rowtime also at its bound"
@@ -96,8 +99,9 @@ class TSort:
         # What is known of the columns' order was about the old one.
         columns = tuple(Column(column.name, column.type) for column in below.columns)
         return replace(
-            below, columns=columns, order=(T, *keys, W, P), extra=self.keys, released=False, unmerged=True, event=None
-        )
+            below, columns=columns, order=(T, *keys, W, P), extra=(*self.keys, *((BEFORE,) if self.before else ())),
+            released=False, unmerged=True, event=None,
+        )  # fmt: skip
 
     def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:
         """Each writer's mark less the tolerance, its floor or the time at its bound; the end where it has ended."""

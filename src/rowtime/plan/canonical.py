@@ -18,7 +18,8 @@ from rowtime.sql.generate import to_spark
 _JOURNALED = ("idle_after",)  # what it decides stands in the journal, so it may change between two starts
 
 
-_LATER = ("imports", "inner")  # left out where they say nothing: checkpoints from before they were there stay good
+_LATER = ("imports", "inner", "before")
+"""Left out where they say nothing: checkpoints from before they were there stay good."""
 _MARKED = re.compile(f"`{MARK}([^`]*)`")
 
 

@@ -13,6 +13,7 @@ from rowtime.operators.group_by import GroupBy
 from rowtime.operators.group_values import GroupByValues
 from rowtime.operators.select import Item
 from rowtime.operators.session import ENDS, SessionGroup
+from rowtime.operators.tsort import BEFORE
 from rowtime.operators.value_clocks import Closer
 from rowtime.plan.group_distinct import once
 from rowtime.plan.group_order import GroupSort
@@ -22,7 +23,11 @@ from rowtime.plan.windows import moved
 
 @dataclass(frozen=True)
 class WithinGroup:
-    """GROUP BY … WITHIN: the time and the end of its group as hidden columns, the tolerance in µs."""
+    """GROUP BY … WITHIN: the time and the end of its group as hidden columns, the tolerance in µs.
+
+    Above it the rowtime is that time. What the query computes from ROWTIME, or from a column that follows it, is
+    about the rowtime that the row had before, which goes on as `BEFORE` (see `former`).
+    """
 
     hidden: tuple[Item, ...]
     micros: int
@@ -68,6 +73,12 @@ class GroupPlan:
             name, source, self.keys, self.aggregates, self.items, self.closers, self.having, self.stamp, many
         )
 
+    @property
+    def asks_before(self) -> bool:
+        """True if a key or an aggregate is over the rowtime that the rows had before WITHIN."""
+        asked = (item.expression.find_all(exp.Column) for item in (*self.keys, *self.aggregates))
+        return any(column.name == BEFORE for columns in asked for column in columns)
+
     def lineage(self) -> dict[str, exp.Expr]:
         """The columns that are functions of the rowtime of the groups: keys whose groups all end so much later."""
         time = exp.column(exp.to_identifier(T, quoted=True))
@@ -90,3 +101,14 @@ def _is_key(item: Item) -> bool:
 def reference(name: str) -> exp.Column:
     """The column of a group row: a key, an aggregate, or an edge of its session."""
     return exp.column(exp.to_identifier(name, quoted=True))
+
+
+def former(node: exp.Expr) -> exp.Expr:
+    """The expression with the rowtime that the row had before WITHIN in place of the one that it has now."""
+    return node.transform(lambda part: _renamed(part) if isinstance(part, exp.Column) and part.name == T else part)
+
+
+def _renamed(column: exp.Column) -> exp.Column:
+    made = reference(BEFORE)
+    made.meta.update(column.meta)
+    return made

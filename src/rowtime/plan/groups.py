@@ -24,7 +24,7 @@ from rowtime.plan import rewrites
 from rowtime.plan.aggregates import has_aggregates, is_aggregate
 from rowtime.plan.group_distinct import bind_distinct
 from rowtime.plan.group_order import Grouped, bind_group_sort
-from rowtime.plan.group_plan import GroupPlan, WithinGroup, reference
+from rowtime.plan.group_plan import GroupPlan, WithinGroup, former, reference
 from rowtime.plan.orders import micros
 from rowtime.plan.scope import Scope, columns_of, follows, marks_of, type_of
 from rowtime.plan.windows import earliest
@@ -43,12 +43,15 @@ class Grouping:
         self.closers: tuple[Item, ...] = ()
         self.aggregates: list[Item] = []
         self.within: WithinGroup | None = None
+        self._moved = False  # whether WITHIN gives the rows another rowtime before they are grouped
         self.gap: int | None = None  # of the sessions that are grouped, in µs
 
     def bind(self) -> GroupPlan:
         """Keys first, then the select list and HAVING over keys and aggregates."""
         before = len(self.scope.problems)
-        for node in self._grouping():
+        nodes = self._grouping()
+        self._moved = any(isinstance(node, Within) for node in nodes)
+        for node in nodes:
             self._key(node)
         self.closers = tuple(
             found for key, at in zip(self.keys, self._clocks, strict=True) if (found := _closer(key, at))
@@ -171,14 +174,17 @@ class Grouping:
                 hint = "Sort below, in a view: SELECT STREAM t AS ROWTIME, … ORDER BY t WITHIN interval."
                 self.scope.refuse("R128", "WITHIN does not go with a session, which is of ROWTIME", node, hint)
             return
-        at = self.scope.inlined(raw)
-        bound = written = self.scope.computed(raw)
-        if tolerance is not None:
-            bound = self._out_of_order(bound, tolerance, node)
+        computed = self.scope.computed(raw)
+        written = self._of_the_row(computed)
+        bound = written if tolerance is None else self._out_of_order(computed, tolerance, node)
         self._written.append(written)
-        self._clocks.append(at if tolerance is None else bound)
+        self._clocks.append(self._of_the_row(self.scope.inlined(raw)) if tolerance is None else bound)
         proof = prove(bound, self.scope.facts)
         self.keys.append(Item(Column(f"__k{len(self.keys)}", fact=proof.fact), bound))
+
+    def _of_the_row(self, node: exp.Expr) -> exp.Expr:
+        """What is asked of the row's own ROWTIME, where WITHIN has put another in its place."""
+        return former(node) if self._moved else node
 
     def _stagger(self, node: exp.Expr) -> None:
         """The window's end as a last key, which alone closes the groups and is their rowtime."""
@@ -267,7 +273,7 @@ class Grouping:
 
     def _over_groups(self, node: exp.Expr) -> exp.Expr:
         """The expression over key and aggregate columns; other columns are refused."""
-        bound = self._factored(self.scope.computed(self.scope.bind(node)))
+        bound = self._factored(self._of_the_row(self.scope.computed(self.scope.bind(node))))
         for column in bound.find_all(exp.Column):
             if column.table or (column.name not in self.scope.facts and not column.name.startswith("__")):
                 continue  # there is no such column, which has been said

@@ -20,13 +20,13 @@ from rowtime.operators.ordered import Ordered
 from rowtime.operators.select import Item, Select
 from rowtime.operators.sort_by import SortBy
 from rowtime.operators.sort_by_values import SortByValues
-from rowtime.operators.tsort import TIME, TSort
+from rowtime.operators.tsort import BEFORE, TIME, TSort
 from rowtime.operators.union_all import UnionAll
 from rowtime.plan.aggregates import has_aggregates, needs_places
 from rowtime.plan.clauses import bind_with, limited, plain, refuse_later, spread_unbounded_state
 from rowtime.plan.event_time import meeting
 from rowtime.plan.from_clause import FromClause, to_be_merged
-from rowtime.plan.group_plan import WithinGroup
+from rowtime.plan.group_plan import GroupPlan, WithinGroup
 from rowtime.plan.groups import Grouping
 from rowtime.plan.lifetime_groups import LifetimeGrouping
 from rowtime.plan.lifetimes import alike, emitted, refuse_in_select
@@ -327,7 +327,7 @@ class _SelectBinder:
                 self._warn(grouping.growth())
             source, condition = self._checked(scope, where)
             if plan.within is not None:
-                source = self._promoted(scope, source, plan.within, condition)
+                source = self._promoted(scope, source, plan, plan.within, condition)
                 return Bound(plan.build(self.name, source, self.sources.fresh))
             if needs_places(plan.aggregates) and not (source.emits().placed and source.emits().by_place):
                 source = Merge(self.sources.fresh(f"{self.name}.merge"), source, numbers=True)
@@ -357,14 +357,16 @@ class _SelectBinder:
         hint = "Group by something that ascends as well, and each group goes out and is forgotten."
         self.sources.warnings.append(Problem("R185", what, place_of(self.text, self.query), hint, warns=True))
 
-    def _promoted(self, scope: Scope, source: Operator, within: WithinGroup, where: exp.Expr | None) -> Operator:
+    def _promoted(
+        self, scope: Scope, source: Operator, plan: GroupPlan, within: WithinGroup, where: exp.Expr | None
+    ) -> Operator:
         """GROUP BY … WITHIN: a T-sort that refuses by the end of the row's group."""
         if to_be_merged(source):
             source = Merge(self.sources.fresh(f"{self.name}.merge"), source, numbers=True)
         items = tuple(Item(c, exp.column(exp.to_identifier(c.name, quoted=True))) for c in scope.columns)
-        hidden = within.hidden
-        below = Select(self.sources.fresh(f"{self.name}.select"), source, items, where, hidden)
-        return TSort(self.sources.fresh(self.name), below, within.micros, sorts=False, by_group=True)
+        own = (Item(Column(BEFORE), exp.column(exp.to_identifier(T, quoted=True))),) if plan.asks_before else ()
+        below = Select(self.sources.fresh(f"{self.name}.select"), source, items, where, (*within.hidden, *own))
+        return TSort(self.sources.fresh(self.name), below, within.micros, sorts=False, by_group=True, before=bool(own))
 
 
 def _ascending(scope: Scope, promoted: exp.Expr) -> exp.Expr | None:

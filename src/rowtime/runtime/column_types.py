@@ -25,6 +25,7 @@ from rowtime.operators.panes import Panes
 from rowtime.operators.select import Select
 from rowtime.operators.session import ENDS, STARTS, SessionGroup
 from rowtime.operators.table_join import TableJoin
+from rowtime.operators.tsort import BEFORE
 from rowtime.operators.union_all import UnionAll
 from rowtime.operators.values import type_text
 from rowtime.sql.generate import to_spark
@@ -33,7 +34,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 Groups = GroupBy | GroupByValues | EventGroups | Panes | SessionGroup
-_INTERNALS = {T: "TIMESTAMP", W: "STRING", P: "BIGINT", A: "TIMESTAMP", STARTS: "TIMESTAMP", ENDS: "TIMESTAMP"}
+_TIMES = (T, A, BEFORE, STARTS, ENDS)
+_INTERNALS = {W: "STRING", P: "BIGINT", **dict.fromkeys(_TIMES, "TIMESTAMP")}
 
 
 class ColumnTypes:
