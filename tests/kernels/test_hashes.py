@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from rowtime.kernels.hashes import hashes
+from rowtime.kernels.identity import numbered
 
 COLUMNS: dict[str, tuple[pa.DataType, list[Any]]] = {
     "int": (pa.int32(), [None, 0, -1, 7]),
@@ -23,6 +24,9 @@ COLUMNS: dict[str, tuple[pa.DataType, list[Any]]] = {
     "date": (pa.date32(), [None, 0, 1]),
     "timestamp": (pa.timestamp("us", "UTC"), [None, 0, -1]),
     "struct": (pa.struct({"a": pa.int32(), "b": pa.string()}), [{"a": 1, "b": "x"}, {"a": 1, "b": None}]),
+    "list": (pa.list_(pa.float64()), [None, [], [None], [1.0], [1.0, 2.0], [2.0, 1.0], [math.nan]]),
+    "lists": (pa.list_(pa.list_(pa.string())), [None, [["a", "b"]], [["a"], ["b"]], [[], ["a", "b"]], [None]]),
+    "map": (pa.map_(pa.string(), pa.int32()), [None, [], [("a", 1)], [("a", 2)], [("b", 1)]]),
 }
 
 
@@ -43,12 +47,33 @@ def test_keys_that_group_by_takes_for_one_have_one_hash() -> None:
     assert nan == another
 
 
-def test_the_order_of_columns_counts_and_lists_have_one_hash() -> None:
+def test_the_order_of_columns_counts() -> None:
     one, other = pa.array([1, 2]), pa.array([2, 1])
     assert hashes([one, other]).tolist() == hashes([other, one])[::-1].tolist()
     assert hashes([one, other]).tolist() != hashes([other, one]).tolist()
-    lists = hashes([pa.array([[1], [2]])]).tolist()
-    assert lists[0] == lists[1]
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_equal_values_have_one_number_and_others_another(name: str) -> None:
+    kind, values = COLUMNS[name]
+    found = numbered(pa.array([*values, *reversed(values)], kind).slice(1))
+    assert len(set(found.tolist())) == len(values)
+    assert found[: len(values) - 1].tolist() == found[len(values) - 1 : -1].tolist()[::-1]
+
+
+def test_values_that_spark_takes_for_equal_have_one_number_inside_of_others_too() -> None:
+    other = np.array([0x7FF8000000000001], np.int64).view(np.float64)[0]
+    floats = pa.array([0.0, -0.0, math.nan, other], pa.float64())
+    for column in (
+        floats,
+        floats.cast(pa.float32()),
+        pa.StructArray.from_arrays([floats], ["x"]),
+        pa.ListArray.from_arrays(pa.array(range(5), pa.int32()), floats),
+    ):
+        zero, minus, nan, another = numbered(column).tolist()
+        assert zero == minus != nan == another
+        assert len(set(hashes([column]).tolist())) == 2  # noqa: PLR2004 - zero and NaN
+    assert numbered(pa.nulls(2)).tolist() == [0, 0]
 
 
 def test_hashes_never_change_for_state_is_sorted_by_them() -> None:

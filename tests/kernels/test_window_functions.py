@@ -59,7 +59,7 @@ FUNCTIONS: dict[str, tuple[k.Function, Aggregate, tuple[str, ...]]] = {
     "count": (k.Count(), lambda rows: len(oracle.column(rows, "v", nulls=False)), ("int", "text")),
     "sum": (k.Sum(), _of(total), ("int", "decimal")),
     "float sum": (k.Sum(), _float_sum, ("float",)),
-    "avg": (k.Avg(), _of(mean), ("int",)),
+    "avg": (k.Avg(), _of(mean), ("int", "big", "float")),
     "min": (k.Extreme(greatest=False), lambda rows: _extreme(rows, most=False), ("int", "float", "decimal", "text")),
     "max": (k.Extreme(greatest=True), lambda rows: _extreme(rows, most=True), ("int", "float", "decimal", "text")),
     "var_samp": (k.Spread(sample=True, root=False), oracle.spread("v", sample=True), ("int",)),

@@ -24,6 +24,7 @@ import pyarrow.parquet as pq
 from rowtime.client import column_bounds, stream_log
 from rowtime.client.arrow_types import INSTANT, arrow_schema
 from rowtime.client.home import PRIVATE, Home, escape
+from rowtime.client.parquet_statistics import trusted
 from rowtime.client.rows import Batch, Rows, batch
 from rowtime.client.stream_log import Bound, ColumnBound, Entry, Leave, Order
 from rowtime.core.clock import strict as strictly
@@ -224,7 +225,8 @@ class Writer:
         def write(file: IO[bytes]) -> Entry:
             # Only now, with the file in sight: see the law of ``stream_log.survey``.
             arrival = self._tick()
-            pq.write_table(self._stored(ready, arrival), file, store_schema=False)
+            rows = self._stored(ready, arrival)
+            pq.write_table(rows, file, store_schema=False, write_statistics=trusted(rows.schema, rows))
             return _entry(self._next, ready, arrival)
 
         self._stage(write)

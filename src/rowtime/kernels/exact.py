@@ -32,7 +32,7 @@ def whole_sums(values: Ints, frames: Frames) -> Ints:
     greatest = max(abs(int(values.min())), abs(int(values.max()))) if len(values) else 0
     if greatest * max(len(values), 1) < _SAFE:
         return summed(values, frames)
-    low, high = _carried([summed(values & _MASK, frames), summed(values >> LIMB, frames)])
+    low, high = carried([summed(limb, frames) for limb in limbs(values)])
     if ((high < -(2**31)) | (high >= 2**31)).any():
         raise Overflow("a sum is beyond BIGINT")
     return (high << LIMB) | low
@@ -44,14 +44,19 @@ def decimal_sums(column: pa.Array, frames: Frames) -> pa.Array:
     words = np.frombuffer(wide.buffers()[1], np.int64).reshape(-1, 2)[wide.offset : wide.offset + len(wide)]
     limbs = [word & _MASK if part == 0 else word >> LIMB for word in words.T for part in range(2)]
     limbs[1] &= _MASK  # the low word has no sign
-    parts = _carried([summed(limb, frames) for limb in limbs])
+    parts = carried([summed(limb, frames) for limb in limbs])
     if ((parts[3] < -(2**31)) | (parts[3] >= 2**31)).any():
         raise Overflow("a sum is beyond DECIMAL(38)")
     made = np.stack([parts[0] | (parts[1] << LIMB), parts[2] | (parts[3] << LIMB)], axis=1)
     return pa.Array.from_buffers(wide.type, len(made), [None, pa.py_buffer(np.ascontiguousarray(made))])
 
 
-def _carried(limbs: list[Ints]) -> list[Ints]:
+def limbs(values: Ints) -> tuple[Ints, Ints]:
+    """The low bits and the others: of many, each has a sum that fits in 64 bits."""
+    return values & _MASK, values >> LIMB
+
+
+def carried(limbs: list[Ints]) -> list[Ints]:
     """What a limb has above its bits moves to the next one; the last keeps its sign."""
     made: list[Ints] = []
     rest = limbs[0]

@@ -1,7 +1,7 @@
 """Hashes of keys: equal keys have equal ones, in every tick and process.
 
 They find the rows of a key among others and spread keys over slices; they never tell two keys
-apart, so a type that has none of its own (lists) may hash to one number.
+apart.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from rowtime.kernels.exact import coded
 from rowtime.kernels.frames import Ints
+from rowtime.kernels.identity import unfolded
 
 Words = NDArray[np.uint64]
 _NULL = np.uint64(0x9E3779B97F4A7C15)
@@ -50,9 +51,22 @@ def _words(column: pa.Array) -> Any:
         return low ^ _mixed(high)
     if pa.types.is_struct(kind):
         return hashes(column.flatten()).view(np.uint64) if kind.num_fields else 0
-    if pa.types.is_nested(kind):
+    if pa.types.is_null(kind):
         return 0
+    if pa.types.is_nested(kind):
+        return _lists(column)
     return coded(column).codes.view(np.uint64)
+
+
+def _lists(column: pa.Array) -> Words:
+    """Of each list the sum of its elements' numbers, each times a power of its place."""
+    edges, values = unfolded(column)
+    lengths = np.diff(edges)
+    powers = np.cumprod(np.full(int(lengths.max(initial=0)) + 1, _PRIME))
+    places = np.arange(len(values)) - np.repeat(edges[:-1], lengths)
+    words = hashes([values]).view(np.uint64) if len(values) else np.zeros(0, np.uint64)
+    sums = np.concatenate((np.zeros(1, np.uint64), np.cumsum((words + np.uint64(1)) * powers[places])))
+    return np.asarray(sums[edges[1:]] - sums[edges[:-1]] + powers[lengths])
 
 
 def _text(values: pa.Array) -> Words:

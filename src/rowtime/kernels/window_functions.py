@@ -17,8 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from rowtime.kernels.exact import coded, decimal_sums, numbers, whole_sums
+from rowtime.kernels.exact import LIMB, carried, coded, decimal_sums, limbs, numbers, whole_sums
 from rowtime.kernels.frames import Frames, Ints, Known, Parts, folded, summed
+from rowtime.kernels.identity import numbered
 
 Table = Mapping[str, pa.Array]
 Floats = NDArray[np.float64]
@@ -44,6 +45,11 @@ class Function(Protocol):
 def counts(column: pa.Array) -> Ints:
     """1 for each value that is there."""
     return np.asarray(pc.cast(pc.is_valid(column), pa.int64()))
+
+
+def _floating(argument: pa.Array) -> pa.Array:
+    """The values as DOUBLE, of large whole numbers the nearest, as Spark casts them."""
+    return argument.cast(pa.float64(), safe=False)
 
 
 def _shown(values: NDArray[Any], there: Known) -> pa.Array:
@@ -104,15 +110,25 @@ class Avg:
     """AVG(x); decimals are divided by whoever reads the two columns, by the rules of their type."""
 
     def seeds(self, argument: pa.Array, times: Ints) -> Table:
-        """The parts of rows."""
-        return Sum().seeds(argument if pa.types.is_decimal(argument.type) else argument.cast(pa.float64()), times)
+        """The parts of rows; a BIGINT is two numbers, ``l`` + ``h`` * 2^32, whose sums are whole ones."""
+        if pa.types.is_int64(argument.type):
+            low, high = limbs(numbers(argument))
+            return {"l": pa.array(low), "h": pa.array(high), "n": pa.array(counts(argument))}
+        return Sum().seeds(argument if pa.types.is_decimal(argument.type) else _floating(argument), times)
 
     def fold(self, parts: Table, frames: Frames) -> Table:
         """The parts of frames."""
-        return Sum().fold(parts, frames)
+        if "h" not in parts:
+            return Sum().fold(parts, frames)
+        low, high = carried([summed(numbers(parts[name]), frames) for name in "lh"])
+        return {"l": pa.array(low), "h": pa.array(high), "n": pa.array(summed(numbers(parts["n"]), frames))}
 
     def value(self, parts: Table) -> Table:
         """The result of frames."""
+        if "h" in parts:
+            n = numbers(parts["n"])
+            total = numbers(parts["h"]).astype(np.float64) * 2.0**LIMB + numbers(parts["l"])
+            return {"": _shown(total / np.where(n > 0, n, 1), n > 0)}
         total = Sum().value(parts)[""]
         if pa.types.is_decimal(total.type):
             return {"": total, ":n": parts["n"]}
@@ -174,7 +190,7 @@ class Spread:
 
     def seeds(self, argument: pa.Array, times: Ints) -> Table:  # noqa: ARG002
         """The parts of rows."""
-        values = pc.fill_null(argument.cast(pa.float64()), 0.0)
+        values = pc.fill_null(_floating(argument), 0.0)
         nothing = pa.array(np.asarray(values) * 0.0)  # NaN stays NaN
         return {"n": pa.array(counts(argument).astype(np.float64)), "m": values, "q": nothing}
 
@@ -210,7 +226,7 @@ class Decayed:
 
     def seeds(self, argument: pa.Array, times: Ints) -> Table:
         """The parts of rows."""
-        values = pc.fill_null(argument.cast(pa.float64()), 0.0)
+        values = pc.fill_null(_floating(argument), 0.0)
         return {"s": values, "w": pa.array(counts(argument).astype(np.float64)), "t": pa.array(times)}
 
     def fold(self, parts: Table, frames: Frames) -> Table:
@@ -284,11 +300,8 @@ class Distinct:
         row, and each element adds one where they begin and takes it away where they end.
         """
         column = parts["v"]
-        if pa.types.is_floating(column.type):
-            column = pc.add(column, pa.scalar(0.0, column.type))  # both zeros are one
-        codes = pc.dictionary_encode(column).indices
-        known = np.flatnonzero(np.asarray(pc.is_valid(codes)))
-        before = _previous(np.asarray(codes.drop_null()), known)
+        known = np.flatnonzero(np.asarray(pc.is_valid(column)))
+        before = _previous(numbered(column)[known], known)
         begins = np.maximum(np.searchsorted(frames.hi, known, "right"), np.searchsorted(frames.lo, before, "right"))
         ends = np.searchsorted(frames.lo, known, "right")
         some, count = ends > begins, len(frames.lo) + 1

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from rowtime.core.clock import Clocks, least
 from rowtime.core.time import BEGINNING, END
 from rowtime.operators.alter_lifetime import AlterLifetime
+from rowtime.operators.collected import collected
 from rowtime.operators.contract import Column, Delta, Kept, Operator, Route, Shape, Tick, passed, quoted
 from rowtime.operators.emit_tables import in_utc
 from rowtime.operators.event_stream import EventStream
@@ -123,7 +124,7 @@ class LifetimeJoin:
         if read is not None:
             return read
         tick.describe(self, "new events")
-        return in_utc(side_of(self.inputs[side], names, times, delta.rows).toArrow())
+        return in_utc(collected(side_of(self.inputs[side], names, times, delta.rows)))
 
     def _in_spark(
         self, tick: Tick, kept: Sequence[Rows], deltas: Sequence[Delta], before: int, bound: int

@@ -24,6 +24,7 @@ from rowtime.core.time import BEGINNING, END
 from rowtime.kernels.exact import Overflow
 from rowtime.kernels.hashes import hashes
 from rowtime.kernels.window_functions import Function, Nth
+from rowtime.operators.collected import collected
 from rowtime.operators.contract import Column, Control, Delta, Kept, Operator, P, Segment, Shape, T, Tick, quoted
 from rowtime.operators.ends import SEEN, Ends
 from rowtime.operators.over_results import to_files, to_spark_rows, type_calls
@@ -42,6 +43,7 @@ from rowtime.operators.windowed import (
     Windows,
     lasting,
     newest,
+    renewed,
     whole,
 )
 from rowtime.sql.generate import to_rowtime, to_spark
@@ -199,7 +201,7 @@ class Over:
         inside = [f"{P} > {low} AND {P} <= {high}" for low, high in zip([-1, *edges], edges, strict=False)]
         for within in [*inside, f"{P} > {edges[-1]}"] if edges else ["true"]:
             tick.describe(self, "rows in stream order")
-            yield in_stream_order((rows.where(within) if edges else rows).toArrow())
+            yield in_stream_order(collected(rows.where(within) if edges else rows))
 
     def _edges(self, tick: Tick, rows: DataFrame) -> list[int]:
         """Positions between pieces of about equal size."""
@@ -326,7 +328,10 @@ class Over:
             hashes = np.unique(np.asarray(fresh[HASH]))
             found = [of_keys(table, hashes) for table in found]
         found = [table for table in found if table.num_rows]
-        return self._newest(pa.concat_tables(found)) if found else None
+        if not found:
+            return None
+        together = self._newest(pa.concat_tables(found, promote_options="default"))
+        return renewed(self.windows, together, fresh) if what == HEADS else together
 
     def _keep(self, tick: Tick, answer: Answer, clock: int) -> None:
         if self.windows.rows_kept or self.windows.span is not None:
@@ -352,7 +357,7 @@ class Over:
         crowded = segments.crowded()
         if not crowded:
             return
-        rows = self._newest(alive(pa.concat_tables(segments.tables(crowded)), clock))
+        rows = self._newest(alive(pa.concat_tables(segments.tables(crowded), promote_options="default"), clock))
         if what == HEADS:
             rows = lasting(self.windows.keys, rows, 1, None)
         elif not self.windows.timed:

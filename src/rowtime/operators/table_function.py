@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from rowtime.core.clock import Clocks
 from rowtime.core.errors import Failure, Problem
+from rowtime.operators.collected import collected
 from rowtime.operators.contract import Column, Delta, Kept, Operator, P, Shape, T, Tick, W, quoted
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ class TableFunctionCall:
         if delta.rows is None:
             return delta
         names = self.input.emits().names
-        rows = delta.rows.selectExpr(*map(quoted, names), f"{T} AS {ROWTIME}", W, P).toArrow()
+        rows = collected(delta.rows.selectExpr(*map(quoted, names), f"{T} AS {ROWTIME}", W, P))
         rows = rows.sort_by([(W, "ascending"), (P, "ascending")])
         parts = [self._writer(control, writer, rows) for writer in rows[W].unique().to_pylist()]
         parts = [part for part in parts if part.num_rows]

@@ -16,7 +16,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rowtime.kernels.exact import limbs, numbers
 from rowtime.kernels.frames import Frames, Ints, Known, Layout, by_range, by_rows, layout, sessions
+from rowtime.kernels.identity import numbered, together
 from rowtime.kernels.window_functions import Avg, Decayed, Distinct, Extreme, Function, Spread, Sum, Table
 from rowtime.operators.contract import P
 
@@ -127,6 +129,24 @@ def newest(rows: pa.Table) -> pa.Table:
     last = np.ones(len(places), np.bool_)
     last[:-1] = places[1:] != places[:-1]
     return rows.filter(pa.array(last))
+
+
+def renewed(windows: Windows, heads: pa.Table, fresh: pa.Table) -> pa.Table:
+    """Heads of earlier versions, which kept the sum of an AVG of BIGINTs as DOUBLE, with the two numbers it is now."""
+    for call in windows.calls:
+        old = f"{call.name}.s"
+        if (
+            isinstance(call.function, Avg)
+            and old in heads.column_names
+            and pa.types.is_int64(fresh[call.argument].type)
+        ):
+            sums = limbs(numbers(whole(heads[old]).cast(pa.int64(), safe=False)))
+            for part, made in zip((f"{call.name}.l", f"{call.name}.h"), sums, strict=True):
+                there = whole(heads[part]) if part in heads.column_names else pa.nulls(heads.num_rows, pa.int64())
+                heads = heads.drop_columns([part] if part in heads.column_names else [])
+                heads = heads.append_column(part, pc.coalesce(there, pa.array(made)))
+            heads = heads.drop_columns([old])
+    return heads
 
 
 @dataclass(frozen=True)
@@ -284,17 +304,10 @@ def _latest(
 
 def ranks(keys: Sequence[Sequence[pa.ChunkedArray]], count: int) -> Ints:
     """A number for each key, the same for equal ones; NULL equals NULL, as in GROUP BY."""
-    found = np.zeros(count, np.int64)
-    for parts in keys:
-        column = pa.concat_arrays([chunk for part in parts for chunk in part.chunks])
-        if pa.types.is_floating(column.type):
-            column = pc.add(column, pa.scalar(0.0, column.type))  # both zeros are one
-        codes = np.asarray(pc.dictionary_encode(column, null_encoding="encode").indices).astype(np.int64)
-        if found.any():
-            _, found = np.unique(found * (int(codes.max()) + 1) + codes, return_inverse=True)
-        else:
-            found = codes
-    return found
+    if not count:
+        return np.zeros(0, np.int64)
+    columns = (pa.concat_arrays([chunk for part in parts for chunk in part.chunks]) for parts in keys)
+    return together([np.zeros(count, np.int64), *map(numbered, columns)])
 
 
 def whole(column: pa.ChunkedArray) -> pa.Array:

@@ -23,6 +23,7 @@ from pyspark.sql.types import LongType, StringType, StructType, TimestampType
 from rowtime.core.errors import Failure, Problem
 from rowtime.core.time import MAX_MICROS, MIN_MICROS
 from rowtime.operators.calendar import in_calendar, those_in_calendar
+from rowtime.operators.collected import collected
 from rowtime.operators.contract import P, T, W, passed, quoted
 from rowtime.operators.merge import ORIGIN
 from rowtime.operators.rejected import shown_as
@@ -84,7 +85,7 @@ class Refusal:
         if self._among is not None and fits_the_driver(found, self._refused.num_rows):
             wanted = {called: name for name, called in own.items()} | given
             peeked = None if peek is None else peek.rows(wanted)
-            table = self._attached(found.toArrow() if peeked is None else pa.concat_tables(map(self._chosen, peeked)))
+            table = self._attached(collected(found) if peeked is None else pa.concat_tables(map(self._chosen, peeked)))
             kinds = {field.name: field.dataType for field in found.schema} | _KINDS
             schema = StructType()
             for name in names:

@@ -23,9 +23,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql.types import BooleanType, DatetimeType, NullType, NumericType
 
+from rowtime.client.parquet_statistics import trusted
 from rowtime.core.checksums import checksum
 from rowtime.core.errors import Failure, Problem
 from rowtime.core.places import sync
+from rowtime.operators.collected import collected, loosened
 from rowtime.operators.contract import Route, Segment, W
 from rowtime.runtime.file_form import FileForm
 from rowtime.state.files import make_folder
@@ -66,9 +68,9 @@ def write_routes(  # noqa: PLR0913 - what, where to, and in which form
     if isinstance(rows, pa.Table):
         written, tables = _write_here(rows, target, routes)
     elif fits_the_driver(rows, count):
-        written, tables = _write_here(rows.toArrow(), target, routes)
+        written, tables = _write_here(collected(rows), target, routes)
     else:
-        written = _write_there(rows, target, routes)
+        written = _write_there(loosened(rows), target, routes)
     if any(written.values()):
         sync(folder)
     return written, tables
@@ -215,7 +217,7 @@ class _File:
 
     def write(self, part: pa.RecordBatch | pa.Table, times: pa.Array | pa.ChunkedArray) -> None:
         if self.target.form.kind == "parquet":
-            self._parquet(part.schema).write(part, row_group_size=ROW_GROUP)
+            self._parquet(part).write(part, row_group_size=ROW_GROUP)
         else:
             self._text().write(("\n".join(part["value"].to_pylist()) + "\n").encode())
         edges = pc.min_max(times)
@@ -232,10 +234,11 @@ class _File:
         sync(place)
         return Segment(self.path, self.rows, self.lowest, self.highest, sum=checksum(place))
 
-    def _parquet(self, schema: pa.Schema) -> pq.ParquetWriter:
-        if self._writer is None:
+    def _parquet(self, part: pa.RecordBatch | pa.Table) -> pq.ParquetWriter:
+        if self._writer is None:  # a table is all that there is for a file, a batch only its beginning
             codec = {"compression": self.target.form.codec} if self.target.form.codec else {}
-            self._writer = pq.ParquetWriter(self._place(), schema, **codec)
+            known = trusted(part.schema, part if isinstance(part, pa.Table) else None)
+            self._writer = pq.ParquetWriter(self._place(), part.schema, write_statistics=known, **codec)
         return self._writer
 
     def _text(self) -> IO[bytes]:

@@ -26,6 +26,8 @@ _CONF: Mapping[str, str] = {
     # State is read by explicit paths; listing them must not become a Spark job.
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
     "spark.sql.files.ignoreCorruptFiles": "false",
+    # Statistics of files leave NaN out, so filters over fields of structs stay with Spark (`sources.statistics`).
+    "spark.sql.optimizer.nestedPredicatePushdown.supportedFileSources": "",
     # Each reading would leave what it listed in a cache that no other reading asks, up to 250 MB.
     "spark.sql.hive.filesourcePartitionFileCacheSize": "0",
 }

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StructField, StructType
 
 from rowtime.core.errors import Failure, Problem, Refused
+from rowtime.operators.collected import loose
 from rowtime.operators.contract import (
     Control,
     Delta,
@@ -37,6 +38,7 @@ from rowtime.runtime.places import for_spark
 from rowtime.runtime.refusal import Refusal, Rejection
 from rowtime.runtime.segment_writer import SMALL, write_routes, write_table
 from rowtime.runtime.sinks.failures import naming
+from rowtime.runtime.sources.statistics import unskipped
 from rowtime.state.checkpoint import folder_of
 from rowtime.state.memory import Memory
 from rowtime.state.segments import SegmentLog
@@ -152,7 +154,7 @@ class RunningTick:
             reader = self.spark.read.format(kind).options(**dict(options))
             if kind in ("csv", "json"):  # which have no types of their own
                 reader = reader.schema(", ".join(f"{quoted(column)} {of}" for column, of in columns))
-            rows = reader.load()
+            rows = reader.load() if kind == "jdbc" else unskipped(reader.load())
         else:
             hint = "Say where they are: CREATE TABLE … USING parquet OPTIONS (path '…')."
             raise Refused(Problem("R155", f"the table {name} has no rows", hint=hint))
@@ -173,7 +175,10 @@ class RunningTick:
         )
         fields = {field.name: field for field in schema.fields}
         for name, route in routes.items():
-            picked = [{**fields[src].jsonValue(), "name": dst, "nullable": True} for dst, src in route.columns.items()]
+            picked = [
+                StructField(dst, loose(fields[src].dataType), nullable=True).jsonValue()
+                for dst, src in route.columns.items()
+            ]
             self.schemas[f"{node.name}/{name}"] = {"type": "struct", "fields": picked}
         stem = f"state/{folder_of(node.name)}/{self.number:012d}"
         if isinstance(rows, pa.Table):  # of which a tick may write several, in their order
@@ -201,7 +206,7 @@ class RunningTick:
         stem = f"state/{folder_of(node.name)}/{self.number:012d}"
         segment = write_table(rows, self.folder, stem, "complete", None)
         self._written.append(segment.path)
-        return self.spark.read.schema(schema).parquet(for_spark(self.folder / segment.path))
+        return unskipped(self.spark.read.schema(schema).parquet(for_spark(self.folder / segment.path)))
 
     def judge(
         self,
@@ -263,7 +268,7 @@ class RunningTick:
         written = set(self._written)  # in this tick: their checksums have just been taken
         self.memory.check(segment for segment in segments if segment.path not in written)
         paths = (for_spark(self.folder / segment.path) for segment in segments)
-        return self.spark.read.schema(self._schema(key)).parquet(*paths)
+        return unskipped(self.spark.read.schema(self._schema(key)).parquet(*paths))
 
     def table(self, segments: Sequence[Segment]) -> pa.Table | None:
         """The rows of segments that the driver wrote in this tick, else ``None``."""
@@ -298,13 +303,15 @@ class RunningTick:
         return [segment for log in self.logs.values() for segment in log.dropped]
 
     def _schema(self, key: str) -> StructType:
-        return StructType.fromJson(self.schemas[key])
+        schema = loose(StructType.fromJson(self.schemas[key]))
+        assert isinstance(schema, StructType)
+        return schema
 
     def _reject(self, node: Operator, rejection: Rejection, count: int) -> None:
         """Write refused rows beside the state; they go to ``rejected/<gate>`` once the tick is committed."""
         key, hidden = f"{node.name}/rejected", ("__n", "__route")
         names = [name for name in rejection.schema.names if name not in hidden]
-        fields = {field.name: field.jsonValue() for field in rejection.schema.fields}
+        fields = {f.name: StructField(f.name, loose(f.dataType)).jsonValue() for f in rejection.schema.fields}
         self.schemas[key] = {"type": "struct", "fields": [fields[name] for name in names]}
         stem = f"state/{folder_of(node.name)}/{self.number:012d}-{uuid.uuid4().hex[:6]}"
         route = {"rejected": Route(0, {name: name for name in names}, "__n")}

@@ -22,6 +22,7 @@ from pyspark.sql.types import LongType, StructField, StructType
 from rowtime.core.clock import least
 from rowtime.core.errors import refuse
 from rowtime.core.time import BEGINNING, to_micros, to_text
+from rowtime.operators.collected import collected
 from rowtime.operators.contract import Delta, Operator, P, T, quoted
 from rowtime.operators.lifetimes import D, E, Q, S, is_lifetimes
 from rowtime.operators.sink import Sink
@@ -188,7 +189,7 @@ class Taps:
         if [f.dataType for f in known] != [f.dataType for f in rows.schema.fields]:  # a NULL may have no type yet
             rows = rows.select(*(rows[quoted(f.name)].cast(f.dataType).alias(f.name) for f in known))
         if small:
-            self._tables[name].append((tick, rows.toArrow()))
+            self._tables[name].append((tick, collected(rows)))
             return
         path = str(self.folder / folder_of(name) / f"{tick:06d}")
         rows.write.parquet(path)
@@ -241,7 +242,7 @@ class Sought:
             message = str(wrong).split("\n", 1)[0].split(" SQLSTATE", 1)[0]
             hint = f"The output has {', '.join(self._sink.columns)}."
             raise refuse("R409", f"no row can be found by that: {message}", hint) from None
-        table = found.select(*map(quoted, rows.columns)).toArrow()
+        table = collected(found.select(*map(quoted, rows.columns)))
         return taps.spark.createDataFrame(table, rows.schema) if table.num_rows else None
 
     @property
@@ -264,7 +265,7 @@ class Tracing:
 
     def trace(self, chosen: DataFrame) -> Trace:
         """The rows that can have made the chosen one, operator by operator."""
-        row = plain_rows(chosen.toArrow())[0]
+        row = plain_rows(collected(chosen))[0]
         asked: dict[str, list[DataFrame]] = defaultdict(list)
         asked[self._sink.input.name].append(chosen.select(TICK, ROW, FROM, UPTO))
         items = [*self._items(self._sink, [row]), *self._bound(self._sink, row[TICK])]

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rowtime.core.clock import least
+from rowtime.operators.collected import collected
 from rowtime.operators.contract import Delta, Operator, P, Route, Segment, T, W, quoted
 from rowtime.operators.sink import Sink as SinkNode
 from rowtime.runtime.file_form import FUNCTIONS, FileForm, writer_options
@@ -90,7 +91,7 @@ class Stage:
         columns = {name: name for name in names}
         if form.kind != "parquet":
             rows, columns = _as_text(rows, names, node), {"value": "value"}
-        found = _sorted(rows.toArrow(), order) if here else self._few(rows, delta)
+        found = _sorted(collected(rows), order) if here else self._few(rows, delta)
         stem = f"{tick.number:010d}"
         route = {"part": Route(0, columns, "__n")}
         rows = rows.selectExpr("*", "0 AS __route") if found is None else found
@@ -106,7 +107,7 @@ class Stage:
         """
         if delta.count is not None or delta.about is None or delta.about > self._tried:
             return None
-        found = rows.limit(SMALL + 1).toArrow()
+        found = collected(rows.limit(SMALL + 1))
         if found.num_rows <= SMALL:
             return found
         self._tried = delta.about // 2

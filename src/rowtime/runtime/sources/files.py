@@ -43,6 +43,7 @@ from rowtime.runtime.sources.contract import (
 from rowtime.runtime.sources.csv_decoding import PlainCsv
 from rowtime.runtime.sources.csv_header import by_header
 from rowtime.runtime.sources.peek import OURS, columns, timestamps
+from rowtime.runtime.sources.statistics import unskipped
 from rowtime.sql.generate import literal
 from rowtime.state.files import append, make_folder, write_over
 
@@ -215,7 +216,8 @@ class FilesSource:
         options = self._options if self.kind == "parquet" else {"datetimeRebaseMode": "CORRECTED"}
         schema = ", ".join([*_typed(self._wanted), f"{_ROW_INDEX} BIGINT"])
         rows = spark.read.options(**options).schema(schema).parquet(*map(for_spark, paths))
-        return rows.selectExpr(*self._selected(), f"{_ROW_INDEX} AS __row", origin)
+        rows = rows.selectExpr(*self._selected(), f"{_ROW_INDEX} AS __row", origin)
+        return unskipped(rows)
 
     def _parse(self, spark: SparkSession, names: Sequence[str], paths: Sequence[str], origin: str) -> DataFrame:
         """Text files with columns of these names, in this order; without names, as wanted."""

@@ -33,6 +33,7 @@ from rowtime.runtime.sources.contract import (
     Slice,
 )
 from rowtime.runtime.sources.peek import timestamps
+from rowtime.runtime.sources.statistics import unskipped
 from rowtime.sql.generate import literal
 
 if TYPE_CHECKING:
@@ -182,7 +183,7 @@ class StreamLogSource:
         whole = (for_spark(f"{self.log}/{path}") for path in paths)
         # Arrow writes the proleptic calendar: years before 1900 are what they are.
         rows = spark.read.schema(self._stored).option("datetimeRebaseMode", "CORRECTED").parquet(*whole)
-        return rows.selectExpr(*self._columns(writer))
+        return unskipped(rows).selectExpr(*self._columns(writer))
 
     def _columns(self, writer: str) -> list[str]:
         return [f"{writer} AS {WRITER}" if column == WRITER else column for column in self._order]

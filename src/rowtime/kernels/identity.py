@@ -1,0 +1,70 @@
+"""Numbers by which values are told apart as Spark tells them apart: NULL is NULL, NaN is NaN, both zeros are one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rowtime.kernels.frames import Ints
+
+_WORD = 8  # bytes of a number
+
+
+def numbered(column: pa.Array) -> Ints:
+    """A number for each value, the same for equal ones; NULL has one of its own."""
+    kind = column.type
+    if pa.types.is_null(kind):
+        return np.zeros(len(column), np.int64)
+    if pa.types.is_struct(kind):
+        parts = [np.asarray(pc.cast(pc.is_valid(column), pa.int64()))]
+        return together([*parts, *map(numbered, column.flatten())])
+    if pa.types.is_nested(kind):
+        return _of_lists(column)
+    column = plain(column)
+    return np.asarray(pc.dictionary_encode(column, null_encoding="encode").indices).astype(np.int64)
+
+
+def together(parts: Sequence[Ints]) -> Ints:
+    """A number for each combination of numbers from 0 on."""
+    found = np.zeros(len(parts[0]), np.int64)
+    for codes in parts:
+        if found.any():
+            _, found = np.unique(found * (int(codes.max()) + 1) + codes, return_inverse=True)
+        else:
+            found = codes
+    return found
+
+
+def plain(column: pa.Array) -> pa.Array:
+    """The same values, of which those that Spark holds for equal have the same bits."""
+    if not pa.types.is_floating(column.type):
+        return column
+    zeros = pc.add(column, pa.scalar(0.0, column.type))
+    return pc.if_else(pc.is_nan(zeros), pa.scalar(float("nan"), column.type), zeros)
+
+
+def _of_lists(column: pa.Array) -> Ints:
+    """Each list as the bytes of the numbers of its elements."""
+    ends, values = unfolded(column)
+    data = np.ascontiguousarray(numbered(values))
+    buffers: list[Any] = [None, pa.py_buffer(np.ascontiguousarray(ends * _WORD)), pa.py_buffer(data)]
+    found = pa.Array.from_buffers(pa.large_binary(), len(column), buffers)
+    codes = np.asarray(pc.dictionary_encode(found).indices).astype(np.int64)
+    return np.where(np.asarray(pc.is_valid(column)), codes + 1, 0)
+
+
+def unfolded(column: pa.Array) -> tuple[Ints, pa.Array]:
+    """The elements of lists (of maps: the entries), one after the other, and where each list begins and ends."""
+    lengths = np.asarray(pc.fill_null(pc.list_value_length(_as_list(column)), 0)).astype(np.int64)
+    return np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths))), _as_list(column).flatten()
+
+
+def _as_list(column: pa.Array) -> pa.Array:
+    if not pa.types.is_map(column.type):
+        return column
+    entries = pa.list_(pa.struct([("key", column.type.key_type), ("value", column.type.item_type)]))
+    return column.cast(entries)

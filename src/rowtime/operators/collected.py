@@ -1,0 +1,42 @@
+"""Rows of Spark on the driver, as Arrow tables: inside of a value NULL may stand everywhere, whatever Spark knows.
+
+Arrow refuses a NULL struct whose fields are known to be there, and what is known differs from tick to tick.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import DataType
+
+
+def collected(rows: DataFrame) -> pa.Table:
+    """The rows, by one Spark job."""
+    return loosened(rows).toArrow()
+
+
+def loosened(rows: DataFrame) -> DataFrame:
+    """The rows with the same values, in types inside of which NULL may stand."""
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415 - `check` does without Spark
+
+    kinds = [(field.name, field.dataType, loose(field.dataType)) for field in rows.schema.fields]
+    if all(kind == wanted for _, kind, wanted in kinds):
+        return rows
+    columns = ((F.col(f"`{name.replace('`', '``')}`"), name, kind, wanted) for name, kind, wanted in kinds)
+    return rows.select(*(of if kind == wanted else of.cast(wanted).alias(name) for of, name, kind, wanted in columns))
+
+
+def loose(kind: DataType) -> DataType:
+    """The type with NULL wherever Spark lets it stand: as an element, a value of a map, a field."""
+    from pyspark.sql.types import ArrayType, MapType, StructField, StructType  # noqa: PLC0415 - as above
+
+    if isinstance(kind, ArrayType):
+        return ArrayType(loose(kind.elementType), containsNull=True)
+    if isinstance(kind, MapType):
+        return MapType(loose(kind.keyType), loose(kind.valueType), valueContainsNull=True)
+    if isinstance(kind, StructType):
+        return StructType([StructField(f.name, loose(f.dataType), nullable=True, metadata=f.metadata) for f in kind])
+    return kind
