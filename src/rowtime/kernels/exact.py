@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rowtime.kernels import collated
 from rowtime.kernels.frames import Frames, Ints, Known, summed
 
 LIMB = 32  # bits; sums of as many as 2^31 limbs fit in 64 bits
@@ -85,6 +86,9 @@ def coded(column: pa.Array) -> Coded:
         bits = pa.int32() if kind.bit_width == LIMB else pa.int64()
         codes = np.asarray(pc.fill_null(column.cast(bits), 0)).astype(np.int64)
         return Coded(codes, lambda codes, known: _array(codes, known).cast(bits).cast(kind))
+    if collated.is_collated(column):
+        places, ranked = collated.ranked(column)
+        return Coded(places, lambda codes, known: ranked.take(pa.array(codes, mask=~known)))
     return _ranked(column)
 
 

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from rowtime.kernels import collated
 from rowtime.kernels.exact import LIMB, carried, coded, decimal_sums, limbs, numbers, whole_sums
 from rowtime.kernels.frames import Frames, Ints, Known, Parts, folded, summed
 from rowtime.kernels.identity import numbered
@@ -170,7 +171,7 @@ class Extreme:
 
     def value(self, parts: Table) -> Table:
         """The result of frames."""
-        return {"": parts["v"]}
+        return {"": collated.values(parts["v"])}
 
 
 def _greater(one: Parts, other: Parts) -> Parts:

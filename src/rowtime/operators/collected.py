@@ -38,5 +38,5 @@ def loose(kind: DataType) -> DataType:
     if isinstance(kind, MapType):
         return MapType(loose(kind.keyType), loose(kind.valueType), valueContainsNull=True)
     if isinstance(kind, StructType):
-        return StructType([StructField(f.name, loose(f.dataType), nullable=True, metadata=f.metadata) for f in kind])
+        return StructType([StructField(f.name, loose(f.dataType), nullable=True) for f in kind])
     return kind

@@ -65,7 +65,8 @@ class LifetimePairs:
             sides = (part.this.name, part.expression.name) if _equates(part) else ("", "")
             one, other = sides if sides[0] in places[0] else sides[::-1]
             kind = places[0].get(one, "").upper()
-            if kind.startswith(_KEYS) and kind == places[1].get(other, "").upper():
+            plain = kind.startswith(_KEYS) and "COLLATE" not in kind  # which is not compared by its bytes
+            if plain and kind == places[1].get(other, "").upper():
                 equal.append((one, other))
             else:
                 others.append(part)

@@ -24,6 +24,7 @@ from rowtime.core.time import BEGINNING, END
 from rowtime.kernels.exact import Overflow
 from rowtime.kernels.hashes import hashes
 from rowtime.kernels.window_functions import Function, Nth
+from rowtime.operators.collations import keyed, paired
 from rowtime.operators.collected import collected
 from rowtime.operators.contract import Column, Control, Delta, Kept, Operator, P, Segment, Shape, T, Tick, quoted
 from rowtime.operators.ends import SEEN, Ends
@@ -171,8 +172,9 @@ class Over:
         count = 0
         if delta.rows is not None:
             type_calls(self, delta.rows, control)
+            collated = frozenset(control.get("collated", ()))
             taken = tick.taker(self) if control.get("straight") else None
-            for fresh in self._pieces(tick, delta, self.emits().internals if taken is None else (T, P)):
+            for fresh in self._pieces(tick, delta, self.emits().internals if taken is None else (T, P), collated):
                 answer = self._answer(tick, fresh, control, clock)
                 if taken is not None:
                     files += to_files(tick, self, fresh, answer, taken)
@@ -185,18 +187,31 @@ class Over:
         rows = reduce(lambda one, other: one.unionByName(other), made) if made else None
         return Delta(rows, delta.clocks, count, delta.lowest, delta.highest, files=tuple(files) or None)
 
-    def _pieces(self, tick: Tick, delta: Delta, internals: Sequence[str]) -> Iterator[pa.Table]:
+    def _pieces(
+        self, tick: Tick, delta: Delta, internals: Sequence[str], collated: frozenset[str]
+    ) -> Iterator[pa.Table]:
         """The rows in stream order: all at once, or where they are many, so many at a time as the driver takes.
 
         Spark is asked for them only where something has to be computed or sorted.
         """
-        read = self._read(delta.peek, internals)
-        pieces = self._collected(tick, delta, internals) if read is None else gathered(read, MOST)
-        return (self._completed(piece) for piece in pieces if piece.num_rows)
+        asked = self._asked(collated)
+        read = None if collated else self._read(delta.peek, internals, asked)
+        pieces = self._collected(tick, delta, internals, asked, collated) if read is None else gathered(read, MOST)
+        return (self._completed(piece, asked) for piece in pieces if piece.num_rows)
 
-    def _collected(self, tick: Tick, delta: Delta, internals: Sequence[str]) -> Iterator[pa.Table]:
+    def _collected(
+        self,
+        tick: Tick,
+        delta: Delta,
+        internals: Sequence[str],
+        asked: Mapping[str, exp.Expr],
+        collated: frozenset[str],
+    ) -> Iterator[pa.Table]:
         assert delta.rows is not None
-        rows = self._wanted(delta.rows, internals)
+        rows = self._wanted(delta.rows, internals, asked)
+        if collated:
+            keys = {key.column.name for key in self.keys}
+            rows = paired(keyed(rows, collated & keys), collated - keys)
         edges = self._edges(tick, rows) if delta.count is None or delta.count > MOST else []
         inside = [f"{P} > {low} AND {P} <= {high}" for low, high in zip([-1, *edges], edges, strict=False)]
         for within in [*inside, f"{P} > {edges[-1]}"] if edges else ["true"]:
@@ -226,7 +241,7 @@ class Over:
     # -- rows of the tick ---------------------------------------------------------------
 
     @cached_property
-    def _made(self) -> dict[str, exp.Expr]:
+    def made(self) -> dict[str, exp.Expr]:
         """Keys and arguments by the names that they have in the computation."""
         arguments = {to_spark(call.argument): call.argument for call in self.calls}
         keys = {key.column.name: key.expression for key in self.keys}
@@ -236,25 +251,27 @@ class Over:
     def _given(self) -> dict[str, str]:
         """What need not be asked for beside the columns that pass: name in the computation -> column."""
         known = {} if self.closers else {quoted(name): name for name in self.passed}
-        texts = {name: to_spark(value) for name, value in self._made.items()}
+        texts = {name: to_spark(value) for name, value in self.made.items()}
         return {name: known[text] for name, text in texts.items() if text in known}
 
-    @cached_property
-    def _asked(self) -> dict[str, exp.Expr]:
+    def _asked(self, collated: frozenset[str]) -> dict[str, exp.Expr]:
         """What has to be asked for beside the columns that pass."""
-        return {n: value for n, value in self._made.items() if n not in self._given and to_spark(value) != ONE}
+        wanted = {n: value for n, value in self.made.items() if n not in self._given or n in collated}
+        return {n: value for n, value in wanted.items() if to_spark(value) != ONE}
 
-    def _read(self, peek: Peek | None, internals: Sequence[str]) -> Iterable[pa.Table] | None:
+    def _read(
+        self, peek: Peek | None, internals: Sequence[str], asked: Mapping[str, exp.Expr]
+    ) -> Iterable[pa.Table] | None:
         """The rows from where they lie, if all that is asked for are columns."""
-        plain = all(isinstance(value, exp.Column) for value in self._asked.values())
+        plain = all(isinstance(value, exp.Column) for value in asked.values())
         if peek is None or self.closers or self.order is not None or not plain:
             return None
-        asked = {name: value.name for name, value in self._asked.items()}
-        return peek.rows({name: name for name in (*self.passed, *internals)} | asked)
+        columns = {name: value.name for name, value in asked.items()}
+        return peek.rows({name: name for name in (*self.passed, *internals)} | columns)
 
-    def _wanted(self, rows: DataFrame, internals: Sequence[str]) -> DataFrame:
+    def _wanted(self, rows: DataFrame, internals: Sequence[str], asked: Mapping[str, exp.Expr]) -> DataFrame:
         """What is asked of Spark: the columns that pass, keys, arguments and times, each once."""
-        made = [f"{to_spark(value)} AS {name}" for name, value in self._asked.items()]
+        made = [f"{to_spark(value)} AS {name}" for name, value in asked.items()]
         if self._measured is not None:
             made.append(f"{self._measured} AS {ORDER}")
         rows = rows.selectExpr(*map(quoted, self.passed), *internals, *made, f"{T} AS {SEEN}")
@@ -262,12 +279,14 @@ class Over:
             rows = rows.selectExpr("*", f"{self._period_end} AS {DEAD}")
         return rows.drop(SEEN)
 
-    def _completed(self, rows: pa.Table) -> pa.Table:
+    def _completed(self, rows: pa.Table, asked: Mapping[str, exp.Expr]) -> pa.Table:
         """The rows with what is there already under other names, and what is computed here."""
-        for name in self._made:
+        for name in self.made:
+            if name in asked:
+                continue
             if name in self._given:
                 rows = rows.append_column(name, rows[self._given[name]])
-            elif name not in self._asked:
+            else:
                 rows = rows.append_column(name, pa.array(np.ones(rows.num_rows, np.int32)))
         if self.keys:
             hashed = hashes([whole(rows[key.column.name]) for key in self.keys])

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from rowtime.core.errors import refuse
 from rowtime.kernels.window_functions import Count, Distinct, Extreme, Function, Nth
+from rowtime.operators.collations import has_collation
 from rowtime.operators.contract import Control, Route, Tick, quoted
 from rowtime.operators.values import type_text
 from rowtime.operators.windowed import AT, Answer, takes
@@ -35,6 +36,14 @@ def type_calls(node: Over, rows: DataFrame, control: Control) -> None:
         if not takes(call.function, kind):
             what = f"{node.name}: {to_rowtime(call.typed)} over a window does not take {kind.upper()}"
             raise refuse("R107", what, "Cast the argument, for example to DOUBLE or DECIMAL(18, 2).")
+    made = rows.selectExpr(*(f"{to_spark(value)} AS {name}" for name, value in node.made.items())).schema
+    collated = [field.name for field in made if has_collation(field.dataType)]
+    for name in collated:
+        if made[name].dataType.typeName() != "string":
+            what = f"{node.name}: {to_rowtime(node.made[name])} holds text with a collation inside of another value"
+            raise refuse("R107", what, "Take the text itself, or give it the collation UTF8_BINARY.")
+    if collated:
+        control["collated"] = collated
     control["types"] = {field.name: type_text(field.dataType) for field in typed}
     control["straight"] = all(_straight(call.function, kind) for call, kind in zip(node.calls, kinds, strict=True))
 

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rowtime.kernels import collated
 from rowtime.kernels.exact import limbs, numbers
 from rowtime.kernels.frames import Frames, Ints, Known, Layout, by_range, by_rows, layout, sessions
 from rowtime.kernels.identity import numbered, together
@@ -203,7 +204,7 @@ class Computation:
         return column.take(pa.array(came))
 
     def _parts(self, call: Wanted) -> Table:
-        seeds = call.function.seeds(whole(self.rows[call.argument]), self.times)
+        seeds = call.function.seeds(_given(call.function, whole(self.rows[call.argument])), self.times)
         if self.heads is not None:
             before = {part: whole(self.heads[f"{call.name}.{part}"]) if call.running else None for part in seeds}
             seeds = {part: _led(before[part], column, self.heads.num_rows) for part, column in seeds.items()}
@@ -270,6 +271,13 @@ class Computation:
         return moved | stands
 
 
+def _given(function: Function, argument: pa.Array) -> pa.Array:
+    """What a function is computed of, where the argument is text with a collation."""
+    if isinstance(function, Extreme):
+        return argument
+    return collated.keys(argument) if isinstance(function, Distinct) else collated.values(argument)
+
+
 def _until(rows: pa.Table, ends: Ints) -> pa.Table:
     dead = np.minimum(np.asarray(whole(rows[DEAD])), ends)
     return rows.set_column(rows.column_names.index(DEAD), DEAD, pa.array(dead))
@@ -320,6 +328,6 @@ def takes(function: Function, kind: str) -> bool:
     """True if the kernel of a function computes over values of a Spark type, by its simple name."""
     if isinstance(function, Sum | Avg | Spread | Decayed):
         return kind.startswith("decimal") or kind in _NUMBERS
-    return not (
-        isinstance(function, Extreme | Distinct) and kind.startswith(("struct", "array", "map", "interval", "variant"))
-    )
+    if isinstance(function, Extreme):
+        return not kind.startswith(("struct", "array", "map", "variant"))
+    return not (isinstance(function, Distinct) and kind.startswith(("map", "variant")))

@@ -11,6 +11,7 @@ import json
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
+from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -303,7 +304,7 @@ class RunningTick:
         return [segment for log in self.logs.values() for segment in log.dropped]
 
     def _schema(self, key: str) -> StructType:
-        schema = loose(StructType.fromJson(self.schemas[key]))
+        schema = loose(StructType.fromJson(deepcopy(self.schemas[key])))  # Spark writes into what it reads
         assert isinstance(schema, StructType)
         return schema
 
