@@ -97,11 +97,9 @@ PLAIN = pa.table({"at": TIMES, "v": pa.array([1, 2, 3, 4])})
 OTHERS: dict[str, tuple[pa.Table, str, dict[str, str]]] = {
     "a narrower number": (PLAIN.set_column(1, "v", pa.array([1, 2, 3, 4], pa.int32())), "BIGINT", {}),
     "no such column": (PLAIN.rename_columns(["at", "w"]), "BIGINT", {}),
-    "two of that name": (PLAIN.append_column("V", PLAIN["v"]), "BIGINT", {}),
     "a list": (PLAIN.set_column(1, "v", pa.array([[1]] * 4, pa.list_(pa.int64()))), "ARRAY<BIGINT>", {}),
     "a type that no stream stores": (PLAIN, "INTERVAL DAY", {}),
     "a row without a rowtime": (PLAIN.set_column(0, "at", pa.array([None, 1, 2, 3], TIMES.type)), "BIGINT", {}),
-    "nanoseconds": (PLAIN.set_column(0, "at", TIMES.cast(pa.timestamp("ns", "UTC"))), "BIGINT", {}),
     "another calendar": (PLAIN.replace_schema_metadata({"org.apache.spark.legacyDateTime": ""}), "BIGINT", {}),
     "an early Spark": (PLAIN.replace_schema_metadata({"org.apache.spark.version": "2.4.8"}), "BIGINT", {}),
     "an option": (PLAIN, "BIGINT", {"mergeSchema": "true"}),

@@ -7,7 +7,7 @@ a stopped and a crashed pipeline, without Spark or Java.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -77,7 +77,12 @@ def _stream(name: str, entry: Mapping[str, Any]) -> dict[str, Any]:
         }
         for writer, offset in sorted(notes["offsets"].items())
     ]
-    return {"stream": name, "clock": to_text(least(clocks.values())), "writers": writers}
+    found: dict[str, Any] = {"stream": name, "clock": to_text(least(clocks.values())), "writers": writers}
+    state = notes.get("state", {})
+    if state.get("counts"):
+        aside = [{"file": file, "code": code, "why": why} for file, (code, why) in state.get("aside", {}).items()]
+        found["files"] = {"counts": state["counts"], "named": aside}
+    return found
 
 
 def _output(name: str, entry: Mapping[str, Any]) -> dict[str, Any]:
@@ -97,7 +102,7 @@ def as_lines(found: Mapping[str, Any]) -> Iterator[str]:
         return
     yield f"  tick {found['tick']}, at {found['at']} UTC, {_age(found['age_seconds'])} ago"
     yield from _section("streams", (line for stream in found["streams"] for line in _stream_lines(stream)))
-    yield from _section("ledger", (f"{gate}: {counts_as_text(counts)}" for gate, counts in found["ledger"].items()))
+    yield from _section("ledger", [*_ledger_lines(found)])
     yield from _section("held", (f"{key}: {rows:,} rows" for key, rows in found["held"].items()))
     yield from _section("waiting", (wait["text"] for wait in found["waiting"]))
     yield from _section("outputs", (f"{o['sink']}: {o['rows']:,} rows, up to {o['bound']}" for o in found["outputs"]))
@@ -107,7 +112,16 @@ def _waits(found: Mapping[str, Any]) -> list[str]:
     return [wait["text"] for wait in found["waiting"]] or ["nothing waits"]
 
 
-def _section(title: str, lines: Iterator[str]) -> Iterator[str]:
+def _ledger_lines(found: Mapping[str, Any]) -> Iterator[str]:
+    for gate, counts in found["ledger"].items():
+        yield f"{gate}: {counts_as_text(counts)}"
+    for stream in found["streams"]:
+        if "files" in stream:
+            counts = ", ".join(f"{count:,} {code}" for code, count in sorted(stream["files"]["counts"].items()))
+            yield f"{stream['stream']}, files: {counts}"
+
+
+def _section(title: str, lines: Iterable[str]) -> Iterator[str]:
     listed = list(lines)
     if listed:
         yield f"{title}"
@@ -120,6 +134,8 @@ def _stream_lines(stream: Mapping[str, Any]) -> Iterator[str]:
         clock = f"clock {writer['clock']}" if writer["clock"] else "no clock"
         aside = f", set aside: {writer['set_aside']}" if writer["set_aside"] else ""
         yield f"  {writer['writer']}: {clock}, offset {writer['offset']}{aside}"
+    for file in stream.get("files", {}).get("named", ()):
+        yield f"  {file['code']} {file['file']}: {file['why']}"
 
 
 def counts_as_text(counts: Mapping[str, int]) -> str:

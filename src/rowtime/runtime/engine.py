@@ -53,6 +53,7 @@ if TYPE_CHECKING:
 Entry = Mapping[str, Any]
 Hook = Callable[[str], None]
 Tap = Callable[[Operator, Delta], None]
+FAULTS_A_TICK = 1_000  # files that cannot be read, each of which only a job has found
 _EMPTY: Entry = {"tick": -1, "sources": {}, "control": {}, "segments": {}, "outputs": {}, "totals": {}}
 
 
@@ -167,12 +168,24 @@ class Engine:
 
     def tick(self) -> TickReport | None:
         """Run one tick; ``None`` if there was nothing to do, and then nothing is journaled."""
-        if self._failed:  # what it left half done is finished or swept, as after a crash
-            self._recover(self.checkpoint.journal.last())
-        self._failed = True
-        report = self._ticked()
-        self._failed = False
-        return report
+        attempts = FAULTS_A_TICK
+        while True:
+            if self._failed:  # what it left half done is finished or swept, as after a crash
+                self._recover(self.checkpoint.journal.last())
+            self._failed, attempts = True, attempts - 1
+            try:
+                report = self._ticked()
+            except Exception as error:
+                if not attempts or not self._sets_aside(error):
+                    raise
+            else:
+                self._failed = False
+                return report
+
+    def _sets_aside(self, error: Exception) -> bool:
+        """True if a source leaves out what a tick failed for, so that it can be tried again at once."""
+        asked = (getattr(source, "blame", None) for source in self.sources.values())
+        return any(blame is not None and blame(error) for blame in asked)
 
     def _ticked(self) -> TickReport | None:
         began = time.perf_counter()

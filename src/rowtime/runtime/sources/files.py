@@ -1,23 +1,20 @@
 """A directory of CSV, JSON or Parquet files: one writer, whose files are numbered as found.
 
 Files get their numbers when they are discovered, by (modification time, name) among those
-found together; a file that appears later follows, whatever its name or time. The numbers
-stand in a list of the checkpoint, of which the journal says how much is committed. The
-position of a row is its file's number and its row number in the file. CSV files that are plain
+found together; a file that appears later follows, whatever its name or time (`numbering`).
+The position of a row is its file's number and its row number in the file. CSV files that are plain
 are decoded when they are taken, and read like Parquet (`csv_decoding`).
 """
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
-from itertools import accumulate, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -42,10 +39,11 @@ from rowtime.runtime.sources.contract import (
 )
 from rowtime.runtime.sources.csv_decoding import PlainCsv
 from rowtime.runtime.sources.csv_header import by_header
+from rowtime.runtime.sources.file_list import NumberedFile, is_unchanged
+from rowtime.runtime.sources.numbering import Numbering
 from rowtime.runtime.sources.peek import OURS, columns, timestamps
 from rowtime.runtime.sources.statistics import unskipped
 from rowtime.sql.generate import literal
-from rowtime.state.files import append, make_folder, write_over
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -62,13 +60,6 @@ _PLACE_OF_ROW = "input_file_name()"
 _DECODED_PLACE = "url_decode(replace(input_file_name(), '+', '%2B'))"
 _PLAIN = re.compile(r"[A-Za-z0-9/_.=,:-]*")  # paths that a URL spells as they are
 _NO_PLACE = "CAST(raise_error('rowtime: a row without its place in the files') AS BIGINT)"
-
-
-@dataclass(frozen=True)
-class _File:
-    path: str
-    arrived: int
-    size: int
 
 
 class FilesSource:
@@ -95,52 +86,57 @@ class FilesSource:
         self.path = local(options["path"], "the path of the source")
         self.rowtime = options.get("rowtime.column", "")
         self._options = {key: value for key, value in options.items() if key.lower() not in (*OF_ROWTIME, GLOB)}
-        self._wanted_names = names_of(next((value for key, value in options.items() if key.lower() == GLOB), "*"))
+        chosen = names_of(next((value for key, value in options.items() if key.lower() == GLOB), "*"))
         self.gives_rowtime = bool(self.rowtime)
         self._wanted = dict(columns)
         if self.gives_rowtime and self.rowtime.lower() not in {name.lower() for name in self._wanted}:
             self._wanted[self.rowtime] = "TIMESTAMP"
         self._plain = PlainCsv.of(self._wanted, self._options) if kind == "csv" else None
-        self._files: list[_File] | None = None
+        self._numbering = Numbering(self.path, notes, kind, self._wanted, chosen)
+        self._taken: Sequence[NumberedFile] = ()
         self.decodes = False  # until a range holds text that Spark has to read
         self._parsed: list[DataFrame] = []
         self._decoded: dict[str, tuple[str, int]] = {}
-        self._seen: set[str] = set()
 
     def discover(self, start: Offsets, limits: Limits, state: Mapping[str, Any]) -> tuple[Slice, Mapping[str, Any]]:
         """Number new files and take the next ones, within the limits, at least one."""
-        first = start.get(THE_WRITER, 0)
-        files = self._known(state.get("listed", 0))
+        first, known = start.get(THE_WRITER, 0), self._numbering
+        known.load(state)
         if self.from_now and "listed" not in state:  # what is there now is numbered, and not read
-            self._number(self._new())
-            here = {THE_WRITER: len(files)}
-            return Slice(here, here, rows=0, detail={"files": []}), {"listed": len(files)}
-        if first >= len(files):
-            self._number(self._new())
-        taken = list(_within(files[first:], limits))
-        return self._slice(first, taken), {"listed": first + len(taken)}
+            known.number(known.new())
+            here = {THE_WRITER: known.count}
+            return Slice(here, here, rows=0, detail={"files": []}), known.state(state, known.count, ())
+        taken = self._taken = known.take(first, limits)
+        return self._slice(first, taken), known.state(state, first, taken)
 
-    def _slice(self, first: int, taken: Sequence[_File]) -> Slice:
+    def blame(self, error: BaseException) -> bool:
+        """True if files that were taken last are the reason for a failure, and another try leaves them out."""
+        return self._numbering.blame(error, self._taken)
+
+    def _slice(self, first: int, taken: Sequence[NumberedFile]) -> Slice:
         """The range of some files, decoded where they are plain."""
-        self._decode({number: file.path for number, file in enumerate(taken, first)})
+        read = [(number, file) for number, file in enumerate(taken, first) if file.read]
+        self._decode({number: file.path for number, file in read})
         arrived = {THE_WRITER: taken[-1].arrived} if taken and not self.gives_rowtime else {}
-        numbered = [[number, file.path, file.arrived] for number, file in enumerate(taken, first)]
+        numbered = [[number, file.path, file.arrived] for number, file in read]
         return Slice(
             {THE_WRITER: first},
             {THE_WRITER: first + len(taken)},
             arrived=arrived,
-            rows=self._count(taken),
+            rows=self._count([file for _, file in read]),
             detail={"files": numbered},
         )
 
     def between(self, start: Offsets, end: Offsets, state: Mapping[str, Any]) -> Slice:
         """The files between two numbers; raises ``Failure`` (R501) where one is gone or has another size."""
         first, last = start.get(THE_WRITER, 0), end[THE_WRITER]
-        taken = self._known(state["listed"])[first:last]
-        changed = [file.path for file in taken if not _is_there(file)]
-        if changed or len(taken) < last - first:
-            what = f"{changed[0]} is gone or not as it was" if changed else f"the numbers of files in {self.notes}"
-            raise Failure(Problem("R501", f"the files cannot be read again: {what}", hint="Restore the files."))
+        self._numbering.load(state, whole=True)
+        moved = self._numbering.places()
+        taken = [_where(file, moved) for file in self._numbering.list.files[first:last]]
+        changed = [file.path for file in taken if file.read and not is_unchanged(file)]
+        if changed:
+            what = f"the files cannot be read again: {changed[0]} is gone or not as it was"
+            raise Failure(Problem("R501", what, hint="Restore the files."))
         return self._slice(first, taken)
 
     def read(self, spark: SparkSession, part: Slice) -> DataFrame:
@@ -191,7 +187,7 @@ class FilesSource:
 
     def finished(self, at: Offsets) -> bool:
         """True once every file that is there now has been taken."""
-        return at.get(THE_WRITER, 0) >= len(self._files or []) and not self._new()
+        return at.get(THE_WRITER, 0) >= self._numbering.count and not self._numbering.new()
 
     def _shown(self, number: str, arrived: str) -> list[str]:
         names = [quoted(name) for name, _ in self.columns]
@@ -278,46 +274,7 @@ class FilesSource:
         """Where the rows of a file stand."""
         return self._decoded[path][0] if path in self._decoded else path
 
-    # -- numbering --------------------------------------------------------------------
-
-    @property
-    def _list(self) -> Path:
-        return self.notes / "files.jsonl"
-
-    def _known(self, committed: int) -> list[_File]:
-        """The numbered files; what a crashed tick numbered beyond the commit is numbered anew."""
-        if self._files is None:
-            there = self._list.read_text() if self._list.exists() else ""
-            lines = there.splitlines()[:committed]
-            kept = "".join(line + "\n" for line in lines)
-            if kept != there or not there:
-                make_folder(self.notes)
-                write_over(self._list, kept.encode())
-            # Not before the list is as this source sees it: a write that fails is tried again.
-            self._files = [_File(*json.loads(line)) for line in lines]
-            self._seen = {file.path for file in self._files}
-        return self._files
-
-    def _new(self) -> list[_File]:
-        if not self.path.exists():
-            raise Failure(
-                Problem("R501", f"the source {self.path} is not there", hint="Create the directory, or mend the path.")
-            )
-        found = [file for file in _listed(self.path, self._seen) if self._wanted_names(Path(file.path).name)]
-        return sorted(found, key=lambda file: (file.arrived, file.path))
-
-    def _number(self, files: Sequence[_File]) -> None:
-        assert self._files is not None
-        latest = self._files[-1].arrived if self._files else 0
-        # SPEC 2.4: an arrival time that goes back is raised to the previous one.
-        arrivals = accumulate((file.arrived for file in files), max, initial=latest)
-        raised = [replace(file, arrived=at) for file, at in zip(files, islice(arrivals, 1, None), strict=True)]
-        lines = "".join(json.dumps([file.path, file.arrived, file.size]) + "\n" for file in raised).encode()
-        append(self._list, lines)
-        self._files.extend(raised)
-        self._seen.update(file.path for file in raised)
-
-    def _count(self, files: Sequence[_File]) -> int:
+    def _count(self, files: Sequence[NumberedFile]) -> int:
         """At most how many rows there are: a row of a text file takes at least two bytes."""
         if self.kind == "parquet":
             return sum(pq.read_metadata(file.path).num_rows for file in files)
@@ -336,42 +293,10 @@ def _arrow(kind: str) -> pa.DataType | None:
         return None
 
 
-def _listed(path: Path, seen: Collection[str]) -> Iterator[_File]:
-    """The files that are new; of those seen only the name is looked at, for they are many."""
-    for entry in [str(path)] if path.is_file() else _names(str(path)):
-        if entry not in seen:
-            facts = Path(entry).stat()
-            yield _File(entry, facts.st_mtime_ns // 1000, facts.st_size)
-
-
-def _is_there(file: _File) -> bool:
-    try:
-        return Path(file.path).stat().st_size == file.size
-    except OSError:
-        return False
-
-
-def _names(folder: str) -> Iterator[str]:
-    """Files below a folder, without those that Spark hides: names that begin with ``_`` or ``.``."""
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            if entry.name.startswith(("_", ".")):
-                continue
-            if entry.is_dir(follow_symlinks=False):
-                yield from _names(entry.path)
-            elif entry.is_file():
-                yield entry.path
-
-
-def _within(files: Sequence[_File], limits: Limits) -> Iterator[_File]:
-    used = 0
-    for number, file in enumerate(files):
-        used += file.size
-        if number and limits.files is not None and number >= limits.files:
-            return
-        if number and limits.bytes is not None and used > limits.bytes:
-            return
-        yield file
-
-
-WallClock = Callable[[], int]
+def _where(file: NumberedFile, moved: Mapping[str, str]) -> NumberedFile:
+    """A file under the name that it has now."""
+    path, seen = file.path, {file.path}
+    while path in moved and moved[path] not in seen:
+        path = moved[path]
+        seen.add(path)
+    return file if path == file.path or Path(file.path).exists() else replace(file, path=path)

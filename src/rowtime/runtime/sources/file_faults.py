@@ -1,0 +1,100 @@
+"""What is wrong with a file that a stream cannot read, in words.
+
+Before a file is read, its footer tells whether it is whole and whether its columns have types that Spark reads as the
+declared ones: no Spark job is needed for that. If a job fails all the same, the file is read as a whole here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+_DAMAGED = (pa.ArrowException, OSError, EOFError)
+_INTEGERS = {"TINYINT": 8, "BYTE": 8, "SMALLINT": 16, "SHORT": 16, "INT": 32, "INTEGER": 32, "BIGINT": 64, "LONG": 64}
+_BLOCK = 1 << 20  # bytes of a compressed text that are looked at, at once
+# Classes of Spark's error about a file that another try cannot overcome.
+_LASTING = ("CANNOT_READ_FILE_FOOTER", "PARQUET_COLUMN_DATA_TYPE_MISMATCH", "UNSUPPORTED_FILE_SYSTEM")
+
+
+def fault_of(kind: str, path: str, wanted: Mapping[str, str]) -> str | None:
+    """What the beginning or the footer of a file tells of it; ``None`` if nothing is wrong so far.
+
+    ``wanted``: the types of the columns that are read, in Spark's words.
+    """
+    try:
+        if kind != "parquet":
+            with Path(path).open("rb"):
+                return None
+        return next(_faults_of_types(pq.read_metadata(path), wanted), None)
+    except _DAMAGED as error:
+        return said(error)
+
+
+def damage_of(kind: str, path: str) -> str | None:
+    """What is found by reading a whole file; ``None`` if Arrow can read it."""
+    try:
+        if kind == "parquet":
+            with pq.ParquetFile(path) as file:
+                for _ in file.iter_batches():
+                    pass
+        else:
+            with pa.input_stream(path) as stream:  # which knows compressed files by their names, as Spark does
+                while stream.read(_BLOCK):
+                    pass
+    except _DAMAGED as error:
+        return said(error)
+    return None
+
+
+def lasting(text: str) -> str | None:
+    """What Spark says of a file, if it would say it again."""
+    for line in text.splitlines():
+        if any(name in line for name in _LASTING):
+            return line.partition("] ")[2].partition(" SQLSTATE")[0] or line
+    return None
+
+
+def said(error: BaseException) -> str:
+    """The first line of what Arrow or the operating system says."""
+    text = str(error.strerror) if isinstance(error, OSError) and error.strerror else str(error)
+    return text.strip().split("\n", 1)[0].rstrip(".") or type(error).__name__
+
+
+def _faults_of_types(metadata: pq.FileMetaData, wanted: Mapping[str, str]) -> Iterator[str]:
+    schema = metadata.schema.to_arrow_schema()
+    physical = {
+        metadata.schema.column(n).path: metadata.schema.column(n).physical_type for n in range(len(metadata.schema))
+    }
+    for name, declared in wanted.items():
+        fields = [field for field in schema if field.name.lower() == name.lower()]
+        if len(fields) > 1:
+            yield f"it has the column {name} twice: {', '.join(field.name for field in fields)}"
+        for field in fields:
+            if not _reads(field.type, declared.upper(), physical.get(field.name, "")):
+                yield f"its column {field.name} has type {field.type}, and the stream declares {declared}"
+
+
+def _reads(kind: pa.DataType, declared: str, physical: str) -> bool:
+    """False if Spark certainly does not read values of a type as the declared one."""
+    if pa.types.is_timestamp(kind) and kind.unit == "ns" and physical != "INT96":
+        return False
+    if declared in _INTEGERS and pa.types.is_integer(kind):
+        width = kind.bit_width if pa.types.is_signed_integer(kind) else 2 * kind.bit_width
+        return bool(width <= _INTEGERS[declared])
+    return not any(is_one(kind) for is_one in _NEVER.get(declared, ()))
+
+
+_NUMBERS = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean)
+_OTHERS = (pa.types.is_nested, pa.types.is_string, pa.types.is_large_string)
+_NEVER: Mapping[str, Sequence[Callable[[pa.DataType], bool]]] = {
+    **dict.fromkeys(_INTEGERS, (*_OTHERS, pa.types.is_floating, pa.types.is_boolean, pa.types.is_timestamp)),
+    **dict.fromkeys(("DOUBLE", "FLOAT", "REAL"), (*_OTHERS, pa.types.is_boolean, pa.types.is_temporal)),
+    **dict.fromkeys(("TIMESTAMP", "TIMESTAMP_LTZ", "TIMESTAMP_NTZ"), (*_OTHERS, *_NUMBERS)),
+    "BOOLEAN": (*_OTHERS, pa.types.is_integer, pa.types.is_floating, pa.types.is_temporal),
+    "DATE": (*_OTHERS, pa.types.is_floating, pa.types.is_boolean),
+    "STRING": (pa.types.is_nested, pa.types.is_primitive),
+}
+"""The types of a file that are never read as a declared one; what is not listed is left to Spark."""

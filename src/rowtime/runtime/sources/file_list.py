@@ -1,0 +1,159 @@
+"""The numbered files of a directory: a list in the checkpoint that only grows; the journal has its checksum.
+
+A line is a JSON list: path, arrival (µs UTC), size, and since checksums exist an object with what else a file is known
+by. What stands behind the committed lines is of a tick that did not commit, and is numbered anew.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from rowtime.state.files import append, damaged, make_folder, write_over
+
+_EDGE: Final = 1 << 16  # bytes at each end of a file that its print is made of
+
+
+@dataclass(frozen=True)
+class NumberedFile:
+    """A file as it was when it got its number.
+
+    ``arrived``: µs UTC, raised where times go back; ``time``: of its last change, ns, 0 where an older version has not
+    noted it; ``node``: its place in the file system; ``print``: see `print_of`. ``code``: why its rows are not read,
+    as a code of an error, in words ``why``; ``was``: the name under which they have been read. ``code`` may be empty.
+    """
+
+    path: str
+    arrived: int
+    size: int
+    time: int = 0
+    node: int = 0
+    print: int = 0
+    code: str = ""
+    why: str = ""
+    was: str = ""
+
+    @property
+    def read(self) -> bool:
+        """True if its rows are read under this number."""
+        return self.code in ("", REPLACED)
+
+    @property
+    def identity(self) -> tuple[int, int, int]:
+        """What stays of a file that is renamed."""
+        return self.size, self.time, self.print
+
+    def line(self) -> bytes:
+        """The file as a line of the list."""
+        more = {name: value for name in _MORE if (value := getattr(self, name))}
+        return json.dumps([self.path, self.arrived, self.size, *([more] if more else [])]).encode() + b"\n"
+
+
+_MORE: Final = ("time", "node", "print", "code", "why", "was")
+UNREADABLE: Final = "R520"
+APPENDED: Final = "R521"
+RENAMED: Final = "R522"
+REPLACED: Final = "R523"
+
+
+def print_of(path: str, size: int) -> int:
+    """The checksum of the first and of the last 64 KiB of the first ``size`` bytes of a file."""
+    with Path(path).open("rb", buffering=0) as file:
+        found = zlib.crc32(file.read(min(size, _EDGE)))
+        if size > _EDGE:
+            file.seek(max(_EDGE, size - _EDGE))
+            found = zlib.crc32(file.read(size - file.tell()), found)
+    return found
+
+
+def is_as_numbered(file: NumberedFile) -> bool:
+    """True if the file is there, of the same size and time."""
+    try:
+        facts = os.stat(file.path)  # noqa: PTH116 - of many files, a Path for each costs more than this
+    except OSError:
+        return False
+    return facts.st_size == file.size and (not file.time or facts.st_mtime_ns == file.time)
+
+
+def is_unchanged(file: NumberedFile) -> bool:
+    """True if the file is there with what it held; its time may be another one."""
+    if is_as_numbered(file):
+        return True
+    try:
+        same = Path(file.path).stat().st_size == file.size
+        return same and file.print > 0 and print_of(file.path, file.size) == file.print
+    except OSError:
+        return False
+
+
+class FileList:
+    """The list of one source, in the folder ``notes`` of its checkpoint."""
+
+    def __init__(self, notes: Path) -> None:
+        self.path = notes / "files.jsonl"
+        self.files: list[NumberedFile] = []
+        self._sums: list[int] = []
+
+    def load(self, committed: int, known: int | None, *, whole: bool = False) -> None:
+        """Read the list: the committed files, or all; of these the first ``committed`` have the checksum ``known``.
+
+        Raises ``Failure`` (R406) if it does not hold them as they were written.
+        """
+        there = self.path.read_bytes() if self.path.exists() else b""
+        lines = there.split(b"\n")[:-1]
+        sums = _running(lines)
+        if len(lines) < committed:
+            raise damaged(f"{self.path} lists {len(lines)} of the {committed} files that have been read")
+        if known is not None and committed and sums[committed - 1] != known:
+            raise damaged(f"{self.path} is not as rowtime wrote it: its checksum differs")
+        lines = lines if whole else lines[:committed]
+        files = [_parsed(self.path, line) for line in lines]
+        kept = b"".join(line + b"\n" for line in lines)
+        if not whole and (kept != there or not there):
+            make_folder(self.path.parent)
+            write_over(self.path, kept)
+        # Not before the list is as this source sees it: a write that fails is tried again.
+        self.files, self._sums = files, sums[: len(lines)]
+
+    def sum_of(self, count: int) -> int:
+        """The checksum of the first lines."""
+        return self._sums[count - 1] if count else 0
+
+    def add(self, files: Sequence[NumberedFile]) -> None:
+        """Give files their numbers."""
+        append(self.path, b"".join(file.line() for file in files))
+        self._take(files)
+
+    def cut(self, count: int, then: Sequence[NumberedFile] = ()) -> None:
+        """Keep the first numbers only, and give others to ``then``; none behind ``count`` may be committed."""
+        write_over(self.path, b"".join(file.line() for file in [*self.files[:count], *then]))
+        del self.files[count:], self._sums[count:]
+        self._take(then)
+
+    def _take(self, files: Sequence[NumberedFile]) -> None:
+        self._sums += _running([file.line()[:-1] for file in files], self._sums[-1] if self._sums else 0)
+        self.files += files
+
+
+def _running(lines: Sequence[bytes], at: int = 0) -> list[int]:
+    """The checksum of all up to each line."""
+    found = []
+    for line in lines:
+        at = zlib.crc32(line + b"\n", at)
+        found.append(at)
+    return found
+
+
+def _parsed(path: Path, line: bytes) -> NumberedFile:
+    try:
+        found: Any = json.loads(line)
+        name, arrived, size, *more = found
+        told: Mapping[str, Any] = more[0] if more else {}
+        return NumberedFile(str(name), int(arrived), int(size), **{key: told[key] for key in _MORE if key in told})
+    except (ValueError, TypeError):
+        raise damaged(f"{path} is not as rowtime wrote it: it has a line that is none") from None

@@ -1,0 +1,343 @@
+"""What becomes of files of a directory: damaged, empty, renamed, appended to, written over, gone."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+import rowtime as rt
+from rowtime.cli.main import app
+from rowtime.cli.status import status_of
+from rowtime.runtime.sources import numbering
+from rowtime.runtime.sources.files import FilesSource
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class Place:
+    """A directory and its source, asked for one range after the other, each time by a new driver unless told."""
+
+    def __init__(self, folder: Path, kind: str = "json") -> None:
+        self.folder, self.kind = folder / "in", kind
+        self.notes = folder / "notes"
+        self.folder.mkdir()
+        self.start: dict[str, int] = {}
+        self.state: dict[str, Any] = {}
+        self.source = self.fresh()
+
+    def fresh(self) -> FilesSource:
+        return FilesSource(self.kind, {"path": str(self.folder)}, [("n", "INT")], self.notes)
+
+    def write(self, name: str, text: str = '{"n": 1}\n', age: int = 0, mode: str = "w") -> Path:
+        path = self.folder / name
+        with path.open(mode) as file:
+            file.write(text)
+        os.utime(path, ns=(0, 1_700_000_000_000_000_123 + age * 10**9))
+        return path
+
+    def take(self, *, again: bool = False) -> list[str]:
+        """The names of the files that are read next."""
+        self.source = self.source if again else self.fresh()
+        part, state = self.source.discover(self.start, rt.Limits(), self.state)
+        self.start, self.state = dict(part.end), dict(state)
+        return [Path(path).name for _, path, _ in part.detail["files"]]
+
+    @property
+    def aside(self) -> dict[str, str]:
+        return {Path(path).name: code for path, (code, _) in self.state.get("aside", {}).items()}
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path)
+
+
+@pytest.mark.parametrize("again", [True, False], ids=["same driver", "after a restart"])
+def test_a_renamed_file_is_not_read_twice(place: Place, *, again: bool) -> None:
+    path = place.write("a.json")
+    assert place.take() == ["a.json"]
+    path.rename(place.folder / "z.json")
+    assert place.take(again=again) == []
+    assert place.aside == {"z.json": "R522"}
+    (place.folder / "z.json").rename(place.folder / "a.json")
+    assert place.take(again=again) == []
+
+
+def test_a_renamed_file_is_read_again_by_verify_under_its_new_name(place: Place) -> None:
+    path = place.write("a.json")
+    place.take()
+    path.rename(place.folder / "z.json")
+    place.take()
+    part = place.fresh().between({"files": 0}, place.start, place.state)
+    assert [Path(name).name for _, name, _ in part.detail["files"]] == ["z.json"]
+    assert place.start == {"files": 2}
+
+
+def test_a_copy_of_a_file_and_one_that_is_alike_are_files_of_their_own(place: Place) -> None:
+    first = place.write("a.json")
+    assert place.take() == ["a.json"]
+    shutil.copy2(first, place.folder / "b.json")
+    place.write("c.json", age=1)
+    assert place.take() == ["b.json", "c.json"]
+
+
+@pytest.mark.parametrize("again", [True, False], ids=["same driver", "after a restart"])
+def test_rows_added_to_a_file_that_was_read_are_told_once_and_not_read(place: Place, *, again: bool) -> None:
+    place.write("a.json")
+    place.take()
+    for age in (1, 2):
+        place.write("a.json", '{"n": 2}\n', age=age, mode="a")
+        assert place.take(again=again) == []
+    assert place.aside == {"a.json": "R521"}
+    assert place.state["counts"] == {"R521": 1}
+
+
+def test_a_file_that_was_written_over_is_another_file(place: Place) -> None:
+    place.write("a.json")
+    place.take()
+    place.write("a.json", '{"n": 7}\n{"n": 8}\n', age=1)
+    assert place.take() == ["a.json"]
+    assert place.aside == {"a.json": "R523"}
+    place.write("a.json", '{"n": 9}\n', age=2)  # shorter
+    assert place.take(again=True) == ["a.json"]
+    assert place.take() == []
+
+
+def test_a_file_that_was_only_touched_is_the_same_file(place: Place) -> None:
+    place.write("a.json")
+    place.take()
+    place.write("a.json", age=5)
+    for again in (True, True, False):
+        assert place.take(again=again) == []
+    assert place.aside == {}
+
+
+def test_of_many_files_a_change_is_found_after_some_time(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(numbering, "LOOKED_AT", 2)
+    for name in "abcde":
+        place.write(f"{name}.json")
+    place.take()
+    place.write("d.json", '{"n": 7}\n', age=1)
+    assert [place.take(again=True) for _ in range(4)].count(["d.json"]) == 1
+
+
+@pytest.mark.parametrize("again", [True, False], ids=["same driver", "after a restart"])
+@pytest.mark.parametrize("kind", ["json", "csv", "parquet"])
+def test_an_empty_file_is_set_aside_and_read_when_it_has_rows(tmp_path: Path, kind: str, *, again: bool) -> None:
+    place = Place(tmp_path, kind)
+    place.write("a", "")
+    assert place.take() == []
+    assert place.aside == {"a": "R520"}
+    assert place.take(again=again) == []
+    assert place.start == {"files": 1}
+    to_parquet(place.folder / "a", pa.int32()) if kind == "parquet" else place.write("a", '{"n": 1}\n', age=1)
+    assert place.take(again=again) == ["a"]
+    assert place.aside == {}
+    assert place.state["counts"] == {"R520": 1}
+
+
+def test_an_unreadable_file_that_is_taken_away_is_not_named_any_more(place: Place) -> None:
+    place.write("a", "").unlink()
+    place.write("b", "")
+    place.take()
+    assert place.aside == {"b": "R520"}
+    (place.folder / "b").unlink()
+    place.take(again=True)
+    assert place.aside == {}
+    place.write("b")
+    assert place.take(again=True) == ["b"]
+
+
+def test_a_file_that_goes_before_it_is_read_is_not_waited_for(place: Place) -> None:
+    """The list named it for ever, and each tick failed."""
+    place.write("a.json")
+    place.write("b.json", age=1)
+    source = place.fresh()
+    part, state = source.discover({}, rt.Limits(files=1), {})
+    (place.folder / "b.json").unlink()
+    place.write("c.json", age=2)
+    part, _ = source.discover(part.end, rt.Limits(), state)
+    assert [Path(name).name for _, name, _ in part.detail["files"]] == ["c.json"]
+
+
+def to_parquet(path: Path, kind: pa.DataType, *values: object, name: str = "n") -> None:
+    pq.write_table(pa.table({name: pa.array(values or [1], kind)}), path)
+
+
+TYPES: dict[str, tuple[str, pa.DataType, bool]] = {
+    "text for a number": ("INT", pa.string(), False),
+    "a wider number": ("INT", pa.int64(), False),
+    "a narrower number": ("BIGINT", pa.int32(), True),
+    "nanoseconds": ("TIMESTAMP", pa.timestamp("ns", "UTC"), False),
+    "milliseconds": ("TIMESTAMP", pa.timestamp("ms", "UTC"), True),
+    "a number for a time": ("TIMESTAMP", pa.int64(), False),
+    "a number for text": ("STRING", pa.int64(), False),
+    "a number for a fraction": ("DOUBLE", pa.float32(), True),
+}
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_a_parquet_file_of_another_type_is_set_aside_and_named(tmp_path: Path, name: str) -> None:
+    declared, kind, reads = TYPES[name]
+    (tmp_path / "in").mkdir()
+    to_parquet(tmp_path / "in" / "a", kind, None)
+    source = FilesSource("parquet", {"path": str(tmp_path / "in")}, [("N", declared)], tmp_path / "notes")
+    part, state = source.discover({}, rt.Limits(), {})
+    assert len(part.detail["files"]) == reads
+    if not reads:
+        assert state["aside"][f"{tmp_path}/in/a"] == [
+            "R520",
+            f"its column n has type {kind}, and the stream declares {declared}",
+        ]
+
+
+def test_times_of_an_early_spark_are_no_nanoseconds(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    times = pa.table({"n": pa.array([1], pa.timestamp("us"))})
+    pq.write_table(times, tmp_path / "in" / "a", use_deprecated_int96_timestamps=True)
+    source = FilesSource("parquet", {"path": str(tmp_path / "in")}, [("n", "TIMESTAMP")], tmp_path / "notes")
+    assert len(source.discover({}, rt.Limits(), {})[0].detail["files"]) == 1
+
+
+def test_a_name_that_is_not_utf8_is_set_aside_until_it_is_renamed(place: Place) -> None:
+    place.write("b.json")
+    odd = os.fsencode(place.folder) + b"/\xff.json"
+    Path(os.fsdecode(odd)).write_text('{"n": 2}\n')
+    assert place.take() == ["b.json"]
+    assert place.aside == {"\ufffd.json": "R520"}
+    json.dumps(place.state).encode()
+    os.rename(odd, os.fsencode(place.folder) + b"/c.json")  # noqa: PTH104 - its name is bytes
+    assert place.take() == ["c.json"]
+
+
+# -- the list -------------------------------------------------------------------------
+
+DAMAGE: dict[str, Callable[[bytes], bytes]] = {
+    "a name": lambda data: data.replace(b"/a.json", b"/x.json"),
+    "half of it": lambda data: data[: len(data) // 2],
+    "its last line": lambda data: data[: data.rstrip().rindex(b"\n") + 1],
+    "all of it": lambda _: b"",
+    "no text": lambda data: b"\xff" + data[1:],
+}
+
+
+@pytest.mark.parametrize("what", DAMAGE)
+def test_a_damaged_list_of_files_is_refused(place: Place, what: str) -> None:
+    for age, name in enumerate("abc"):
+        place.write(f"{name}.json", age=age)
+    place.take()
+    path = place.notes / "files.jsonl"
+    path.write_bytes(DAMAGE[what](path.read_bytes()))
+    with pytest.raises(rt.Failure) as found:
+        place.take()
+    assert found.value.problems[0].code == "R406"
+    with pytest.raises(rt.Failure, match="R406"):
+        place.fresh().between({}, place.start, place.state)
+
+
+def test_a_list_of_an_older_version_goes_on_without_checksums(place: Place) -> None:
+    paths = [place.write(f"{name}.json", age=age) for age, name in enumerate("ab")]
+    place.notes.mkdir()
+    lines = [json.dumps([str(path), 1_700_000_000_000_000, path.stat().st_size]) + "\n" for path in paths]
+    (place.notes / "files.jsonl").write_text("".join(lines))
+    place.start, place.state = {"files": 2}, {"listed": 2}
+    assert place.take() == []
+    place.write("c.json", age=3)
+    assert place.take() == ["c.json"]
+    part = place.fresh().between({"files": 0}, place.start, place.state)
+    assert [Path(name).name for _, name, _ in part.detail["files"]] == ["a.json", "b.json", "c.json"]
+    place.write("a.json", '{"n": 2}\n{"n": 3}\n', age=4)
+    assert (place.take(), place.aside) == ([], {"a.json": "R521"})  # nobody knows what it held
+
+
+# -- a pipeline -----------------------------------------------------------------------
+
+
+@pytest.fixture
+def running(spark: SparkSession, tmp_path: Path) -> Iterator[tuple[rt.Query, list[int]]]:
+    (tmp_path / "in").mkdir()
+    sql = f"CREATE STREAM a (n BIGINT) USING parquet OPTIONS (path '{tmp_path}/in', rowtime.column 'rt');"
+    pipeline = rt.Pipeline(spark, home=tmp_path / "home").sql(sql + "SELECT STREAM n FROM a;")
+    got: list[int] = []
+    pipeline.sink("result", lambda batch: got.extend(batch.table()["n"].to_pylist()) if batch.count else None)
+    query = pipeline.start(tmp_path / "check", interval=0.05)
+    yield query, got
+    query.stop()
+
+
+def rows(*numbers: int) -> pa.Table:
+    times = pa.array([datetime(2024, 1, 1, 10, 0, n, tzinfo=UTC) for n in numbers], pa.timestamp("us", "UTC"))
+    return pa.table({"n": pa.array(numbers, pa.int64()), "rt": times})
+
+
+def wait_for(query: rt.Query, condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + 60
+    while not condition():
+        assert query.isActive, query.exception
+        assert time.monotonic() < end, "it did not happen in time"
+        time.sleep(0.05)
+
+
+def test_a_run_goes_on_past_damaged_files_and_reads_them_when_they_are_replaced(
+    running: tuple[rt.Query, list[int]], tmp_path: Path
+) -> None:
+    """It named a damaged file for ever, also when that was taken away."""
+    query, got = running
+
+    def put(name: str, data: bytes) -> None:
+        (tmp_path / f".{name}").write_bytes(data)
+        (tmp_path / f".{name}").rename(tmp_path / "in" / name)
+
+    def whole(table: pa.Table) -> bytes:
+        sink = pa.BufferOutputStream()
+        pq.write_table(table, sink, compression="none", use_dictionary=False)
+        return sink.getvalue().to_pybytes()
+
+    put("a", whole(rows(1, 2)))
+    wait_for(query, lambda: got == [1, 2])
+    data = bytearray(whole(rows(3, 4)))
+    data[4:40] = b"\xff" * 36  # only who reads the page sees it: the footer is whole
+    put("b", bytes(data))
+    put("c", b"")
+    put("d", whole(rows(5, 6)))
+    wait_for(query, lambda: got == [1, 2, 5, 6])
+    named = {Path(path).name: code for path, (code, _) in query.engine.entry["sources"]["a"]["state"]["aside"].items()}
+    assert named == {"b": "R520", "c": "R520"}
+    found = status_of(tmp_path / "check")
+    assert found["streams"][0]["files"]["counts"] == {"R520": 2}
+    shown = CliRunner().invoke(app, ["status", str(tmp_path / "check")]).output
+    assert "a, files: 2 R520" in shown
+    assert f"R520 {tmp_path}/in/c: it is empty" in shown
+    (tmp_path / "in" / "c").unlink()
+    put("b", whole(rows(7, 8)))
+    wait_for(query, lambda: got == [1, 2, 5, 6, 7, 8])
+    query.stop()
+    assert query.exception is None
+
+
+@pytest.mark.slow
+def test_a_compressed_file_that_is_cut_off_is_set_aside(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    text = gzip.compress(b"".join(b"%d\n" % n for n in range(10_000)))
+    (tmp_path / "in" / "a.csv.gz").write_bytes(text[: len(text) // 2])
+    (tmp_path / "in" / "b.csv.gz").write_bytes(text)
+    sql = f"CREATE STREAM s (n INT) USING csv OPTIONS (path '{tmp_path}/in'); SELECT STREAM n FROM s;"
+    pipeline = rt.Pipeline(spark, home=tmp_path / "home").sql(sql)
+    pipeline.sink("result", lambda _: None)
+    query = pipeline.run_available(tmp_path / "check")
+    assert query.ledger["s"]["in"] == 10_000
+    state = query.engine.entry["sources"]["s"]["state"]
+    assert [(Path(path).name, code) for path, (code, _) in state["aside"].items()] == [("a.csv.gz", "R520")]
