@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from rowtime.runtime.engine import Engine, TickReport
+    from rowtime.runtime.engine import Engine
+    from rowtime.runtime.report import TickReport
 
 POLL = 0.1  # seconds
 

@@ -34,6 +34,7 @@ from rowtime.runtime.claims import claim
 from rowtime.runtime.column_types import ColumnTypes
 from rowtime.runtime.endings import asked, with_end
 from rowtime.runtime.intake import Taken, intake_of
+from rowtime.runtime.report import TickReport, rows_read
 from rowtime.runtime.sinks.failures import naming
 from rowtime.runtime.sources.contract import Limits, Slice, Source
 from rowtime.runtime.takers import takers
@@ -60,18 +61,6 @@ _EMPTY: Entry = {"tick": -1, "sources": {}, "control": {}, "segments": {}, "outp
 def wall_clock() -> int:
     """The time of day, µs UTC."""
     return time.time_ns() // 1000
-
-
-@dataclass(frozen=True)
-class TickReport:
-    """What a tick did: rows taken per stream, its ledger, how long its parts took (seconds)."""
-
-    tick: int
-    taken: Mapping[str, int]
-    ledger: Mapping[str, Mapping[str, int]]
-    written: Mapping[str, int]
-    seconds: Mapping[str, float]
-    jobs: tuple[str, ...] = ()
 
 
 @dataclass
@@ -222,7 +211,7 @@ class Engine:
         seconds = {"discover": found - began, "step": stepped - found, "commit": done - stepped, "all": done - began}
         return TickReport(
             running.number,
-            {name: taken[name].part.rows or 0 for name in taken},
+            {name: rows_read(part, running.ledger.get(name, {})) for name, part in taken.items()},
             entry["ledger"],
             {name: staged["count"] for name, staged in running.outputs.items()},
             seconds,

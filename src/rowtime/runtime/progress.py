@@ -11,7 +11,8 @@ from rowtime.operators.sink import Sink as SinkNode
 from rowtime.operators.stream import Stream
 
 if TYPE_CHECKING:
-    from rowtime.runtime.engine import Engine, TickReport
+    from rowtime.runtime.engine import Engine
+    from rowtime.runtime.report import TickReport
 
 
 def progress_of(engine: Engine, report: TickReport, query_id: str, run_id: str) -> dict[str, Any]:

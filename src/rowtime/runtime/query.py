@@ -26,8 +26,9 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from rowtime.runtime.engine import Engine, TickReport
+    from rowtime.runtime.engine import Engine
     from rowtime.runtime.pipeline import Pipeline
+    from rowtime.runtime.report import TickReport
     from rowtime.runtime.trace import Trace
 
 Listener = Callable[[dict[str, Any]], None]
