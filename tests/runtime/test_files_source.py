@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gzip
 import os
 from datetime import UTC, datetime
 from pathlib import Path
@@ -64,6 +65,7 @@ def test_csv_files_are_read_in_the_order_of_their_times_and_bad_lines_are_malfor
     query = run(spark, tmp_path, "csv")
     assert minutes(tmp_path) == [("10:00", "a", 1), ("10:00", "b", 2), ("10:02", "a", 10)]
     assert query.ledger["clicks"] == {"in": 5, "accepted": 4, "MALFORMED": 1}
+    assert sum(tick["numInputRows"] for tick in query.recentProgress) == 5, "rows are counted, not bytes"
     assert query.ledger["timed"] == {"in": 4, "accepted": 3, "LATE": 1}
 
 
@@ -74,6 +76,18 @@ def test_json_lines_that_do_not_decode_keep_their_text_in_the_ledger(spark: Spar
     (row,) = pq.read_table(file).to_pylist()
     assert (row["reason"], row["raw_record"], row["position"]) == ("MALFORMED", "not json", 1)
     assert query.ledger["timed"] == {"in": 2, "accepted": 1, "NULL_ROWTIME": 1}
+    assert [source["numInputRows"] for tick in query.recentProgress for source in tick["sources"]] == [3]
+
+
+def test_the_rows_of_compressed_files_are_counted_however_small_the_files_are(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    write(tmp_path, "x.csv.gz", "", age=1)
+    (tmp_path / "in" / "x.csv.gz").write_bytes(gzip.compress(b"a,1,2024-01-01 10:00:05\n" * 5_000))
+    query = run(spark, tmp_path, "csv")
+    assert query.ledger["clicks"] == {"in": 5_000, "accepted": 5_000}
+    assert minutes(tmp_path) == [("10:00", "a", 5_000)]
+    assert sum(tick["numInputRows"] for tick in query.recentProgress) == 5_000
 
 
 @pytest.mark.parametrize("files", [None, 1])
