@@ -30,6 +30,7 @@ from rowtime.plan.emit import as_rows
 from rowtime.plan.event_time import check_set
 from rowtime.plan.finite import FINITE, check_ends, is_finite
 from rowtime.plan.formats import checked_options
+from rowtime.plan.formats.types import unheld
 from rowtime.plan.functions import defined
 from rowtime.plan.select import QueryBinder
 from rowtime.plan.sink_options import fitting
@@ -312,6 +313,9 @@ class _Compiler:
             return self._sink(f"{name}.sink", node, "function", (("function", target),))
         stream = self._known(pump.target.text, pump.target.place)
         made = self._sink(f"{name}.sink", node, stream.format, (*stream.options, ("stream", stream.name)))
+        columns = [*([(made.rowtime, "TIMESTAMP")] if made.rowtime else []), *stream.columns]
+        if wrong := list(unheld(made.format, columns, made.options, stream.required, pump.target.place)):
+            raise Refused(*wrong)
         return fitting(made, pump.target.place)
 
     def _query(self, query: Query, name: str) -> Sink:

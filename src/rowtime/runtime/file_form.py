@@ -19,7 +19,15 @@ if TYPE_CHECKING:
 
 FUNCTIONS: Final = {"csv": "to_csv", "json": "to_json"}
 _OPENED: Final[Mapping[str, Callable[[Path, str], object]]] = {"": Path.open, ".gz": gzip.open, ".bz2": bz2.open}
-_AS_TOLD: Final = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"}
+# Spark's own defaults cut times off at milliseconds, and blanks from the edges of a text in CSV.
+_TIMES: Final = {
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+}
+_AS_TOLD: Final[Mapping[str, Mapping[str, str]]] = {
+    "csv": {**_TIMES, "ignoreLeadingWhiteSpace": "false", "ignoreTrailingWhiteSpace": "false"},
+    "json": _TIMES,
+}
 
 
 @dataclass(frozen=True)
@@ -68,7 +76,7 @@ def writer_options(kind: str, options: Sequence[tuple[str, str]]) -> str:
     told = {known[name.lower()]: value for name, value in options if name.lower() in known}
     if kind == "csv":
         told.update(("sep", value) for name, value in options if name.lower() == "delimiter")
-    pairs = (f"{literal(name)}, {literal(value)}" for name, value in {**_AS_TOLD, **told}.items())
+    pairs = (f"{literal(name)}, {literal(value)}" for name, value in {**_AS_TOLD[kind], **told}.items())
     return f"map({', '.join(pairs)})"
 
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 STAGING = "_rowtime"
 LOCK = ".lock"
-_OURS = re.compile(r"part-\d{10}-\d{5}-.*\.(parquet|csv|json)")
+_OURS = re.compile(r"part-\d{10}-\d{5}-[^.]*\.(parquet|csv|json)(\.\w+)?")
 
 
 class DirectorySink:
@@ -76,10 +76,10 @@ class DirectorySink:
         record = read(self._own)
         files = [path.name for path in self.path.glob("part-*") if _OURS.fullmatch(path.name)]
         if record is not None:
-            mine = len([name for name in files if Path(name).stem.endswith(f"-{record.tag}")])
+            mine = len([name for name in files if _tag(name) == record.tag])
             return There(None, None, f"{mine} files")
         tags = tags_of(self.path)
-        files = [name for name in files if Path(name).stem.rpartition("-")[2] not in tags]
+        files = [name for name in files if _tag(name) not in tags]
         words = f"{len(files)} files that name no pump"
         return There(None, None, words, others=bool(tags)) if files else None
 
@@ -88,7 +88,8 @@ class DirectorySink:
         tag = tag_of(self._identity, self._pump)
         for file in batch.files:
             if file.exists():
-                move(file, self.path / f"part-{file.stem}-{tag}{file.suffix}")
+                name, dot, ending = file.name.partition(".")
+                move(file, self.path / f"part-{name}-{tag}{dot}{ending}")
         if batch.files:
             sync(self.path)
 
@@ -125,5 +126,10 @@ def files_of(directory: Path, pump: str, identity: str) -> list[Path]:
     """The files that a pump of a checkpoint has published, by tick; those that name no pump if it has adopted them."""
     record, tags, mine = read(directory / STAGING / folder_of(pump)), tags_of(directory), tag_of(identity, pump)
     unnamed = record is None or (record.adopted and record.identity == identity)
-    named = ((path, path.stem.rpartition("-")[2]) for path in sorted(directory.glob("part-*")))
+    named = ((path, _tag(path.name)) for path in sorted(directory.glob("part-*")))
     return [path for path, tag in named if tag == mine or (unnamed and tag not in tags)]
+
+
+def _tag(name: str) -> str:
+    """What a file has for a tag, if it has one."""
+    return name.partition(".")[0].rpartition("-")[2]

@@ -1,0 +1,73 @@
+"""Which types the files of a directory give back with equal values; others are refused (R530)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from rowtime.core.errors import Place, Problem
+
+_NESTED: Final = (exp.DataType.Type.ARRAY, exp.DataType.Type.MAP, exp.DataType.Type.STRUCT)
+_NAMES: Final = {"csv": "CSV", "json": "JSON", "parquet": "Parquet"}
+_TEXT: Final = "Write it as text: CAST(… AS STRING), or base64(…) for BINARY; and declare the column STRING."
+
+
+def unheld(
+    kind: str,
+    columns: Sequence[tuple[str, str]],
+    options: Sequence[tuple[str, str]],
+    required: Sequence[str],
+    at: Place,
+) -> Iterator[Problem]:
+    """What a directory of a format cannot hold of ``columns`` (name and type, the rowtime too): a problem each.
+
+    CSV drops a line in which nothing stands: that of a NULL in the only column.
+    """
+    if kind not in _NAMES:
+        return
+    for name, text in columns:
+        if what := _unheld(kind, text):
+            hint = "Write it as JSON or Parquet, or as text (to_json)." if kind == "csv" and what in _WORDS else _TEXT
+            said = f"{_NAMES[kind]} files cannot hold the column {name}: {what} would not be read back as it was"
+            yield Problem("R530", said, at, hint)
+    given = {name.lower(): value for name, value in options}
+    if kind == "csv" and len(columns) == 1 and columns[0][0] not in required and not given.get("nullvalue"):
+        said = f"CSV files cannot hold a NULL in their only column {columns[0][0]}: readers drop a blank line"
+        yield Problem(
+            "R530", said, at, "Declare it NOT NULL, write ROWTIME too, or give NULL a text: nullValue 'NULL'."
+        )
+
+
+_WORDS: Final = ("ARRAY", "MAP", "STRUCT")
+
+
+def _unheld(kind: str, text: str) -> str | None:
+    """The part of a type that files of a format do not hold."""
+    upper = " ".join(text.upper().split())
+    if upper.startswith("INTERVAL"):
+        return upper if kind == "parquet" or "MONTH" in upper or "YEAR" in upper else None
+    try:
+        found = exp.DataType.build(text, dialect="spark")
+    except SqlglotError:
+        return None
+    return next((what for part in found.find_all(exp.DataType) if (what := _part(kind, part))), None)
+
+
+def _part(kind: str, part: exp.DataType) -> str | None:
+    of = part.this
+    if isinstance(of, exp.Interval) or of in (exp.DataType.Type.INTERVAL, exp.DataType.Type.VARIANT):
+        within = part.sql(dialect="spark").upper()
+        return None if of != exp.DataType.Type.VARIANT and _held_interval(kind, within) else within
+    if kind == "csv" and of in (*_NESTED, exp.DataType.Type.BINARY):
+        return str(of.value)
+    if kind == "json" and of == exp.DataType.Type.MAP:
+        keys = part.expressions[0].sql(dialect="spark").upper() if part.expressions else "STRING"
+        return None if keys == "STRING" else f"a MAP with keys of type {keys}"
+    return None
+
+
+def _held_interval(kind: str, text: str) -> bool:
+    return kind != "parquet" and "MONTH" not in text and "YEAR" not in text
