@@ -96,6 +96,10 @@ EVERY = {"every_rows": 2, "delay": 2}
 SHAPES = (
     LifetimeLaw("points", ("event stream", "emit lifetimes"), "SELECT STREAM k FROM s EMIT POINTS (start)",
         _emitted(o.points)),
+    LifetimeLaw("intervals under bounds of a guarded clock", ("event stream", "emit lifetimes"),
+        "SELECT STREAM k FROM s EMIT INTERVALS", _emitted(o.intervals),
+        "BOUND EVERY 2 ROWS DELAY INTERVAL '2' MICROSECOND EARLY BEYOND INTERVAL '4' MICROSECOND",
+        {**EVERY, "beyond": 4}),
     LifetimeLaw("intervals in chain order", ("event stream", "emit lifetimes"),
         "SELECT STREAM k FROM s EMIT INTERVALS", _emitted(o.intervals)),
     LifetimeLaw("intervals in full order, adjusted", ("event stream", "emit lifetimes"),

@@ -83,6 +83,7 @@ def gate(
     every_rows: int | None = None,
     every: int | None = None,
     delay: int = 0,
+    beyond: int | None = None,
     times: Sequence[str] = ("kind", "start", "stop"),
 ) -> Gated:
     """Item by item, as they come."""
@@ -96,9 +97,14 @@ def gate(
         writer = writers[item.writer]
         before, raised = writer.clock, writer.highest
         kind, start = item.values["kind"], item.values["start"]
-        _take(found, writer, item, adjusts, times)
+        early = beyond is not None and start is not None and kind != "end" and writer.highest > BEGINNING
+        early = early and before < END and start > max(writer.highest, before) + (beyond or 0)
+        if early and _well_formed(item.values):
+            found.refused.add((item.number, "EARLY"))
+        else:
+            _take(found, writer, item, adjusts, times)
         writer.rows += 1
-        if start is not None and kind != "end":
+        if start is not None and kind != "end" and not early:
             writer.highest = max(writer.highest, start)
         step = every_rows is not None and writer.rows % every_rows == 0
         if every is not None and writer.highest > BEGINNING:
@@ -107,6 +113,11 @@ def gate(
             writer.clock = max(before, writer.highest - delay)
     found.clocks = {name: writer.clock for name, writer in writers.items()}
     return found
+
+
+def _well_formed(values: Values) -> bool:
+    start, stop = values["start"], values["stop"]
+    return values["kind"] != "interval" or stop is None or stop >= start
 
 
 def importing(

@@ -93,6 +93,19 @@ def test_times_of_the_shape_are_no_payload() -> None:
         ("SELECT STREAM k FROM s UNION ALL SELECT STREAM k FROM p", "R197", "EMIT"),
         ("CREATE STREAM t (a TIMESTAMP) EVENT SHAPE POINT (c); SELECT STREAM * FROM t", "R103", "a"),
         ("CREATE STREAM t (a TIMESTAMP ASCENDING) EVENT SHAPE POINT (a); SELECT STREAM * FROM t", "R190", "Leave"),
+        ("CREATE STREAM t (a BIGINT) EVENT SHAPE POINT (a); SELECT STREAM * FROM t", "R170", "RESOLUTION MILLISECONDS"),
+        ("CREATE STREAM t (a DOUBLE) EVENT SHAPE POINT (a); SELECT STREAM * FROM t", "R170", "TIMESTAMP"),
+        (
+            "CREATE STREAM t (a TIMESTAMP) EVENT SHAPE POINT (a) RESOLUTION SECONDS; SELECT STREAM * FROM t",
+            "R170",
+            "out",
+        ),
+        ("CREATE STREAM t (a BIGINT, k INT) EVENT TIME (a); SELECT STREAM * FROM t", "R170", "RESOLUTION MILLISECONDS"),
+        (
+            "CREATE STREAM t (a TIMESTAMP) EVENT SHAPE POINT (a) EARLY BEYOND INTERVAL '1' HOUR RESYNC AFTER 3 ROWS",
+            "R190",
+            "Leave",
+        ),
         ("CREATE PUMP q AS INSERT INTO s SELECT STREAM k FROM p; SELECT STREAM k FROM s", "R190", ""),
     ],
 )

@@ -65,7 +65,9 @@ def test_regions_that_meet_are_one_under_the_least_of_their_bounds() -> None:
 
 
 def test_bounds_that_are_passed_on_may_be_of_another_column() -> None:
-    views = "CREATE VIEW b EVENT TIME (ms, MODE INPUT_WATERMARK) AS SELECT STREAM t, ms FROM s;"
+    views = (
+        "CREATE VIEW b EVENT TIME (ms, RESOLUTION MILLISECONDS, MODE INPUT_WATERMARK) AS SELECT STREAM t, ms FROM s;"
+    )
     program = _program(f"{views} {COUNT} b GROUP BY PANES(ms, DURATION INTERVAL '1' HOUR)")
     (panes,) = (node for node in program.operators if isinstance(node, Panes))
     assert (panes.event.column, panes.event.unit, panes.event.regions) == ("ms", "MILLISECOND", 1)

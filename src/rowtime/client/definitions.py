@@ -18,6 +18,8 @@ _SHAPE: Final[Mapping[str, Wanted]] = {
     "every?": int | None,
     "delay?": int,
     "imports?": str | None,
+    "resolution?": str | None,
+    "beyond?": int | None,
 }
 _EVENT_TIME: Final[Mapping[str, Wanted]] = {
     "column": str,
@@ -25,6 +27,7 @@ _EVENT_TIME: Final[Mapping[str, Wanted]] = {
     "lag?": int,
     "gap?": int,
     "mode?": str,
+    "beyond?": int | None,
 }
 DEFINITION: Final[Mapping[str, Wanted]] = {
     "columns": [{"name": str, "type": str, "nullable?": bool}],

@@ -18,7 +18,8 @@ class EventShape:
     ``end``). ``adjusts``: late events that reach over the bound are moved to it. A bound comes
     after every ``rows`` rows, or whenever the greatest start passes a multiple of ``every``;
     it lies ``delay`` behind the greatest start. ``imports`` names the stream whose bounds count
-    in place of its own, ``delay`` less.
+    in place of its own, ``delay`` less. ``resolution``: what whole numbers count (SECOND, …); times are timestamps
+    without it. A start that lies more than ``beyond`` above the greatest of its writer is refused.
     """
 
     kind: Kind
@@ -30,6 +31,8 @@ class EventShape:
     every: int | None = None
     delay: int = 0
     imports: str | None = None
+    resolution: str | None = None
+    beyond: int | None = None
 
     def __str__(self) -> str:
         """As a statement says it, behind EVENT SHAPE; durations as Python shows them."""
@@ -39,7 +42,9 @@ class EventShape:
         every = f" BOUND EVERY {timedelta(microseconds=self.every)}" if self.every is not None else every
         every = f" BOUND FROM {self.imports}" if self.imports is not None else every
         delay = f" DELAY {timedelta(microseconds=self.delay)}" if self.delay else ""
-        return f"{self.kind} {self.by + ' ' if self.by else ''}({named}){late}{every}{delay}"
+        unit = f" RESOLUTION {self.resolution}S" if self.resolution else ""
+        beyond = "" if self.beyond is None else f" EARLY BEYOND {timedelta(microseconds=self.beyond)}"
+        return f"{self.kind} {self.by + ' ' if self.by else ''}({named}){unit}{late}{every}{delay}{beyond}"
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -51,9 +56,15 @@ class EventShape:
         """True if an event may be ended by a row of its own."""
         return self.kind in ("EDGE", "BY")
 
+    @property
+    def generates(self) -> bool:
+        """True if rows cause bounds."""
+        return self.rows is not None or self.every is not None
+
     def as_json(self) -> dict[str, Any]:
         """Plain values, as the home directory keeps them."""
-        return asdict(self)
+        later = ("resolution", "beyond")  # older versions, which do not know them, read what does not need them
+        return {name: value for name, value in asdict(self).items() if name not in later or value is not None}
 
     @classmethod
     def stored(cls, found: Mapping[str, Any] | None) -> EventShape | None:

@@ -13,13 +13,18 @@ from typing import NamedTuple
 import numpy as np
 
 from rowtime.core.shapes import EventShape
-from rowtime.core.time import BEGINNING, END
+from rowtime.core.time import BEGINNING, END, MAX_MICROS, MIN_MICROS
+from rowtime.kernels.guard import EARLY as EARLY_ROW
+from rowtime.kernels.guard import Items as Guarded
+from rowtime.kernels.guard import Limits, guard
+
+_EVER = 2**61  # µs: no row is too far below
 
 POINT, INTERVAL, START, STOP = 0, 1, 2, 3
 """What a row is: a whole event, or one of its edges."""
 
-ACCEPTED, LATE, NULL_ROWTIME, MALFORMED = 0, 1, 2, 3
-REASONS = ("", "LATE", "NULL_ROWTIME", "MALFORMED")
+ACCEPTED, LATE, NULL_ROWTIME, MALFORMED, EARLY = 0, 1, 2, 3, 4
+REASONS = ("", "LATE", "NULL_ROWTIME", "MALFORMED", "EARLY")
 
 
 @dataclass(frozen=True)
@@ -33,16 +38,25 @@ class Mark:
 
 @dataclass(frozen=True)
 class Judgement:
-    """Of each row: its start after adjustment, why it is refused, the bound it met; and the mark after all."""
+    """Of each row: its start after adjustment, why it is refused, the bound it met; and the mark after all.
+
+    ``marks``: what refused a row, if it was: the bound, or the mark above which it is early. ``risen``: the greatest
+    start before each row and, at the end, after all.
+    """
 
     starts: np.ndarray
     reasons: np.ndarray
     bounds: np.ndarray
     mark: Mark
+    marks: np.ndarray
+    risen: np.ndarray
 
 
 class Items(NamedTuple):
-    """The rows of one writer by their positions; ``kinds`` below zero and ``starts`` at BEGINNING stand for NULL."""
+    """The rows of one writer by their positions; ``kinds`` below zero stand for NULL, and so do times of no year.
+
+    Those are outside 0001 to 9999, BEGINNING among them; END is an end that is not known.
+    """
 
     positions: np.ndarray
     kinds: np.ndarray
@@ -59,16 +73,57 @@ def judge(
     Rows that are not ``ordered`` are a set: a bound that they generate is made of all, and counts for none of them.
     """
     positions, kinds, starts, stops, bad = rows
-    highest, generated = _generated(shape, mark, kinds, starts, ordered=ordered)
+    null = _without_time(kinds, starts, stops)
+    early, above = _early(shape, mark, rows, null, given, ordered=ordered)
+    highest, generated = _generated(shape, mark, kinds, np.where(null | early, BEGINNING, starts), ordered=ordered)
     made = np.concatenate([[mark.bound], generated])[:-1] if ordered else np.full(len(positions), mark.bound)
     before = np.maximum(made, _given(positions, given, mark.bound))
     wrong = bad | (kinds < 0) | ((kinds != POINT) & (stops < starts)) | ((kinds == STOP) & (stops >= END))
     late, moved = _late(shape, kinds, starts, stops, before)
-    null = starts == BEGINNING
-    reasons = np.select([null & ~bad, wrong, late], [NULL_ROWTIME, MALFORMED, LATE], ACCEPTED)
+    reasons = np.select([null & ~bad, wrong, early, late], [NULL_ROWTIME, MALFORMED, EARLY, LATE], ACCEPTED)
     last = max([mark.bound, *(at for _, at in given), *(generated[-1:].tolist())])
     after = Mark(last, int(highest[-1]) if len(highest) else mark.highest, mark.rows + len(positions))
-    return Judgement(np.where(moved, before, starts), reasons, before, after)
+    risen = np.concatenate([[mark.highest], highest])
+    marks = np.where(early, above, before)
+    return Judgement(np.where(moved & ~early, before, starts), reasons, before, after, marks, risen)
+
+
+def _without_time(kinds: np.ndarray, starts: np.ndarray, stops: np.ndarray) -> np.ndarray:
+    """Rows of which a time is NULL or in no year from 0001 to 9999; a point has no end but its start."""
+    ends = (kinds != POINT) & (stops != END) & ((stops < MIN_MICROS) | (stops > MAX_MICROS))
+    found: np.ndarray = (starts < MIN_MICROS) | (starts > MAX_MICROS) | ends
+    return found
+
+
+def _early(  # noqa: PLR0913 - the columns of one judgement
+    shape: EventShape,
+    mark: Mark,
+    rows: Items,
+    null: np.ndarray,
+    given: Sequence[tuple[int, int]],
+    *,
+    ordered: bool,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Rows that start too far above the greatest start and bound of their writer, which they do not raise; and that."""
+    count = len(rows.positions)
+    if shape.beyond is None or not count:
+        return np.zeros(count, bool), np.zeros(count, np.int64)
+    said = np.array([item for item in given if item[1] < END], np.int64).reshape(-1, 2)
+    judged = (rows.kinds != STOP) & (rows.kinds >= 0) & ~null
+    highest, started = max(mark.highest, mark.bound), mark.highest > BEGINNING
+    if mark.bound >= END:  # everything is late
+        return np.zeros(count, bool), np.full(count, END)
+    if not ordered:
+        return judged & started & (rows.starts - shape.beyond > highest), np.full(count, highest)
+    order = np.argsort(np.concatenate([rows.positions, said[:, 0]]), kind="stable")
+    places = np.argsort(order, kind="stable")[:count]
+    times = np.concatenate([np.where(judged, rows.starts, BEGINNING), said[:, 1]])[order]
+    flags = np.concatenate([judged, np.zeros(len(said), bool)])[order]
+    known = np.concatenate([judged, np.ones(len(said), bool)])[order]
+    none = np.zeros(len(order), bool)
+    found = guard(Guarded(times, known, flags, flags, none), highest, Limits(_EVER, shape.beyond), started=started)
+    early: np.ndarray = found.result[places] == EARLY_ROW
+    return early, found.before[places]
 
 
 def advances(  # noqa: PLR0913 - what a writer sent, and what it had shown before
@@ -79,7 +134,9 @@ def advances(  # noqa: PLR0913 - what a writer sent, and what it had shown befor
     ``times`` are the arrivals of the rows, ``given`` bounds (position, bound, arrival), ``clock`` what the writer had
     reached before; all in µs. An arrival that is not known stands as BEGINNING: a clock is a running maximum.
     """
-    highest, generated = _generated(shape, mark, rows.kinds, rows.starts)
+    null = _without_time(rows.kinds, rows.starts, rows.stops)
+    early, _ = _early(shape, mark, rows, null, [(position, bound) for position, bound, _ in given], ordered=True)
+    highest, generated = _generated(shape, mark, rows.kinds, np.where(null | early, BEGINNING, rows.starts))
     said = np.array(given, np.int64).reshape(-1, 3)
     positions = np.concatenate([rows.positions, said[:, 0]])
     order = np.argsort(positions, kind="stable")

@@ -8,10 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rowtime.core.time import BEGINNING, END
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 FIRST, LAST = np.iinfo(np.int64).min, np.iinfo(np.int64).max  # positions before and behind every item
 
@@ -22,7 +26,8 @@ class Timeline:
 
     The advance to ``values[i]`` came after the item at ``positions[i]``; both ascend.
     ``rows`` are the positions of the rows, ascending, and ``times`` their event times.
-    ``stamps`` looks up the rowtimes of items, for whoever passes bounds on among rows.
+    ``stamps`` looks up the rowtimes of items, for whoever passes bounds on among rows; ``origins`` the writers and
+    positions that rows had before they were merged, ``None`` where they have those still.
     """
 
     before: int
@@ -31,6 +36,7 @@ class Timeline:
     rows: np.ndarray
     times: np.ndarray
     stamps: Callable[[np.ndarray], np.ndarray] | None = None
+    origins: Callable[[np.ndarray], pa.Table] | None = None
 
     @property
     def after(self) -> int:

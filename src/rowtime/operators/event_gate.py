@@ -16,15 +16,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rowtime.core.shapes import EventShape
-from rowtime.core.time import BEGINNING, END
-from rowtime.kernels.events import ACCEPTED, INTERVAL, REASONS, START, STOP, Items, Judgement, Mark, judge
+from rowtime.core.time import BEGINNING, END, MAX_MICROS, MIN_MICROS
+from rowtime.kernels.events import ACCEPTED, INTERVAL, LATE, REASONS, START, STOP, Items, Judgement, Mark, judge
 from rowtime.kernels.events import POINT as POINT_ROW
 from rowtime.operators.by_writer import FEW, by_writer, joined
 from rowtime.operators.contract import Column, Kept, Operator, P, Shape, T, Tick, W, passed, quoted
+from rowtime.operators.event_micros import in_micros
 from rowtime.operators.gates import Verdict
 from rowtime.operators.intake import Intake
 from rowtime.operators.lifetimes import ALWAYS, EVENT, C, D, E, N, Q, both, instant, netted, routed
 from rowtime.operators.lifetimes import Kept as Rows
+from rowtime.operators.raises import raised
 from rowtime.operators.stream import CANDIDATE
 from rowtime.sql.generate import literal
 
@@ -94,19 +96,28 @@ class EventGate:
             "BY": f"CASE lower({quoted(self.shape.by or '')}) WHEN 'point' THEN {POINT_ROW} WHEN 'interval' "
             f"THEN {INTERVAL} WHEN 'start' THEN {START} WHEN 'end' THEN {STOP} END",
         }[self.shape.kind]
-        given = f"unix_micros(CAST({start} AS TIMESTAMP))"
-        end = f"coalesce(unix_micros(CAST({stop} AS TIMESTAMP)), {END}L)"
+        given, ended = self._micros(start), self._micros(stop)
+        # A number of no time is none, unlike NULL, which is an end that is not known.
+        end = f"IF({stop} IS NULL, {END}L, coalesce({ended}, {BEGINNING}L))"
         if self.shape.kind in ("POINT", "BY"):
             whole = f"({kind}) IN ({POINT_ROW})"
-            end = f"CASE WHEN {whole} THEN {given} + 1 WHEN ({kind}) = {START} THEN {END}L ELSE {end} END"
-        judged = f"CASE WHEN ({kind}) = {STOP} THEN CAST({stop} AS TIMESTAMP) ELSE CAST({start} AS TIMESTAMP) END"
+            end = f"CASE WHEN {whole} THEN try_add({given}, 1L) WHEN ({kind}) = {START} THEN {END}L ELSE {end} END"
+        at = f"CASE WHEN ({kind}) = {STOP} THEN {ended} ELSE {given} END"
+        judged = f"timestamp_micros(IF({at} BETWEEN {MIN_MICROS}L AND {MAX_MICROS}L, {at}, NULL))"
         return [f"{kind} AS {K}", f"{given} AS {AS_GIVEN}", f"{end} AS {E}", f"{judged} AS {CANDIDATE}"]
+
+    def _micros(self, column: str) -> str:
+        """A time in µs; NULL where there is none, or where it is so far away that it has no number."""
+        if self.shape.resolution is None or column == "NULL":
+            return f"unix_micros(CAST({column} AS TIMESTAMP))"
+        return in_micros(column, self.shape.resolution)
 
     def judged(
         self, tick: Tick, items: pa.Table, intake: Intake, before: Mapping[str, int], *, ordered: bool = True
     ) -> dict[str, Judged]:
         """Each writer's rows and what becomes of them."""
         marks = tick.control(self.node).setdefault("marks", {})
+        jumps = tick.control(self.node).setdefault("raised", {})
         said: dict[str, list[tuple[int, int]]] = {}
         for writer, position, at in intake.bounds:
             said.setdefault(writer, []).append((position, at))
@@ -120,6 +131,9 @@ class EventGate:
             known = Mark(before.get(writer, BEGINNING), highest, count)
             judgement = judge(self.shape, known, items_of(rows), given, ordered=ordered)
             marks[writer] = [judgement.mark.highest, judgement.mark.rows]
+            if rows.num_rows and self.shape.generates:
+                poison = raised(jumps.pop(writer, None), rows[P].to_numpy(), judgement.risen, judgement.reasons == LATE)
+                jumps.update({} if poison is None else {writer: poison})
             found[writer] = Judged(rows, judgement)
         return found
 
@@ -242,7 +256,14 @@ def collected_items(
     bad = "__m IS NOT NULL" if "__m" in rows.columns else "false"
     bound = "unix_micros(__b)" if in_band else "CAST(NULL AS BIGINT)"
     tick.describe(node, "times of new events")
-    columns = [W, P, *more, f"coalesce({K}, -1) AS k", f"coalesce({AS_GIVEN}, {BEGINNING}L) AS s", f"{E} AS e"]
+    columns = [
+        W,
+        P,
+        *more,
+        f"coalesce({K}, -1) AS k",
+        f"coalesce({AS_GIVEN}, {BEGINNING}L) AS s",
+        f"coalesce({E}, {BEGINNING}L) AS e",
+    ]
     found = rows.selectExpr(*columns, f"{bad} AS bad", f"{bound} AS b").toArrow()
     return found.sort_by([(W, "ascending"), (P, "ascending")])
 
@@ -275,7 +296,7 @@ def _verdict(judged: Mapping[str, Judged]) -> tuple[Verdict, pa.Table]:
     if not wrong.any():
         return Verdict(None, counts, {}, BEGINNING, END), table
     named = pa.array(np.array(REASONS, object)[reasons[wrong]], pa.string())
-    bounds = pa.array(_all(judgement.bounds for judgement in judgements)[wrong], pa.int64())
+    bounds = pa.array(_all(judgement.marks for judgement in judgements)[wrong], pa.int64())
     listed = table.filter(pa.array(wrong)).select([W, P]).append_column("reason", named).append_column("mark", bounds)
     return Verdict(listed, counts, {}, BEGINNING, END), table
 

@@ -19,11 +19,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rowtime.core.clock import Clocks, least
-from rowtime.core.time import BEGINNING, END
+from rowtime.core.time import BEGINNING, END, MAX_MICROS, MIN_MICROS
+from rowtime.kernels.guard import EARLY, Items, Limits, guard
 from rowtime.kernels.timeline import FIRST, LAST, Timeline, advances
 from rowtime.operators.contract import Control, Delta, EventTime, Kept, Operator, P, Shape, T, Tick, W, quoted
 from rowtime.operators.event_bounds import GIVEN
+from rowtime.operators.event_micros import in_micros
 from rowtime.operators.gates import Verdict
+from rowtime.operators.merge import ORIGIN
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -39,7 +42,8 @@ class EventTimed:
     ``unit``: what a column of whole numbers counts (SECOND, MILLISECOND, …); a timestamp has
     none. ``lag`` and ``gap`` in µs. ``mode``: OUTPUT_EVENT_TIME (the greatest time so far
     less the lag), MANUAL (what is set) or INPUT_WATERMARK (the least of the bounds that the
-    ``regions`` below pass on). ``gate``: the stream whose bounds are about the event time.
+    ``regions`` below pass on). ``gate``: the stream whose bounds are about the event time. A time more than ``beyond``
+    (µs) above the greatest so far of its writer is EARLY, and sets no bound.
     """
 
     name: str
@@ -51,6 +55,7 @@ class EventTimed:
     mode: str = "OUTPUT_EVENT_TIME"
     gate: Operator | None = None
     regions: int = 0
+    beyond: int | None = None
 
     kind: ClassVar[str] = "event time"
     promise: ClassVar[str] = ""
@@ -69,13 +74,16 @@ class EventTimed:
         """The bound of the event time."""
         says = {"MANUAL": "the bound that was set", FORWARDED: "the bound of each input"}
         what = says.get(self.mode, f"the greatest {self.column} less the lag")
-        return (Kept(f"{what}, and the bound last sent", "the stream ends", "one"),)
+        kept = (Kept(f"{what}, and the bound last sent", "the stream ends", "one"),)
+        guard = Kept(f"the greatest {self.column} of each writer", "the stream ends", "writers")
+        return kept if self.beyond is None else (*kept, guard)
 
     def emits(self) -> Shape:
         """The input's columns; further down it is known which of them is the event time."""
         shape = self.input.emits()
         columns = tuple(column for column in shape.columns if column.name not in (GIVEN, REGION))
-        return replace(shape, columns=columns, event=EventTime(self.name, self.column))
+        extra = tuple(name for name in shape.extra if name not in ORIGIN)
+        return replace(shape, columns=columns, extra=extra, event=EventTime(self.name, self.column))
 
     def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:  # noqa: ARG002
         """Those of the input: the rowtime is not touched."""
@@ -85,20 +93,18 @@ class EventTimed:
     def micros(self) -> str:
         """The event time as Spark SQL, BIGINT µs."""
         column = quoted(self.column)
-        if self.unit is None:
-            return f"unix_micros({column})"
-        if self.unit == "NANOSECOND":
-            return f"(({column} - pmod({column}, 1000)) DIV 1000)"
-        return f"({column} * {_MICROS[self.unit]})"
+        return f"unix_micros({column})" if self.unit is None else in_micros(column, self.unit)
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Read the event times of the new rows, and find out which of them moved the bound."""
         delta, control = deltas[0], tick.control(self)
-        items = self._items(tick, delta)
+        items, early = self._guarded(_in_years(self._items(tick, delta)), control)
         line = self._timeline(tick, items, control, ended=least(delta.clocks.values()) >= END)
         if delta.rows is not None:
             line = replace(line, stamps=partial(_stamps, tick, self, delta.rows))
-        rows = None if delta.rows is None else self._accepted(tick, delta.rows, items, line)
+            if self._writer != W:
+                line = replace(line, origins=partial(_origins, tick, self, delta.rows))
+        rows = None if delta.rows is None else self._accepted(tick, delta.rows, items, line, early)
         peek = delta.peek if rows is delta.rows else None
         return Delta(rows, delta.clocks, delta.count, delta.lowest, delta.highest, peek, timeline=line)
 
@@ -106,17 +112,19 @@ class EventTimed:
 
     def _items(self, tick: Tick, delta: Delta) -> pa.Table:
         """Position, event time and set bound (BIGINT µs or null) of each item, in the merged order."""
+        writer = [] if self.beyond is None else [self._writer]
         if delta.rows is None:
-            return pa.table({P: pa.array([], pa.int64()), "t": pa.array([], pa.int64()), "b": pa.array([], pa.int64())})
+            numbers = {name: pa.array([], pa.int64()) for name in (P, "t", "b")}
+            return pa.table({**numbers, **{name: pa.array([], pa.string()) for name in writer}})
         peeked = delta.peek.times(self.column) if delta.peek is not None and self.unit is None else None
         if peeked is not None:
-            items = pa.concat_tables(peeked).select([P, "t"])
+            items = pa.concat_tables(peeked).select([P, "t", *writer])
             items = items.append_column("b", pa.nulls(items.num_rows, pa.int64()))
         else:
             tick.describe(self, "read event times")
             bound = GIVEN if GIVEN in delta.rows.columns else "CAST(NULL AS BIGINT)"
             region = [REGION] if self.regions else []
-            items = delta.rows.selectExpr(P, f"{self.micros} AS t", f"{bound} AS b", *region).toArrow()
+            items = delta.rows.selectExpr(P, f"{self.micros} AS t", f"{bound} AS b", *region, *writer).toArrow()
         positions = items[P].to_numpy()
         return items if (np.diff(positions) > 0).all() else items.take(pa.array(np.argsort(positions, kind="stable")))
 
@@ -157,9 +165,38 @@ class EventTimed:
         found = tick.control(self.gate).get("given")
         return [] if found is None else [found]
 
+    # -- the guard --------------------------------------------------------------------
+
+    @property
+    def _writer(self) -> str:
+        """The column of the writer of a row, also where rows of several were merged."""
+        return ORIGIN[0] if ORIGIN[0] in self.input.emits().extra else W
+
+    def _guarded(self, items: pa.Table, control: Control) -> tuple[pa.Table, dict[int, int]]:
+        """The items, the times of early rows NULL; and the mark above which each of these is, by its position."""
+        if self.beyond is None or not items.num_rows:
+            return items, {}
+        marks = control.setdefault("highest", {})
+        writers = items[self._writer].combine_chunks().cast(pa.string())
+        times, known = pc.fill_null(items["t"], BEGINNING).to_numpy(), pc.is_valid(items["t"]).to_numpy()
+        early, above = np.zeros(items.num_rows, bool), np.zeros(items.num_rows, np.int64)
+        for writer in pc.unique(writers).to_pylist():
+            mine = np.flatnonzero(pc.equal(writers, writer).to_numpy(zero_copy_only=False))
+            found = guard(Items.of(times[mine], known[mine]), marks.get(writer, BEGINNING), Limits(_EVER, self.beyond))
+            early[mine], above[mine] = found.result == EARLY, found.before
+            marks[writer] = found.mark
+        if not early.any():
+            return items, {}
+        positions = items[P].to_numpy()[early].tolist()
+        left = pc.if_else(pa.array(early), pa.scalar(None, pa.int64()), items["t"])
+        items = items.set_column(items.column_names.index("t"), "t", left)
+        return items, dict(zip(positions, above[early].tolist(), strict=True))
+
     # -- the rows ---------------------------------------------------------------------
 
-    def _accepted(self, tick: Tick, rows: DataFrame, items: pa.Table, line: Timeline) -> DataFrame:
+    def _accepted(
+        self, tick: Tick, rows: DataFrame, items: pa.Table, line: Timeline, early: Mapping[int, int]
+    ) -> DataFrame:
         missing = pc.and_(pc.is_null(items["t"]), pc.is_null(items["b"]))
         lost = items.filter(missing)[P].to_numpy()
         accepted = len(line.rows)
@@ -167,12 +204,32 @@ class EventTimed:
             rows = rows.where(f"{GIVEN} IS NULL").drop(GIVEN, REGION)
         if not len(lost):
             tick.count(self, accepted)
-            return rows
-        reason = "NULL_ROWTIME"
-        counts = Counter({"in": accepted + len(lost), "accepted": accepted, reason: len(lost)})
-        refused = refusals(rows, lost, [reason] * len(lost), line.at(lost))
+            return _without_origin(rows)
+        reasons = ["EARLY" if position in early else "NULL_ROWTIME" for position in lost.tolist()]
+        counts = Counter({"in": accepted + len(lost), "accepted": accepted, **Counter(reasons)})
+        marks = [early.get(at, bound) for at, bound in zip(lost.tolist(), line.at(lost).tolist(), strict=True)]
+        refused = refusals(rows, lost, reasons, np.array(marks, np.int64))
         verdict = Verdict(refused, counts, {}, BEGINNING, END)
-        return tick.account(self, rows, verdict, "CAST(NULL AS TIMESTAMP)")
+        return _without_origin(tick.account(self, rows, verdict, in_calendar_or_null(self.micros)))
+
+
+def _without_origin(rows: DataFrame) -> DataFrame:
+    return rows.drop(*ORIGIN) if ORIGIN[0] in rows.columns else rows
+
+
+def in_calendar_or_null(micros: str) -> str:
+    """Spark SQL: an instant as TIMESTAMP; NULL outside the years 0001 to 9999."""
+    return f"timestamp_micros(IF({micros} BETWEEN {MIN_MICROS}L AND {MAX_MICROS}L, {micros}, NULL))"
+
+
+def _in_years(items: pa.Table) -> pa.Table:
+    """The items; a time outside the years 0001 to 9999 is none."""
+    extent = pc.min_max(items["t"]).as_py()
+    if extent["min"] is None or (extent["min"] >= MIN_MICROS and extent["max"] <= MAX_MICROS):
+        return items
+    inside = pc.and_(pc.greater_equal(items["t"], MIN_MICROS), pc.less_equal(items["t"], MAX_MICROS))
+    times = pc.if_else(inside, items["t"], pa.scalar(None, pa.int64()))
+    return items.set_column(items.column_names.index("t"), "t", times)
 
 
 def _running(wanted: np.ndarray, mine: np.ndarray, known: int) -> np.ndarray:
@@ -189,6 +246,15 @@ def _stamps(tick: Tick, node: Operator, rows: DataFrame, positions: np.ndarray) 
     return times
 
 
+def _origins(tick: Tick, node: Operator, rows: DataFrame, positions: np.ndarray) -> pa.Table:
+    """Where rows came from that were merged: `ORIGIN` by their positions."""
+    tick.describe(node, "read where refused rows came from")
+    listed = f"array({', '.join(f'{position}L' for position in positions.tolist())})"
+    chosen = rows.where(f"array_contains({listed}, {P})") if len(positions) <= _FEW else rows
+    found = chosen.select(P, *ORIGIN).toArrow().sort_by(P)
+    return found.take(pa.array(np.searchsorted(found[P].to_numpy(), positions)))
+
+
 def refusals(rows: DataFrame, positions: np.ndarray, reasons: Sequence[str], bounds: np.ndarray) -> pa.Table:
     """Refused rows of one sequence, as a verdict lists them."""
     writer = rows.select(W).first()[0]  # type: ignore[index]  # there is one: a row was refused
@@ -196,4 +262,5 @@ def refusals(rows: DataFrame, positions: np.ndarray, reasons: Sequence[str], bou
     return pa.table({**columns, "reason": pa.array(reasons, pa.string()), "mark": pa.array(bounds, pa.int64())})
 
 
-_MICROS = {"SECOND": 1_000_000, "MILLISECOND": 1000, "MICROSECOND": 1}
+_EVER = 2**61  # µs: no row is too far below
+_FEW = 100  # positions that are listed in a filter

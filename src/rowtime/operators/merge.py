@@ -46,13 +46,14 @@ class Merge:
 
     ``numbers``: the consumer needs positions, so each released row gets its number in the
     merged order as its position. ``origins``: beside it, where the row came from (``ORIGIN``), for
-    a gate above that may refuse it.
+    a gate above that may refuse it. ``traced``: the same, for a gate that came to ask for it later; no other state.
     """
 
     name: str
     input: Operator
     numbers: bool = False
     origins: bool = False
+    traced: bool = False
 
     kind: ClassVar[str] = "merge"
     promise: ClassVar[str] = "the least clock of its input"
@@ -78,7 +79,11 @@ class Merge:
 
     @property
     def _origin(self) -> tuple[str, ...]:
-        return ORIGIN if self.origins and self.input.emits().placed else ()
+        return ORIGIN if (self.origins or self.traced) and self.input.emits().placed else ()
+
+    @property
+    def _united(self) -> bool:
+        return len(self.input.inputs) > 1
 
     @property
     def strict(self) -> bool:
@@ -166,7 +171,9 @@ class Merge:
         base = control.get("numbered", 0)
         internals = [name for name in self.emits().internals if name not in (W, P, *self._origin)]
         columns = [*map(quoted, self.emits().names), *internals]
-        origin = [f"{ours} AS {name}" for ours, name in zip((W, P), self._origin, strict=False)]
+        # Below a union writers have the number of the input before their names.
+        writer = f"regexp_replace({W}, '^([0-9]{{4}}/)+', '')" if self.traced and self._united else W
+        origin = [f"{ours} AS {name}" for ours, name in zip((writer, P), self._origin, strict=False)]
         number = (
             f"CAST({base} - 1 + row_number() OVER (ORDER BY {', '.join(self.input.emits().order)}) AS BIGINT) AS {P}"
         )

@@ -36,9 +36,11 @@ from rowtime.operators.contract import (
 from rowtime.operators.event_time import EventTimed, refusals
 from rowtime.operators.gates import Verdict
 from rowtime.operators.lifetimes import instant
+from rowtime.operators.merge import ORIGIN
 from rowtime.operators.pane_fires import CHANGE, FIRE, PANE, Fires
 from rowtime.operators.pane_times import PaneTimes
 from rowtime.operators.partials import Accumulators
+from rowtime.operators.raises import raised
 from rowtime.operators.select import Item
 from rowtime.sql.generate import to_spark
 
@@ -127,7 +129,7 @@ class Panes:
             return []
         positions, times = self._times(tick, delta, line)
         bounds = line.at(positions)
-        rows = self._accepted(tick, delta.rows, positions, times, bounds)
+        rows = self._accepted(tick, delta.rows, positions, times, bounds, line)
         first = self.times.first_end(times)
         behind = (bounds >= first) & (times >= _back(bounds, self.age))
         late = positions[behind]
@@ -151,11 +153,12 @@ class Panes:
     def _filtered(self) -> bool:
         return self.input is not self.event
 
-    def _accepted(
-        self, tick: Tick, rows: DataFrame, positions: np.ndarray, times: np.ndarray, bounds: np.ndarray
+    def _accepted(  # noqa: PLR0913 - what is known of the rows
+        self, tick: Tick, rows: DataFrame, positions: np.ndarray, times: np.ndarray, bounds: np.ndarray, line: Timeline
     ) -> DataFrame:
         """The rows that are above the bound less the discard age, and in a pane."""
         late = times < _back(bounds, self.age)
+        self._watch(tick, rows, positions[late], line)
         nowhere = ~late & ~self.times.covers(times)
         refused = late | nowhere
         if not refused.any():
@@ -164,8 +167,31 @@ class Panes:
         reasons = np.where(late, "LATE", "NO_PANE")[refused].tolist()
         counts = Counter({"in": len(positions), "accepted": int((~refused).sum()), **Counter(reasons)})
         listed = refusals(rows, positions[refused], reasons, bounds[refused])
+        if line.origins is not None:
+            origins = line.origins(positions[refused])
+            for name in ORIGIN:
+                listed = listed.append_column(name, origins[name])
         time = f"timestamp_micros({self.event.micros})"
         return tick.account(self, rows, Verdict(listed, counts, {}, BEGINNING, END), time)
+
+    def _watch(self, tick: Tick, rows: DataFrame, late: np.ndarray, line: Timeline) -> None:
+        """Remember the row that raised the bound last, if it did so by far, and what became of those behind it."""
+        if self.event.mode != "OUTPUT_EVENT_TIME" or self.event.regions:
+            return
+        control = tick.control(self)
+        jumps: dict[str, list[int]] = control.pop("raised", {})
+        writer, known = next(iter(jumps.items()), ("", None))
+        highest = np.maximum.accumulate(np.concatenate([[control.get("highest", BEGINNING)], line.times]))
+        control["highest"] = int(highest[-1])
+        poison = raised(known, line.rows, highest, np.isin(line.rows, late))
+        if poison is None:
+            return
+        if known is None or poison[0] != known[0]:
+            at = np.array(poison[:1], np.int64)
+            found = refusals(rows, at, [""], at) if line.origins is None else line.origins(at)
+            writer, place = (found[name][0].as_py() for name in ((W, P) if line.origins is None else ORIGIN))
+            control["place"] = place
+        control["raised"] = {writer: poison}
 
     def _late_table(self, tick: Tick, positions: np.ndarray, bounds: np.ndarray, fires: np.ndarray) -> DataFrame | None:
         if not len(positions):

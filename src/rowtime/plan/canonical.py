@@ -18,7 +18,7 @@ from rowtime.sql.generate import to_spark
 _JOURNALED = ("idle_after",)  # what it decides stands in the journal, so it may change between two starts
 
 
-_LATER = ("imports", "inner", "before")
+_LATER = ("imports", "inner", "before", "resolution", "beyond")
 """Left out where they say nothing: checkpoints from before they were there stay good."""
 _MARKED = re.compile(f"`{MARK}([^`]*)`")
 
@@ -29,7 +29,7 @@ def describe(node: Operator, names: Mapping[str, str] | None = None) -> str:
     parts = [
         f"{f.name}={_canonical(_field(node, f.name))}"
         for f in fields(node)  # type: ignore[arg-type]
-        if f.name not in ("name", "input", "inputs", "gate", "gates", "made", "event", *_JOURNALED)
+        if f.name not in ("name", "input", "inputs", "gate", "gates", "made", "event", "traced", *_JOURNALED)
         and (f.name not in _LATER or getattr(node, f.name))
     ]
     inputs = ", ".join(called.get(child.name, child.name) for child in node.inputs)

@@ -7,7 +7,7 @@ itself comes on top. Names mean the same in upper and lower case.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Protocol
 
@@ -16,6 +16,7 @@ from sqlglot import exp
 from rowtime.core.column_bounds import ordered_column
 from rowtime.core.errors import Place, Problem, Refused
 from rowtime.core.shapes import EventShape
+from rowtime.expr.facts import Kind, kind_of
 from rowtime.operators.table_function import Make
 from rowtime.plan.declared import order_text, tolerance_problems
 from rowtime.plan.event_time import EventTimeSettings, settings_of
@@ -89,7 +90,7 @@ class StreamDef:
             **({"early": self.early} if self.early is not None else {}),
             **({"resync": self.resync} if self.resync else {}),
             **({"ahead": self.ahead} if self.ahead is not None else {}),
-            **({"event_time": asdict(self.event_time)} if self.event_time else {}),
+            **({"event_time": _without_none(asdict(self.event_time), "beyond")} if self.event_time else {}),
             **({"shape": self.shape.as_json()} if self.shape else {}),
         }
 
@@ -172,8 +173,10 @@ def stream_of(statement: CreateStream) -> StreamDef:
     checks = tuple(to_rowtime(check) for column in statement.columns for check in column.checks)
     orders = tuple((c.name, c.type, order_text(c)) for c in statement.columns if c.order)
     event = None if statement.event_time is None else settings_of(statement.event_time, source=True)
-    name, shape = statement.name.text.lower(), _shape(statement, [name for name, _ in columns])
-    guard = (early, resync, ahead)
+    if event is not None and event.beyond is None:
+        event = replace(event, beyond=early)
+    name, shape = statement.name.text.lower(), _shape(statement, columns, early)
+    guard = (None if shape else early, resync, ahead)
     return StreamDef(name, columns, kind, statement.options, idle, required, checks, orders, *guard, event, shape)
 
 
@@ -187,12 +190,18 @@ def duration(interval: exp.Expr | None, word: str, place: Place) -> int | None:
     return micros
 
 
-def _shape(statement: CreateStream, names: list[str]) -> EventShape | None:
-    """The event shape, with its columns as the stream spells them."""
+def _without_none(values: dict[str, Any], name: str) -> dict[str, Any]:
+    """Without a value that says nothing: versions that do not know it refuse it."""
+    return {key: value for key, value in values.items() if key != name or value is not None}
+
+
+def _shape(statement: CreateStream, columns: Sequence[tuple[str, str]], early: int | None) -> EventShape | None:
+    """The event shape, with its columns as the stream spells them, and how far above its writer's a start may lie."""
     if statement.shape is None:
         return None
-    guard = statement.early or statement.ahead
-    beside: dict[str, object] = {"EARLY BEYOND": guard, "EVENT TIME": statement.event_time}
+    names = [name for name, _ in columns]
+    beside: dict[str, object] = {"EARLY BEYOND … AFTER ARRIVAL": statement.ahead, "EVENT TIME": statement.event_time}
+    beside["RESYNC"] = statement.resync
     beside["a declared order"] = any(column.order for column in statement.columns) or None
     for words, given in beside.items():
         if given is not None:
@@ -207,7 +216,27 @@ def _shape(statement: CreateStream, names: list[str]) -> EventShape | None:
         name and known[name.lower()] for name in (statement.shape.start, statement.shape.stop, statement.shape.by)
     )
     imports = statement.shape.imports and statement.shape.imports.lower()
-    return replace(statement.shape, start=start or "", stop=stop, by=by, imports=imports)
+    shape = replace(statement.shape, start=start or "", stop=stop, by=by, imports=imports, beyond=early)
+    check_times(shape, dict(columns), statement.name.place)
+    return shape
+
+
+def check_times(shape: EventShape, types: Mapping[str, str], place: Place) -> None:
+    """The times of events are no numbers of which nobody says what they count. Raises ``Refused`` (R170)."""
+    for name in filter(None, (shape.start, shape.stop)):
+        kind, unit = kind_of(types[name]), shape.resolution
+        what, hint = "", ""
+        if kind is Kind.INTEGER and unit is None:
+            what = f"{name} is {types[name]}, and it is not said what its numbers count since 1970"
+            hint = f"Write RESOLUTION MILLISECONDS behind EVENT SHAPE {shape.kind} (…), or SECONDS, MICROSECONDS, …"
+        elif kind is not Kind.INTEGER and unit is not None:
+            what = f"{name} is {types[name]}; RESOLUTION says what whole numbers count"
+            hint = "Leave RESOLUTION out."
+        elif kind in (Kind.DECIMAL, Kind.FLOAT, Kind.BOOLEAN):
+            what = f"{name} is {types[name]}, which is no time"
+            hint = "Declare a TIMESTAMP, or a BIGINT with RESOLUTION MILLISECONDS."
+        if what:
+            raise Refused(Problem("R170", what, place, hint))
 
 
 def _reserved(name: str) -> bool:
@@ -238,6 +267,10 @@ def _check_columns(columns: Iterable[ColumnDef]) -> None:
 
 def _stored(name: str, stored: Mapping[str, Any]) -> StreamDef:
     columns = tuple((column["name"], column["type"]) for column in stored["columns"])
+    event = EventTimeSettings(**stored["event_time"]) if stored.get("event_time") else None
+    if event is not None and event.unit is None:  # from before RESOLUTION had to be said
+        kinds = {name.lower(): kind_of(kind) for name, kind in columns}
+        event = replace(event, unit="MILLISECOND") if kinds.get(event.column.lower()) is Kind.INTEGER else event
     return StreamDef(
         name,
         columns,
@@ -250,7 +283,7 @@ def _stored(name: str, stored: Mapping[str, Any]) -> StreamDef:
         stored.get("early"),
         stored.get("resync", 0),
         stored.get("ahead"),
-        EventTimeSettings(**stored["event_time"]) if stored.get("event_time") else None,
+        event,
         EventShape.stored(stored.get("shape")),
     )
 

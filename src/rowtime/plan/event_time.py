@@ -37,6 +37,7 @@ class EventTimeSettings:
     lag: int = 0
     gap: int = GAP
     mode: str = "OUTPUT_EVENT_TIME"
+    beyond: int | None = None
 
 
 def settings_of(found: EventTimeDef, *, source: bool = False) -> EventTimeSettings:
@@ -48,10 +49,16 @@ def settings_of(found: EventTimeDef, *, source: bool = False) -> EventTimeSettin
     if mode == FORWARDED and (found.lag is not None or found.gap is not None):
         what = "MODE INPUT_WATERMARK passes the bounds of its inputs on as they are"
         raise Refused(Problem("R170", what, found.place, "Leave LAG and MINIMUM GAP out, or take OUTPUT_EVENT_TIME."))
-    lag = _micros(found.lag, "LAG", found.place, 0)
-    return EventTimeSettings(
-        found.column, found.resolution, lag, _micros(found.gap, "MINIMUM GAP", found.place, GAP), mode
+    if mode == FORWARDED and found.early is not None:
+        what = (
+            "EARLY BEYOND guards a bound that is made of the times; MODE INPUT_WATERMARK passes on those of its inputs"
+        )
+        raise Refused(Problem("R170", what, found.place, "Put EARLY BEYOND where the event time below is declared."))
+    lag, gap = (
+        _micros(*one) for one in ((found.lag, "LAG", found.place, 0), (found.gap, "MINIMUM GAP", found.place, GAP))
     )
+    beyond = None if found.early is None else _micros(found.early, "EARLY BEYOND", found.place, 0)
+    return EventTimeSettings(found.column, found.resolution, lag, gap, mode, beyond)
 
 
 def _micros(node: exp.Expr | None, word: str, place: Place, default: int) -> int:
@@ -74,17 +81,22 @@ def event_timed(
         hint = f"There are: {', '.join(c.name for c in columns.values())}."
         raise Refused(Problem("R103", f"EVENT TIME ({settings.column}): there is no such column", place, hint))
     unit = _unit(column, settings.unit, place)
-    return EventTimed(name, node, column.name, unit, settings.lag, settings.gap, settings.mode, gate)
+    made = EventTimed(name, node, column.name, unit, settings.lag, settings.gap, settings.mode, gate)
+    return replace(made, beyond=settings.beyond)
 
 
 def _unit(column: Column, unit: str | None, place: Place) -> str | None:
-    """What whole numbers count, by default milliseconds; nothing for a timestamp."""
+    """What whole numbers count; nothing for a timestamp."""
     kind = kind_of(column.type)
     if kind is Kind.TIMESTAMP and unit is not None:
         hint = "Leave RESOLUTION out; it says what a column of whole numbers counts."
         raise Refused(Problem("R170", f"{column.name} is a timestamp, which has its own resolution", place, hint))
     if kind is Kind.INTEGER:
-        return unit or "MILLISECOND"
+        if unit is None:
+            hint = f"Write EVENT TIME ({column.name}, RESOLUTION MILLISECONDS), or SECONDS, MICROSECONDS, NANOSECONDS."
+            what = f"{column.name} is {column.type}, and it is not said what its numbers count since 1970"
+            raise Refused(Problem("R170", what, place, hint))
+        return unit
     if kind not in (Kind.TIMESTAMP, Kind.OTHER):
         hint = "Declare a TIMESTAMP, or a BIGINT with RESOLUTION MILLISECONDS."
         raise Refused(Problem("R170", f"{column.name} is {column.type}, which is no event time", place, hint))
@@ -117,7 +129,7 @@ def meeting(sources: Sources, parts: Sequence[Operator], name: str) -> Operator 
         if event is not None
     )
     union = UnionAll(sources.fresh(f"{name}.union"), passed)
-    merged = Merge(sources.fresh(f"{name}.merge"), union, numbers=True)
+    merged = Merge(sources.fresh(f"{name}.merge"), union, numbers=True, traced=True)
     assert events[0] is not None
     column, unit = events[0].column, events[0].unit
     return EventTimed(

@@ -195,16 +195,16 @@ class Sources:
         settings = settings_of(view.event_time)
         if settings.mode == FORWARDED:
             return Bound(forwarded(self, bound.node, settings, name, view.event_time.place), bound.lineage)
-        node = self.sequence(bound.node, name)
+        node = self.sequence(bound.node, name, traced=True)
         node = event_timed(node, settings, self.fresh(f"{name}.event_time"), view.event_time.place)
         return Bound(node, bound.lineage)
 
-    def sequence(self, node: Operator, name: str, *, origins: bool = False) -> Operator:
+    def sequence(self, node: Operator, name: str, *, origins: bool = False, traced: bool = False) -> Operator:
         """An input whose rows are one sequence with places, which a merge makes where it is not."""
         shape = node.emits()
         if shape.single and shape.placed and not shape.unmerged:
             return node
-        return Merge(self.fresh(f"{name}.merge"), node, numbers=True, origins=origins)
+        return Merge(self.fresh(f"{name}.merge"), node, numbers=True, origins=origins, traced=traced)
 
     def _in_order(self, stream: StreamDef, node: Operator) -> Bound:
         """A stream behind the checks of its declared orders."""
@@ -213,7 +213,7 @@ class Sources:
         gate = source if isinstance(source, Stream) and source.column_bounds else None
         if stream.event_time is not None:
             given = node if isinstance(node, Stream) and node.event_bounds else None
-            node, timed = self.sequence(node, stream.name), self.fresh(f"{stream.name}.event_time")
+            node, timed = self.sequence(node, stream.name, traced=True), self.fresh(f"{stream.name}.event_time")
             node = event_timed(node, stream.event_time, timed, Place(1, 1), given)
         for number, (name, kind, text) in enumerate(stream.orders, 1):
             definition = parse_column(f"{name} {kind} {text}")

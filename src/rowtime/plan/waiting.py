@@ -7,7 +7,7 @@ crashed pipeline and starts neither Spark nor Java.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
 from typing import Any, Final
 
@@ -92,11 +92,12 @@ def poisoned(plan: Mapping[str, Any], entry: Mapping[str, Any]) -> list[Poisoned
             if row.poisons:
                 stream, _ = _holder(plan, entry["clocks"], name)
                 release = (
-                    f"if it is wrong, let the guard refuse it: ORDER BY … WITHIN … EARLY BEYOND INTERVAL '1' HOUR in "
-                    f"{name}, with a new checkpoint; the late rows are in {name}.rejected"
+                    f"if it is wrong, let the guard refuse it: {_guard_of(plan, name)}, with a new checkpoint; "
+                    f"the late rows are in {name}.rejected"
                 )
                 times = (to_text(row.before), to_text(row.after))
-                found.append(Poisoned(name, stream, writer, row.position, *times, row.rows, row.late, release))
+                place = control.get("place", row.position)
+                found.append(Poisoned(name, stream, writer, place, *times, row.rows, row.late, release))
     return found
 
 
@@ -114,7 +115,24 @@ def waiting(
     found = (_wait(plan, entry, name, rows, now - patience) for name, rows in held.items() if rows)
     order = list(plan["inputs"])
     waits = sorted((w for w in found if w is not None), key=lambda wait: order.index(wait.operator))
-    return [*poisoned(plan, entry), *waits]
+    ahead = poisoned(plan, entry)
+    behind = {one.stream for one in ahead if plan["kinds"].get(one.operator) != TSort.kind}
+    return [*ahead, *(replace(w, release=_AHEAD) if w.stream in behind else w for w in waits)]
+
+
+_AHEAD = "see the clock that is ahead, above: what waits for it would wait until then"
+
+
+def _guard_of(plan: Mapping[str, Any], name: str) -> str:
+    """Where the guard of a gate is written."""
+    kind, beyond = plan["kinds"][name], "EARLY BEYOND INTERVAL '1' HOUR"
+    if kind in (EventStream.kind, BoundedEvents.kind):
+        return f"{beyond} behind the EVENT SHAPE of {name.removesuffix('.events')}"
+    if kind == Panes.kind:
+        event = plan["inputs"][name][1]
+        column = dict(part.split("=", 1) for part in plan["operators"][event].rstrip(")").split("; ")[1:])["column"]
+        return f"EVENT TIME ({column}, {beyond}) of {event.split('.event_time', maxsplit=1)[0]}"
+    return f"ORDER BY … WITHIN … {beyond} in {name}"
 
 
 def _wait(plan: Mapping[str, Any], entry: Mapping[str, Any], name: str, rows: int, before: int) -> Wait | None:

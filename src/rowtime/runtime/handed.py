@@ -57,7 +57,7 @@ class Handed:
         """What the text says behind EVENT SHAPE; a batch without positions has no order, which edges need."""
         if self.event_time or self.early_beyond or self.early_beyond_arrival:
             raise _together(name, "a guard or an event time", "Leave one of the two out.")
-        columns = dict.fromkeys((field.name for field in self.frame.schema.fields), "STRING")
+        columns = {field.name: _TIMES.get(field.dataType.typeName(), "STRING") for field in self.frame.schema.fields}
         script = parse_script(f"CREATE STREAM {named(name)} ({columns_text(columns)}) EVENT SHAPE {text}")
         if script.problems:
             raise Refused(*script.problems)
@@ -69,6 +69,13 @@ class Handed:
         if shape is not None and self.names["position"] is None and (shape.edges or shape.imports is not None):
             raise _together(name, "rows without an order", "Name the column that has the position of each row.")
         return shape
+
+
+_TIMES = {
+    **dict.fromkeys(("byte", "short", "integer", "long"), "BIGINT"), **dict.fromkeys(("float", "double"), "DOUBLE"),
+    **dict.fromkeys(("decimal", "decimal(38,18)"), "DOUBLE"), "boolean": "BOOLEAN", "timestamp": "TIMESTAMP",
+}  # fmt: skip
+"""What the types of columns are for an event shape, which asks whether they are times; others are STRING."""
 
 
 def _together(name: str, what: str, hint: str) -> Refused:

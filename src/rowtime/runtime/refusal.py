@@ -39,6 +39,7 @@ GAP = 1 << 20  # positions without a refused row, behind which another mask begi
 MASKS, BYTES = 32, 1 << 24  # at most, of one tick
 _KEYS = [(W, "ascending"), (P, "ascending")]
 _KINDS = {
+    "writer": StringType(), "position": LongType(),
     "reason": StringType(), "refused_by": TimestampType(), "raw_record": StringType(), "__n": LongType()
 }  # fmt: skip
 
@@ -52,7 +53,10 @@ class Rejection:
 
 
 class Refusal:
-    """What a gate refused: ``__w``, ``__p``, ``reason`` and ``mark`` (µs) of each row."""
+    """What a gate refused: ``__w``, ``__p``, ``reason`` and ``mark`` (µs) of each row.
+
+    `ORIGIN` beside them: where the rows came from before they were merged.
+    """
 
     def __init__(self, spark: SparkSession, refused: pa.Table) -> None:
         self._spark, self._refused = spark, refused
@@ -73,7 +77,9 @@ class Refusal:
         own = {name: shown_as(name) for name in rows.columns if not name.startswith("__")}
         user = list(own.values())
         origin = ORIGIN if ORIGIN[0] in rows.columns else (W, P)
-        given = {W: W, P: P, "refused_time": time, "writer": origin[0], "position": origin[1]}
+        given = {W: W, P: P, "refused_time": time}
+        if not self._told:
+            given |= {"writer": origin[0], "position": origin[1]}
         given |= {"refused_by": clock} if clock else {}
         given |= {"raw_record": "__m"} if "__m" in rows.columns else {}
         names = [*user, "reason", "refused_time", "refused_by", "writer", "position", "raw_record", T, W, P, "__n"]
@@ -93,6 +99,7 @@ class Refusal:
             return Rejection(table.select(names), schema)
         mark = f"timestamp_micros(greatest(least(mark, {MAX_MICROS}L), {MIN_MICROS}L))"
         made = {"refused_by": clock or mark, T: clock or mark, "__n": "mark", "raw_record": "CAST(NULL AS STRING)"}
+        made |= dict(zip(("writer", "position"), ORIGIN, strict=True))
         there = set(found.columns)
         listed = [quoted(name) if name in there else f"{made.get(name, name)} AS {name}" for name in names]
         joined = found.join(F.broadcast(self._key), [W, P], "inner").selectExpr(*listed, "0 AS __route")
@@ -120,7 +127,15 @@ class Refusal:
             found = found.append_column("refused_by", times)
         if "raw_record" not in found.column_names:
             found = found.append_column("raw_record", pa.nulls(found.num_rows, pa.string()))
+        if self._told:
+            for name, of in zip(("writer", "position"), ORIGIN, strict=True):
+                found = found.append_column(name, refused[of])
         return found.append_column(T, found["refused_by"])
+
+    @property
+    def _told(self) -> bool:
+        """True if it is known where the rows came from, which they do not say themselves."""
+        return ORIGIN[0] in self._refused.column_names
 
     @cached_property
     def _key(self) -> DataFrame:

@@ -27,7 +27,8 @@ class EventTime:
     """Which column is the event time, and how its bound comes about.
 
     ``resolution``: what whole numbers count (SECONDS, MILLISECONDS, …). ``mode``:
-    OUTPUT_EVENT_TIME, INPUT_WATERMARK or MANUAL. What is left out has the defaults of SQL.
+    OUTPUT_EVENT_TIME, INPUT_WATERMARK or MANUAL. ``early_beyond``: a time that lies further above the greatest of its
+    writer is refused. What is left out has the defaults of SQL.
     """
 
     column: str
@@ -35,6 +36,7 @@ class EventTime:
     lag: timedelta | None = None
     minimum_gap: timedelta | None = None
     mode: str | None = None
+    early_beyond: timedelta | None = None
 
     def __str__(self) -> str:
         settings = {
@@ -42,6 +44,7 @@ class EventTime:
             "LAG": self.lag and interval(self.lag),
             "MINIMUM GAP": None if self.minimum_gap is None else interval(self.minimum_gap),
             "MODE": self.mode,
+            "EARLY BEYOND": None if self.early_beyond is None else interval(self.early_beyond),
         }
         return f"EVENT TIME ({', '.join([named(self.column), *_given(settings)])})"
 

@@ -72,7 +72,8 @@ class ColumnParser(RowtimeParser):
         while self._match(TokenType.COMMA):
             key, value = self._event_setting()
             if key in settings:
-                self.raise_error(f"{key.upper()} of EVENT TIME is given twice", self._prev)
+                word = {"gap": "MINIMUM GAP", "early": "EARLY BEYOND"}.get(key, key.upper())
+                self.raise_error(f"{word} of EVENT TIME is given twice", self._prev)
             settings[key] = value
         place = self._place(first, self._prev)
         self._match_r_paren()
@@ -83,12 +84,14 @@ class ColumnParser(RowtimeParser):
             return "lag", self._parse_required_interval()
         if self._match_text_seq("MINIMUM", "GAP"):
             return "gap", self._parse_required_interval()
+        if self._match_text_seq("EARLY", "BEYOND"):
+            return "early", self._parse_required_interval()
         if self._match_text_seq("RESOLUTION") and self._match_texts(RESOLUTIONS):
             return "resolution", self._prev.text.upper().removesuffix("S")
         if not self._match_text_seq("MODE") or not self._match_texts(MODES):
             self.raise_error(
-                f"EVENT TIME takes LAG and MINIMUM GAP with an interval, RESOLUTION {', '.join(RESOLUTIONS[::2])}, "
-                f"and MODE {', '.join(MODES)}"
+                "EVENT TIME takes LAG, MINIMUM GAP and EARLY BEYOND with an interval, "
+                f"RESOLUTION {', '.join(RESOLUTIONS[::2])}, and MODE {', '.join(MODES)}"
             )
         return "mode", self._prev.text.upper()
 

@@ -7,7 +7,7 @@ from typing import Any
 from sqlglot import exp
 
 from rowtime.core.shapes import EventShape
-from rowtime.sql.column_parser import ColumnParser
+from rowtime.sql.column_parser import RESOLUTIONS, ColumnParser
 from rowtime.sql.intervals import Duration, span_of
 from rowtime.sql.nodes import EmitLifetimes
 
@@ -28,7 +28,12 @@ class ShapeParser(ColumnParser):
         if not least <= len(names) <= most:
             self.raise_error(f"the shape {kind} has {most} column{'s' * (most > 1)} in parentheses")
         start, stop = names[0], names[1] if len(names) > 1 else None
-        return EventShape(kind, start, stop, by, **self._advances())
+        resolution = None
+        if self._match_text_seq("RESOLUTION"):
+            if not self._match_texts(RESOLUTIONS):
+                self.raise_error(f"RESOLUTION is one of {', '.join(RESOLUTIONS[::2])}")
+            resolution = self._prev.text.upper().removesuffix("S")
+        return EventShape(kind, start, stop, by, **self._advances(), resolution=resolution)
 
     def _advances(self) -> dict[str, Any]:
         """ON LATE, and BOUND EVERY or BOUND FROM, in any order."""

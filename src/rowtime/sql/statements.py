@@ -53,13 +53,14 @@ class DeclaredOrder:
 
 @dataclass(frozen=True)
 class EventTimeDef:
-    """``EVENT TIME (column [, RESOLUTION unit, LAG interval, MINIMUM GAP interval, MODE mode])``."""
+    """``EVENT TIME (column [, RESOLUTION unit, LAG i, MINIMUM GAP i, EARLY BEYOND i, MODE mode])``; i: intervals."""
 
     column: str
     resolution: str | None = None
     lag: exp.Expr | None = None
     gap: exp.Expr | None = None
     mode: str | None = None
+    early: exp.Expr | None = None
     place: Place = field(default=Place(1, 1), compare=False)
 
 
