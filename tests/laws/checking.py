@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rowtime.core.time import to_micros
 from rowtime.testing.runner import Outcome, play
-from tests.laws.pipelines import LONG, SET, Law, feeds, shuffled, transcript
+from tests.laws.pipelines import LONG, SET, Feeds, Law, feeds, shuffled, transcript
 from tests.oracle import feed as f
 
 if TYPE_CHECKING:
@@ -39,7 +39,13 @@ def check_cuts(session: SparkSession, law: Law, made: Sequence[ScriptItem], *, s
 
 def check(law: Law, made: Sequence[ScriptItem], found: Outcome) -> None:
     """Oracle equality of rows, their order, rowtimes, refusals and the last bound; promises kept."""
-    expected, refused = law.oracle(feeds(made))
+    compare(law, feeds(made), found)
+    _came_when_they_had_to(law, made, found)
+
+
+def compare(law: Law, given: Feeds, found: Outcome) -> None:
+    """The same of items as the oracle reads them."""
+    expected, refused = law.oracle(given)
     (items,) = expected.values()
     rows = [(row.at, dict(row.values)) for row in f.rows_of(items)]
     got = [_row(row) for _, row in found.rows]
@@ -49,7 +55,6 @@ def check(law: Law, made: Sequence[ScriptItem], found: Outcome) -> None:
     if f.clock_of(items) > f.BEGINNING or found.clocks[-1] > f.BEGINNING:
         assert found.clocks[-1] == f.clock_of(items), f"bounds {found.clocks}, expected {f.clock_of(items)} at the end"
     _promises_kept(found)
-    _came_when_they_had_to(law, made, found)
 
 
 def _came_when_they_had_to(law: Law, made: Sequence[ScriptItem], found: Outcome) -> None:

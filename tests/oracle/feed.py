@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 BEGINNING, END = -(2**62), 2**62
+NOBODY = "\U0010ffff"
 FIRST_INSTANT, LAST_INSTANT = -62_135_596_800_000_000, 253_402_300_799_999_999
 
 Values = Mapping[str, Any]
@@ -36,13 +37,25 @@ class Bound:
 
 
 @dataclass(frozen=True)
+class Leave:
+    """The writer leaves, or is set aside; its last item, unless it returns."""
+
+
+@dataclass(frozen=True)
+class Return:
+    """The writer comes back, at the clock that each gate (by name) has then: what lies below is late."""
+
+    clocks: Mapping[str, int]
+
+
+@dataclass(frozen=True)
 class Given:
     """A bound (µs) of the next event time above, set by hand on its operator between two items."""
 
     at: int
 
 
-Item = Row | Bound | Given
+Item = Row | Bound | Given | Leave | Return
 Feed = Mapping[str, Sequence[Item]]
 
 
@@ -76,9 +89,22 @@ def clock_of(items: Sequence[Item]) -> int:
     return max((item.at for item in items if isinstance(item, Bound)), default=BEGINNING)
 
 
+def has_left(items: Sequence[Item]) -> bool:
+    """True if the writer of these items has left, and not come back."""
+    acts = [item for item in items if isinstance(item, Leave | Return)]
+    return bool(acts) and isinstance(acts[-1], Leave)
+
+
+def clocks_of(feed: Feed) -> Mapping[str, int]:
+    """SPEC 2.6: the clocks of who is present; of nobody the greatest that any had shown, named after all."""
+    clocks = {writer: clock_of(items) for writer, items in feed.items()}
+    present = {writer: clock for writer, clock in clocks.items() if not has_left(feed[writer])}
+    return present or ({NOBODY: max(clocks.values())} if clocks else {})
+
+
 def bound_of(feed: Feed) -> int:
     """SPEC 2.5: the clock of several writers is the least of theirs; nobody promises nothing."""
-    return min((clock_of(items) for items in feed.values()), default=BEGINNING)
+    return min(clocks_of(feed).values(), default=BEGINNING)
 
 
 def sortable(value: Any) -> tuple[bool, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tests.oracle.feed import Bound, Feed, Row, bound_of, clock_of, rows_of, sortable
+from tests.oracle.feed import Bound, Feed, Row, bound_of, clocks_of, rows_of, sortable
 
 
 def merge(feed: Feed, *, keyed: bool = False) -> Feed:
@@ -14,7 +14,7 @@ def merge(feed: Feed, *, keyed: bool = False) -> Feed:
     every other has reached t. Where further keys order equal times (``keyed``), a row may
     come that belongs before it as long as the bound is not beyond t, so it waits for that.
     """
-    clocks = {writer: clock_of(items) for writer, items in feed.items()}
+    clocks = clocks_of(feed)
 
     def may_leave(writer: str, row: Row) -> bool:
         assert row.at is not None

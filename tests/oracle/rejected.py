@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tests.oracle.feed import FIRST_INSTANT, LAST_INSTANT, Bound, Feed, Refusal, Row, Values, clock_of
+from tests.oracle.feed import FIRST_INSTANT, LAST_INSTANT, Bound, Feed, Leave, Refusal, Row, Values, clock_of, has_left
 
 
 def rejected(refused: Feed, gate: Feed, shown: Callable[[Refusal], Values]) -> Feed:
@@ -13,5 +13,5 @@ def rejected(refused: Feed, gate: Feed, shown: Callable[[Refusal], Values]) -> F
     for writer, items in gate.items():
         refusals = [row.values["refusal"] for row in refused.get(writer, ()) if isinstance(row, Row)]
         rows = [Row(min(max(r.by, FIRST_INSTANT), LAST_INSTANT), shown(r)) for r in refusals]
-        out[writer] = [*rows, Bound(clock_of(items))]
+        out[writer] = [*rows, Bound(clock_of(items)), *([Leave()] if has_left(items) else [])]
     return out

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tests.oracle.feed import BEGINNING, END, Bound, Feed, Given, Item, Judged, Refusal, Row
+from tests.oracle.feed import BEGINNING, END, Bound, Feed, Given, Item, Judged, Leave, Refusal, Return, Row
 from tests.oracle.guard import vote
 
 
@@ -20,22 +20,32 @@ def stream(name: str, feed: Feed, early: int | None = None, resync: int = 0, ahe
     ``resync``: the first such row and each early one waits, with everything behind it, until so
     many later rows lie near it, and it counts, or so many do not, or the writer ends. Those that
     nobody gave a rowtime vote with their arrival times.
+    A writer that comes back starts where the stream stands then: what it sends below that is late, and out of order
+    below what it has shown itself.
+
     ``ahead``: so is a rowtime that lies this far or further above the arrival time.
     """
     accepted: dict[str, list[Item]] = {}
     refused: list[Refusal] = []
     for writer, items in feed.items():
-        clock, started = BEGINNING, False
+        clock, started, floor = BEGINNING, False, BEGINNING
         accepted[writer] = []
         for number, item in enumerate(items):
+            if isinstance(item, Leave | Return):
+                floor = max(floor, item.clocks[name]) if isinstance(item, Return) else floor
+                accepted[writer] += [item, *([Bound(floor)] if isinstance(item, Return) else [])]
+                continue
             if isinstance(item, Row):
-                raised = item.arrived if clock >= END else max(item.arrived, clock)
+                raised = item.arrived if clock >= END else max(item.arrived, clock, floor)
                 at = raised if item.at is None else item.at
                 if ahead is not None and item.at is not None and at >= item.arrived + ahead:
                     refused.append(Refusal(name, item.values, "EARLY", at, clock))
                     continue
                 if at < clock:
-                    refused.append(Refusal(name, item.values, "OUT_OF_ORDER", at, clock))
+                    refused.append(Refusal(name, item.values, "OUT_OF_ORDER", at, max(clock, floor)))
+                    continue
+                if at < floor:
+                    refused.append(Refusal(name, item.values, "LATE", at, floor))
                     continue
                 if early is not None and item.at is not None and (at > clock + early if started else resync):
                     verdict = _voted(items[number:], early, resync) if resync else "EARLY"

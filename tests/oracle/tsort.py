@@ -5,7 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tests.oracle.feed import BEGINNING, END, Bound, Feed, Given, Item, Judged, Refusal, Row, Values, clock_of, rows_of
+from tests.oracle.feed import (
+    BEGINNING,
+    END,
+    Bound,
+    Feed,
+    Given,
+    Item,
+    Judged,
+    Leave,
+    Refusal,
+    Return,
+    Row,
+    Values,
+    clock_of,
+    rows_of,
+)
 from tests.oracle.guard import vote
 
 
@@ -51,9 +66,9 @@ def tsort(
         ended, number = clock_of(items) >= END, -1
         for item in items:
             number += isinstance(item, Row)
-            if isinstance(item, Given):
-                floor = max(floor, item.at)
-                promoted[writer].append(Bound(floor))
+            if isinstance(item, Given | Leave | Return):
+                floor = max(floor, _from_outside(name, item))
+                promoted[writer] += {Given: [Bound(floor)], Leave: [item], Return: [item, Bound(floor)]}[type(item)]
                 continue
             if isinstance(item, Bound):
                 if item.at >= END:
@@ -81,3 +96,10 @@ def tsort(
                 promoted[writer] += [Row(at, item.values, keys=keys(item.values)), Bound(mark - within)]
     rows_in = sum(isinstance(item, Row) for items in feed.values() for item in items)
     return Judged(promoted, refused, rows_in)
+
+
+def _from_outside(name: str, item: Given | Leave | Return) -> int:
+    """The floor that an item sets which is none of the writer's own; BEGINNING for none."""
+    if isinstance(item, Given):
+        return item.at
+    return item.clocks[name] if isinstance(item, Return) else BEGINNING

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.oracle.feed import Feed
+from tests.oracle.feed import NOBODY, Bound, Feed, bound_of, has_left
 
 
 def union_all(*feeds: Feed) -> Feed:
@@ -11,7 +11,14 @@ def union_all(*feeds: Feed) -> Feed:
     An input that nobody has written to yet is a writer who has promised nothing.
     """
     return {
-        f"{number:04d}/{writer}": items
-        for number, feed in enumerate(feeds)
-        for writer, items in (feed or {"": ()}).items()
+        f"{number:04d}/{writer}": items for number, feed in enumerate(feeds) for writer, items in _of_one(feed).items()
     }
+
+
+def _of_one(feed: Feed) -> Feed:
+    """An input whose writers have all left still promises what they had shown, as nobody's bound."""
+    if not feed:
+        return {"": ()}
+    if all(map(has_left, feed.values())):
+        return {**feed, NOBODY: [Bound(bound_of(feed))]}
+    return feed

@@ -13,6 +13,9 @@ from rowtime.core.time import BEGINNING, END
 
 Clocks = Mapping[str, int]
 
+NOBODY = "\U0010ffff"
+"""Stands for a stream without writers; its clock is the greatest that any had shown. Named last, it holds no ties."""
+
 
 def strict(at: int) -> int:
     """A strict bound as a plain one: the next row is later than ``at`` (SPEC 1)."""

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from rowtime.core.time import BEGINNING, END, MAX_MICROS, MIN_MICROS
 from rowtime.operators.contract import A, Column, Control, Delta, P, T, Tick, W, quoted
+from rowtime.operators.event_bounds import speaking
 from rowtime.operators.intake import Intake
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def with_column_bounds(  # noqa: PLR0913 - a stream's tick
     control["said"] = control.get("said", 0) + len(intake.columns)
     spoke = {writer for writer, _, _ in intake.columns}
     # A writer that sent nothing but such a bound has a clock, so that the bound is not held for ever.
-    control["clocks"] = clocks = {w: max(at, MIN_MICROS) if w in spoke else at for w, at in delta.clocks.items()}
+    clocks = speaking(delta.clocks, spoke, control)
     since = [_since(intake, before, control["floors"], writer, place) for writer, place, _ in intake.columns]
     rows = _among(_items(tick, columns, intake.columns, since), delta.rows)
     count = None if delta.rows is not None and delta.count is None else (delta.count or 0) + len(intake.columns)

@@ -11,7 +11,7 @@ order of a stream is (rowtime, writer, position) (SPEC 2.1).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 from rowtime.core.clock import Clocks
@@ -126,7 +126,8 @@ class Delta:
     ``rows`` is ``None`` where there is certainly none. ``count`` is an upper limit; where there is none, ``about`` says
     of how many rows they are made, if that is known. Every rowtime lies in [``lowest``, ``highest``] (µs UTC). ``peek``
     reads columns of every row without a Spark job, where the source can; ``files`` are the rows in files that a sink
-    may take as they are, ``final`` other events. ``timeline``: the event time's bounds.
+    may take as they are, ``final`` other events. ``timeline``: the event time's bounds. ``left``: the clocks of writers
+    that left behind their rows of this tick.
     """
 
     rows: DataFrame | None
@@ -139,6 +140,7 @@ class Delta:
     final: tuple[Segment, ...] = ()
     timeline: Timeline | None = None
     about: int | None = None
+    left: Clocks = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

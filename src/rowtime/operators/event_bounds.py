@@ -6,12 +6,13 @@ order behind the rows before it: its rowtime is the clock of its writer (SPEC 3)
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 
+from rowtime.core.clock import NOBODY, Clocks
 from rowtime.core.time import BEGINNING, END, MAX_MICROS, MIN_MICROS
 from rowtime.operators.by_writer import beside
 from rowtime.operators.contract import A, Column, Control, Delta, P, T, Tick, W, micros, quoted
@@ -52,14 +53,22 @@ def with_bounds(tick: Tick, delta: Delta, columns: Sequence[Column], control: Co
     """The rows of a stream with the bounds among them."""
     spoke = {writer for writer, _, _ in given.items}
     # A writer that sent nothing but a bound has a clock, so that the bound is not held for ever.
-    clocks = {w: max(at, MIN_MICROS) if w in spoke else at for w, at in delta.clocks.items()}
-    control["clocks"] = clocks
+    clocks = speaking(delta.clocks, spoke, control)
     if not given.items:
         rows = None if delta.rows is None else delta.rows.selectExpr("*", f"CAST(NULL AS BIGINT) AS {GIVEN}")
         return replace(delta, rows=rows, clocks=clocks, peek=None)
     rows = _among(bound_rows(tick, columns, given.items), delta.rows, given.before)
     count = None if delta.rows is not None and delta.count is None else (delta.count or 0) + len(given.items)
     return replace(delta, rows=rows, clocks=clocks, count=count, lowest=BEGINNING, peek=None)
+
+
+def speaking(clocks: Clocks, spoke: Collection[str], control: Control) -> dict[str, int]:
+    """The clocks of a stream, where those in ``spoke`` have one; so has a stream that they have left."""
+    after = {w: max(at, MIN_MICROS) if w in spoke or (spoke and w == NOBODY) else at for w, at in clocks.items()}
+    control["clocks"] = after
+    if spoke:
+        control["shown"] = max(MIN_MICROS, control.get("shown", BEGINNING))
+    return after
 
 
 def bound_rows(

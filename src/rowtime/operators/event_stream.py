@@ -60,7 +60,7 @@ class EventStream(Stream):
         """Judge the tick's rows by the bounds, turn what is accepted into weighted rows."""
         # Neither rows nor their arrival say what is to come: only bounds do.
         intake, control = replace(tick.intake(self), shown={}, arrived={}), tick.control(self)
-        before = self._welcome(intake, control)
+        before, _ = self._welcome(intake, control)
         marks, made, peek = self._bounded(before, intake), None, None
         if intake.rows is not None:
             rows = self.gate.timed(self._checked(intake.rows, intake))

@@ -82,12 +82,13 @@ class ImportedBounds:
         """The bounds whose place in the merged order is certain."""
         intake, control = tick.intake(self.source), tick.control(self)
         known, bounds = control.setdefault("writers", {}), control.setdefault("bounds", {})
-        floors = tick.control(self.source).get("floors", {})
-        for writer in intake.present:
+        starts, here = tick.control(self.source).get("starts", {}), [*intake.present, *intake.left]
+        for writer in here:
             if writer not in known or writer in intake.joined:
-                known[writer] = list(_Known(floors.get(writer, BEGINNING)))
+                known[writer] = list(_Known(starts.get(writer, BEGINNING)))
                 self._return(control, writer)
-        for writer in known.keys() - set(intake.present):
+                control.setdefault("away", {}).pop(writer, None)
+        for writer in known.keys() - set(here):
             self._leave(control, writer)
         items, said = self._items(tick, intake), self._said(intake)
         for writer in known:
@@ -98,7 +99,12 @@ class ImportedBounds:
             elif writer in intake.arrived:
                 before = _Known(*known[writer])
                 known[writer] = list(before._replace(clock=max(before.clock, intake.arrived[writer])))
-        control["clock"] = max(control.get("clock", BEGINNING), least(clocks_of(control).values()))
+        control["shown"] = max(control.get("shown", BEGINNING), *clocks_of(control).values(), BEGINNING)
+        for writer in intake.left:
+            self._leave(control, writer)
+        # With no writer present the greatest that any had shown is certain (SPEC 2.6).
+        now = least(clocks_of(control).values()) if known else control["shown"]
+        control["clock"] = max(control.get("clock", BEGINNING), now)
         risen = self._risen(control)
         return Delta(self._rows(tick, control, risen), self.promises([deltas[0].clocks], control), len(risen))
 
@@ -145,6 +151,7 @@ class ImportedBounds:
     def _leave(self, control: Control, writer: str) -> None:
         """Who has left holds nobody, behind what it has sent."""
         bound, _, _, clock, _ = control["writers"].pop(writer)
+        control.setdefault("away", {})[writer] = clock
         if bound < END:
             control.setdefault("pending", []).append([max(clock, control.get("clock", BEGINNING)), writer, END, END])
 
@@ -152,13 +159,16 @@ class ImportedBounds:
         """(clock, bound) wherever the least bound rose below the clock; the end of the stream is no bound of others."""
         bounds, found = control["bounds"], []
         pending = sorted(control.get("pending", ()))
-        due = [step for step in pending if step[0] < control["clock"]]
+        last = control["clock"] + (not control["writers"])  # nobody can send another item at the clock
+        due = [step for step in pending if step[0] < last]
         control["pending"] = pending[len(due) :]
         for at, writer, _, bound in due:
             bounds[writer] = max(bound, bounds.get(writer, BEGINNING))
             if bound >= END and writer not in control["writers"]:
                 del bounds[writer]
-            low = least(bounds.values())
+            elif bound < END:
+                control["said"] = max(bound, control.get("said", BEGINNING))
+            low = least(bounds.values()) if bounds else control.get("said", BEGINNING)
             if control.get("bound", BEGINNING) < low < END:
                 control["bound"] = low
                 found.append((at, low))

@@ -20,10 +20,10 @@ class Intake:
     ``gated``: the rows pass the clock pass, unless all are known to be in order. ``shown`` are the
     clocks that ordered rows show without one, ``arrived`` those of arrival times; ``bound`` is given
     to each present writer after them; ``columns``: bounds of columns. ``present``: who holds the
-    stream; ``joined``: who is new or came back. ``raises``: arrival times may go back, so each is
-    raised to the running maximum. ``given``: writers may give rowtimes, ``stamped``: and arrival times;
-    ``peek`` of ``__t``: rowtimes that all rows have. µs UTC, known ones in [``lowest``, ``highest``]. ``sent``: when
-    the bound of a writer at a position arrived, where that is recorded.
+    stream after the tick; ``left``: who held it and left behind its items; ``joined``: who is new or came back.
+    ``raises``: arrival times may go back, so each is raised to the running maximum. ``given``: writers may give
+    rowtimes, ``stamped``: and arrival times; ``peek`` of ``__t``: rowtimes that all rows have. µs UTC, known ones in
+    [``lowest``, ``highest``]. ``sent``: when the bound of a writer at a position arrived, where that is recorded.
     """
 
     rows: DataFrame | None
@@ -42,6 +42,7 @@ class Intake:
     shown: Mapping[str, int] = field(default_factory=dict)
     arrived: Mapping[str, int] = field(default_factory=dict)
     present: Sequence[str] = ()
+    left: Sequence[str] = ()
     joined: Sequence[str] = ()
     lowest: int = BEGINNING
     highest: int = END

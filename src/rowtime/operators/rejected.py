@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any, ClassVar
 
-from rowtime.core.clock import Clocks
+from rowtime.core.clock import NOBODY, Clocks
 from rowtime.core.time import BEGINNING, END
 from rowtime.operators.contract import Column, Delta, Kept, Operator, Shape, Tick
 
@@ -67,7 +67,8 @@ class Rejected:
         """
         if "marks" not in control:
             return clocks[0]
-        return {w: at if at >= END else min(at, control["marks"].get(w, BEGINNING)) for w, at in clocks[0].items()}
+        marks = control["marks"]
+        return {w: at if at >= END or w == NOBODY else min(at, marks.get(w, BEGINNING)) for w, at in clocks[0].items()}
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """The rows refused in this tick."""

@@ -90,7 +90,7 @@ class Select:
         items = [item.sql for item in (*self.items, *self.hidden)]
         rows = rows.selectExpr(*items, *self.emits().internals)
         if any(generator(item.expression) is not None for item in self.items):
-            return Delta(rows, delta.clocks, None, delta.lowest, delta.highest)  # more rows than came in
+            return replace(delta, rows=rows, count=None, peek=None, files=None, timeline=None)  # more rows than came in
         peek = delta.peek.renamed(self._passed) if delta.peek is not None and self.where is None else None
         return replace(delta, rows=rows, peek=peek, files=None, timeline=None)
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
 
-from rowtime.core.clock import Clocks, least
+from rowtime.core.clock import NOBODY, Clocks, least
 from rowtime.core.time import BEGINNING, END
 from rowtime.operators.by_writer import beside
 from rowtime.operators.column_bounds import SAID, with_column_bounds
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from sqlglot import exp
 
-NOBODY = "\U0010ffff"  # stands for a stream without writers; named after all, it holds no ties
 REFUSED = "__refused"  # BOOLEAN: true where the guard has refused the row
 CANDIDATE = "__g"  # TIMESTAMP: the rowtime that the gate judges
 UNLIMITED = 2**61  # µs: of a guard that looks at the arrival times alone
@@ -123,36 +122,43 @@ class Stream:
 
     def _stepped(self, tick: Tick, intake: Intake, control: Control) -> Delta:
         control.update({name: at for name, at in (("early", self.early), ("ahead", self.ahead)) if at is not None})
-        before = self._welcome(intake, control)
+        before, own = self._welcome(intake, control)
         quarantine = Quarantine.of(self, tick) if self.resync else None
         waits = quarantine is not None and quarantine.is_open
         if waits or (intake.rows is not None and self._is_guarded(intake, before, control)):
-            return self._guarded(tick, intake, control, before, quarantine)
+            return self._guarded(tick, intake, control, (before, own), quarantine)
         if intake.rows is None:
-            self._settle(intake, control, self._bounded(before, intake))
-            return Delta(None, self.promises([], control))
+            left = self._settle(intake, control, self._bounded(own, intake))
+            return Delta(None, self.promises([], control), left=left)
         timed = self._checked(self._timed_rows(intake), intake)
         peeked = self._peeked(intake) if intake.gated else None
         if peeked is None:
             timed = self._raised(tick, timed, intake, before)
         rows, whole = timed, True
-        lowest, highest, marks = intake.lowest, intake.highest, before
+        lowest, highest, marks = intake.lowest, intake.highest, own
         if intake.gated or intake.decodes or intake.in_band or self.checks:
-            gate = self._gate(intake, before, control, guarded=False)
+            gate = self._gate(intake, own, control, guarded=False)
             verdict = tick.judge(self, timed, gate, intake.count, peeked)
             rows, whole = tick.account(self, timed, verdict, CANDIDATE), verdict.refused is None
             lowest, highest, marks = verdict.lowest, verdict.highest, dict(verdict.marks)
             intake = replace(intake, shown={})  # what ordered rows show counts only if they are accepted
         elif intake.count is not None:
             tick.count(self, intake.count)
-        self._settle(intake, control, self._bounded(marks, intake))
+        left = self._settle(intake, control, self._bounded(marks, intake))
         peek = intake.peek if whole and not intake.in_band else None
-        return Delta(self._emitted(rows), self.promises([], control), intake.count, lowest, highest, peek)
+        clocks = self.promises([], control)
+        return Delta(self._emitted(rows), clocks, intake.count, lowest, highest, peek, left=left)
 
     def _guarded(
-        self, tick: Tick, intake: Intake, control: Control, before: Mapping[str, int], quarantine: Quarantine | None
+        self,
+        tick: Tick,
+        intake: Intake,
+        control: Control,
+        clocks: tuple[Mapping[str, int], Mapping[str, int]],
+        quarantine: Quarantine | None,
     ) -> Delta:
         """Judge by the guard first: a row that is early raises nothing, so who arrives after it is raised only then."""
+        before, own = clocks
         timed = None if intake.rows is None else self._checked(self._timed_rows(intake), intake)
         count = intake.count if intake.rows is not None else 0
         waits = quarantine is not None and quarantine.is_open
@@ -161,7 +167,7 @@ class Stream:
             intake = replace(intake, bounds=[*quarantine.bounds, *intake.bounds], raises=intake.raises or waits)
             timed, count, _ = quarantine.before(timed, count, None)
         assert timed is not None
-        verdict = tick.judge(self, timed, self._gate(intake, before, control, guarded=True), count, peeked)
+        verdict = tick.judge(self, timed, self._gate(intake, own, control, guarded=True), count, peeked)
         if quarantine is not None:
             timed = quarantine.after(timed, verdict)
             intake = replace(intake, bounds=quarantine.released(intake.bounds, verdict, intake.bound))
@@ -170,12 +176,12 @@ class Stream:
         rows = tick.account(self, timed, verdict, CANDIDATE)
         control["started"] = sorted(verdict.started)
         marks = self._bounded(verdict.marks, replace(intake, shown={}), verdict.held)
-        self._settle(intake, control, marks)
-        # Who has been raised stands at a mark, not at the time that was judged.
-        highest = max([verdict.highest, *marks.values()])
+        left = self._settle(intake, control, marks)
+        # Who has been raised stands at a mark or where the stream stood, not at the time that was judged.
+        highest = max([verdict.highest, *marks.values(), *before.values()])
         whole = quarantine is None and verdict.refused is None and not intake.in_band
-        clocks, peek = self.promises([], control), intake.peek if whole else None
-        return Delta(self._emitted(rows), clocks, count, verdict.lowest, highest, peek)
+        after, peek = self.promises([], control), intake.peek if whole else None
+        return Delta(self._emitted(rows), after, count, verdict.lowest, highest, peek, left=left)
 
     def _emitted(self, rows: DataFrame) -> DataFrame:
         return rows.selectExpr(*(quoted(column.name) for column in self.columns), f"{CANDIDATE} AS {T}", W, P, A)
@@ -215,41 +221,58 @@ class Stream:
         known = set(intake.present) <= set(control.get("started", ()))
         return not known or intake.highest > least(clocks.values()) + self.early
 
-    def _welcome(self, intake: Intake, control: Control) -> dict[str, int]:
-        # SPEC 2.6: who comes or comes back starts at the stream's clock; a stream whose
-        # writers have all left keeps it.
-        present, joined = set(intake.present), set(intake.joined)
-        clocks = {w: b for w, b in control.setdefault("clocks", {}).items() if w in present}
-        floors = control.setdefault("floors", {})
+    def _welcome(self, intake: Intake, control: Control) -> tuple[dict[str, int], dict[str, int]]:
+        """The clock of each writer of the tick, and of it what the writer has shown itself.
+
+        SPEC 2.6: who comes starts at the stream's clock, who comes back at the greater of that and its own last one.
+        Who leaves in this tick leaves behind its items, so it is one of them.
+        """
+        here, joined = [*intake.present, *intake.left], set(intake.joined)
+        away, floors = control.setdefault("away", {}), control.setdefault("floors", {})
+        shown = {**control.setdefault("clocks", {}), **control.get("own", {})}
+        away.update({w: at for w, at in shown.items() if w not in here and w != NOBODY})
         started = "clock" in control
-        now = max(control.get("clock", BEGINNING), least(clocks.values()))
-        for writer in intake.present:
-            if writer in joined and started:
-                floors[writer] = now
-            clocks.setdefault(writer, floors.get(writer, BEGINNING))
-            clocks[writer] = max(clocks[writer], floors.get(writer, BEGINNING))
-        return clocks
+        now = max(control.get("clock", BEGINNING), least(at for w, at in control["clocks"].items() if w in here))
+        own: dict[str, int] = {}
+        control["starts"] = starts = {}
+        for writer in here:
+            own[writer] = shown.get(writer, BEGINNING)
+            if writer in joined:
+                own[writer] = max(own[writer], away.pop(writer, BEGINNING))
+                if started:
+                    floors[writer] = now
+                    starts[writer] = max(now, own[writer])
+        return {w: max(at, floors.get(w, BEGINNING)) for w, at in own.items()}, own
 
     def _bounded(self, marks: Mapping[str, int], intake: Intake, held: Collection[str] = ()) -> dict[str, int]:
         bounds = [(writer, at) for writer, _, at in intake.bounds]
         after = dict(marks)
         everyone = [(writer, intake.bound) for writer in intake.present]
         # Of a writer whose rows are open, what came behind them waits as well.
-        last = [(writer, at) for writer, at in [*intake.arrived.items(), *everyone] if writer not in held]
+        arrived = [(writer, at) for writer, at in intake.arrived.items() if writer in marks]
+        last = [(writer, at) for writer, at in [*arrived, *everyone] if writer not in held]
         for writer, at in [*intake.shown.items(), *bounds, *last]:
             after[writer] = max(after.get(writer, BEGINNING), at)
         return after
 
-    def _settle(self, intake: Intake, control: Control, marks: Mapping[str, int]) -> None:
-        present = set(intake.present)
-        control["clocks"] = {writer: at for writer, at in marks.items() if writer in present}
+    def _settle(self, intake: Intake, control: Control, own: Mapping[str, int]) -> dict[str, int]:
+        """Keep where the writers stand after the tick; the clocks of those that left behind their items come back."""
+        present, floors = set(intake.present), control["floors"]
+        after = {w: max(at, floors.get(w, BEGINNING)) for w, at in own.items()}
+        control["clocks"] = {w: at for w, at in after.items() if w in present}
+        control["own"] = {w: own[w] for w, at in control["clocks"].items() if own[w] < at}
+        control["floors"] = {w: at for w, at in floors.items() if w in present}
+        control["away"].update({w: own[w] for w in intake.left if w in own})
         before = control.get("clock", BEGINNING)
+        if after:
+            control["shown"] = max(control.get("shown", BEGINNING), *after.values())
         if intake.present:
             control["clock"] = max(before, least(control["clocks"].values()))
-        elif marks or intake.bound > BEGINNING or "clock" in control:
-            # All have left: the stream keeps the clock that the last of them had shown.
-            control["clock"] = max(before, intake.bound, *marks.values())
+        elif after or intake.bound > BEGINNING or "clock" in control:
+            # Nobody is present: what any writer had shown is certain, whatever the order in which they left.
+            control["clock"] = max(before, intake.bound, control.get("shown", BEGINNING))
             control["clocks"] = {NOBODY: control["clock"]}
+        return {w: after[w] for w in intake.left if w in after}
 
     def _checked(self, rows: DataFrame, intake: Intake) -> DataFrame:
         """What a row breaks stands where a record that does not decode has its text."""

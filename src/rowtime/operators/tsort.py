@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from rowtime.core.clock import Clocks, least, strongest
+from rowtime.core.clock import NOBODY, Clocks, least, strongest
 from rowtime.core.time import BEGINNING, END, shift
 from rowtime.operators.contract import (
     A,
@@ -104,16 +104,21 @@ class TSort:
         )  # fmt: skip
 
     def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:
-        """Each writer's mark less the tolerance, its floor or the time at its bound; the end where it has ended."""
+        """Each writer's mark less the tolerance, its floor or the time at its bound; the end where it has ended.
+
+        With no writer present the greatest of these that any had shown (SPEC 2.6).
+        """
         marks, floors, followed = (control.get(name, {}) for name in ("marks", "floors", "followed"))
+
+        def shown(writer: str) -> int:
+            if writer == NOBODY:
+                greatest: int = control.get("shown", BEGINNING)
+                return greatest
+            own: int = max(shift(marks.get(writer, BEGINNING), -self.within), floors.get(writer, BEGINNING))
+            return own
+
         return {
-            writer: END
-            if bound >= END
-            else max(
-                shift(marks.get(writer, BEGINNING), -self.within),
-                floors.get(writer, BEGINNING),
-                followed.get(str(bound), BEGINNING),
-            )
+            writer: END if bound >= END else max(shown(writer), followed.get(str(bound), BEGINNING))
             for writer, bound in clocks[0].items()
         }
 
@@ -125,13 +130,15 @@ class TSort:
         if self.ahead is not None:
             control["ahead"] = self.ahead
         if self.follows is not None:
-            control["followed"] = {str(at): self._time_at(tick, at) for at in set(delta.clocks.values())}
-        self._set(delta.clocks, control)
-        self._welcome(delta.clocks, control)
+            bounds = {*delta.clocks.values(), *delta.left.values()}
+            control["followed"] = {str(at): self._time_at(tick, at) for at in bounds}
+        here = {w: at for w, at in {**delta.left, **delta.clocks}.items() if w != NOBODY}
+        self._set(here, control)
+        self._welcome(here, control)
         present = [writer for writer, bound in delta.clocks.items() if bound < END]
         quarantine = Quarantine.of(self, tick) if self.resync else None
         if delta.rows is None and (quarantine is None or not quarantine.decided(present)):
-            return Delta(None, self.promises([delta.clocks], control))
+            return Delta(None, self._settled(delta, here, control))
         by_time = not self.by_group and self.ahead is None
         peeked = delta.peek.times(TIME) if delta.peek is not None and by_time else None
         rows, count = delta.rows, delta.count
@@ -145,8 +152,19 @@ class TSort:
             rows = quarantine.after(rows, verdict)
         rows = tick.account(self, rows, verdict, TIME, peek=delta.peek if quarantine is None else None)
         rows = rows.selectExpr(*self._columns())
+        return Delta(rows, self._settled(delta, here, control), count, verdict.lowest, verdict.highest)
+
+    def _settled(self, delta: Delta, here: Clocks, control: Control) -> Clocks:
+        """The promises after the tick; what writers that leave have shown stays certain (SPEC 2.6)."""
+        if here:
+            promised = self.promises([here], control).values()
+            control["shown"] = max(control.get("shown", BEGINNING), *promised)
         clocks = self.promises([delta.clocks], control)
-        return Delta(rows, clocks, count, verdict.lowest, verdict.highest)
+        now = least(clocks.values())
+        if now < END:
+            control["clock"] = max(now, control.get("clock", BEGINNING))
+        control["known"] = sorted(writer for writer in delta.clocks if writer != NOBODY)
+        return clocks
 
     def _time_at(self, tick: Tick, bound: int) -> int:
         if not BEGINNING < bound < END:
@@ -183,8 +201,9 @@ class TSort:
         if given > BEGINNING:
             control["floors"] = strongest(control.get("floors", {}), dict.fromkeys(clocks, given))
             control["clock"] = max(given, control.get("clock", BEGINNING))
+            control["shown"] = max(given, control.get("shown", BEGINNING))
 
-    def _welcome(self, clocks: Clocks, control: dict[str, Any] | Any) -> None:
+    def _welcome(self, clocks: Clocks, control: Control) -> None:
         # SPEC 2.6: a writer that comes or comes back starts at the stream's clock, so that
         # the clock never goes back; its rows below are late.
         known = set(control.setdefault("known", sorted(clocks)))
@@ -195,7 +214,6 @@ class TSort:
             if writer not in known:
                 floors[writer] = max(now, floors.get(writer, BEGINNING))
         control["clock"] = now if now < END else control.get("clock", BEGINNING)
-        control["known"] = sorted(clocks)
 
 
 def _beyond_arrival(limit: int) -> str:

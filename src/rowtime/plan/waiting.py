@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
 from typing import Any, Final
 
-from rowtime.core.clock import least
+from rowtime.core.clock import NOBODY, least
 from rowtime.core.time import BEGINNING, END, MAX_MICROS, MIN_MICROS, SECOND, to_text
 from rowtime.operators.bounded_events import BoundedEvents
 from rowtime.operators.contract import Operator
@@ -20,7 +20,7 @@ from rowtime.operators.gates import Raise
 from rowtime.operators.imported_bounds import ImportedBounds
 from rowtime.operators.panes import Panes
 from rowtime.operators.quarantine import HELD
-from rowtime.operators.stream import NOBODY, Stream
+from rowtime.operators.stream import Stream
 from rowtime.operators.tsort import TSort
 from rowtime.plan.event_time import MANUAL, settable
 

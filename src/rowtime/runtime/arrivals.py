@@ -17,10 +17,11 @@ class Arrivals:
         self._takers = {node.source.name: node.name for node in operators if isinstance(node, ImportedBounds)}
 
     def of(self, entry: Mapping[str, Any], stream: str) -> Mapping[str, int]:
-        """Of the writers of a stream, µs."""
+        """Of the writers of a stream, µs; of those that are away what they had reached."""
         taker = self._takers.get(stream)
+        away: Mapping[str, int] = _control(entry, taker or stream).get("away", {})
         found: Mapping[str, int] = entry.get("clocks", {}).get(stream, {})
-        return found if taker is None else clocks_of(_control(entry, taker))
+        return {**away, **(found if taker is None else clocks_of(_control(entry, taker)))}
 
     def waiting(self, entry: Mapping[str, Any]) -> set[str]:
         """The operators that hold bounds until arrival clocks pass them."""

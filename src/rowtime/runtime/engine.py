@@ -331,9 +331,11 @@ class Engine:
         spoke = {**before.get("spoke", {}), **{w: self.clock() for w in moved if part.end[w] > part.start.get(w, 0)}}
         away.update(self._silent(node, part, set(moved), away, spoke))
         present = sorted(w for w in writers if w not in away)
+        here = {*known, *moved} - (set(before["away"]) - set(moved))
+        left = sorted(w for w in writers if w in away and w in here)
         first = {**part.start, **before.get("first", {})}
         notes = {"offsets": dict(part.end), "first": first, "state": dict(state), "away": away, "spoke": spoke, **ended}
-        return Taken(source, part, present, joined), notes
+        return Taken(source, part, present, joined, left), notes
 
     def _silent(
         self, node: Stream, part: Slice, moved: Collection[str], away: Mapping[str, str], spoke: Mapping[str, int]
@@ -350,6 +352,10 @@ class Engine:
         if silent and len(silent) == len(here):
             silent.remove(max(silent, key=lambda writer: (spoke.get(writer, 0), writer)))
         return dict.fromkeys(silent, "idle")
+
+    def forget(self, stream: str, writer: str) -> None:
+        """Take a writer for one that has been silent for ever, until it speaks."""
+        self._heard[stream, writer] = BEGINNING
 
     def _worth(self, taken: Mapping[str, Taken], notes: Mapping[str, Any]) -> bool:
         for name, intake in taken.items():
@@ -372,7 +378,9 @@ class Engine:
             return False
         return any(
             (not intake.source.gives_rowtime or "runs" in intake.part.detail)
-            and self._arrivals.move(self.entry, name, intake.part.arrived)
+            and self._arrivals.move(
+                self.entry, name, {w: intake.part.arrived.get(w, BEGINNING) for w in intake.present}
+            )
             for name, intake in taken.items()
             if name in timing
         )

@@ -24,12 +24,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Taken:
-    """A source's range in this tick, and who holds the stream."""
+    """A source's range in this tick, who holds the stream after it, who came, and who left behind its items."""
 
     source: Source
     part: Slice
     present: Sequence[str]
     joined: Sequence[str]
+    left: Sequence[str] = ()
 
 
 def intake_of(spark: SparkSession, taken: Taken, control: Control) -> Intake:
@@ -58,6 +59,7 @@ def intake_of(spark: SparkSession, taken: Taken, control: Control) -> Intake:
             shown=facts.shown,
             arrived=facts.arrived(part),
             present=present,
+            left=taken.left,
             joined=taken.joined,
             lowest=facts.lowest,
             highest=facts.highest,
@@ -76,6 +78,7 @@ def intake_of(spark: SparkSession, taken: Taken, control: Control) -> Intake:
         sent=sent,
         arrived={} if source.gives_rowtime else dict(part.arrived),
         present=present,
+        left=taken.left,
         joined=taken.joined,
     )
 
@@ -115,9 +118,10 @@ class _Runs:
             if writer in self._runs and position < self._runs[writer][-1][0]:
                 self._bounds[writer].append((position, at))
         self._clocks: dict[str, int] = dict(control.get("clocks", {}))
-        # SPEC 2.6: who comes or comes back starts at the stream's clock.
+        # SPEC 2.6: who comes starts at the stream's clock, who comes back also at its own.
         for writer in joined if "clock" in control else ():
-            self._clocks[writer] = max(control["clock"], self._clocks.get(writer, BEGINNING))
+            own = control.get("away", {}).get(writer, BEGINNING)
+            self._clocks[writer] = max(control["clock"], own, self._clocks.get(writer, BEGINNING))
         self._modes: dict[str, str] = control.setdefault("modes", {})
         for writer, found in self._runs.items():
             given = [run for run in found if _given(run)]

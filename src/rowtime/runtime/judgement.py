@@ -98,7 +98,8 @@ def judge_run(tally: Tally, writer: str, part: pa.Table, mark: int, *, ended: bo
     bad, far = (part[name].to_numpy() & items.rows for name in ("bad", "far"))
     missing = items.rows & ~bad & ~items.known
     which = np.flatnonzero(items.rows & (found.refused | missing | bad))
-    below = found.below_floor & (gate.reason == "OUT_OF_ORDER")
+    # Below what its writer has shown itself a row is out of order, wherever the stream stood when the writer came.
+    below = found.below_floor & (gate.reason == "OUT_OF_ORDER") & (items.judged >= found.before)
     conditions = [far[which] | early[which], bad[which], missing[which], below[which]]
     names = ["EARLY", "MALFORMED", gate.missing, "LATE", gate.reason]
     reasons = np.select(conditions, range(4), 4)

@@ -119,8 +119,10 @@ class Replay(Engine):
             part = recorded_end(part, notes.get("ended", notes["offsets"]))
         present = sorted(w for w in _writers(notes) if w not in notes["away"])
         known = _writers(before)
-        joined = [w for w in present if w not in known or w in before["away"]]
-        return Taken(source, part, present, joined), dict(notes)
+        moved = [w for w in _writers(notes) if part.end.get(w, 0) > part.start.get(w, 0)]
+        left = sorted(w for w in notes["away"] if w in moved or (w in known and w not in before["away"]))
+        joined = [w for w in [*present, *left] if w not in known or w in before["away"]]
+        return Taken(source, part, present, joined, left), dict(notes)
 
 
 def _writers(notes: Mapping[str, Any]) -> Collection[str]:

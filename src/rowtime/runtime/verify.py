@@ -164,7 +164,8 @@ def _in_order(written: pa.Table, computed: pa.Table) -> Iterator[str]:
     """Where rows of the same number differ."""
     computed = _alike(computed, written)
     for start in range(0, max(written.num_rows, computed.num_rows), _TOGETHER):
-        parts = [table.slice(start, _TOGETHER) for table in (written, computed)]
+        # A slice of a table without columns has as many rows as it was asked for.
+        parts = [table.slice(start, max(0, min(_TOGETHER, table.num_rows - start))) for table in (written, computed)]
         if not parts[0].equals(parts[1]):
             for number, pair in enumerate(zip_longest(*map(_texts, parts)), start):
                 if pair[0] != pair[1]:

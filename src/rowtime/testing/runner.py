@@ -59,17 +59,19 @@ class Outcome:
     held: int = 0
 
 
-def play(
+def play(  # noqa: PLR0913 - what happens beside the items, and when
     spark: SparkSession,
     case: Transcript,
     cut: Cut,
     *,
     restart: bool = False,
     given: Mapping[int, tuple[str, int]] = MappingProxyType({}),
+    idle: Mapping[int, tuple[str, str]] = MappingProxyType({}),
 ) -> Outcome:
     """Run a case with ticks that end after the items ``cut``; ``restart``: a new engine for each tick.
 
-    ``given``: bounds that are set by hand (operator, µs), by the item of ``cut`` after which they are.
+    ``given``: bounds that are set by hand (operator, µs), by the item of ``cut`` after which they are. ``idle``:
+    writers (stream, writer) that have been silent for too long, by the item of ``cut`` after which they are set aside.
     """
     folder = Path(tempfile.mkdtemp(prefix="rowtime-test-"))
     outcome = Outcome()
@@ -86,6 +88,11 @@ def play(
             outcome.clocks.append(_clock(engine))
             if upto in given:
                 put(folder, *given[upto])
+            if upto in idle:
+                engine.forget(*idle[upto])
+                outcome.ends.append(upto)
+                engine.tick()
+                outcome.clocks.append(_clock(engine))
             if restart and upto != cut[-1]:
                 engine.stop()
                 engine = _engine(spark, program, case, folder, outcome)

@@ -43,7 +43,9 @@ class ScriptedSource:
         begin = {writer: start.get(writer, 1) for writer in end}
         bounds = tuple(bound for item in taken if item.at is not None for bound in _bounds(item, end))
         rows = sum(item.values is not None for item in taken)
-        return Slice(begin, end, bounds, rows=rows, detail={"upto": self.upto}), state
+        last = {item.writer: item for item in taken}
+        left = tuple(writer for writer, item in last.items() if item.leaves)
+        return Slice(begin, end, bounds, left=left, rows=rows, detail={"upto": self.upto}), state
 
     def read(self, spark: SparkSession, part: Slice) -> DataFrame:
         """The rows of the range."""

@@ -19,13 +19,14 @@ from rowtime.core.time import END, to_micros
 
 @dataclass(frozen=True)
 class ScriptItem:
-    """One item of the input: a row, a bound (``at`` µs UTC), or the end of a stream."""
+    """One item of the input: a row, a bound (``at`` µs UTC), the end of a stream, or that the writer ``leaves``."""
 
     number: int
     stream: str
     writer: str
     values: Mapping[str, Any] | None
     at: int | None
+    leaves: bool = False
 
 
 @dataclass(frozen=True)
@@ -93,8 +94,8 @@ def _item(number: int, entry: Mapping[str, Any]) -> ScriptItem:
     kind, body = next(iter(entry.items()))
     values = {str(key).lower(): _value(value) for key, value in body.items()}
     stream, writer = values.pop("stream").lower(), values.pop("writer", "main")
-    if kind == "row":
-        return ScriptItem(number, stream, writer, values, None)
+    if kind in ("row", "leave"):
+        return ScriptItem(number, stream, writer, values if kind == "row" else None, None, leaves=kind == "leave")
     at = END if kind == "end" else to_micros(values["at"])
     return ScriptItem(number, stream, writer, None, strict(at) if kind == "strict_bound" else at)
 

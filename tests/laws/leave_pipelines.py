@@ -1,0 +1,125 @@
+"""Items of writers that leave, are set aside and come back: what the laws over comings and goings are tried on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from hypothesis import strategies as st
+
+from rowtime.testing.transcripts import ScriptItem
+from tests.laws.pipelines import LAWS, Feeds, Law, feeds, items
+from tests.laws.pipelines import _streams as judged
+from tests.oracle import feed as f
+
+CLAUSES = "IDLE AFTER INTERVAL '1000' DAY"
+NAMES = (
+    "filter and projection",
+    "t-sort",
+    "t-sort with a further key",
+    "union all",
+    "group by with partial results",
+    "group by within",
+    "rejected rows",
+)
+LEAVING = tuple(
+    replace(law, name=f"{law.name}, whose writers come and go", clauses=CLAUSES) for law in LAWS if law.name in NAMES
+)
+
+
+@dataclass(frozen=True)
+class Script:
+    """Items, and the numbers of those behind which a writer of stream a is set aside for its silence."""
+
+    items: Sequence[ScriptItem]
+    idle: Mapping[int, str]
+
+    def returns(self) -> list[int]:
+        """The numbers of the items with which somebody comes back: the journal has its place."""
+        away: set[tuple[str, str]] = set()
+        found = []
+        for item in self.items:
+            who = (item.stream, item.writer)
+            if item.leaves:
+                away.add(who)
+            elif who in away and not _is_end(item):
+                away.discard(who)
+                found.append(item.number)
+            if item.number in self.idle:
+                away.add(("a", self.idle[item.number]))
+        return found
+
+    def cuts(self) -> set[int]:
+        """Where a tick has to end, because something comes from outside the writers."""
+        return {*self.idle, *(number - 1 for number in self.returns() if number > 1)}
+
+
+@st.composite
+def scripts(draw: Callable[..., Any]) -> Script:
+    """Items of two streams, in which writers leave at any place, and may come back."""
+    made: list[ScriptItem] = draw(items())
+    ends = [item for item in made if _is_end(item)]
+    rest = [item for item in made if not _is_end(item)]
+    for _ in range(draw(st.integers(1, 4))):
+        place = draw(st.integers(0, len(rest)))
+        stream = draw(st.sampled_from("aab"))
+        rest.insert(place, ScriptItem(0, stream, draw(st.sampled_from("xy")), None, None, leaves=True))
+    numbered = [replace(item, number=number) for number, item in enumerate([*rest, *ends], 1)]
+    idle = {}
+    if draw(st.booleans()) and len(rest) > 2:
+        number = draw(st.integers(2, len(rest) - 1))
+        idle[number] = draw(st.sampled_from("xy"))
+    return Script(numbered, _set_aside(numbered, idle))
+
+
+def _set_aside(made: Sequence[ScriptItem], idle: Mapping[int, str]) -> dict[int, str]:
+    """Those that can be set aside: present, and not the last one."""
+    found = {}
+    for number, writer in idle.items():
+        away: set[str] = set()
+        for item in made[:number]:
+            if item.stream == "a":
+                (away.add if item.leaves else away.discard)(item.writer)
+        here = {item.writer for item in made if item.stream == "a"} | {"x"}
+        if writer in here - away and len(here - away) > 1:
+            found[number] = writer
+    return found
+
+
+def _is_end(item: ScriptItem) -> bool:
+    return item.at is not None and item.at >= f.END
+
+
+def fed(law: Law, script: Script) -> Feeds:
+    """The items as the oracle reads them; who comes back finds each gate where it stands then."""
+    found: dict[str, dict[str, list[f.Item]]] = {
+        name: {writer: [] for writer in feed} for name, feed in feeds(script.items).items()
+    }
+    returns, away = set(script.returns()), set()
+    for item in script.items:
+        mine = found[item.stream]
+        if item.leaves:
+            mine[item.writer].append(f.Leave())
+            away.add((item.stream, item.writer))
+        elif item.values is not None or item.at is not None:
+            if item.number in returns:
+                mine[item.writer].append(f.Return(_gates(law, item.stream, found)))
+                away.discard((item.stream, item.writer))
+            if item.values is not None:
+                mine[item.writer].append(f.Row(item.values["rowtime"], item.values, item.number))
+            else:
+                for writer in mine if _is_end(item) else [item.writer]:
+                    mine[writer].append(f.Bound(item.at or 0))
+        if item.number in script.idle:
+            found["a"][script.idle[item.number]].append(f.Leave())
+            away.add(("a", script.idle[item.number]))
+    return found
+
+
+def _gates(law: Law, stream: str, found: Feeds) -> Mapping[str, int]:
+    """Where the stream and the query stand."""
+    before = {name: {writer: [*items] for writer, items in feed.items()} for name, feed in found.items()}
+    (clocks,), _ = judged(before, stream)
+    expected, _ = law.oracle(before)
+    return {stream: f.bound_of(clocks), "query": f.bound_of(expected)}

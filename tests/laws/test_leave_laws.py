@@ -1,0 +1,126 @@
+"""The laws where writers leave, are set aside and come back (SPEC 2.6): leaving is an item like a row."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import Phase, given, settings
+
+from rowtime.operators import TSort
+from rowtime.runtime.session import derive
+from rowtime.testing.runner import Outcome, play
+from rowtime.testing.transcripts import ScriptItem
+from tests.laws.checking import compare
+from tests.laws.leave_pipelines import LEAVING, Script, fed, scripts
+from tests.laws.pipelines import HALF, LONG, ORIGIN, Law, transcript
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.sampled(4)
+
+LAW = {law.name.split(", whose")[0]: law for law in LEAVING}
+
+
+def outcome(session: SparkSession, law: Law, script: Script, cut: Sequence[int], *, restart: bool = False) -> Outcome:
+    idle = {number: ("a", writer) for number, writer in script.idle.items()}
+    return play(session, transcript(law, script.items), cut, restart=restart, idle=idle)
+
+
+def agree(session: SparkSession, law: Law, script: Script, seed: int) -> None:
+    """Few ticks and many give what the oracle says, and so do restarts."""
+    count, chance = len(script.items), random.Random(seed)
+    forced = {number for number in script.cuts() if number} | {count}
+    some = {*chance.sample(range(1, count + 1), min(3, count)), *forced}
+    for cut in ([*sorted(forced)], [*sorted(some)], *([range(1, count + 1)] if LONG else [])):
+        compare(law, fed(law, script), outcome(session, law, script, cut, restart=chance.random() < 0.5))
+
+
+@pytest.mark.parametrize("law", LEAVING, ids=[law.name for law in LEAVING])
+def test_who_leaves_and_comes_back_changes_nothing_that_was_certain(spark: SparkSession, law: Law) -> None:
+    session = derive(spark)
+
+    @settings(
+        max_examples=40 if LONG else 3,
+        deadline=None,
+        derandomize=not LONG,
+        database=None,
+        phases=[Phase.generate, Phase.shrink] if LONG else [Phase.generate],
+    )
+    @given(scripts())
+    def holds(script: Script) -> None:
+        agree(session, law, script, len(script.items))
+
+    holds()
+
+
+def row(number: int, writer: str, at: int, ev: int | None = None) -> ScriptItem:
+    values = {"n": number, "v": 1, "ev": ORIGIN + (at if ev is None else ev) * HALF, "rowtime": ORIGIN + at * HALF}
+    return ScriptItem(number, "a", writer, values, None)
+
+
+def leave(number: int, writer: str) -> ScriptItem:
+    return ScriptItem(number, "a", writer, None, None, leaves=True)
+
+
+WORKED = {
+    "rows and the leave of their writer": ("t-sort", [row(1, "x", 1), row(2, "x", 9), leave(3, "x")], {}),
+    "the greater clock leaves first": (
+        "t-sort",
+        [row(1, "x", 9), row(2, "y", 5), leave(3, "x"), leave(4, "y")],
+        {},
+    ),
+    "the greater clock leaves last": (
+        "t-sort",
+        [row(1, "x", 9), row(2, "y", 5), leave(3, "y"), leave(4, "x")],
+        {},
+    ),
+    "a row below its own clock, behind which the writer leaves": (
+        "filter and projection",
+        [row(1, "x", 5), row(2, "y", 1), row(3, "x", 3), leave(4, "x"), row(5, "y", 9)],
+        {},
+    ),
+    "who comes back is late above its own clock, and out of order below": (
+        "filter and projection",
+        [row(1, "x", 2), row(2, "y", 2), leave(3, "x"), row(4, "y", 6), row(5, "x", 1), row(6, "x", 4), row(7, "x", 7)],
+        {},
+    ),
+    "who comes back stands above the stream": (
+        "filter and projection",
+        [row(1, "x", 8), row(2, "y", 2), leave(3, "x"), row(4, "x", 5), row(5, "x", 9), row(6, "y", 9)],
+        {},
+    ),
+    "who is set aside comes back": (
+        "t-sort",
+        [row(1, "x", 2), row(2, "y", 6), row(3, "y", 9), row(4, "x", 3), row(5, "x", 10), row(6, "y", 12)],
+        {3: "x"},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WORKED)
+def test_the_worked_cases_of_leaves_do_not_depend_on_the_cut(spark: SparkSession, name: str) -> None:
+    of, made, idle = WORKED[name]
+    script, session = Script(made, idle), derive(spark)
+    count = len(made)
+    for cut in ([*sorted({*script.cuts(), count})], range(1, count + 1)):
+        compare(LAW[of], fed(LAW[of], script), outcome(session, LAW[of], script, cut))
+
+
+def test_the_law_catches_a_mark_that_leaves_with_its_writer(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    of, made, idle = WORKED["rows and the leave of their writer"]
+    settled = TSort._settled
+
+    def forgetful(self: TSort, delta: object, here: object, control: dict[str, object]) -> object:
+        return settled(self, delta, {}, control)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(TSort, "_settled", forgetful)
+    script = Script(made, idle)
+    with pytest.raises(AssertionError):
+        compare(LAW[of], fed(LAW[of], script), outcome(derive(spark), LAW[of], script, [len(made)]))
