@@ -66,12 +66,14 @@ def decompose(node: exp.Expr) -> Decomposed | None:
 def ordered_text(node: exp.Expr) -> str:
     """Spark SQL for an aggregate over kept rows; what depends on order gets stream order."""
     condition, call = _filtered(node)
-    form = decompose(node) if any(isinstance(part, ORDERED) for part in node.walk()) else None
+    form = decompose(node) if any(orders_rows(part) for part in node.walk()) else None
     if form is not None:
         return form.final.format(*(part.merge.format(part.seed) for part in form.parts))
     if isinstance(call, exp.Mode) and isinstance(call.this, exp.Expr):
         value, _ = _arguments(call, condition)
         return f"mode({value}, true)"  # of equally frequent values the least
+    if isinstance(call, exp.Anonymous) and call.name.upper() in _SEVERAL_BY:
+        return _several_by(call, condition)
     gathered = _gathered(call)
     if gathered is None:
         return to_spark(node)
@@ -87,23 +89,34 @@ def ordered_text(node: exp.Expr) -> str:
     return values
 
 
+def _several_by(call: exp.Anonymous, condition: str) -> str:
+    """``max_by(value, by, n)``: the values of n rows, those of equal ``by`` as with one."""
+    value, by, count = map(to_spark, call.expressions)
+    wanted = f"({by}) IS NOT NULL" + (f" AND ({condition})" if condition else "")
+    rows = f"array_sort(collect_list(CASE WHEN {wanted} THEN struct({by} AS k, {PLACE}, {value} AS v) END))"
+    rows = f"reverse({rows})" if call.name.upper() == "MAX_BY" else rows
+    values = f"transform(slice({rows}, 1, {count}), x -> x.v)"
+    return f"CASE WHEN count(CASE WHEN {wanted} THEN 1 END) > 0 THEN {values} END"
+
+
+_SEVERAL_BY = ("MAX_BY", "MIN_BY")  # of three arguments; others are nodes
+
+
 def _gathered(call: exp.Expr) -> exp.Expr | None:
-    """What an aggregate gathers in stream order; ``None`` for others, and where it names an order itself."""
+    """What an aggregate gathers in stream order; ``None`` for others, as one that names an order (WITHIN GROUP)."""
     if not isinstance(call, exp.ArrayAgg | exp.ArrayUniqueAgg | exp.GroupConcat):
         return None
     value: exp.Expr = call.this
-    if isinstance(value, exp.Distinct):
-        value = value.expressions[0]
-    return None if isinstance(value, exp.Order) else value
+    return value.expressions[0] if isinstance(value, exp.Distinct) else value
 
 
 def ambiguous_order(call: exp.Expr) -> exp.Expr | None:
     """The order inside an aggregate if rows that it holds for equal may have different values."""
-    order = call.this if isinstance(call, exp.GroupConcat) else None
-    if not isinstance(order, exp.Order):
+    if not isinstance(call, exp.WithinGroup) or not isinstance(call.this, exp.GroupConcat):
         return None
+    order: exp.Expr = call.expression
     keys = [key.this for key in order.expressions]
-    value = order.this.expressions[0] if isinstance(order.this, exp.Distinct) else order.this
+    value = call.this.this.expressions[0] if isinstance(call.this.this, exp.Distinct) else call.this.this
     return None if value in keys else order
 
 
@@ -182,6 +195,7 @@ _FORMS: dict[type[exp.Expr] | str, Form] = {
     exp.BitwiseXorAgg: _same("bit_xor"),
     "EVERY": _same("bool_and"),
     "SOME": _same("bool_or"),
+    "ANY": _same("bool_or"),
     exp.First: _edge("min", nulls=True),
     exp.FirstValue: _edge("min", nulls=True),
     exp.AnyValue: _edge("min", nulls=True),
@@ -196,6 +210,12 @@ ORDERED = (
     exp.ArrayAgg, exp.ArrayUniqueAgg, exp.GroupConcat,
 )  # fmt: skip
 """Aggregates whose value depends on the order of rows."""
+
+
+def orders_rows(node: exp.Expr) -> bool:
+    """True for the call of an aggregate whose value depends on the order of rows."""
+    return isinstance(node, ORDERED) or (isinstance(node, exp.Anonymous) and node.name.upper() in _SEVERAL_BY)
+
 
 _IGNORING_NULLS: dict[type[exp.Expr], Form] = {
     exp.First: _edge("min", nulls=False),

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-_NAMES = frozenset({"INLINE_OUTER", "JSON_TUPLE", "VARIANT_EXPLODE", "VARIANT_EXPLODE_OUTER"})
-"""Those that the parser knows by name only."""
+_NAMES = frozenset({
+    "COLLATIONS", "EXPLODE", "EXPLODE_OUTER", "INLINE", "INLINE_OUTER", "JSON_TUPLE", "POSEXPLODE", "POSEXPLODE_OUTER",
+    "SQL_KEYWORDS", "STACK", "VARIANT_EXPLODE", "VARIANT_EXPLODE_OUTER",
+})  # fmt: skip
 
 
 def generator(node: exp.Expr) -> exp.Expr | None:
@@ -14,6 +16,4 @@ def generator(node: exp.Expr) -> exp.Expr | None:
 
 
 def _generates(part: exp.Expr) -> bool:
-    if isinstance(part, exp.Explode | exp.Inline | exp.Stack):
-        return True
     return isinstance(part, exp.Anonymous) and part.name.upper() in _NAMES

@@ -20,6 +20,7 @@ from rowtime.core.time import END
 from rowtime.sql.generate import to_spark
 from rowtime.sql.intervals import Duration, Months, span_of
 from rowtime.sql.nodes import Step
+from rowtime.sql.script import parse_expression
 
 _MONTHS = {"MONTH": 1, "QUARTER": 3, "YEAR": 12, "DECADE": 120, "CENTURY": 1200}
 _FIXED = {
@@ -131,7 +132,7 @@ def _bisected(node: exp.Expr, key: str) -> GroupEnd:
 
 def _at(part: exp.Expr, text: str) -> exp.Expr:
     if isinstance(part, exp.Column) and part.name == "__t":
-        return exp.maybe_parse(text, dialect="spark")
+        return parse_expression(text)
     return part
 
 

@@ -18,6 +18,7 @@ from rowtime.operators.contract import Control, T, Tick, micros
 from rowtime.operators.ordered import Ordered
 from rowtime.operators.over import RunningMark
 from rowtime.sql.generate import to_spark
+from rowtime.sql.script import parse_expression
 
 MARK = "__m:"  # a column of this name stands for the mark of the order check named behind it
 
@@ -96,5 +97,5 @@ def promised(bound: int, control: Mapping[str, Any]) -> Clocks:
 
 
 def _parsed(text: str | None) -> exp.Expr:
-    found: exp.Expr = exp.maybe_parse(text or "NULL", dialect="spark")
+    found: exp.Expr = parse_expression(text or "NULL")
     return exp.paren(found)

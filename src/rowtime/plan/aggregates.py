@@ -6,47 +6,16 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from rowtime.expr.aggregates import ORDERED
+from rowtime.expr.aggregate_names import aggregates
+from rowtime.expr.aggregates import orders_rows
 from rowtime.operators.select import Item
-
-AGGREGATE_NAMES = frozenset(
-    {
-        "PERCENTILE",
-        "PERCENTILE_DISC",
-        "PERCENTILE_CONT",
-        "HISTOGRAM_NUMERIC",
-        "HLL_SKETCH_AGG",
-        "BITMAP_CONSTRUCT_AGG",
-        "TRY_SUM",
-        "TRY_AVG",
-        "REGR_COUNT",
-        "SOME",
-        "EVERY",
-        "MEAN",
-        "STD",
-        "COLLECT_SET",
-        "COLLECT_LIST",
-        "LISTAGG",
-        "STRING_AGG",
-        "BIT_AND",
-        "BIT_OR",
-        "BIT_XOR",
-        "COUNT_MIN_SKETCH",
-        "MAX_BY",
-        "MIN_BY",
-        "PRODUCT",
-    }
-)
-"""Aggregates of Spark that the parser knows by name only."""
 
 
 def is_aggregate(node: exp.Expr) -> bool:
     """True for an aggregate call, with its FILTER or IGNORE NULLS."""
     if isinstance(node, exp.Filter | exp.IgnoreNulls | exp.WithinGroup):
         return is_aggregate(node.this)
-    if isinstance(node, exp.AggFunc):
-        return True
-    return isinstance(node, exp.Anonymous) and node.name.upper() in AGGREGATE_NAMES
+    return aggregates(node)
 
 
 def has_aggregates(node: exp.Expr) -> bool:
@@ -62,4 +31,4 @@ def is_sorted_collection(node: exp.Expr) -> bool:
 def needs_places(aggregates: Sequence[Item]) -> bool:
     """True if an aggregate depends on the order of rows."""
     expressions = [item.expression for item in aggregates if not is_sorted_collection(item.expression)]
-    return any(isinstance(part, ORDERED) for expression in expressions for part in expression.walk())
+    return any(orders_rows(part) for expression in expressions for part in expression.walk())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 
 from sqlglot import exp
@@ -13,6 +13,7 @@ from rowtime.operators.sink import Sink
 from rowtime.operators.stream import Stream
 from rowtime.operators.value_clocks import MARK
 from rowtime.plan.sink_options import lasting
+from rowtime.sql.former import to_former
 from rowtime.sql.generate import to_spark
 
 _JOURNALED = ("idle_after",)  # what it decides stands in the journal, so it may change between two starts
@@ -23,11 +24,15 @@ _LATER = ("imports", "inner", "before", "resolution", "beyond")
 _MARKED = re.compile(f"`{MARK}([^`]*)`")
 
 
-def describe(node: Operator, names: Mapping[str, str] | None = None) -> str:
-    """An operator in one line of canonical text; of its inputs only the names, or what ``names`` calls them."""
+def describe(node: Operator, names: Mapping[str, str] | None = None, *, former: bool = False) -> str:
+    """An operator in one line of canonical text; of its inputs only the names, or what ``names`` calls them.
+
+    ``former``: expressions are spelled as in plans that do not say how they spell.
+    """
+    spelled = to_former if former else to_spark
     called = names or {}
     parts = [
-        f"{f.name}={_canonical(_field(node, f.name))}"
+        f"{f.name}={_canonical(_field(node, f.name), spelled)}"
         for f in fields(node)  # type: ignore[arg-type]
         if f.name not in ("name", "input", "inputs", "gate", "gates", "made", "event", "traced", *_JOURNALED)
         and (f.name not in _LATER or getattr(node, f.name))
@@ -45,14 +50,15 @@ def _field(node: Operator, name: str) -> object:
     return getattr(node, name)
 
 
-def _canonical(value: object) -> str:
+def _canonical(value: object, spelled: Callable[[exp.Expr], str]) -> str:
     if isinstance(value, exp.Expr):
-        return to_spark(value)
+        return spelled(value)
     if isinstance(value, tuple):
-        return "[" + ", ".join(_canonical(part) for part in value) + "]"
+        return "[" + ", ".join(_canonical(part, spelled) for part in value) + "]"
     if isinstance(value, Column):
         return f"({value.name}, {value.type})"  # what is proved of it may grow without another meaning
     if is_dataclass(value) and not isinstance(value, type):
         said = {f.name: getattr(value, f.name) for f in fields(value)}
-        return "(" + ", ".join(_canonical(one) for name, one in said.items() if one or name not in _LATER) + ")"
+        parts = (_canonical(one, spelled) for name, one in said.items() if one or name not in _LATER)
+        return "(" + ", ".join(parts) + ")"
     return str(value)

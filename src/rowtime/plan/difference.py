@@ -8,7 +8,6 @@ from typing import Any
 
 from rowtime.operators.contract import Operator
 from rowtime.operators.sink import Sink
-from rowtime.plan.canonical import describe
 from rowtime.plan.program import Program
 from rowtime.plan.sources import pump_name
 from rowtime.sql.script import parse_script
@@ -30,7 +29,7 @@ def difference(old: Mapping[str, Any], program: Program, nodes: Sequence[Operato
     name = owner_of(nodes[-1].name, after) if nodes else ""
     if nodes and name not in before and nodes[-1].name not in old["operators"]:
         return f"{name} is new, and its {nodes[-1].kind} would need rows from before the change", True
-    return _operators(old["operators"], {node.name: describe(node) for node in program.operators}), False
+    return _operators(old["operators"], program.described(former="spelling" not in old)["operators"]), False
 
 
 def statements_of(sql: str) -> dict[str, str]:

@@ -30,6 +30,7 @@ from rowtime.plan.scope import Scope, columns_of, follows, marks_of, type_of
 from rowtime.plan.windows import earliest
 from rowtime.sql.generate import to_rowtime, to_spark
 from rowtime.sql.nodes import Within
+from rowtime.sql.script import parse_expression
 
 
 class Grouping:
@@ -216,7 +217,7 @@ class Grouping:
         leaf.replace(exp.column(exp.to_identifier(T, quoted=True)))
         # A row is late iff mark - within has reached the end n of its group: n + within <= mark.
         end = f"timestamp_micros({group_end(key, to_spark(bound)).text} - 1)"
-        raw: exp.Expr = exp.maybe_parse(end, dialect="spark")
+        raw: exp.Expr = parse_expression(end)
         hidden = (Item(Column(TIME), time), Item(Column(JUDGED), raw))
         self.within = WithinGroup(hidden, micros(self.scope, tolerance))
         return key

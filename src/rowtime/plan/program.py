@@ -78,6 +78,11 @@ class Program:
     written: str = ""
     statements: int = 0
 
+    def is_of(self, plan: Mapping[str, Any]) -> bool:
+        """True if this is the program of a plan."""
+        found: bool = self.described(former="spelling" not in plan)["fingerprint"] == plan["fingerprint"]
+        return found
+
     @property
     def operators(self) -> tuple[Operator, ...]:
         """Every operator, inputs first, each once."""
@@ -87,14 +92,18 @@ class Program:
                 seen.setdefault(node.name, node)
         return tuple(seen.values())
 
-    def described(self) -> dict[str, Any]:
-        """The canonical plan, for ``plan.json``: what each operator is, and one fingerprint."""
-        operators = {node.name: describe(node) for node in self.operators}
+    def described(self, *, former: bool = False) -> dict[str, Any]:
+        """The canonical plan, for ``plan.json``: what each operator is, and one fingerprint.
+
+        ``former``: as a plan has it that does not say how it spells (`sql.former`).
+        """
+        operators = {node.name: describe(node, former=former) for node in self.operators}
         data = json.dumps(operators, sort_keys=True).encode()
         tree = {node.name: [child.name for child in node.inputs] for node in self.operators}
         kinds = {node.name: node.kind for node in self.operators}
         return {
             "fingerprint": hashlib.sha256(data).hexdigest(),
+            **({} if former else {"spelling": "as written"}),
             "sql": self.written,
             "operators": operators,
             "inputs": tree,

@@ -13,6 +13,7 @@ from typing import Any
 from sqlglot import exp
 
 from rowtime.plan.program import Program
+from rowtime.sql.script import parse_expression
 
 _NOW = frozenset({"NOW", "LOCALTIMESTAMP"})
 
@@ -70,5 +71,5 @@ def _instant(part: exp.Expr, at: int) -> exp.Expr:
     elif isinstance(part, exp.Localtimestamp) or part.name.upper() == "LOCALTIMESTAMP":
         kind = "TIMESTAMP_NTZ"
     text = f"timestamp_micros({at})"
-    made: exp.Expr = exp.maybe_parse(text if kind == "TIMESTAMP" else f"CAST({text} AS {kind})", dialect="spark")
+    made: exp.Expr = parse_expression(text if kind == "TIMESTAMP" else f"CAST({text} AS {kind})")
     return made

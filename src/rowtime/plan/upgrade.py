@@ -66,7 +66,7 @@ def upgrade_of(old: Plan, program: Program) -> Upgrade | None:
 
     Raises ``Refused`` (R401) with the statement that differs where the state does not fit the new plan.
     """
-    if old["fingerprint"] == program.described()["fingerprint"]:
+    if program.is_of(old):
         return None
     matching = _Matching(old, program)
     matching.match()
@@ -80,7 +80,7 @@ def upgrade_of(old: Plan, program: Program) -> Upgrade | None:
 
 def check_same(old: Plan | None, program: Program) -> None:
     """Raise ``Refused`` (R401) unless a program is what the checkpoint was made for, or goes on with."""
-    if old is not None and old["fingerprint"] != program.described()["fingerprint"]:
+    if old is not None and not program.is_of(old):
         raise _refused(old, program, ())
 
 
@@ -98,6 +98,7 @@ class _Matching:
 
     def __init__(self, old: Plan, program: Program) -> None:
         self._old: Mapping[str, str] = old["operators"]
+        self.former = "spelling" not in old
         self._nodes = program.operators
         self.continues: dict[str, str] = {}
         self.marks: dict[str, str] = {}
@@ -143,7 +144,7 @@ class _Matching:
         return True
 
     def _text(self, node: Operator) -> str | None:
-        return text_of(node, {**self.continues, **self.marks})
+        return text_of(node, {**self.continues, **self.marks}, former=self.former)
 
     def _is(self, node: Operator, was: str) -> bool:
         """True if an operator is what an old description says, but for the names of its marks."""
@@ -156,11 +157,11 @@ class _Matching:
         return found is not None
 
 
-def text_of(node: Operator, names: Mapping[str, str]) -> str | None:
+def text_of(node: Operator, names: Mapping[str, str], *, former: bool = False) -> str | None:
     """The description of an operator with its inputs under old names; ``None`` where one has none."""
     if not all(child.name in names for child in node.inputs):
         return None
-    return describe(node, names)
+    return describe(node, names, former=former)
 
 
 def _with_tolerances(node: Operator, was: str) -> Operator:
@@ -220,12 +221,14 @@ class _Admission:
         """An old operator that has computed the same all along."""
         if isinstance(node, Stream | Sink):
             return None
-        text = text_of(node, {**self._matching.continues, **self._matching.marks, **self.copies})
+        text = text_of(
+            node, {**self._matching.continues, **self._matching.marks, **self.copies}, former=self._matching.former
+        )
         return next((name for name, was in self._old["operators"].items() if was == text), None)
 
     def _check_sink(self, node: Sink) -> None:
         """A sink that is gone leaves its name and its target behind: rows there are numbered under that name."""
-        old, target = self._old, _target(describe(node))
+        old, target = self._old, _target(describe(node, former=self._matching.former))
         gone = [name for name, kind in old["kinds"].items() if kind == Sink.kind and name not in self._matching.taken]
         known = {**old.get("retired", {}), **{name: _target(old["operators"][name]) for name in gone}}
         same = [name for name, its in known.items() if its == target and node.format not in PASSING]

@@ -208,6 +208,6 @@ def _compiled(pipeline: Pipeline, plan: Mapping[str, Any]) -> Program:
     except Refused as refused:
         what = f"the script before its change no longer compiles: {refused.problems[0].message}"
         raise refuse("R407", what, hint) from None
-    if program.described()["fingerprint"] != plan["fingerprint"]:
+    if not program.is_of(plan):
         raise refuse("R407", "the script before its change means something else today", hint)
     return program

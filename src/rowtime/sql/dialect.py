@@ -9,7 +9,7 @@ from sqlglot import TokenType, exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.generators.spark import SparkGenerator
 
-from rowtime.sql import nodes
+from rowtime.sql import calls, nodes
 from rowtime.sql.query_parser import RowtimeParser
 
 
@@ -19,6 +19,16 @@ class RowtimeGenerator(SparkGenerator):
     TYPE_MAPPING: ClassVar[dict[exp.DType, str]] = {**SparkGenerator.TYPE_MAPPING, exp.DType.TIME: "TIME"}
     TRANSFORMS: ClassVar[dict[type[exp.Expr], Callable[..., str]]] = {
         **SparkGenerator.TRANSFORMS,
+        **calls.TEXTS,
+        exp.Cast: lambda self, e: e.meta.get("spelled") or self.cast_sql(e),
+        exp.Literal: lambda self, e: e.meta.get("spelled") or self.literal_sql(e),
+        exp.BitwiseLeftShift: lambda self, e: self.binary(e, "<<"),
+        exp.BitwiseRightShift: lambda self, e: self.binary(e, ">>"),
+        exp.ILike: lambda self, e: self.ilike_sql(e),
+        exp.WithinGroup: lambda self, e: f"{self.sql(e, 'this')} WITHIN GROUP ({self.sql(e, 'expression').lstrip()})",
+        exp.IgnoreNulls: lambda self, e: f"{self.sql(e, 'this')} IGNORE NULLS",
+        nodes.UnsignedShift: lambda self, e: self.binary(e, ">>>"),
+        nodes.Worded: lambda self, e: e.name.format(*(self.sql(part) for part in e.expressions)),
         nodes.Step: lambda self, e: f"STEP({self.sql(e, 'this')} BY {self.sql(e, 'expression')})",
         nodes.CurrentRowTimestamp: lambda _self, _e: "CURRENT_ROW_TIMESTAMP",
         nodes.Within: lambda self, e: f"{self.sql(e, 'this')} WITHIN {self.sql(e, 'interval')}",
@@ -99,6 +109,7 @@ class Rowtime(Spark):
         IDENTIFIERS = ["`", '"']
         STRING_ESCAPES = ["\\", "'"]  # 'it''s' is one literal, as in the standard and in Spark 4
         RAW_STRINGS = [("r'", "'"), ("R'", "'")]
+        KEYWORDS: ClassVar[dict[str, TokenType]] = {**Spark.Tokenizer.KEYWORDS, ">>>": nodes.UNSIGNED_SHIFT}
         # sqlglot keeps the rest of some statements as one string; here every word is a token.
         COMMANDS: ClassVar[set[TokenType]] = set()
 

@@ -24,7 +24,9 @@ Floor/Ceil to               ``exp.Var``: the unit, in singular and upper case
 
 from __future__ import annotations
 
-from sqlglot import exp
+from typing import ClassVar
+
+from sqlglot import TokenType, exp
 
 TIME_UNITS = (
     "MICROSECOND",
@@ -39,6 +41,10 @@ TIME_UNITS = (
     "YEAR",
 )
 """Units that FLOOR and CEIL round to, and that intervals count in."""
+
+
+UNSIGNED_SHIFT = TokenType.COLON_GT
+"""The token of ``>>>``: one that Spark's SQL has no other use for."""
 
 
 class Step(exp.Expression, exp.Func):
@@ -113,6 +119,17 @@ class LifetimeEdge(exp.Expression):
     """``LIFETIME_START(s)`` or ``LIFETIME_END(s)``; ``this`` is the name, ``which`` the column that stands for it."""
 
     arg_types = {"this": True, "which": True}
+
+
+class UnsignedShift(exp.Expression, exp.Binary):
+    """``a >>> b``."""
+
+
+class Worded(exp.Expression, exp.Func):
+    """A call or literal of Spark with words of its own: ``this`` is the text, with ``{}`` for each expression."""
+
+    arg_types = {"this": True, "expressions": False}
+    _sql_names: ClassVar[list[str]] = []
 
 
 class PeriodPredicate(exp.Expression, exp.Predicate):

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from sqlglot import TokenType, exp
-from sqlglot.parsers.spark import SparkParser
 
 from rowtime.sql import nodes
+from rowtime.sql.call_parser import CallParser
 from rowtime.sql.periods import compared
 from rowtime.sql.places import locate
 
@@ -16,11 +16,11 @@ PREDICATES = ("CONTAINS", "OVERLAPS", "EQUALS", "PRECEDES", "SUCCEEDS")
 IMMEDIATE = ("PRECEDES", "SUCCEEDS")
 
 
-class PeriodParser(SparkParser):
+class PeriodParser(CallParser):
     """Reads periods and what is said about them."""
 
     FUNCTION_PARSERS: ClassVar[dict[str, Callable[..., exp.Expr | None]]] = {
-        **SparkParser.FUNCTION_PARSERS,
+        **CallParser.FUNCTION_PARSERS,
         "PERIOD": lambda self: self._parse_period(),
         "LIFETIME": lambda self: self._parse_lifetime(),
         "LIFETIME_START": lambda self: self._parse_lifetime("__lifetime_start"),

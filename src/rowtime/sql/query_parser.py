@@ -46,7 +46,7 @@ class RowtimeParser(PeriodParser, JoinParser):
     SUPPORTS_NTH_VALUE_FROM_MODIFIER = True
     FUNC_TOKENS = SparkParser.FUNC_TOKENS | {TokenType.SESSION}
     FUNCTIONS: ClassVar[dict[str, Callable[..., exp.Expr]]] = {
-        **SparkParser.FUNCTIONS,
+        **PeriodParser.FUNCTIONS,
         "MONOTONIC": nodes.Monotonic.from_arg_list,
     }
     FUNCTION_PARSERS: ClassVar[dict[str, Callable[..., exp.Expr | None]]] = {
@@ -56,7 +56,7 @@ class RowtimeParser(PeriodParser, JoinParser):
         "PANES": lambda self: self._parse_panes(),
     }
     NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, Callable[..., exp.Expr | None]]] = {
-        **SparkParser.NO_PAREN_FUNCTION_PARSERS,
+        **PeriodParser.NO_PAREN_FUNCTION_PARSERS,
         "CURRENT_ROW_TIMESTAMP": lambda self: self._parse_current_row_timestamp(),
     }
 

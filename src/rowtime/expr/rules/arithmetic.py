@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from rowtime.expr.facts import Fact, Kind, wider
 from rowtime.expr.order import Order
-from rowtime.expr.rules.table import Found, Parts, constant, none, rule
+from rowtime.expr.rules.table import Found, Parts, arguments, constant, none, rule
 
 _MERGED = (Kind.FLOAT, Kind.DECIMAL)  # rounding may merge neighbours, in decimals beyond 38 digits
 _TIMES = {
@@ -37,9 +37,9 @@ def _positive(node: exp.Expr, parts: Parts) -> Found:
     return Found(parts.of(node.expressions[0]), "+m keeps the order")
 
 
-@rule(exp.Neg, exp.Negative)
+@rule(exp.Neg, "NEGATIVE")
 def _neg(node: exp.Expr, parts: Parts) -> Found:
-    m = parts.of(node.this)
+    m = parts.of(arguments(node)[0])
     if not (m.kind.number or m.kind in (Kind.DAYS, Kind.MONTHS)):
         return none(f"-m of a value of {m.kind.value} kind is not known")
     return Found(reversed_(m), "-m reverses")

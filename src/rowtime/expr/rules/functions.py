@@ -11,7 +11,7 @@ from decimal import Decimal
 from sqlglot import exp
 
 from rowtime.expr.facts import Fact, Kind
-from rowtime.expr.rules.table import NAMED, RULES, Found, Parts, constant, none, rounded, rule
+from rowtime.expr.rules.table import NAMED, RULES, Found, Parts, arguments, constant, none, rounded, rule
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,7 @@ RULES[exp.Exp] = _Rising(low=0)
 RULES[exp.Sign] = _Rising(low=-1, high=1)
 RULES[exp.Sqrt] = _Rising(above=0, closed=True, low=0)
 RULES[exp.Ln] = _Rising(above=0)
+NAMED["LOG"] = _Rising(above=0)  # of one argument; with a base it is a node
 NAMED["EXPM1"] = _Rising(low=-1)
 NAMED["LOG1P"] = _Rising(above=-1)
 
@@ -95,7 +96,7 @@ def _abs(node: exp.Expr, parts: Parts) -> Found:
     return Found(Fact(order, m.kind).within(0, None, zero=m.zero), "ABS of what never changes its sign")
 
 
-@rule(exp.Round, "BROUND", "ROUND")
+@rule(exp.Round, "BROUND")
 def _round(node: exp.Expr, parts: Parts) -> Found:
     listed = node.expressions if isinstance(node, exp.Anonymous) else [node.this, node.args.get("decimals")]
     digits = listed[1] if len(listed) > 1 else None
@@ -117,15 +118,15 @@ def _bucket(node: exp.Expr, parts: Parts) -> Found:
     return Found(Fact(order, Kind.INTEGER), "WIDTH_BUCKET with constant edges")
 
 
-@rule(exp.BitwiseRightShift)
+@rule(exp.BitwiseRightShift, "SHIFTRIGHT")
 def _shift(node: exp.Expr, parts: Parts) -> Found:
-    m, by = parts.of(node.this), parts.of(node.expression)
+    m, by = (parts.of(part) for part in arguments(node)[:2])
     if m.kind is not Kind.INTEGER or by.constant is None:
         return none("a shift has a rule for whole numbers and a constant number of bits", Kind.INTEGER)
     return rounded(m, Kind.INTEGER, "a shift to the right rounds down")
 
 
-@rule(exp.Mod, "PMOD")
+@rule(exp.Mod, "MOD", "PMOD")
 def _mod(node: exp.Expr, parts: Parts) -> Found:
     listed = node.expressions if isinstance(node, exp.Anonymous) else [node.this, node.expression]
     m, by = parts.of(listed[0]), parts.of(listed[1])

@@ -34,7 +34,7 @@ def _left(node: exp.Expr, parts: Parts) -> Found:
     return rounded(m, Kind.TEXT, "a prefix keeps the direction")
 
 
-@rule(exp.Concat, exp.DPipe)
+@rule(exp.Concat, exp.DPipe, "CONCAT")
 def _concat(node: exp.Expr, parts: Parts) -> Found:
     facts = [parts.of(argument) for argument in arguments(node)]
     moving = [n for n, fact in enumerate(facts) if fact.order is not Order.CONSTANT]
@@ -45,15 +45,14 @@ def _concat(node: exp.Expr, parts: Parts) -> Found:
     return kept(facts[-1], Kind.TEXT, "constant text before m keeps the order")
 
 
-# What a pattern of DATE_FORMAT may hold, from the year on: fields of a fixed length, as the parser writes them.
-_FIELDS = ("%Y", "%mstrict", "%dstrict", "%Hstrict", "%Mstrict", "%Sstrict")
-_PATTERN = re.compile(rf"({'|'.join(_FIELDS)}|%f|S+)|'[^'%]*'|[^A-Za-z'%]")
+# What a pattern of DATE_FORMAT may hold, from the year on: fields of a fixed length.
+_FIELDS = ("yyyy", "MM", "dd", "HH", "mm", "ss")
+_PATTERN = re.compile(r"(([A-Za-z])\2*)|'[^']*'|[^A-Za-z'\[\]{}#]")
 
 
-@rule(exp.TimeToStr)
+@rule("DATE_FORMAT")
 def _date_format(node: exp.Expr, parts: Parts) -> Found:
-    time = node.this.this if isinstance(node.this, exp.TimeStrToTime) else node.this
-    m, pattern = parts.of(time), node.args["format"]
+    m, pattern = parts.of(node.expressions[0]), node.expressions[-1]
     if not m.kind.time or not isinstance(pattern, exp.Literal) or not _falls(pattern.name):
         return none("DATE_FORMAT has a rule for patterns that lead from yyyy down, as yyyy-MM-dd HH does", Kind.TEXT)
     if m.low is None or m.low < MIN_MICROS or m.high is None or m.high > MAX_MICROS:
@@ -72,5 +71,6 @@ def _falls(pattern: str) -> bool:
         and bool(whole)
         and tuple(whole) == _FIELDS[: len(whole)]
         and fields == [*whole, *fraction]
+        and all(set(field) == {"S"} for field in fraction)
         and len(fraction) <= (len(whole) == len(_FIELDS))
     )

@@ -82,7 +82,7 @@ def _extract(node: exp.Expr, parts: Parts) -> Found:
     return _year(m)
 
 
-@rule(exp.Year, exp.YearOfWeek)
+@rule(exp.Year)
 def _year_of(node: exp.Expr, parts: Parts) -> Found:
     return _year(parts.of(node.this))
 
@@ -132,8 +132,9 @@ RULES[exp.UnixDate] = _converted(Kind.DATE, Kind.INTEGER, exact=True)  # type: i
 RULES[exp.UnixMicros] = _converted(Kind.TIMESTAMP, Kind.INTEGER, exact=True)  # type: ignore[assignment]
 RULES[exp.UnixMillis] = _converted(Kind.TIMESTAMP, Kind.INTEGER, exact=False)  # type: ignore[assignment]
 RULES[exp.UnixSeconds] = _converted(Kind.TIMESTAMP, Kind.INTEGER, exact=False)  # type: ignore[assignment]
-RULES[exp.StrToUnix] = _converted(Kind.TIMESTAMP, Kind.INTEGER, exact=False)  # type: ignore[assignment]
 RULES[exp.DateFromUnixDate] = _converted(Kind.INTEGER, Kind.DATE, exact=True)  # type: ignore[assignment]
+for _name in ("UNIX_TIMESTAMP", "TO_UNIX_TIMESTAMP"):
+    NAMED[_name] = _converted(Kind.TIMESTAMP, Kind.INTEGER, exact=False)  # type: ignore[assignment]
 for _name in ("TIMESTAMP_SECONDS", "TIMESTAMP_MILLIS", "TIMESTAMP_MICROS"):
     NAMED[_name] = _converted(Kind.INTEGER, Kind.TIMESTAMP, exact=True)  # type: ignore[assignment]
 
@@ -153,11 +154,20 @@ def _timestamp_add(node: exp.Expr, parts: Parts) -> Found:
 
 @rule(exp.TsOrDsAdd)
 def _date_add(node: exp.Expr, parts: Parts) -> Found:
-    m, count, unit = parts.of(node.this), parts.of(node.expression), _unit(node.args.get("unit")) or "DAY"
-    if not m.kind.time or count.kind is not Kind.INTEGER or unit != "DAY":
+    m, count = parts.of(node.this), parts.of(node.expression)
+    if not m.kind.time or count.kind is not Kind.INTEGER:
         return none("DATE_ADD has a rule for a date and a whole number of days", Kind.DATE)
     days = m.order if m.kind is Kind.DATE else m.order.loosened()
     return plus(Fact(days, Kind.DATE), Fact(count.order, Kind.INTEGER), Kind.DATE)
+
+
+@rule("DATE_SUB")
+def _date_sub(node: exp.Expr, parts: Parts) -> Found:
+    m, count = (parts.of(part) for part in arguments(node)[:2])
+    if not m.kind.time or count.kind is not Kind.INTEGER:
+        return none("DATE_SUB has a rule for a date and a whole number of days", Kind.DATE)
+    days = m.order if m.kind is Kind.DATE else m.order.loosened()
+    return plus(Fact(days, Kind.DATE), reversed_(Fact(count.order, Kind.INTEGER)), Kind.DATE)
 
 
 @rule(exp.AddMonths)
@@ -189,7 +199,7 @@ def _timestamp_diff(node: exp.Expr, parts: Parts) -> Found:
 # -- made from parts ------------------------------------------------------------------
 
 
-@rule("MAKE_DATE", exp.TimestampFromParts, "MAKE_TIMESTAMP")
+@rule("MAKE_DATE", "MAKE_TIMESTAMP")
 def _made(node: exp.Expr, parts: Parts) -> Found:
     facts = [parts.of(part) for part in arguments(node)]
     moving = [fact for fact in facts if fact.order is not Order.CONSTANT]

@@ -1,0 +1,98 @@
+"""Calls and literals from tokens: as they are written, so that Spark gives them its own meaning."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from sqlglot import Token, TokenType, exp
+from sqlglot.parsers.spark import SparkParser
+
+from rowtime.sql import calls, nodes
+
+_SYNTAX = ("CAST", "TRY_CAST", "EXTRACT", "FLOOR", "CEIL")
+_SUFFIXES = ("L", "S", "Y", "D", "F", "BD")  # of a number, for its type
+
+
+class CallParser(SparkParser):
+    """Reads calls; those of `calls.KNOWN` become nodes, which keep their names."""
+
+    FUNCTIONS: ClassVar[dict[str, Callable[..., exp.Expr]]] = dict(calls.FUNCTIONS)
+    FUNCTIONS_WITH_ALIASED_ARGS: ClassVar[set[str]] = set()
+    FUNCTION_PARSERS: ClassVar[dict[str, Callable[..., exp.Expr | None]]] = {
+        **{name: SparkParser.FUNCTION_PARSERS[name] for name in _SYNTAX},
+        "SUBSTRING": lambda self: self._parse_part("SUBSTRING"),
+        "SUBSTR": lambda self: self._parse_part("SUBSTR"),
+        "TRIM": lambda self: self._parse_trimmed(),
+        "OVERLAY": lambda self: self._parse_worded("OVERLAY", ("PLACING", "FROM", "FOR")),
+        "POSITION": lambda self: self._parse_worded("POSITION", ("IN",)),
+    }
+    NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, Callable[..., exp.Expr | None]]] = {
+        name: parser for name, parser in SparkParser.NO_PAREN_FUNCTION_PARSERS.items() if name in ("CASE", "IF")
+    }
+    BITWISE: ClassVar[dict[TokenType, type[exp.Binary]]] = {
+        **SparkParser.BITWISE,
+        nodes.UNSIGNED_SHIFT: nodes.UnsignedShift,
+    }
+    TYPE_LITERAL_PARSERS: ClassVar[dict[exp.DType, Callable[..., exp.Expr]]] = {
+        **SparkParser.TYPE_LITERAL_PARSERS,
+        # Spark has texts of this type as constants only: a CAST to it is refused.
+        exp.DType.TIME: lambda self, text, kind: self._parse_time_text(text, kind),
+    }
+    PRIMARY_PARSERS: ClassVar[dict[TokenType, Callable[..., exp.Expr | None]]] = {
+        **SparkParser.PRIMARY_PARSERS,
+        TokenType.STRING: lambda self, token: self._parse_text(token),
+    }
+
+    def _parse_text(self, token: Token) -> exp.Expr:
+        """A text with its spelling: Spark reads the escapes in it its own way."""
+        text = self.expression(exp.Literal(this=token.text, is_string=True), token)
+        spelled = self.sql[token.start : token.end + 1]
+        if spelled[:1] == spelled[-1:] == "'":
+            text.meta["spelled"] = spelled
+        return text
+
+    def _parse_time_text(self, text: exp.Expr, kind: exp.DataType) -> exp.Expr:
+        made = self.expression(exp.Cast(this=text, to=kind))
+        made.meta["spelled"] = f"TIME {text.meta.get('spelled')}"
+        return made
+
+    def build_cast(self, strict: bool, **options: Any) -> exp.Expr:  # noqa: FBT001 - as sqlglot calls it
+        """``1L`` is a cast of 1, and is written as it was: ``-9223372036854775808L`` is one number."""
+        suffix, number = self._prev.text.upper(), options.get("this")
+        made = super().build_cast(strict, **options)
+        if suffix in _SUFFIXES and isinstance(number, exp.Literal) and not number.is_string:
+            made.meta["spelled"] = f"{number.name}{suffix}"
+        return made
+
+    def _parse_trimmed(self) -> exp.Expr:
+        """``TRIM(BOTH x FROM y)``; without these words a call as any other."""
+        way = self._prev.text.upper() if self._match_texts(("BOTH", "LEADING", "TRAILING")) else ""
+        what = None if self._match(TokenType.FROM, advance=False) else self._parse_lambda()
+        if not self._match(TokenType.FROM):
+            more = self._parse_csv(self._parse_lambda) if self._match(TokenType.COMMA) else []
+            return self.expression(exp.Anonymous(this="TRIM", expressions=[what, *more]))
+        words = " ".join(filter(None, ["TRIM(", way, "{}" if what else "", "FROM {})"])).replace("( ", "(")
+        parts = [part for part in (what, self._parse_bitwise()) if part is not None]
+        return self.expression(nodes.Worded(this=words, expressions=parts))
+
+    def _parse_part(self, name: str) -> exp.Expr:
+        """``SUBSTRING(s FROM 2 FOR 3)``, or with commas."""
+        part = self._parse_substring()
+        part.meta["called"] = name
+        return part
+
+    def _parse_worded(self, name: str, words: tuple[str, ...]) -> exp.Expr:
+        """``OVERLAY(a PLACING b FROM c)``: a call with words instead of commas."""
+        values = [self._parse_bitwise() if words == ("IN",) else self._parse_lambda()]
+        while self._match(TokenType.COMMA) or self._match_texts(words):
+            values.append(self._parse_lambda())
+        return self.expression(exp.Anonymous(this=name, expressions=values))
+
+    def _parse_type(self, *args: Any, **options: Any) -> exp.Expr | None:
+        """``X 'FF'`` with a blank is the same as without one."""
+        named = self._curr and self._curr.token_type == TokenType.VAR and self._curr.text.upper() == "X"
+        if named and self._next and self._next.token_type == TokenType.STRING:
+            self._advance(2)
+            return self.expression(nodes.Worded(this=f"X'{self._prev.text}'"))
+        return super()._parse_type(*args, **options)

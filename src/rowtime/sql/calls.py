@@ -1,0 +1,224 @@
+"""Function calls: each keeps the name and the arguments that it was written with.
+
+SPEC 5: a function that is not ours is Spark's, with Spark's meaning. So a call is ``exp.Anonymous``, unless the
+planner knows something about the function. Those have a node (`KNOWN`), whose arguments stand in Spark's order and
+whose text is the call as it was written: ``node.meta["called"]`` is the name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from sqlglot import exp
+
+if TYPE_CHECKING:
+    from sqlglot.generator import Generator
+
+KNOWN: Mapping[str, type[Any]] = {
+    # Aggregates
+    "ANY_VALUE": exp.AnyValue,
+    "ARRAY_AGG": exp.ArrayAgg,
+    "AVG": exp.Avg,
+    "BIT_AND": exp.BitwiseAndAgg,
+    "BIT_OR": exp.BitwiseOrAgg,
+    "BIT_XOR": exp.BitwiseXorAgg,
+    "BOOL_AND": exp.LogicalAnd,
+    "BOOL_OR": exp.LogicalOr,
+    "COLLECT_LIST": exp.ArrayAgg,
+    "COLLECT_SET": exp.ArrayUniqueAgg,
+    "COUNT": exp.Count,
+    "COUNT_IF": exp.CountIf,
+    "FIRST": exp.First,
+    "FIRST_VALUE": exp.FirstValue,
+    "LAST": exp.Last,
+    "LAST_VALUE": exp.LastValue,
+    "LISTAGG": exp.GroupConcat,
+    "MAX": exp.Max,
+    "MAX_BY": exp.ArgMax,
+    "MIN": exp.Min,
+    "MIN_BY": exp.ArgMin,
+    "MODE": exp.Mode,
+    "STDDEV": exp.Stddev,
+    "STDDEV_POP": exp.StddevPop,
+    "STDDEV_SAMP": exp.StddevSamp,
+    "STRING_AGG": exp.GroupConcat,
+    "SUM": exp.Sum,
+    "VARIANCE": exp.Variance,
+    "VAR_POP": exp.VariancePop,
+    "VAR_SAMP": exp.Variance,
+    # Window functions
+    "DENSE_RANK": exp.DenseRank,
+    "LAG": exp.Lag,
+    "LEAD": exp.Lead,
+    "NTH_VALUE": exp.NthValue,
+    "RANK": exp.Rank,
+    "ROW_NUMBER": exp.RowNumber,
+    # Choices
+    "COALESCE": exp.Coalesce,
+    "GREATEST": exp.Greatest,
+    "IFNULL": exp.Coalesce,
+    "LEAST": exp.Least,
+    "NVL": exp.Coalesce,
+    "NVL2": exp.Nvl2,
+    # Numbers
+    "ABS": exp.Abs,
+    "ATAN": exp.Atan,
+    "CBRT": exp.Cbrt,
+    "DEGREES": exp.Degrees,
+    "EXP": exp.Exp,
+    "LN": exp.Ln,
+    "PI": exp.Pi,
+    "POW": exp.Pow,
+    "POWER": exp.Pow,
+    "RADIANS": exp.Radians,
+    "RINT": exp.Rint,
+    "ROUND": exp.Round,
+    "SIGN": exp.Sign,
+    "SIGNUM": exp.Sign,
+    "SINH": exp.Sinh,
+    "SQRT": exp.Sqrt,
+    "TANH": exp.Tanh,
+    "WIDTH_BUCKET": exp.WidthBucket,
+    # Texts
+    "LEFT": exp.Left,
+    "SUBSTR": exp.Substring,
+    "SUBSTRING": exp.Substring,
+    # Times
+    "ADD_MONTHS": exp.AddMonths,
+    "CURDATE": exp.CurrentDate,
+    "CURRENT_DATE": exp.CurrentDate,
+    "CURRENT_TIMESTAMP": exp.CurrentTimestamp,
+    "DATEDIFF": exp.DateDiff,
+    "DATE_ADD": exp.TsOrDsAdd,
+    "DATE_DIFF": exp.DateDiff,
+    "DATE_FROM_UNIX_DATE": exp.DateFromUnixDate,
+    "LAST_DAY": exp.LastDay,
+    "LOCALTIMESTAMP": exp.Localtimestamp,
+    "NEXT_DAY": exp.NextDay,
+    "NOW": exp.CurrentTimestamp,
+    "TO_DATE": exp.TsOrDsToDate,
+    "UNIX_DATE": exp.UnixDate,
+    "UNIX_MICROS": exp.UnixMicros,
+    "UNIX_MILLIS": exp.UnixMillis,
+    "UNIX_SECONDS": exp.UnixSeconds,
+    "YEAR": exp.Year,
+}
+"""Functions that the planner knows something about, by every name that they have."""
+
+_MOST: Mapping[str, int] = {"DATE_ADD": 2, "DATE_DIFF": 2, "DATEDIFF": 2, "LAST_DAY": 1, "TO_DATE": 1, "MIN": 1,
+                            "MAX": 1, "MAX_BY": 2, "MIN_BY": 2, "YEAR": 1, "ROUND": 2, "POW": 2, "POWER": 2,
+                            "LISTAGG": 2, "STRING_AGG": 2, "ARRAY_AGG": 1, "COLLECT_LIST": 1, "CURRENT_DATE": 0,
+                            "CURDATE": 0, "CURRENT_TIMESTAMP": 0, "NOW": 0, "LOCALTIMESTAMP": 0, "COUNT_IF": 1,
+                            "UNIX_MILLIS": 1, "NEXT_DAY": 2, "PI": 0, "ABS": 1, "SUBSTR": 3, "SUBSTRING": 3,
+                            "LEFT": 2, "ROW_NUMBER": 0, "RANK": 0, "DENSE_RANK": 0}  # fmt: skip
+"""The arguments that a node of ours has at most, where sqlglot's has room for more."""
+
+_SKIPPING_NULLS = ("FIRST", "FIRST_VALUE", "LAST", "LAST_VALUE", "ANY_VALUE")
+_WITH_UNIT: Mapping[str, type[Any]] = {
+    **dict.fromkeys(("TIMESTAMPADD", "DATEADD", "DATE_ADD"), exp.TimestampAdd),
+    **dict.fromkeys(("TIMESTAMPDIFF", "DATEDIFF", "DATE_DIFF", "TIMEDIFF"), exp.TimestampDiff),
+}
+_CASTS = ("BOOLEAN", "DATE", "DOUBLE", "FLOAT", "INT", "STRING", "TIMESTAMP")
+_DAYS = ("YEAR", "YYYY", "YY", "QUARTER", "MONTH", "MON", "MM", "WEEK")
+TRUNCATED = (*_DAYS, "DAY", "DD", "HOUR", "MINUTE", "SECOND", "MILLISECOND", "MICROSECOND")
+_UNITS_OF = {"DATE_TRUNC": TRUNCATED, "TRUNC": _DAYS}
+
+Arguments = Sequence[exp.Expr]
+
+
+def _call(name: str, arguments: Arguments) -> exp.Expr:
+    """The node of a call that the planner knows, or the call as it is."""
+    made = _special(name, arguments) or _known(name, arguments)
+    if made is None:
+        return exp.Anonymous(this=name, expressions=list(arguments))
+    (made.this if isinstance(made, exp.IgnoreNulls) else made).meta["called"] = name
+    return made
+
+
+def _known(name: str, arguments: Arguments) -> exp.Expr | None:
+    kind = KNOWN.get(name)
+    if kind is None or any(isinstance(argument, exp.Kwarg | exp.Alias) for argument in arguments):
+        return None
+    if name in _SKIPPING_NULLS and len(arguments) == 2 and isinstance(arguments[1], exp.Boolean):  # noqa: PLR2004
+        first = _known(name, arguments[:1])
+        return exp.IgnoreNulls(this=first) if first is not None and arguments[1].this else first
+    keys, many = _keys(kind), "expressions" in kind.arg_types
+    if len(arguments) > _MOST.get(name, len(arguments) if many else len(keys)):
+        return None
+    if any(kind.arg_types[key] and len(arguments) <= n for n, key in enumerate(keys)):
+        return None
+    made: exp.Expr = kind(**dict(zip(keys, arguments, strict=False)))
+    if "ignore_nulls" in kind.arg_types:
+        made.set("ignore_nulls", value=True)  # as Spark does; sqlglot wants it said
+    if many and len(arguments) > len(keys):
+        made.set("expressions", list(arguments[len(keys) :]))
+    return made
+
+
+def _keys(kind: type[Any]) -> list[str]:
+    """The arguments of a node in Spark's order, but those that may be any number."""
+    switches = ("ignore_nulls", "is_nvl", "is_null")  # what other dialects say
+    return [key for key in kind.arg_types if key != "expressions" and key not in switches]
+
+
+def _special(name: str, arguments: Arguments) -> exp.Expr | None:
+    """Calls whose arguments are not all values, or are in another order in the node."""
+    made: exp.Expr | None = None
+    match name, arguments:
+        case (_, [exp.Column() as unit, count, time]) if name in _WITH_UNIT and not unit.table:
+            made = _WITH_UNIT[name](this=time, expression=count, unit=exp.var(unit.name.upper()))
+        case ("DATE_TRUNC", [exp.Literal(is_string=True) as unit, time]) if unit.name.upper() in TRUNCATED:
+            made = exp.TimestampTrunc(this=time, unit=exp.var(unit.name.upper()))
+        case ("TRUNC", [time, exp.Literal(is_string=True) as unit]) if unit.name.upper() in _DAYS:
+            made = exp.DateTrunc(this=time, unit=exp.Literal.string(unit.name.upper()))  # type: ignore[no-untyped-call]
+        case (("ARRAY_SORT" | "SORT_ARRAY"), [exp.AggFunc() as gathered]):
+            made = exp.ArraySort(this=gathered)
+        case ("ARRAY", _):  # a name alone would be taken for the constructor before ``[``
+            made = exp.Array(expressions=list(arguments))
+        case (_, [value]) if name in _CASTS and not isinstance(value, exp.Kwarg):
+            made = exp.Cast(this=value, to=exp.DataType.build(name, dialect="spark"))
+        case (("LISTAGG" | "STRING_AGG"), [exp.Distinct(expressions=[value, separator])]):
+            made = exp.GroupConcat(this=exp.Distinct(expressions=[value]), separator=separator)
+        case ("LOG", [base, value]) if not isinstance(base, exp.Kwarg):
+            made = exp.Log(this=base, expression=value)
+    return made
+
+
+FUNCTIONS: Mapping[str, Callable[[Arguments], exp.Expr]] = {
+    name: partial(_call, name)
+    for name in (*KNOWN, *_WITH_UNIT, *_CASTS, *_UNITS_OF, "ARRAY", "ARRAY_SORT", "SORT_ARRAY", "LOG")
+}
+"""What the parser makes of a call; every other call stays as it is."""
+
+_NAMES: Mapping[type[Any], str] = {kind: name for name, kind in reversed(list(KNOWN.items()))} | {
+    exp.ArrayAgg: "COLLECT_LIST",
+    exp.ArraySort: "SORT_ARRAY",
+    exp.Log: "LOG",
+    exp.Substring: "SUBSTRING",
+    exp.Variance: "VARIANCE",
+    exp.TimestampAdd: "TIMESTAMPADD",
+    exp.TimestampDiff: "TIMESTAMPDIFF",
+}
+"""What a node that the planner makes itself is called."""
+
+
+def text_of_call(generator: Generator, node: exp.Expr) -> str:
+    """A call of `KNOWN` as it was written."""
+    name = node.meta.get("called") or _NAMES[type(node)]
+    if isinstance(node, exp.TimestampAdd | exp.TimestampDiff):
+        return generator.func(name, node.args["unit"], node.expression, node.this)
+    values = [node.args.get(key) for key in _keys(type(node))] + node.args.get("expressions", [])
+    if isinstance(node, exp.TsOrDsToDate | exp.TsOrDsAdd):
+        values = [node.this, node.args.get("expression")]
+    return generator.func(name, *(value for value in values if isinstance(value, exp.Expr)))
+
+
+TEXTS: Mapping[type[exp.Expr], Callable[[Generator, Any], str]] = {
+    **dict.fromkeys(_NAMES, text_of_call),
+    exp.Array: lambda self, e: self.func("ARRAY", *e.expressions),
+    exp.TimestampTrunc: lambda self, e: self.func("DATE_TRUNC", exp.Literal.string(e.args["unit"].name), e.this),
+    exp.DateTrunc: lambda self, e: self.func("TRUNC", e.this, exp.Literal.string(e.args["unit"].name)),
+}
+"""How the generator writes these nodes."""
