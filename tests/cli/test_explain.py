@@ -92,11 +92,12 @@ def test_explain_statements_are_answered(rowtime: Callable[..., Result], tmp_pat
 
 def test_secrets_in_options_are_not_shown(rowtime: Callable[..., Result], tmp_path: Path) -> None:
     (tmp_path / "kafka.sql").write_text(
-        "CREATE STREAM k (a INT) USING kafka OPTIONS (topic 'visits', 'kafka.sasl.jaas.config' 'hunter2');"
+        "CREATE STREAM k (a INT) USING kafka OPTIONS (kafka.bootstrap.servers 'h:1', subscribe 'visits', "
+        "'kafka.sasl.jaas.config' 'hunter2');"
         "SELECT STREAM a FROM k;"
     )
     text = rowtime("explain", "kafka.sql").stdout
-    assert "topic 'visits'" in text
+    assert "subscribe 'visits'" in text
     assert "hunter2" not in text
 
 

@@ -33,8 +33,11 @@ def explain(
         raise Refused(*program.problems)
     entries = entries_of(program)
     if as_json:
-        write_json({"operators": entries, "explained": list(explained_as_json(program))})
+        warnings = [problem.as_json() for problem in program.warnings]
+        write_json({"operators": entries, "explained": list(explained_as_json(program)), "warnings": warnings})
         return
+    for problem in program.warnings:
+        typer.echo(f"{problem}\n", err=True)
     plan = orders_as_text(entries) if monotonicity else as_text(entries)
     typer.echo("\n\n".join(filter(None, [plan, *explained_as_text(program)])))
 

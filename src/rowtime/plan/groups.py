@@ -25,7 +25,7 @@ from rowtime.plan.aggregates import has_aggregates, is_aggregate
 from rowtime.plan.group_distinct import bind_distinct
 from rowtime.plan.group_order import Grouped, bind_group_sort
 from rowtime.plan.group_plan import GroupPlan, WithinGroup, former, reference
-from rowtime.plan.orders import micros
+from rowtime.plan.orders import is_rowtime, micros
 from rowtime.plan.scope import Scope, columns_of, follows, marks_of, type_of
 from rowtime.plan.windows import earliest
 from rowtime.sql.generate import to_rowtime, to_spark
@@ -244,9 +244,9 @@ class Grouping:
                 )
                 continue
             bound = self._over_groups(entry.unalias())
-            name = entry.alias_or_name or f"_c{len(items)}"
+            name = entry.alias_or_name if entry.alias or isinstance(entry, exp.Column) else f"_c{len(items)}"
             if name.lower() == "rowtime":
-                stamp = bound
+                stamp = None if is_rowtime(bound) else bound  # which has been said
             else:
                 items.append(Item(Column(name, type_of((), bound), prove(bound, self._key_facts()).fact), bound))
         self.scope.refuse_twice(self.query, items)
@@ -279,13 +279,11 @@ class Grouping:
             if column.table or (column.name not in self.scope.facts and not column.name.startswith("__")):
                 continue  # there is no such column, which has been said
             if not column.name.startswith(("__k", "__a")) or (column.name in (STARTS, ENDS) and self.gap is None):
-                shown = self.scope.windows.shown(column)
-                self.scope.refuse(
-                    "R106",
-                    f"{shown} is neither grouped nor aggregated",
-                    node,
-                    f"Add {shown} to GROUP BY, or aggregate it, for example MAX({shown}).",
-                )
+                shown = self.scope.shown(column)
+                hint = f"Add {shown} to GROUP BY, or aggregate it, for example MAX({shown})."
+                if is_rowtime(column):
+                    hint = "Leave it out: the rowtime of a group is its end, and is written with every row."
+                self.scope.refuse("R106", f"{shown} is neither grouped nor aggregated", node, hint)
         return bound
 
     def _factored(self, node: exp.Expr) -> exp.Expr:

@@ -24,6 +24,7 @@ from rowtime.plan.join_clause import Clause
 from rowtime.plan.join_range import Range, between, conjuncts, windows
 from rowtime.plan.scope import From, Input, Scope
 from rowtime.plan.sources import Binder
+from rowtime.plan.window_tables import NAMES
 from rowtime.sql.nodes import CurrentRowTimestamp
 from rowtime.sql.places import place_of
 
@@ -224,6 +225,8 @@ class Joins:
             raise self._refused("R152", what, self.query.args["where"], hint)
         given = clause.node.args
         if not found.timed and (given.get("on") or given.get("using") or given.get("method")):
+            if not _compares_clocks(clause, found.rest):
+                self.sources.warnings.append(self._simultaneous(clause))
             return replace(found, low=0, high=0)
         if self.query.args.get("unbounded_state"):
             return found.at_least(-EVER).at_most(EVER)
@@ -243,6 +246,17 @@ class Joins:
         names = (clause.inputs[0][0].alias, clause.inputs[1][0].alias)
         found = rewrites.joined(self.query, number, *names)
         return rewrites.shown(found, lambda query: self.binder.binds(query, self.name), _LIMITED)
+
+    def _simultaneous(self, clause: Clause) -> Problem:
+        """A warning: the condition says nothing of time, so rows meet whose rowtimes are the same."""
+        left, right = clause.inputs[0][0].alias, clause.inputs[1][0].alias
+        what = f"only rows of {left} and {right} with equal ROWTIMEs meet: the condition says nothing of time"
+        window = "OVER (RANGE INTERVAL '1' MINUTE PRECEDING)"
+        hint = (
+            f"{self._limited(clause)} Or give {left} and {right} a window each, in front of AS: {window}. "
+            f"If equal rowtimes are meant, say so: ON {left}.ROWTIME = {right}.ROWTIME AND …"
+        )
+        return Problem("R158", what, place_of(self.text, clause.node.this), hint, warns=True)
 
     def _endless(self, clause: Clause, kept: str) -> Problem:
         what = f"the {kept} are kept until the stream ends"
@@ -305,6 +319,21 @@ class Joins:
             self.sources.warnings.append(self._endless(clause, " and the ".join(endless)))
         seen = inputs[: len(clause.inputs[0])] if clause.alone else inputs
         return From(node, tuple(seen), lineage, merged)
+
+
+def _compares_clocks(clause: Clause, rest: Sequence[exp.Expr]) -> bool:
+    """True if a condition equates times of both sides: the windows of two groups, say."""
+    timed = []
+    for source, renamed in zip(clause.sources, clause.columns, strict=True):
+        times = {c.name for c in source.node.emits().columns if c.type.upper().startswith(("TIMESTAMP", "DATE"))}
+        known = {*times, *source.lineage, *NAMES}
+        timed.append({new for old, new in renamed if old in known})
+    for part in rest:
+        if isinstance(part, exp.EQ):
+            names = (part.left.name, part.right.name)
+            if any(a in timed[0] and b in timed[1] for a, b in (names, names[::-1])):
+                return True
+    return False
 
 
 def _all(tests: Sequence[exp.Expr]) -> exp.Expr | None:

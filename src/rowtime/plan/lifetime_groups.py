@@ -19,7 +19,8 @@ from rowtime.sql.intervals import duration_of
 from rowtime.sql.places import place_of
 
 _HINT = (
-    "Group by SNAPSHOT(), TUMBLE(INTERVAL '1' HOUR), HOP(INTERVAL '1' MINUTE, INTERVAL '1' HOUR) or COUNT_WINDOW(10)."
+    "Add a window to GROUP BY: SNAPSHOT(), TUMBLE(INTERVAL '1' HOUR), HOP(INTERVAL '1' MINUTE, INTERVAL '1' HOUR) "
+    "or COUNT_WINDOW(10)."
 )
 _WINDOWS = {"SNAPSHOT": (0, 0), "TUMBLE": (1, 1), "HOP": (2, 2), "COUNT_WINDOW": (1, 1)}
 _OUTPUT = {"window": False, "point at end": True}

@@ -23,8 +23,11 @@ def shown(rewrites: Iterable[Rewrite], binds: Callable[[exp.Expr], bool], otherw
 
 
 def grouped(query: exp.Expr, keys: Sequence[exp.Expr], rowtime: str) -> Iterator[Rewrite]:
-    """GROUP BY ``keys`` with something that closes groups."""
-    for n, key in enumerate(keys):
+    """GROUP BY ``keys`` with something that closes groups.
+
+    Rows leave a join in the order of the later rowtime, so a tolerance of what one side says would lose rows.
+    """
+    for n, key in enumerate(keys if not query.args.get("joins") else ()):
         time = key.find(exp.Column) if isinstance(key, exp.Floor | exp.Ceil | exp.TimestampTrunc) else None
         if time is not None:
             late = Within(this=key.copy(), interval=_minute())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -129,6 +130,7 @@ class Scope:
 
     def refuse(self, code: str, message: str, node: exp.Expr, hint: str = "", note: str = "") -> None:
         """Note a problem at a node."""
+        message, hint, note = (self._named_by_inputs(text) for text in (message, hint, note))
         self.problems.append(Problem(code, message, place_of(self.text, node), hint, note))
 
     def refuse_twice(self, query: exp.Expr, items: Iterable[Item]) -> None:
@@ -145,7 +147,21 @@ class Scope:
         """A copy of the expression whose columns are the input's, by their own names."""
         for part in node.walk():
             self._check(part)
+        if node.find(exp.Query) is not None:
+            return node.copy()  # the columns inside are those of another query, and it has been refused
         return _replaced(node.copy(), self._bound)
+
+    def shown(self, column: exp.Expr) -> str:
+        """A column as the query names it."""
+        return self._named_by_inputs(self.windows.shown(column))
+
+    def _named_by_inputs(self, text: str) -> str:
+        """A text with the names that joined columns have inside (``s_t``) as the query has them (``s.t``)."""
+        if len(self.source.inputs) < 2:  # noqa: PLR2004 - one input keeps its names
+            return text
+        pairs = ((one.alias, name, known) for one in self.source.inputs for name, known in one.columns)
+        named = {c.name: f"{alias}.{name}" for alias, name, c in pairs if isinstance(c, Column) and c.name != name}
+        return re.sub(r"(?<![\w.])\w+", lambda word: named.get(word[0], word[0]), text)
 
     def _check(self, part: exp.Expr) -> None:
         if non_deterministic(part):

@@ -21,6 +21,15 @@ KEYWORDS = (
 )
 """Words worth a guess: a near miss of one, next to the fault, is taken for it."""
 
+TYPES = (
+    *("BOOLEAN", "TINYINT", "SMALLINT", "INT", "INTEGER", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL", "STRING", "VARCHAR"),
+    *("CHAR", "BINARY", "DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "ARRAY", "MAP", "STRUCT"),
+)
+"""Types of columns, which a definition may misspell as well."""
+
+_BEFORE_A_NAME = ("FROM", "JOIN", "INTO", "AS", "STREAM", "VIEW", "PUMP", "TABLE", "FUNCTION", ".", ",")
+"""What a name of the user's own stands behind, which resembles a keyword by chance."""
+
 REWORDED = {
     "Expecting )": "a closing parenthesis is missing",
     "Expecting (": "an opening parenthesis is missing",
@@ -62,15 +71,31 @@ def _hint(tokens: list[Token], fault: SyntaxFault) -> str:
         return (
             "EMIT ends a whole query: make a view of this one, CREATE VIEW name AS SELECT … EMIT …, and name it here."
         )
+    before = {token.start: previous for previous, token in zip(tokens, tokens[1:], strict=False)}
     words = [t for t in tokens if t.start <= fault.start and t.token_type == TokenType.VAR]
     for word in words[:-4:-1]:
-        spelled = word.text.upper()
-        near = difflib.get_close_matches(spelled, KEYWORDS, n=1, cutoff=_NEARNESS)
-        if near and spelled not in KEYWORDS and abs(len(near[0]) - len(spelled)) <= 1:
-            return f"Did you mean {near[0]} instead of {word.text}?"
+        previous = before.get(word.start)
+        if previous is not None and previous.text.upper() in _BEFORE_A_NAME:
+            continue
+        typed = _defines(tokens) and previous is not None and previous.token_type == TokenType.VAR
+        if (near := _near(word.text, TYPES if typed else KEYWORDS)) is not None:
+            return f"Did you mean {near} instead of {word.text}?"
     if "parenthesis" in fault.message or fault.message.startswith("Expecting )"):
         return "Check that each ( has its ), and that a comma stands between items."
     return ""
+
+
+def _defines(tokens: list[Token]) -> bool:
+    """True for a statement that lists columns with their types."""
+    words = [token.text.upper() for token in tokens[:4]]
+    return words[:1] == ["CREATE"] and bool({"STREAM", "TABLE"} & set(words))
+
+
+def _near(word: str, known: tuple[str, ...]) -> str | None:
+    """The known word that another one nearly spells."""
+    spelled = word.upper()
+    near = difflib.get_close_matches(spelled, known, n=1, cutoff=_NEARNESS)
+    return near[0] if near and spelled not in known and abs(len(near[0]) - len(spelled)) <= 1 else None
 
 
 def spelling_fault(text: str, error: Exception) -> tuple[Problem, int]:
