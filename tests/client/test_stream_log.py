@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import shutil
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,15 +13,30 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rowtime.client import stream_log
-from rowtime.client.stream_log import Bound, Entry, Leave, Order, Rows, file_name, parse_entry, scan, survey
+from rowtime.client.stream_log import (
+    Bound,
+    ColumnBound,
+    Entry,
+    Leave,
+    Order,
+    Rows,
+    file_name,
+    parse_entry,
+    scan,
+    survey,
+)
 from rowtime.client.writer import Writer
 from rowtime.core.errors import Failure
 from rowtime.core.time import BEGINNING, END
 
 micros = st.integers(BEGINNING, END)
 positions = st.integers(0, 2**63 - 1)
+sums = st.none() | st.integers(0, 2**32 - 1)
 entries = st.one_of(
-    st.builds(Rows, positions, st.integers(1, 10**9), micros, micros, st.sampled_from(Order), micros),
+    st.builds(
+        Rows, positions, st.integers(1, 10**9), micros, micros, st.sampled_from(Order), micros, st.just(""), sums
+    ),
+    st.builds(ColumnBound, positions, st.just(""), sums),
     st.builds(Bound, positions, micros),
     st.builds(Leave, positions),
 )
@@ -243,3 +259,34 @@ def test_writers_with_odd_names_stay_apart(log: Path) -> None:
         fill(log, 1, name)
     assert list(scan(log, {})) == sorted(names)
     assert len(list(log.iterdir())) == len(names)
+
+
+def test_a_changed_byte_of_a_log_is_found_by_the_name_of_its_file(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    with Writer(log) as writer:
+        writer.insert([{"k": "HELLO"}])
+    (entry,) = stream_log.scan(log, {})["main"]
+    assert isinstance(entry, Rows)
+    assert entry.sum is not None
+    assert stream_log.parse_entry(stream_log.file_name(entry)) == replace(entry, path=stream_log.file_name(entry))
+    stream_log.check(log, [entry.path])
+    path = log / entry.path
+    path.write_bytes(path.read_bytes().replace(b"HELLO", b"JELLY"))
+    for said in ("checksum differs", "is gone"):
+        with pytest.raises(Failure, match=said) as found:
+            stream_log.check(log, [entry.path])
+        assert found.value.problems[0].code == "R524"
+        assert str(path) in str(found.value)
+        path.unlink(missing_ok=True)
+
+
+def test_files_of_an_older_version_have_no_checksum(tmp_path: Path) -> None:
+    old = Rows(3, 2, 0, 0, Order.NONE, -5, f"main/{stream_log.shard_name(0)}/{file_name_of_old(3)}")
+    assert stream_log.parse_entry(old.path) == old
+    (tmp_path / old.path).parent.mkdir(parents=True)
+    (tmp_path / old.path).touch()
+    stream_log.check(tmp_path, [old.path])
+
+
+def file_name_of_old(first: int) -> str:
+    return f"r-{first:020}-2-0-0-n--5.parquet"

@@ -223,3 +223,28 @@ def test_a_pipeline_whose_state_is_damaged_stops_with_the_name_of_the_file(spark
         run()
     assert code(found) == "R406"
     assert got == []
+
+
+# -- what is no checkpoint ------------------------------------------------------------
+
+
+def test_a_folder_of_data_is_not_taken_for_a_checkpoint(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    for number in range(5):
+        (data / f"{number}.csv").write_text("1\n")
+    with pytest.raises(rt.Refused, match=r"it holds 0.csv, 1.csv, 2.csv and 2 more") as found:
+        Checkpoint(data).acquire()
+    assert code(found) == "R421"
+    assert sorted(path.name for path in data.iterdir()) == [f"{number}.csv" for number in range(5)]
+    with pytest.raises(rt.Refused, match="is a file"):
+        Checkpoint(data / "0.csv").acquire()
+
+
+@pytest.mark.parametrize("names", [(), (".lock",), ("last-error.txt", "lost+found"), (".lock", "statements.writer")])
+def test_a_new_folder_and_one_of_a_start_that_failed_are_taken(tmp_path: Path, names: tuple[str, ...]) -> None:
+    for name in names:
+        (tmp_path / name).touch()
+    place = Checkpoint(tmp_path)
+    place.acquire()
+    place.release()

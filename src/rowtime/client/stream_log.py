@@ -3,15 +3,16 @@
     <log>/<writer>/.lock                    held by the process that writes
     <log>/<writer>/.insert                  an insert that is under way
     <log>/<writer>/s-<first position>/      a shard: at most ``SHARD_FILES`` items' files
-        r-<first>-<count>-<least>-<greatest>-<order>-<arrival>.parquet      rows
+        r-<first>-<count>-<least>-<greatest>-<order>-<arrival>-<checksum>.parquet      rows
         b-<position>-<time>                 a bound, empty file
-        c-<position>.json                   a bound of a column (`column_bounds`)
+        c-<position>-<checksum>.json        a bound of a column (`column_bounds`)
         l-<position>                        the writer leaves, empty file
 
 Every row, bound and leave of a writer has a position, counted from 0 without gaps.
 Positions in names have 20 digits; times are µs UTC, ``END`` for infinity. Rows have the
 columns ``__p``, ``__a``, ``__t`` (position, arrival, rowtime given), then the declared
-ones. A file that has its name is complete and durable soon after; it never changes.
+ones. A file that has its name is complete and durable soon after; it never changes. Older
+versions wrote names without checksums.
 
 A writer exists from its first item. A reader at position p lists one shard that holds
 items before p, and those after it: the cost is that of what is new.
@@ -33,6 +34,7 @@ from pathlib import Path
 from typing import Final
 
 from rowtime.client.home import escape, unescape
+from rowtime.core.checksums import checksum
 from rowtime.core.errors import Failure, Problem
 from rowtime.core.places import sync
 
@@ -42,12 +44,13 @@ UNDER_WAY: Final = ".insert"
 
 _NAME: Final = re.compile(
     r"r-(?P<rows>\d{20})-(?P<count>\d+)-(?P<least>-?\d+)-(?P<greatest>-?\d+)"
-    r"-(?P<order>[oun])-(?P<arrival>-?\d+)\.parquet"
+    r"-(?P<order>[oun])-(?P<arrival>-?\d+)(?:-(?P<sum>[0-9a-f]{8}))?\.parquet"
     r"|b-(?P<bound>\d{20})-(?P<at>-?\d+)(?:-(?P<said>-?\d+))?"
     r"|l-(?P<leave>\d{20})"
-    r"|c-(?P<column>\d{20})\.json"
+    r"|c-(?P<column>\d{20})(?:-(?P<column_sum>[0-9a-f]{8}))?\.json"
 )
-_AT_ONCE: Final = 16  # folders that are synced
+_AT_ONCE: Final = 16  # folders that are synced, files that are read
+_A_TASK: Final = 64  # files: a thread for each costs more than to read it
 _WRITER: Final = re.compile(r"(?:[a-z0-9_-]|%[0-9A-F]{2})+")
 _SHARD: Final = re.compile(r"s-(\d{20})")
 
@@ -64,7 +67,8 @@ class Order(StrEnum):
 class Rows:
     """A file of rows: positions [first, first + count); rowtimes given in [least, greatest], µs.
 
-    ``least`` and ``greatest`` are 0 where no row has one; ``arrival`` is that of the last row.
+    ``least`` and ``greatest`` are 0 where no row has one; ``arrival`` is that of the last row; ``sum`` the checksum
+    of the file, ``None`` where an older version wrote it.
     """
 
     first: int
@@ -74,6 +78,7 @@ class Rows:
     order: Order
     arrival: int
     path: str = ""  # relative to the log
+    sum: int | None = None
 
     @property
     def end(self) -> int:
@@ -115,6 +120,7 @@ class ColumnBound:
 
     first: int
     path: str = ""
+    sum: int | None = None
 
     @property
     def end(self) -> int:
@@ -141,14 +147,22 @@ class Seen:
 def file_name(entry: Entry) -> str:
     """The name of an entry's file: everything about it but the rows themselves."""
     match entry:
-        case Rows(first, count, least, greatest, order, arrival):
-            return f"r-{first:020}-{count}-{least}-{greatest}-{order}-{arrival}.parquet"
+        case Rows(first, count, least, greatest, order, arrival, _, known):
+            return f"r-{first:020}-{count}-{least}-{greatest}-{order}-{arrival}{_sum_in_name(known)}.parquet"
         case Bound(first, at, _, arrival):
             return f"b-{first:020}-{at}" + ("" if arrival is None else f"-{arrival}")
         case Leave(first):
             return f"l-{first:020}"
-        case ColumnBound(first):
-            return f"c-{first:020}.json"
+        case ColumnBound(first, _, known):
+            return f"c-{first:020}{_sum_in_name(known)}.json"
+
+
+def _sum_in_name(known: int | None) -> str:
+    return "" if known is None else f"-{known:08x}"
+
+
+def _sum_of_name(text: str | None) -> int | None:
+    return None if text is None else int(text, 16)
 
 
 def parse_entry(path: str) -> Entry | None:
@@ -158,12 +172,12 @@ def parse_entry(path: str) -> Entry | None:
         return None
     if found["rows"]:
         first, count, least, greatest, arrival = map(int, found.group("rows", "count", "least", "greatest", "arrival"))
-        return Rows(first, count, least, greatest, Order(found["order"]), arrival, path)
+        return Rows(first, count, least, greatest, Order(found["order"]), arrival, path, _sum_of_name(found["sum"]))
     if found["bound"]:
         said = found["said"]
         return Bound(int(found["bound"]), int(found["at"]), path, None if said is None else int(said))
     if found["column"]:
-        return ColumnBound(int(found["column"]), path)
+        return ColumnBound(int(found["column"]), path, _sum_of_name(found["column_sum"]))
     return Leave(int(found["leave"]), path)
 
 
@@ -211,6 +225,30 @@ def settle(log: Path, entries: Iterable[Entry]) -> None:
     folders = {(log / entry.path).parent for entry in entries}
     with reading(log), ThreadPoolExecutor(_AT_ONCE) as pool:
         list(pool.map(sync, folders))
+
+
+def check(log: Path, paths: Sequence[str]) -> None:
+    """Compare files of a log with the checksums in their names. Those of older versions only have to be there.
+
+    Raises ``Failure`` (R524) for one that differs or is gone.
+    """
+
+    def check_one(path: str) -> None:
+        entry = parse_entry(path)
+        known = entry.sum if isinstance(entry, Rows | ColumnBound) else None
+        try:
+            found = checksum(f"{log}/{path}") if known is not None else (log / path).stat() and None
+        except FileNotFoundError:
+            raise _damaged(log, path, "is gone") from None
+        if found != known:
+            raise _damaged(log, path, "is not as its writer wrote it: its checksum differs")
+
+    def check_some(some: Sequence[str]) -> None:
+        for path in some:
+            check_one(path)
+
+    with reading(log), ThreadPoolExecutor(_AT_ONCE) as pool:
+        list(pool.map(check_some, [paths[n : n + _A_TASK] for n in range(0, len(paths), _A_TASK)]))
 
 
 def last(log: Path, exclude: Collection[str] = ()) -> dict[str, Entry]:
@@ -321,6 +359,11 @@ def reading(log: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise Failure(Problem("R501", f"the stream log {log} cannot be used: {error}")) from error
+
+
+def _damaged(log: Path, path: str, what: str) -> Failure:
+    hint = "Restore the file from a copy. Without it the reader cannot go on."
+    return Failure(Problem("R524", f"{log / path} {what}", hint=hint))
 
 
 def _lost(log: Path, what: str) -> Failure:

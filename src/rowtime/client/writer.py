@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
@@ -27,6 +28,7 @@ from rowtime.client.home import PRIVATE, Home, escape
 from rowtime.client.parquet_statistics import trusted
 from rowtime.client.rows import Batch, Rows, batch
 from rowtime.client.stream_log import Bound, ColumnBound, Entry, Leave, Order
+from rowtime.core.checksums import checksum
 from rowtime.core.clock import strict as strictly
 from rowtime.core.column_bounds import ordered_column
 from rowtime.core.errors import refuse
@@ -241,6 +243,8 @@ class Writer:
                 file.flush()
                 if file.tell():
                     os.fsync(file.fileno())
+            if isinstance(entry, stream_log.Rows | ColumnBound):
+                entry = replace(entry, sum=checksum(staged))
             staged.rename(shard / stream_log.file_name(entry))
             self._written(entry, shard)
         finally:

@@ -38,6 +38,9 @@ PLANS = "plans"
 FOREVER = 2**62  # stands for a last tick that has not come
 _LONGEST: Final = 200  # bytes of a folder name; file systems allow 255
 _BEGINNING: Final = 120  # bytes of a longer one that stay readable
+_MARKS: Final = frozenset({".lock", "plan.json", "journal", "statements.writer", "statements.done"})
+_OF_NOBODY: Final = ("lost+found", "last-error.txt")  # what may stand in a folder before its first start
+_ANOTHER_FOLDER: Final = "Give --checkpoint a folder of its own: a new one, or an empty one."
 _PUBLISHED = re.compile(r"(-?\d+)(?: ([0-9a-f]{8}))?\s*")
 _SUM_IN_NAME = re.compile(r"\.([0-9a-f]{8})\.parquet$")
 
@@ -110,8 +113,11 @@ class Checkpoint:
     def acquire(self) -> None:
         """Become the one driver of this checkpoint; raises ``Refused`` (R404) if there is another.
 
+        So it does if the folder holds something else (R421): rows that somebody keeps there, say.
+
         The folder holds rows and, in its plan, what OPTIONS say: a new one is private to its owner.
         """
+        self._check_place()
         make_private(self.folder)
         lock = (self.folder / ".lock").open("a+")
         try:
@@ -130,6 +136,17 @@ class Checkpoint:
         self._lock = lock
         if not self.identity:
             write_over(self.folder / "identity", uuid.uuid4().hex.encode())
+
+    def _check_place(self) -> None:
+        there = sorted(path.name for path in self.folder.iterdir()) if self.folder.is_dir() else []
+        if self.folder.is_file():
+            raise refuse("R421", f"{self.folder} is a file, not a folder", _ANOTHER_FOLDER)
+        others = [name for name in there if not name.startswith(".") and name not in _OF_NOBODY]
+        if others and not _MARKS.intersection(there):
+            shown = ", ".join(others[:3]) + (f" and {len(others) - 3:,} more" if len(others) > 3 else "")  # noqa: PLR2004
+            raise refuse(
+                "R421", f"{self.folder} is no checkpoint, and it is not empty: it holds {shown}", _ANOTHER_FOLDER
+            )
 
     def release(self) -> None:
         """Let another driver in."""

@@ -142,10 +142,14 @@ class StreamLogSource:
         return _ordered(part, orders)
 
     def read(self, spark: SparkSession, part: Slice) -> DataFrame:
-        """The rows of a slice: the declared columns, then rowtime, writer, position, arrival."""
+        """The rows of a slice: the declared columns, then rowtime, writer, position, arrival.
+
+        Raises ``Failure`` (R524) for a file that is gone or damaged.
+        """
         files = _by_writer(part.detail.get("files", ()))
         if not files:
             return spark.createDataFrame([], self._stored).selectExpr(*self._columns("''"))
+        stream_log.check(self.log, part.detail["files"])
         if len(files) <= FEW_WRITERS:
             parts = [self._read(spark, paths, literal(unescape(name))) for name, paths in files.items()]
             return reduce(lambda one, other: one.unionAll(other), parts)
@@ -171,6 +175,8 @@ class StreamLogSource:
 
     def _column_bounds(self, taken: Taken) -> list[list[Any]]:
         """What the bounds of columns say; from here on the journal has it."""
+        said = [entry.path for part in taken.values() for entry in part if isinstance(entry, ColumnBound)]
+        stream_log.check(self.log, said)
         with stream_log.reading(self.log):
             return [
                 [writer, entry.first, read_item(self.log / entry.path)]
