@@ -379,3 +379,17 @@ def test_a_rowtime_that_is_none_is_refused(log: Path, time: object) -> None:
         writer.insert(rows)
     with Writer(log) as writer, pytest.raises(Refused, match="row 0, column rowtime"):
         writer.insert(pa.table({"rowtime": pa.array([2**60])}))
+
+
+def test_texts_have_the_length_of_their_columns(tmp_path: Path) -> None:
+    """CHAR is filled with blanks, blanks beyond the length are cut off; anything else does not fit."""
+    home = Home(tmp_path)
+    columns = [{"name": "c", "type": "CHAR(3)"}, {"name": "v", "type": "VARCHAR(2)"}]
+    home.define("s", {"columns": columns, "format": None, "options": {}})
+    with open_writer("s", home=home) as log:
+        log.insert([{"c": "é", "v": "ab  "}, {"c": None, "v": ""}])
+        for wrong in ({"c": "abcd"}, {"v": "abc"}):
+            with pytest.raises(Refused, match=r"R206 row 1, column .*characters"):
+                log.insert([{"c": "abc", "v": "ab"}, wrong])
+    (path,) = (path for path in (tmp_path / "logs" / "s").rglob("*.parquet"))
+    assert [(row["c"], row["v"]) for row in pq.read_table(path).to_pylist()] == [("é  ", "ab"), (None, "")]

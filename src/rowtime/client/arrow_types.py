@@ -36,6 +36,9 @@ _PLAIN_TYPES: Final[Mapping[str, pa.DataType]] = {
     "TIMESTAMP_LTZ": INSTANT,
     "TIMESTAMP_NTZ": pa.timestamp("us"),
 }
+MOST: Final = b"rowtime.characters"
+PADDED: Final = b"rowtime.padded"
+_SIZED: Final = re.compile(r"\s*(VAR)?CHAR(?:ACTER)?\s*\(\s*(\d+)\s*\)\s*", re.IGNORECASE)
 _DECIMALS: Final = frozenset({"DECIMAL", "DEC", "NUMERIC"})
 _TEXTS: Final = frozenset({"VARCHAR", "CHAR", "CHARACTER"})
 _MAX_PRECISION: Final = 38
@@ -46,7 +49,7 @@ _TOKEN: Final = re.compile(r"\s*(`(?:[^`]|``)*`|'(?:[^'\\]|\\.)*'|\w+|[<>(),:])"
 def arrow_type(text: str) -> pa.DataType:
     """The Arrow type of a Spark SQL type; ``Refused`` (R208) where a log cannot hold it.
 
-    ``VARCHAR(n)`` and ``CHAR(n)`` are strings: the length is the SQL side's to check.
+    ``VARCHAR(n)`` and ``CHAR(n)`` are strings; their length stands in the metadata of a field (`MOST`, `PADDED`).
     """
     return _TypeText(text).whole()
 
@@ -55,10 +58,16 @@ def arrow_schema(definition: Mapping[str, Any]) -> pa.Schema:
     """The Arrow schema of the columns of a stream's definition (see ``home``)."""
     return pa.schema(
         [
-            pa.field(column["name"], arrow_type(column["type"]), nullable=column.get("nullable", True))
-            for column in definition["columns"]
+            pa.field(c["name"], arrow_type(c["type"]), nullable=c.get("nullable", True), metadata=_length(c["type"]))
+            for c in definition["columns"]
         ]
     )
+
+
+def _length(text: str) -> dict[bytes, bytes] | None:
+    """What the field of a CHAR or VARCHAR says of the length of its texts."""
+    found = _SIZED.fullmatch(text)
+    return None if found is None else {MOST: found[2].encode(), **({PADDED: b"1"} if found[1] is None else {})}
 
 
 class _TypeText:

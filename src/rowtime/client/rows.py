@@ -15,7 +15,7 @@ from typing import Any, Final, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rowtime.client.arrow_types import INSTANT
+from rowtime.client.arrow_types import INSTANT, MOST, PADDED
 from rowtime.core.errors import Refused, refuse
 from rowtime.core.time import MAX_MICROS, MIN_MICROS, to_micros
 
@@ -59,7 +59,7 @@ def batch(rows: Rows, schema: pa.Schema | None = None, rowtime: str | None = Non
     _check_known(given, schema, (rowtime or ROWTIME).lower())
     missing = [None] * len(rows)
     arrays = [_column(given.get(field.name.lower(), missing), field) for field in schema]
-    return Batch(pa.Table.from_arrays(arrays, schema=schema), times)
+    return Batch(pa.Table.from_arrays(arrays, schema=pa.schema([field.remove_metadata() for field in schema])), times)
 
 
 def value_of(value: object, field: pa.Field) -> pa.Scalar:
@@ -132,7 +132,21 @@ def _column(values: Values, field: pa.Field) -> pa.Array:
         raise _unfit(row, field, _shown(values[row]), str(error).splitlines()[0]) from error
     if array.null_count and not field.nullable:
         raise _unfit(pc.index(array.is_null(), value=True).as_py(), field, "null", "it is declared NOT NULL")
-    return array
+    return _in_size(array, field)
+
+
+def _in_size(array: pa.Array, field: pa.Field) -> pa.Array:
+    """Texts of a CHAR or VARCHAR: blanks beyond its length are cut off, a CHAR is filled with them (SPEC 10)."""
+    told = field.metadata or {}
+    if MOST not in told:
+        return array
+    most = int(told[MOST])
+    rest = pc.utf8_rtrim(pc.utf8_slice_codeunits(array, most), " ")
+    row = pc.index(pc.greater(pc.utf8_length(rest), 0), value=True).as_py()
+    if row >= 0:
+        raise _unfit(row, field, _shown(array[row]), f"it has more than {most} characters")
+    array = pc.utf8_slice_codeunits(array, 0, most)
+    return pc.utf8_rpad(array, most) if PADDED in told else array
 
 
 def _first_unfit(values: Values, convert: Converter) -> int:

@@ -26,6 +26,7 @@ from rowtime.operators.panes import Panes
 from rowtime.operators.passed_bounds import PassedBounds
 from rowtime.operators.period_filter import PeriodFilter
 from rowtime.operators.permit_gate import PermitGate
+from rowtime.operators.pump_gate import PumpGate
 from rowtime.operators.rejected import Rejected
 from rowtime.operators.select import Select
 from rowtime.operators.session import SessionGroup
@@ -58,7 +59,7 @@ OPERATORS = (
     AntiJoin, Chop, Clip, Stitch, CountWindows, PeriodFilter, Versions, SpeculativeGroups, SnapshotSets,
     SpeculativeAntiJoin, SpeculativeChop, SpeculativeClip, SpeculativeStitch, SpeculativeCountWindows, ImportedBounds,
     BoundedEvents,
-    Table, TableJoin,
+    Table, TableJoin, PumpGate,
 )  # fmt: skip
 """Every operator there is; the laws of `tests/laws` run over this list."""
 
@@ -90,6 +91,7 @@ __all__ = [
     "PassedBounds",
     "PeriodFilter",
     "PermitGate",
+    "PumpGate",
     "Rejected",
     "Select",
     "SessionGroup",

@@ -283,6 +283,10 @@ class Tick(Protocol):
         """The accepted rows; refused ones go to the ledger, with rowtime ``clock`` or the mark; ``peek``: of all."""
         ...
 
+    def refuse(self, node: Operator, rows: DataFrame, broken: str, count: int | None) -> DataFrame:
+        """The rows in which the column ``broken`` is NULL, without it; the others go to the ledger as MALFORMED."""
+        ...
+
     def lookup(self, node: Operator) -> DataFrame:
         """The rows of a static table as they are now."""
         ...

@@ -68,7 +68,7 @@ class EventStream(Stream):
             items = collected_items(tick, self, rows, in_band=intake.in_band) if peeked is None else peeked
             judged = self.gate.judged(tick, items, intake, before, ordered=not self.batched)
             made, edged = self.gate.made(tick, rows, judged, intake.count)
-            plain = not (edged or intake.in_band or intake.decodes or self.checks)
+            plain = not (edged or intake.in_band or intake.decodes or self.demands)
             peek = self._peek(intake.peek, judged) if plain and intake.peek is not None else None
             shown = {writer: found.judgement.mark.bound for writer, found in judged.items()}
             marks = self._bounded({**before, **shown}, intake)
@@ -94,7 +94,7 @@ class EventStream(Stream):
         """The times of all rows, each writer's in order, as the source reads them by itself; ``None`` if it cannot."""
         names = [name for name in (self.shape.start, self.shape.stop) if name]
         types = {column.name.lower(): column.type.upper() for column in self.columns}
-        plain = all(types.get(name.lower()) == "TIMESTAMP" for name in names) and not self.checks
+        plain = all(types.get(name.lower()) == "TIMESTAMP" for name in names) and not self.demands
         if intake.peek is None or intake.in_band or intake.decodes or self.shape.by or not plain:
             return None
         read = [intake.peek.times(name) for name in names]

@@ -117,7 +117,7 @@ class Merge:
         if kept and after > before:
             large = sum(segment.rows for segment in kept) > LARGE
             due = f"NOT ({self._within(before, large=large)}) AND {self._within(after, large=large)}"
-            parts.append(segments.read(kept).where(due))
+            parts.append(self._as_now(segments.read(kept).where(due), delta))
         if delta.rows is not None:
             parts.extend(self._new(tick, delta, after))
         if not parts:
@@ -125,6 +125,22 @@ class Merge:
         rows = parts[0] if len(parts) == 1 else parts[0].unionByName(parts[1])
         counts = [delta.count if delta.rows is not None else 0, sum(s.rows for s in kept)]
         return self._numbered(tick, rows, None if counts[0] is None else counts[0] + (counts[1] or 0))
+
+    def _as_now(self, kept: DataFrame, delta: Delta) -> DataFrame:
+        """Kept rows as new ones are: a pump from before its columns took the names of the target kept its own."""
+        ours = [name for name in kept.columns if name.startswith("__")]
+        before = [name for name in kept.columns if name not in ours]
+        names = list(self.emits().names)
+        types = {} if delta.rows is None else {f.name: f.dataType for f in delta.rows.schema.fields}
+        if before == names or len(before) != len(names):
+            return kept
+        from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+        columns = [
+            (F.col(quoted(old)).cast(types[new]) if new in types else F.col(quoted(old))).alias(new)
+            for old, new in zip(before, names, strict=True)
+        ]
+        return kept.select(*columns, *ours)
 
     def _new(self, tick: Tick, delta: Delta, after: Frontier) -> list[Any]:
         assert delta.rows is not None

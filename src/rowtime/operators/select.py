@@ -13,6 +13,7 @@ from sqlglot import exp
 
 from rowtime.core.clock import Clocks
 from rowtime.expr.generators import generator
+from rowtime.expr.store_assignment import same_type
 from rowtime.operators.contract import Column, Delta, Kept, Operator, Shape, Tick, quoted
 from rowtime.sql.generate import to_spark
 
@@ -71,9 +72,14 @@ class Select:
     @property
     def renames(self) -> dict[str, str] | None:
         """Each column and the one of the input that it is; ``None`` if anything is computed or left out."""
-        if self.where is not None or self.hidden or not all(isinstance(i.expression, exp.Column) for i in self.items):
+        return self.renamed({})
+
+    def renamed(self, types: Mapping[str, str]) -> dict[str, str] | None:
+        """The same; a column that is cast to the type that it has, of those in ``types``, is not computed."""
+        passed = [_passed_on(item.expression, types) for item in self.items]
+        if self.where is not None or self.hidden or None in passed:
             return None
-        return {item.column.name: item.expression.name for item in self.items}
+        return {item.column.name: name for item, name in zip(self.items, passed, strict=True) if name is not None}
 
     def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:  # noqa: ARG002
         """The input's bounds."""
@@ -100,3 +106,11 @@ class Select:
         items = (item for item in (*self.items, *self.hidden) if isinstance(item.expression, exp.Column))
         ours = {name: name for name in self.emits().internals}
         return ours | {item.column.name: item.expression.name for item in items}
+
+
+def _passed_on(node: exp.Expr, types: Mapping[str, str]) -> str | None:
+    """The column that an expression is, even if it is cast to the type that it has."""
+    if type(node) is exp.Cast and isinstance(node.this, exp.Column):
+        given = types.get(node.this.name, "")
+        return node.this.name if given and same_type(given, node.to.sql("spark")) else None
+    return node.name if isinstance(node, exp.Column) else None

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from rowtime.core.clock import NOBODY, Clocks, least
 from rowtime.core.time import BEGINNING, END
+from rowtime.expr.store_assignment import length_of
 from rowtime.operators.by_writer import beside
 from rowtime.operators.column_bounds import SAID, with_column_bounds
 from rowtime.operators.contract import (
@@ -38,6 +39,7 @@ from rowtime.operators.event_bounds import GIVEN, with_bounds, without_bounds
 from rowtime.operators.gates import Gate, Verdict
 from rowtime.operators.intake import Intake
 from rowtime.operators.quarantine import Quarantine
+from rowtime.operators.sized_texts import in_size, sized_text
 from rowtime.sql.generate import literal, to_rowtime, to_spark
 
 if TYPE_CHECKING:
@@ -136,7 +138,7 @@ class Stream:
             timed = self._raised(tick, timed, intake, before)
         rows, whole = timed, True
         lowest, highest, marks = intake.lowest, intake.highest, own
-        if intake.gated or intake.decodes or intake.in_band or self.checks:
+        if intake.gated or intake.decodes or intake.in_band or self.demands:
             gate = self._gate(intake, own, control, guarded=False)
             verdict = tick.judge(self, timed, gate, intake.count, peeked)
             rows, whole = tick.account(self, timed, verdict, CANDIDATE), verdict.refused is None
@@ -145,7 +147,7 @@ class Stream:
         elif intake.count is not None:
             tick.count(self, intake.count)
         left = self._settle(intake, control, self._bounded(marks, intake))
-        peek = intake.peek if whole and not intake.in_band else None
+        peek = intake.peek if whole and not intake.in_band and not self._sized else None
         clocks = self.promises([], control)
         return Delta(self._emitted(rows), clocks, intake.count, lowest, highest, peek, left=left)
 
@@ -179,7 +181,7 @@ class Stream:
         left = self._settle(intake, control, marks)
         # Who has been raised stands at a mark or where the stream stood, not at the time that was judged.
         highest = max([verdict.highest, *marks.values(), *before.values()])
-        whole = quarantine is None and verdict.refused is None and not intake.in_band
+        whole = quarantine is None and verdict.refused is None and not intake.in_band and not self._sized
         after, peek = self.promises([], control), intake.peek if whole else None
         return Delta(self._emitted(rows), after, count, verdict.lowest, highest, peek, left=left)
 
@@ -195,7 +197,7 @@ class Stream:
             intake.bounds,
             control["floors"],
             "__b" if intake.in_band else None,
-            "__m" if intake.decodes or self.checks else None,
+            "__m" if intake.decodes or self.demands else None,
             far=_beyond_arrival(self.ahead) if guarded and self.ahead is not None else None,
             batched=self.batched,
             early=(UNLIMITED if self.early is None else self.early) if guarded else None,
@@ -208,7 +210,7 @@ class Stream:
 
     def _peeked(self, intake: Intake) -> Iterable[pa.Table] | None:
         """The rowtimes, where every row was given one and nothing else decides what is refused."""
-        if intake.peek is None or intake.in_band or intake.decodes or self.checks or self.batched:
+        if intake.peek is None or intake.in_band or intake.decodes or self.demands or self.batched:
             return None
         return intake.peek.times(T) if self.ahead is None else None
 
@@ -274,17 +276,31 @@ class Stream:
             control["clocks"] = {NOBODY: control["clock"]}
         return {w: after[w] for w in intake.left if w in after}
 
+    @property
+    def demands(self) -> tuple[exp.Expr, ...]:
+        """What each row must satisfy: the checks, and how long its texts may be (those of a log are when written)."""
+        return (*self.checks, *(sized_text(name, kind) for name, kind in self._sized.items()))
+
+    @property
+    def _sized(self) -> dict[str, str]:
+        """The columns whose texts have a length."""
+        columns = () if self.source[0] == "log" else self.columns
+        return {c.name: c.type for c in columns if length_of(c.type) is not None}
+
     def _checked(self, rows: DataFrame, intake: Intake) -> DataFrame:
         """What a row breaks stands where a record that does not decode has its text."""
-        if not self.checks:
+        if not self.demands:
             return rows
-        broken = " ".join(f"WHEN NOT ({to_spark(check)}) THEN {literal(to_rowtime(check))}" for check in self.checks)
+        broken = " ".join(f"WHEN NOT ({to_spark(check)}) THEN {literal(to_rowtime(check))}" for check in self.demands)
         found = f"CASE {broken} END"
         if intake.in_band:
             found = f"CASE WHEN __b IS NULL THEN {found} END"
         if intake.decodes:
             found = f"coalesce(__m, {found})"
-        others = [quoted(name) for name in rows.columns if name != "__m"]
+        sized = self._sized
+        others = [
+            in_size(name, sized[name]) if name in sized else quoted(name) for name in rows.columns if name != "__m"
+        ]
         return rows.selectExpr(*others, f"{found} AS __m")
 
     def _timed_rows(self, intake: Intake) -> DataFrame:

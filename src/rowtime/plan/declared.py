@@ -6,13 +6,14 @@ from decimal import Decimal
 
 from sqlglot import exp
 
-from rowtime.core.errors import Problem
+from rowtime.core.errors import Problem, Refused
 from rowtime.expr.facts import Fact, kind_of
 from rowtime.expr.monotonicity import number_of
 from rowtime.expr.order import Order
 from rowtime.sql.generate import to_rowtime
 from rowtime.sql.intervals import duration_of
-from rowtime.sql.statements import ColumnDef
+from rowtime.sql.script import parse_column
+from rowtime.sql.statements import ColumnDef, DeclaredOrder
 
 MOST_ROWS = 10_000  # of a tolerance: their values stand in every journal entry
 
@@ -66,6 +67,15 @@ def declared(column: ColumnDef) -> Fact:
     for check in column.checks:
         fact = _within(fact, check)
     return fact
+
+
+def order_of(stream: str, name: str, kind: str, text: str) -> tuple[ColumnDef, DeclaredOrder]:
+    """The definition of a column with its order, as a stream keeps it. Raises ``Refused`` (R501) where it is none."""
+    definition = parse_column(f"{name} {kind} {text}")
+    if definition.order is None:
+        what = f"the definition of {stream} says that {name} is ordered: {text!r:.60} is no order"
+        raise Refused(Problem("R501", what, hint="Define the stream anew."))
+    return definition, definition.order
 
 
 def _declared_order(column: ColumnDef) -> Order:

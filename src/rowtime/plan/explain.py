@@ -30,7 +30,7 @@ Entry = Mapping[str, Any]
 # Fields that the other lines of an entry show, or that only the running tick looks at.
 _SHOWN_ELSEWHERE = frozenset({
     "name", "input", "inputs", "gate", "gates", "columns", "items", "hidden", "timed", "closers", "declares", "made",
-    "passed", "event", "sides", "passes", "more", "origins", "column_bounds",
+    "passed", "event", "sides", "passes", "more", "origins", "column_bounds", "over",
 })  # fmt: skip
 _MICROS = frozenset({
     "ahead", "early", "within", "idle_after", "slide", "size", "length", "lag", "gap", "age", "every", "low", "high",

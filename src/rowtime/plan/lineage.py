@@ -43,6 +43,7 @@ from rowtime.operators.panes import Panes
 from rowtime.operators.passed_bounds import PassedBounds
 from rowtime.operators.period_filter import PeriodFilter
 from rowtime.operators.permit_gate import PermitGate
+from rowtime.operators.pump_gate import PumpGate
 from rowtime.operators.rejected import Rejected
 from rowtime.operators.select import Select
 from rowtime.operators.session import SessionGroup
@@ -306,7 +307,7 @@ def _gated(node: BoundedEvents, n: int) -> Link:
 
 Rule = Callable[..., Link]
 RULES: tuple[tuple[type | tuple[type, ...], Rule], ...] = (
-    ((Sink, Limit), _same),
+    ((Sink, Limit, PumpGate), _same),
     (Select, _selected),
     (Merge, _merged),
     (UnionAll, _united),

@@ -32,6 +32,7 @@ from rowtime.plan.finite import FINITE, check_ends, is_finite
 from rowtime.plan.formats import checked_options
 from rowtime.plan.formats.types import unheld
 from rowtime.plan.functions import defined
+from rowtime.plan.pump_edge import PumpEdge, behind
 from rowtime.plan.select import QueryBinder
 from rowtime.plan.sink_options import fitting
 from rowtime.plan.sources import Sources, pump_name
@@ -61,8 +62,9 @@ class Program:
 
     ``sinks`` are the roots of the plan; ``once`` the statements that insert rows or set
     bounds, which take effect once per checkpoint; ``defines`` the streams to remember, and
-    ``drops`` those to forget before; ``take_over`` the pumps that take their targets over. With ``problems`` it does
-    not run, with ``warnings`` it does.
+    ``drops`` those to forget before; ``take_over`` the pumps that take their targets over;
+    ``edges`` where pumps assign values to columns. With ``problems`` it does not run, with
+    ``warnings`` it does.
     """
 
     text: str
@@ -77,6 +79,7 @@ class Program:
     catalog: Catalog = field(default_factory=Catalog)
     written: str = ""
     statements: int = 0
+    edges: tuple[PumpEdge, ...] = ()
 
     def is_of(self, plan: Mapping[str, Any]) -> bool:
         """True if this is the program of a plan."""
@@ -108,6 +111,7 @@ class Program:
             "operators": operators,
             "inputs": tree,
             "kinds": kinds,
+            "edges": 1,  # pumps cast and check what they write
             "formats": {node.name: node.source[0] for node in self.operators if isinstance(node, Stream)},
         }
 
@@ -203,6 +207,7 @@ class _Compiler:
             _by_place(self.problems),
             _by_place(self.sources.warnings),
             self.catalog,
+            edges=tuple(self.sources.edges),
         )
 
     def _guard(self, action: Callable[[], object], place: Place | None = None) -> list[Any]:
@@ -338,7 +343,7 @@ class _Compiler:
         # final, so their order within a tick is not worth a sort.
         ordered = asked != "false" and not (kind in FINITE and _grouped(node) and asked != "true")
         shape = node.emits()
-        if ordered and not (shape.released and (shape.single or isinstance(node, GroupBy))):
+        if ordered and not (shape.released and (shape.single or isinstance(behind(node), GroupBy))):
             node = Merge(self.sources.fresh(f"{name}.merge"), node)
         rowtime = dict(options).get("rowtime.column", "rowtime")
         if rowtime and rowtime.lower() in {column.lower() for column in node.emits().names}:

@@ -13,12 +13,13 @@ from rowtime.operators.hop import Hop
 from rowtime.operators.ordered import Ordered
 from rowtime.operators.panes import Panes
 from rowtime.operators.permit_gate import PermitGate
+from rowtime.operators.pump_gate import PumpGate
 from rowtime.operators.rejected import Rejected
 from rowtime.operators.stream import Stream
 from rowtime.operators.tsort import TSort
 from rowtime.operators.union_all import UnionAll
 
-_GATES = TSort | Stream | Ordered | EventTimed | Panes | PermitGate | BoundedEvents
+_GATES = TSort | Stream | Ordered | EventTimed | Panes | PermitGate | BoundedEvents | PumpGate
 
 
 def refused_rows(
@@ -40,6 +41,28 @@ def refused_rows(
     if not refused[1:]:
         return refused[0]
     return UnionAll(fresh(f"{as_name}.all"), tuple(refused), optional=bool(filled))
+
+
+def refused_by_pump(fresh: Callable[[str], str], node: Operator, pump: str, place: Place) -> Operator:
+    """What is refused on the way of a pump to its target: by the T-sort of its query, its gate, its order checks.
+
+    All of it with the columns of the query, as they were computed. Raises ``Refused`` (R125) where nothing is checked.
+    """
+    gates = [part for part in walk(node) if _is_of_pump(part, pump)]
+    if not gates:
+        what = f"{pump} refuses no rows: its values fit the declared columns of the target, and nothing is checked"
+        raise Refused(Problem("R125", what, place))
+    as_name = f"{pump}.rejected"
+    refused = tuple(Rejected(fresh(as_name), part, _shown(part)) for part in gates)
+    return UnionAll(fresh(f"{as_name}.all"), refused) if refused[1:] else refused[0]
+
+
+def _is_of_pump(part: Operator, pump: str) -> bool:
+    if isinstance(part, PumpGate):
+        return part.name in (pump, f"{pump}.gate")
+    if isinstance(part, Ordered):
+        return part.declares is None and part.name.startswith(f"{pump}.")
+    return isinstance(part, TSort) and part.name == pump
 
 
 def _declares(gate: Operator) -> bool:

@@ -13,7 +13,6 @@ from typing import Protocol
 from sqlglot import exp
 
 from rowtime.core.errors import Place, Problem, Refused
-from rowtime.expr.monotonicity import is_plain
 from rowtime.operators.column_bounds import SAID
 from rowtime.operators.contract import Column, Operator, T
 from rowtime.operators.event_stream import EventStream
@@ -25,18 +24,19 @@ from rowtime.operators.stream import Stream
 from rowtime.operators.table import Table
 from rowtime.operators.tsort import TIME, TSort
 from rowtime.operators.union_all import UnionAll
-from rowtime.plan.catalog import Catalog, StreamDef, suggestion
-from rowtime.plan.declared import declared, tolerance
+from rowtime.plan.catalog import Catalog, StreamDef
+from rowtime.plan.checks import demands_of
+from rowtime.plan.declared import declared, order_of, tolerance
 from rowtime.plan.emit import as_rows
 from rowtime.plan.event_time import MANUAL, event_timed, forwarded, settings_of
 from rowtime.plan.formats import read_problems
 from rowtime.plan.imported import importing
-from rowtime.plan.rejected import refused_rows
+from rowtime.plan.pump_edge import PumpEdge, edge_of, with_rowtime
+from rowtime.plan.rejected import refused_by_pump, refused_rows
 from rowtime.plan.resync import check_resync
 from rowtime.plan.scope import mark_of
 from rowtime.plan.starts import Starts
 from rowtime.sql.places import place_of
-from rowtime.sql.script import parse_column, parse_expression
 from rowtime.sql.statements import CreatePump, CreateView
 
 SINGLE_WRITER = frozenset({"parquet", "csv", "json", "rate"})
@@ -79,6 +79,7 @@ class Sources:
     names: set[str] = field(default_factory=set)
     open: list[str] = field(default_factory=list)
     starts: Starts = field(default_factory=Starts)
+    edges: list[PumpEdge] = field(default_factory=list)
 
     def fresh(self, name: str) -> str:
         """An operator name that is not taken: the name itself, or with a number."""
@@ -154,7 +155,7 @@ class Sources:
             stream.idle_after,
             single=stream.format in SINGLE_WRITER or dict(stream.options).get("writer") == "",
             batched=dict(stream.options).get("position") == "",
-            checks=self._checks(stream),
+            checks=demands_of(stream),
             early=stream.early,
             resync=stream.resync,
             ahead=stream.ahead,
@@ -216,11 +217,7 @@ class Sources:
             node, timed = self.sequence(node, stream.name, traced=True), self.fresh(f"{stream.name}.event_time")
             node = event_timed(node, stream.event_time, timed, Place(1, 1), given)
         for number, (name, kind, text) in enumerate(stream.orders, 1):
-            definition = parse_column(f"{name} {kind} {text}")
-            order = definition.order
-            if order is None:
-                what = f"the definition of {stream.name} says that {name} is ordered: {text!r:.60} is no order"
-                raise Refused(Problem("R501", what, hint="Define the stream anew."))
+            definition, order = order_of(stream.name, name, kind, text)
             within, rows = tolerance(definition)
             check = self.fresh(f"{stream.name}.{name}")
             known = Column(name, kind, declared(definition))
@@ -230,26 +227,6 @@ class Sources:
             node = Ordered(check, node, _column(name), *way, known, within, rows, gate, gate is not None and more, more)
             lineage[name] = mark_of(check)
         return Bound(node, lineage)
-
-    def _checks(self, stream: StreamDef) -> tuple[exp.Expr, ...]:
-        """What every row must satisfy, over the stream's columns."""
-        known = {name.lower(): name for name, _ in stream.columns}
-        checks: list[exp.Expr] = [
-            exp.Not(this=exp.Is(this=_column(name), expression=exp.null())) for name in stream.required
-        ]
-        for text in stream.checks:
-            check = parse_expression(text)
-            for column in list(check.find_all(exp.Column)):
-                if column.name.lower() not in known:
-                    hint = suggestion(column.name, known.values())
-                    raise Refused(
-                        Problem("R103", f"CHECK ({text}): {stream.name} has no column {column.name}", hint=hint)
-                    )
-                column.replace(_column(known[column.name.lower()]))
-            if not is_plain(check):
-                raise Refused(Problem("R102", f"CHECK ({text}) is not computed from the columns of a row alone"))
-            checks.append(check)
-        return tuple(checks)
 
     def _pumped(self, binder: Binder, pump: CreatePump, stream: Stream) -> Operator:
         """What a pump writes, as one writer: in order and numbered, as the log would have it; behind the guard."""
@@ -275,37 +252,15 @@ class Sources:
                 raise Refused(Problem("R123", f"the pump {pump_name(pump)} reads what it writes", pump.place))
             self.open.append(key)
             try:
-                bound = binder.bind(pump.query, pump_name(pump))
-                bound = replace(bound, node=as_rows(self.fresh, bound.node, pump_name(pump)))
-                self.bound[key] = self._arranged(bound, pump)
+                stream = self.catalog.stream(pump.target.text)
+                placed = with_rowtime(pump, stream)
+                node = as_rows(self.fresh, binder.bind(placed.query, pump_name(pump)).node, pump_name(pump))
+                if stream is not None:  # else the target is a function, or the pump is refused anyway
+                    node = edge_of(self, node, placed, stream, binder.text)
+                self.bound[key] = Bound(node)
             finally:
                 self.open.pop()
         return self.bound[key]
-
-    def _arranged(self, bound: Bound, pump: CreatePump) -> Bound:
-        """The columns of the stream in their order; where the pump lists columns, others are NULL."""
-        stream = self.catalog.stream(pump.target.text)
-        if stream is None:  # the target is a function, or the pump is refused anyway
-            return bound
-        given, wanted = bound.node.emits().names, [name for name, _ in stream.columns]
-        names = list(pump.columns) or wanted
-        if len(given) != len(names):
-            what = f"{stream.name} takes {len(names)} columns ({', '.join(names)}), the query gives {len(given)}"
-            hint = "Select one column for each, in this order; ROWTIME goes along by itself."
-            raise Refused(Problem("R132", f"{what} ({', '.join(given)})", pump.place, hint))
-        if not pump.columns:
-            return bound
-        listed = {to.lower(): _column(name) for to, name in zip(names, given, strict=True)}
-        unknown = [name for name in names if name.lower() not in {w.lower() for w in wanted}]
-        if unknown:
-            raise Refused(Problem("R103", f"{stream.name} has no column {unknown[0]}", pump.place))
-        if len(listed) < len(names):
-            raise Refused(Problem("R119", f"the list of columns of {stream.name} names one twice", pump.place))
-        items = tuple(
-            Item(Column(name, kind), listed.get(name.lower()) or exp.cast(exp.null(), kind, dialect="spark"))
-            for name, kind in stream.columns
-        )
-        return Bound(Select(self.fresh(f"{pump_name(pump)}.arranged"), bound.node, items))
 
     def renamed(self, bound: Bound, name: str, new: Sequence[str], place: Place) -> Bound:
         """A query under other names for its columns: ``CREATE VIEW v (a, b)``, ``FROM (…) AS v(a, b)``."""
@@ -323,6 +278,11 @@ class Sources:
     def _rejected(self, binder: Binder, item: exp.Table) -> Operator:
         name = item.text("db").lower()
         key = f"{_OURS}rejected {name}"
+        pump = self.catalog.pumps.get(name)
+        other = name in self.catalog.views or self.catalog.stream(name) is not None
+        if key not in self.bound and pump is not None and not other:
+            node = self.pump(binder, pump).node
+            self.bound[key] = Bound(refused_by_pump(self.fresh, node, name, place_of(binder.text, item)))
         if key not in self.bound:
             node = self.named(binder, name, item).node
             pumps = [f"{name}.{pump}" for pump in self.catalog.pumps]

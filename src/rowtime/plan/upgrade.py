@@ -18,6 +18,7 @@ from rowtime.core.errors import Refused, refuse
 from rowtime.operators.contract import Operator, walk
 from rowtime.operators.hop import Hop
 from rowtime.operators.merge import Merge
+from rowtime.operators.pump_gate import PumpGate
 from rowtime.operators.rejected import Rejected
 from rowtime.operators.select import Select
 from rowtime.operators.sink import Sink
@@ -30,7 +31,7 @@ from rowtime.plan.difference import difference, owner_of, statements_of
 from rowtime.plan.program import Program
 
 Plan = Mapping[str, Any]
-STATELESS = (Sink, Select, Rejected, Hop, TableJoin)
+STATELESS = (Sink, Select, Rejected, Hop, TableJoin, PumpGate)
 """What may begin at any row: its results are those of the rows from there on."""
 TOLERANCES: Mapping[type, Mapping[str, str]] = {
     TSort: {"within": "WITHIN", "early": "EARLY BEYOND", "ahead": "EARLY BEYOND … AFTER ARRIVAL"},
@@ -100,6 +101,10 @@ class _Matching:
         self._old: Mapping[str, str] = old["operators"]
         self.former = "spelling" not in old
         self._nodes = program.operators
+        # A plan from before pumps cast and checked what they write: these begin with the rows from now on.
+        self._edges = () if "edges" in old else program.edges
+        self.through: dict[str, str] = {}  # their operators, and the old one that stood in the place of each
+        self.sunk: dict[str, str] = {}  # the same for sinks
         self.continues: dict[str, str] = {}
         self.marks: dict[str, str] = {}
         self.eased: dict[str, str] = {}
@@ -112,8 +117,28 @@ class _Matching:
     def match(self) -> None:
         """Names first, so that nobody else takes what is still called the same; then one rename after the other."""
         self._match_names()
-        while any(self._match_renamed(node) for node in self._open()):
+        while any(self._match_renamed(node) for node in self._open()) or self._pass_edges():
             self._match_names()
+
+    def _pass_edges(self) -> bool:
+        """Let what reads a new edge of a pump find what it read before; True if there was one.
+
+        A merge that checks of an order need puts the rows in order for the sink as well: it has those that wait there.
+        """
+        known = len(self.through)
+        for edge in self._edges:
+            there = self.continues.get(edge.node.name)
+            before = f"{edge.pump}.sink.merge"
+            held = before in self._old and not any(node.name == before for node in self._nodes)
+            for node in edge.operators if there is not None else ():
+                if held and isinstance(node, Merge) and before not in self.taken:
+                    self.continues[node.name] = before
+                if node.name not in self.continues:
+                    own = node.name in self._old and node.name not in self.taken
+                    self.through[node.name] = node.name if own else str(there)
+                if before in self.taken:
+                    self.sunk[node.name] = before
+        return len(self.through) > known
 
     def _open(self) -> Iterator[Operator]:
         return (node for node in self._nodes if node.name not in self.continues)
@@ -144,7 +169,8 @@ class _Matching:
         return True
 
     def _text(self, node: Operator) -> str | None:
-        return text_of(node, {**self.continues, **self.marks}, former=self.former)
+        sunk = self.sunk if isinstance(node, Sink) else {}
+        return text_of(node, {**self.continues, **self.through, **sunk, **self.marks}, former=self.former)
 
     def _is(self, node: Operator, was: str) -> bool:
         """True if an operator is what an old description says, but for the names of its marks."""
@@ -214,16 +240,15 @@ class _Admission:
             self._fresh.add(node.name)
         elif isinstance(node, Merge) and not node.numbers:
             self.begins.add(node.name)
-        elif not isinstance(node, STATELESS):
+        elif not isinstance(node, STATELESS) and node.name not in self._matching.through:
             raise self._refused(node)
 
     def _twin(self, node: Operator) -> str | None:
         """An old operator that has computed the same all along."""
         if isinstance(node, Stream | Sink):
             return None
-        text = text_of(
-            node, {**self._matching.continues, **self._matching.marks, **self.copies}, former=self._matching.former
-        )
+        known = {**self._matching.continues, **self._matching.through, **self._matching.marks}
+        text = text_of(node, {**known, **self.copies}, former=self._matching.former)
         return next((name for name, was in self._old["operators"].items() if was == text), None)
 
     def _check_sink(self, node: Sink) -> None:

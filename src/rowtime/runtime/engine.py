@@ -101,7 +101,7 @@ class Engine:
 
     def _take_over(self, program: Program) -> None:
         self.program = program
-        self._takers = takers(program)
+        self._takers = takers(program, self._types.of)
         self._timed_by = timed_by(program.operators)
         self._arrivals = Arrivals(program.operators)
         self._streams = [node for node in program.operators if isinstance(node, Stream)]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from rowtime.client.home import Home
 from rowtime.core.errors import Problem, Refused, refuse
 from rowtime.core.places import local
+from rowtime.expr.store_assignment import as_read
 from rowtime.operators.sink import Sink as SinkNode
 from rowtime.operators.stream import Stream
 from rowtime.operators.table_function import Make
@@ -19,6 +20,7 @@ from rowtime.plan.difference import statements_of
 from rowtime.plan.program import Program, compile_script
 from rowtime.plan.upgrade import upgrade_of
 from rowtime.runtime.claims import let_leave, pump_of
+from rowtime.runtime.edge_types import check_edges
 from rowtime.runtime.engine import Engine, wall_clock
 from rowtime.runtime.events import Events
 from rowtime.runtime.handed import Handed
@@ -206,10 +208,12 @@ class Pipeline:
         place = Checkpoint(folder.absolute())
         if (old := place.plan) is not None:
             upgrade_of(old, program)  # first of all: where it is refused, nothing is written
+        spark = self.session(program)
+        check_edges(program, spark)
         define(program, self.home, place)
         sources = self.sources(program, place)
         stages = {n.name: Stage(self._sink(n), place.folder) for n in program.sinks}
-        engine = Engine(self.session(program), program, place, sources, stages, limits, ends, available_now)
+        engine = Engine(spark, program, place, sources, stages, limits, ends, available_now)
         engine.take_over = {*(name.lower() for name in take_over), *program.take_over}
         engine.start()
         let_leave(place, self.home, engine.clock())
@@ -242,7 +246,7 @@ class Pipeline:
 
     def _source(self, node: Stream, place: Checkpoint, program: Program) -> Repeatable:
         kind, options = node.source[0], dict(node.source[1])
-        columns = [(column.name, column.type) for column in node.columns]
+        columns = [(column.name, as_read(column.type)) for column in node.columns]
         if kind == "log":
             filled = (n for n in program.sinks if dict(n.options).get("stream") == node.name)
             pumps = [writer_of(pump_of(sink.name)) for sink in filled]

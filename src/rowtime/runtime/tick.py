@@ -19,6 +19,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructField, StructType
 
 from rowtime.core.errors import Failure, Problem, Refused
+from rowtime.expr.store_assignment import as_read
 from rowtime.operators.collected import loose
 from rowtime.operators.contract import (
     Control,
@@ -34,6 +35,7 @@ from rowtime.operators.intake import Intake
 from rowtime.operators.sink import Sink
 from rowtime.operators.table import Table
 from rowtime.runtime import clock_pass
+from rowtime.runtime.apart import apart
 from rowtime.runtime.column_types import ColumnTypes
 from rowtime.runtime.places import for_spark
 from rowtime.runtime.refusal import Refusal, Rejection
@@ -148,7 +150,7 @@ class RunningTick:
         """The rows of a static table as they are now: those given from Python, else what Spark reads."""
         assert isinstance(node, Table)
         name, (kind, options) = node.table, node.source
-        columns = [(column.name, column.type) for column in node.columns]
+        columns = [(column.name, as_read(column.type)) for column in node.columns]
         if name in self.tables:
             rows = self.tables[name](self.spark)
         elif kind:
@@ -244,6 +246,15 @@ class RunningTick:
         self._reject(node, refusal.of(rows, time, clock, peek), verdict.refused.num_rows)
         accepted = refusal.others(rows)
         return accepted.where("__b IS NULL") if "__b" in rows.columns else accepted
+
+    def refuse(self, node: Operator, rows: DataFrame, broken: str, count: int | None) -> DataFrame:
+        """Refuse as MALFORMED the rows in which the column ``broken`` is not NULL; the others come back without it."""
+        self.describe(node, "tell apart the rows that do not fit")
+        found = apart(rows, broken, count)
+        self.ledger.setdefault(node.name, Counter()).update(found.counts)
+        if found.refused is not None:
+            self._reject(node, found.refused, found.counts["MALFORMED"])
+        return found.accepted
 
     def count(self, node: Operator, accepted: int) -> None:
         """Put rows into the ledger that a gate accepts without a clock pass."""

@@ -1,0 +1,172 @@
+"""Store assignment: which values of one type a column of another type takes (Spark's ANSI rules).
+
+An assignment that can fit for some values casts them; a value that does not fit is an error of its row, never another
+value. A text fits no number and no time, whatever it says. What only Spark can read (a type without a name here) is
+unknown: then nothing is promised and nothing refused.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from itertools import starmap
+
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from rowtime.sql.dialect import Rowtime
+
+_D = exp.DType
+_WHOLE = {_D.TINYINT: 3, _D.SMALLINT: 5, _D.INT: 10, _D.BIGINT: 19}  # and the digits that its values may have
+_FLOATING = {_D.FLOAT: 1, _D.DOUBLE: 2}
+_DATES = (_D.DATE, _D.TIMESTAMPTZ, _D.TIMESTAMPLTZ, _D.TIMESTAMPNTZ, _D.TIME)
+_TEXTS = (_D.TEXT, _D.VARCHAR, _D.CHAR)
+_ALIASES = {_D.TIMESTAMPLTZ: _D.TIMESTAMPTZ}
+_COLLATED = re.compile(r"\s*STRING\s+COLLATE\s+\w+\s*", re.IGNORECASE)
+_SIZED = re.compile(r"\b(VAR)?CHAR(ACTER)?\s*\(\s*\d+\s*\)", re.IGNORECASE)
+_NULL = "VOID"  # of NULL alone
+
+
+def same_type(one: str, other: str) -> bool:
+    """True for two spellings of one type."""
+    if one.casefold() == other.casefold():
+        return True
+    first, second = _read(one), _read(other)
+    return first is not None and second is not None and _text(first) == _text(second)
+
+
+def may_assign(given: str, target: str) -> bool | None:
+    """True if some value of the ``given`` type can be assigned to the ``target``; ``None`` where only Spark knows."""
+    if given.upper() == _NULL:
+        return True
+    if _COLLATED.fullmatch(given):
+        given = "STRING"
+    if _COLLATED.fullmatch(target):
+        target = "STRING"
+    first, second = _read(given), _read(target)
+    return None if first is None or second is None else _may(first, second)
+
+
+def always_fits(given: str, target: str) -> bool:
+    """True if every value of the ``given`` type fits the ``target``; False where only Spark knows."""
+    if given.upper() == _NULL or same_type(given, target):
+        return True
+    if _COLLATED.fullmatch(target):
+        target = "STRING"
+    if _COLLATED.fullmatch(given):
+        given = "STRING"
+    first, second = _read(given), _read(target)
+    return first is not None and second is not None and bool(_may(first, second)) and _fits(first, second)
+
+
+def length_of(target: str) -> int | None:
+    """How many characters a CHAR or VARCHAR takes; ``None`` for any other type."""
+    found = _read(target)
+    return _numbers(found)[0] if found is not None and found.this in (_D.CHAR, _D.VARCHAR) and _numbers(found) else None
+
+
+def is_padded(target: str) -> bool:
+    """True for CHAR, whose values all have its length."""
+    found = _read(target)
+    return found is not None and found.this is _D.CHAR and bool(_numbers(found))
+
+
+def as_read(text: str) -> str:
+    """A type as Spark reads it from files: CHAR and VARCHAR are STRING, whose length is looked at behind."""
+    return _SIZED.sub("STRING", text)
+
+
+def is_nested(target: str) -> bool:
+    """True for an array, a map or a struct."""
+    found = _read(target)
+    return found is None or found.this in (_D.ARRAY, _D.MAP, _D.STRUCT)
+
+
+@lru_cache(maxsize=4096)
+def _read(text: str) -> exp.DataType | None:
+    try:
+        found = exp.DataType.build(text, dialect=Rowtime())
+    except (SqlglotError, ValueError):
+        return None
+    return found if isinstance(found, exp.DataType) else None
+
+
+def _text(kind: exp.DataType) -> str:
+    if kind.this is _D.DECIMAL:
+        return "DECIMAL({}, {})".format(*_decimal(kind))
+    if kind.this in (_D.ARRAY, _D.MAP):
+        return f"{kind.this.value}<{', '.join(map(_text, _parts(kind)))}>"
+    if kind.this is _D.STRUCT:
+        names = (part.name.casefold() for part in kind.expressions)
+        return f"STRUCT<{', '.join(f'{name}: {_text(part)}' for name, part in zip(names, _parts(kind), strict=True))}>"
+    if kind.this in _ALIASES:
+        return _text(exp.DataType(this=_ALIASES[kind.this]))
+    return kind.sql(Rowtime()).upper()
+
+
+def _may(given: exp.DataType, target: exp.DataType) -> bool:
+    one, other = given.this, target.this
+    if _is_number(one) and _is_number(other):
+        return True
+    if other in _TEXTS:
+        return one not in (_D.ARRAY, _D.MAP, _D.STRUCT)
+    if one in _DATES:
+        return other in _DATES
+    if isinstance(one, exp.Interval) or isinstance(other, exp.Interval):
+        return isinstance(one, exp.Interval) and isinstance(other, exp.Interval) and _months(one) == _months(other)
+    if one is other and one in (_D.ARRAY, _D.MAP, _D.STRUCT):
+        parts = _parts(given), _parts(target)
+        return len(parts[0]) == len(parts[1]) and all(starmap(_may, zip(*parts, strict=True)))
+    return bool(one == other)
+
+
+def _fits(given: exp.DataType, target: exp.DataType) -> bool:
+    """True if a cast that is allowed never fails."""
+    one, other = given.this, target.this
+    if other in (_D.VARCHAR, _D.CHAR):
+        length = _numbers(given)[:1] if one in (_D.VARCHAR, _D.CHAR) else []
+        return bool(length) and length[0] <= (_numbers(target) or [0])[0]
+    if one in (_D.ARRAY, _D.MAP, _D.STRUCT) and one is other:
+        return all(starmap(_fits, zip(_parts(given), _parts(target), strict=True)))
+    if other is _D.TEXT or other in _FLOATING:
+        return True
+    if _is_number(one):
+        return one not in _FLOATING and _digits_fit(given, target)
+    days = (_D.DATE, _D.TIMESTAMPNTZ, _D.TIMESTAMPTZ, _D.TIMESTAMPLTZ)
+    return bool(one == other) or (one in days and other in days)
+
+
+def _digits_fit(given: exp.DataType, target: exp.DataType) -> bool:
+    """True if a whole number or decimal has at most the digits that another has."""
+    if given.this in _WHOLE and target.this in _WHOLE:
+        return _WHOLE[given.this] <= _WHOLE[target.this]
+    digits, part = (_WHOLE[given.this], 0) if given.this in _WHOLE else _decimal(given)
+    if target.this in _WHOLE:  # a fraction is cut off; not every number of so many digits is one
+        return digits - part < _WHOLE[target.this]
+    most, places = _decimal(target)
+    carried = 1 if part > places else 0  # 9.99 is rounded to 10.0
+    return target.this is _D.DECIMAL and digits - part + carried <= most - places
+
+
+def _is_number(kind: object) -> bool:
+    return kind in _WHOLE or kind in _FLOATING or kind is _D.DECIMAL
+
+
+def _parts(kind: exp.DataType) -> list[exp.DataType]:
+    """The types inside: of elements, of keys and values, of fields."""
+    if kind.this is _D.STRUCT:
+        return [part.args["kind"] for part in kind.expressions]
+    return list(kind.expressions) if kind.this in (_D.ARRAY, _D.MAP) else []
+
+
+def _numbers(kind: exp.DataType) -> list[int]:
+    return [int(part.name) for part in kind.expressions if isinstance(part, exp.DataTypeParam)]
+
+
+def _decimal(kind: exp.DataType) -> tuple[int, int]:
+    digits, scale = ([*_numbers(kind), 0] if _numbers(kind) else [10, 0])[:2]
+    return digits, scale
+
+
+def _months(interval: exp.Interval) -> bool:
+    return re.search("YEAR|MONTH", interval.sql().upper()) is not None

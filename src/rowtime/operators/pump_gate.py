@@ -1,0 +1,146 @@
+"""The gate of a pump: a row of which a value does not fit the target is refused, and the run goes on (SPEC 10).
+
+A pump is a typed edge. Its columns go by place; each value is assigned to the declared type of the target by Spark's
+ANSI store assignment. The gate refuses as ``MALFORMED`` what does not fit, what is NULL where the target says NOT NULL,
+and what breaks a CHECK. Rows pass it as they are, so that ``pump.rejected`` has the columns of the query; what they are
+cast to is computed above. If the types show that everything fits, the gate costs nothing and counts nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from rowtime.core.clock import Clocks
+from rowtime.expr.store_assignment import always_fits, is_nested, length_of
+from rowtime.operators.attempt import attempted
+from rowtime.operators.contract import Delta, Kept, Operator, Shape, Tick, quoted
+from rowtime.operators.values import type_text
+from rowtime.sql.generate import literal, to_rowtime, to_spark
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from sqlglot import exp
+
+BROKEN = "__m"  # STRING: what a refused row breaks, NULL for a row that fits
+
+
+@dataclass(frozen=True)
+class Assigned:
+    """A column of the target and the column of the query that it takes (empty: none, so NULL)."""
+
+    source: str
+    name: str
+    type: str
+    required: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.type}{' NOT NULL' if self.required else ''}"
+
+
+@dataclass(frozen=True)
+class PumpGate:
+    """Lets rows pass that can be ``assigned`` and satisfy the ``checks``.
+
+    ``checks`` are as they were written; ``over`` the same over the columns of the query, cast as the target has them.
+    """
+
+    name: str
+    input: Operator
+    assigned: tuple[Assigned, ...]
+    checks: tuple[exp.Expr, ...] = ()
+    over: tuple[exp.Expr, ...] = ()
+
+    kind: ClassVar[str] = "pump gate"
+    promise: ClassVar[str] = ""
+    reason: ClassVar[str] = ""
+
+    @property
+    def inputs(self) -> tuple[Operator, ...]:
+        """The one input."""
+        return (self.input,)
+
+    def requires(self) -> str:
+        """Nothing: a row is judged by its own values."""
+        return "nothing"
+
+    def keeps(self) -> tuple[Kept, ...]:
+        """Nothing."""
+        return ()
+
+    def emits(self) -> Shape:
+        """What the input emits."""
+        return self.input.emits()
+
+    def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:  # noqa: ARG002
+        """The input's bounds."""
+        return clocks[0]
+
+    def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
+        """Refuse the rows that do not fit."""
+        delta = deltas[0]
+        if delta.rows is None:
+            return delta
+        tests = list(self.tests(self._types(tick, delta.rows)))
+        if not tests:
+            return delta
+        rows = tick.refuse(self, _told(delta.rows, tests), BROKEN, delta.count)
+        return replace(delta, rows=rows, peek=None, files=None, timeline=None)
+
+    def _types(self, tick: Tick, rows: DataFrame) -> Mapping[str, str]:
+        """The types of the query's columns, also of those of which only the rows tell."""
+        told = dict(zip(self.input.emits().names, tick.types(self.input), strict=True))
+        if all(told.values()):
+            return told
+        found = {field.name: type_text(field.dataType) for field in rows.schema.fields}
+        return {name: kind or found.get(name, "") for name, kind in told.items()}
+
+    def tests(self, types: Mapping[str, str]) -> Iterator[Demand]:
+        """What has to be looked at, row by row, if the columns of the query have these types."""
+        for column in self.assigned:
+            given = types.get(column.source, "")
+            if column.source and not (given and always_fits(given, column.type)):
+                yield from _of_type(column)
+        for column in self.assigned:
+            if column.required:
+                yield Demand(str(column), f"{quoted(column.source)} IS NOT NULL" if column.source else "false")
+        for check, over in zip(self.checks, self.over, strict=True):
+            yield Demand(to_rowtime(check), to_spark(over), tried=True)
+
+
+@dataclass(frozen=True)
+class Demand:
+    """What a row must satisfy: how it is called, and Spark SQL of the condition, which NULL does not break.
+
+    ``tried``: computing it may fail, and then the row breaks it. ``casts``: it is satisfied if that can be computed.
+    """
+
+    name: str
+    condition: str
+    tried: bool = False
+    casts: bool = False
+
+
+def _of_type(column: Assigned) -> Iterator[Demand]:
+    value, length = quoted(column.source), length_of(column.type)
+    if length is not None:  # blanks behind the last character that fits are cut off, as Spark does
+        yield Demand(str(column), f"rtrim(substring(CAST({value} AS STRING), {length + 1})) = ''")
+    elif is_nested(column.type):
+        yield Demand(str(column), f"CAST({value} AS {column.type})", tried=True, casts=True)
+    else:
+        yield Demand(str(column), f"{value} IS NULL OR try_cast({value} AS {column.type}) IS NOT NULL")
+
+
+def _told(rows: DataFrame, tests: Sequence[Demand]) -> DataFrame:
+    """The rows with the name of the first test that each breaks."""
+    tried = {f"__try{n}": attempted(rows.sparkSession, [t.condition]) for n, t in enumerate(tests) if t.tried}
+    with_tried = rows.withColumns(tried) if tried else rows
+    cases = []
+    for n, test in enumerate(tests):
+        broken = f"NOT ({test.condition})"
+        if test.tried:
+            broken = f"__try{n} IS NULL" + ("" if test.casts else f" OR NOT __try{n}.c0")
+        cases.append(f"WHEN {broken} THEN {literal(test.name)}")
+    names = [quoted(name) for name in rows.columns]
+    return with_tried.selectExpr(*names, f"CASE {' '.join(cases)} END AS {BROKEN}")
