@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rowtime.core.clock import NOBODY, Clocks, least, strongest
+from rowtime.core.errors import refuse
 from rowtime.core.time import BEGINNING, END, shift
 from rowtime.operators.contract import (
     A,
@@ -35,6 +36,7 @@ from rowtime.operators.quarantine import Quarantine
 from rowtime.sql.generate import to_spark
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
     from sqlglot import exp
 
 TIME = "__g"  # TIMESTAMP: the time to be promoted, a hidden item of the select list below
@@ -145,6 +147,7 @@ class TSort:
         if quarantine is not None:
             rows, count, peeked = quarantine.before(rows, count, peeked)
         assert rows is not None
+        self._refuse_untimed(rows, control)
         verdict = tick.judge(self, rows, self._gate(control, present), count, peeked)
         control["marks"] = dict(verdict.marks)
         control["raised"] = {writer: list(known) for writer, known in verdict.raised.items()}
@@ -165,6 +168,16 @@ class TSort:
             control["clock"] = max(now, control.get("clock", BEGINNING))
         control["known"] = sorted(writer for writer in delta.clocks if writer != NOBODY)
         return clocks
+
+    def _refuse_untimed(self, rows: DataFrame, control: Control) -> None:
+        """Refuse (R188) what is no timestamp: of some expressions only Spark knows, which is asked once."""
+        if control.get("timed"):
+            return
+        kind = rows.schema[TIME].dataType.typeName()
+        if kind not in ("timestamp", "timestamp_ntz", "timestamp_ltz", "void"):
+            what = f"{self.name}: only a timestamp can be ROWTIME, and what is promoted is of type {kind.upper()}"
+            raise refuse("R188", what, "Make a timestamp of it: CAST(… AS TIMESTAMP), timestamp_millis(…).")
+        control["timed"] = True
 
     def _time_at(self, tick: Tick, bound: int) -> int:
         if not BEGINNING < bound < END:
@@ -193,7 +206,7 @@ class TSort:
     def _columns(self) -> list[str]:
         shape = self.emits()
         internals = [name for name in shape.internals if name != T]
-        return [*map(quoted, shape.names), f"{TIME} AS {T}", *internals]
+        return [*map(quoted, shape.names), f"CAST({TIME} AS TIMESTAMP) AS {T}", *internals]
 
     def _set(self, clocks: Clocks, control: Control) -> None:
         """Bounds of the time itself that were set by hand, after all that earlier ticks have read (SPEC 5)."""

@@ -25,7 +25,7 @@ from rowtime.plan.aggregates import has_aggregates, is_aggregate
 from rowtime.plan.group_distinct import bind_distinct
 from rowtime.plan.group_order import Grouped, bind_group_sort
 from rowtime.plan.group_plan import GroupPlan, WithinGroup, former, reference
-from rowtime.plan.orders import is_rowtime, micros
+from rowtime.plan.orders import is_rowtime, micros, refuse_untimed
 from rowtime.plan.scope import Scope, columns_of, follows, marks_of, type_of
 from rowtime.plan.windows import earliest
 from rowtime.sql.generate import to_rowtime, to_spark
@@ -99,6 +99,9 @@ class Grouping:
                 ),
             )
             return None
+        if stamp is not None:
+            entry = next(entry for entry in self.query.expressions if self._names_rowtime(entry))
+            refuse_untimed(self.scope, stamp, self._key_facts(), entry)
         if stamp is None and by_value and self.within is not None:
             self.scope.refuse(
                 "R182",

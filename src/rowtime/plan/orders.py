@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from sqlglot import exp
 
+from rowtime.expr.facts import Fact, Kind
 from rowtime.expr.monotonicity import order_of, prove
 from rowtime.expr.proof import Proof
 from rowtime.expr.readable import readable
@@ -250,3 +251,14 @@ def micros(scope: Scope, node: exp.Expr, word: str = "WITHIN") -> int:
 def is_rowtime(node: exp.Expr) -> bool:
     """True for the rowtime itself, bound."""
     return isinstance(node.unnest(), exp.Column) and node.unnest().name == T
+
+
+def refuse_untimed(scope: Scope, promoted: exp.Expr, facts: Mapping[str, Fact], node: exp.Expr) -> None:
+    """Refuse (R188) to promote what is known to be no timestamp; of the rest the first rows will tell."""
+    kind = prove(promoted, facts).fact.kind
+    if kind in (Kind.TIMESTAMP, Kind.OTHER) or isinstance(promoted.unnest(), exp.Null):
+        return
+    text = to_rowtime(node.unalias())
+    whole = f"Say what it counts: timestamp_seconds({text}), timestamp_millis({text}) or timestamp_micros({text})."
+    hint = whole if kind is Kind.INTEGER else f"Make a timestamp of it, for example CAST({text} AS TIMESTAMP)."
+    scope.refuse("R188", f"only a timestamp can be ROWTIME, and {text} is of kind {kind.value}", node, hint)

@@ -32,7 +32,7 @@ from rowtime.plan.lifetime_groups import LifetimeGrouping
 from rowtime.plan.lifetimes import alike, emitted, refuse_in_select
 from rowtime.plan.lost_rows import unknown_at_first
 from rowtime.plan.numbering import sorted_first
-from rowtime.plan.orders import Sort, bind_sort, gates_of, is_rowtime
+from rowtime.plan.orders import Sort, bind_sort, gates_of, is_rowtime, refuse_untimed
 from rowtime.plan.over import Windowing
 from rowtime.plan.panes import PaneGrouping, has_panes
 from rowtime.plan.scope import From, Scope, columns_of, follows, type_of
@@ -286,6 +286,7 @@ class _SelectBinder:
             name = self._name(entry, bound, len(items))
             if name.lower() == "rowtime":
                 promoted = None if is_rowtime(bound) else bound
+                refuse_untimed(scope, bound, scope.facts, entry)
                 continue
             items.append(Item(Column(name, type_of(scope.columns, bound), prove(bound, scope.facts).fact), bound))
         scope.refuse_twice(self.query, items)
