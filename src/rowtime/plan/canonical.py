@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
+from typing import Any
 
 from sqlglot import exp
 
 from rowtime.operators.contract import Column, Operator
 from rowtime.operators.sink import Sink
 from rowtime.operators.stream import Stream
+from rowtime.operators.table import Table
 from rowtime.operators.value_clocks import MARK
-from rowtime.plan.sink_options import lasting
+from rowtime.plan.kept_options import lasting, lasts
 from rowtime.sql.former import to_former
 from rowtime.sql.generate import to_spark
 
@@ -21,6 +25,8 @@ _JOURNALED = ("idle_after",)  # what it decides stands in the journal, so it may
 
 _LATER = ("imports", "inner", "before", "resolution", "beyond")
 """Left out where they say nothing: checkpoints from before they were there stay good."""
+_SOURCES = re.compile(r"(?:stream|sink|table)\(")
+_PAIR = re.compile(r"\[([\w.\-]+), ([^\[\]]*)\](?:, )?")
 _MARKED = re.compile(f"`{MARK}([^`]*)`")
 
 
@@ -43,7 +49,7 @@ def describe(node: Operator, names: Mapping[str, str] | None = None, *, former: 
 
 
 def _field(node: Operator, name: str) -> object:
-    if isinstance(node, Stream) and name == "source":
+    if isinstance(node, Stream | Table) and name == "source":
         return node.source[0], lasting(node.source[1])
     if isinstance(node, Sink) and name == "options":
         return lasting(node.options)
@@ -62,3 +68,23 @@ def _canonical(value: object, spelled: Callable[[exp.Expr], str]) -> str:
         parts = (_canonical(one, spelled) for name, one in said.items() if one or name not in _LATER)
         return "(" + ", ".join(parts) + ")"
     return str(value)
+
+
+def fingerprint(operators: Mapping[str, str]) -> str:
+    """One hash of the descriptions of all operators."""
+    return hashlib.sha256(json.dumps(operators, sort_keys=True).encode()).hexdigest()
+
+
+def without_secrets(plan: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A plan that an older version wrote, as this one would have written its operators."""
+    operators = {name: _lasting_text(text) for name, text in plan["operators"].items()}
+    if operators == plan["operators"]:
+        return plan
+    return {**plan, "operators": operators, "fingerprint": fingerprint(operators)}
+
+
+def _lasting_text(text: str) -> str:
+    if not _SOURCES.match(text):
+        return text
+    found = _PAIR.sub(lambda pair: pair[0] if lasts(pair[1]) else "", text)
+    return found if found == text else found.replace(", ]", "]")

@@ -7,7 +7,7 @@ itself comes on top. Names mean the same in upper and lower case.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Protocol
 
@@ -15,11 +15,13 @@ from sqlglot import exp
 
 from rowtime.core.column_bounds import ordered_column
 from rowtime.core.errors import Place, Problem, Refused
+from rowtime.core.secrets import filled, secret_spans
 from rowtime.core.shapes import EventShape
 from rowtime.expr.facts import Kind, kind_of
 from rowtime.operators.table_function import Make
 from rowtime.plan.declared import order_text, tolerance_problems
 from rowtime.plan.event_time import EventTimeSettings, settings_of
+from rowtime.plan.kept_options import lasting, unknown_secrets
 from rowtime.plan.resync import rows_of
 from rowtime.sql.generate import to_rowtime
 from rowtime.sql.intervals import duration_of
@@ -61,6 +63,7 @@ class StreamDef:
     ``checks``: conditions that no row may break, as text; ``required`` the columns without NULL; ``orders``
     (column, type, definition) what columns declare; ``early`` how far above its writer's clock a row may lie (µs),
     ``resync`` how many rows let one that lies further count, ``ahead`` how far above its arrival time one may lie (µs).
+    ``kept`` are the options as files may hold them, if they are others: without secrets.
     """
 
     name: str
@@ -76,6 +79,7 @@ class StreamDef:
     ahead: int | None = None
     event_time: EventTimeSettings | None = None
     shape: EventShape | None = None
+    kept: tuple[tuple[str, str], ...] | None = field(default=None, compare=False)
 
     def as_json(self) -> dict[str, Any]:
         """The definition as the home directory keeps it."""
@@ -83,7 +87,7 @@ class StreamDef:
         return {
             "columns": columns,
             "format": None if self.format == "log" else self.format,
-            "options": dict(self.options),
+            "options": dict(self.options if self.kept is None else self.kept),
             "idle_after": self.idle_after,
             **({"checks": list(self.checks)} if self.checks else {}),
             **({"orders": [list(order) for order in self.orders]} if self.orders else {}),
@@ -106,6 +110,8 @@ class Catalog:
     tables: dict[str, CreateTable] = field(default_factory=dict)
     dropped: set[str] = field(default_factory=set)
     functions: dict[str, Make] = field(default_factory=dict)
+    variables: Mapping[str, str] = field(default_factory=dict, repr=False)
+    stored: set[str] = field(default_factory=set)
 
     def stream(self, name: str) -> StreamDef | None:
         """A stream of the script or of the home directory."""
@@ -113,7 +119,8 @@ class Catalog:
         if key not in self.streams and key not in self.dropped and self.home is not None:
             stored = self.home.definition(key)
             if stored is not None:
-                self.streams[key] = _stored(key, stored)
+                self.streams[key] = _stored(key, stored, self.variables)
+                self.stored.add(key)
         return self.streams.get(key)
 
     def names(self) -> list[str]:
@@ -133,17 +140,32 @@ class Catalog:
     def stand_in(self, statement: CreateStream) -> None:
         """Take over the columns of a definition that is refused, so that what reads the stream is checked."""
         known = {c.name.lower(): (c.name, c.type) for c in statement.columns if not _reserved(c.name)}
+        self.stored.discard(statement.name.text.lower())
         self.streams.setdefault(
             statement.name.text.lower(), StreamDef(statement.name.text.lower(), tuple(known.values()))
         )
 
-    def define(self, statement: CreateStream) -> StreamDef:
-        """Take over CREATE STREAM; raises ``Refused`` (R203) if the name means something else."""
-        defined = stream_of(statement)
+    def options(self) -> Iterator[tuple[str, str]]:
+        """The options of all streams and tables that are known so far."""
+        for stream in self.streams.values():
+            yield from stream.options
+        for table in self.tables.values():
+            yield from table.options
+
+    def unknown_secrets(self, stream: StreamDef, place: Place) -> list[Problem]:
+        """The secrets that a stream of the home directory needs, and that nobody gives."""
+        return unknown_secrets(stream.name, stream.options, place) if stream.name in self.stored else []
+
+    def define(self, statement: CreateStream, kept: tuple[tuple[str, str], ...]) -> StreamDef:
+        """Take over CREATE STREAM; raises ``Refused`` (R203) if the name means something else.
+
+        ``kept``: its options without secrets. Secrets, and how a server is reached, may be others than before.
+        """
+        defined = replace(stream_of(statement), kept=kept)
         old = self.stream(defined.name)
         if old is not None and statement.idle_after is None and not statement.replace:
             defined = replace(defined, idle_after=old.idle_after)  # ALTER STREAM may have set it
-        if old is not None and old != defined and not statement.replace:
+        if old is not None and _lasting(old) != _lasting(defined) and not statement.replace:
             if statement.if_not_exists:
                 return old
             raise Refused(
@@ -155,7 +177,12 @@ class Catalog:
                 )
             )
         self.streams[defined.name] = defined
+        self.stored.discard(defined.name)
         return defined
+
+
+def _lasting(stream: StreamDef) -> StreamDef:
+    return replace(stream, options=lasting(stream.options))
 
 
 def stream_of(statement: CreateStream) -> StreamDef:
@@ -265,7 +292,8 @@ def _check_columns(columns: Iterable[ColumnDef]) -> None:
         raise Refused(*problems)
 
 
-def _stored(name: str, stored: Mapping[str, Any]) -> StreamDef:
+def _stored(name: str, stored: Mapping[str, Any], variables: Mapping[str, str]) -> StreamDef:
+    kept = tuple(dict(stored.get("options") or {}).items())
     columns = tuple((column["name"], column["type"]) for column in stored["columns"])
     event = EventTimeSettings(**stored["event_time"]) if stored.get("event_time") else None
     if event is not None and event.unit is None:  # from before RESOLUTION had to be said
@@ -275,7 +303,7 @@ def _stored(name: str, stored: Mapping[str, Any]) -> StreamDef:
         name,
         columns,
         stored.get("format") or "log",
-        tuple(dict(stored.get("options") or {}).items()),
+        tuple((option, filled(text, variables) if secret_spans(option, text) else text) for option, text in kept),
         stored.get("idle_after"),
         tuple(column["name"] for column in stored["columns"] if not column.get("nullable", True)),
         tuple(stored.get("checks", ())),
@@ -285,6 +313,7 @@ def _stored(name: str, stored: Mapping[str, Any]) -> StreamDef:
         stored.get("ahead"),
         event,
         EventShape.stored(stored.get("shape")),
+        kept,
     )
 
 

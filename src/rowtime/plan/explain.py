@@ -6,7 +6,6 @@ use; nothing is said a second time here. No Spark and no Java are needed.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from datetime import timedelta
@@ -14,6 +13,7 @@ from typing import Any
 
 from sqlglot import exp
 
+from rowtime.core.secrets import shown
 from rowtime.expr.facts import ROWTIME
 from rowtime.expr.monotonicity import prove
 from rowtime.expr.order import Order
@@ -36,7 +36,6 @@ _MICROS = frozenset({
     "ahead", "early", "within", "idle_after", "slide", "size", "length", "lag", "gap", "age", "every", "low", "high",
     "hop", "offset", "duration", "period",
 })  # fmt: skip
-_SECRET = re.compile("password|secret|token|credential|jaas|access.?key", re.IGNORECASE)
 
 
 def explain(program: Program) -> list[dict[str, Any]]:
@@ -173,8 +172,8 @@ def _setting(name: str, value: object) -> str:
 
 def _options(pairs: Sequence[tuple[str, str]]) -> str:
     """Options as they were written, without what must stay secret."""
-    shown = (f"{name} '{'…' if _SECRET.search(name) else value}'" for name, value in pairs)
-    return f"({', '.join(shown)})" if pairs else ""
+    texts = (f"{name} '{shown(name, value)}'" for name, value in pairs)
+    return f"({', '.join(texts)})" if pairs else ""
 
 
 def _value(value: object) -> str:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -13,6 +10,7 @@ from typing import Any
 from sqlglot.errors import SqlglotError
 
 from rowtime.core.errors import Place, Problem, Refused
+from rowtime.core.secrets import Secrets
 from rowtime.operators.contract import Operator, walk
 from rowtime.operators.group_by import GroupBy
 from rowtime.operators.merge import Merge
@@ -24,7 +22,7 @@ from rowtime.operators.stream import Stream
 from rowtime.operators.table_function import Make
 from rowtime.operators.tsort import TSort
 from rowtime.operators.union_all import UnionAll
-from rowtime.plan.canonical import describe
+from rowtime.plan.canonical import describe, fingerprint, without_secrets
 from rowtime.plan.catalog import Catalog, Definitions, StreamDef, check_bound, duration
 from rowtime.plan.emit import as_rows
 from rowtime.plan.event_time import check_set
@@ -32,10 +30,13 @@ from rowtime.plan.finite import FINITE, check_ends, is_finite
 from rowtime.plan.formats import checked_options
 from rowtime.plan.formats.types import unheld
 from rowtime.plan.functions import defined
+from rowtime.plan.kept_options import Keeper, hidden
 from rowtime.plan.pump_edge import PumpEdge, behind
 from rowtime.plan.select import QueryBinder
 from rowtime.plan.sink_options import fitting
 from rowtime.plan.sources import Sources, pump_name
+from rowtime.sql.filled import FilledText
+from rowtime.sql.places import place_at
 from rowtime.sql.script import NESTED_TOO_DEEPLY, parse_script
 from rowtime.sql.statements import (
     AlterPump,
@@ -60,6 +61,8 @@ from rowtime.sql.statements import (
 class Program:
     """A bound script of so many ``statements``: its ``text``, and as it was ``written``, with its variables.
 
+    What is ``written`` has no secrets: those written out have variables, whose values are ``literal``.
+
     ``sinks`` are the roots of the plan; ``once`` the statements that insert rows or set
     bounds, which take effect once per checkpoint; ``defines`` the streams to remember, and
     ``drops`` those to forget before; ``take_over`` the pumps that take their targets over;
@@ -80,10 +83,13 @@ class Program:
     written: str = ""
     statements: int = 0
     edges: tuple[PumpEdge, ...] = ()
+    literal: Mapping[str, str] = field(default_factory=dict, repr=False)
+    secrets: Secrets = field(default_factory=Secrets)
 
     def is_of(self, plan: Mapping[str, Any]) -> bool:
         """True if this is the program of a plan."""
-        found: bool = self.described(former="spelling" not in plan)["fingerprint"] == plan["fingerprint"]
+        wanted = without_secrets(plan)["fingerprint"]
+        found: bool = self.described(former="spelling" not in plan)["fingerprint"] == wanted
         return found
 
     @property
@@ -101,11 +107,10 @@ class Program:
         ``former``: as a plan has it that does not say how it spells (`sql.former`).
         """
         operators = {node.name: describe(node, former=former) for node in self.operators}
-        data = json.dumps(operators, sort_keys=True).encode()
         tree = {node.name: [child.name for child in node.inputs] for node in self.operators}
         kinds = {node.name: node.kind for node in self.operators}
         return {
-            "fingerprint": hashlib.sha256(data).hexdigest(),
+            "fingerprint": fingerprint(operators),
             **({} if former else {"spelling": "as written"}),
             "sql": self.written,
             "operators": operators,
@@ -130,39 +135,38 @@ def compile_script(  # noqa: PLR0913 - a script and all that Python hands over b
     ``sinks`` are names of Python functions that pumps can write to, ``functions`` table
     functions by name.
     """
-    written = text
-    text, missing = _substituted(text, variables or {})
-    script = parse_script(text)
-    catalog = Catalog(home, dict(streams or {}), functions=dict(functions or {}))
-    compiler = _Compiler(text, catalog, frozenset(name.lower() for name in sinks))
-    compiler.problems.extend([*missing, *script.problems])
+    filled = FilledText.of(text, variables or {})
+    script = parse_script(filled)
+    catalog = Catalog(home, dict(streams or {}), functions=dict(functions or {}), variables=dict(variables or {}))
+    compiler = _Compiler(filled, catalog, frozenset(name.lower() for name in sinks))
+    compiler.problems.extend([*_missing(filled), *script.problems])
     compiler.take(script.statements)
-    return replace(compiler.program(), written=written, statements=len(script.statements))
+    program, keeper = compiler.program(), compiler.keeper
+    secrets = Secrets.of(catalog.options(), variables or {})
+    return replace(
+        program,
+        problems=hidden(program.problems, secrets),
+        warnings=hidden(program.warnings, secrets),
+        written=keeper.script(),
+        statements=len(script.statements),
+        literal=keeper.literal,
+        secrets=secrets,
+    )
 
 
-def _substituted(text: str, variables: Mapping[str, str]) -> tuple[str, list[Problem]]:
-    missing: list[Problem] = []
-
-    def value(match: re.Match[str]) -> str:
-        if match[1] in variables:
-            return variables[match[1]].replace("'", "''")
-        line = text.count("\n", 0, match.start()) + 1
-        start = text.rfind("\n", 0, match.start()) + 1
-        shown = text[start:].split("\n", 1)[0]
-        place = Place(line, match.start() - start + 1, shown, len(match[0]))
-        missing.append(
-            Problem("R131", f"the variable {match[1]} has no value", place, f"Give it with --set {match[1]}=…")
-        )
-        return match[0]
-
-    return re.sub(r"\$\{(\w+)\}", value, text), missing
+def _missing(text: FilledText) -> list[Problem]:
+    return [
+        Problem("R131", f"the variable {name} has no value", place_at(text.shown, *at), f"Give it with --set {name}=…")
+        for name, *at in text.missing()
+    ]
 
 
 class _Compiler:
     """Takes the statements of a script in two rounds: definitions first, then what runs."""
 
-    def __init__(self, text: str, catalog: Catalog, functions: frozenset[str]) -> None:
+    def __init__(self, text: FilledText, catalog: Catalog, functions: frozenset[str]) -> None:
         self.text, self.catalog, self.functions = text, catalog, functions
+        self.keeper = Keeper(text, catalog.variables)
         self.problems: list[Problem] = []
         self.once: list[Statement] = []
         self.defines: list[StreamDef] = []
@@ -233,6 +237,7 @@ class _Compiler:
                 _put(self.catalog.views, statement.name.text.lower(), statement, "view")
             case CreateTable():
                 made = replace(statement, options=checked_options(statement))
+                self.keeper.options(made)
                 _put(self.catalog.tables, statement.name.text.lower(), made, "table")
             case CreatePump():
                 _put(self.catalog.pumps, pump_name(statement), statement, "pump")
@@ -266,7 +271,7 @@ class _Compiler:
         try:
             check_ends((statement.using or "log").lower(), statement.options, statement.place)
             statement = replace(statement, options=checked_options(statement))
-            self.defines.append(self.catalog.define(statement))
+            self.defines.append(self.catalog.define(statement, self.keeper.options(statement)))
         except Refused:
             self.catalog.stand_in(statement)
             raise
@@ -326,6 +331,8 @@ class _Compiler:
         if target in self.functions:
             return self._sink(f"{name}.sink", node, "function", (("function", target),))
         stream = self._known(pump.target.text, pump.target.place)
+        if unknown := self.catalog.unknown_secrets(stream, pump.target.place):
+            raise Refused(*unknown)
         made = self._sink(f"{name}.sink", node, stream.format, (*stream.options, ("stream", stream.name)))
         columns = [*([(made.rowtime, "TIMESTAMP")] if made.rowtime else []), *stream.columns]
         if wrong := list(unheld(made.format, columns, made.options, stream.required, pump.target.place)):

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from rowtime.core.errors import Place, Refused, refuse
+from rowtime.core.secrets import shown
 from rowtime.operators.sink import Sink
-from rowtime.plan.finite import ENDS
 from rowtime.plan.formats import written_problems
 
 CHANGE: Final = "change"  # the column that says RETRACT or INSERT, in mode 'changes'
@@ -44,7 +44,9 @@ class TableOptions:
             raise refuse("R504", f"mode {mode} and key {', '.join(key) or '(none)'} do not go together", hint)
         driver = options.get("driver") or DRIVERS.get(url.split(":")[1] if ":" in url else "", "")
         if not driver:
-            raise refuse("R504", f"the driver of {url} is not known", "Name its class: OPTIONS (driver '…').")
+            raise refuse(
+                "R504", f"the driver of {shown('url', url)} is not known", "Name its class: OPTIONS (driver '…')."
+            )
         given = {name: value for name, value in named.items() if name.lower() not in _OURS}
         return cls(url, table, key, mode, driver, given)
 
@@ -93,9 +95,6 @@ class TopicOptions:
             _has(names, name, option)
 
 
-_REACHED: Final = ("kafka.", "url", "user", "password")
-
-
 def fitting(sink: Sink, place: Place) -> Sink:
     """A sink whose options fit together and to its rows. Raises ``Refused`` (R504)."""
     options = dict(sink.options)
@@ -109,12 +108,6 @@ def fitting(sink: Sink, place: Place) -> Sink:
     except Refused as refused:
         raise Refused(*(replace(problem, place=place) for problem in refused.problems)) from None
     return sink
-
-
-def lasting(options: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
-    """The options that say what is read or written; how a server is reached may change, and stays out of files."""
-    # The end that a source declares stands in the journal, once it has come.
-    return tuple((n, value) for n, value in options if n.lower() != ENDS and not n.lower().startswith(_REACHED))
 
 
 def _needed(options: Mapping[str, str], name: str, hint: str) -> str:

@@ -135,6 +135,8 @@ class Sources:
                 stream = self.catalog.stream(name)
                 if stream is None:
                     raise Refused(self.catalog.unknown(name, place_of(binder.text, item)))
+                if unknown := self.catalog.unknown_secrets(stream, place_of(binder.text, item)):
+                    raise Refused(*unknown)
                 if lacks := read_problems(stream.format, stream.options, place_of(binder.text, item)):
                     raise Refused(*lacks)
                 self.bound[name] = self._in_order(stream, self._stream(binder, stream))

@@ -26,7 +26,7 @@ from rowtime.operators.stream import Stream
 from rowtime.operators.table import Table
 from rowtime.operators.table_join import TableJoin
 from rowtime.operators.tsort import TSort
-from rowtime.plan.canonical import describe
+from rowtime.plan.canonical import describe, without_secrets
 from rowtime.plan.difference import difference, owner_of, statements_of
 from rowtime.plan.program import Program
 
@@ -67,6 +67,7 @@ def upgrade_of(old: Plan, program: Program) -> Upgrade | None:
 
     Raises ``Refused`` (R401) with the statement that differs where the state does not fit the new plan.
     """
+    old = without_secrets(old)
     if program.is_of(old):
         return None
     matching = _Matching(old, program)

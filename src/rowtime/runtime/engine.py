@@ -34,6 +34,7 @@ from rowtime.runtime.claims import claim
 from rowtime.runtime.column_types import ColumnTypes
 from rowtime.runtime.endings import asked, with_end
 from rowtime.runtime.intake import Taken, intake_of
+from rowtime.runtime.quiet import quiet
 from rowtime.runtime.report import TickReport, rows_read
 from rowtime.runtime.sinks.failures import naming
 from rowtime.runtime.sources.contract import Limits, Slice, Source
@@ -155,6 +156,7 @@ class Engine:
 
     # -- one tick ---------------------------------------------------------------------
 
+    @quiet
     def tick(self) -> TickReport | None:
         """Run one tick; ``None`` if there was nothing to do, and then nothing is journaled."""
         attempts = FAULTS_A_TICK

@@ -26,6 +26,7 @@ from rowtime.runtime.events import Events
 from rowtime.runtime.handed import Handed
 from rowtime.runtime.once import define, perform
 from rowtime.runtime.query import Query
+from rowtime.runtime.quiet import quietly
 from rowtime.runtime.relations import EventTime, Relation, columns_text, named
 from rowtime.runtime.sinks.callables import ConsoleSink, FunctionSink, MemorySink
 from rowtime.runtime.sinks.contract import Batch, Sink
@@ -140,11 +141,12 @@ class Pipeline:
 
     def compile_instead(self, text: str) -> Program:
         """Bind another text, which this pipeline had before: what it defines may be defined otherwise today."""
-        return self._compiled(text, Without(self.home, frozenset(statements_of(text))))
+        return self._compiled(text, Without(self.home, frozenset(statements_of(text))), self.compile().literal)
 
-    def _compiled(self, text: str, home: Definitions) -> Program:
+    def _compiled(self, text: str, home: Definitions, literal: Mapping[str, str] | None = None) -> Program:
         streams = {name: handed.stream(name) for name, handed in self._handed.items()}
-        program = compile_script(text, home, self._variables, streams, tuple(self._functions), self._table_functions)
+        values = {**(literal or {}), **self._variables}  # secrets that the script has, which the text names
+        program = compile_script(text, home, values, streams, tuple(self._functions), self._table_functions)
         if program.problems:
             raise Refused(*program.problems)
         return program
@@ -204,6 +206,18 @@ class Pipeline:
                 "nothing would run: there is no query and no started pump",
                 "Add a SELECT STREAM, or CREATE PUMP … AS INSERT INTO … SELECT STREAM ….",
             )
+        with quietly(program.secrets):
+            return self._started(program, checkpoint, limits, ends, available_now, take_over)
+
+    def _started(  # noqa: PLR0913 - what a run was asked
+        self,
+        program: Program,
+        checkpoint: str | Path | None,
+        limits: Limits,
+        ends: bool,  # noqa: FBT001 - passed on
+        available_now: bool,  # noqa: FBT001 - passed on
+        take_over: Collection[str],
+    ) -> Engine:
         folder = local(checkpoint, "the checkpoint") if checkpoint else Path(tempfile.mkdtemp(prefix="rowtime-"))
         place = Checkpoint(folder.absolute())
         if (old := place.plan) is not None:

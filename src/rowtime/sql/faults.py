@@ -8,6 +8,7 @@ import re
 from sqlglot import Token, TokenType
 
 from rowtime.core.errors import Problem
+from rowtime.sql.filled import as_written
 from rowtime.sql.places import place_at
 from rowtime.sql.query_parser import SyntaxFault
 
@@ -56,7 +57,8 @@ def explain_fault(text: str, tokens: list[Token], fault: SyntaxFault) -> Problem
 
 def _reworded(text: str, fault: SyntaxFault) -> str:
     if "nexpected token" in fault.message:
-        return f"{text[fault.start : fault.end + 1]} is not expected here"
+        shown, start, end = as_written(text, fault.start, fault.end)
+        return f"{shown[start : end + 1]} is not expected here"
     for beginning, ours in REWORDED.items():
         if fault.message.startswith(beginning):
             return ours

@@ -13,6 +13,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from rowtime.core.errors import Place
+from rowtime.sql.filled import as_written
 
 if TYPE_CHECKING:
     from sqlglot import Token, exp
@@ -52,13 +53,15 @@ def span(node: exp.Expr) -> tuple[int, int] | None:
 def place_at(text: str, start: int, end: int | None = None) -> Place:
     """The place of the characters ``start`` to ``end`` (inclusive) of a text.
 
-    The place ends with its line; tabs in the line become blanks, so that carets fit.
+    It is that in the script as it was written, without the values of variables. The place ends with its line; tabs in
+    the line become blanks, so that carets fit.
     """
     start = max(0, min(start, len(text)))
+    text, start, end = as_written(text, start, start if end is None else end)
     starts, lines = _lines(text)
     number = bisect_right(starts, start) - 1
     line, column = lines[number], start - starts[number] + 1
-    length = (start if end is None else end) - start + 1
+    length = end - start + 1
     return Place(
         line=number + 1,
         column=column,

@@ -1,0 +1,150 @@
+"""Secrets: which options and variables hold them, and how texts are shown without them.
+
+A secret is the value of an option whose name says so (``password``, ``passphrase``, a key, a token), or the part of a
+URL that is one. What keeps or shows a text replaces it: a checkpoint and a home have ``${name}`` in its place, messages
+and EXPLAIN an ellipsis.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+Replacing = Callable[[int, str], str]  # of the number of a part, and the part
+
+HIDDEN: Final = "…"
+_WORDS: Final = (
+    r"pass(?:word|wd|phrase|code)|passw|\bpass\b|pwd|secret|token|credential|jaas|sslkey"
+    r"|(?:private|access|api|account|encryption|keystore|shared|storage|secret|master|sas)[._-]?key"
+)
+_NAME: Final = re.compile(_WORDS, re.IGNORECASE)
+_OF_VARIABLE: Final = re.compile(rf"{_WORDS}|(?:^|_)(?:pw|key|pass|auth)(?:$|_|\d)", re.IGNORECASE)
+_NO_SECRET: Final = frozenset(
+    {"key", "key.column", "key.columns", "rowtime.column", "sasl.oauthbearer.token.endpoint.url"}
+)
+_IN_URL: Final = re.compile(
+    rf"[?&;,]\s*[\w.-]*(?:{_WORDS})[\w.-]*=(?P<one>[^&;,\s]*)|//[^/@\s:]*:(?P<two>[^@\s]*)@|thin:[^/@\s]*/(?P<three>[^@\s]*)@",
+    re.IGNORECASE,
+)
+_VARIABLE: Final = re.compile(r"\$\{(\w+)\}")
+_SHORTEST: Final = 4  # characters; a shorter one would be found in every text
+
+# Of a text that may not parse: a name, its value in quotes (perhaps never closed) or a number.
+_IN_SQL: Final = re.compile(
+    rf"[\w.\-]*(?:{_WORDS})[\w.\-]*[\"'`]?\s*=?\s*(?:'(?P<quoted>(?:[^']|'')*)|(?P<bare>-?\d[\w.]*))", re.IGNORECASE
+)
+_IN_JAAS: Final = re.compile(
+    rf"[\w.\-]*(?:{_WORDS})[\w.\-]*\s*=\s*(?:\"(?P<quoted>[^\"]*)\"|(?P<bare>[^\s;\"]+))", re.IGNORECASE
+)
+_QUOTED: Final = re.compile(r"'(?:[^']|'')*'?")
+
+
+def is_secret(option: str) -> bool:
+    """Tell whether the value of an option is secret as a whole, by its name."""
+    name = option.lower().removeprefix("kafka.")
+    return name not in _NO_SECRET and _NAME.search(name) is not None
+
+
+def is_secret_variable(name: str) -> bool:
+    """Tell whether the name of a variable says that it holds a secret."""
+    return _OF_VARIABLE.search(name) is not None
+
+
+def secret_spans(option: str, value: str) -> list[tuple[int, int]]:
+    """Where the value of an option is secret: all of it, or parts of a URL."""
+    if is_secret(option):
+        return [(0, len(value))] if value else []
+    return [span for span in map(_span, _IN_URL.finditer(value)) if span[0] < span[1]]
+
+
+def shown(option: str, value: str) -> str:
+    """The value of an option as people may see it."""
+    return _replaced(value, secret_spans(option, value), lambda _, __: HIDDEN)
+
+
+def _literal_spans(option: str, written: str) -> list[tuple[int, int]]:
+    """As `secret_spans`; in settings of JAAS only the values of secret names, so that a variable for one is enough."""
+    if "jaas" in option.lower():
+        spans = [_part(found, ("quoted", "bare")) for found in _IN_JAAS.finditer(written)]
+        return spans or secret_spans(option, written)
+    return secret_spans(option, written)
+
+
+def kept(stream: str, option: str, written: str) -> tuple[str, dict[str, str]]:
+    """The value of an option as files may hold it, and what the variables in it stand for that no one else gives.
+
+    ``written``: with its variables. A secret that was written out gets a variable of its own.
+    """
+    literal: dict[str, str] = {}
+
+    def named(number: int, text: str) -> str:
+        if _VARIABLE.fullmatch(text):
+            return text
+        name = re.sub(r"\W", "_", f"secret_{stream}_{option}{f'_{number + 1}' if number else ''}")
+        literal[name] = text
+        return f"${{{name}}}"
+
+    return _replaced(written, _literal_spans(option, written), named), literal
+
+
+def filled(text: str, variables: Mapping[str, str]) -> str:
+    """A text with the variables that have a value."""
+    return _VARIABLE.sub(lambda found: variables.get(found[1], found[0]), text)
+
+
+def variables_in(text: str) -> list[str]:
+    """The names of the variables in a text."""
+    return _VARIABLE.findall(text)
+
+
+def starred(text: str) -> str:
+    """SQL, which may not parse, with an asterisk for each character of a secret: places in it stay."""
+    spans = [_part(found, ("quoted", "bare")) for found in _IN_SQL.finditer(text)]
+    for quoted in _QUOTED.finditer(text):
+        inside = quoted[0][1:]
+        spans += [(quoted.start() + 1 + a, quoted.start() + 1 + b) for a, b in secret_spans("url", inside)]
+    letters, open_ = list(text), {at for found in _VARIABLE.finditer(text) for at in range(*found.span())}
+    for start, end in spans:
+        hidden = (at for at in range(start, end) if at not in open_ and letters[at] not in "\r\n")
+        for at in hidden:
+            letters[at] = "*"
+    return "".join(letters)
+
+
+@dataclass(frozen=True)
+class Secrets:
+    """The secrets of a script, by what is shown in their place."""
+
+    known: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def of(cls, options: Iterable[tuple[str, str]], variables: Mapping[str, str]) -> Secrets:
+        """Those in the values of options, and those of variables whose names say so."""
+        known = {value[start:end]: HIDDEN for name, value in options for start, end in secret_spans(name, value)}
+        known |= {value: f"${{{name}}}" for name, value in variables.items() if is_secret_variable(name)}
+        return cls({value: to for value, to in known.items() if len(value) >= _SHORTEST})
+
+    def hide(self, text: str) -> str:
+        """The text without them; longer ones first, so that none is left in part."""
+        for value in sorted(self.known, key=len, reverse=True):
+            text = text.replace(value, self.known[value])
+        return text
+
+
+def _span(found: re.Match[str]) -> tuple[int, int]:
+    return _part(found, ("one", "two", "three"))
+
+
+def _part(found: re.Match[str], names: Iterable[str]) -> tuple[int, int]:
+    return next(found.span(name) for name in names if found[name] is not None)
+
+
+def _replaced(value: str, spans: list[tuple[int, int]], by: Replacing) -> str:
+    parts: list[str] = []
+    end = 0
+    for number, (start, stop) in enumerate(spans):
+        parts += [value[end:start], by(number, value[start:stop])]
+        end = stop
+    return "".join([*parts, value[end:]])

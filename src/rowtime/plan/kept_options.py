@@ -1,0 +1,98 @@
+"""What files may hold of OPTIONS: no secret, and of what lasts, only that.
+
+A home and a checkpoint keep ``${name}`` in place of a secret. One that a script writes out gets a variable of its own,
+``secret_<stream>_<option>``, so that the script can be compiled once more as long as somebody gives its value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from rowtime.core.errors import Place, Problem
+from rowtime.core.secrets import Secrets, filled, is_secret, kept, secret_spans, shown, variables_in
+from rowtime.plan.finite import ENDS
+from rowtime.sql.dialect import Rowtime
+from rowtime.sql.filled import FilledText
+from rowtime.sql.statements import CreateStream, CreateTable
+
+Options = tuple[tuple[str, str], ...]
+_REACHED: Final = ("kafka.", "url", "user", "password")
+
+
+@dataclass
+class Keeper:
+    """Takes the secrets out of the options of a script; ``literal`` are those written out, by their new variables."""
+
+    text: FilledText
+    variables: Mapping[str, str]
+    literal: dict[str, str] = field(default_factory=dict)
+    cuts: list[tuple[int, int, str]] = field(default_factory=list)
+
+    def options(self, statement: CreateStream | CreateTable) -> Options:
+        """The options of a definition as files may hold them: secrets as variables, all else with its value."""
+        found = []
+        for (name, value), at in zip(statement.options, statement.option_places, strict=True):
+            if not secret_spans(name, value):
+                found.append((name, value))
+                continue
+            start, end = self.text.origin(at.start, at.end)
+            written = _unquoted(self.text.written[start : end + 1])
+            text, literal = kept(statement.name.text.lower(), name, written)
+            if literal:
+                self.literal |= {variable: filled(value, self.variables) for variable, value in literal.items()}
+                self.cuts.append((start, end + 1, "'" + text.replace("'", "''") + "'"))
+            found.append((name, text))
+        return tuple(found)
+
+    def script(self) -> str:
+        """The script as files may hold it."""
+        text = self.text.written
+        for start, end, new in sorted(self.cuts, reverse=True):
+            text = f"{text[:start]}{new}{text[end:]}"
+        return text
+
+
+def _unquoted(written: str) -> str:
+    if not written.startswith("'"):
+        return written
+    return str(Rowtime().tokenize(written)[0].text)
+
+
+def unknown_secrets(stream: str, options: Options, place: Place) -> list[Problem]:
+    """The secrets of a stream of the home directory that nobody gives (R543)."""
+    missing = [
+        (name, variable)
+        for name, value in options
+        for start, end in secret_spans(name, value)
+        for variable in variables_in(value[start:end])
+    ]
+    return [
+        Problem(
+            "R543",
+            f"the option {name} of {stream} holds a secret, which the home directory does not keep",
+            place,
+            f"Give it with --set {variable}=…, or define {stream} in this script.",
+        )
+        for name, variable in missing
+    ]
+
+
+def hidden(problems: tuple[Problem, ...], secrets: Secrets) -> tuple[Problem, ...]:
+    """Problems without the secrets that a name or an expression in them may hold."""
+    hide = secrets.hide
+    return tuple(replace(p, message=hide(p.message), hint=hide(p.hint), note=hide(p.note)) for p in problems)
+
+
+def lasting(options: Options) -> Options:
+    """The options that say what is read or written.
+
+    How a server is reached and with which secrets may change, and stays out of files.
+    """
+    return tuple((name, shown(name, value)) for name, value in options if lasts(name))
+
+
+def lasts(name: str) -> bool:
+    """Tell whether an option says what is read or written; the end that a source declares stands in the journal."""
+    return not name.lower().startswith(_REACHED) and name.lower() != ENDS and not is_secret(name)

@@ -1,0 +1,80 @@
+"""Errors without secrets: what a driver of a database or a client of Kafka says may quote the options it was given.
+
+An error that quotes a secret is raised anew with the text that may be shown, and without the errors that caused it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j has no types
+from pyspark.errors import AnalysisException, PySparkException, PythonException
+
+from rowtime.core.errors import RowtimeError
+from rowtime.plan.kept_options import hidden
+
+if TYPE_CHECKING:
+    from rowtime.core.secrets import Secrets
+    from rowtime.plan.program import Program
+
+R = TypeVar("R")
+T = TypeVar("T", bound="HasProgram")
+
+
+class HasProgram(Protocol):
+    """What runs a program."""
+
+    @property
+    def program(self) -> Program:
+        """It."""
+
+
+# By these kinds it is decided whether another try may help (`retries.permanent`).
+_KINDS = (AnalysisException, PythonException, PySparkException, Py4JError, MemoryError, OSError)
+
+
+@contextmanager
+def quietly(secrets: Secrets) -> Iterator[None]:
+    """Let out no error that quotes a secret, nor one whose causes do."""
+    try:
+        yield
+    except BaseException as error:
+        if not any(_quotes(one, secrets) for one in _chain(error)):
+            raise
+        raise _told(error, secrets) from None
+
+
+def quiet(tick: Callable[[T], R]) -> Callable[[T], R]:
+    """The tick of an engine, whose errors quote no secret of its program."""
+
+    @wraps(tick)
+    def ticked(self: T) -> R:
+        with quietly(self.program.secrets):
+            return tick(self)
+
+    return ticked
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def _quotes(error: BaseException, secrets: Secrets) -> bool:
+    text = f"{error}{getattr(error, '__notes__', '')}"
+    return secrets.hide(text) != text
+
+
+def _told(error: BaseException, secrets: Secrets) -> BaseException:
+    """An error of the same kind, as far as that decides what happens next."""
+    if isinstance(error, RowtimeError):
+        return type(error)(*hidden(error.problems, secrets))
+    text = secrets.hide(str(error))
+    for kind in _KINDS:
+        if isinstance(error, kind):
+            return kind(text)
+    return RuntimeError(f"{type(error).__name__}: {text}")

@@ -1,0 +1,162 @@
+"""Secrets stand in no message, no EXPLAIN, no definition and no plan, wherever a script may have them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import rowtime as rt
+from rowtime.client.home import Home
+from rowtime.core.secrets import Secrets, is_secret, kept, shown, starred
+from rowtime.plan.canonical import describe, fingerprint
+from rowtime.plan.explain import as_text, explain
+from rowtime.plan.program import Program, compile_script
+from rowtime.plan.upgrade import upgrade_of
+
+VARIABLES = {"pw": "Var1Zw", "jaas_pw": "Var2Zw", "store": "Var3Zw", "token": "Var4Zw"}
+SCRIPT = """CREATE STREAM clicks (page STRING, at TIMESTAMP) USING kafka OPTIONS (
+  kafka.bootstrap.servers 'localhost:1', subscribe 'clicks', kafka.ssl.keystore.key 'Lit1Zw
+  over two lines Lit2Zw', kafka.sasl.jaas.config 'x username="u" password="${jaas_pw}" clientSecret="Lit3Zw";',
+  kafka.ssl.key.password 'Lit4Zw', kafka.ssl.keystore.password '${store}');
+CREATE STREAM latest (hour TIMESTAMP, n BIGINT) USING jdbc OPTIONS (
+  url 'jdbc:postgresql://h/db?user=u&password=Lit5Zw&sslpassword=${pw}', user 'me', password '${pw}', dbtable 'latest',
+  sslpassword 'Lit6''Zw', sslkey 'Lit7Zw', key 'hour');
+CREATE TABLE pages (page STRING) USING jdbc OPTIONS (
+  url 'jdbc:mysql://u:Lit8Zw@h/db', accessToken '${token}', passphrase 'Lit9Zw', dbtable 't', driver 'd');
+INSERT INTO latest SELECT STREAM FLOOR(c.ROWTIME TO HOUR) AS hour, COUNT(*) AS n
+  FROM clicks AS c JOIN pages AS p ON c.page = p.page GROUP BY FLOOR(c.ROWTIME TO HOUR);
+"""
+
+
+def compiled(text: str = SCRIPT, variables: dict[str, str] = VARIABLES, home: Home | None = None) -> Program:
+    return compile_script(text, home, variables)
+
+
+def secrets_in(text: str) -> list[str]:
+    return [one for one in (*VARIABLES.values(), *(f"Lit{n}" for n in range(1, 10))) if one in text]
+
+
+def test_the_script_and_its_plan_have_no_secrets() -> None:
+    program = compiled()
+    assert program.problems == ()
+    assert secrets_in(json.dumps(program.described())) == []
+    assert secrets_in("".join(json.dumps(stream.as_json()) for stream in program.defines)) == []
+    assert secrets_in(repr(program.secrets)) == []
+
+
+def test_explain_shows_none_as_text_and_as_json() -> None:
+    entries = explain(compiled())
+    assert secrets_in(as_text(entries)) == []
+    assert secrets_in(json.dumps(entries)) == []
+    assert "dbtable 'latest'" in as_text(entries)
+    assert "subscribe 'clicks'" in as_text(entries)
+
+
+def test_a_caret_shows_the_variable_and_stands_under_it() -> None:
+    text = (
+        "CREATE STREAM o (s STRING) USING jdbc OPTIONS (url 'jdbc:postgresql:x', password '${pw}', dbtabel 't', mod 1)"
+    )
+    first, second = rt.check(text, variables={"pw": "long" * 9})
+    assert first.place.text == second.place.text == text
+    assert text[first.place.column - 1 :].startswith("dbtabel")
+    assert text[second.place.column - 1 :].startswith("mod")
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        "dbtabel 't')",
+        "dbtable 't', ${pw} 'x')",
+        "password 'Lit1Zw', dbtable 't', passwd 'Lit2Zw', pass = 'Lit3Zw')",
+        "dbtable '${pw}'); SELECT STREAM ${pw} FROM o",
+        "dbtable 't'); SELECT STREAM s + '${pw}' AS x FROM o GROUP BY '${pw}', s || '${token}'",
+        "pwd 'Lit4Zw",
+        "mode 't', secret 123456 ${pw}",
+        "driver '${token}', url 'jdbc:x:?token=Lit5Zw')",
+    ],
+)
+def test_no_problem_of_a_faulty_script_has_one(end: str) -> None:
+    text = f"CREATE STREAM o (s STRING) USING jdbc OPTIONS (url 'jdbc:postgresql:x?sslpassword=Lit6Zw', {end}"
+    found = rt.check(text, variables=VARIABLES)
+    assert found
+    said = "".join(f"{problem} {json.dumps(problem.as_json())}" for problem in found)
+    assert secrets_in(said) == []
+    assert "123456" not in said
+
+
+def test_a_rotated_password_is_the_same_stream_and_the_same_plan(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    first = compiled(home=home)
+    for stream in first.defines:
+        home.define(stream.name, stream.as_json(), replace=True)
+    rotated = SCRIPT
+    for number in range(1, 10):
+        rotated = rotated.replace(f"Lit{number}", f"New{number}")
+    second = compiled(rotated, dict.fromkeys(VARIABLES, "Other"), home)
+    assert second.problems == ()
+    assert second.described() == first.described()
+    assert upgrade_of(first.described(), second) is None
+    (problem,) = compiled(rotated.replace("subscribe 'clicks'", "subscribe 'others'"), home=home).problems
+    assert problem.code == "R203"
+
+
+def test_another_script_gives_the_secrets_that_the_home_does_not_keep(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    for stream in compiled(home=home).defines:
+        home.define(stream.name, stream.as_json(), replace=True)
+    reads = "SELECT STREAM page FROM clicks"
+    problems = compile_script(reads, home, {}).problems
+    assert {problem.code for problem in problems} == {"R543"}
+    assert all(problem.place is not None and problem.place.column == 25 for problem in problems)
+    needed = {problem.hint.split("--set ")[1].split("=")[0] for problem in problems}
+    assert "store" in needed
+    assert "secret_clicks_kafka_ssl_key_password" in needed
+    given = compile_script(reads, home, dict.fromkeys(needed, "Given"))
+    assert given.problems == ()
+    options = dict(given.catalog.streams["clicks"].options)
+    assert options["kafka.ssl.keystore.password"] == options["kafka.ssl.key.password"] == "Given"
+    assert 'password="Given"' in options["kafka.sasl.jaas.config"]
+
+
+def test_the_script_that_a_checkpoint_keeps_compiles_with_the_secrets_of_the_new_one() -> None:
+    program = compiled()
+    again = compile_script(program.written, None, {**program.literal, **VARIABLES})
+    assert again.problems == ()
+    assert [stream.options for stream in again.defines] == [stream.options for stream in program.defines]
+    assert again.described() == program.described()
+
+
+def test_a_plan_that_an_older_version_wrote_with_its_secrets_still_fits() -> None:
+    program = compiled()
+    plan = program.described()
+    sink = next(name for name, text in plan["operators"].items() if text.startswith("sink("))
+    text = plan["operators"][sink]
+    assert "[dbtable, latest]" in text
+    old = text.replace("[dbtable, latest]", "[dbtable, latest], [sslpassword, Old], [sslkey, old]")
+    operators = {**plan["operators"], sink: old}
+    assert upgrade_of({**plan, "operators": operators, "fingerprint": fingerprint(operators)}, program) is None
+    assert describe(program.sinks[0]) == text
+
+
+def test_names_of_options_say_what_is_secret() -> None:
+    hidden = (
+        "password sslpassword passphrase pwd kafka.ssl.keystore.key kafka.sasl.jaas.config accessToken client_secret"
+    )
+    plain = "key key.columns path header subscribe kafka.bootstrap.servers kafka.ssl.keystore.location user dbtable"
+    assert [is_secret(name) for name in hidden.split()] == [True] * 8
+    assert [name for name in plain.split() if is_secret(name)] == []
+
+
+def test_parts_of_urls_are_secret() -> None:
+    for url in ("jdbc:x://u:Zw@h/d", "jdbc:x://h?a=1&password=Zw&b=2", "jdbc:sqlserver://h;password=Zw;x=1",
+                "jdbc:oracle:thin:u/Zw@h"):  # fmt: skip
+        assert shown("url", url) == url.replace("Zw", "…")
+        assert kept("s", "url", url) == (url.replace("Zw", "${secret_s_url}"), {"secret_s_url": "Zw"})
+        assert starred(f"url '{url}'") == f"url '{url.replace('Zw', '**')}'"
+
+
+def test_longer_secrets_are_hidden_before_those_that_are_parts_of_them() -> None:
+    secrets = Secrets.of([("password", "geheim"), ("sslpassword", "geheimer"), ("pwd", "abc")], {"pw": "anderes"})
+    assert secrets.hide("geheimer geheim abc anderes") == "… … abc ${pw}"
