@@ -14,13 +14,14 @@ from rowtime.cli.insert import insert
 from rowtime.cli.outcome import guarded
 from rowtime.cli.readmit import readmit
 from rowtime.cli.run import run
+from rowtime.cli.skip import skip
 from rowtime.cli.status import status
 from rowtime.cli.streams import streams
 from rowtime.cli.trace import trace
 from rowtime.cli.transcripts import test
 from rowtime.cli.verify import verify
 
-COMMANDS = (run, check, explain, status, insert, bound, readmit, trace, verify, streams, test)
+COMMANDS = (run, check, explain, status, insert, bound, readmit, skip, trace, verify, streams, test)
 
 app = typer.Typer(
     name="rowtime",

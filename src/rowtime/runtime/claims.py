@@ -32,13 +32,19 @@ def let_leave(checkpoint: Checkpoint, home: Home, at: int) -> None:
     """Let the writers of pumps that the script no longer has leave their logs, which would wait for them for ever."""
     entry = checkpoint.journal.last() or {}
     for name, target in (checkpoint.plan or {}).get("retired", {}).items():
-        if found := _LOG.match(target):
-            StreamLogSink(home, found[1], pump_of(name)).leave(_asked(checkpoint, entry, name, (), at))
+        if stream := log_of(target):
+            StreamLogSink(home, stream, pump_of(name)).leave(_asked(checkpoint, entry, name, (), at))
 
 
 def pump_of(sink: str) -> str:
     """The name of the pump that a sink belongs to."""
     return sink.removesuffix(".sink")
+
+
+def log_of(sink: str) -> str | None:
+    """The stream whose log a sink writes, by the sink's text in the plan."""
+    found = _LOG.search(sink)
+    return found[1] if found else None
 
 
 def _asked(checkpoint: Checkpoint, entry: Mapping[str, Any], sink: str, take_over: Collection[str], at: int) -> Asked:
@@ -47,5 +53,6 @@ def _asked(checkpoint: Checkpoint, entry: Mapping[str, Any], sink: str, take_ove
     if "sequence" in control:
         staged = entry.get("outputs", {}).get(sink)
         handed_over = staged is None or checkpoint.published >= entry["tick"]
-        sent = control["sequence"] - (0 if handed_over else staged["count"]), control["sequence"]
+        written = control["sequence"] - control.get("skipped", 0)
+        sent = written - (0 if handed_over else staged["count"]), written
     return Asked(pump, checkpoint.identity, str(checkpoint.folder), at, sent, pump in take_over)

@@ -33,10 +33,10 @@ from rowtime.runtime.brokers import answering
 from rowtime.runtime.claims import claim
 from rowtime.runtime.column_types import ColumnTypes
 from rowtime.runtime.endings import asked, with_end
+from rowtime.runtime.handing_over import finish, hand_over
 from rowtime.runtime.intake import Taken, intake_of
 from rowtime.runtime.quiet import quiet
 from rowtime.runtime.report import TickReport, rows_read
-from rowtime.runtime.sinks.failures import naming
 from rowtime.runtime.sources.contract import Limits, Slice, Source
 from rowtime.runtime.takers import takers
 from rowtime.runtime.tick import GivenTable, RunningTick
@@ -135,12 +135,7 @@ class Engine:
         self._take_over(fixed(self.program, self._began))
         self.checkpoint.show_refused(self.entry)
         self.checkpoint.sweep(last)
-        for node in self._sinks():
-            staged = self.entry["outputs"].get(node.name)
-            with naming(node):
-                self.stages[node.name].recover(staged)
-                if staged is not None and self.checkpoint.published < self.entry["tick"]:
-                    self.stages[node.name].publish(self.spark, node, self.entry["tick"], staged)
+        finish(self.spark, self.checkpoint, self.stages, self._sinks(), self.entry)
         settings.done(self.checkpoint.folder, self.entry.get("settings", ()))
         self.checkpoint.published = self.entry["tick"]
 
@@ -263,8 +258,7 @@ class Engine:
         for node in self._sinks():
             staged = running.outputs.get(node.name)
             if staged is not None:
-                with naming(node):
-                    self.stages[node.name].publish(self.spark, node, running.number, staged)
+                hand_over(self.spark, self.checkpoint, self.stages[node.name], node, running.number, staged)
         for segment in running.dropped():
             self._memory.drop(segment.path)
             remove(self.checkpoint.folder / segment.path)
@@ -283,6 +277,7 @@ class Engine:
             "began": self._began,
             "cuts": self.entry.get("cuts", 0),
             "plans": self.entry.get("plans", []),
+            **({"skipped": self.entry["skipped"]} if "skipped" in self.entry else {}),
             "sources": notes,
             "totals": {name: dict(counts) for name, counts in totals.items()},
             "clocks": {name: dict(delta.clocks) for name, delta in deltas.items()},

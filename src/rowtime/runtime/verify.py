@@ -22,6 +22,7 @@ from rowtime.runtime.pipeline import Pipeline
 from rowtime.runtime.plain_rows import plain_rows
 from rowtime.runtime.read_back import read_back, rows_of, tables
 from rowtime.runtime.replay import KeptSink, Part, Replay, recorded, replay
+from rowtime.runtime.skipping import is_skipped, put_back, unskipped
 from rowtime.state.checkpoint import Checkpoint
 
 if TYPE_CHECKING:
@@ -125,10 +126,15 @@ def _compared(
         numbers = control.get("base", 0), control.get("sequence", 0)
         given = received.get(node.name)
         there = read_back(node, home, entry["tick"], numbers, place) if given is None else given
+        there = None if there is None else put_back(place, entry, node, numbers[0], there)
         yield _output(node, entry, engine, there)
-    ledgers = entry["totals"], engine.entry["totals"]
+    ledgers = unskipped(entry), engine.entry["totals"]
     for gate in sorted({*ledgers[0], *ledgers[1]}):
-        written, computed = (tables(at.rejected(gate, entry["tick"])) for at in (place, engine.checkpoint))
+        files = (
+            [file for file in at.rejected(gate, entry["tick"]) if not is_skipped(file)]
+            for at in (place, engine.checkpoint)
+        )
+        written, computed = map(tables, files)
         found = [*_told(f"the ledger of {gate}", *(at.get(gate, {}) for at in ledgers)), *_as_sets(written, computed)]
         yield _one(f"{gate}.rejected", "ledger", written.num_rows, "as a set", found)
 

@@ -30,7 +30,8 @@ class Batch:
 
     ``first`` is the sequence number of the first row, counted from 0 over the whole output;
     ``bound`` (µs UTC): no later row has a rowtime below it. ``table`` and ``rows`` are the
-    same rows, in stream order, with ``rowtime`` as the first column if the sink has one.
+    same rows, in stream order, with ``rowtime`` as the first column if the sink has one. ``skipped``: of how many
+    numbers below ``first`` the rows were set aside and never handed over (`runtime.skipping`).
     """
 
     tick: int
@@ -40,6 +41,7 @@ class Batch:
     files: Sequence[Path]
     table: Callable[[], pa.Table]
     rows: Callable[[], DataFrame]
+    skipped: int = 0
 
 
 class Sink(Protocol):

@@ -73,6 +73,7 @@ class Stage:
             return None
         control["bound"] = bound
         staged = {"files": files, "first": first, "count": count, "bound": bound, "sums": self._sums}
+        staged |= {"folder": self._place(), "skipped": control.get("skipped", 0)}
         check = getattr(self.sink, "check", None)
         if count and check is not None:
             check(node, self._batch(tick.spark, tick.number, staged, self._tables))
@@ -121,6 +122,11 @@ class Stage:
         self._sums[name] = segment.sum
         return [name, segment.rows]
 
+    def _place(self) -> str:
+        """The folder of staged files, below the checkpoint if it is there, which may be moved."""
+        inside = self.folder.is_relative_to(self._checkpoint)
+        return str(self.folder.relative_to(self._checkpoint) if inside else self.folder)
+
     def publish(self, spark: SparkSession, node: SinkNode, tick: int, staged: Mapping[str, Any]) -> None:
         """Hand over what a committed entry staged."""
         tables, self._tables = self._tables, {}
@@ -140,7 +146,8 @@ class Stage:
         def rows() -> DataFrame:
             return spark.read.parquet(*map(for_spark, files))
 
-        return Batch(tick, staged["first"], staged["count"], staged["bound"], files, table, rows)
+        skipped = staged.get("skipped", 0)
+        return Batch(tick, staged["first"], staged["count"], staged["bound"], files, table, rows, skipped)
 
     def recover(self, staged: Mapping[str, Any] | None) -> None:
         """Remove files of crashed ticks; raises ``Failure`` (R406) if one of the last tick's is damaged."""

@@ -118,12 +118,12 @@ class StreamLogSink:
 
     def _append(self, node: SinkNode, batch: Batch) -> None:
         writer = self._open()
-        there = self._rows
+        there = self._rows + batch.skipped
         if there < batch.first + batch.count:
             table = self._named(node, batch.table())
             table = table.slice(max(0, there - batch.first))
             writer.insert(table, rowtime=node.rowtime or None)
-            self._rows = batch.first + batch.count
+            self._rows = batch.first + batch.count - batch.skipped
         if batch.bound > self._bound:
             writer.set_rowtime_bound(batch.bound)
             self._bound = batch.bound

@@ -1,0 +1,40 @@
+"""Hands the rows of committed ticks over to the sinks; at a start, also what a crash has left of the last tick."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rowtime.runtime.sinks.failures import naming
+from rowtime.runtime.skipping import offering
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from rowtime.operators.sink import Sink as SinkNode
+    from rowtime.runtime.sinks.staging import Stage
+    from rowtime.state.checkpoint import Checkpoint
+
+
+def hand_over(  # noqa: PLR0913 - whose rows, of which tick, and where they go
+    spark: SparkSession, checkpoint: Checkpoint, stage: Stage, node: SinkNode, tick: int, staged: Mapping[str, Any]
+) -> None:
+    """Publish what a tick has staged; errors name the pump, and the command that sets its rows aside."""
+    with offering(checkpoint.folder, node, tick, staged), naming(node):
+        stage.publish(spark, node, tick, staged)
+
+
+def finish(
+    spark: SparkSession,
+    checkpoint: Checkpoint,
+    stages: Mapping[str, Stage],
+    nodes: Sequence[SinkNode],
+    entry: Mapping[str, Any],
+) -> None:
+    """Sweep what crashed ticks staged, and publish what the last entry has and the sinks may not."""
+    for node in nodes:
+        staged = entry["outputs"].get(node.name)
+        with naming(node):
+            stages[node.name].recover(staged)
+        if staged is not None and checkpoint.published < entry["tick"]:
+            hand_over(spark, checkpoint, stages[node.name], node, staged.get("tick", entry["tick"]), staged)

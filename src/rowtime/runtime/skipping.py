@@ -1,0 +1,210 @@
+"""The way out where a target will never take committed rows: they are set aside, and the journal says so.
+
+Rows are checked before the commit as far as that can be. What a target still refuses afterwards would stop every
+start. ``rowtime skip`` puts the rows of that tick into ``rejected`` of the pump with the reason ``SKIPPED``, in an
+entry of the journal; the numbers of the rows that follow go on behind theirs.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import uuid
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from rowtime.client.home import Home
+from rowtime.client.stream_log import scan
+from rowtime.core.errors import RowtimeError, refuse
+from rowtime.operators.rejected import shown_as
+from rowtime.runtime.claims import log_of, pump_of
+from rowtime.runtime.segment_writer import write_table
+from rowtime.runtime.sinks.stream_log import count_of, writer_of
+from rowtime.state.checkpoint import Checkpoint, folder_of
+
+if TYPE_CHECKING:
+    from rowtime.operators.sink import Sink as SinkNode
+
+REASON: Final = "SKIPPED"
+_NOT_OFFERED: Final = frozenset({"R204", "R403", "R406", "R441", "R442", "R511"})  # nothing is wrong with the rows
+_ROWTIME: Final = re.compile(r"; rowtime=(.*)\)$")
+_TIME: Final = pa.timestamp("us", "UTC")
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """How many rows of a tick were set aside, and the file of ``rejected`` that has them."""
+
+    pump: str
+    tick: int
+    rows: int
+    file: Path
+
+
+@contextmanager
+def offering(checkpoint: Path, node: SinkNode, tick: int, staged: Mapping[str, Any]) -> Iterator[None]:
+    """Name the way out in whatever keeps a sink from taking its rows."""
+    try:
+        yield
+    except Exception as error:
+        if not staged["count"]:
+            raise
+        command = f"rowtime skip {shlex.quote(str(checkpoint))} {shlex.quote(pump_of(node.name))} {tick}"
+        words = f"If the target will never take these {staged['count']} rows, set them aside: {command}"
+        if not isinstance(error, RowtimeError):
+            error.add_note(words)
+            raise
+        if any(problem.code in _NOT_OFFERED for problem in error.problems):
+            raise
+        *others, last = error.problems
+        raise type(error)(*others, replace(last, hint=f"{last.hint}\n{words}".strip())) from error
+
+
+def skip(checkpoint: str | Path, pump: str, tick: int, *, home: Home | str | Path | None = None) -> Skipped:
+    """Set the rows aside that a pump has not handed over of a tick; the next start goes on without them.
+
+    The pipeline must not be running. ``home`` is asked where the target is a stream log. Raises ``Refused``: R404 if
+    it runs, R445 if no such rows wait.
+    """
+    place = Checkpoint(Path(checkpoint).absolute())
+    if place.plan is None:
+        raise refuse("R405", f"{checkpoint} has no tick", "Give the folder of a pipeline that ran.")
+    place.acquire()
+    try:
+        place.check()
+        return _skipped(place, pump, tick, home if isinstance(home, Home) else Home(home))
+    finally:
+        place.release()
+
+
+def _skipped(place: Checkpoint, pump: str, tick: int, home: Home) -> Skipped:
+    entry = place.journal.last() or {}
+    pending = _pending(place, entry)
+    name = next((name for name, its in pending.items() if pump_of(name) == pump and its == tick), "")
+    files = _waiting(place, entry, name, home) if name else []
+    if not files:
+        listed = ", ".join(f"tick {at} of {pump_of(one)}" for one, at in pending.items()) or "nothing"
+        what = f"no rows of tick {tick} of the pump {pump} wait to be handed over"
+        raise refuse("R445", what, f"What may wait: {listed}.")
+    place.show_refused(entry)  # before the entry that names its own
+    plan = (place.plan or {})["operators"][name]
+    rows = [_rejected(file, number, pump, _ROWTIME.findall(plan)[-1]) for file, number in files]
+    number, table = entry["tick"] + 1, pa.concat_tables(rows, promote_options="permissive")
+    stem = f"state/{folder_of(pump)}/{number:012d}-{uuid.uuid4().hex[:6]}"
+    segment = write_table(table, place.folder, stem, REASON.lower(), None)
+    parts = [{"first": at, "count": len(part)} for (_, at), part in zip(files, rows, strict=True)]
+    place.journal.commit(
+        number, _after(entry, {"sink": name, "pump": pump, "tick": tick, "parts": parts}, segment.path)
+    )
+    place.show_refused(place.journal.last() or {})
+    for file, _ in files:
+        file.unlink(missing_ok=True)
+    return Skipped(pump, tick, table.num_rows, place.rejected(pump, number)[-1])
+
+
+def _pending(place: Checkpoint, entry: Mapping[str, Any]) -> dict[str, int]:
+    """The tick of each sink whose rows may not have been handed over."""
+    if not entry or place.published >= entry["tick"]:
+        return {}
+    return {name: its.get("tick", entry["tick"]) for name, its in entry["outputs"].items() if its["count"]}
+
+
+def _waiting(place: Checkpoint, entry: Mapping[str, Any], name: str, home: Home) -> list[tuple[Path, int]]:
+    """The staged files that are still there, each with the number of its first row."""
+    staged, number = entry["outputs"][name], entry["outputs"][name]["first"]
+    stream = log_of((place.plan or {})["operators"][name])
+    if stream is not None:
+        there = count_of(scan(home.log_path(stream), {}).get(writer_of(pump_of(name)), []))
+        if there > number - entry["control"][name].get("skipped", 0):
+            return []  # the log took them before the driver died
+    found = []
+    for path, rows in staged["files"]:
+        file = place.folder / staged["folder"] / path if "folder" in staged else _found(place, path)
+        if file.suffix == ".parquet" and file.exists():  # lines of text are refused by no target
+            found.append((file, number))
+        number += rows
+    return found
+
+
+def _found(place: Checkpoint, path: str) -> Path:
+    """A file that an older version has staged, which did not say where."""
+    return next((place.folder / "handover").glob(f"*/{path}"), place.folder / "handover" / path)
+
+
+def _rejected(file: Path, number: int, pump: str, rowtime: str) -> pa.Table:
+    """The rows of a staged file as ``rejected`` has them, with their numbers as positions."""
+    table = pq.read_table(file)
+    count = table.num_rows
+    columns = {shown_as(column): table[column] for column in table.column_names if column != rowtime}
+    added = {
+        "reason": pa.repeat(REASON, count),
+        "refused_time": table[rowtime] if rowtime else pa.nulls(count, _TIME),
+        "refused_by": pa.nulls(count, _TIME),
+        "writer": pa.repeat(writer_of(pump), count),
+        "position": pa.array(range(number, number + count), pa.int64()),
+        "raw_record": pa.nulls(count, pa.string()),
+    }
+    return pa.table({**columns, **added})
+
+
+def _after(entry: Mapping[str, Any], skipped: dict[str, Any], path: str) -> dict[str, Any]:
+    """The entry that says what was skipped; what other sinks have not handed over still waits."""
+    name, pump = skipped["sink"], skipped["pump"]
+    count = sum(part["count"] for part in skipped["parts"])
+    gate = Counter({"in": 0, "accepted": 0, **entry["totals"].get(pump, {})})
+    skipped["judged"] = gate["accepted"] >= count  # a gate has let them pass
+    gate.update({REASON: count, **({"accepted": -count} if skipped["judged"] else {"in": count})})
+    control = entry["control"][name]
+    staged = {other: {"tick": entry["tick"], **its} for other, its in entry["outputs"].items() if other != name}
+    return {
+        **{key: value for key, value in entry.items() if key not in ("tick", "format", "sum")},
+        "outputs": staged,
+        "ledger": {},
+        "refused": {pump: [path]},
+        "totals": {**entry["totals"], pump: dict(gate)},
+        "control": {**entry["control"], name: {**control, "skipped": control.get("skipped", 0) + count}},
+        "skipped": [*entry.get("skipped", ()), skipped],
+    }
+
+
+def unskipped(entry: Mapping[str, Any]) -> dict[str, dict[str, int]]:
+    """The ledger as it would be if nothing had been skipped."""
+    totals = {gate: Counter(counts) for gate, counts in entry["totals"].items()}
+    for one in entry.get("skipped", ()):
+        count = sum(part["count"] for part in one["parts"])
+        totals[one["pump"]].subtract({REASON: count, **({"accepted": -count} if one["judged"] else {"in": count})})
+    kept = {
+        gate: {name: n for name, n in counts.items() if n or name in ("in", "accepted")}
+        for gate, counts in totals.items()
+    }
+    return {gate: counts for gate, counts in kept.items() if any(counts.values()) or gate in entry.get("ledger", {})}
+
+
+def put_back(place: Checkpoint, entry: Mapping[str, Any], node: SinkNode, base: int, there: pa.Table) -> pa.Table:
+    """The rows that a sink has got, numbered from ``base`` on, with those that were skipped between them."""
+    skips = [one for one in entry.get("skipped", ()) if one["sink"] == node.name]
+    if not skips:
+        return there
+    files = filter(is_skipped, place.rejected(skips[0]["pump"], entry["tick"]))
+    rows = pa.concat_tables(map(pq.read_table, files), promote_options="permissive")
+    names = [*(["refused_time"] if node.rowtime else []), *map(shown_as, node.emits().names)]
+    for part in (part for one in skips for part in one["parts"]):
+        first, last = part["first"], part["first"] + part["count"] - 1
+        mine = rows.filter(pc.and_(pc.greater_equal(rows["position"], first), pc.less_equal(rows["position"], last)))
+        mine = mine.select(names).rename_columns(there.column_names if there.num_columns else node.columns)
+        around = [there.slice(0, first - base), mine, there.slice(first - base)] if there.num_columns else [mine]
+        there = pa.concat_tables(around, promote_options="permissive")
+    return there
+
+
+def is_skipped(file: Path) -> bool:
+    """True for a file of ``rejected`` that a skip has made."""
+    return f"-{REASON.lower()}-" in file.name
