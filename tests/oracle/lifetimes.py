@@ -173,6 +173,7 @@ def _take(found: Gated, writer: _Writer, item: Item, adjusts: bool, times: Seque
 
     if start is None:
         return refuse("NULL_ROWTIME")
+    kind = "start" if kind == "interval" and stop is None else kind  # it is as open as a start edge is
     end = start + 1 if kind == "point" else END if kind == "start" or stop is None else stop
     if kind not in ("point", "interval", "start", "end") or end < start or (kind == "end" and end == END):
         return refuse("MALFORMED")

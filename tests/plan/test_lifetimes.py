@@ -106,13 +106,44 @@ def test_times_of_the_shape_are_no_payload() -> None:
             "R190",
             "Leave",
         ),
-        ("CREATE PUMP q AS INSERT INTO s SELECT STREAM k FROM p; SELECT STREAM k FROM s", "R190", ""),
+        (
+            "CREATE PUMP q AS INSERT INTO s SELECT STREAM p.ROWTIME, p.ROWTIME AS u, k FROM p; SELECT STREAM k FROM s",
+            "R190",
+            "a script of its own",
+        ),
+        ("SELECT STREAM k FROM s EMIT EDGES (x, y, z) FULLY ORDERED", "R192", "EMIT INTERVALS … FULLY ORDERED"),
+        ("SELECT STREAM k FROM s EMIT EDGES CHAIN ORDERED", "R192", "Leave the order out"),
+        ("SELECT STREAM MIN_BY(k, k) AS m FROM s GROUP BY SNAPSHOT()", "R193", "MIN(STRUCT(y, x)).x"),
+        ("SELECT STREAM k FROM s WHERE EXISTS (SELECT STREAM * FROM s AS t WHERE t.k = s.k)", "R190", "LEFT ANTI JOIN"),
     ],
 )
 def test_what_does_not_go_with_events_is_refused_with_a_hint(sql: str, code: str, hint: str) -> None:
     problems = program(sql).problems
     assert code in {problem.code for problem in problems}, problems
     assert any(hint in problem.hint for problem in problems if problem.code == code)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT STREAM MIN(STRUCT(k, k + 1 AS x)).x AS m FROM s GROUP BY SNAPSHOT()",
+        "SELECT STREAM ARRAY_SORT(COLLECT_SET(k)) AS m FROM s GROUP BY SNAPSHOT()",
+        "SELECT STREAM a.k FROM s AS a LEFT ANTI JOIN s AS b ON a.k = b.k",
+        "SELECT STREAM k FROM s EMIT INTERVALS FULLY ORDERED",
+        "SELECT STREAM k FROM s EMIT EDGES",
+    ],
+)
+def test_what_hints_offer_is_accepted(sql: str) -> None:
+    assert program(sql).problems == ()
+
+
+@pytest.mark.parametrize("clause", ["INTERVAL '-5' SECOND", "INTERVAL '1' MONTH"])
+def test_a_negative_delay_was_a_statement_that_ends_too_early(clause: str) -> None:
+    sql = f"CREATE STREAM t (a TIMESTAMP) EVENT SHAPE POINT (a) BOUND EVERY 5 ROWS DELAY {clause}"
+    (problem,) = compile_script(sql).problems
+    assert "too early" not in problem.message
+    assert problem.place is not None
+    assert sql[problem.place.column - 1 :].startswith("INTERVAL")
 
 
 def test_events_without_payload_have_nothing_to_select() -> None:

@@ -94,7 +94,7 @@ class EventGate:
             "INTERVAL": f"{INTERVAL}",
             "EDGE": f"CASE WHEN {stop} IS NULL THEN {START} ELSE {STOP} END",
             "BY": f"CASE lower({quoted(self.shape.by or '')}) WHEN 'point' THEN {POINT_ROW} WHEN 'interval' "
-            f"THEN {INTERVAL} WHEN 'start' THEN {START} WHEN 'end' THEN {STOP} END",
+            f"THEN IF({stop} IS NULL, {START}, {INTERVAL}) WHEN 'start' THEN {START} WHEN 'end' THEN {STOP} END",
         }[self.shape.kind]
         given, ended = self._micros(start), self._micros(stop)
         # A number of no time is none, unlike NULL, which is an end that is not known.

@@ -27,6 +27,10 @@ def as_rows(
     place = place_of(text, clause) if clause is not None else None
     if names and len(names) != len(wanted) and not (form == "POINTS" and not names):
         raise Refused(Problem("R192", f"EMIT {form} names {len(wanted)} columns: {', '.join(wanted)}", place))
+    if form == "EDGES" and clause is not None and (clause.args.get("fully") or clause.args.get("chain")):
+        what = "EMIT EDGES has one order, that of the times of the edges: a start goes out before its end is known"
+        hint = "Leave the order out; or EMIT INTERVALS … FULLY ORDERED, for whole events in the order of their starts."
+        raise Refused(Problem("R192", what, place, hint))
     names = names or NAMES[form]
     taken = {column.lower() for column in node.emits().names}
     twice = [one for one in names if one.lower() in taken]

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from sqlglot import exp
 
 from rowtime.core.errors import Problem, Refused
-from rowtime.operators.contract import Operator
+from rowtime.operators.contract import Column, Operator, T
 from rowtime.operators.count_windows import CountWindows
 from rowtime.operators.lifetime_windows import LifetimeWindows
+from rowtime.operators.select import Item, Select
 from rowtime.operators.snapshot import Snapshot, summed
 from rowtime.operators.snapshot_sets import SnapshotSets
 from rowtime.plan.aggregates import is_sorted_collection, needs_places
@@ -28,6 +30,7 @@ _OUTPUT = {"window": False, "point at end": True}
 _INPUT = {"clip": "both", "clip end": "end"}
 """How lifetimes are cut to the window for aggregates that look at them."""
 _OPTIONS = ", ".join(f"'{name}'" for name in (*_OUTPUT, *_INPUT))
+_START = "start of the event"  # the column that a group has of ROWTIME, which the kept events do not have
 MOST_STARTS = 10_000  # of a window, for as many are kept a key
 
 
@@ -54,20 +57,32 @@ class LifetimeGrouping(Grouping):
         condition = self._over_groups(having.this) if having else None
         if stamp is not None:
             self.scope.refuse("R193", "AS ROWTIME does not go with events, whose start is their rowtime", self.query)
-        keys, aggregates = tuple(self.keys), tuple(self.aggregates)
+        keys, aggregates = tuple(map(_of_start, self.keys)), tuple(map(_of_start, self.aggregates))
+        asks = any(column.name == _START for i in (*keys, *aggregates) for column in i.expression.find_all(exp.Column))
+        made = self._windows(windows[0], keys, aggregates, items, condition)
+        return (lambda name, source: made(name, _with_start(f"{name}.starts", source))) if asks else made
+
+    def _windows(
+        self,
+        window: exp.Anonymous,
+        keys: tuple[Item, ...],
+        aggregates: tuple[Item, ...],
+        items: tuple[Item, ...],
+        condition: exp.Expr | None,
+    ) -> Callable[[str, Operator], Operator]:
+        """What makes the operator of a window."""
         if needs_places(aggregates):
             what = "an aggregate that depends on the order of rows: events have none"
-            self.scope.refuse(
-                "R193", what, self.query, "Take MIN, MAX, MIN_BY, ARRAY_SORT(COLLECT_SET(x)) or their like."
-            )
-        if windows[0].name.upper() == "SNAPSHOT":
+            hint = "Take MIN, MAX, ARRAY_SORT(COLLECT_SET(x)), or MIN(STRUCT(y, x)).x for MIN_BY(x, y)."
+            self.scope.refuse("R193", what, self.query, hint)
+        if window.name.upper() == "SNAPSHOT":
             kind = Snapshot if all(summed(item.expression) for item in aggregates) else SnapshotSets
             return lambda name, source: kind(name, source, keys, aggregates, items, having=condition)
-        if windows[0].name.upper() == "COUNT_WINDOW":
-            count = self._count(windows[0])
+        if window.name.upper() == "COUNT_WINDOW":
+            count = self._count(window)
             return lambda name, source: CountWindows(name, source, keys, aggregates, items, count, having=condition)
-        options = self._options(windows[0])
-        sizes = self._sizes(windows[0], len(options))
+        options = self._options(window)
+        sizes = self._sizes(window, len(options))
         point = any(_OUTPUT.get(name, False) for name in options)
         clips = next((_INPUT[name] for name in options if name in _INPUT), "both") if self._sees_lifetimes() else ""
         return lambda name, source: LifetimeWindows(
@@ -117,3 +132,18 @@ class LifetimeGrouping(Grouping):
         if size <= 0:
             raise Refused(Problem("R196", "a window has a size above zero", place_of(self.scope.text, call), _HINT))
         return size, hop, (numbers[wanted] or 0) if len(numbers) > wanted else 0
+
+
+def _of_start(item: Item) -> Item:
+    """An entry that asks for ROWTIME as one that asks for the column with the starts."""
+
+    def moved(node: exp.Expr) -> exp.Expr:
+        return reference(_START) if isinstance(node, exp.Column) and node.name == T else node
+
+    return replace(item, expression=item.expression.copy().transform(moved))
+
+
+def _with_start(name: str, source: Operator) -> Operator:
+    """Events with their start as a further column."""
+    items = tuple(Item(column, reference(column.name)) for column in source.emits().columns)
+    return Select(name, source, (*items, Item(Column(_START, "TIMESTAMP"), reference(T))))

@@ -13,6 +13,7 @@ from rowtime.core.errors import Problem
 from rowtime.expr.facts import ROWTIME, Fact
 from rowtime.expr.monotonicity import is_constant, non_deterministic
 from rowtime.operators.contract import A, Column, Operator, T, walk
+from rowtime.operators.lifetimes import is_lifetimes
 from rowtime.operators.ordered import Ordered
 from rowtime.operators.over import Over
 from rowtime.operators.select import Item
@@ -185,6 +186,8 @@ class Scope:
             self.refuse("R198", f"{to_rowtime(part)} does not stand here", part, hint)
         if isinstance(part, exp.Query) and not isinstance(part.parent, exp.Subquery):
             hint = "Join instead: JOIN of streams and tables, SEMI JOIN and ANTI JOIN of streams."
+            if is_lifetimes(self.input):
+                hint = "Join instead: a JOIN b ON …, for each pair; or a LEFT ANTI JOIN b ON …, for a without any b."
             self.refuse("R190", "a sub-query in an expression is not supported", part, hint)
 
     def _bound(self, part: exp.Expr) -> exp.Expr:

@@ -28,6 +28,7 @@ from rowtime.plan.catalog import Catalog, StreamDef
 from rowtime.plan.checks import demands_of
 from rowtime.plan.declared import declared, order_of, tolerance
 from rowtime.plan.emit import as_rows
+from rowtime.plan.event_pumps import check_order
 from rowtime.plan.event_time import MANUAL, event_timed, forwarded, settings_of
 from rowtime.plan.formats import read_problems
 from rowtime.plan.imported import importing
@@ -169,8 +170,9 @@ class Sources:
             check_resync(source)
         if stream.shape is not None:
             if pumps:
-                what = f"a pump into {stream.name}, which has an event shape, is not read here yet"
-                raise Refused(Problem("R190", what, pumps[0].place, "Read the query of the pump."))
+                what = f"{stream.name} has an event shape, and a pump of this script fills it: it is not read here yet"
+                hint = "Read the query of the pump, or read the stream in a script of its own."
+                raise Refused(Problem("R190", what, pumps[0].place, hint))
             if stream.shape.imports is not None:
                 return importing(self, binder, source, stream.shape)
             return EventStream(**vars(source), shape=stream.shape)
@@ -258,6 +260,7 @@ class Sources:
                 placed = with_rowtime(pump, stream)
                 node = as_rows(self.fresh, binder.bind(placed.query, pump_name(pump)).node, pump_name(pump))
                 if stream is not None:  # else the target is a function, or the pump is refused anyway
+                    check_order(stream, placed, node)
                     node = edge_of(self, node, placed, stream, binder.text)
                 self.bound[key] = Bound(node)
             finally:

@@ -96,7 +96,7 @@ class PaneFact(exp.Expression):
 class EmitLifetimes(exp.Expression):
     """``EMIT POINTS|INTERVALS|EDGES (names) [FULLY ORDERED]``; ``this`` is the word as a ``Var``."""
 
-    arg_types = {"this": True, "expressions": False, "fully": False}
+    arg_types = {"this": True, "expressions": False, "fully": False, "chain": False}
 
 
 class TableArgument(exp.Expression):

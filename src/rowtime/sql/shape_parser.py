@@ -53,26 +53,31 @@ class ShapeParser(ColumnParser):
     def _bound_every(self) -> dict[str, Any]:
         found: dict[str, Any] = {}
         if self._curr and self._curr.text.isdecimal():
+            at = self._curr
             found["rows"] = self._row_count()
             if not found["rows"]:
-                self.raise_error("a bound comes after one row or more")
+                self.raise_error("a bound comes after one row or more", at)
         else:
+            at = self._curr
             found["every"] = self._micros()
             if found["every"] <= 0:
-                self.raise_error("a bound comes after a time above zero")
+                self.raise_error("a bound comes after a time above zero", at)
         return {**found, "delay": self._delay()}
 
     def _delay(self) -> int:
         """µs."""
-        delay = self._micros() if self._match_text_seq("DELAY") else 0
+        if not self._match_text_seq("DELAY"):
+            return 0
+        at, delay = self._curr, self._micros()
         if delay < 0:
-            self.raise_error("a delay is not below zero")
+            self.raise_error("a delay is not below zero", at)
         return delay
 
     def _micros(self) -> int:
+        at = self._curr
         span = span_of(self._parse_required_interval())
         if not isinstance(span, Duration):
-            self.raise_error("months are no fixed time")
+            self.raise_error("months are no fixed time", at)
         return span.micros
 
     def _emit(self) -> exp.Expr | None:
@@ -81,7 +86,8 @@ class ShapeParser(ColumnParser):
             if self._match_text_seq("EMIT", word):
                 names = self._column_names()
                 fully = self._match_text_seq("FULLY", "ORDERED")
-                if not fully:
-                    self._match_text_seq("CHAIN", "ORDERED")
-                return EmitLifetimes(this=exp.var(word), expressions=[exp.to_identifier(n) for n in names], fully=fully)
+                chain = not fully and self._match_text_seq("CHAIN", "ORDERED")
+                return EmitLifetimes(
+                    this=exp.var(word), expressions=[exp.to_identifier(n) for n in names], fully=fully, chain=chain
+                )
         return None
