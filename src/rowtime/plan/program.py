@@ -28,6 +28,7 @@ from rowtime.plan.emit import as_rows
 from rowtime.plan.event_time import check_set
 from rowtime.plan.finite import FINITE, check_ends, is_finite
 from rowtime.plan.formats import checked_options
+from rowtime.plan.formats.foreign import of_server
 from rowtime.plan.formats.types import unheld
 from rowtime.plan.functions import defined
 from rowtime.plan.kept_options import Keeper, hidden
@@ -269,6 +270,7 @@ class _Compiler:
 
     def _define(self, statement: CreateStream) -> None:
         try:
+            statement = of_server(statement)
             check_ends((statement.using or "log").lower(), statement.options, statement.place)
             statement = replace(statement, options=checked_options(statement))
             self.defines.append(self.catalog.define(statement, self.keeper.options(statement)))

@@ -1,0 +1,110 @@
+"""Foreign streams of SQLstream: ``SERVER FILE_SERVER OPTIONS (DIRECTORY …)`` as ``USING csv OPTIONS (path …)``.
+
+Only what means the same in both is carried out. Anything else is refused, with the form to write instead.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Final, NoReturn
+
+from rowtime.core.errors import Problem, Refused
+from rowtime.plan.finite import ENDS
+from rowtime.sql.generate import literal
+from rowtime.sql.statements import CreateStream, OptionPlace
+
+FILES: Final = "file_server"
+FORMS: Final = ("csv", "json", "parquet")
+
+Translated = tuple[str, str] | None
+"""An option with its value, or ``None`` for one that needs no other."""
+_REGEX: Final = re.compile(r"\.\*|\.|\\([.\-_])|([A-Za-z0-9_-]+)")
+
+
+def of_server(statement: CreateStream) -> CreateStream:
+    """The definition with ``USING``, if it names a server instead; raises ``Refused`` (R207) where there is none."""
+    if statement.server is None or statement.using is not None:
+        return statement
+    given = {name.lower(): value for name, value in statement.options}
+    form = given.get("parser", given.get("formatter", "")).lower()
+    if statement.server.lower() != FILES or form not in FORMS or "directory" not in given:
+        _refuse(statement, form, f"the server {statement.server} with these options")
+    options: list[tuple[str, str]] = []
+    places: list[OptionPlace] = []
+    for (name, value), place in zip(statement.options, statement.option_places, strict=True):
+        try:
+            found = _OPTIONS[name.lower()](value)
+        except (KeyError, ValueError):
+            _refuse(statement, form, f"{name} {literal(value)}")
+        if found is not None:
+            options.append(found)
+            places.append(place)
+    return replace(statement, using=form, options=tuple(options), option_places=tuple(places), server=None)
+
+
+def _refuse(statement: CreateStream, form: str, what: str) -> NoReturn:
+    """R207, with what the definition may look like."""
+    shown = form if form in FORMS else "csv"
+    known = dict(filter(None, map(_known, statement.options)))
+    options = ", ".join(f"{name} {literal(value)}" for name, value in {"path": "/data/in", **known}.items())
+    example = f"CREATE STREAM {statement.name.text} (…) USING {shown} OPTIONS ({options})"
+    if any(name.lower() == "skip_header" for name, _ in statement.options):
+        example += "; with header 'true', the columns go by the names in the first line"
+    problem = f"{what} cannot be carried out: rowtime reads and writes formats, not servers"
+    raise Refused(Problem("R207", problem, statement.name.place, f"Write {example}."))
+
+
+def _known(option: tuple[str, str]) -> Translated:
+    name, value = option
+    try:
+        return _OPTIONS[name.lower()](value)
+    except (KeyError, ValueError):
+        return None
+
+
+def _named(name: str) -> Callable[[str], Translated]:
+    return lambda value: (name, value)
+
+
+def _nothing(*values: str) -> Callable[[str], Translated]:
+    """For an option that changes nothing at these values, and cannot be had with others."""
+
+    def check(value: str) -> Translated:
+        if values and value.lower() not in values:
+            raise ValueError(value)
+        return None
+
+    return check
+
+
+def _finite(value: str) -> Translated:
+    return (ENDS, "true") if value.lower() == "true" else _nothing("false")(value)
+
+
+def _glob(regex: str) -> Translated:
+    """The glob that takes the same names as a simple regular expression."""
+    parts, at = [], 0
+    while at < len(regex):
+        found = _REGEX.match(regex, at)
+        if found is None:
+            raise ValueError(regex)
+        parts.append(found[1] or found[2] or {".*": "*", ".": "?"}[found[0]])
+        at = found.end()
+    return "pathGlobFilter", "".join(parts)
+
+
+_OPTIONS: Final[Mapping[str, Callable[[str], Translated]]] = {
+    "directory": _named("path"),
+    "parser": _nothing(*FORMS),
+    "formatter": _nothing(*FORMS),
+    "separator": _named("sep"),
+    "quote_character": _named("quote"),
+    "character_encoding": _named("encoding"),
+    "filename_pattern": _glob,
+    "skip_header": _nothing("false"),  # rowtime takes columns by the names in a header, SQLstream by their places
+    "write_header": lambda value: ("header", value.lower()),
+    "static_files": _finite,
+    "row_separator": _nothing("\n", "\\n"),
+}

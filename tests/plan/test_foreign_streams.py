@@ -1,0 +1,78 @@
+"""Foreign streams of SQLstream: carried out where a format means the same, else refused with the form to write."""
+
+from __future__ import annotations
+
+import pytest
+
+import rowtime as rt
+from rowtime.plan.program import compile_script
+
+FOREIGN = "CREATE OR REPLACE FOREIGN STREAM s (k STRING, v INT) SERVER {server} OPTIONS ({options});"
+QUERY = "SELECT STREAM k FROM s;"
+
+
+def source(options: str, server: str = "FILE_SERVER") -> tuple[str, dict[str, str]]:
+    program = compile_script(FOREIGN.format(server=server, options=options) + QUERY)
+    if program.problems:
+        raise rt.Refused(*program.problems)
+    (stream,) = program.defines
+    return stream.format, dict(stream.options)
+
+
+@pytest.mark.parametrize(
+    ("given", "kind", "options"),
+    [
+        ("DIRECTORY '/in', PARSER 'CSV'", "csv", {"path": "/in"}),
+        ("directory '/in', parser 'JSON', STATIC_FILES 'true'", "json", {"path": "/in", "ends": "true"}),
+        (
+            "PARSER 'CSV', SEPARATOR '|', QUOTE_CHARACTER '~', CHARACTER_ENCODING 'UTF-8', DIRECTORY '/in'",
+            "csv",
+            {"path": "/in", "sep": "|", "quote": "~", "encoding": "UTF-8"},
+        ),
+        (
+            r"DIRECTORY '/in', PARSER 'CSV', FILENAME_PATTERN 'buses.*\\.log', SKIP_HEADER 'false'",
+            "csv",
+            {"path": "/in", "pathGlobFilter": "buses*.log"},
+        ),
+    ],
+)
+def test_files_of_a_server_are_those_of_a_format(given: str, kind: str, options: dict[str, str]) -> None:
+    """The statement was accepted, and read nothing."""
+    found, said = source(given)
+    assert found == kind
+    assert {name.lower(): value for name, value in said.items()} == {k.lower(): v for k, v in options.items()}
+
+
+@pytest.mark.parametrize(
+    ("given", "server", "said", "hint"),
+    [
+        (
+            "DIRECTORY '/in', PARSER 'XML'",
+            "FILE_SERVER",
+            "the server FILE_SERVER with",
+            "USING csv OPTIONS (path '/in')",
+        ),
+        ("TOPIC 'a'", "KAFKA10_SERVER", "the server KAFKA10_SERVER with", "OPTIONS (path '/data/in')"),
+        ("PARSER 'CSV'", "FILE_SERVER", "the server FILE_SERVER with", "USING csv OPTIONS (path '/data/in')"),
+        (
+            "DIRECTORY '/in', PARSER 'CSV', SEPARATOR ';', SKIP_HEADER 'true'",
+            "FILE_SERVER",
+            "SKIP_HEADER 'true' cannot be carried out",
+            "OPTIONS (path '/in', sep ';'); with header 'true', the columns go by the names in the first line.",
+        ),
+        (
+            "DIRECTORY '/in', PARSER 'JSON', FILENAME_PATTERN '(a|b)+'",
+            "FILE_SERVER",
+            "FILENAME_PATTERN '(a|b)+' cannot",
+            "Write CREATE STREAM s (…) USING json OPTIONS (path '/in').",
+        ),
+        ("DIRECTORY '/in', PARSER 'CSV', REPEAT '2'", "FILE_SERVER", "REPEAT '2' cannot", "USING csv"),
+    ],
+)
+def test_what_has_no_equal_is_refused_with_the_form_to_write(given: str, server: str, said: str, hint: str) -> None:
+    with pytest.raises(rt.Refused) as found:
+        source(given, server)
+    (problem,) = found.value.problems
+    assert problem.code == "R207"
+    assert said in problem.message
+    assert hint in problem.hint
