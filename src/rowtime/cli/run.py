@@ -10,7 +10,7 @@ import time
 import traceback
 import warnings
 from collections.abc import Iterator, Mapping, Sized
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any
@@ -214,7 +214,8 @@ def _traceback_kept(folder: Path) -> Iterator[None]:
         raise
     except Exception as error:
         path = folder / "last-error.txt"
-        make_private(folder)
-        path.write_text("".join(traceback.format_exception(error)), encoding="utf-8")
-        error.add_note(f"The whole traceback is in {path}.")
+        with suppress(OSError):  # the disk may be full, which then is the error to show
+            make_private(folder)
+            path.write_text("".join(traceback.format_exception(error)), encoding="utf-8")
+            error.add_note(f"The whole traceback is in {path}.")
         raise

@@ -33,6 +33,7 @@ from rowtime.runtime.brokers import answering
 from rowtime.runtime.claims import claim
 from rowtime.runtime.column_types import ColumnTypes
 from rowtime.runtime.endings import asked, with_end
+from rowtime.runtime.faults import naming_disks, sets_aside
 from rowtime.runtime.handing_over import finish, hand_over
 from rowtime.runtime.intake import Taken, intake_of
 from rowtime.runtime.quiet import quiet
@@ -154,6 +155,10 @@ class Engine:
     @quiet
     def tick(self) -> TickReport | None:
         """Run one tick; ``None`` if there was nothing to do, and then nothing is journaled."""
+        with naming_disks(self.checkpoint.folder):
+            return self._tried()
+
+    def _tried(self) -> TickReport | None:
         attempts = FAULTS_A_TICK
         while True:
             if self._failed:  # what it left half done is finished or swept, as after a crash
@@ -162,16 +167,11 @@ class Engine:
             try:
                 report = self._ticked()
             except Exception as error:
-                if not attempts or not self._sets_aside(error):
+                if not attempts or not sets_aside(self.sources.values(), error):
                     raise
             else:
                 self._failed = False
                 return report
-
-    def _sets_aside(self, error: Exception) -> bool:
-        """True if a source leaves out what a tick failed for, so that it can be tried again at once."""
-        asked = (getattr(source, "blame", None) for source in self.sources.values())
-        return any(blame is not None and blame(error) for blame in asked)
 
     def _ticked(self) -> TickReport | None:
         began = time.perf_counter()

@@ -1,0 +1,50 @@
+"""What becomes of an error inside a tick: files that cause it are set aside, and a disk that is full has a code."""
+
+from __future__ import annotations
+
+import errno
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j has no types
+from pyspark.errors import PySparkException
+
+from rowtime.core.errors import Failure, Problem
+from rowtime.runtime.retries import of_the_machine
+from rowtime.runtime.sources.contract import Source
+
+_ROOM: Final = (errno.ENOSPC, errno.EDQUOT)
+_DISK: Final = (*_ROOM, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO)
+_FULL: Final = re.compile(r"[^\n]*No space left on device[^\n]*")
+_HINT: Final = "Make room, or give the user that runs rowtime the right to write there. The tick is repeated."
+
+
+def sets_aside(sources: Iterable[Source], error: Exception) -> bool:
+    """True if a source leaves out what a tick failed for, so that it can be tried again at once."""
+    asked = (getattr(source, "blame", None) for source in sources)
+    return any(blame is not None and blame(error) for blame in asked)
+
+
+@contextmanager
+def naming_disks(checkpoint: Path) -> Iterator[None]:
+    """``Failure`` (R422) for a disk that is full or cannot be written: of the checkpoint, or of Spark's own folders."""
+    try:
+        yield
+    except OSError as error:
+        here = error.filename is None or checkpoint in Path(str(error.filename)).parents
+        if error.errno not in (_DISK if here else _ROOM):
+            raise
+        where = f" ({error.filename})" if error.filename is not None else ""
+        what = f"the checkpoint {checkpoint} cannot be written: {error.strerror}{where}"
+        raise Failure(Problem("R422", what, hint=_HINT)) from error
+    except (PySparkException, Py4JError) as error:
+        said = of_the_machine(str(error))
+        found = _FULL.search(str(error))
+        if said is None and found is None:
+            raise
+        what = f"a task of Spark cannot write: {found[0].strip() if found else said}"
+        hint = f"{_HINT} The folders are {checkpoint} and Spark's own (spark.local.dir)."
+        raise Failure(Problem("R422", what, hint=hint)) from error

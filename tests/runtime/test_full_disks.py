@@ -1,0 +1,90 @@
+"""A disk that is full has a code and a place, and a tick that met one is repeated."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from pyspark.errors import PySparkException, PythonException
+
+import rowtime as rt
+from rowtime.core.errors import Failure
+from rowtime.runtime.faults import naming_disks
+from rowtime.runtime.retries import permanent
+from rowtime.state import files
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def full(path: object) -> OSError:
+    return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (full("/check/journal/1.json"), "the checkpoint /check cannot be written: No space left on device (/check/"),
+        (full("/scratch/x"), "the checkpoint /check cannot be written: No space left on device (/scratch/x)"),
+        (OSError(errno.EACCES, "Permission denied", "/check/state"), "Permission denied (/check/state)"),
+        (
+            PythonException("Traceback\nOSError: [Errno 28] No space left on device: '/check/state'\n"),
+            "a task of Spark cannot write: OSError: [Errno 28] No space left on device: '/check/state'",
+        ),
+        (
+            PySparkException(message="Job aborted.\njava.io.IOException: No space left on device\n\tat x"),
+            "a task of Spark cannot write: java.io.IOException: No space left on device",
+        ),
+    ],
+    ids=lambda found: type(found).__name__ if isinstance(found, Exception) else "",
+)
+def test_a_full_disk_is_named_and_tried_again(error: Exception, said: str) -> None:
+    with pytest.raises(Failure) as found, naming_disks(Path("/check")):
+        raise error
+    assert found.value.problems[0].code == "R422"
+    assert said in found.value.problems[0].message
+    assert not permanent(found.value)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError(errno.EACCES, "Permission denied", "/in/a.csv"),
+        ConnectionRefusedError(errno.ECONNREFUSED, "refused"),
+        PySparkException(message="[DIVIDE_BY_ZERO] Division by zero."),
+    ],
+    ids=str,
+)
+def test_other_errors_are_what_they_were(error: Exception) -> None:
+    with pytest.raises(type(error)) as found, naming_disks(Path("/check")):
+        raise error
+    assert found.value is error
+
+
+def test_a_tick_whose_disk_was_full_is_repeated(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Python's own error ended the run, and did not say where."""
+    pipeline = rt.Pipeline(spark, home=tmp_path / "home").sql("CREATE STREAM a (n INT); SELECT STREAM n FROM a;")
+    got: list[int] = []
+    pipeline.sink("result", lambda batch: got.extend(batch.table()["n"].to_pylist()) if batch.count else None)
+    for stream in pipeline.compile().defines:
+        pipeline.home.define(stream.name, stream.as_json())
+    with rt.writer("a", home=tmp_path / "home") as writer:
+        writer.insert([{"n": 1}])
+    engine = pipeline._engine(tmp_path / "check", rt.Limits(), ends=False)
+    written = files._write
+
+    def no_room(path: Path, data: bytes) -> None:
+        monkeypatch.setattr(files, "_write", written)
+        raise full(path)
+
+    monkeypatch.setattr(files, "_write", no_room)
+    with pytest.raises(Failure, match=r"R422 the checkpoint .*check cannot be written"):
+        engine.tick()
+    engine.tick()
+    engine.stop()
+    assert got == [1]
