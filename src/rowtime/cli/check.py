@@ -18,9 +18,20 @@ Scripts = Annotated[
 ]
 
 
-def check(files: Scripts, home: HomeFolder = None, settings: Settings = None, as_json: AsJson = False) -> None:
+WithSpark = Annotated[
+    bool, typer.Option("--spark", help="Start Spark, which finds wrong types and functions as well; no job runs.")
+]
+
+
+def check(
+    files: Scripts,
+    home: HomeFolder = None,
+    settings: Settings = None,
+    as_json: AsJson = False,
+    spark: WithSpark = False,
+) -> None:
     """Say what is wrong with scripts, without running them."""
-    found = {file: _findings(file, Home(home), variables(settings)) for file in files}
+    found = {file: _findings(file, Home(home), variables(settings), spark=spark) for file in files}
     if as_json:
         write_json([_as_json(file, *finding) for file, finding in found.items()])
     else:
@@ -30,10 +41,16 @@ def check(files: Scripts, home: HomeFolder = None, settings: Settings = None, as
         raise typer.Exit(REFUSED)
 
 
-def _findings(file: Path, home: Home, values: dict[str, str]) -> tuple[list[Problem], int]:
+def _findings(file: Path, home: Home, values: dict[str, str], *, spark: bool) -> tuple[list[Problem], int]:
     """The problems of a script, and how many statements it has."""
-    program = compile_script(script_text(file), home, values)
-    return [*program.problems, *program.warnings], program.statements
+    text = script_text(file)
+    program = compile_script(text, home, values)
+    problems = [*program.problems, *program.warnings]
+    if spark and not program.problems:
+        from rowtime.runtime.pipeline import Pipeline  # noqa: PLC0415 - without the flag there is no need of Java
+
+        problems = [*Pipeline(home=home.path).sql(text, values).check_types(program), *problems]
+    return problems, program.statements
 
 
 def _refused(problems: list[Problem]) -> bool:

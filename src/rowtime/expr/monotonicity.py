@@ -16,7 +16,7 @@ from sqlglot import exp
 from rowtime.expr.facts import NULL, Fact, Kind, exactly, kind_of
 from rowtime.expr.order import Order
 from rowtime.expr.proof import Proof
-from rowtime.expr.rules import NAMED, RULES
+from rowtime.expr.rules import NAMED, RULES, Found, Parts, Rule
 from rowtime.expr.rules.casts import cast
 from rowtime.sql.intervals import Duration, Months, span_of
 from rowtime.sql.nodes import CurrentRowTimestamp, Monotonic
@@ -25,10 +25,16 @@ Columns = Mapping[str, Fact]
 
 NON_DETERMINISTIC: frozenset[str] = frozenset({
     "RAND", "RANDN", "RANDOM", "UUID", "SHUFFLE", "SPARK_PARTITION_ID", "MONOTONICALLY_INCREASING_ID",
-    "INPUT_FILE_NAME", "INPUT_FILE_BLOCK_START", "INPUT_FILE_BLOCK_LENGTH", "RANDSTR", "UNIFORM",
-    "CLOCK_TIMESTAMP", "SESSION_USER_RANDOM",
+    "RANDSTR", "UNIFORM", "CLOCK_TIMESTAMP", "REFLECT", "JAVA_METHOD", "TRY_REFLECT", "CURRENT_TIME", "LOCALTIME",
 })  # fmt: skip
 """Functions whose value is no function of the row; queries that use them are refused (SPEC 3)."""
+
+OF_SESSION: frozenset[str] = frozenset({
+    "COLLATIONS", "CURRENT_CATALOG", "CURRENT_DATABASE", "CURRENT_PATH", "CURRENT_SCHEMA", "CURRENT_USER",
+    "INPUT_FILE_BLOCK_LENGTH", "INPUT_FILE_BLOCK_START", "INPUT_FILE_NAME", "PYTHON_WORKER_LOGS", "SESSION_USER",
+    "SQL_KEYWORDS", "USER", "VERSION",
+})  # fmt: skip
+"""Functions of who runs a query, with what and from which file: a restart elsewhere has another answer."""
 
 _MANY = (exp.AggFunc, exp.Window, exp.Subquery, exp.Query)
 
@@ -61,9 +67,27 @@ def is_plain(node: exp.Expr) -> bool:
 
 def non_deterministic(node: exp.Expr) -> bool:
     """True for a call whose value is no function of its row."""
-    if isinstance(node, (exp.Rand, exp.Randn, exp.Uuid)):
+    if isinstance(node, exp.CurrentUser | exp.SessionUser):
         return True
-    return isinstance(node, exp.Anonymous) and node.name.upper() in NON_DETERMINISTIC
+    if not isinstance(node, exp.Anonymous):
+        return False
+    name = node.name.upper()
+    return name in NON_DETERMINISTIC or name in OF_SESSION or (name == "AES_ENCRYPT" and _makes_its_own_start(node))
+
+
+def _makes_its_own_start(call: exp.Anonymous) -> bool:
+    """True for AES_ENCRYPT that draws the vector it begins with; ECB needs none."""
+    mode = call.expressions[2] if len(call.expressions) > 2 else None  # noqa: PLR2004 - value, key, mode, padding, vector
+    given = len(call.expressions) > 4  # noqa: PLR2004 - the same
+    return not given and not (isinstance(mode, exp.Literal) and mode.name.upper() == "ECB")
+
+
+def ruled(rule: Rule, node: exp.Expr, parts: Parts) -> Found:
+    """What a rule gives; a call with fewer arguments than the rule asks for has none, and Spark says so."""
+    try:
+        return rule(node, parts)
+    except IndexError:
+        return Found(Fact(), "the call has too few arguments")
 
 
 class _Prover:
@@ -107,7 +131,7 @@ class _Prover:
         if rule is None:
             name = node.name.upper() if isinstance(node, exp.Anonymous) else node.key.upper()
             return Fact(), f"{name} has no rule"
-        return rule(node, self)
+        return ruled(rule, node, self)
 
 
 # -- constants, folded first ------------------------------------------------------------
@@ -122,7 +146,7 @@ def _constant(node: exp.Expr, prover: _Prover) -> Fact:
     if leaf is not None:
         return leaf(node)
     rule = RULES.get(type(node)) or (NAMED.get(node.name.upper()) if isinstance(node, exp.Anonymous) else None)
-    found = rule(node, prover)[0] if rule is not None else Fact()
+    found = ruled(rule, node, prover)[0] if rule is not None else Fact()
     return replace(found, order=Order.CONSTANT)
 
 

@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from rowtime.core.errors import Problem
 from rowtime.expr.facts import ROWTIME, Fact
-from rowtime.expr.monotonicity import is_constant, non_deterministic
+from rowtime.expr.monotonicity import OF_SESSION, is_constant, non_deterministic
 from rowtime.operators.contract import A, Column, Operator, T, walk
 from rowtime.operators.lifetimes import is_lifetimes
 from rowtime.operators.ordered import Ordered
@@ -166,12 +166,12 @@ class Scope:
 
     def _check(self, part: exp.Expr) -> None:
         if non_deterministic(part):
-            self.refuse(
-                "R111",
-                f"{to_rowtime(part)} gives another answer each time it is asked",
-                part,
-                "A stream's answer is a function of its input; use a column instead.",
-            )
+            ours = isinstance(part, exp.Anonymous) and part.name.upper() not in OF_SESSION
+            what = "gives another answer each time it is asked" if ours else "depends on the session, and on no row"
+            hint = "A stream's answer is a function of its input; use a column instead."
+            if isinstance(part, exp.Anonymous) and part.name.upper() in ("CURRENT_TIME", "LOCALTIME"):
+                hint = "CURRENT_TIMESTAMP is fixed at the first start: date_format(CURRENT_TIMESTAMP, 'HH:mm:ss')."
+            self.refuse("R111", f"{to_rowtime(part)} {what}", part, hint)
         if isinstance(part, exp.Window) and self.over is None:
             what = "a window function stands in the select list of a query without groups"
             self.refuse("R160", what, part, "Compute it in a sub-query or a view, and use its column here.")

@@ -13,14 +13,15 @@ from typing import Any
 from sqlglot import exp
 
 from rowtime.plan.program import Program
+from rowtime.sql.places import unlocated
 from rowtime.sql.script import parse_expression
 
-_NOW = frozenset({"NOW", "LOCALTIMESTAMP"})
+_NOW = frozenset({"NOW", "CURRENT_TIMESTAMP", "LOCALTIMESTAMP", "CURRENT_DATE", "CURDATE"})
 
 
 def fixed(program: Program, at: int) -> Program:
     """The program with every function of the clock replaced by the time ``at`` (µs UTC)."""
-    if not any(_of_clock(part) for node in program.operators for tree in _trees(node) for part in tree.walk()):
+    if not any(_of_clock(part) for node in program.operators for tree in trees_of(node) for part in tree.walk()):
         return program
     known: dict[int, Any] = {}  # a node that several read stays one node
 
@@ -38,7 +39,7 @@ def fixed(program: Program, at: int) -> Program:
     return replace(program, sinks=value(program.sinks))
 
 
-def _trees(node: object) -> list[exp.Expr]:
+def trees_of(node: object) -> list[exp.Expr]:
     """The expressions of one operator, without those of its inputs."""
     found: list[exp.Expr] = []
     for f in fields(node):  # type: ignore[arg-type]
@@ -60,16 +61,19 @@ def _gather(value: object, take: Callable[[exp.Expr], None]) -> None:
 
 def _of_clock(part: exp.Expr) -> bool:
     if isinstance(part, exp.Anonymous):
-        return part.name.upper() in _NOW
+        return part.name.upper() in _NOW or (part.name.upper() == "UNIX_TIMESTAMP" and not part.expressions)
     return isinstance(part, exp.CurrentTimestamp | exp.CurrentDate | exp.Localtimestamp)
 
 
 def _instant(part: exp.Expr, at: int) -> exp.Expr:
-    kind = "TIMESTAMP"
-    if isinstance(part, exp.CurrentDate):
-        kind = "DATE"
-    elif isinstance(part, exp.Localtimestamp) or part.name.upper() == "LOCALTIMESTAMP":
-        kind = "TIMESTAMP_NTZ"
+    name = part.name.upper() if isinstance(part, exp.Anonymous) else ""
     text = f"timestamp_micros({at})"
-    made: exp.Expr = parse_expression(text if kind == "TIMESTAMP" else f"CAST({text} AS {kind})")
+    if isinstance(part, exp.CurrentDate) or name in ("CURRENT_DATE", "CURDATE"):
+        text = f"CAST({text} AS DATE)"
+    elif isinstance(part, exp.Localtimestamp) or name == "LOCALTIMESTAMP":
+        text = f"CAST({text} AS TIMESTAMP_NTZ)"
+    elif name == "UNIX_TIMESTAMP":
+        text = f"unix_timestamp({text})"
+    made = unlocated(parse_expression(text))
+    made.update_positions(part)
     return made

@@ -61,29 +61,36 @@ class ColumnTypes:
             computed = {}
         return tuple(column.type or computed.get(column.name.lower(), "") for column in columns)
 
-    def _rows(self, node: Operator) -> DataFrame:
+    def rows(self, node: Operator) -> DataFrame:
         """No rows, with ours and those of the operator's columns whose types are known."""
         known = dict(zip(node.emits().names, self.of(node), strict=True))
         typed = {**_INTERNALS, **{name: kind for name, kind in known.items() if kind}}
         texts = [f"CAST(NULL AS {kind}) AS {quoted(name)}" for name, kind in typed.items()]
         return self._spark.range(0).selectExpr(*texts)
 
+    def between(self, node: Operator) -> list[DataFrame]:
+        """What stands between the inputs of a join or group and its result: keys beside rows, keys and aggregates."""
+        if not isinstance(node, Groups):
+            return [self._joined(node)] if isinstance(node, Join | TableJoin | LifetimeJoin | AntiJoin) else []
+        keyed, groups = self._keyed(node), self._groups(node)
+        return [keyed, groups]
+
     def _computed(self, node: Operator) -> DataFrame:
         match node:
             case Select():
-                return self._rows(node.input).selectExpr(*(item.sql for item in node.items))
+                return self.rows(node.input).selectExpr(*(item.sql for item in node.items))
             case Over():
-                rows, calls = self._rows(node.input), ((call.typed, call.column.name) for call in node.calls)
+                rows, calls = self.rows(node.input), ((call.typed, call.column.name) for call in node.calls)
                 return rows.crossJoin(rows.selectExpr(*(f"{to_spark(of)} AS {quoted(name)}" for of, name in calls)))
             case UnionAll():
-                parts = (self._rows(one).selectExpr(*map(quoted, one.emits().names)) for one in node.inputs)
+                parts = (self.rows(one).selectExpr(*map(quoted, one.emits().names)) for one in node.inputs)
                 return reduce(lambda left, right: left.union(right), parts).toDF(*node.emits().names)
             case Join() | TableJoin() | LifetimeJoin() | AntiJoin():
                 return self._joined(node)
             case _ if isinstance(node, Groups):
                 return self._grouped(node)
             case _:  # what passes columns on
-                return self._rows(node.inputs[0])
+                return self.rows(node.inputs[0])
 
     def _joined(self, node: Join | TableJoin | LifetimeJoin | AntiJoin) -> DataFrame:
         """What goes on of each input, under its new names, side by side."""
@@ -95,15 +102,18 @@ class ColumnTypes:
                 tuple(zip(one.emits().names, names, strict=True)) for one, names in zip(given, node.names, strict=False)
             ]
         parts = (
-            self._rows(source).selectExpr(*(f"{quoted(old)} AS {quoted(new)}" for old, new in side))
+            self.rows(source).selectExpr(*(f"{quoted(old)} AS {quoted(new)}" for old, new in side))
             for source, side in zip(node.inputs, sides, strict=False)
         )
         return reduce(lambda left, right: left.crossJoin(right), parts)
 
-    def _grouped(self, node: Groups) -> DataFrame:
-        rows = self._rows(node.inputs[0])
-        keyed = rows.selectExpr("*", *(key.sql for key in node.keys))
+    def _keyed(self, node: Groups) -> DataFrame:
+        return self.rows(node.inputs[0]).selectExpr("*", *(key.sql for key in node.keys))
+
+    def _groups(self, node: Groups) -> DataFrame:
         calls = [F.expr(item.sql) for item in node.aggregates]
         keys = [key.column.name for key in node.keys]
-        groups = keyed.groupBy(*keys, STARTS, ENDS).agg(F.count(F.lit(1)).alias("__n"), *calls)
-        return groups.selectExpr(*(item.sql for item in node.items))
+        return self._keyed(node).groupBy(*keys, STARTS, ENDS).agg(F.count(F.lit(1)).alias("__n"), *calls)
+
+    def _grouped(self, node: Groups) -> DataFrame:
+        return self._groups(node).selectExpr(*(item.sql for item in node.items))

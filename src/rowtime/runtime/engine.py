@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.errors import AnalysisException
 
 from rowtime.client.writer import EVERYONE
-from rowtime.core.errors import Refused, refuse
+from rowtime.core.errors import refuse
 from rowtime.core.time import BEGINNING
 from rowtime.operators.contract import Control, Delta, Operator
 from rowtime.operators.intake import Intake
@@ -28,6 +28,7 @@ from rowtime.operators.table import PINNED
 from rowtime.plan.program import Program
 from rowtime.plan.started import fixed
 from rowtime.plan.waiting import slowest_of, timed_by
+from rowtime.runtime.analysis import quietly, words_of
 from rowtime.runtime.arrivals import Arrivals
 from rowtime.runtime.brokers import answering
 from rowtime.runtime.claims import claim
@@ -240,12 +241,15 @@ class Engine:
     def _step(self, running: RunningTick) -> dict[str, Delta]:
         deltas: dict[str, Delta] = {}
         try:
-            with answering("a topic of Kafka cannot be read", "The tick is not committed; it is tried again as it is."):
+            with (
+                quietly(),
+                answering("a topic of Kafka cannot be read", "The tick is not committed; it is tried again as it is."),
+            ):
                 for node in self.program.operators:
                     deltas[node.name] = node.step(running, [deltas[child.name] for child in node.inputs])
                     self.tap(node, deltas[node.name])
         except AnalysisException as wrong:
-            raise _refused(wrong) from wrong
+            raise refuse("R107", f"Spark refuses an expression: {words_of(wrong)}") from wrong
         finally:
             self.spark.sparkContext.setJobDescription("")
             for source in self.sources.values():
@@ -387,9 +391,3 @@ class Engine:
         for source in self.sources.values():
             with contextlib.suppress(AttributeError):
                 source.close()  # type: ignore[attr-defined]
-
-
-def _refused(wrong: AnalysisException) -> Refused:
-    """What only Spark can find in an expression, reported as `check` would (types, functions)."""
-    message = str(wrong).split("\n", 1)[0].split(" SQLSTATE", 1)[0]
-    return refuse("R107", message, "Spark found this when it typed the expressions; mend the SQL.")

@@ -139,6 +139,12 @@ class Pipeline:
         """Bind the SQL; raises ``Refused`` with all problems there are."""
         return self._compiled(";\n".join(part.rstrip().rstrip(";") for part in self._text), self.home)
 
+    def check_types(self, program: Program, spark: SparkSession | None = None) -> list[Problem]:
+        """What Spark refuses in the expressions of a program (R107, R111); starts Spark, and runs no job."""
+        from rowtime.runtime.analysis import analysed  # noqa: PLC0415 - only this and a run need Spark
+
+        return analysed(spark or self.session(program), program)
+
     def compile_instead(self, text: str) -> Program:
         """Bind another text, which this pipeline had before: what it defines may be defined otherwise today."""
         return self._compiled(text, Without(self.home, frozenset(statements_of(text))), self.compile().literal)
@@ -223,6 +229,8 @@ class Pipeline:
         if (old := place.plan) is not None:
             upgrade_of(old, program)  # first of all: where it is refused, nothing is written
         spark = self.session(program)
+        if problems := self.check_types(program, spark):
+            raise Refused(*problems)
         check_edges(program, spark)
         define(program, self.home, place)
         sources = self.sources(program, place)

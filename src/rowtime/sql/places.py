@@ -33,6 +33,20 @@ def locate(node: exp.Expr, first: Token, last: Token) -> None:
     )
 
 
+def extend(node: exp.Expr, last: Token) -> None:
+    """Let a located node reach to a later token."""
+    meta = node.meta
+    meta["col"], meta["end"] = int(meta["col"]) + last.end - int(meta["end"]), last.end
+
+
+def unlocated(node: exp.Expr) -> exp.Expr:
+    """A node that a rule has made from a text of its own, without the places in that."""
+    for part in node.walk():
+        for key in ("line", "col", "start", "end"):
+            part.meta.pop(key, None)
+    return node
+
+
 def position(node: exp.Expr) -> tuple[int, int] | None:
     """Line and column (from 1) of the first located token in a node; ``None`` if none is."""
     located = [n.meta for n in node.walk() if n.meta.get("start") is not None]

@@ -20,7 +20,7 @@ from rowtime.sql.chains import balanced
 from rowtime.sql.intervals import Duration, singular, span_of
 from rowtime.sql.join_parser import JoinParser
 from rowtime.sql.period_parser import PeriodParser
-from rowtime.sql.places import locate
+from rowtime.sql.places import extend, locate
 
 PANE_SETTINGS = {"duration": ("DURATION",), "period": ("PERIOD",), "offset": ("OFFSET",),
                  "discard_age": ("DISCARD", "AGE")}  # fmt: skip
@@ -247,7 +247,10 @@ class RowtimeParser(PeriodParser, JoinParser):
         return call
 
     def _parse_window(self, *args: Any, **options: Any) -> exp.Expr | None:
-        """A frame given by its lower end alone reaches to the current row."""
+        """A frame given by its lower end alone reaches to the current row; a call before OVER ends at its bracket."""
+        call = args[0] if args else None
+        if isinstance(call, exp.Func) and call.meta.get("start") is not None and self._prev.text == ")":
+            extend(call, self._prev)
         window = super()._parse_window(*args, **options)
         frame = window.args.get("spec") if isinstance(window, exp.Window) else None
         if frame is not None and not frame.args.get("end"):

@@ -1,0 +1,178 @@
+"""What Spark's analyzer says of the expressions of a plan, before any tick: types, functions, and what is random.
+
+Each expression is typed over a table without rows that has the columns of the operator's input; no job runs. What
+Spark refuses is reported as `check` reports: with the place in the script of the smallest part that it refuses.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark.errors import AnalysisException, ParseException
+from pyspark.logger import PySparkLogger
+from sqlglot import exp
+
+from rowtime.core.errors import Problem
+from rowtime.expr.aggregates import orders_rows
+from rowtime.expr.generators import generator
+from rowtime.expr.readable import in_words, readable
+from rowtime.operators.sink import Sink
+from rowtime.plan.aggregates import has_aggregates
+from rowtime.plan.started import fixed, trees_of
+from rowtime.runtime.column_types import ColumnTypes
+from rowtime.sql.generate import to_spark
+from rowtime.sql.places import place_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from rowtime.operators.contract import Operator
+    from rowtime.plan.program import Program
+
+Wrong = AnalysisException | ParseException
+_UNKNOWN = ("UNRESOLVED_COLUMN", "MISSING_ATTRIBUTES")
+"""Columns of ours that the frame does not have: the binder has looked up those of the user."""
+_SOME_DAY = 1_700_000_000_000_000  # µs; which does not matter: functions of the clock have a type
+_quiet: ContextVar[bool] = ContextVar("quiet", default=False)
+_LOGGER = "SQLQueryContextLogger"  # PySpark writes each refusal to it, with Java's stack trace
+
+
+def analysed(spark: SparkSession, program: Program) -> list[Problem]:
+    """The problems (R107, R111) that Spark finds in the expressions of a program, in the order of the script."""
+    with quietly():
+        analyst = _Analyst(spark, fixed(program, _SOME_DAY))
+        found = [problem for node in analyst.program.operators for problem in analyst.problems(node)]
+    unique = {(p.code, p.message, p.place): p for p in found}
+    return sorted(unique.values(), key=lambda p: (p.place.line, p.place.column) if p.place else (0, 0))
+
+
+@contextmanager
+def quietly() -> Iterator[None]:
+    """Keep what Spark refuses off standard error: it is reported as a problem."""
+    logger = PySparkLogger.getLogger(_LOGGER)  # one of logging's own class could not take what PySpark hands it
+    if _speaks not in logger.filters:
+        logger.addFilter(_speaks)
+    before = _quiet.set(True)
+    try:
+        yield
+    finally:
+        _quiet.reset(before)
+
+
+def _speaks(_record: logging.LogRecord) -> bool:
+    return not _quiet.get()
+
+
+def words_of(wrong: Exception) -> str:
+    """What Spark says, in its first line, without the names of its classes."""
+    said = next((line for line in str(wrong).split("\n") if line.strip()), "")
+    return in_words(said.split(" SQLSTATE", 1)[0].strip()) or type(wrong).__name__
+
+
+@dataclass(frozen=True)
+class _Frame:
+    """A table without rows, and the expressions that stand over its columns."""
+
+    table: DataFrame
+    trees: list[exp.Expr]
+
+    def wrong(self, trees: Sequence[exp.Expr]) -> Wrong | None:
+        """Why Spark refuses some expressions; ``None`` where it takes them."""
+        try:
+            self._typed(trees)
+        except (AnalysisException, ParseException) as wrong:
+            return None if (wrong.getCondition() or "").startswith(_UNKNOWN) else wrong
+        return None
+
+    def repeats(self, trees: Sequence[exp.Expr]) -> bool:
+        """Whether Spark holds some expressions for functions of their row; those that it refuses pass."""
+        try:
+            plan = self._typed(trees)._jdf.queryExecution().analyzed()  # noqa: SLF001 - Spark's own plan says it
+        except (AnalysisException, ParseException):
+            return True
+        return bool(plan.deterministic())
+
+    def _typed(self, trees: Sequence[exp.Expr]) -> DataFrame:
+        return self.table.selectExpr(*(f"{to_spark(tree)} AS x{n}" for n, tree in enumerate(trees)))
+
+
+class _Analyst:
+    """Types the expressions of a program, inputs first."""
+
+    def __init__(self, spark: SparkSession, program: Program) -> None:
+        self.program = program
+        self._types = ColumnTypes(spark)
+
+    def problems(self, node: Operator) -> Iterator[Problem]:
+        """What Spark refuses in one operator."""
+        if isinstance(node, Sink) or not node.inputs:
+            return
+        trees = [tree for tree in trees_of(node) if not isinstance(tree.unnest(), _PLAIN)]
+        for frame in self._frames(node, trees):
+            for some in (_scalars(frame.trees), [tree for tree in frame.trees if has_aggregates(tree)]):
+                if some and (frame.wrong(some) is not None or not frame.repeats(some)):
+                    yield from (problem for tree in some for problem in self._of(tree, frame))
+
+    def _of(self, tree: exp.Expr, frame: _Frame) -> Iterator[Problem]:
+        wrong = frame.wrong([tree])
+        if wrong is not None:
+            part, reason = _smallest(tree, frame, wrong)
+            place = place_of(self.program.text, part)
+            written = place.text[place.column - 1 : place.column - 1 + place.length]
+            what = re.sub(r'(?<=Cannot resolve )"[^"]*"', lambda _: f'"{written}"', words_of(reason))
+            yield Problem("R107", f"Spark refuses this expression: {what}", place)
+        elif (random := _random(tree, frame)) is not None:
+            what = f"{readable(random)} gives another answer each time it is asked"
+            hint = "A stream's answer is a function of its input; use a column instead."
+            yield Problem("R111", what, place_of(self.program.text, random), hint)
+
+    def _frames(self, node: Operator, trees: Sequence[exp.Expr]) -> list[_Frame]:
+        """Each expression goes with the first table that has its columns; one without such a table is ours."""
+        tables = [self._types.rows(source) for source in node.inputs]
+        with suppress(AnalysisException, ParseException):  # what is at fault in between is found by itself
+            tables += self._types.between(node)
+        known = [({name.lower() for name in table.columns}, _Frame(table, [])) for table in tables]
+        for tree in trees:
+            wanted = {column.name.lower() for column in tree.find_all(exp.Column) if not column.table}
+            frame = next((frame for names, frame in known if wanted <= names), None)
+            if frame is not None:
+                frame.trees.append(tree)
+        return [frame for _, frame in known]
+
+
+_PLAIN = (exp.Column, exp.Literal, exp.Star, exp.Identifier, exp.Var, exp.DataType, exp.Lambda, exp.Query, exp.Interval)
+
+
+def _scalars(trees: Sequence[exp.Expr]) -> list[exp.Expr]:
+    return [tree for tree in trees if not has_aggregates(tree) and generator(tree) is None]
+
+
+def _parts(tree: exp.Expr) -> list[exp.Expr]:
+    return [part for part in tree.iter_expressions() if not isinstance(part, _PLAIN)]
+
+
+def _smallest(tree: exp.Expr, frame: _Frame, wrong: Wrong) -> tuple[exp.Expr, Wrong]:
+    """The smallest part of an expression that is refused for the same reason, and what Spark says of it."""
+    for part in _parts(tree):
+        inner = frame.wrong([part])
+        if inner is not None and inner.getCondition() == wrong.getCondition():
+            return _smallest(part, frame, inner)
+    return tree, wrong
+
+
+def _random(tree: exp.Expr, frame: _Frame) -> exp.Expr | None:
+    """The smallest part whose value is no function of its row, by Spark's own word; ``None`` for no such part.
+
+    Spark says so of aggregates that look at the order of rows as well; here they look at stream order, and repeat.
+    """
+    if tree.find(exp.Window) or frame.repeats([tree]):
+        return None
+    inner = next((found for part in _parts(tree) if (found := _random(part, frame)) is not None), None)
+    ordered = any(orders_rows(part) for part in tree.walk())
+    return inner or (None if ordered else tree)

@@ -1,0 +1,106 @@
+"""What only Spark knows of expressions is reported before the first tick, with its place (R107, R111)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import rowtime as rt
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from rowtime.core.errors import Problem
+
+STREAM = "CREATE STREAM a (v INT, s STRING, t TIMESTAMP, x ARRAY<INT>);\n"
+
+
+def found(spark: SparkSession, folder: Path, *queries: str) -> list[Problem]:
+    pipeline = rt.Pipeline(spark, home=folder / "home").sql(STREAM + ";\n".join(queries))
+    return pipeline.check_types(pipeline.compile())
+
+
+def marked(problem: Problem) -> str:
+    assert problem.place is not None
+    return problem.place.text[problem.place.column - 1 :][: problem.place.length]
+
+
+def test_each_expression_that_spark_refuses_has_its_place(
+    spark: SparkSession, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    problems = found(
+        spark,
+        tmp_path,
+        "SELECT STREAM v + 1 AS w, no_such(v) AS y, upper(s) || date_add(x, 1) AS z FROM a WHERE length(v, 2) > 1",
+        "SELECT STREAM sum(x) AS n, sum(v) AS m FROM a GROUP BY FLOOR(a.ROWTIME TO HOUR)",
+        "SELECT STREAM sum(v) AS m FROM a GROUP BY FLOOR(a.ROWTIME TO HOUR) HAVING sum(v) > array(1)",
+        "SELECT STREAM s, sum(x) OVER (ORDER BY a.ROWTIME ROWS 3 PRECEDING) AS y FROM a",
+        "SELECT STREAM a.v, b.v AS w FROM a OVER (RANGE INTERVAL '1' MINUTE PRECEDING) AS a"
+        " JOIN a OVER (RANGE INTERVAL '1' MINUTE PRECEDING) AS b ON a.v = b.x",
+    )
+    assert {problem.code for problem in problems} == {"R107"}
+    assert [(p.place.line, marked(p)) for p in problems if p.place] == [
+        (2, "no_such(v)"),
+        (2, "date_add(x, 1)"),
+        (2, "length(v, 2)"),
+        (3, "sum(x)"),
+        (4, "array(1)"),
+        (5, "sum(x)"),
+        (6, "v = b.x"),
+    ]
+    assert "__" not in "".join(map(str, problems))
+    assert "Exception" not in capfd.readouterr().err
+
+
+def test_what_spark_takes_is_no_problem(spark: SparkSession, tmp_path: Path) -> None:
+    assert not found(
+        spark,
+        tmp_path,
+        "SELECT STREAM now() AS n, curdate() AS d, unix_timestamp() AS u, localtimestamp() AS l, hex(s) AS h FROM a",
+        "SELECT STREAM COLLECT_LIST(v) AS w, first(v) AS f, max_by(s, v, 2) AS m, mode(v) AS n, listagg(s) AS l,"
+        " any(v > 1) AS o, percentile_cont(0.5) WITHIN GROUP (ORDER BY v) AS p"
+        " FROM a GROUP BY FLOOR(a.ROWTIME TO HOUR), v + 1 HAVING sum(v) > 1",
+        "SELECT STREAM s, SUM(v) OVER (PARTITION BY s ORDER BY a.ROWTIME ROWS 3 PRECEDING) AS w FROM a",
+        "SELECT STREAM explode(transform(x, y -> y + v)) AS e FROM a",
+        "SELECT STREAM s, COUNT(*) AS c FROM a GROUP BY SESSION(a.ROWTIME, INTERVAL '1' MINUTE), s",
+        "SELECT STREAM SUM(v) AS w FROM a GROUP BY FLOOR(t TO HOUR) WITHIN INTERVAL '1' MINUTE",
+    )
+
+
+def test_a_run_is_refused_before_it_writes_anything(spark: SparkSession, tmp_path: Path) -> None:
+    pipeline = rt.Pipeline(spark, home=tmp_path / "home").sql(STREAM + "SELECT STREAM no_such(v) AS w FROM a")
+    with pytest.raises(rt.Refused, match="NO_SUCH"):
+        pipeline.run_available(tmp_path / "check")
+    assert not (tmp_path / "home").exists()
+    assert not (tmp_path / "check").exists()
+
+
+def test_spark_says_which_functions_give_another_answer_each_time(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rowtime.expr.monotonicity.NON_DETERMINISTIC", frozenset())
+    [problem] = found(spark, tmp_path, "SELECT STREAM v + element_at(shuffle(x), 1) AS w, v AS u FROM a")
+    assert problem.code == "R111"
+    assert marked(problem) == "shuffle(x)"
+
+
+RANDOM = ["uniform(1, 9)", "randstr(8)", "shuffle(x)", "hex(aes_encrypt(s, s))",
+          "reflect('java.util.UUID', 'randomUUID')",
+          "java_method('java.lang.System', 'getenv', 'HOME')", "current_time()", "localtime()", "current_user()",
+          "current_user", "session_user()", "user()", "current_catalog()", "current_database()", "version()",
+          "input_file_name()", "try_reflect('java.util.UUID', 'randomUUID')", "rand(5)"]  # fmt: skip
+
+
+@pytest.mark.parametrize("call", RANDOM)
+def test_a_value_that_is_no_function_of_the_row_is_refused(call: str) -> None:
+    [problem] = rt.check(f"{STREAM}SELECT STREAM {call} AS r FROM a")
+    assert problem.code == "R111"
+
+
+@pytest.mark.parametrize(
+    "call", ["hex(aes_encrypt(s, s, 'ECB'))", "hex(aes_encrypt(s, s, 'GCM', 'DEFAULT', s))", "now()"]
+)
+def test_a_value_that_is_a_function_of_the_row_is_not(call: str) -> None:
+    assert not rt.check(f"{STREAM}SELECT STREAM {call} AS r FROM a")
