@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from rowtime.core.errors import Problem, Refused
+from rowtime.core.errors import Problem
 from rowtime.expr.store_assignment import may_assign
 from rowtime.runtime.column_types import ColumnTypes
 
@@ -16,12 +16,10 @@ if TYPE_CHECKING:
     from rowtime.plan.pump_edge import PumpEdge
 
 
-def check_edges(program: Program, spark: SparkSession) -> None:
-    """Raise ``Refused`` (R220) for assignments that can never fit; without a job."""
+def misfits(program: Program, spark: SparkSession) -> list[Problem]:
+    """The problems (R220) of assignments that can never fit; without a job."""
     types = ColumnTypes(spark)
-    problems = [problem for edge in program.edges for problem in _misfits(edge, types, spark)]
-    if problems:
-        raise Refused(*problems)
+    return [problem for edge in program.edges for problem in _misfits(edge, types, spark)]
 
 
 def _misfits(edge: PumpEdge, types: ColumnTypes, spark: SparkSession) -> Iterator[Problem]:

@@ -20,7 +20,7 @@ from rowtime.plan.difference import statements_of
 from rowtime.plan.program import Program, compile_script
 from rowtime.plan.upgrade import upgrade_of
 from rowtime.runtime.claims import let_leave, pump_of
-from rowtime.runtime.edge_types import check_edges
+from rowtime.runtime.edge_types import misfits
 from rowtime.runtime.engine import Engine, wall_clock
 from rowtime.runtime.events import Events
 from rowtime.runtime.handed import Handed
@@ -140,10 +140,11 @@ class Pipeline:
         return self._compiled(";\n".join(part.rstrip().rstrip(";") for part in self._text), self.home)
 
     def check_types(self, program: Program, spark: SparkSession | None = None) -> list[Problem]:
-        """What Spark refuses in the expressions of a program (R107, R111); starts Spark, and runs no job."""
+        """What only Spark finds wrong with a program (R107, R111, R220); starts Spark, and runs no job."""
         from rowtime.runtime.analysis import analysed  # noqa: PLC0415 - only this and a run need Spark
 
-        return analysed(spark or self.session(program), program)
+        spark = spark or self.session(program)
+        return analysed(spark, program) or misfits(program, spark)
 
     def compile_instead(self, text: str) -> Program:
         """Bind another text, which this pipeline had before: what it defines may be defined otherwise today."""
@@ -231,7 +232,6 @@ class Pipeline:
         spark = self.session(program)
         if problems := self.check_types(program, spark):
             raise Refused(*problems)
-        check_edges(program, spark)
         define(program, self.home, place)
         sources = self.sources(program, place)
         stages = {n.name: Stage(self._sink(n), place.folder) for n in program.sinks}
