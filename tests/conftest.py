@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 import pytest
@@ -40,23 +40,38 @@ INTERNAL = re.compile(
 
 @pytest.fixture(scope="session", autouse=True)
 def _no_message_has_an_internal_name() -> Iterator[None]:
-    """A law over every message that any test causes: it has no name that only the engine knows.
+    """A law over every message, every wait and every traced row of any test: no name that only the engine knows.
 
     What the user wrote may be repeated; R205 and R209 tell which names are reserved.
     """
     from rowtime.core.errors import Problem
+    from rowtime.plan.waiting import Poisoned, Wait
 
-    made = Problem.__init__
+    def of_problem(problem: Problem) -> str:
+        return "" if problem.code in TELLS_RESERVED_NAMES else f"{problem.message} {problem.hint}"
 
-    def checked(problem: Problem, *given: object, **named: object) -> None:
-        made(problem, *given, **named)  # type: ignore[arg-type]
-        written = problem.place.text if problem.place is not None else ""
-        found = [name for name in INTERNAL.findall(f"{problem.message} {problem.hint}") if name not in written]
-        assert not found or problem.code in TELLS_RESERVED_NAMES, f"{problem.code} shows {found}: {problem.message}"
+    def written(problem: Problem) -> str:
+        return problem.place.text if problem.place is not None else ""
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Problem, "__init__", checked)
+        _checked(patch, Problem, of_problem, written)
+        _checked(patch, Wait, str)
+        _checked(patch, Poisoned, str)
         yield
+
+
+def _checked(
+    patch: pytest.MonkeyPatch, kind: type, shown: Callable[[Any], str], written: Callable[[Any], str] = lambda _: ""
+) -> None:
+    """Let nobody make a ``kind`` whose text has an internal name that is not ``written`` by the user."""
+    made = kind.__init__
+
+    def init(one: Any, *given: Any, **named: Any) -> None:
+        made(one, *given, **named)
+        found = [name for name in INTERNAL.findall(shown(one)) if name not in written(one)]
+        assert not found, f"{kind.__name__} shows {found}: {shown(one)}"
+
+    patch.setattr(kind, "__init__", init)
 
 
 TELLS_RESERVED_NAMES = ("R205", "R209")
