@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rowtime.core.errors import refuse
+
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
@@ -22,6 +24,10 @@ def loosened(rows: DataFrame) -> DataFrame:
     """The rows with the same values, in types inside of which NULL may stand."""
     from pyspark.sql import functions as F  # noqa: N812, PLC0415 - `check` does without Spark
 
+    for field in rows.schema.fields:
+        if _holds_months(field.dataType):
+            what = f"{field.name} is of type {field.dataType.simpleString().upper()}, which cannot be kept"
+            raise refuse("R189", what, "Add intervals of years and months to a date, or count the months as a number.")
     kinds = [(field.name, field.dataType, loose(field.dataType)) for field in rows.schema.fields]
     if all(kind == wanted for _, kind, wanted in kinds):
         return rows
@@ -40,3 +46,16 @@ def loose(kind: DataType) -> DataType:
     if isinstance(kind, StructType):
         return StructType([StructField(f.name, loose(f.dataType), nullable=True) for f in kind])
     return kind
+
+
+def _holds_months(kind: DataType) -> bool:
+    """True for types of values that Spark gives nobody but itself, and for what is made of them."""
+    from pyspark.sql import types as t  # noqa: PLC0415 - as above
+
+    if isinstance(kind, t.StructType):
+        return any(_holds_months(field.dataType) for field in kind)
+    if isinstance(kind, t.ArrayType):
+        return _holds_months(kind.elementType)
+    if isinstance(kind, t.MapType):
+        return _holds_months(kind.keyType) or _holds_months(kind.valueType)
+    return isinstance(kind, t.YearMonthIntervalType | t.CalendarIntervalType)

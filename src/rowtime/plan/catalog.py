@@ -19,7 +19,7 @@ from rowtime.core.secrets import filled, secret_spans
 from rowtime.core.shapes import EventShape
 from rowtime.expr.facts import Kind, kind_of
 from rowtime.operators.table_function import Make
-from rowtime.plan.declared import order_text, tolerance_problems
+from rowtime.plan.declared import order_text, tolerance_problems, type_problems
 from rowtime.plan.event_time import EventTimeSettings, settings_of
 from rowtime.plan.kept_options import lasting, unknown_secrets
 from rowtime.plan.resync import rows_of
@@ -187,7 +187,7 @@ def _lasting(stream: StreamDef) -> StreamDef:
 
 def stream_of(statement: CreateStream) -> StreamDef:
     """The definition that CREATE STREAM gives."""
-    _check_columns(statement.columns)
+    _check_columns(statement.columns, log=statement.using is None)
     idle = duration(statement.idle_after, "IDLE AFTER", statement.place)
     early = duration(statement.early, "EARLY BEYOND", statement.place)
     ahead = duration(statement.ahead, "EARLY BEYOND", statement.place)
@@ -270,7 +270,7 @@ def _reserved(name: str) -> bool:
     return name.startswith("__") or name.lower() == "rowtime"
 
 
-def _check_columns(columns: Iterable[ColumnDef]) -> None:
+def _check_columns(columns: Iterable[ColumnDef], *, log: bool) -> None:
     seen: set[str] = set()
     problems = []
     for column in columns:
@@ -287,7 +287,7 @@ def _check_columns(columns: Iterable[ColumnDef]) -> None:
         if name in seen:
             problems.append(Problem("R209", f"there are two columns {column.name}", column.place))
         seen.add(name)
-        problems.extend(tolerance_problems(column))
+        problems.extend((*tolerance_problems(column), *type_problems(column, log=log)))
     if problems:
         raise Refused(*problems)
 

@@ -7,9 +7,10 @@ from decimal import Decimal
 from sqlglot import exp
 
 from rowtime.core.errors import Problem, Refused
-from rowtime.expr.facts import Fact, kind_of
+from rowtime.expr.facts import Fact, Kind, kind_of
 from rowtime.expr.monotonicity import number_of
 from rowtime.expr.order import Order
+from rowtime.sql.dialect import Rowtime
 from rowtime.sql.generate import to_rowtime
 from rowtime.sql.intervals import duration_of
 from rowtime.sql.script import parse_column
@@ -55,6 +56,30 @@ def tolerance_problems(column: ColumnDef) -> list[Problem]:
         hint = f"Count rows: {column.name} {column.type} ASCENDING WITHIN 100 ROWS."
     text = f"{column.name} {column.type} {order_text(column)}"
     return [Problem("R140", f"{text}: {what}", column.place, hint)] if what else []
+
+
+_TYPES = frozenset(
+    {
+        exp.DType.TINYINT, exp.DType.SMALLINT, exp.DType.INT, exp.DType.BIGINT, exp.DType.FLOAT, exp.DType.DOUBLE,
+        exp.DType.DECIMAL, exp.DType.TEXT, exp.DType.VARCHAR, exp.DType.CHAR, exp.DType.BINARY, exp.DType.BOOLEAN,
+        exp.DType.DATE, exp.DType.TIMESTAMP, exp.DType.TIMESTAMPTZ, exp.DType.TIMESTAMPLTZ, exp.DType.TIMESTAMPNTZ,
+        exp.DType.ARRAY, exp.DType.MAP, exp.DType.STRUCT,
+    }
+)  # fmt: skip
+
+
+def type_problems(column: ColumnDef, *, log: bool) -> list[Problem]:
+    """What is wrong with a column's type: of a stream ``log`` keeps some (R208), and no tick moves months (R189)."""
+    parsed = exp.DataType.build(column.type, dialect=Rowtime)
+    kinds = [part.this for part in parsed.find_all(exp.DataType)]
+    if any(isinstance(kind, exp.Interval) and kind_of(kind.sql()) is Kind.MONTHS for kind in kinds):
+        what = f"{column.name} {column.type}: intervals of years and months cannot be kept"
+        return [Problem("R189", what, column.place, f"Count the months: {column.name} INT.")]
+    if log and not _TYPES.issuperset(kinds):
+        what = f"{column.name} {column.type}: a stream log cannot keep a column of this type"
+        hint = "Take numbers, DECIMAL(p, s), STRING, CHAR(n), VARCHAR(n), BINARY, BOOLEAN, DATE, TIMESTAMP, "
+        return [Problem("R208", what, column.place, f"{hint}TIMESTAMP_NTZ, ARRAY<…>, MAP<…, …>, STRUCT<…>.")]
+    return []
 
 
 def _is_duration(node: exp.Expr | None) -> bool:

@@ -253,6 +253,7 @@ class Grouping:
             else:
                 items.append(Item(Column(name, type_of((), bound), prove(bound, self._key_facts()).fact), bound))
         self.scope.refuse_twice(self.query, items)
+        self.scope.refuse_unkept(self.query, items)
         return tuple(items), stamp
 
     def _identity(self) -> set[str]:

@@ -10,7 +10,7 @@ from functools import cached_property
 from sqlglot import exp
 
 from rowtime.core.errors import Problem
-from rowtime.expr.facts import ROWTIME, Fact
+from rowtime.expr.facts import ROWTIME, Fact, Kind
 from rowtime.expr.monotonicity import OF_SESSION, is_constant, non_deterministic
 from rowtime.operators.contract import A, Column, Operator, T, walk
 from rowtime.operators.lifetimes import is_lifetimes
@@ -143,6 +143,15 @@ class Scope:
                 what = f"the select list has two columns {name}"
                 self.refuse("R119", what, query, "Give one of them another name with AS.")
             seen.add(name.lower())
+
+    def refuse_unkept(self, query: exp.Expr, items: Iterable[Item]) -> None:
+        """Refuse (R189) columns of a type that no tick can move: intervals of years and months."""
+        for item in items:
+            made = item.expression.unnest()
+            months = isinstance(made, exp.Anonymous) and made.name.upper() == "MAKE_YM_INTERVAL"
+            if months or item.column.fact.kind is Kind.MONTHS:
+                what = f"{item.column.name} is an interval of years and months, which cannot be kept"
+                self.refuse("R189", what, query, "Add it to a date, or count the months as a number.")
 
     def bind(self, node: exp.Expr) -> exp.Expr:
         """A copy of the expression whose columns are the input's, by their own names."""

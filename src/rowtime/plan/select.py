@@ -290,6 +290,7 @@ class _SelectBinder:
                 continue
             items.append(Item(Column(name, type_of(scope.columns, bound), prove(bound, scope.facts).fact), bound))
         scope.refuse_twice(self.query, items)
+        scope.refuse_unkept(self.query, items)
         return tuple(items), promoted
 
     def _star(self, scope: Scope, entry: exp.Expr) -> list[Item]:

@@ -1,0 +1,45 @@
+"""Types whose values nobody can keep are refused when the script is checked, not by each tick."""
+
+from __future__ import annotations
+
+import pytest
+
+import rowtime as rt
+from rowtime.client.arrow_types import arrow_type
+
+KEPT = (
+    "TINYINT", "BYTE", "SMALLINT", "SHORT", "INT", "INTEGER", "BIGINT", "LONG", "FLOAT", "REAL", "DOUBLE", "DECIMAL",
+    "DECIMAL(38, 10)", "NUMERIC(9)", "STRING", "VARCHAR(5)", "CHAR(3)", "BINARY", "BOOLEAN", "DATE", "TIMESTAMP",
+    "TIMESTAMP_LTZ", "TIMESTAMP_NTZ", "ARRAY<ARRAY<INT>>", "MAP<STRING, DOUBLE>", "STRUCT<time: INT, `a b`: STRING>",
+)  # fmt: skip
+LOST = ("INTERVAL DAY TO SECOND", "VARIANT", "TIME", "ARRAY<INTERVAL DAY>", "STRUCT<x: MAP<STRING, VARIANT>>")
+MONTHS = ("INTERVAL YEAR TO MONTH", "INTERVAL MONTH", "ARRAY<INTERVAL YEAR>", "STRUCT<x: MAP<STRING, INTERVAL MONTH>>")
+
+
+def codes(text: str) -> list[str]:
+    return [problem.code for problem in rt.check(text) if not problem.warns]
+
+
+@pytest.mark.parametrize("kind", KEPT)
+def test_what_check_takes_a_log_can_keep(kind: str) -> None:
+    assert codes(f"CREATE STREAM a (x {kind}); SELECT STREAM x FROM a") == []
+    arrow_type(kind)
+
+
+@pytest.mark.parametrize("kind", [*LOST, *MONTHS])
+def test_what_a_log_cannot_keep_is_refused_where_it_is_declared(kind: str) -> None:
+    code = "R189" if kind in MONTHS else "R208"
+    assert codes(f"CREATE STREAM a (x {kind})") == [code]
+    from_files = codes(f"CREATE STREAM a (x {kind}) USING parquet OPTIONS (path '/tmp/in')")
+    assert from_files == ([code] if kind in MONTHS else [])
+
+
+@pytest.mark.parametrize(
+    "value", ["make_ym_interval(1, 2)", "INTERVAL '1' MONTH", "INTERVAL '1' YEAR * v", "CAST(s AS INTERVAL MONTH)"]
+)
+def test_intervals_of_months_are_no_columns(value: str) -> None:
+    stream = "CREATE STREAM a (v INT, s STRING, d DATE);"
+    assert codes(f"{stream} SELECT STREAM {value} AS y FROM a") == ["R189"]
+    hour = "FLOOR(a.ROWTIME TO HOUR)"
+    assert codes(f"{stream} SELECT STREAM {hour} AS h, {value} AS y FROM a GROUP BY {hour}, {value}") == ["R189"]
+    assert codes(f"{stream} SELECT STREAM d + {value} AS y FROM a") == []
