@@ -45,6 +45,8 @@ def alike(one: Any, other: Any) -> bool:
         return False
     if isinstance(one, list | tuple):
         return len(one) == len(other) and all(map(alike, one, other))
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(alike(value, other[name]) for name, value in one.items())
     if isinstance(one, float):
         return math.isclose(one, other, rel_tol=NINE_DIGITS) or (math.isnan(one) and math.isnan(other))
     return bool(one == other)

@@ -24,7 +24,7 @@ PLACE = "__t, __w, __p"
 
 @dataclass(frozen=True)
 class Part:
-    """One partial column: ``seed`` over a row, ``merge`` with ``{}`` for the column itself.
+    """One partial column: ``seed`` over a row, ``merge`` with ``{0}`` for the column itself.
 
     ``typed``: an aggregate over the row whose type the column has; empty where seed and
     merge already agree.
@@ -143,33 +143,33 @@ def _count(call: exp.Count, condition: str) -> Decomposed:
     if not isinstance(call.this, exp.Star):
         tests += [f"({to_spark(a)}) IS NOT NULL" for a in (call.this, *call.expressions) if a is not None]
     seed = f"CASE WHEN {' AND '.join(tests)} THEN 1L ELSE 0L END" if tests else "1L"
-    return Decomposed((Part(seed, "sum({})"),), "{0}")
+    return Decomposed((Part(seed, "sum({0})"),), "{0}")
 
 
 def _count_if(value: str, _by: str) -> Decomposed:
-    return Decomposed((Part(f"CASE WHEN {value} THEN 1L ELSE 0L END", "sum({})"),), "{0}")
+    return Decomposed((Part(f"CASE WHEN {value} THEN 1L ELSE 0L END", "sum({0})"),), "{0}")
 
 
 def _sum(value: str, _by: str) -> Decomposed:
-    return Decomposed((Part(value, "sum({})", f"sum({value})"),), "{0}")
+    return Decomposed((Part(value, "sum({0})", f"sum({value})"),), "{0}")
 
 
 def _avg(value: str, _by: str) -> Decomposed:
     # Spark sums whole numbers for AVG as doubles; the sum's type follows the average's.
-    counted = Part(f"CASE WHEN ({value}) IS NOT NULL THEN 1L ELSE 0L END", "sum({})")
+    counted = Part(f"CASE WHEN ({value}) IS NOT NULL THEN 1L ELSE 0L END", "sum({0})")
     final = "CASE WHEN {1} > 0 THEN {0} / {1} END"
-    return Decomposed((Part(value, "sum({})", f"avg+sum({value})"), counted), final, f"avg({value})")
+    return Decomposed((Part(value, "sum({0})", f"avg+sum({value})"), counted), final, f"avg({value})")
 
 
 def _same(function: str) -> Form:
-    return lambda value, _by: Decomposed((Part(value, function + "({})"),), "{0}")
+    return lambda value, _by: Decomposed((Part(value, function + "({0})"),), "{0}")
 
 
 def _edge(function: str, *, nulls: bool) -> Form:
     def form(value: str, _by: str) -> Decomposed:
         place = f"struct({PLACE}, {value} AS v)"
         seed = place if nulls else f"CASE WHEN ({value}) IS NOT NULL THEN {place} END"
-        return Decomposed((Part(seed, function + "({})"),), "{0}.v")
+        return Decomposed((Part(seed, _of_the(function, PLACE)),), "{0}.v")
 
     return form
 
@@ -177,9 +177,15 @@ def _edge(function: str, *, nulls: bool) -> Form:
 def _by(function: str) -> Form:
     def form(value: str, by: str) -> Decomposed:
         seed = f"CASE WHEN ({by}) IS NOT NULL THEN struct({by} AS k, {PLACE}, {value} AS v) END"
-        return Decomposed((Part(seed, function + "({})"),), "{0}.v")
+        return Decomposed((Part(seed, _of_the(function, f"k, {PLACE}")),), "{0}.v")
 
     return form
+
+
+def _of_the(function: str, fields: str) -> str:
+    """The least or greatest by some fields of a struct; not by all, for maps have no order."""
+    order = ", ".join(f"({{0}}).{field}" for field in fields.split(", "))
+    return f"{function}_by({{0}}, CASE WHEN ({{0}}) IS NOT NULL THEN struct({order}) END)"
 
 
 _FORMS: dict[type[exp.Expr] | str, Form] = {

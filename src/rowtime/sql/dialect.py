@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from sqlglot import TokenType, exp
+from sqlglot import Token, TokenType, exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.generators.spark import SparkGenerator
 
@@ -115,3 +115,30 @@ class Rowtime(Spark):
 
     Parser = RowtimeParser  # type: ignore[assignment]  # sqlglot declares the class it has itself
     Generator = RowtimeGenerator
+
+    def tokenize(self, sql: str, dialect: Any = None) -> list[Token]:
+        """The tokens of a text."""
+        return _types_closed(super().tokenize(sql, dialect))
+
+
+def _types_closed(tokens: list[Token]) -> list[Token]:
+    """The tokens with ``>>>`` as three that close nested types, as in ``MAP<STRING, ARRAY<STRUCT<n: INT>>>``."""
+    if not any(token.token_type == nodes.UNSIGNED_SHIFT for token in tokens):
+        return tokens
+    made: list[Token] = []
+    depth = 0
+    for before, token in zip([None, *tokens], tokens, strict=False):
+        kind = token.token_type
+        opens = kind == TokenType.LT and before is not None and before.token_type in _NESTED
+        depth = depth + 1 if opens else max(depth - 1, 0) if kind == TokenType.GT else depth
+        if kind == nodes.UNSIGNED_SHIFT and depth >= len(token.text):
+            depth -= len(token.text)
+            made += [
+                Token(TokenType.GT, ">", token.line, token.col, at, at) for at in range(token.start, token.end + 1)
+            ]
+        else:
+            made.append(token)
+    return made
+
+
+_NESTED = (TokenType.STRUCT, TokenType.ARRAY, TokenType.MAP)

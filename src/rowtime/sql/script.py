@@ -14,7 +14,6 @@ from sqlglot import Token, TokenType, exp
 from rowtime.core.errors import Problem, Refused
 from rowtime.sql.dialect import Rowtime
 from rowtime.sql.faults import explain_fault, explain_spelling, spelling_fault
-from rowtime.sql.nodes import UNSIGNED_SHIFT
 from rowtime.sql.places import place_at
 from rowtime.sql.query_parser import SyntaxFault
 from rowtime.sql.statement_parser import StatementParser, new_parser
@@ -73,11 +72,11 @@ def _tokens(text: str) -> tuple[list[Token], Problem | None]:
         at = text.index("\0")
         return _tokens(text[:at])[0], explain_spelling(text, at, "a NUL byte is not text")
     try:
-        return _types_closed(Rowtime().tokenize(text)), None
+        return Rowtime().tokenize(text), None
     except Exception as error:  # noqa: BLE001 - sqlglot raises more than TokenError on odd input
         problem, at = spelling_fault(text, error)
     try:
-        return _types_closed(Rowtime().tokenize(text[:at])), problem
+        return Rowtime().tokenize(text[:at]), problem
     except Exception:  # noqa: BLE001 - the same
         return [], problem
 
@@ -102,26 +101,3 @@ def _guarded(parse: Callable[[StatementParser, list[Token], str], T], tokens: li
     except Exception:  # noqa: BLE001 - a front end answers; sqlglot may trip over odd input
         message = NOT_UNDERSTOOD
     return explain_fault(text, tokens, SyntaxFault(message, tokens[0].start, tokens[-1].end, at_end=False))
-
-
-def _types_closed(tokens: list[Token]) -> list[Token]:
-    """The tokens with ``>>>`` as three that close nested types, as in ``MAP<STRING, ARRAY<STRUCT<n: INT>>>``."""
-    if not any(token.token_type == UNSIGNED_SHIFT for token in tokens):
-        return tokens
-    made: list[Token] = []
-    depth = 0
-    for before, token in zip([None, *tokens], tokens, strict=False):
-        kind = token.token_type
-        opens = kind == TokenType.LT and before is not None and before.token_type in _NESTED
-        depth = depth + 1 if opens else max(depth - 1, 0) if kind == TokenType.GT else depth
-        if kind == UNSIGNED_SHIFT and depth >= len(token.text):
-            depth -= len(token.text)
-            made += [
-                Token(TokenType.GT, ">", token.line, token.col, at, at) for at in range(token.start, token.end + 1)
-            ]
-        else:
-            made.append(token)
-    return made
-
-
-_NESTED = (TokenType.STRUCT, TokenType.ARRAY, TokenType.MAP)

@@ -1,0 +1,101 @@
+"""Queries over columns of every type have the rows of Spark's batch, however the input is cut into ticks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+import rowtime as rt
+from rowtime.client.arrow_types import arrow_type
+from rowtime.runtime.session import derive
+from tests.queries.random_queries import Case, in_batch
+from tests.queries.test_random_queries import disagreements
+from tests.queries.value_types import COLUMNS, MADE, TYPES, kinds_of, rows_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ROWS, PARTS = 24, 4
+DEFINED = f"CREATE STREAM input ({COLUMNS}); CREATE STREAM copy ({COLUMNS});\n"
+VIEW = f"CREATE VIEW a AS SELECT STREAM {MADE} FROM input;\n"
+COPIED = "CREATE PUMP copied AS INSERT INTO copy SELECT STREAM * FROM input;\n"
+
+
+def cases_of(chance: Random, types: Sequence[str]) -> list[Case]:
+    """For each type one of its queries."""
+    chosen = [(name, chance.choice(kinds_of(TYPES[name]))) for name in types]
+    return [Case(f"{kind.__name__} of {name}", *kind(TYPES[name].column)) for name, kind in chosen]
+
+
+def streamed(spark: SparkSession, folder: Path, cases: Sequence[Case], parts: Sequence[list[Any]]) -> list[pa.Table]:
+    """The rows of each query, all of them in one pipeline; each part of the input is a tick."""
+    got: list[list[pa.Table]] = [[] for _ in cases]
+    pumps = [f"CREATE PUMP p{n} AS INSERT INTO o{n} {case.streaming};\n" for n, case in enumerate(cases)]
+    copied = COPIED if any("FROM copy" in case.streaming for case in cases) else ""
+
+    def sink(number: int) -> Callable[[Any], None]:
+        return lambda batch: got[number].append(batch.table()) if batch.count else None
+
+    pipeline = rt.Pipeline(spark, home=folder / "home").sql(DEFINED + VIEW + copied + "".join(pumps))
+    for number in range(len(cases)):
+        pipeline.sink(f"o{number}", sink(number))
+    for stream in pipeline.compile().defines:
+        pipeline.home.define(stream.name, stream.as_json(), replace=True)
+    for number, part in enumerate(parts):
+        with rt.writer("input", home=folder / "home") as log:
+            log.insert(part)
+            if number == len(parts) - 1:
+                log.end()
+        pipeline.run_available(folder / "check")
+    pipeline.run_available(folder / "check")  # what came to the copy with the last tick
+    return [pa.concat_tables(tables) if tables else pa.table({}) for tables in got]
+
+
+@contextmanager
+def in_a_view(spark: SparkSession, rows: Sequence[dict[str, Any]]) -> Iterator[SparkSession]:
+    """The input as views of batch, in a session as the pipelines have it."""
+    session = derive(spark)
+    columns = COLUMNS.replace("VARCHAR(5)", "STRING").replace("CHAR(3)", "STRING")
+    fields = [("rowtime", "TIMESTAMP"), ("n", "INT"), ("g", "INT"), ("at", "TIMESTAMP")]
+    fields += [(kind.name, kind.kept or kind.text) for kind in TYPES.values()]
+    table = pa.Table.from_pylist(list(rows), pa.schema([(name, arrow_type(text)) for name, text in fields]))
+    session.createDataFrame(table, f"rowtime TIMESTAMP, {columns}").createOrReplaceTempView("input")
+    session.sql(f"SELECT rowtime, {MADE} FROM input").createOrReplaceTempView("a")
+    try:
+        yield session
+    finally:
+        for name in ("a", "input"):
+            session.catalog.dropTempView(name)
+
+
+def search(spark: SparkSession, folder: Path, seed: int, types: Sequence[str]) -> None:
+    """Draw queries, and compare what they give with batch, in many ticks and in one."""
+    chance = Random(seed)
+    cases, rows = cases_of(chance, types), rows_of(chance, ROWS)
+    cuts = [0, *sorted(chance.sample(range(1, ROWS), PARTS - 1)), ROWS]
+    parts = [rows[start:end] for start, end in zip(cuts, cuts[1:], strict=False)]
+    in_ticks, at_once = (streamed(spark, folder / name, cases, of) for name, of in (("ticks", parts), ("one", [rows])))
+    with in_a_view(spark, rows) as session:
+        batch = [session.sql(in_batch(case.batch)).toArrow() for case in cases]
+    assert 2 * sum(table.num_rows > 0 for table in batch) > len(cases), "answers without rows agree too easily"
+    found = [text for each in zip(cases, in_ticks, at_once, batch, strict=True) for text in disagreements(*each)]
+    if found:
+        pytest.fail("\n".join(found))
+
+
+def test_queries_over_columns_of_many_types_have_the_rows_of_batch(spark: SparkSession, tmp_path: Path) -> None:
+    search(spark, tmp_path, 3, Random(3).sample(sorted(TYPES), 6))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(1, 7))
+def test_queries_over_columns_of_every_type_have_the_rows_of_batch(
+    seed: int, spark: SparkSession, tmp_path: Path
+) -> None:
+    search(spark, tmp_path, seed, sorted(TYPES))
