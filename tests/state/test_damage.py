@@ -225,6 +225,35 @@ def test_a_pipeline_whose_state_is_damaged_stops_with_the_name_of_the_file(spark
     assert got == []
 
 
+@pytest.mark.parametrize("target", ["USING parquet OPTIONS (path '{out}')", ""], ids=["directory", "log"])
+def test_an_older_copy_of_a_checkpoint_writes_nothing_twice(spark: SparkSession, tmp_path: Path, target: str) -> None:
+    """A directory got the rows again, and a log took new rows for repeats."""
+    sql = f"""CREATE STREAM a (v INT); CREATE STREAM o (v INT) {target.format(out=tmp_path / "out")};
+    CREATE PUMP p AS INSERT INTO o SELECT STREAM v FROM a;"""
+    check, copy = tmp_path / "check", tmp_path / "copy"
+
+    def pipeline() -> rt.Pipeline:
+        return rt.Pipeline(spark, home=tmp_path / "home").sql(sql)
+
+    for stream in pipeline().compile().defines:
+        pipeline().home.define(stream.name, stream.as_json())
+    with rt.writer("a", home=tmp_path / "home") as writer:
+        for number in range(2):
+            writer.insert([{"v": number, "rowtime": datetime(2024, 1, 1, 10, number, tzinfo=UTC)}])
+            if number:
+                shutil.copytree(check, copy)
+            pipeline().run_available(check)
+        shutil.rmtree(check)
+        copy.rename(check)
+        before = sorted(str(path) for folder in ("out", "home") for path in (tmp_path / folder).rglob("*"))
+        for _ in range(2):
+            with pytest.raises(rt.Failure, match=r"its last entry is that of tick 0, and .* (of|its) ") as found:
+                pipeline().run_available(check)
+            assert code(found) == "R420"
+    after = sorted(str(path) for folder in ("out", "home") for path in (tmp_path / folder).rglob("*"))
+    assert after == before
+
+
 # -- what is no checkpoint ------------------------------------------------------------
 
 

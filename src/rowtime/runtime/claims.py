@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rowtime.runtime.sinks.ownership import Asked
 from rowtime.runtime.sinks.stream_log import StreamLogSink
+from rowtime.state.journal import behind
 
 if TYPE_CHECKING:
     from rowtime.client.home import Home
@@ -20,12 +21,18 @@ _LOG = re.compile(r"format=log; options=\[\[stream, (.*)\]\]")
 def claim(checkpoint: Checkpoint, stages: Mapping[str, Stage], take_over: Collection[str], at: int) -> None:
     """Ask for the targets of all pumps, by the names of their sinks, ``at`` (µs UTC); all of them or none is recorded.
 
-    Raises ``Refused``: R440 to R442, see `runtime.sinks.ownership`.
+    Raises ``Refused``: R440 to R442, see `runtime.sinks.ownership`, and ``Failure`` (R420) if a target has rows of this
+    checkpoint that its journal does not know of: an older copy of it has been restored.
     """
     entry = checkpoint.journal.last() or {}
-    records = [stage.claim(_asked(checkpoint, entry, name, take_over, at)) for name, stage in stages.items()]
+    asked = {name: _asked(checkpoint, entry, name, take_over, at) for name in stages}
+    records = [stage.claim(asked[name]) for name, stage in stages.items()]
     for record in records:
         record()
+    last = entry.get("tick", -1)
+    for name, stage in stages.items():
+        if found := stage.beyond(last, asked[name]):
+            raise behind(checkpoint.folder, f"its last entry is that of tick {last}, and {found}")
 
 
 def let_leave(checkpoint: Checkpoint, home: Home, at: int) -> None:

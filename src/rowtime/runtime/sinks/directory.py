@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 STAGING = "_rowtime"
 LOCK = ".lock"
+_TICK = re.compile(r"part-(\d{10})-")
 _OURS = re.compile(r"part-\d{10}-\d{5}-[^.]*\.(parquet|csv|json)(\.\w+)?")
 
 
@@ -70,6 +71,13 @@ class DirectorySink:
         """Write down who writes, before the first row."""
         record.write(self._own)
         self._identity = record.identity
+
+    def beyond(self, tick: int, rows: int) -> str:  # noqa: ARG002 - files tell their tick
+        """Files of later ticks that the pump of this checkpoint has published."""
+        tag = tag_of(self._identity, self._pump)
+        names = sorted(path.name for path in self.path.glob("part-*") if _tag(path.name) == tag)
+        ticks = [int(found[1]) for name in names if (found := _TICK.match(name))]
+        return f"{self.path} has rows of tick {max(ticks)}" if ticks and max(ticks) > tick else ""
 
     def _there(self) -> There | None:
         """What the pump may have written: files under its tag; else files that name no pump."""

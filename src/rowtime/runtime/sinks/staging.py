@@ -54,6 +54,11 @@ class Stage:
 
         return write
 
+    def beyond(self, tick: int, asked: Asked) -> str:
+        """What the target has that a journal up to a tick does not know of, in words; empty for nothing."""
+        beyond = getattr(self.sink, "beyond", None)
+        return "" if beyond is None else str(beyond(tick, self.base if asked.sent is None else asked.sent[1]))
+
     def __call__(self, tick: RunningTick, node: Operator, delta: Delta) -> Mapping[str, Any] | None:
         """Write the tick's rows; what the journal records of them comes back."""
         assert isinstance(node, SinkNode)

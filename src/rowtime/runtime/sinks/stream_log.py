@@ -77,6 +77,11 @@ class StreamLogSink:
         record.write(self._own)
         self._record = record
 
+    def beyond(self, tick: int, rows: int) -> str:  # noqa: ARG002 - a log counts rows
+        """More rows than the journal knows of; they would be taken for repeats."""
+        self._open()
+        return f"the log of {self._stream} has {self._rows:,} of its rows" if self._rows > rows else ""
+
     def _there(self) -> There | None:
         """What the writer has written, whoever that was."""
         entries = scan(self._home.log_path(self._stream), {}).get(self._name, [])
