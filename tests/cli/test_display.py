@@ -128,3 +128,11 @@ def test_after_an_error_there_is_no_summary() -> None:
     with pytest.raises(ZeroDivisionError), Display(file=file):
         divmod(1, 0)
     assert file.getvalue() == ""
+
+
+def test_a_file_that_is_set_aside_is_told_at_once() -> None:
+    file = io.StringIO()
+    tick = progress(0, 0)
+    tick["sources"][0]["files"] = [{"file": "/in/a.csv", "code": "R520", "why": "it is empty"}]
+    Display(plain=True, file=file).listener(tick)
+    assert file.getvalue() == "R520 /in/a.csv: it is empty\n"

@@ -321,6 +321,8 @@ def test_a_run_goes_on_past_damaged_files_and_reads_them_when_they_are_replaced(
     shown = CliRunner().invoke(app, ["status", str(tmp_path / "check")]).output
     assert "a, files: 2 R520" in shown
     assert f"R520 {tmp_path}/in/c: it is empty" in shown
+    said = [file for tick in query.recentProgress for source in tick["sources"] for file in source.get("files", ())]
+    assert {"file": f"{tmp_path}/in/c", "code": "R520", "why": "it is empty"} in said
     (tmp_path / "in" / "c").unlink()
     put("b", whole(rows(7, 8)))
     wait_for(query, lambda: got == [1, 2, 5, 6, 7, 8])

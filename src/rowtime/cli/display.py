@@ -74,6 +74,9 @@ class Display:
         """Take the progress of a tick, or the failure of one; may be called from any thread."""
         with self._turn:
             self.figures.take(progress, time.monotonic())
+        for source in progress.get("sources", ()):
+            for file in source.get("files", ()):
+                self.note(f"{file['code']} {file['file']}: {file['why']}")
 
     def note(self, line: str) -> None:
         """Say something once, above the figures."""

@@ -214,6 +214,7 @@ class Engine:
             {name: staged["count"] for name, staged in running.outputs.items()},
             seconds,
             tuple(running.jobs),
+            {name: said for name, part in taken.items() if (said := part.part.detail.get("noted"))},
         )
 
     def _set_by_hand(self) -> Sequence[Mapping[str, Any]]:

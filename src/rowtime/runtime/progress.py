@@ -59,4 +59,5 @@ def _source(engine: Engine, node: Stream, report: TickReport) -> dict[str, Any]:
         "endOffset": notes["offsets"],
         "numInputRows": report.taken.get(node.name, 0),
         "clock": to_text(least(engine.entry["clocks"].get(node.name, {}).values())),
+        **({"files": list(report.noted[node.name])} if node.name in report.noted else {}),
     }

@@ -237,6 +237,9 @@ class Query:
 
     def _tell(self, report: TickReport) -> None:
         self._retries.succeeded()
+        for stream, files in report.noted.items():
+            for file in files:
+                LOG.warning("%s: %s %s: %s", stream, file["code"], file["file"], file["why"])
         self.recentProgress.append(progress_of(self.engine, report, self.id, self.runId))
         if self._listener is not None:
             self._listener(self.recentProgress[-1])

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from rowtime.runtime.intake import Taken
 
@@ -18,6 +18,8 @@ class TickReport:
     written: Mapping[str, int]
     seconds: Mapping[str, float]
     jobs: tuple[str, ...] = ()
+    noted: Mapping[str, Sequence[Mapping[str, str]]] = field(default_factory=dict)
+    """By stream, files that were set aside, or have changed after they were read."""
 
 
 def rows_read(taken: Taken, counts: Mapping[str, int]) -> int:

@@ -40,7 +40,7 @@ from rowtime.runtime.sources.contract import (
 from rowtime.runtime.sources.csv_decoding import PlainCsv
 from rowtime.runtime.sources.csv_header import by_header
 from rowtime.runtime.sources.file_list import NumberedFile, is_unchanged
-from rowtime.runtime.sources.numbering import Numbering
+from rowtime.runtime.sources.numbering import Numbering, noted
 from rowtime.runtime.sources.peek import OURS, columns, timestamps
 from rowtime.runtime.sources.statistics import unskipped
 from rowtime.sql.generate import literal
@@ -125,7 +125,7 @@ class FilesSource:
             {THE_WRITER: first + len(taken)},
             arrived=arrived,
             rows=self._count([file for _, file in read]),
-            detail={"files": numbered},
+            detail={"files": numbered, "noted": [noted(file) for file in taken if file.code]},
         )
 
     def between(self, start: Offsets, end: Offsets, state: Mapping[str, Any]) -> Slice:

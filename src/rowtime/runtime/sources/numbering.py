@@ -216,6 +216,11 @@ class Numbering:
         )
 
 
+def noted(file: NumberedFile) -> dict[str, str]:
+    """What a number is there for, besides the rows of a new file, in plain values."""
+    return {"file": _shown(file.path), "code": file.code, "why": file.why}
+
+
 def _text(error: BaseException | None) -> str:
     """What an error and its causes say, with paths as they are spelled outside of URLs."""
     parts = []
