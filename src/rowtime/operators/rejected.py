@@ -33,11 +33,15 @@ def shown_as(column: str) -> str:
 
 @dataclass(frozen=True)
 class Rejected:
-    """``SELECT STREAM … FROM gate.rejected``; ``gate`` is the operator that refuses."""
+    """``SELECT STREAM … FROM gate.rejected``; ``gate`` is the operator that refuses.
+
+    ``failing``: the query without a gate whose rows cannot be computed, where ``gate`` is the end of it.
+    """
 
     name: str
     gate: Operator
     columns: tuple[Column, ...]
+    failing: str = ""
 
     kind: ClassVar[str] = "rejected"
     promise: ClassVar[str] = "the clocks of the gate"
@@ -76,7 +80,7 @@ class Rejected:
         if "followed" in gate:
             tick.control(self)["marks"] = dict(gate.get("marks", {}))
         clocks = self.promises([delta.clocks for delta in deltas], tick.control(self))
-        parts = tick.refused(self.gate.name)
+        parts = tick.refused(self.failing or self.gate.name)
         if not parts:
             return Delta(None, clocks)
         return Delta(reduce(lambda left, right: left.unionByName(right), parts), clocks)

@@ -18,6 +18,7 @@ import pyarrow as pa
 from rowtime.core.clock import NOBODY, Clocks, least
 from rowtime.core.time import BEGINNING, END
 from rowtime.expr.store_assignment import length_of
+from rowtime.operators.attempt import attempted
 from rowtime.operators.by_writer import beside
 from rowtime.operators.column_bounds import SAID, with_column_bounds
 from rowtime.operators.contract import (
@@ -291,8 +292,11 @@ class Stream:
         """What a row breaks stands where a record that does not decode has its text."""
         if not self.demands:
             return rows
-        broken = " ".join(f"WHEN NOT ({to_spark(check)}) THEN {literal(to_rowtime(check))}" for check in self.demands)
-        found = f"CASE {broken} END"
+        cases = (
+            f"WHEN __try{n} IS NULL OR NOT __try{n}.c0 THEN {literal(to_rowtime(check))}"
+            for n, check in enumerate(self.demands)
+        )
+        found = f"CASE {' '.join(cases)} END"
         if intake.in_band:
             found = f"CASE WHEN __b IS NULL THEN {found} END"
         if intake.decodes:
@@ -301,7 +305,9 @@ class Stream:
         others = [
             in_size(name, sized[name]) if name in sized else quoted(name) for name in rows.columns if name != "__m"
         ]
-        return rows.selectExpr(*others, f"{found} AS __m")
+        spark = rows.sparkSession  # a condition that cannot be computed is broken, too
+        tried = rows.withColumns({f"__try{n}": attempted(spark, [to_spark(c)]) for n, c in enumerate(self.demands)})
+        return tried.selectExpr(*others, f"{found} AS __m")
 
     def _timed_rows(self, intake: Intake) -> DataFrame:
         # SPEC 2.4: the rowtime is what the writer gave, else the arrival time.

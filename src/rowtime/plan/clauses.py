@@ -16,6 +16,7 @@ from rowtime.operators.merge import Merge
 from rowtime.plan.panes import has_panes
 from rowtime.plan.sources import Binder, Bound
 from rowtime.sql.places import place_of
+from rowtime.sql.statements import Statement
 
 _AROUND = ("order", "limit", "offset", "with_")
 
@@ -153,3 +154,9 @@ def limited(binder: Binder, query: exp.Expr, bound: Bound, name: str) -> Bound:
         raise Refused(Problem("R186", what, place_of(binder.text, limit), "For example LIMIT 10."))
     merge = Merge(binder.sources.fresh(f"{name}.numbered"), bound.node, numbers=True)
     return Bound(Limit(binder.sources.fresh(f"{name}.limit"), merge, int(number.name)), bound.lineage)
+
+
+def asks_to_stop(statement: Statement) -> bool:
+    """True for ON ERROR STOP: a row that cannot be computed ends the run."""
+    query = getattr(statement, "query", None)
+    return isinstance(query, exp.Expr) and bool(query.args.get("on_error_stop"))

@@ -24,6 +24,7 @@ from rowtime.operators.tsort import TSort
 from rowtime.operators.union_all import UnionAll
 from rowtime.plan.canonical import describe, fingerprint, without_secrets
 from rowtime.plan.catalog import Catalog, Definitions, StreamDef, check_bound, duration
+from rowtime.plan.clauses import asks_to_stop
 from rowtime.plan.emit import as_rows
 from rowtime.plan.event_time import check_set
 from rowtime.plan.finite import FINITE, check_ends, is_finite
@@ -67,8 +68,8 @@ class Program:
     ``sinks`` are the roots of the plan; ``once`` the statements that insert rows or set
     bounds, which take effect once per checkpoint; ``defines`` the streams to remember, and
     ``drops`` those to forget before; ``take_over`` the pumps that take their targets over;
-    ``edges`` where pumps assign values to columns. With ``problems`` it does not run, with
-    ``warnings`` it does.
+    ``edges`` where pumps assign values to columns; ``stops``: a row that cannot be computed
+    ends the run. With ``problems`` it does not run, with ``warnings`` it does.
     """
 
     text: str
@@ -86,6 +87,7 @@ class Program:
     edges: tuple[PumpEdge, ...] = ()
     literal: Mapping[str, str] = field(default_factory=dict, repr=False)
     secrets: Secrets = field(default_factory=Secrets)
+    stops: bool = False
 
     def is_of(self, plan: Mapping[str, Any]) -> bool:
         """True if this is the program of a plan."""
@@ -213,6 +215,7 @@ class _Compiler:
             _by_place(self.sources.warnings),
             self.catalog,
             edges=tuple(self.sources.edges),
+            stops=any(map(asks_to_stop, [*self.catalog.views.values(), *self.catalog.pumps.values(), *self.queries])),
         )
 
     def _guard(self, action: Callable[[], object], place: Place | None = None) -> list[Any]:

@@ -15,9 +15,11 @@ from rowtime.operators.panes import Panes
 from rowtime.operators.permit_gate import PermitGate
 from rowtime.operators.pump_gate import PumpGate
 from rowtime.operators.rejected import Rejected
+from rowtime.operators.select import Select
 from rowtime.operators.stream import Stream
 from rowtime.operators.tsort import TSort
 from rowtime.operators.union_all import UnionAll
+from rowtime.plan.pump_edge import behind
 
 _GATES = TSort | Stream | Ordered | EventTimed | Panes | PermitGate | BoundedEvents | PumpGate
 
@@ -31,6 +33,8 @@ def refused_rows(
     """
     gates = [part for part in walk(node) if isinstance(part, _GATES) or (isinstance(part, Hop) and part.gate)]
     gate = next((part for part in gates if part.name == name), None)
+    if gate is None and isinstance(node, Select):
+        return Rejected(fresh(f"{name}.rejected"), node, _users(node), failing=name)
     if gate is None:
         hint = f"These do: {', '.join(part.name for part in gates)}."
         raise Refused(Problem("R125", f"{name} refuses no rows", place, hint))
@@ -49,6 +53,9 @@ def refused_by_pump(fresh: Callable[[str], str], node: Operator, pump: str, plac
     All of it with the columns of the query, as they were computed. Raises ``Refused`` (R125) where nothing is checked.
     """
     gates = [part for part in walk(node) if _is_of_pump(part, pump)]
+    query = behind(node)
+    if not gates and isinstance(query, Select):
+        return Rejected(fresh(f"{pump}.rejected"), query, _users(query), failing=pump)
     if not gates:
         what = f"{pump} refuses no rows: its values fit the declared columns of the target, and nothing is checked"
         raise Refused(Problem("R125", what, place))

@@ -21,17 +21,17 @@ from rowtime.core.errors import refuse
 from rowtime.core.time import BEGINNING
 from rowtime.operators.contract import Control, Delta, Operator
 from rowtime.operators.intake import Intake
-from rowtime.operators.panes import Panes
 from rowtime.operators.sink import Sink as SinkNode
 from rowtime.operators.stream import Stream
 from rowtime.operators.table import PINNED
 from rowtime.plan.program import Program
 from rowtime.plan.started import fixed
-from rowtime.plan.waiting import slowest_of, timed_by
+from rowtime.plan.waiting import timed_by
 from rowtime.runtime.analysis import quietly, words_of
 from rowtime.runtime.arrivals import Arrivals
 from rowtime.runtime.brokers import answering
 from rowtime.runtime.claims import claim
+from rowtime.runtime.close_look import CloseLook, closer
 from rowtime.runtime.column_types import ColumnTypes
 from rowtime.runtime.endings import asked, with_end
 from rowtime.runtime.faults import naming_disks, sets_aside
@@ -40,6 +40,7 @@ from rowtime.runtime.intake import Taken, intake_of
 from rowtime.runtime.quiet import quiet
 from rowtime.runtime.report import TickReport, rows_read
 from rowtime.runtime.sources.contract import Limits, Slice, Source
+from rowtime.runtime.standing import since
 from rowtime.runtime.takers import takers
 from rowtime.runtime.tick import GivenTable, RunningTick
 from rowtime.runtime.upgrades import bound, change
@@ -96,6 +97,7 @@ class Engine:
         self._heard: dict[tuple[str, str], int] = {}
         self.plan = self.program.described()
         self._fresh, self._failed = True, False
+        self._close_look: CloseLook | None = None
         self._ending: set[str] = set()
         self._began = BEGINNING
         self._memory = Memory(self.checkpoint.folder)
@@ -168,10 +170,11 @@ class Engine:
             try:
                 report = self._ticked()
             except Exception as error:
-                if not attempts or not sets_aside(self.sources.values(), error):
+                self._close_look = closer(error, self.program, self.tap, self._close_look)
+                if self._close_look is None and (not attempts or not sets_aside(self.sources.values(), error)):
                     raise
             else:
-                self._failed = False
+                self._failed, self._close_look = False, None
                 return report
 
     def _ticked(self) -> TickReport | None:
@@ -241,13 +244,15 @@ class Engine:
 
     def _step(self, running: RunningTick) -> dict[str, Delta]:
         deltas: dict[str, Delta] = {}
+        look = self._close_look
         try:
             with (
                 quietly(),
                 answering("a topic of Kafka cannot be read", "The tick is not committed; it is tried again as it is."),
             ):
                 for node in self.program.operators:
-                    deltas[node.name] = node.step(running, [deltas[child.name] for child in node.inputs])
+                    given = [deltas[child.name] for child in node.inputs]
+                    deltas[node.name] = look.step(running, node, given) if look else node.step(running, given)
                     self.tap(node, deltas[node.name])
         except AnalysisException as wrong:
             raise refuse("R107", f"Spark refuses an expression: {words_of(wrong)}") from wrong
@@ -291,22 +296,8 @@ class Engine:
                 for key, rows in entry["segments"].items()
                 if not key.endswith(f"/{PINNED}")  # nothing waits there
             },
-            "since": self._since(entry["segments"], deltas),
+            "since": since(self.program, self.entry, entry["segments"], deltas, self.clock()),
         }
-
-    def _since(self, segments: Mapping[str, Any], deltas: Mapping[str, Delta]) -> dict[str, list[int]]:
-        """For each operator that holds rows: the bound that holds them, and since when it is that."""
-        before, clocks = self.entry.get("since", {}), {name: delta.clocks for name, delta in deltas.items()}
-        holding = {key.rsplit("/", 1)[0] for key in segments}
-        found: dict[str, list[int]] = {}
-        for node in self.program.operators:
-            if node.name in holding:
-                # Panes wait for the bound of their event time, which they promise.
-                holders = [] if isinstance(node, Panes) else [child.name for child in node.inputs]
-                _, bound = slowest_of(holders or [node.name], clocks)
-                known = before.get(node.name, [None])
-                found[node.name] = known if known[0] == bound else [bound, self.clock()]
-        return found
 
     # -- what there is to do ----------------------------------------------------------
 

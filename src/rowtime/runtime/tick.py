@@ -111,7 +111,7 @@ class RunningTick:
         self.ledger: Ledger = {}
         self.jobs: list[str] = []
         self._intakes, self._deliver, self._takers = intakes, deliver, takers
-        self._refused: dict[str, list[Sequence[Segment]]] = {}
+        self._refused: dict[str, list[tuple[str, Sequence[Segment]]]] = {}
         self._tables: dict[str, pa.Table] = {}
         self._written: list[str] = []
 
@@ -132,7 +132,7 @@ class RunningTick:
 
     def refused(self, gate: str) -> Sequence[DataFrame]:
         """The rows that a gate refused in this tick."""
-        return [self.read(f"{gate}/rejected", written) for written in self._refused.get(gate, ())]
+        return [self.read(key, written) for key, written in self._refused.get(gate, ())]
 
     def scalar(self, query: str) -> int:
         """The one value of a query over constants; folded by Spark, without a job."""
@@ -256,6 +256,19 @@ class RunningTick:
             self._reject(node, found.refused, found.counts["MALFORMED"])
         return found.accepted
 
+    def refuse_failing(self, gate: str, node: Operator, rows: DataFrame, broken: str, count: int | None) -> DataFrame:
+        """The same at the gate of a query, for rows that cannot be computed; it counts these alone.
+
+        A tick without such a row is not looked at, so that how many rows went by is not known there.
+        """
+        self.describe(node, "find the rows that cannot be computed")
+        found = apart(rows, broken, count)
+        if found.refused is not None:
+            many = found.counts["MALFORMED"]
+            self.ledger.setdefault(gate, Counter()).update({"in": many, "accepted": 0, "MALFORMED": many})
+            self._reject(node, found.refused, many, gate)
+        return found.accepted
+
     def count(self, node: Operator, accepted: int) -> None:
         """Put rows into the ledger that a gate accepts without a clock pass."""
         self.ledger.setdefault(node.name, Counter()).update({"in": accepted, "accepted": accepted})
@@ -294,7 +307,7 @@ class RunningTick:
     def entry(self) -> dict[str, Any]:
         """What the journal records of this tick."""
         kept = {k: log for k, log in self.logs.items() if log.live and not k.endswith(_PASSING)}
-        written = [segment for parts in self._refused.values() for part in parts for segment in part]
+        written = [segment for parts in self._refused.values() for _, part in parts for segment in part]
         refused = {segment.path: segment.sum for segment in written if segment.sum is not None}
         return {
             "control": self.controls,
@@ -303,7 +316,7 @@ class RunningTick:
             "sums": {path: known for log in kept.values() for path, known in log.sums().items()} | refused,
             "outputs": self.outputs,
             "ledger": {name: dict(counts) for name, counts in self.ledger.items()},
-            "refused": {gate: [s.path for part in parts for s in part] for gate, parts in self._refused.items()},
+            "refused": {gate: [s.path for _, part in parts for s in part] for gate, parts in self._refused.items()},
         }
 
     def passing(self) -> list[str]:
@@ -319,7 +332,7 @@ class RunningTick:
         assert isinstance(schema, StructType)
         return schema
 
-    def _reject(self, node: Operator, rejection: Rejection, count: int) -> None:
+    def _reject(self, node: Operator, rejection: Rejection, count: int, gate: str | None = None) -> None:
         """Write refused rows beside the state; they go to ``rejected/<gate>`` once the tick is committed."""
         key, hidden = f"{node.name}/rejected", ("__n", "__route")
         names = [name for name in rejection.schema.names if name not in hidden]
@@ -331,7 +344,7 @@ class RunningTick:
         self._tables.update(tables)
         if sum(segment.rows for segment in written["rejected"]) != count:
             raise Failure(Problem("R901", f"{node.name} refused {count} rows, but not all were written"))
-        self._refused.setdefault(node.name, []).append(written["rejected"])
+        self._refused.setdefault(gate or node.name, []).append((key, written["rejected"]))
 
 
 _PASSING = ("/complete", "/merged")  # files of results on their way; of no use after the tick

@@ -182,6 +182,13 @@ class Taps:
         marks = [f"{tick}L AS {TICK}", f"monotonically_increasing_id() AS {ROW}"]
         self._put(node.name, tick, delta.rows.selectExpr(*columns, *marks), small=(delta.count or MOST + 1) <= MOST)
 
+    def forget(self) -> None:
+        """The tick under way is run again: what it has shown so far does not count."""
+        tick = len(self.ticks)
+        everything: tuple[dict[str, Any], ...] = (self.bounds, self._files, self._tables)
+        for kept in everything:
+            kept.update({name: [one for one in found if one[0] != tick] for name, found in kept.items()})
+
     def _put(self, name: str, tick: int, rows: DataFrame, *, small: bool) -> None:
         if name not in self._schemas:
             self._schemas[name] = StructType([StructField(f.name, f.dataType) for f in rows.schema.fields])

@@ -89,6 +89,8 @@ class StatementParser(ShapeParser):
         while True:
             if self._match_text_seq("WITH", "UNBOUNDED", "STATE"):
                 query.set("unbounded_state", value=True)
+            elif self._match_text_seq("ON", "ERROR", "STOP"):
+                query.set("on_error_stop", value=True)
             elif self._match_text_seq("EMIT", "CHANGES"):
                 query.set("emit_changes", value=True)
             elif emit := self._emit():

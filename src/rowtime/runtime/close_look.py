@@ -1,0 +1,199 @@
+"""A tick looked at row by row: which rows have an expression that fails, so that the others go on.
+
+In ANSI mode one row whose expression cannot be computed (`10 / 0`, a text that is no number) ends Spark's whole job. So
+a tick runs without a thought of that, and only one that fails for a value is run again like this. Then WHERE and the
+select list of each row are tried (`operators.attempt`), and a row for which one fails is refused as MALFORMED at the
+gate of its query. What is tried is what is computed without this look: a chain of views is tried as one query,
+condition after condition, and of a view below groups only what the groups ask for. So the refused rows follow from the
+input, and not from what else a tick holds.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from pyspark.errors import PySparkException
+from sqlglot import exp
+
+from rowtime.core.errors import RowtimeError
+from rowtime.expr.generators import generator
+from rowtime.operators.attempt import attempted
+from rowtime.operators.contract import Delta, Operator, quoted
+from rowtime.operators.group_by import GroupBy
+from rowtime.operators.group_values import GroupByValues
+from rowtime.operators.ordered import Ordered
+from rowtime.operators.over import Over
+from rowtime.operators.panes import Panes
+from rowtime.operators.pump_gate import BROKEN
+from rowtime.operators.select import Select
+from rowtime.operators.session import SessionGroup
+from rowtime.sql.generate import literal, to_rowtime, to_spark
+
+if TYPE_CHECKING:
+    from rowtime.plan.program import Program
+    from rowtime.runtime.tick import RunningTick
+
+_GROUPS = (GroupBy, GroupByValues, SessionGroup, Panes)
+_WRAPPERS = (exp.AggFunc, exp.Filter, exp.Where, exp.WithinGroup, exp.Order, exp.Ordered, exp.Distinct, exp.Tuple,
+             exp.IgnoreNulls, exp.RespectNulls)  # fmt: skip
+_OF_A_VALUE = re.compile(r"SQLSTATE: 22[0-9A-Z]{3}")
+_KEPT = "__k"
+
+
+@dataclass(frozen=True)
+class Chain:
+    """What Selects upon each other compute, over the rows of ``base``: conditions in their order, columns by name.
+
+    ``columns`` is ``None`` where they are those of the base.
+    """
+
+    base: Delta
+    conditions: tuple[exp.Expr, ...] = ()
+    columns: Mapping[str, exp.Expr] | None = None
+
+    def over(self, node: exp.Expr) -> exp.Expr:
+        """An expression over the columns as one over those of the base."""
+        known = self.columns
+        if known is None:
+            return node
+        return node.copy().transform(
+            lambda part: (
+                exp.paren(known[part.name].copy()) if isinstance(part, exp.Column) and part.name in known else part
+            )
+        )
+
+
+class CloseLook:
+    """The steps of one tick, with rows whose expressions fail refused; ``defers``: a Select below others only adds."""
+
+    def __init__(self, program: Program, *, defers: bool = True) -> None:
+        self._readers: dict[str, list[Operator]] = defaultdict(list)
+        for node in program.operators:
+            for child in node.inputs:
+                self._readers[child.name].append(node)
+        self._queries = {*program.catalog.views, *program.catalog.pumps}
+        self._queries |= {sink.name.removesuffix(".result") for sink in program.sinks}
+        self._defers = defers
+        self._chains: dict[str, Chain] = {}
+
+    def step(self, tick: RunningTick, node: Operator, deltas: Sequence[Delta]) -> Delta:
+        """The results of an operator without the rows that cannot be computed."""
+        if not deltas or deltas[0].rows is None:
+            return node.step(tick, deltas)
+        if isinstance(node, Select):
+            return self._selected(tick, node, deltas[0])
+        demands = tuple(_asked(node))
+        if not demands:
+            return node.step(tick, deltas)
+        chain = self._chain(node.inputs[0], deltas[0])
+        rows = self._tried(tick, node, chain, node.inputs[0], [chain.over(one) for one in demands])
+        return node.step(tick, [rows, *deltas[1:]])
+
+    def _chain(self, node: Operator, delta: Delta) -> Chain:
+        return self._chains.get(node.name, Chain(delta))
+
+    def _selected(self, tick: RunningTick, node: Select, delta: Delta) -> Delta:
+        if any(generator(item.expression) is not None for item in node.items):
+            return node.step(tick, [delta])  # of one row it makes many: what fails there fails
+        below = self._chain(node.input, delta)
+        added = () if node.where is None else (below.over(node.where),)
+        columns = {item.column.name: below.over(item.expression) for item in (*node.items, *node.hidden)}
+        chain = Chain(below.base, (*below.conditions, *added), columns)
+        if self._is_deferred(node):
+            self._chains[node.name] = chain
+            return node.step(tick, [delta])
+        return self._tried(tick, node, chain, node, list(columns.values()))
+
+    def _is_deferred(self, node: Select) -> bool:
+        readers = self._readers[node.name]
+        return self._defers and bool(readers) and all(isinstance(one, (Select, *_GROUPS)) for one in readers)
+
+    def _tried(
+        self, tick: RunningTick, node: Operator, chain: Chain, shape: Operator, demands: Collection[exp.Expr]
+    ) -> Delta:
+        """The rows of a chain with the columns of ``shape``, if the conditions and ``demands`` can be computed."""
+        rows, emitted = chain.base.rows, shape.emits()
+        assert rows is not None
+        values = chain.columns or {name: _column(name) for name in emitted.names}
+        texts = {to_spark(one): one for one in (*chain.conditions, *values.values(), *demands)}
+        tried = [text for text, one in texts.items() if not isinstance(one.unnest(), exp.Column)]
+        if not tried:
+            return shape.step(tick, [chain.base]) if isinstance(shape, Select) else chain.base
+        names = {text: f"__try{n}" for n, text in enumerate(tried)}
+        made = {text: f"{names[text]}.c0" if text in names else text for text in texts}
+        cases, kept = [], ["true"]
+        for text, condition in ((to_spark(one), one) for one in chain.conditions):
+            cases += [_fails(names[text], condition)] if text in names else []
+            cases.append(f"WHEN NOT coalesce({made[text]}, false) THEN NULL")
+            kept.append(f"coalesce({made[text]}, false)")
+        wanted = {to_spark(one): one for one in demands}
+        cases += [_fails(names[text], one) for text, one in wanted.items() if text in names]
+        columns = [f"{made[to_spark(one)]} AS {quoted(name)}" for name, one in values.items()]
+        internals = [name for name in emitted.internals if name not in values]
+        broken = f"CASE {' '.join(cases)} END" if cases else "CAST(NULL AS STRING)"
+        found = rows.withColumns({name: attempted(rows.sparkSession, [text]) for text, name in names.items()})
+        found = found.selectExpr(*columns, *internals, f"{broken} AS {BROKEN}", f"({' AND '.join(kept)}) AS {_KEPT}")
+        found = found.where(f"{_KEPT} OR {BROKEN} IS NOT NULL").drop(_KEPT)
+        accepted = tick.refuse_failing(self._query_of(node), node, found, BROKEN, chain.base.count)
+        return replace(chain.base, rows=accepted, peek=None, files=None, timeline=None)
+
+    def _query_of(self, node: Operator) -> str:
+        """The view, pump or query that an operator is a part of."""
+        found = [name for name in self._queries if node.name == name or node.name.startswith(f"{name}.")]
+        return max(found, key=len, default=node.name)
+
+
+def _fails(name: str, tried: exp.Expr) -> str:
+    return f"WHEN {name} IS NULL THEN {literal(to_rowtime(tried))}"
+
+
+def _column(name: str) -> exp.Column:
+    return exp.column(exp.to_identifier(name, quoted=True))
+
+
+def _asked(node: Operator) -> Iterator[exp.Expr]:
+    """What an operator computes of each of its rows."""
+    if isinstance(node, _GROUPS):
+        yield from (key.expression for key in node.keys)
+        yield from (part for item in node.aggregates for part in _arguments(item.expression))
+    elif isinstance(node, Over):
+        yield from (key.expression for key in node.keys)
+        yield from (call.argument for call in node.calls if not isinstance(call.argument, exp.Star))
+    elif isinstance(node, Ordered):
+        yield node.value
+
+
+def _arguments(node: exp.Expr) -> Iterator[exp.Expr]:
+    """What an aggregate is computed over, row by row."""
+    if not isinstance(node, (*_WRAPPERS, exp.Anonymous)):
+        if not isinstance(node, exp.Star | exp.Literal) and _is_text(node):
+            yield node
+        return
+    for part in node.iter_expressions():
+        yield from _arguments(part)
+
+
+def _is_text(node: exp.Expr) -> bool:
+    try:
+        to_spark(node)
+    except RowtimeError:
+        return False
+    return True
+
+
+def closer(error: Exception, program: Program, tap: object, before: CloseLook | None) -> CloseLook | None:
+    """How a tick is run again that the value of a row has failed (SQLSTATE 22: data exception); ``None`` if it is not.
+
+    ``before``: how it was run. What the ``tap`` of a trace has seen of it does not count.
+    """
+    blames = isinstance(error, PySparkException) and _OF_A_VALUE.search(str(error)) is not None
+    if program.stops or before is not None or not blames:
+        return None
+    traced = getattr(tap, "forget", None)
+    if traced is not None:
+        traced()
+    return CloseLook(program, defers=traced is None)

@@ -1,0 +1,31 @@
+"""Since when the bounds that hold rows back have stood where they stand, as the journal notes it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from rowtime.operators.contract import Delta
+from rowtime.operators.panes import Panes
+from rowtime.plan.program import Program
+from rowtime.plan.waiting import slowest_of
+
+
+def since(
+    program: Program, entry: Mapping[str, Any], segments: Collection[str], deltas: Mapping[str, Delta], now: int
+) -> dict[str, list[int]]:
+    """For each operator that holds rows: the bound that holds them, and since when it is that (µs UTC).
+
+    ``entry`` is the one before, ``segments`` the keys of what is held.
+    """
+    before, clocks = entry.get("since", {}), {name: delta.clocks for name, delta in deltas.items()}
+    holding = {key.rsplit("/", 1)[0] for key in segments}
+    found: dict[str, list[int]] = {}
+    for node in program.operators:
+        if node.name in holding:
+            # Panes wait for the bound of their event time, which they promise.
+            holders = [] if isinstance(node, Panes) else [child.name for child in node.inputs]
+            _, bound = slowest_of(holders or [node.name], clocks)
+            known = before.get(node.name, [None])
+            found[node.name] = known if known[0] == bound else [bound, now]
+    return found

@@ -1,0 +1,81 @@
+"""A row whose expression cannot be computed is MALFORMED at the gate of its query; the others go on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.parquet as pq
+import pytest
+from pyspark.errors import PySparkException
+
+import rowtime as rt
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SQL = """
+CREATE STREAM a (n BIGINT, k STRING) ;
+CREATE STREAM o (part DOUBLE, n INT);
+CREATE VIEW parts AS SELECT STREAM 12 / n AS part, CAST(k AS INT) AS number, n FROM a;
+CREATE PUMP p AS INSERT INTO o SELECT STREAM part, n FROM parts WHERE n <> 9 AND 100 / (n - 4) < 1000;
+CREATE PUMP bad AS INSERT INTO broken SELECT STREAM part, n, raw_record, position FROM p.rejected;
+CREATE PUMP counts AS INSERT INTO sums SELECT STREAM FLOOR(x.ROWTIME TO MINUTE) AS m, SUM(number) AS total
+  FROM parts AS x GROUP BY FLOOR(x.ROWTIME TO MINUTE);
+"""
+DEFINED = (
+    "CREATE STREAM broken (part DOUBLE, n BIGINT, why STRING, at BIGINT); CREATE STREAM sums (m TIMESTAMP, t BIGINT);"
+)
+ROWS = [(1, "1"), (0, "2"), (2, "x"), (4, "3"), (2**40, "4"), (9, "5"), (3, "6")]
+
+
+def run(spark: SparkSession, folder: Path, cuts: list[int], sql: str = SQL) -> tuple[rt.Query, dict[str, list[Any]]]:
+    got: dict[str, list[Any]] = {name: [] for name in ("o", "broken", "sums")}
+    first, query = 0, None
+    for upto in cuts:
+        pipeline = rt.Pipeline(spark, home=folder / "home").sql(DEFINED + sql)
+        for stream in pipeline.compile().defines:
+            pipeline.home.define(stream.name, stream.as_json(), replace=True)
+        for name, rows in got.items():
+            pipeline.sink(name, lambda b, to=rows: to.extend(b.table().to_pylist()) if b.count else None)
+        with rt.writer("a", home=folder / "home") as log:
+            log.insert(
+                [
+                    {"n": n, "k": k, "rowtime": f"2024-01-01 10:00:{at:02}"}
+                    for at, (n, k) in enumerate(ROWS[first:upto], first)
+                ]
+            )
+            if upto == len(ROWS):
+                log.end()
+        first = upto
+        query = pipeline.run_available(folder / "check")
+    assert query is not None
+    return query, got
+
+
+@pytest.mark.parametrize("cuts", [[7], pytest.param([1, 2, 5, 7], marks=pytest.mark.slow)])
+def test_the_others_go_on_whatever_the_cut(spark: SparkSession, tmp_path: Path, cuts: list[int]) -> None:
+    query, got = run(spark, tmp_path, cuts)
+    assert [(row["part"], row["n"]) for row in got["o"]] == [(12.0, 1), (6.0, 2), (4.0, 3)], "x is not asked for"
+    broken = [(row["part"], row["n"], row["at"]) for row in got["broken"]]
+    assert broken == [(None, 0, 1), (3.0, 4, 3), (12 / 2**40, 2**40, 4)]
+    assert query.ledger["p"] == {"in": 6, "accepted": 3, "MALFORMED": 3}, "one of them is no INT; 9 is filtered out"
+    assert [row["t"] for row in got["sums"]] == [1 + 2 + 3 + 4 + 5 + 6], "groups ask for the number alone"
+    assert query.ledger["counts"] == {"in": 1, "accepted": 0, "MALFORMED": 1}
+    rows = [row for path in query.rejected("counts") for row in pq.read_table(path).to_pylist()]
+    assert [(row["n"], row["position"]) for row in rows] == [(2, 2)]
+    found = rt.verify(
+        tmp_path / "check",
+        rt.Pipeline(spark, home=tmp_path / "home")
+        .sql(DEFINED + SQL)
+        .sink("o", print)
+        .sink("broken", print)
+        .sink("sums", print),
+    )
+    assert found.equal, found
+
+
+def test_the_script_may_ask_to_stop(spark: SparkSession, tmp_path: Path) -> None:
+    stops = SQL.replace("< 1000;", "< 1000 ON ERROR STOP;")
+    with pytest.raises(PySparkException, match="DIVIDE_BY_ZERO"):
+        run(spark, tmp_path, [7], stops)
