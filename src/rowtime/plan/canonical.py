@@ -27,6 +27,8 @@ _LATER = ("imports", "inner", "before", "resolution", "beyond", "failing")
 """Left out where they say nothing: checkpoints from before they were there stay good."""
 _SOURCES = re.compile(r"(?:stream|sink|table)\(")
 _PAIR = re.compile(r"\[([\w.\-]+), ([^\[\]]*)\](?:, )?")
+_SAME_STATE = ("traced",)
+"""What changes nothing that is kept: older checkpoints have it not."""
 _MARKED = re.compile(f"`{MARK}([^`]*)`")
 
 
@@ -40,7 +42,7 @@ def describe(node: Operator, names: Mapping[str, str] | None = None, *, former: 
     parts = [
         f"{f.name}={_canonical(_field(node, f.name), spelled)}"
         for f in fields(node)  # type: ignore[arg-type]
-        if f.name not in ("name", "input", "inputs", "gate", "gates", "made", "event", "traced", *_JOURNALED)
+        if f.name not in ("name", "input", "inputs", "gate", "gates", "made", "event", *_SAME_STATE, *_JOURNALED)
         and (f.name not in _LATER or getattr(node, f.name))
     ]
     inputs = ", ".join(called.get(child.name, child.name) for child in node.inputs)
@@ -64,7 +66,7 @@ def _canonical(value: object, spelled: Callable[[exp.Expr], str]) -> str:
     if isinstance(value, Column):
         return f"({value.name}, {value.type})"  # what is proved of it may grow without another meaning
     if is_dataclass(value) and not isinstance(value, type):
-        said = {f.name: getattr(value, f.name) for f in fields(value)}
+        said = {f.name: getattr(value, f.name) for f in fields(value) if f.name not in _SAME_STATE}
         parts = (_canonical(one, spelled) for name, one in said.items() if one or name not in _LATER)
         return "(" + ", ".join(parts) + ")"
     return str(value)
