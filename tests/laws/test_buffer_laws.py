@@ -62,6 +62,7 @@ def test_rows_wait_for_permits_and_permits_for_rows(spark: SparkSession) -> None
         found = outcome(derive(spark), law, ROWS, list(cut), restart=True)
         check(law, ROWS, found)
         assert {row["n"]: row["reason"] for row in found.refused} == {8: "NO_PERMIT"}
+        assert [(row["writer"], row["position"]) for row in found.refused] == [("x", 8)]
         assert found.held == 0
 
 

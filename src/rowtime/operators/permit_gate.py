@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from rowtime.core.clock import Clocks, least
 from rowtime.core.time import BEGINNING, END
 from rowtime.operators.contract import Column, Control, Delta, Kept, Operator, P, Route, Shape, T, Tick, W, quoted
 from rowtime.operators.event_time import refusals
 from rowtime.operators.gates import Verdict
+from rowtime.operators.merge import ORIGIN
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -67,7 +69,8 @@ class PermitGate:
         """The rows' columns, released in their order."""
         below = self.input.emits()
         columns = tuple(Column(column.name, column.type) for column in below.columns)
-        return replace(below, columns=columns, arrival=False, event=None)
+        extra = tuple(name for name in below.extra if name not in ORIGIN)
+        return replace(below, columns=columns, extra=extra, arrival=False, event=None)
 
     def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:
         """The later of the next row's rowtime and the next permit's, as far as they are known."""
@@ -117,10 +120,14 @@ class PermitGate:
         if rows is None:
             return False
         tick.describe(self, "read the places of rows")
-        read = rows.selectExpr(P, f"unix_micros({T}) AS {PERMIT}").toArrow().sort_by(P)
+        origins = [*ORIGIN] if ORIGIN[0] in rows.columns else []
+        read = rows.selectExpr(P, f"unix_micros({T}) AS {PERMIT}", *origins).toArrow().sort_by(P)
         if not read.num_rows:
             return False
         control["came"] = int(read[P][-1].as_py()) + 1
+        if origins:
+            told, read = read.select([P, *origins]), read.select([P, PERMIT])
+            tick.segments(self, "origins").add(tick.keep(self, "origins", told, P))
         tick.segments(self, "places").add(tick.keep(self, "places", read, P))
         return True
 
@@ -160,7 +167,8 @@ class PermitGate:
         return tick.write(self, held, {"state": Route(0, {name: name for name in names}, "__n")}, count)["state"]
 
     def _compact(self, tick: Tick) -> None:
-        for what, by in (("places", P), ("permits", TOTAL)):
+        tick.segments(self, "origins").forget(tick.control(self).get("sent", 0) - 1)
+        for what, by in (("places", P), ("permits", TOTAL), ("origins", P)):
             crowded = tick.segments(self, what).crowded()
             if crowded:
                 merged = pa.concat_tables(tick.segments(self, what).tables(crowded)).sort_by(by)
@@ -180,11 +188,24 @@ class PermitGate:
         if not len(lost):
             return
         rows = self._queued(tick, None, int(lost[0]))
-        refused = refusals(rows, lost, [REASON] * len(lost), np.full(len(lost), END))
+        refused = self._told(tick, refusals(rows, lost, [REASON] * len(lost), np.full(len(lost), END)))
         counts = Counter({"in": len(lost), "accepted": 0, REASON: len(lost)})
         tick.account(self, rows, Verdict(refused, counts, {}, BEGINNING, END), T)
         tick.segments(self).forget(END)
         tick.segments(self, "places").forget(END)
+        tick.segments(self, "origins").forget(END)
+
+    def _told(self, tick: Tick, refused: pa.Table) -> pa.Table:
+        """Refused rows with the writer and the position that they came from, where that was kept."""
+        kept = tick.segments(self, "origins")
+        tables = kept.tables(kept.overlapping(int(refused[P][0].as_py()) - 1, END))
+        known = pa.concat_tables(tables).sort_by(P) if tables else None
+        if known is None or not pc.all(pc.is_in(refused[P], known[P])).as_py():  # what came before an update has none
+            return refused
+        found = known.take(pa.array(np.searchsorted(known[P].to_numpy(), refused[P].to_numpy())))
+        for name in ORIGIN:
+            refused = refused.append_column(name, found[name])
+        return refused
 
     def _head(self, tick: Tick, control: Control, upto: int) -> None:
         """The rowtimes of the first row and of the first permit that wait."""

@@ -63,7 +63,9 @@ def _gate(
     if not inputs[1:] or inputs[2:] or rest[1:] or not all(isinstance(column, exp.Column) for column in rest):
         return None
     count = _column(inputs[1], rest[0].name, place) if rest else None
-    rows, permits = (Merge(sources.fresh(f"{name}.{n}.merge"), node, numbers=True) for n, node in enumerate(inputs, 1))
+    rows, permits = (
+        Merge(sources.fresh(f"{name}.{n}.merge"), node, numbers=True, traced=n == 1) for n, node in enumerate(inputs, 1)
+    )
     return PermitGate(sources.fresh(name), rows, permits, count)
 
 

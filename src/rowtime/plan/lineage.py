@@ -39,6 +39,7 @@ from rowtime.operators.limit import Limit
 from rowtime.operators.merge import Merge
 from rowtime.operators.ordered import Ordered
 from rowtime.operators.over import Over
+from rowtime.operators.pane_fires import PANE
 from rowtime.operators.panes import Panes
 from rowtime.operators.passed_bounds import PassedBounds
 from rowtime.operators.period_filter import PeriodFilter
@@ -175,8 +176,17 @@ def _keys(node: GroupBy | GroupByValues | SessionGroup | Panes | EventGroups) ->
     return tuple(found)
 
 
-def _grouped(node: GroupBy | GroupByValues | Panes, n: int) -> Link:
+def _grouped(node: GroupBy | GroupByValues, n: int) -> Link:
     return Link(_keys(node)) if n == 0 else NOTHING
+
+
+def _in_pane(node: Panes, n: int) -> Link:
+    """The rows of the same keys in the pane; which of them came up to the fire, a run has to tell."""
+    if n:
+        return NOTHING
+    time = node.event.micros
+    meets = f"{time} >= {FROM} AND {time} < {UPTO}"
+    return Link(_keys(node), meets=meets, span=(f"{PANE} - {node.times.duration}L", PANE))
 
 
 def _in_session(node: SessionGroup, n: int) -> Link:  # noqa: ARG001
@@ -316,7 +326,8 @@ RULES: tuple[tuple[type | tuple[type, ...], Rule], ...] = (
     (Rejected, _refused),
     ((PermitGate, SortBy, SortByValues, SessionRows, Stagger), _timed_anew),
     ((Hop, Ordered, EventTimed, PassedBounds, PeriodFilter), _in_place),
-    ((GroupBy, GroupByValues, Panes), _grouped),
+    ((GroupBy, GroupByValues), _grouped),
+    (Panes, _in_pane),
     (SessionGroup, _in_session),
     (Over, _over),
     (Join, _joined),

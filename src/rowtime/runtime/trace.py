@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.errors import AnalysisException
 from pyspark.sql.types import LongType, StructField, StructType
 
@@ -25,11 +26,14 @@ from rowtime.core.time import BEGINNING, to_micros, to_text
 from rowtime.operators.collected import collected
 from rowtime.operators.contract import Delta, Operator, P, T, quoted
 from rowtime.operators.lifetimes import D, E, Q, S, is_lifetimes
+from rowtime.operators.pane_fires import CHANGE, FIRE, PANE
+from rowtime.operators.panes import Panes
 from rowtime.operators.sink import Sink
 from rowtime.operators.table import Table
 from rowtime.operators.versions import CHANGED
 from rowtime.plan.lineage import AT, FROM, UPTO, VERSION, link_of
 from rowtime.plan.program import Program
+from rowtime.runtime.fire_times import FireTimes
 from rowtime.runtime.plain_rows import plain_rows
 from rowtime.runtime.replay import recorded, replay
 from rowtime.state.checkpoint import Checkpoint, folder_of
@@ -163,6 +167,7 @@ class Taps:
         self.spark, self.folder = spark, folder
         self.ticks: list[int] = []
         self.bounds: dict[str, list[tuple[int, int]]] = defaultdict(list)
+        self.fires = FireTimes()
         self._schemas: dict[str, StructType] = {}
         self._files: dict[str, list[tuple[int, str]]] = defaultdict(list)
         self._tables: dict[str, list[tuple[int, pa.Table]]] = defaultdict(list)
@@ -173,6 +178,8 @@ class Taps:
         bound = least(delta.clocks.values()) if delta.clocks else BEGINNING
         if bound > (self.bounds[node.name][-1][1] if self.bounds[node.name] else BEGINNING):
             self.bounds[node.name].append((tick, bound))
+        if delta.timeline is not None:
+            self.fires.add(node.name, tick, delta.timeline)
         if delta.rows is None or isinstance(node, Sink | Table):
             return
         columns = [
@@ -300,20 +307,45 @@ class Tracing:
         below, link = self._taps.rows(node.inputs[n].name), link_of(node, n)
         if below is None or link.meets == "false":
             return None
+        fired = self._fired(node, rows) if isinstance(node, Panes) else []
         above = self._taps.frame(node.name, rows).selectExpr(
             *(f"{text} AS __o{k}" for k, (text, _) in enumerate(link.same)), f"{TICK} AS __of_tick",
             f"{link.span[0]} AS {FROM}", f"{link.span[1]} AS {UPTO}", f"{S} AS {AT}", f"{link.version} AS {VERSION}",
+            *fired,
         )  # fmt: skip
         below = below.where(link.where).selectExpr("*", *(f"{text} AS __i{k}" for k, (_, text) in enumerate(link.same)))
         like = [k for k in range(len(link.same)) if _comparable(above, f"__o{k}") and _comparable(below, f"__i{k}")]
         above = above.drop(*(f"__o{k}" for k in range(len(link.same)) if k not in like)).distinct()
         on = [f"{TICK} <= __of_tick", f"({link.meets})", *(f"__o{k} <=> __i{k}" for k in like)]
+        on += [f"({TICK} < __cut_tick OR {TICK} = __cut_tick AND {P} <= __cut)"] if fired else []
         pairs = below.join(F.broadcast(above), F.expr(" AND ".join(on)))
+        if isinstance(node, Panes):
+            pairs = self._taken(node, pairs)
         low, high = (FROM, UPTO) if E not in below.columns or link.narrows == "no" else (S, E)
         if E in below.columns and link.narrows == "meet":
             met = f"greatest({FROM}, {S}) < least({UPTO}, {E})"
             low, high = f"IF({met}, greatest({FROM}, {S}), {S})", f"IF({met}, least({UPTO}, {E}), {E})"
         return pairs.selectExpr(TICK, ROW, f"{low} AS {FROM}", f"{high} AS {UPTO}")
+
+    def _fired(self, node: Panes, rows: pa.Table) -> list[str]:
+        """Up to which item each fire has rows, as columns: the tick and the position."""
+        event, fires = node.event.name, pc.unique(rows[FIRE]).to_pylist()
+        cuts = [self._taps.fires.cut(event, fire) for fire in fires]
+        texts = (
+            f"CASE {FIRE} {' '.join(f'WHEN {fire}L THEN {cut[n]}L' for fire, cut in zip(fires, cuts, strict=True))} END"
+            for n in (0, 1)
+        )
+        return [f"{text} AS {name}" for text, name in zip(texts, ("__cut_tick", "__cut"), strict=True)]
+
+    def _taken(self, node: Panes, pairs: DataFrame) -> DataFrame:
+        """The rows of panes without those that these have refused."""
+        seen = pairs.selectExpr(TICK, P, ROW, f"{node.event.micros} AS t").distinct().limit(2 * MOST).toArrow()
+        places = list(zip(seen[TICK].to_pylist(), seen[P].to_pylist(), strict=True))
+        lost = self._taps.fires.refused(node.event.name, node.age, places, seen["t"].to_pylist())
+        if not any(lost):
+            return pairs
+        refused = self._taps.spark.createDataFrame(seen.filter(pa.array(lost)).select([TICK, ROW]))
+        return pairs.join(refused, [TICK, ROW], "left_anti")
 
     def found(self, node: Operator, asked: Sequence[DataFrame]) -> pa.Table | None:
         """The rows at these places, and the spans asked for."""
@@ -329,7 +361,12 @@ class Tracing:
     def _items(self, node: Operator, rows: Sequence[Values]) -> Iterator[Traced]:
         events = is_lifetimes(node)
         shown = {name: name.removeprefix("__") for name in node.emits().names if name[:2] != "__" or name in CHANGED}
-        order = (lambda r: (r[TICK], r[T], r[Q], r[D] > 0, r[E])) if events else (lambda r: (r[TICK], r[T], r[P]))
+        ours = [name for name in (FIRE, PANE, CHANGE) if name in node.emits().extra]  # in this order panes fire
+        order = (
+            (lambda r: (r[TICK], r[T], r[Q], r[D] > 0, r[E]))
+            if events
+            else (lambda r: (r[TICK], r[T], r[P], *(r[name] for name in ours)))
+        )
         for row in sorted(rows, key=order):
             columns = {to: row[name] for name, to in shown.items()}
             kind = ("insert" if row[D] > 0 else "retract") if events else "row"
