@@ -1,7 +1,8 @@
 """The Spark session in which rowtime computes: one of its own, derived from the user's.
 
 SPEC 6: other time zones break the rules of monotonicity, so the derived session runs in
-UTC and ANSI mode; the user's session is neither changed nor refused.
+UTC and ANSI mode; the user's session is neither changed nor refused. Nor do other settings of the
+application get through that could change a value: a row means the same in every session.
 """
 
 from __future__ import annotations
@@ -31,6 +32,32 @@ _CONF: Mapping[str, str] = {
     # Each reading would leave what it listed in a cache that no other reading asks, up to 250 MB.
     "spark.sql.hive.filesourcePartitionFileCacheSize": "0",
 }
+
+PASSED = (
+    "spark.sql.autoBroadcastJoinThreshold",
+    "spark.sql.broadcastTimeout",
+    "spark.sql.catalog.",
+    "spark.sql.codegen.",
+    "spark.sql.debug.",
+    "spark.sql.defaultCatalog",
+    "spark.sql.execution.pyspark.udf.",
+    "spark.sql.execution.python.udf.",
+    "spark.sql.files.maxPartition",
+    "spark.sql.files.minPartitionNum",
+    "spark.sql.files.openCostInBytes",
+    "spark.sql.inMemoryColumnarStorage.",
+    "spark.sql.leafNodeDefaultParallelism",
+    "spark.sql.maxMetadataStringLength",
+    "spark.sql.maxPlanStringLength",
+    "spark.sql.parquet.compression.codec",
+    "spark.sql.redaction.",
+    "spark.sql.shuffle.partitions",
+    "spark.sql.ui.",
+)
+"""Settings of the application that stay: speed, memory, catalogs, and what is shown. Beginnings of names.
+
+Any other setting of Spark's SQL may change a value or a type, so Spark's own default holds.
+"""
 
 
 def python_of_workers() -> None:
@@ -93,6 +120,10 @@ def derive(spark: SparkSession) -> SparkSession:
         what = "the session is one of Spark Connect, which has no driver in this process"
         raise refuse("R212", what, "Run the pipeline where Spark's driver runs, with a session of its own.")
     derived = spark.newSession()
+    for key in derived.conf.getAll:
+        # Spark knows the setting, and it is none of the application itself.
+        if key.startswith("spark.sql.") and not key.startswith(PASSED) and derived.conf.isModifiable(key):
+            derived.conf.unset(key)
     for key, value in _CONF.items():
         derived.conf.set(key, value)
     # Workers that have not come yet are not counted, so what the application was told goes first.

@@ -1,0 +1,125 @@
+"""No setting of the user's Spark application changes what a pipeline computes."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import rowtime as rt
+from rowtime.runtime.session import _CONF, PASSED, derive
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+
+CHANGED = {
+    "spark.sql.timestampType": "TIMESTAMP_NTZ",
+    "spark.sql.execution.arrow.useLargeVarTypes": "true",
+    "spark.sql.parquet.datetimeRebaseModeInRead": "LEGACY",
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "LEGACY",
+    "spark.sql.parquet.int96RebaseModeInRead": "LEGACY",
+    "spark.sql.parquet.int96RebaseModeInWrite": "LEGACY",
+    "spark.sql.avro.datetimeRebaseModeInRead": "LEGACY",
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MILLIS",
+    "spark.sql.legacy.timeParserPolicy": "LEGACY",
+    "spark.sql.storeAssignmentPolicy": "LEGACY",
+    "spark.sql.mapKeyDedupPolicy": "LAST_WIN",
+    "spark.sql.session.timeZone": "Asia/Tokyo",
+    "spark.sql.binaryOutputStyle": "HEX",
+    "spark.sql.columnNameOfCorruptRecord": "other",
+    "spark.sql.error.messageFormat": "MINIMAL",
+    "spark.sql.sources.default": "json",
+    "spark.sql.optimizer.excludedRules": "org.apache.spark.sql.catalyst.optimizer.ColumnPruning",
+    "spark.sql.files.ignoredPathSegmentRegex": "x",
+}
+
+
+@contextmanager
+def told(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    """The settings of the application, as ``--conf`` gives them: each new session begins with them."""
+    conf: Any = spark.sparkContext._jsc.sc().conf()
+    before = {key: conf.get(key) if conf.contains(key) else None for key in settings}
+    for key, value in settings.items():
+        conf.set(key, value)
+    try:
+        yield
+    finally:
+        for key, was in before.items():
+            if was is None:
+                conf.remove(key)
+            else:
+                conf.set(key, was)
+
+
+def switches(spark: SparkSession) -> dict[str, str]:
+    """All settings of Spark's SQL that are true or false, internal ones too, the other way round."""
+    settings: Any = getattr(spark._jvm, "org.apache.spark.sql.internal.SQLConf$")
+    known = getattr(settings, "MODULE$").getConfigEntries().toArray()
+    other = {"true": "false", "false": "true"}
+    found = {entry.key(): other[text] for entry in known if (text := entry.defaultValueString()) in other}
+    return {key: value for key, value in found.items() if key.startswith("spark.sql.") and spark.conf.isModifiable(key)}
+
+
+def test_every_setting_that_could_change_a_value_is_sparks_own(spark: SparkSession) -> None:
+    settings = {**switches(spark), **CHANGED}
+    mine = [key for key in settings if not key.startswith(PASSED)]
+    assert len(mine) > 300
+    plain = derive(spark)
+    with told(spark, settings):
+        assert spark.newSession().conf.get("spark.sql.caseSensitive") == "true", "a session begins with them"
+        derived = derive(spark)
+    assert {key: derived.conf.get(key) for key in mine} == {key: plain.conf.get(key) for key in mine}
+    assert {key: derived.conf.get(key) for key in _CONF} == dict(_CONF)
+
+
+@pytest.mark.parametrize("key", ["spark.sql.autoBroadcastJoinThreshold", "spark.sql.catalog.mine"])
+def test_what_makes_nothing_but_speed_and_catalogs_stays(spark: SparkSession, key: str) -> None:
+    with told(spark, {key: "12345"}):
+        assert derive(spark).conf.get(key).startswith("12345")
+
+
+def results(spark: SparkSession, folder: Path) -> dict[str, pa.Table]:
+    sql = """CREATE STREAM a (k STRING, v INT, d DATE, t TIMESTAMP);
+        CREATE PUMP p AS INSERT INTO o SELECT STREAM k, v, d, t, CAST(t AS STRING) AS s, date_trunc('DAY', t) AS y,
+          make_timestamp(2024, 1, 31, 1, 2, 3) AS m, CAST('2024-01-01 01:02:03' AS TIMESTAMP) AS c,
+          LAG(t) OVER (PARTITION BY k) AS l FROM a;
+        CREATE PUMP q AS INSERT INTO g SELECT STREAM FLOOR(a.ROWTIME TO MINUTE) AS n, d, MAX(t) AS t FROM a
+          GROUP BY FLOOR(a.ROWTIME TO MINUTE), d"""
+    found: dict[str, list[pa.Table]] = {"o": [], "g": []}
+    pipeline = rt.Pipeline(spark, home=folder / "home").sql(sql)
+    for name, tables in found.items():
+        pipeline.sink(name, lambda batch, tables=tables: tables.append(batch.table()) if batch.count else None)
+    for stream in pipeline.compile().defines:
+        pipeline.home.define(stream.name, stream.as_json(), replace=True)
+    for n in range(2):
+        at = f"2024-01-01 10:0{n}:00"
+        with rt.writer("a", home=folder / "home") as log:
+            log.insert([{"rowtime": at, "k": "x", "v": n, "d": dt.date(1500, 1, 1), "t": at}])
+        pipeline.run_available(folder / "check")
+    with rt.writer("a", home=folder / "home") as log:
+        log.end()
+    pipeline.run_available(folder / "check")
+    return {name: pa_concat(tables) for name, tables in found.items()}
+
+
+def pa_concat(tables: list[pa.Table]) -> pa.Table:
+    import pyarrow as pa
+
+    return pa.concat_tables(tables)
+
+
+@pytest.mark.slow
+def test_values_and_types_are_the_same_under_other_settings(spark: SparkSession, tmp_path: Path) -> None:
+    plain = results(spark, tmp_path / "plain")
+    with told(spark, CHANGED):
+        changed = results(spark, tmp_path / "changed")
+    assert plain["o"].num_rows == 2
+    assert plain["g"].num_rows == 2
+    for name, table in plain.items():
+        assert changed[name].schema == table.schema
+        assert changed[name].equals(table)
