@@ -206,7 +206,8 @@ def _rows(paths: list[Path]) -> list[Any]:
 
 
 def _logged(log: Path) -> list[str]:
-    """The rows of the log in their order, which are their sequence numbers."""
-    entries = next(iter(scan(log, {}).values()), []) if log.is_dir() else []
-    rows = (row for entry in entries if isinstance(entry, Rows) for row in _rows([log / entry.path]))
+    """The rows of each writer of the log in their order, which are their sequence numbers; a pump is a writer."""
+    found = sorted(scan(log, {}).items()) if log.is_dir() else []
+    entries = (entry for _, its in found for entry in its if isinstance(entry, Rows))
+    rows = (row for entry in entries for row in _rows([log / entry.path]))
     return [repr({name: value for name, value in row.items() if name not in ("__p", "__a")}) for row in rows]

@@ -33,6 +33,14 @@ CREATE PUMP p1 AS INSERT INTO minutes SELECT STREAM k, COUNT(*) AS c, SUM(v) AS 
 CREATE PUMP p2 AS INSERT INTO refused SELECT STREAM k, reason FROM sa.rejected;
 CREATE PUMP p3 AS INSERT INTO merged SELECT STREAM k, v FROM both;
 """,
+    "two pumps on one target": f"""{SORTED}
+CREATE STREAM rows (k STRING NOT NULL, v TINYINT CHECK (v < 8)) USING parquet OPTIONS (path '{{out}}/rows');
+CREATE STREAM merged (k STRING, v SMALLINT NOT NULL);
+CREATE PUMP p1 AS INSERT INTO rows SELECT STREAM k, v FROM sa;
+CREATE PUMP p2 AS INSERT INTO rows SELECT STREAM k, v FROM sb;
+CREATE PUMP p3 AS INSERT INTO merged SELECT STREAM k, v FROM a;
+CREATE PUMP p4 AS INSERT INTO merged SELECT STREAM k, v FROM sb WHERE v > 2;
+""",
     "joined windows": f"""{SORTED}
 CREATE STREAM pairs (k STRING, v BIGINT, other BIGINT) USING parquet OPTIONS (path '{{out}}/pairs');
 CREATE PUMP p1 AS INSERT INTO pairs SELECT STREAM l.k, l.v, r.v AS other
