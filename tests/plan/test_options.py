@@ -140,3 +140,12 @@ OF_SPARK = {
         writeNonAsciiCharacterAsCodePoint""",
     "parquet": "compression datetimeRebaseMode int96RebaseMode mergeSchema parquet.compression",
 }
+
+
+def test_two_streams_of_one_topic_would_not_be_in_one_order() -> None:
+    kafka = "USING kafka OPTIONS (kafka.bootstrap.servers 'h:1', topic 't')"
+    sql = f"CREATE STREAM a (s STRING); CREATE STREAM o (s STRING) {kafka}; CREATE STREAM p (s STRING) {kafka};"
+    (problem,) = rt.check(f"{sql} INSERT INTO o SELECT STREAM s FROM a;\nINSERT INTO p SELECT STREAM s FROM a")
+    assert problem.code == "R546"
+    assert problem.place is not None
+    assert (problem.place.line, problem.place.column) == (2, 13)

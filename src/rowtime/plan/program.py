@@ -12,30 +12,21 @@ from sqlglot.errors import SqlglotError
 from rowtime.core.errors import Place, Problem, Refused
 from rowtime.core.secrets import Secrets
 from rowtime.operators.contract import Operator, walk
-from rowtime.operators.group_by import GroupBy
-from rowtime.operators.merge import Merge
-from rowtime.operators.panes import Panes
-from rowtime.operators.rejected import Rejected
-from rowtime.operators.session import SessionGroup
 from rowtime.operators.sink import Sink
 from rowtime.operators.stream import Stream
 from rowtime.operators.table_function import Make
-from rowtime.operators.tsort import TSort
-from rowtime.operators.union_all import UnionAll
 from rowtime.plan.canonical import describe, fingerprint, without_secrets
 from rowtime.plan.catalog import Catalog, Definitions, StreamDef, check_bound, duration
 from rowtime.plan.clauses import asks_to_stop
-from rowtime.plan.emit import as_rows
 from rowtime.plan.event_time import check_set
-from rowtime.plan.finite import FINITE, check_ends, is_finite
+from rowtime.plan.finite import check_ends, is_finite
 from rowtime.plan.formats import checked_options
 from rowtime.plan.formats.foreign import of_server
-from rowtime.plan.formats.types import unheld
 from rowtime.plan.functions import defined
 from rowtime.plan.kept_options import Keeper, hidden
-from rowtime.plan.pump_edge import PumpEdge, behind
+from rowtime.plan.pump_edge import PumpEdge
 from rowtime.plan.select import QueryBinder
-from rowtime.plan.sink_options import fitting
+from rowtime.plan.sinks import SinkBinder
 from rowtime.plan.sources import Sources, pump_name
 from rowtime.sql.filled import FilledText
 from rowtime.sql.places import place_at
@@ -179,6 +170,7 @@ class _Compiler:
         self.explained: list[Explain] = []
         self.sources = Sources(catalog)
         self.binder = QueryBinder(text, self.sources)
+        self.roots = SinkBinder(self.sources, self.binder, functions)
 
     def take(self, statements: Sequence[Statement]) -> None:
         """The first round: what is defined, and what is to be bound later."""
@@ -189,9 +181,8 @@ class _Compiler:
         """The second round: bind pumps, queries and views."""
         sinks = [
             sink
-            for pump in self.catalog.pumps.values()
-            if pump.started
-            for sink in self._guard(partial(self._pump, pump), pump.place)
+            for pumps in self.roots.pumps()
+            for sink in self._guard(partial(self.roots.of_pumps, pumps), pumps[0].place)
         ]
         for number, query in enumerate(self.queries, 1):
             name = "query" if len(self.queries) == 1 else f"query{number}"
@@ -329,44 +320,8 @@ class _Compiler:
 
     # -- roots ------------------------------------------------------------------------
 
-    def _pump(self, pump: CreatePump) -> Sink:
-        target = pump.target.text.lower()
-        name = pump_name(pump)
-        node = self.sources.pump(self.binder, pump).node
-        if target in self.functions:
-            return self._sink(f"{name}.sink", node, "function", (("function", target),))
-        stream = self._known(pump.target.text, pump.target.place)
-        if unknown := self.catalog.unknown_secrets(stream, pump.target.place):
-            raise Refused(*unknown)
-        made = self._sink(f"{name}.sink", node, stream.format, (*stream.options, ("stream", stream.name)))
-        columns = [*([(made.rowtime, "TIMESTAMP")] if made.rowtime else []), *stream.columns]
-        if wrong := list(unheld(made.format, columns, made.options, stream.required, pump.target.place)):
-            raise Refused(*wrong)
-        return fitting(made, pump.target.place)
-
     def _query(self, query: Query, name: str) -> Sink:
-        node = self.binder.bind(query.query, name).node
-        return self._sink(f"{name}.result", node, "console", ())
-
-    def _sink(self, name: str, node: Operator, kind: str, options: tuple[tuple[str, str], ...]) -> Sink:
-        node = as_rows(self.sources.fresh, node, name)
-        asked = dict(options).get("ordered", "").lower()
-        # A directory is read as a set, and the rows of a GROUP BY leave it when they are
-        # final, so their order within a tick is not worth a sort.
-        ordered = asked != "false" and not (kind in FINITE and _grouped(node) and asked != "true")
-        shape = node.emits()
-        if ordered and not (shape.released and (shape.single or isinstance(behind(node), GroupBy))):
-            node = Merge(self.sources.fresh(f"{name}.merge"), node)
-        rowtime = dict(options).get("rowtime.column", "rowtime")
-        if rowtime and rowtime.lower() in {column.lower() for column in node.emits().names}:
-            raise Refused(
-                Problem(
-                    "R133",
-                    f"the result has a column {rowtime}, which ROWTIME is written to",
-                    hint="Rename it, or set OPTIONS (rowtime.column 'other'), or '' for none.",
-                )
-            )
-        return Sink(self.sources.fresh(name), node, kind, options, ordered, rowtime)
+        return self.roots.sink(f"{name}.result", self.binder.bind(query.query, name).node, "console", ())
 
     def _explain(self, explain: Explain) -> tuple[str, Operator]:
         return explain.kind, self.binder.bind(explain.query, "explained").node
@@ -388,11 +343,3 @@ def _put(named: dict[str, Any], name: str, statement: CreateView | CreatePump | 
         hint = f"Give it a name: CREATE PUMP … AS INSERT INTO {name.removeprefix('into_')} …." if given else ""
         hint = hint or f"Write CREATE OR REPLACE {what.upper()}, or take another name."
         raise Refused(Problem("R203", f"there are two {what}s {name}", place, hint))
-
-
-def _grouped(node: Operator) -> bool:
-    while not isinstance(node, GroupBy | SessionGroup | Panes):
-        if len(node.inputs) != 1 or isinstance(node, TSort | Merge | UnionAll | Rejected):
-            return False
-        node = node.inputs[0]
-    return not isinstance(node, GroupBy) or not (node.sort or node.lead)

@@ -26,6 +26,7 @@ TIMEOUT_MILLIS: Final = "5000"
 # What Kafka's client says, and Spark's reader where a record does not come in time.
 _NO_ANSWER: Final = re.compile(r"org\.apache\.kafka\.common\.[\w.]*Exception|Cannot fetch record for offset")
 
+_NO_ID: Final = "AAAAAAAAAAAAAAAAAAAAAA"  # Kafka's word for none
 _CLIENT: Final = "org.apache.kafka.clients.admin.AdminClient"
 
 # Kafka's own default is a minute; the user's options come after these.
@@ -73,10 +74,17 @@ class Brokers:
         self._settings = {**_DEFAULTS, **given}
         self._admin: Any = None
         self._jvm: Any = None
+        self._ids: dict[str, str] = {}
 
     def partitions(self, *topics: str) -> list[Partition]:
         """The partitions of topics, in order; ``Failure`` (R501) where there is no such topic."""
+        self._ids.clear()
         return self._ask(lambda admin: [p for topic in topics for p in self._described(admin, topic)])
+
+    def ids(self, *topics: str) -> dict[str, str]:
+        """The ids of topics, which one made anew under the same name does not have; none where a broker has none."""
+        self._ask(lambda admin: [self._described(admin, topic) for topic in topics if topic not in self._ids])
+        return {topic: self._ids[topic] for topic in topics if self._ids[topic] != _NO_ID}
 
     def matching(self, pattern: str) -> list[str]:
         """The topics whose whole name matches a Java regular expression; none is no error."""
@@ -96,7 +104,9 @@ class Brokers:
         """Asked anew each time: a consumer's ``partitionsFor`` may be minutes old."""
         future = admin.describeTopics(self._jvm.java.util.List.of(topic)).topicNameValues().get(topic)
         try:
-            return [Partition(topic, int(info.partition())) for info in future.get().partitions()]
+            found = future.get()
+            self._ids[topic] = str(found.topicId().toString())
+            return [Partition(topic, int(info.partition())) for info in found.partitions()]
         except Py4JJavaError as error:
             if not _cause(error).startswith("UnknownTopicOrPartitionException"):
                 raise

@@ -78,7 +78,9 @@ class KafkaSource:
         next; with ``failOnDataLoss 'false'`` such a range begins at what they hold.
         """
         asked_at = self._clock()  # before the question: what is written after it has not been read
-        extents = {p.writer: extent for p, extent in self._brokers.extents(self._partitions()).items()}
+        partitions = self._partitions()
+        ids = self._same_topics(partitions, state)
+        extents = {p.writer: extent for p, extent in self._brokers.extents(partitions).items()}
         begin = self._begin(start, extents, first=not state)
         end = share(begin, {w: extent.end for w, extent in extents.items()}, limits.rows)
         gone = self._gone(start, extents)
@@ -89,11 +91,13 @@ class KafkaSource:
             left=tuple(w for w in gone if w not in state.get("left", ())),
             rows=sum(end[w] - begin[w] for w in end),
         )
-        return part, {"started": True, "left": gone}
+        return part, {"started": True, "left": gone, "topics": {**state.get("topics", {}), **ids}}
 
-    def between(self, start: Offsets, end: Offsets, state: Mapping[str, Any]) -> Slice:  # noqa: ARG002
+    def between(self, start: Offsets, end: Offsets, state: Mapping[str, Any]) -> Slice:
         """The records between offsets; raises ``Failure`` (R503) where the brokers no longer hold them."""
-        extents = {p.writer: extent for p, extent in self._brokers.extents(self._partitions()).items()}
+        partitions = self._partitions()
+        self._same_topics(partitions, state)
+        extents = {p.writer: extent for p, extent in self._brokers.extents(partitions).items()}
         asked = {w: start.get(w, 0) for w in end}
         lost = [w for w in end if asked[w] < end[w] and not (w in extents and extents[w].first <= asked[w])]
         if lost:
@@ -138,12 +142,24 @@ class KafkaSource:
 
     def _partitions(self) -> list[Partition]:
         if "assign" in self._options:
-            return assigned(self._options["assign"])
+            wanted = assigned(self._options["assign"])
+            self._brokers.partitions(*dict.fromkeys(partition.topic for partition in wanted))
+            return wanted
         if "subscribepattern" in self._options:
             topics = self._brokers.matching(self._options["subscribepattern"])
         else:
             topics = [topic.strip() for topic in self._options["subscribe"].split(",")]
         return self._brokers.partitions(*topics)
+
+    def _same_topics(self, partitions: Iterable[Partition], state: Mapping[str, Any]) -> dict[str, str]:
+        """The ids of the topics now; raises ``Failure`` (R503) where one is another than was read, under its name."""
+        before = state.get("topics", {})
+        ids = self._brokers.ids(*dict.fromkeys(partition.topic for partition in partitions))
+        anew = [topic for topic, now in ids.items() if before.get(topic, now) != now]
+        if anew:
+            what = f"{', '.join(anew)} was deleted and made anew: what it holds now are other records"
+            raise _lost(what, "Start with a new checkpoint.")
+        return ids
 
     def _begin(self, start: Offsets, extents: Mapping[str, Extent], *, first: bool) -> dict[str, int]:
         """Where each partition's range begins."""
