@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rowtime.core.time import to_micros
 from rowtime.testing.runner import Outcome, play
-from tests.laws.pipelines import LONG, SET, Feeds, Law, feeds, shuffled, transcript
+from tests.laws.pipelines import LONG, SET, Law, feeds, shuffled, transcript
 from tests.oracle import feed as f
 
 if TYPE_CHECKING:
@@ -39,22 +39,17 @@ def check_cuts(session: SparkSession, law: Law, made: Sequence[ScriptItem], *, s
 
 def check(law: Law, made: Sequence[ScriptItem], found: Outcome) -> None:
     """Oracle equality of rows, their order, rowtimes, refusals and the last bound; promises kept."""
-    compare(law, feeds(made), found)
-    _came_when_they_had_to(law, made, found)
-
-
-def compare(law: Law, given: Feeds, found: Outcome) -> None:
-    """The same of items as the oracle reads them."""
-    expected, refused = law.oracle(given)
+    expected, refused = law.oracle(feeds(made))
     (items,) = expected.values()
     rows = [(row.at, dict(row.values)) for row in f.rows_of(items)]
-    got = [_row(row) for _, row in found.rows]
+    got = [row_of(row) for _, row in found.rows]
     assert got == rows, f"rows {got}, expected {rows}"
     turned_away = {(row["n"], row["reason"]) for row in found.refused}
     assert turned_away == {(r.values["n"], r.reason) for r in refused}, f"refused {turned_away}, expected {refused}"
     if f.clock_of(items) > f.BEGINNING or found.clocks[-1] > f.BEGINNING:
         assert found.clocks[-1] == f.clock_of(items), f"bounds {found.clocks}, expected {f.clock_of(items)} at the end"
-    _promises_kept(found)
+    promises_kept(found)
+    _came_when_they_had_to(law, made, found)
 
 
 def _came_when_they_had_to(law: Law, made: Sequence[ScriptItem], found: Outcome) -> None:
@@ -64,15 +59,17 @@ def _came_when_they_had_to(law: Law, made: Sequence[ScriptItem], found: Outcome)
         seen = [i for i in made if i.number <= upto and not (i.stream == SET and i.number == upto)]
         (items,) = law.oracle(feeds(seen, made))[0].values()
         rows = [(row.at, dict(row.values)) for row in f.rows_of(items)]
-        got = [_row(row) for at, row in found.rows if at <= tick]
+        got = [row_of(row) for at, row in found.rows if at <= tick]
         assert got == rows, f"after item {upto} of {found.ends} rows {got}, expected {rows}"
 
 
-def _row(row: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:
+def row_of(row: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:
+    """The rowtime of a row that came out, and its columns."""
     return to_micros(row["rowtime"]), {name: value for name, value in row.items() if name != "rowtime"}
 
 
-def _promises_kept(found: Outcome) -> None:
+def promises_kept(found: Outcome) -> None:
+    """No row below a bound that was there before it, and no bound that goes back."""
     for tick, row in found.rows:
         promised = found.clocks[tick - 1] if tick else f.BEGINNING
         assert to_micros(row["rowtime"]) >= promised, "a row came below the bound that was promised before it"

@@ -91,10 +91,13 @@ def _is_end(item: ScriptItem) -> bool:
     return item.at is not None and item.at >= f.END
 
 
-def fed(law: Law, script: Script) -> Feeds:
-    """The items as the oracle reads them; who comes back finds each gate where it stands then."""
+def fed(law: Law, script: Script, known: Sequence[ScriptItem] = ()) -> Feeds:
+    """The items as the oracle reads them; who comes back finds each gate where it stands then.
+
+    ``known``: items of all writers that there are.
+    """
     found: dict[str, dict[str, list[f.Item]]] = {
-        name: {writer: [] for writer in feed} for name, feed in feeds(script.items).items()
+        name: {writer: [] for writer in feed} for name, feed in feeds(known or script.items).items()
     }
     returns, away = set(script.returns()), set()
     for item in script.items:

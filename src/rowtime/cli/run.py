@@ -118,7 +118,8 @@ def _explain(program: Program, as_json: bool) -> None:
 
 def _define(program: Program, pipeline: Pipeline, folder: Path, as_json: bool) -> None:
     """A script that only defines streams and inserts rows does that, without Spark."""
-    from rowtime.runtime.once import define, perform  # noqa: PLC0415
+    from rowtime.runtime.first_start import FirstStart  # noqa: PLC0415
+    from rowtime.runtime.once import define  # noqa: PLC0415
     from rowtime.state.checkpoint import Checkpoint  # noqa: PLC0415
 
     place = Checkpoint(local(folder, "the checkpoint"))
@@ -127,8 +128,8 @@ def _define(program: Program, pipeline: Pipeline, folder: Path, as_json: bool) -
     else:
         place.acquire()
         try:
-            define(program, pipeline.home, place)
-            perform(program, pipeline.home, place)
+            with FirstStart.of(program, pipeline.home, place) as first:
+                first.perform()
         finally:
             place.release()
     names = [stream.name for stream in program.defines]

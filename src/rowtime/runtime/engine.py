@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import AnalysisException
 
-from rowtime.client.writer import EVERYONE
 from rowtime.core.errors import refuse
 from rowtime.core.time import BEGINNING
 from rowtime.operators.contract import Control, Delta, Operator
@@ -37,9 +36,10 @@ from rowtime.runtime.endings import asked, with_end
 from rowtime.runtime.faults import naming_disks, sets_aside
 from rowtime.runtime.handing_over import finish, hand_over
 from rowtime.runtime.intake import Taken, intake_of
+from rowtime.runtime.presence import Presence
 from rowtime.runtime.quiet import quiet
 from rowtime.runtime.report import TickReport, rows_read
-from rowtime.runtime.sources.contract import Limits, Slice, Source
+from rowtime.runtime.sources.contract import Limits, Source
 from rowtime.runtime.standing import since
 from rowtime.runtime.takers import takers
 from rowtime.runtime.tick import GivenTable, RunningTick
@@ -92,9 +92,10 @@ class Engine:
     tables: Mapping[str, GivenTable] = field(default_factory=dict)
     changes: tuple[str, ...] = ()
     take_over: Collection[str] = ()
+    never_began: Callable[[], None] = lambda: None
 
     def __post_init__(self) -> None:
-        self._heard: dict[tuple[str, str], int] = {}
+        self.presence = Presence()
         self.plan = self.program.described()
         self._fresh, self._failed = True, False
         self._close_look: CloseLook | None = None
@@ -314,41 +315,9 @@ class Engine:
         part, state = source.discover(before["offsets"], self.limits, before["state"])
         wanted, clocks = self.ends or node.name in self._ending, self.entry.get("clocks", {}).get(node.name, {})
         part, ended = with_end(node, source, part, before, clocks, wanted=wanted)
-        known, away = set(before["offsets"]), dict(before["away"])
-        writers = [w for w in part.end if w != EVERYONE]
-        moved = [w for w in writers if part.end[w] > part.start.get(w, 0) or w not in known]
-        joined = [w for w in moved if w not in known or w in away]
-        for writer in moved:
-            away.pop(writer, None)
-        away.update(dict.fromkeys(part.left, "left"))
-        spoke = {**before.get("spoke", {}), **{w: self.clock() for w in moved if part.end[w] > part.start.get(w, 0)}}
-        away.update(self._silent(node, part, set(moved), away, spoke))
-        present = sorted(w for w in writers if w not in away)
-        here = {*known, *moved} - (set(before["away"]) - set(moved))
-        left = sorted(w for w in writers if w in away and w in here)
-        first = {**part.start, **before.get("first", {})}
-        notes = {"offsets": dict(part.end), "first": first, "state": dict(state), "away": away, "spoke": spoke, **ended}
-        return Taken(source, part, present, joined, left), notes
-
-    def _silent(
-        self, node: Stream, part: Slice, moved: Collection[str], away: Mapping[str, str], spoke: Mapping[str, int]
-    ) -> dict[str, str]:
-        """Writers to set aside for silence; of those that hold the stream the last to speak never is."""
-        now = self.clock()
-        for writer in part.end:
-            if writer in moved or (node.name, writer) not in self._heard:
-                self._heard[node.name, writer] = now
-        if node.idle_after is None:
-            return {}
-        here = [w for w in part.end if w not in away and w != EVERYONE]
-        silent = [w for w in here if now - self._heard[node.name, w] >= node.idle_after]
-        if silent and len(silent) == len(here):
-            silent.remove(max(silent, key=lambda writer: (spoke.get(writer, 0), writer)))
-        return dict.fromkeys(silent, "idle")
-
-    def forget(self, stream: str, writer: str) -> None:
-        """Take a writer for one that has been silent for ever, until it speaks."""
-        self._heard[stream, writer] = BEGINNING
+        held = self.presence.held(node, part, before, self.clock())
+        notes = {"offsets": dict(part.end), "state": dict(state), **held.notes, **ended}
+        return Taken(source, part, held.present, held.joined, held.left), notes
 
     def _worth(self, taken: Mapping[str, Taken], notes: Mapping[str, Any]) -> bool:
         for name, intake in taken.items():

@@ -23,7 +23,7 @@ from rowtime.plan.event_time import manual
 from rowtime.plan.finite import is_finite
 from rowtime.sql.generate import to_rowtime
 from rowtime.sql.statements import EndStream, InsertValues, SetBound, Statement
-from rowtime.state.files import write_over
+from rowtime.state.files import make_folder, write_over
 from rowtime.state.sealed import sealed, unsealed
 from rowtime.state.settings import put
 
@@ -36,21 +36,28 @@ if TYPE_CHECKING:
 _OLD_WRITER = re.compile(rb"script-[0-9a-f]{12}")
 
 
+DONE, DROPPED = "statements.done", "statements.dropped"
+"""Files of a checkpoint: its statements have taken effect; so have those that drop streams."""
+
+
 def define(program: Program, home: Home, checkpoint: Checkpoint) -> None:
     """Remember the streams of a script; first, once per checkpoint, forget those that it drops."""
-    if not checkpoint.begun:
+    dropped = checkpoint.folder / DROPPED
+    if program.drops and not (dropped.exists() or checkpoint.journal.last() or (checkpoint.folder / DONE).exists()):
         for name in program.drops:
             home.drop(name)
+        make_folder(checkpoint.folder)
+        dropped.touch()
     for stream in program.defines:
         home.define(stream.name, stream.as_json(), replace=True)
 
 
 def perform(program: Program, home: Home, checkpoint: Checkpoint) -> None:
     """Insert the rows and set the bounds of a script, what is not done yet."""
-    done = checkpoint.folder / "statements.done"
+    done = checkpoint.folder / DONE
     if not (program.once or program.drops) or done.exists():
         return
-    writer = _writer_of(checkpoint)
+    writer = writer_of(checkpoint)
     by_stream: dict[str, list[Statement]] = defaultdict(list)
     for statement in program.once:
         assert isinstance(statement, InsertValues | SetBound | EndStream)
@@ -77,7 +84,7 @@ def _end_files(program: Program, statement: EndStream, checkpoint: Checkpoint) -
     return True
 
 
-def _writer_of(checkpoint: Checkpoint) -> str:
+def writer_of(checkpoint: Checkpoint) -> str:
     """The writer of this checkpoint's statements, kept there before it writes anything."""
     path = checkpoint.folder / "statements.writer"
     if not path.exists():

@@ -23,8 +23,8 @@ from rowtime.runtime.claims import let_leave, pump_of
 from rowtime.runtime.edge_types import misfits
 from rowtime.runtime.engine import Engine, wall_clock
 from rowtime.runtime.events import Events
+from rowtime.runtime.first_start import FirstStart
 from rowtime.runtime.handed import Handed
-from rowtime.runtime.once import define, perform
 from rowtime.runtime.query import Query
 from rowtime.runtime.quiet import quietly
 from rowtime.runtime.relations import EventTime, Relation, columns_text, named
@@ -227,19 +227,41 @@ class Pipeline:
     ) -> Engine:
         folder = local(checkpoint, "the checkpoint") if checkpoint else Path(tempfile.mkdtemp(prefix="rowtime-"))
         place = Checkpoint(folder.absolute())
-        if (old := place.plan) is not None:
+        if (old := place.plan) is not None and place.journal.last() is not None:
             upgrade_of(old, program)  # first of all: where it is refused, nothing is written
         spark = self.session(program)
         if problems := self.check_types(program, spark):
             raise Refused(*problems)
-        define(program, self.home, place)
+        with FirstStart.of(program, self.home, place) as first:
+            engine = self._begun(spark, program, place, limits, (ends, available_now), take_over)
+            try:
+                first.perform()
+            except BaseException:
+                engine.stop()
+                raise
+        engine.never_began = first.undo
+        return engine
+
+    def _begun(  # noqa: PLR0913 - all that a start takes
+        self,
+        spark: SparkSession,
+        program: Program,
+        place: Checkpoint,
+        limits: Limits,
+        how: tuple[bool, bool],
+        take_over: Collection[str],
+    ) -> Engine:
+        """An engine that has taken the checkpoint over."""
         sources = self.sources(program, place)
         stages = {n.name: Stage(self._sink(n), place.folder) for n in program.sinks}
-        engine = Engine(spark, program, place, sources, stages, limits, ends, available_now)
+        engine = Engine(spark, program, place, sources, stages, limits, *how)
         engine.take_over = {*(name.lower() for name in take_over), *program.take_over}
         engine.start()
-        let_leave(place, self.home, engine.clock())
-        perform(program, self.home, place)
+        try:
+            let_leave(place, self.home, engine.clock())
+        except BaseException:
+            engine.stop()
+            raise
         return engine
 
     def session(self, program: Program) -> SparkSession:

@@ -178,6 +178,8 @@ class Query:
             self._loop()
         except BaseException as error:
             self.exception = error
+            if not isinstance(error, KeyboardInterrupt | SystemExit):
+                self.engine.never_began()
             raise
         finally:
             self.engine.close()

@@ -35,10 +35,12 @@ def bound(checkpoint: Checkpoint, program: Program) -> Upgrade | None:
     got all its rows.
     """
     last, old = checkpoint.journal.last(), checkpoint.plan
+    if last is None:  # it has no state, so any plan fits
+        if old is None or old["fingerprint"] != program.described()["fingerprint"]:
+            checkpoint.bind(program.described())
+        return None
     upgrade = None if old is None else upgrade_of(old, program)
-    if last is None and (old is None or upgrade is not None):
-        checkpoint.bind(program.described())
-    if last is None or upgrade is None:
+    if upgrade is None:
         return None
     unsent = [name for name in last["outputs"] if upgrade.continues.get(name) != name]
     if unsent and checkpoint.published < last["tick"]:

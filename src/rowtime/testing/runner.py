@@ -89,7 +89,7 @@ def play(  # noqa: PLR0913 - what happens beside the items, and when
             if upto in given:
                 put(folder, *given[upto])
             if upto in idle:
-                engine.forget(*idle[upto])
+                engine.presence.forget(*idle[upto])
                 outcome.ends.append(upto)
                 engine.tick()
                 outcome.clocks.append(_clock(engine))

@@ -1,0 +1,71 @@
+"""Who holds a stream: writers that come, leave, are set aside for their silence, and come back (SPEC 2.6)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any, NamedTuple
+
+from rowtime.client.writer import EVERYONE
+from rowtime.core.time import BEGINNING
+from rowtime.operators.stream import Stream
+from rowtime.runtime.sources.contract import Slice
+
+Notes = Mapping[str, Any]
+
+
+class Held(NamedTuple):
+    """Who holds a stream after a tick, who came, and who left behind the items; and what the journal says of them."""
+
+    present: list[str]
+    joined: list[str]
+    left: list[str]
+    notes: dict[str, Any]
+
+
+class Presence:
+    """What an engine knows of the writers of its streams that is not in the journal: when each was last heard (µs)."""
+
+    def __init__(self) -> None:
+        self._heard: dict[tuple[str, str], int] = {}
+
+    def forget(self, stream: str, writer: str) -> None:
+        """Take a writer for one that has been silent for ever, until it speaks."""
+        self._heard[stream, writer] = BEGINNING
+
+    def held(self, node: Stream, part: Slice, before: Notes, now: int) -> Held:
+        """Who holds a stream after a range; ``before``: the notes of the stream."""
+        known, away = set(before["offsets"]), dict(before["away"])
+        writers = [w for w in part.end if w != EVERYONE]
+        spoken = [w for w in writers if part.end[w] > part.start.get(w, 0)]
+        moved = [w for w in writers if w in spoken or w not in known]
+        joined = [w for w in moved if w not in known or w in away]
+        for writer in moved:
+            away.pop(writer, None)
+        away.update(dict.fromkeys(part.left, "left"))
+        spoke = {**before.get("spoke", {}), **dict.fromkeys(spoken, now)}
+        away.update(self._silent(node, part, (set(moved), away, spoke), now))
+        here = {*known, *moved} - (set(before["away"]) - set(moved))
+        present = sorted(w for w in writers if w not in away)
+        left = sorted(w for w in writers if w in away and w in here)
+        first = {**part.start, **before.get("first", {})}
+        return Held(present, joined, left, {"first": first, "away": away, "spoke": spoke})
+
+    def _silent(
+        self,
+        node: Stream,
+        part: Slice,
+        known: tuple[Collection[str], Mapping[str, str], Mapping[str, int]],
+        now: int,
+    ) -> dict[str, str]:
+        """Writers to set aside for silence; of those that hold the stream the last to speak never is."""
+        moved, away, spoke = known
+        for writer in part.end:
+            if writer in moved or (node.name, writer) not in self._heard:
+                self._heard[node.name, writer] = now
+        if node.idle_after is None:
+            return {}
+        here = [w for w in part.end if w not in away and w != EVERYONE]
+        silent = [w for w in here if now - self._heard[node.name, w] >= node.idle_after]
+        if silent and len(silent) == len(here):
+            silent.remove(max(silent, key=lambda writer: (spoke.get(writer, 0), writer)))
+        return dict.fromkeys(silent, "idle")
