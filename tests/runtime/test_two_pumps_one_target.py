@@ -140,8 +140,11 @@ def test_the_first_rows_of_a_new_checkpoint_were_taken_for_repeats(spark: SparkS
 
     # The option: rows follow those that are there.
     query = run(spark, tmp_path, "check2", second, take_over=["p"])
-    assert in_log(tmp_path)[:3] == [0, 1, 2]
-    assert in_log(tmp_path)[-1] == 500
+    assert in_log(tmp_path) == [0, 1, 2, 500], "the writer's clock stands at the last row that the first has read"
+    assert query.ledger["p.takeover"] == {"in": 5, "accepted": 0, "OUT_OF_ORDER": 5}
+    refused = [row for path in query.rejected("p.takeover") for row in pq.read_table(path).to_pylist()]
+    assert [(row["n"], row["reason"]) for row in refused] == [(n * 100, "OUT_OF_ORDER") for n in range(5)]
+    assert {int(row["refused_by"].timestamp()) for row in refused} == {300}
     assert query.engine.entry["control"]["p.sink"]["base"] == 3
 
     with pytest.raises(Refused, match=r"R441 the pipeline of .*check2 has taken over the stream o"):
@@ -161,11 +164,12 @@ def test_what_was_taken_over_goes_on_after_a_death_at_any_point(spark: SparkSess
     define(tmp_path, DEFS)
     send(tmp_path, range(6))
     run(spark, tmp_path, "check1", first)
+    send(tmp_path, range(6, 8))
     for point in ("before journal", "after journal"):
         die(spark, tmp_path, "check2", second, point)
     run(spark, tmp_path, "check2", second)
     run(spark, tmp_path, "check2", second)
-    assert in_log(tmp_path) == [0, 1, 2, 4, 5]
+    assert in_log(tmp_path) == [0, 1, 2, 5, 6, 7]
 
 
 def test_a_pipeline_that_runs_is_not_taken_over(spark: SparkSession, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Rows told apart by what they say of themselves: those that go on, and those that a gate refuses as MALFORMED.
+"""Rows told apart by what they say of themselves: those that go on, and those that a gate refuses.
 
 No position is looked up, so rows need no place. A small tick is fetched once, and what goes on is on the driver
 then; of a large one a job counts, and what does not fit is written in another.
@@ -7,7 +7,7 @@ then; of a large one a job counts, and what does not fit is written in another.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pyarrow.compute as pc
 from pyspark.sql import functions as F  # noqa: N812
@@ -20,6 +20,7 @@ from rowtime.runtime.segment_writer import SMALL
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+MALFORMED: Final = "MALFORMED"
 
 
 @dataclass(frozen=True)
@@ -31,30 +32,41 @@ class Apart:
     counts: dict[str, int]
 
 
-def apart(rows: DataFrame, broken: str, count: int | None) -> Apart:
-    """Refuse the rows in which the column ``broken`` is not NULL; ``count``: an upper limit of how many there are."""
+def apart(rows: DataFrame, broken: str, count: int | None, reason: str = MALFORMED, clock: str = T) -> Apart:
+    """Refuse the rows in which the column ``broken`` is not NULL; ``count``: an upper limit of how many there are.
+
+    ``clock``: SQL of the time that refuses a row, by default its own; what ``broken`` says of a row stands in
+    ``raw_record``.
+    """
     if count is not None and count <= SMALL:
         spark, found = rows.sparkSession, rows.toArrow()
         wrong = pc.is_valid(found[broken])
         many = pc.sum(wrong).as_py() or 0
         fits = spark.createDataFrame(found.filter(pc.invert(wrong)).drop_columns([broken]), rows.drop(broken).schema)
         refused = spark.createDataFrame(found.filter(wrong), rows.schema) if many else None
-        return Apart(fits, None if refused is None else _rejection(refused, broken), _counts(found.num_rows, many))
+        return Apart(
+            fits,
+            None if refused is None else _rejection(refused, broken, reason, clock),
+            _counts(found.num_rows, many, reason),
+        )
     total, many = rows.agg(F.count(F.lit(1)), F.count(F.col(broken))).collect()[0]
     fits = rows.where(F.col(broken).isNull()).drop(broken)
     refused = rows.where(F.col(broken).isNotNull()) if many else None
-    return Apart(fits, None if refused is None else _rejection(refused, broken), _counts(total, many))
+    return Apart(
+        fits, None if refused is None else _rejection(refused, broken, reason, clock), _counts(total, many, reason)
+    )
 
 
-def _counts(total: int, refused: int) -> dict[str, int]:
-    return {"in": total, "accepted": total - refused, **({"MALFORMED": refused} if refused else {})}
+def _counts(total: int, refused: int, reason: str) -> dict[str, int]:
+    return {"in": total, "accepted": total - refused, **({reason: refused} if refused else {})}
 
 
-def _rejection(rows: DataFrame, broken: str) -> Rejection:
+def _rejection(rows: DataFrame, broken: str, reason: str, clock: str) -> Rejection:
     own = [f"{quoted(name)} AS {quoted(shown_as(name))}" for name in rows.columns if not name.startswith("__")]
     writer, position = ORIGIN if ORIGIN[0] in rows.columns else (W, P)
     told = rows.selectExpr(
-        *own, "'MALFORMED' AS reason", f"{T} AS refused_time", f"{T} AS refused_by", f"{writer} AS writer",
-        f"{position} AS position", f"{broken} AS raw_record", T, W, P, f"unix_micros({T}) AS __n", "0 AS __route",
+        *own, f"'{reason}' AS reason", f"{T} AS refused_time", f"{clock} AS refused_by", f"{writer} AS writer",
+        f"{position} AS position", f"{broken} AS raw_record", f"{clock} AS {T}", W, P, f"unix_micros({clock}) AS __n",
+        "0 AS __route",
     )  # fmt: skip
     return Rejection(told, told.schema)

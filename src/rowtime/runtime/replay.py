@@ -180,7 +180,7 @@ def replay(
     kept = {name: Stage(KeptSink(place.folder / "outputs" / folder_of(name)), place.folder) for name in names}
     controls = (checkpoint.journal.last() or {}).get("control", {})
     for name, stage in kept.items():  # what took over from another pump goes on with its numbers
-        stage.base = controls.get(name, {}).get("base", 0)
+        stage.base, stage.floor = controls.get(name, {}).get("base", 0), controls.get(name, {}).get("floor")
     stages = [{node.name: kept[node.name] for node in program.sinks} for program in programs]
     sources = [pipeline.sources(program, place) for program in programs]
     began = (checkpoint.journal.last() or {}).get("began", 0)

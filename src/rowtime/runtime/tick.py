@@ -12,7 +12,7 @@ import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
 from copy import deepcopy
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema
@@ -42,6 +42,7 @@ from rowtime.runtime.refusal import Refusal, Rejection
 from rowtime.runtime.segment_writer import SMALL, write_routes, write_table
 from rowtime.runtime.sinks.failures import naming
 from rowtime.runtime.sources.statistics import unskipped
+from rowtime.runtime.taken_over import above
 from rowtime.state.checkpoint import folder_of
 from rowtime.state.memory import Memory
 from rowtime.state.segments import SegmentLog
@@ -55,7 +56,18 @@ if TYPE_CHECKING:
 
 GivenTable = Callable[["SparkSession"], "DataFrame"]
 Ledger = MutableMapping[str, Counter[str]]
-Deliver = Callable[["RunningTick", Operator, Delta], Mapping[str, Any] | None]
+
+
+class Deliver(Protocol):
+    """What stages the rows of a sink; ``floor`` (µs UTC): rows below it are refused."""
+
+    floor: int | None
+
+    def __call__(self, tick: RunningTick, node: Operator, delta: Delta, /) -> Mapping[str, Any] | None:
+        """Stage them; what the journal records of it comes back."""
+        ...
+
+
 """Stages what a sink gets; what it returns stands in the journal."""
 
 
@@ -269,6 +281,11 @@ class RunningTick:
             self._reject(node, found.refused, many, gate)
         return found.accepted
 
+    def turn_away(self, gate: Named, refused: Rejection, counts: Mapping[str, int]) -> None:
+        """Put rows into the ledger that a gate without an operator refuses."""
+        self.ledger.setdefault(gate.name, Counter()).update(counts)
+        self._reject(gate, refused, counts["in"])
+
     def count(self, node: Operator, accepted: int) -> None:
         """Put rows into the ledger that a gate accepts without a clock pass."""
         self.ledger.setdefault(node.name, Counter()).update({"in": accepted, "accepted": accepted})
@@ -278,7 +295,8 @@ class RunningTick:
         self.describe(node, "write output")
         assert isinstance(node, Sink)
         with naming(node):
-            staged = self._deliver[node.name](self, node, delta)
+            stage = self._deliver[node.name]
+            staged = stage(self, node, delta if stage.floor is None else above(self, node, delta, stage.floor))
         if staged is not None:
             self.outputs[node.name] = staged
 
@@ -332,7 +350,7 @@ class RunningTick:
         assert isinstance(schema, StructType)
         return schema
 
-    def _reject(self, node: Operator, rejection: Rejection, count: int, gate: str | None = None) -> None:
+    def _reject(self, node: Named, rejection: Rejection, count: int, gate: str | None = None) -> None:
         """Write refused rows beside the state; they go to ``rejected/<gate>`` once the tick is committed."""
         key, hidden = f"{node.name}/rejected", ("__n", "__route")
         names = [name for name in rejection.schema.names if name not in hidden]

@@ -38,6 +38,7 @@ class Stage:
         self.sink, self._checkpoint = sink, checkpoint
         self.folder = sink.folder(checkpoint)
         self.base = 0  # the number of the first row
+        self.floor: int | None = None  # a row below it (µs UTC) is refused
         self._tables: dict[str, pa.Table] = {}
         self._sums: dict[str, int | None] = {}
         self._tried = 5 * SMALL  # of so many rows a result of unknown number may be few
@@ -50,7 +51,8 @@ class Stage:
 
         def write() -> None:
             sink.record(record)
-            self.base, self.folder = record.base, self.sink.folder(self._checkpoint)
+            self.base, self.floor = record.base, record.clock
+            self.folder = self.sink.folder(self._checkpoint)
 
         return write
 
@@ -66,6 +68,8 @@ class Stage:
         first = control.setdefault("sequence", self.base)
         if self.base:
             control["base"] = self.base
+        if self.floor is not None:
+            control["floor"] = self.floor
         files: list[list[Any]] = []
         self._sums = {}
         if delta.files is not None:
