@@ -16,7 +16,18 @@ from rowtime.client.arrow_types import arrow_type
 from rowtime.runtime.session import derive
 from tests.queries.random_queries import Case, in_batch
 from tests.queries.test_random_queries import disagreements
-from tests.queries.value_types import COLUMNS, MADE, TYPES, kinds_of, rows_of
+from tests.queries.value_types import (
+    COLUMNS,
+    MADE,
+    TYPES,
+    Texts,
+    filtered,
+    gathered,
+    kinds_of,
+    partitioned,
+    picked,
+    rows_of,
+)  # fmt: skip
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,10 +38,14 @@ VIEW = f"CREATE VIEW a AS SELECT STREAM {MADE} FROM input;\n"
 COPIED = "CREATE PUMP copied AS INSERT INTO copy SELECT STREAM * FROM input;\n"
 
 
-def cases_of(chance: Random, types: Sequence[str]) -> list[Case]:
+def case_of(kind: Callable[[str], Texts], name: str) -> Case:
+    return Case(f"{kind.__name__} of {name}", *kind(TYPES[name].column))
+
+
+def drawn(seed: int, types: Sequence[str]) -> list[Case]:
     """For each type one of its queries."""
-    chosen = [(name, chance.choice(kinds_of(TYPES[name]))) for name in types]
-    return [Case(f"{kind.__name__} of {name}", *kind(TYPES[name].column)) for name, kind in chosen]
+    chance = Random(seed)
+    return [case_of(chance.choice(kinds_of(TYPES[name])), name) for name in types]
 
 
 def streamed(spark: SparkSession, folder: Path, cases: Sequence[Case], parts: Sequence[list[Any]]) -> list[pa.Table]:
@@ -74,10 +89,10 @@ def in_a_view(spark: SparkSession, rows: Sequence[dict[str, Any]]) -> Iterator[S
             session.catalog.dropTempView(name)
 
 
-def search(spark: SparkSession, folder: Path, seed: int, types: Sequence[str]) -> None:
-    """Draw queries, and compare what they give with batch, in many ticks and in one."""
+def compare(spark: SparkSession, folder: Path, seed: int, cases: Sequence[Case]) -> None:
+    """Compare what queries give over random rows with batch, in many ticks and in one."""
     chance = Random(seed)
-    cases, rows = cases_of(chance, types), rows_of(chance, ROWS)
+    rows = rows_of(chance, ROWS)
     cuts = [0, *sorted(chance.sample(range(1, ROWS), PARTS - 1)), ROWS]
     parts = [rows[start:end] for start, end in zip(cuts, cuts[1:], strict=False)]
     in_ticks, at_once = (streamed(spark, folder / name, cases, of) for name, of in (("ticks", parts), ("one", [rows])))
@@ -90,7 +105,7 @@ def search(spark: SparkSession, folder: Path, seed: int, types: Sequence[str]) -
 
 
 def test_queries_over_columns_of_many_types_have_the_rows_of_batch(spark: SparkSession, tmp_path: Path) -> None:
-    search(spark, tmp_path, 3, Random(3).sample(sorted(TYPES), 6))
+    compare(spark, tmp_path, 3, drawn(3, Random(3).sample(sorted(TYPES), 6)))
 
 
 @pytest.mark.slow
@@ -98,4 +113,36 @@ def test_queries_over_columns_of_many_types_have_the_rows_of_batch(spark: SparkS
 def test_queries_over_columns_of_every_type_have_the_rows_of_batch(
     seed: int, spark: SparkSession, tmp_path: Path
 ) -> None:
-    search(spark, tmp_path, seed, sorted(TYPES))
+    compare(spark, tmp_path, seed, drawn(seed, sorted(TYPES)))
+
+
+def as_it_is(value: Any) -> Any:
+    return value
+
+
+FAULTS: dict[str, tuple[Callable[[str], Texts], str, dict[str, Callable[..., Any]]]] = {
+    "statistics hide NaN": (
+        filtered,
+        "double",
+        {
+            "rowtime.client.writer.trusted": lambda *_: True,
+            "rowtime.runtime.sources.stream_log.unskipped": as_it_is,
+        },
+    ),
+    "both zeros are keys": (partitioned, "float", {"rowtime.kernels.identity.plain": as_it_is}),
+    "names have no quotes": (gathered, "binary", {"rowtime.operators.group_by.quoted": as_it_is}),
+    "an order of maps": (picked, "map", {"rowtime.expr.aggregates._of_the": lambda name, _: name + "({0})"}),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", FAULTS)
+def test_the_law_finds_a_planted_fault(
+    fault: str, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kind, name, patches = FAULTS[fault]
+    compare(spark, tmp_path / "good", 5, [case_of(kind, name)])
+    for place, broken in patches.items():
+        monkeypatch.setattr(place, broken)
+    with pytest.raises((pytest.fail.Exception, AssertionError, rt.Refused)):
+        compare(spark, tmp_path / "broken", 5, [case_of(kind, name)])

@@ -18,6 +18,7 @@ from typing import Any, Final
 Texts = tuple[str, str]
 UTC: Final = dt.UTC
 BEGIN: Final = dt.datetime(2024, 1, 1, 10, tzinfo=UTC)
+INFINITY: Final = "CAST('Infinity' AS DOUBLE)"  # which only NaN exceeds
 LARGE: Final = Decimal("9" * 28 + "." + "9" * 10)
 
 
@@ -26,7 +27,7 @@ class Type:
     """A type by its text, the name of its column, values of it; and what they are good for.
 
     ``key``: values can be told apart, ``least``: they have an order that MIN and MAX take, in windows too. ``made``:
-    what makes them of the column, in which streams keep another type.
+    what makes them of the column, in which streams keep another type. ``middle``: a constant between values.
     """
 
     text: str
@@ -36,6 +37,7 @@ class Type:
     least: bool = True
     made: str = ""
     kept: str = ""
+    middle: str = ""
 
     @property
     def column(self) -> str:
@@ -57,9 +59,11 @@ TYPES: Final[Mapping[str, Type]] = {
     "array": Type(
         "ARRAY<ARRAY<STRING>>", "from", ([], [[]], [["a", None]], [["a"], [None]], [None], None), least=False
     ),
-    "decimal": Type("DECIMAL(38, 10)", "ünï", (LARGE, LARGE.copy_negate(), Decimal(0), Decimal("1e-10"), None)),
+    "decimal": Type(
+        "DECIMAL(38, 10)", "ünï", (LARGE, LARGE.copy_negate(), Decimal(0), Decimal("1e-10"), None), middle="0"
+    ),
     "char": Type("CHAR(3)", "9c", ("abc", "ABC", "äöü", None)),
-    "varchar": Type("VARCHAR(5)", "v-c", ("", "a", "a ", "ä", None)),
+    "varchar": Type("VARCHAR(5)", "v-c", ("", "a", "a ", "ä", None), middle="'a'"),
     "span": Type(
         "INTERVAL DAY TO SECOND", "in", (0, -86_395_000_000, 777_600_000_001, None),
         made="`in` * INTERVAL '0.000001' SECOND", kept="BIGINT",
@@ -72,11 +76,15 @@ TYPES: Final[Mapping[str, Type]] = {
         "TIMESTAMP", "ti/me",
         (dt.datetime(1, 1, 1, tzinfo=UTC), dt.datetime(1582, 10, 10, tzinfo=UTC),
          dt.datetime(9999, 12, 31, 23, 59, 59, 999999, tzinfo=UTC), None),
+        middle="TIMESTAMP '1582-10-05 00:00:00'",
     ),
-    "date": Type("DATE", "da.te", (dt.date(1, 1, 1), dt.date(1582, 10, 4), dt.date(1900, 1, 1), None)),
-    "double": Type("DOUBLE", "d", (math.nan, 0.0, -0.0, math.inf, -math.inf, 5e-324, None)),
-    "float": Type("FLOAT", "f", (math.nan, 0.0, -0.0, math.inf, -1.5, None)),
-    "tiny": Type("TINYINT", "ti", (-128, 127, 0, None)),
+    "date": Type(
+        "DATE", "da.te", (dt.date(1, 1, 1), dt.date(1582, 10, 4), dt.date(1900, 1, 1), None),
+        middle="DATE '1582-10-10'",
+    ),
+    "double": Type("DOUBLE", "d", (math.nan, 0.0, -0.0, math.inf, -math.inf, 5e-324, None), middle=INFINITY),
+    "float": Type("FLOAT", "f", (math.nan, 0.0, -0.0, math.inf, -1.5, None), middle=INFINITY),
+    "tiny": Type("TINYINT", "ti", (-128, 127, 0, None), middle="0"),
     "flag": Type("BOOLEAN", "fl", (True, False, None)),
 }  # fmt: skip
 
@@ -107,6 +115,13 @@ def logged(c: str) -> Texts:
     return f"SELECT STREAM n, {c} FROM copy", f"SELECT n, {c} FROM input"
 
 
+def filtered(c: str) -> Texts:
+    """By what files know of their columns."""
+    middle = next(kind.middle for kind in TYPES.values() if kind.column == c)
+    text = f"SELECT STREAM n, {c} FROM a WHERE {c} > {middle}"
+    return text, text
+
+
 def united(c: str) -> Texts:
     text = f"SELECT STREAM {c}, n FROM a WHERE g = 0 UNION ALL SELECT STREAM {c}, n FROM a WHERE n < 9"
     return text, text
@@ -128,6 +143,16 @@ def gathered(c: str) -> Texts:
     text = f"SELECT STREAM {MINUTE} AS m, g, {{}} AS x FROM a GROUP BY {MINUTE}, g"
     ordered = f"TRANSFORM(ARRAY_SORT(COLLECT_LIST(STRUCT(n, {c})) FILTER (WHERE {c} IS NOT NULL)), e -> e.{c})"
     return text.format(f"COLLECT_LIST({c})"), text.format(ordered)
+
+
+def in_sessions(c: str) -> Texts:
+    """Rows and partial results that are kept while a session lasts."""
+    text = "SELECT {} AS s, MAX_BY({}, n) AS x, {} AS y FROM a GROUP BY {}"
+    window, gap = "SESSION_START(a.ROWTIME, {0})", "INTERVAL '15' SECOND"
+    ordered = f"TRANSFORM(ARRAY_SORT(COLLECT_LIST(STRUCT(n, {c})) FILTER (WHERE {c} IS NOT NULL)), e -> e.{c})"
+    streaming = text.format(window.format(gap), c, f"COLLECT_LIST({c})", f"SESSION(a.ROWTIME, {gap})")
+    batch = text.format("session_window.start", c, ordered, "session_window(ROWTIME, '15 seconds')")
+    return streaming.replace("SELECT", "SELECT STREAM", 1), batch
 
 
 def before(c: str) -> Texts:
@@ -177,11 +202,14 @@ def extremes_before(c: str) -> Texts:
     return text, text
 
 
-ANY: Final[tuple[Callable[[str], Texts], ...]] = (passed, logged, united, sorted_rows, picked, gathered, before)
+ANY: Final[tuple[Callable[[str], Texts], ...]] = (
+    passed, logged, united, sorted_rows, picked, gathered, in_sessions, before,
+)  # fmt: skip
 KEYS: Final[tuple[Callable[[str], Texts], ...]] = (grouped, distinct, counted, partitioned, joined)
 ORDERED: Final[tuple[Callable[[str], Texts], ...]] = (extremes, extremes_before)
 
 
 def kinds_of(kind: Type) -> tuple[Callable[[str], Texts], ...]:
     """The queries that a column of a type can have."""
-    return (*ANY, *(KEYS if kind.key else ()), *(ORDERED if kind.least else ()))
+    beyond = (filtered,) if kind.middle else ()
+    return (*ANY, *(KEYS if kind.key else ()), *(ORDERED if kind.least else ()), *beyond)

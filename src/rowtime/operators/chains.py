@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rowtime.core.time import END
-from rowtime.operators.contract import LARGE, Tick, passed
+from rowtime.operators.contract import LARGE, Tick, passed, quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -42,7 +42,7 @@ class Chains:
     def ended(self, pieces: DataFrame) -> DataFrame:
         """Numbered pieces with the end of their session in place of what they were due at."""
         session = f"OVER (PARTITION BY {', '.join((*self.keys, SESSION))})"
-        columns = [name for name in pieces.columns if name != DUE]
+        columns = [quoted(name) for name in pieces.columns if name != DUE]
         return pieces.selectExpr(*columns, f"max({LAST}) {session} + {self.gap}L AS {DUE}")
 
     def due(self, tick: Tick, node: Operator, before: int, bound: int) -> DataFrame | None:

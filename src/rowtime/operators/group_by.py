@@ -26,6 +26,7 @@ from rowtime.operators.contract import (
     T,
     Tick,
     passed,
+    quoted,
 )
 from rowtime.operators.ends import SEEN, Ends, Lead
 from rowtime.operators.partials import COMPLETE, KEPT, Accumulators, routed
@@ -203,7 +204,7 @@ class GroupBy:
 
     def _write_state(self, tick: Tick, groups: DataFrame, count: int | None) -> Sequence[Segment]:
         columns = self._state_columns()
-        rows = groups.selectExpr(*columns, f"{KEPT} AS __route")
+        rows = groups.selectExpr(*map(quoted, columns), f"{KEPT} AS __route")
         route = Route(KEPT, {name: name for name in columns}, END_OF_GROUP)
         written = tick.write(self, rows, {"state": route}, count)["state"]
         tick.segments(self).add(written)

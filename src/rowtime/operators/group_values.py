@@ -24,6 +24,7 @@ from rowtime.operators.contract import (
     Shape,
     T,
     Tick,
+    quoted,
 )
 from rowtime.operators.ordered import Ordered
 from rowtime.operators.over import RunningMark
@@ -198,7 +199,7 @@ class GroupByValues:
 
     def _write(self, tick: Tick, rows: DataFrame, count: int | None) -> Sequence[Segment]:
         columns = {name: name for name in self._state_columns()}
-        rows = rows.selectExpr(*columns, f"{KEPT} AS __route")
+        rows = rows.selectExpr(*map(quoted, columns), f"{KEPT} AS __route")
         return tick.write(self, rows, {"state": Route(KEPT, columns, FIRST)}, count)["state"]
 
     @property

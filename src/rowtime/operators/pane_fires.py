@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from rowtime.operators.contract import quoted
 from rowtime.operators.partials import Accumulators
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ class Fires:
         """Every fire of each group, its number, the next one, and the partial results up to it."""
         if self.early:
             complete = rows.where(f"{FIRE} < {PANE} AND {PANE} <= {after}L")
-            nothing = [f"NULL AS {name}" for name in self.accumulators.columns]
+            nothing = [f"NULL AS {quoted(name)}" for name in self.accumulators.columns]
             rows = rows.unionByName(complete.selectExpr(*self.keys, PANE, f"{PANE} AS {FIRE}", *nothing))
         fires = _aggregated(rows, self._by, self._merges())
         group = f"PARTITION BY {', '.join([*self.keys, PANE])} ORDER BY {FIRE}"

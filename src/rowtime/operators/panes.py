@@ -32,6 +32,7 @@ from rowtime.operators.contract import (
     T,
     Tick,
     W,
+    quoted,
 )
 from rowtime.operators.event_time import EventTimed, refusals
 from rowtime.operators.gates import Verdict
@@ -239,7 +240,7 @@ class Panes:
         if line.first is None or not waiting.rows:
             return []
         segments = waiting.overlapping(BEGINNING, END)
-        names = [name for name in self._columns if name != FIRE]
+        names = [quoted(name) for name in self._columns if name != FIRE]
         fire = f"{line.first}L"
         if self.every is not None:
             first = line.passing(self.every).first
@@ -311,7 +312,7 @@ class Panes:
         routes = {"state": Route(0, names, PANE), "waiting": Route(1, names, PANE)}
         written = tick.write(
             self,
-            rows.selectExpr(*self._columns, f"CASE WHEN {FIRE} >= {NEVER}L THEN 1 ELSE 0 END AS __route"),
+            rows.selectExpr(*map(quoted, self._columns), f"CASE WHEN {FIRE} >= {NEVER}L THEN 1 ELSE 0 END AS __route"),
             routes,
             count,
         )
@@ -326,7 +327,7 @@ class Panes:
         rows = segments.read(crowded).where(f"{PANE} > {shift(bound, -self.age)}L")
         tick.describe(self, "compact partial results")
         merged = self._fires(tick.control(self).get("types", {})).merged(rows).sortWithinPartitions(PANE)
-        merged = merged.selectExpr(*self._columns, "0 AS __route")
+        merged = merged.selectExpr(*map(quoted, self._columns), "0 AS __route")
         route = {"state": Route(0, {name: name for name in self._columns}, PANE)}
         segments.replace(crowded, tick.write(self, merged, route, sum(s.rows for s in crowded))["state"])
 

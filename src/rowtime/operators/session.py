@@ -15,7 +15,20 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from rowtime.core.clock import Clocks, least
 from rowtime.core.time import BEGINNING, END, MAX_MICROS
 from rowtime.operators.chains import DUE, FIRST, IS_DUE, LAST, SESSION, Chains
-from rowtime.operators.contract import Column, Control, Delta, Kept, Operator, Route, Segment, Shape, T, Tick, passed
+from rowtime.operators.contract import (
+    Column,
+    Control,
+    Delta,
+    Kept,
+    Operator,
+    Route,
+    Segment,
+    Shape,
+    T,
+    Tick,
+    passed,
+    quoted,
+)
 from rowtime.operators.partials import COMPLETE, KEPT, Accumulators, routed
 from rowtime.operators.select import Item
 from rowtime.sql.generate import to_spark
@@ -127,7 +140,7 @@ class SessionGroup:
 
     def _write(self, tick: Tick, pieces: DataFrame, count: int | None) -> None:
         columns = {name: name for name in self._state_columns}
-        rows = pieces.selectExpr(*columns, f"{KEPT} AS __route")
+        rows = pieces.selectExpr(*map(quoted, columns), f"{KEPT} AS __route")
         tick.segments(self).add(tick.write(self, rows, {"state": Route(KEPT, columns, DUE)}, count)["state"])
 
     def _compact(self, tick: Tick, bound: int) -> None:
@@ -138,7 +151,7 @@ class SessionGroup:
         tick.describe(self, "compact pieces of sessions")
         merged = self._merged(tick, segments.read(crowded).where(f"{DUE} > {bound}L"))
         columns = {name: name for name in self._state_columns}
-        rows = merged.selectExpr(*columns, f"{KEPT} AS __route").sortWithinPartitions(DUE)
+        rows = merged.selectExpr(*map(quoted, columns), f"{KEPT} AS __route").sortWithinPartitions(DUE)
         routes = {"state": Route(KEPT, columns, DUE)}
         segments.replace(crowded, tick.write(self, rows, routes, sum(s.rows for s in crowded))["state"])
 
