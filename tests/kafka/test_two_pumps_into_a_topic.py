@@ -110,3 +110,26 @@ def test_a_topic_made_anew_with_as_many_records_was_taken_for_the_old_one(
     broker.send(topic, *(Record(json.dumps({"n": 100 + n})) for n in range(5)))
     with pytest.raises(rt.Failure, match=rf"R503 .*{topic} was deleted and made anew"):
         made(spark, tmp_path / "home", text, broker, topic).run_available(tmp_path / "check")
+
+
+def test_a_record_that_kafka_refuses_stopped_the_pipeline_for_good(
+    spark: SparkSession, broker: Broker, tmp_path: Path
+) -> None:
+    broker.create_topic("big", 1)
+    options = "(kafka.bootstrap.servers '{servers}', topic '{topic}', key.columns 's')"
+    text = f"""CREATE STREAM a (s STRING, n INT); CREATE STREAM o (s STRING, n INT) USING kafka OPTIONS {options};
+      CREATE PUMP p AS INSERT INTO o SELECT STREAM * FROM a"""
+    made(spark, tmp_path / "home", text, broker, "big").run_available(tmp_path / "check")
+    sizes = [3_000_000, 10, 600_000, 500_000, 150_000, 100_000]
+    with rt.writer("a", home=tmp_path / "home", writer="w") as writer:
+        writer.insert([{"s": "x" * size, "n": size, "rowtime": BEGIN} for size in sizes])
+        writer.insert([{"s": "\1" * 90_000, "n": 90_000, "rowtime": BEGIN}, {"s": None, "n": 0, "rowtime": BEGIN}])
+    query = made(spark, tmp_path / "home", text, broker, "big").run_available(tmp_path / "check")
+    back = "CREATE STREAM s (n INT) USING kafka OPTIONS (kafka.bootstrap.servers '{servers}', subscribe '{topic}'"
+    found: list[int] = []
+    pipeline = made(spark, tmp_path / "back", f"{back}, format 'json'); SELECT STREAM n FROM s", broker, "big")
+    pipeline.sink("result", lambda batch: found.extend(batch.table()["n"].to_pylist()) if batch.count else None)
+    pipeline.run_available(tmp_path / "back/check")
+    # A row stands twice in its record, as key and as value; a control character takes six bytes of JSON.
+    assert found == [10, 500_000, 150_000, 100_000, 0]
+    assert query.ledger["p"] == {"in": 8, "accepted": 5, "MALFORMED": 3}

@@ -44,6 +44,7 @@ class PumpGate:
     """Lets rows pass that can be ``assigned`` and satisfy the ``checks``.
 
     ``checks`` are as they were written; ``over`` the same over the columns of the query, cast as the target has them.
+    ``holds``: what the server behind the target takes, in words and over the columns of the query.
     """
 
     name: str
@@ -51,6 +52,7 @@ class PumpGate:
     assigned: tuple[Assigned, ...]
     checks: tuple[exp.Expr, ...] = ()
     over: tuple[exp.Expr, ...] = ()
+    holds: tuple[tuple[str, exp.Expr], ...] = ()
 
     kind: ClassVar[str] = "pump gate"
     promise: ClassVar[str] = ""
@@ -107,6 +109,8 @@ class PumpGate:
                 yield Demand(str(column), f"{quoted(column.source)} IS NOT NULL" if column.source else "false")
         for check, over in zip(self.checks, self.over, strict=True):
             yield Demand(to_rowtime(check), to_spark(over), tried=True)
+        for words, over in self.holds:
+            yield Demand(words, to_spark(over))
 
 
 @dataclass(frozen=True)

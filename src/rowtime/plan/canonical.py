@@ -23,7 +23,7 @@ from rowtime.sql.generate import to_spark
 _JOURNALED = ("idle_after",)  # what it decides stands in the journal, so it may change between two starts
 
 
-_LATER = ("imports", "inner", "before", "resolution", "beyond", "failing")
+_LATER = ("imports", "inner", "before", "resolution", "beyond", "failing", "holds")
 """Left out where they say nothing: checkpoints from before they were there stay good."""
 _SOURCES = re.compile(r"(?:stream|sink|table)\(")
 _PAIR = re.compile(r"\[([\w.\-]+), ([^\[\]]*)\](?:, )?")

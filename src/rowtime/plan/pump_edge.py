@@ -21,6 +21,7 @@ from rowtime.operators.pump_gate import Assigned, PumpGate
 from rowtime.operators.select import Item, Select
 from rowtime.plan.checks import checks_of
 from rowtime.plan.declared import order_of, tolerance
+from rowtime.plan.formats.holds import holds_of
 from rowtime.sql.places import place_of
 
 if TYPE_CHECKING:
@@ -149,7 +150,12 @@ def _gated(sources: Sources, node: Operator, edge: PumpEdge, stream: StreamDef, 
     values = {column.name: _value(column, types.get(column.source, ""), tried=True) for column in edge.assigned}
     checks = checks_of(stream)
     gate = PumpGate(
-        _gate_name(sources, edge.pump), node, edge.assigned, checks, tuple(_over(c, values) for c in checks)
+        _gate_name(sources, edge.pump),
+        node,
+        edge.assigned,
+        checks,
+        tuple(_over(c, values) for c in checks),
+        tuple((words, _over(condition, values)) for words, condition in holds_of(stream)),
     )
     if not any(True for _ in gate.tests(types)):
         return node

@@ -26,6 +26,8 @@ def unheld(
 
     CSV drops a line in which nothing stands: that of a NULL in the only column.
     """
+    if kind == "jdbc":
+        yield from _beyond_a_database(columns, options, at)
     if kind not in _NAMES:
         return
     for name, text in columns:
@@ -41,6 +43,27 @@ def unheld(
         )
 
 
+def _beyond_a_database(
+    columns: Sequence[tuple[str, str]], options: Sequence[tuple[str, str]], at: Place
+) -> Iterator[Problem]:
+    """Columns (R544) that a table of a database cannot have; arrays there are PostgreSQL's alone."""
+    url = next((value for name, value in options if name.lower() == "url"), "")
+    for name, text in columns:
+        try:
+            parts = [part.this for part in exp.DataType.build(text, dialect="spark").find_all(exp.DataType)]
+        except SqlglotError:
+            continue
+        odd = next((str(p.value) for p in parts if p in _NO_COLUMN), "")
+        odd = odd or ("INTERVAL" if text.upper().lstrip().startswith("INTERVAL") else "")
+        arrays = parts.count(exp.DataType.Type.ARRAY)
+        if arrays and not odd:
+            odd = "an ARRAY in an ARRAY" if arrays > 1 else "" if url.startswith("jdbc:postgresql:") else "ARRAY"
+        if odd:
+            hint = f"Write it as text: to_json({name}), and declare the column STRING."
+            yield Problem("R544", f"a table of a database cannot hold the column {name}: {odd}", at, hint)
+
+
+_NO_COLUMN: Final = (exp.DataType.Type.MAP, exp.DataType.Type.STRUCT, exp.DataType.Type.VARIANT)
 _WORDS: Final = ("ARRAY", "MAP", "STRUCT")
 
 

@@ -1,0 +1,78 @@
+"""What a server takes of a value, beside its type: judged at the gate of the pump, before the tick commits.
+
+What a database or a broker refuses after the commit would be refused again by every start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+from sqlglot import exp
+
+from rowtime.sql.script import parse_expression
+
+if TYPE_CHECKING:
+    from rowtime.plan.catalog import StreamDef
+
+Hold = tuple[str, exp.Expr]  # what is demanded, in words, and as a condition over the target's columns
+
+REQUEST: Final = 1_048_576
+"""Bytes: what Kafka's producer takes as one record (``max.request.size``), unless it is told otherwise."""
+_AROUND: Final = 400  # bytes of a record beside its key, its value and the stream's name: headers, lengths, its batch
+_A_COLUMN: Final = 16  # bytes of a member of a JSON object beside its name and its value
+_FIXED: Final = frozenset(
+    ("BOOLEAN", "TINYINT", "SMALLINT", "INT", "INTEGER", "BIGINT", "FLOAT", "DOUBLE", "DATE", "TIMESTAMP")
+)
+_ESCAPED: Final = 6  # bytes that JSON may take for one
+
+
+def holds_of(stream: StreamDef) -> tuple[Hold, ...]:
+    """What the target demands of each row."""
+    options = {name.lower(): value for name, value in stream.options}
+    if stream.format == "jdbc":
+        return tuple(_without_nul(stream.columns))
+    if stream.format == "kafka":
+        return tuple(_small_enough(stream, options))
+    return ()
+
+
+def _without_nul(columns: Sequence[tuple[str, str]]) -> Iterator[Hold]:
+    """No database keeps a text with the character NUL."""
+    for name, kind in columns:
+        text, upper = _quoted(name), kind.upper()
+        if upper.startswith(("STRING", "CHAR", "VARCHAR")):
+            yield f"{name} without the character NUL", parse_expression(f"INSTR({text}, CHR(0)) = 0")
+        elif upper.startswith("ARRAY") and any(word in upper for word in ("STRING", "CHAR")):
+            condition = f"INSTR(ARRAY_JOIN({text}, ''), CHR(0)) = 0"
+            yield f"{name} without the character NUL", parse_expression(condition)
+
+
+def _small_enough(stream: StreamDef, options: Mapping[str, str]) -> Iterator[Hold]:
+    """A record that is larger than the producer's limit is never sent."""
+    names = [name for name, _ in stream.columns]
+    varying = [(name, kind) for name, kind in stream.columns if kind.upper() not in _FIXED]
+    limit = int(options.get("kafka.max.request.size", REQUEST))
+    keys = [key.strip() for key in options.get("key.columns", options.get("key.column", "")).split(",") if key.strip()]
+    if options.get("value.format", "json").lower() == "raw":
+        names, keys = [name for name in names if name.lower() == "value"], [n for n in names if n.lower() == "key"]
+    around = _AROUND + len(stream.name.encode()) + sum(len(name.encode()) + _A_COLUMN for name in (*names, *keys))
+    if not varying or not names:
+        return
+    whole = f"{_size(names)} + {_size(keys)} + {around} <= {limit}" if keys else f"{_size(names)} + {around} <= {limit}"
+    if all(kind.upper().startswith(("STRING", "CHAR", "VARCHAR")) for _, kind in varying):
+        # Most rows are seen to be small without their JSON.
+        lengths = " + ".join(f"COALESCE(OCTET_LENGTH({_quoted(name)}), 0)" for name, _ in varying)
+        fixed = 40 * (len(stream.columns) - len(varying))
+        whole = f"({lengths}) * {_ESCAPED * (2 if keys else 1)} + {fixed + around} <= {limit} OR {whole}"
+    yield f"a record of at most {limit} bytes", parse_expression(whole)
+
+
+def _size(names: Sequence[str]) -> str:
+    """The bytes of a JSON object of some columns."""
+    members = ", ".join(f"'{name.replace(chr(39), chr(39) * 2)}', {_quoted(name)}" for name in names)
+    return f"OCTET_LENGTH(TO_JSON(NAMED_STRUCT({members})))"
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
