@@ -18,6 +18,7 @@ from tests.laws.lifetime_pipelines import LIFETIMES
 from tests.laws.over_pipelines import OVER
 from tests.laws.panes_pipelines import PANES
 from tests.laws.pipelines import LAWS, LONG, Law, items, shuffled
+from tests.laws.pump_pipelines import PUMPED
 from tests.laws.session_pipelines import SESSIONS
 from tests.laws.sorted_pipelines import SORTED
 from tests.laws.speculation_pipelines import SPECULATION
@@ -45,7 +46,7 @@ ticks = settings(
 def test_every_operator_has_a_law() -> None:
     assert {operator.kind for operator in OPERATORS} == {
         kind
-        for law in (*LAWS, *CHAINED, *JOINS, *OVER, *PANES, *BUFFERS, *LIFETIMES, *SPECULATION)
+        for law in (*LAWS, *CHAINED, *JOINS, *OVER, *PANES, *BUFFERS, *LIFETIMES, *SPECULATION, *PUMPED)
         for kind in law.operators
     }
 

@@ -20,7 +20,7 @@ from rowtime.core.time import END
 from rowtime.kernels import guard as guard_module
 from rowtime.kernels import window_functions
 from rowtime.kernels.high_water import Scan
-from rowtime.operators import GroupBy, Hop, Merge, Over, Rejected, Select, Stream, TSort
+from rowtime.operators import GroupBy, Hop, Merge, Over, PumpGate, Rejected, Select, Stream, TSort
 from rowtime.operators.chains import IS_DUE, Chains
 from rowtime.operators.contract import Delta
 from rowtime.operators.ends import Ends
@@ -44,6 +44,7 @@ from tests.laws.deeper_pipelines import DEEPER
 from tests.laws.guard_pipelines import GUARDS
 from tests.laws.over_pipelines import OVER
 from tests.laws.pipelines import HALF, LAWS, ORIGIN, SET
+from tests.laws.pump_pipelines import PUMPED
 from tests.laws.session_pipelines import SESSIONS
 from tests.laws.set_bound_pipelines import BY_HAND
 from tests.laws.sorted_pipelines import SORTED
@@ -53,7 +54,10 @@ from tests.oracle import feed as f
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-LAW = {law.name: law for law in (*LAWS, *DEEPER, *WINDOWS, *SESSIONS, *SORTED, *OVER, *BY_HAND, *BY_ARRIVAL, *GUARDS)}
+LAW = {
+    law.name: law
+    for law in (*LAWS, *DEEPER, *WINDOWS, *SESSIONS, *SORTED, *OVER, *BY_HAND, *BY_ARRIVAL, *GUARDS, *PUMPED)
+}
 Plant = Callable[[pytest.MonkeyPatch], None]
 
 
@@ -468,7 +472,21 @@ def _period_forgotten_early(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Ends, "end_text", property(lambda _: "unix_micros(`__k0`)"))
 
 
+def _checks_of_a_target_forgotten(patch: pytest.MonkeyPatch) -> None:
+    tests = PumpGate.tests
+    patch.setattr(PumpGate, "tests", lambda self, types: (one for one in tests(self, types) if "%" not in one.name))
+
+
+def _a_gate_of_a_pump_that_looks_once(patch: pytest.MonkeyPatch) -> None:
+    step = PumpGate.step
+    patch.setattr(
+        PumpGate, "step", lambda self, tick, deltas: step(self, tick, deltas) if tick.number < 1 else deltas[0]
+    )
+
+
 FAULTS: tuple[tuple[str, Plant], ...] = (
+    ("filter and projection, behind a pump", _checks_of_a_target_forgotten),
+    ("filter and projection, behind a pump", _a_gate_of_a_pump_that_looks_once),
     ("t-sort", _mark_of_the_tick),
     ("union all", _inputs_swapped),
     ("filter and projection", _bound_of_a_stream_forgotten),

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from sqlglot import exp
 
-BROKEN = "__m"  # STRING: what a refused row breaks, NULL for a row that fits
+BROKEN = "__broken"  # STRING: what a refused row breaks, NULL for a row that fits
 
 
 @dataclass(frozen=True)
@@ -87,8 +87,22 @@ class PumpGate:
         tests = list(self.tests(self._types(tick, delta.rows)))
         if not tests:
             return delta
-        rows = tick.refuse(self, _told(delta.rows, tests), BROKEN, delta.count)
+        rows = tick.refuse(self, self._told(delta.rows, tests), BROKEN, delta.count)
         return replace(delta, rows=rows, peek=None, files=None, timeline=None)
+
+    def _told(self, rows: DataFrame, tests: Sequence[Demand]) -> DataFrame:
+        """The rows with the name of the first test that each breaks."""
+        tried = {f"__try{n}": attempted(rows.sparkSession, [t.condition]) for n, t in enumerate(tests) if t.tried}
+        with_tried = rows.withColumns(tried) if tried else rows
+        cases = []
+        for n, test in enumerate(tests):
+            broken = f"NOT ({test.condition})"
+            if test.tried:
+                broken = f"__try{n} IS NULL" + ("" if test.casts else f" OR NOT __try{n}.c0")
+            cases.append(f"WHEN {broken} THEN {literal(test.name)}")
+        shape = self.emits()
+        columns = (*map(quoted, shape.names), *shape.internals)
+        return with_tried.selectExpr(*columns, f"CASE {' '.join(cases)} END AS {BROKEN}")
 
     def _types(self, tick: Tick, rows: DataFrame) -> Mapping[str, str]:
         """The types of the query's columns, also of those of which only the rows tell."""
@@ -134,17 +148,3 @@ def _of_type(column: Assigned) -> Iterator[Demand]:
         yield Demand(str(column), f"CAST({value} AS {column.type})", tried=True, casts=True)
     else:
         yield Demand(str(column), f"{value} IS NULL OR try_cast({value} AS {column.type}) IS NOT NULL")
-
-
-def _told(rows: DataFrame, tests: Sequence[Demand]) -> DataFrame:
-    """The rows with the name of the first test that each breaks."""
-    tried = {f"__try{n}": attempted(rows.sparkSession, [t.condition]) for n, t in enumerate(tests) if t.tried}
-    with_tried = rows.withColumns(tried) if tried else rows
-    cases = []
-    for n, test in enumerate(tests):
-        broken = f"NOT ({test.condition})"
-        if test.tried:
-            broken = f"__try{n} IS NULL" + ("" if test.casts else f" OR NOT __try{n}.c0")
-        cases.append(f"WHEN {broken} THEN {literal(test.name)}")
-    names = [quoted(name) for name in rows.columns]
-    return with_tried.selectExpr(*names, f"CASE {' '.join(cases)} END AS {BROKEN}")
