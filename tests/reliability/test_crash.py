@@ -10,6 +10,7 @@ import pytest
 
 from reliability.crash.cases import KINDS, Case, once, seen
 from reliability.crash.inside import Sample, Tally, faults, stops, undisturbed
+from reliability.crash.runs import Sequence, sequences
 from rowtime.runtime.engine import Engine
 
 if TYPE_CHECKING:
@@ -78,3 +79,22 @@ class Later(random.Random):
 
     def randrange(self, *bounds: int) -> int:  # type: ignore[override]
         return range(*bounds)[-1]
+
+
+@pytest.mark.slow
+def test_runs_in_sequence_lose_nothing_when_each_dies_once(spark: SparkSession, tmp_path: Path) -> None:
+    tally = Tally()
+    for number in range(3):
+        sequences(spark, tmp_path / str(number), tally, number)
+    assert not tally.losses
+    assert tally.counts["sequences of runs"] == 3
+    assert tally.counts["runs that died"] > 3
+
+
+def test_a_stop_that_ends_the_stream_is_found(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tally, run = Tally(), Sequence.run
+    monkeypatch.setattr(Sequence, "run", lambda self, spark, end: run(self, spark, end=True))
+    sequences(spark, tmp_path, tally, 1)
+    assert any("accepted" in loss for loss in tally.losses), tally.losses

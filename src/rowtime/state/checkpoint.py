@@ -38,7 +38,9 @@ PLANS = "plans"
 FOREVER = 2**62  # stands for a last tick that has not come
 _LONGEST: Final = 200  # bytes of a folder name; file systems allow 255
 _BEGINNING: Final = 120  # bytes of a longer one that stay readable
-_MARKS: Final = frozenset({".lock", "plan.json", "journal", "statements.writer", "statements.done"})
+_MARKS: Final = frozenset(
+    {".lock", "plan.json", "journal", "statements.writer", "statements.done", "statements.dropped"}
+)
 _OF_NOBODY: Final = ("lost+found", "last-error.txt")  # what may stand in a folder before its first start
 _ANOTHER_FOLDER: Final = "Give --checkpoint a folder of its own: a new one, or an empty one."
 _PUBLISHED = re.compile(r"(-?\d+)(?: ([0-9a-f]{8}))?\s*")
