@@ -9,6 +9,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ import rowtime as rt
 from rowtime.cli.main import app
 from rowtime.cli.status import status_of
 from rowtime.runtime.sources import numbering
+from rowtime.runtime.sources.file_faults import lasting
 from rowtime.runtime.sources.files import FilesSource
 
 if TYPE_CHECKING:
@@ -223,6 +225,21 @@ def test_a_name_that_is_not_utf8_is_set_aside_until_it_is_renamed(place: Place) 
     assert place.take() == ["c.json"]
 
 
+@pytest.mark.parametrize(
+    ("cause", "why"),
+    [
+        ("org.apache.spark.sql.AnalysisException: Invalid Spark read type", "Spark: Invalid Spark read type"),
+        ("java.io.IOException: Input/output error", None),
+        ("java.net.SocketTimeoutException: timed out", None),
+    ],
+)
+def test_a_file_is_set_aside_for_what_spark_would_say_again(cause: str, why: str | None) -> None:
+    read = "org.apache.spark.SparkException: [FAILED_READ_FILE.NO_HINT] Encountered error while reading file:///in/a."
+    text = f"Exception thrown in awaitResult:\nCaused by: {read}\n\tat x\nCaused by: {cause}\n\tat y"
+    assert lasting(text) == why
+    assert lasting(f"Caused by: {cause}") is None
+
+
 # -- the list -------------------------------------------------------------------------
 
 DAMAGE: dict[str, Callable[[bytes], bytes]] = {
@@ -343,3 +360,19 @@ def test_a_compressed_file_that_is_cut_off_is_set_aside(spark: SparkSession, tmp
     assert query.ledger["s"]["in"] == 10_000
     state = query.engine.entry["sources"]["s"]["state"]
     assert [(Path(path).name, code) for path, (code, _) in state["aside"].items()] == [("a.csv.gz", "R520")]
+
+
+@pytest.mark.slow
+def test_a_type_that_only_spark_finds_wrong_is_set_aside(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    to_parquet(tmp_path / "in" / "a", pa.string(), "x", name="d")
+    to_parquet(tmp_path / "in" / "b", pa.decimal128(10, 2), Decimal("1.50"), name="d")
+    to_parquet(tmp_path / "in" / "c", pa.list_(pa.int32()), [1], name="d")
+    sql = f"CREATE STREAM s (d DECIMAL(10, 2)) USING parquet OPTIONS (path '{tmp_path}/in'); SELECT STREAM d FROM s;"
+    pipeline = rt.Pipeline(spark, home=tmp_path / "home").sql(sql)
+    got: list[object] = []
+    pipeline.sink("result", lambda batch: got.extend(batch.table()["d"].to_pylist()) if batch.count else None)
+    query = pipeline.run_available(tmp_path / "check")
+    assert got == [Decimal("1.50")]
+    state = query.engine.entry["sources"]["s"]["state"]
+    assert {Path(path).name: code for path, (code, _) in state["aside"].items()} == {"a": "R520", "c": "R520"}

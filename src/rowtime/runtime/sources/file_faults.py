@@ -6,8 +6,9 @@ declared ones: no Spark job is needed for that. If a job fails all the same, the
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -16,18 +17,20 @@ _DAMAGED = (pa.ArrowException, OSError, EOFError)
 _INTEGERS = {"TINYINT": 8, "BYTE": 8, "SMALLINT": 16, "SHORT": 16, "INT": 32, "INTEGER": 32, "BIGINT": 64, "LONG": 64}
 _BLOCK = 1 << 20  # bytes of a compressed text that are looked at, at once
 # Classes of Spark's error about a file that another try cannot overcome.
+UNREAD = "FAILED_READ_FILE"
+_CAUSE = re.compile(r"^Caused by: ([\w.$]+): (?!\[FAILED_READ_FILE)(.*)$", re.MULTILINE)
+_PASSING = re.compile(r"java\.(io|net|nio)\.|java\.lang\.(Interrupted|OutOfMemory|Thread)|org\.apache\.hadoop\.")
 _LASTING = ("CANNOT_READ_FILE_FOOTER", "PARQUET_COLUMN_DATA_TYPE_MISMATCH", "UNSUPPORTED_FILE_SYSTEM")
 
 
 def fault_of(kind: str, path: str, wanted: Mapping[str, str]) -> str | None:
-    """What the beginning or the footer of a file tells of it; ``None`` if nothing is wrong so far.
+    """What the footer of a file tells of it; ``None`` if nothing is wrong so far.
 
     ``wanted``: the types of the columns that are read, in Spark's words.
     """
+    if kind != "parquet":
+        return None
     try:
-        if kind != "parquet":
-            with Path(path).open("rb"):
-                return None
         return next(_faults_of_types(pq.read_metadata(path), wanted), None)
     except _DAMAGED as error:
         return said(error)
@@ -50,11 +53,27 @@ def damage_of(kind: str, path: str) -> str | None:
 
 
 def lasting(text: str) -> str | None:
-    """What Spark says of a file, if it would say it again."""
+    """What Spark says of a file, if it would say it again: all but errors of the file system."""
     for line in text.splitlines():
         if any(name in line for name in _LASTING):
             return line.partition("] ")[2].partition(" SQLSTATE")[0] or line
-    return None
+    _, failed, causes = text.partition(UNREAD)
+    found = _CAUSE.search(causes) if failed else None
+    return f"Spark: {found[2].strip()}" if found is not None and not _PASSING.match(found[1]) else None
+
+
+def told(error: BaseException | None) -> str:
+    """What an error and its causes say, those in Java too, with paths also as they are spelled outside of URLs."""
+    parts: list[str] = []
+    while error is not None:
+        parts.append(str(error))
+        cause = getattr(error, "_origin", None)  # of an error of Spark: Java's
+        while cause is not None:
+            parts.append(f"Caused by: {cause.toString()}")
+            cause = cause.getCause()
+        error = error.__cause__
+    text = "\n".join(parts)
+    return f"{text}\n{unquote(text)}"
 
 
 def said(error: BaseException) -> str:

@@ -59,7 +59,7 @@ _ROW_INDEX = "_tmp_metadata_row_index"  # the column that Spark's Parquet reader
 _PLACE_OF_ROW = "input_file_name()"
 _DECODED_PLACE = "url_decode(replace(input_file_name(), '+', '%2B'))"
 _PLAIN = re.compile(r"[A-Za-z0-9/_.=,:-]*")  # paths that a URL spells as they are
-_COMPRESSED = {".bz2", ".deflate", ".gz", ".lz4", ".lzo", ".snappy", ".xz", ".zst"}
+_COMPRESSED = (".bz2", ".deflate", ".gz", ".lz4", ".lzo", ".snappy", ".xz", ".zst")
 _NO_PLACE = "CAST(raise_error('rowtime: a row without its place in the files') AS BIGINT)"
 
 
@@ -279,7 +279,7 @@ class FilesSource:
         """At most how many rows there are: a row of a text file takes at least two bytes, unless it is compressed."""
         if self.kind == "parquet":
             return int(sum(pq.read_metadata(file.path).num_rows for file in files))
-        if any(Path(file.path).suffix.lower() in _COMPRESSED for file in files):
+        if any(file.path.lower().endswith(_COMPRESSED) for file in files):
             return None
         return sum(self._decoded[f.path][1] if f.path in self._decoded else f.size // 2 + 1 for f in files)
 

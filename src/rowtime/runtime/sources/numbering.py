@@ -14,13 +14,12 @@ from dataclasses import replace
 from itertools import accumulate, islice
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import unquote
 
 import pyarrow as pa
 
 from rowtime.core.errors import Failure, Problem
 from rowtime.runtime.sources.contract import Limits
-from rowtime.runtime.sources.file_faults import damage_of, fault_of, lasting, said
+from rowtime.runtime.sources.file_faults import UNREAD, damage_of, fault_of, lasting, said, told
 from rowtime.runtime.sources.file_list import (
     APPENDED,
     RENAMED,
@@ -116,18 +115,21 @@ class Numbering:
 
     def number(self, files: Sequence[NumberedFile]) -> None:
         """Give numbers to files."""
+        if not files:
+            return
         latest = self.list.files[-1].arrived if self.list.files else 0
         # SPEC 2.4: an arrival time that goes back is raised to the previous one.
         arrivals = accumulate((file.arrived for file in files), max, initial=latest)
         first = self.count
-        self.list.add([replace(file, arrived=at) for file, at in zip(files, islice(arrivals, 1, None), strict=True)])
+        raised = zip(files, islice(arrivals, 1, None), strict=True)
+        self.list.add([file if file.arrived == at else replace(file, arrived=at) for file, at in raised])
         self._index(first)
 
     def blame(self, error: BaseException, taken: Sequence[NumberedFile]) -> bool:
         """True if files are the reason for a failure and are left out from now on, or are not there any more."""
-        text = _text(error)
+        text = told(error)
         named = [file for file in taken if file.path in text]
-        if not named and not (isinstance(error, pa.ArrowException | OSError) or "FAILED_READ_FILE" in text):
+        if not named and not (isinstance(error, pa.ArrowException | OSError) or UNREAD in text):
             return False
         found = False
         for file in named or taken:
@@ -166,13 +168,13 @@ class Numbering:
             facts = os.stat(path)  # noqa: PTH116 - as in `is_as_numbered`
         except OSError:
             return None
-        file = NumberedFile(path, facts.st_mtime_ns // 1000, facts.st_size, facts.st_mtime_ns, facts.st_ino)
+        known = (path, facts.st_mtime_ns // 1000, facts.st_size, facts.st_mtime_ns, facts.st_ino)
         if not _is_utf8(path):
-            return replace(file, code=UNREADABLE, why="its name is not UTF-8: give it another one")
+            return NumberedFile(*known, code=UNREADABLE, why="its name is not UTF-8: give it another one")
         try:
-            file = replace(file, print=print_of(path, facts.st_size))
+            file = NumberedFile(*known, print_of(path, facts.st_size))
         except OSError as error:
-            return replace(file, code=UNREADABLE, why=f"it cannot be opened: {said(error)}")
+            return NumberedFile(*known, code=UNREADABLE, why=f"it cannot be opened: {said(error)}")
         before = self._identities.get(file.identity)
         return file if before is None else self._renamed(file, self.list.files[before])
 
@@ -219,16 +221,6 @@ class Numbering:
 def noted(file: NumberedFile) -> dict[str, str]:
     """What a number is there for, besides the rows of a new file, in plain values."""
     return {"file": _shown(file.path), "code": file.code, "why": file.why}
-
-
-def _text(error: BaseException | None) -> str:
-    """What an error and its causes say, with paths as they are spelled outside of URLs."""
-    parts = []
-    while error is not None:
-        parts.append(str(error))
-        error = error.__cause__
-    text = "\n".join(parts)
-    return f"{text}\n{unquote(text)}"
 
 
 def _shown(path: str) -> str:
