@@ -120,18 +120,17 @@ def _alike(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
         ("json", "v MAP<STRING, INT>", False),
         ("json", "v ARRAY<MAP<INT, INT>>", True),
         ("json", "v BINARY", False),
-        ("json", "v INTERVAL YEAR TO MONTH", True),
         ("json", "v INTERVAL DAY TO SECOND", False),
         ("parquet", "v INTERVAL DAY TO SECOND", True),
         ("parquet", "v MAP<INT, BINARY>", False),
-        ("parquet", "v VARIANT", True),
+        ("parquet", "v ARRAY<INTERVAL DAY TO SECOND>", True),
     ],
 )
 def test_a_type_that_files_cannot_give_back_was_written(kind: str, column: str, refused: bool) -> None:
     sql = f"""CREATE STREAM a ({column});
     CREATE STREAM o ({column}) USING {kind} OPTIONS (path 'out');
     CREATE PUMP p AS INSERT INTO o SELECT STREAM v FROM a;"""
-    problems = compile_script(sql).problems
+    problems = [problem for problem in compile_script(sql).problems if problem.code != "R208"]  # which logs cannot keep
     assert [(problem.code, problem.place and problem.place.line) for problem in problems] == [("R530", 3)] * refused
 
 
