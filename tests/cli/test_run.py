@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -104,6 +105,14 @@ def test_a_checkpoint_of_another_query_is_refused(
     assert result.exit_code == 1
     assert "R401" in result.stderr
     assert not (tmp_path / "here" / "last-error.txt").exists()
+
+    # Its target is written by the first: what the refusal offers lets the other go on there, and only that.
+    other = rowtime("run", "two.sql", "--available-now", "--checkpoint", "there")
+    assert other.exit_code == 1
+    offered = re.search(r"rowtime run … (--take-over \S+)\)", other.stderr)
+    assert offered, other.stderr
+    assert rowtime("run", "two.sql", "--available-now", "--checkpoint", "there", *offered[1].split()).exit_code == 0
+    assert "R441" in rowtime("run", "one.sql", "--available-now", "--checkpoint", "here").stderr
 
 
 def test_a_script_of_definitions_defines_and_inserts(rowtime: Callable[..., Result], tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
+from shlex import quote
 from typing import Any, Final
 
 from rowtime.core.errors import Refused, refuse
@@ -153,9 +154,10 @@ def _other(asked: Asked, target: str, whose: str, there: There | None) -> Refuse
         f"{target} is written by another pump {asked.pump}: there are {words}, by {whose}. "
         "This checkpoint has written none of it"
     )
+    name = asked.pump if asked.pump.isidentifier() else '"' + asked.pump.replace('"', '""') + '"'
     hint = (
         f"Go on with that pipeline's checkpoint; or give this pump another name, and its rows stand beside the others; "
-        f"or let it take over with ALTER PUMP {asked.pump} TAKE OVER (rowtime run … --take-over {asked.pump}): its "
+        f"or let it take over with ALTER PUMP {name} TAKE OVER (rowtime run … --take-over {quote(asked.pump)}): its "
         "rows follow those that are there, nothing is removed, and the other pipeline cannot write there any more."
     )
     return refuse("R440", what, hint)
