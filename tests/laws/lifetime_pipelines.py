@@ -148,6 +148,11 @@ def _largest(gates: Gates) -> f.Feed:
     return o.made([e for e in made if e.payload["c"] > 1], gates["s"].clock)
 
 
+def _first_starts(gates: Gates) -> f.Feed:
+    made = o.snapshots(gates["s"].events, "k", lambda k, alive: {"k": k, "f": min(e.start for e in alive)})
+    return o.made(made, gates["s"].clock)
+
+
 def _hopping(gates: Gates) -> f.Feed:
     bound = gates["s"].clock
     found = o.windows(
@@ -289,6 +294,8 @@ MADE = (
         "SELECT STREAM MAX(k) AS m, COUNT(*) AS c FROM s GROUP BY SNAPSHOT() HAVING COUNT(*) > 1", _largest),
     LifetimeLaw("the least of snapshots and keys", ("snapshot sets",),
         "SELECT STREAM k, COUNT(*) AS c, MIN(k) * COUNT(*) AS t FROM s GROUP BY SNAPSHOT(), k", _snapshots),
+    LifetimeLaw("the first starts of snapshots", ("snapshot sets",),
+        "SELECT STREAM k, MIN(unix_micros(e.ROWTIME)) AS f FROM s AS e GROUP BY SNAPSHOT(), k", _first_starts),
     LifetimeLaw("hopping windows over events", ("lifetime windows",),
         "SELECT STREAM COUNT(*) AS c, MAX(k) AS m FROM ALTER_DURATION(s, INTERVAL '3' MICROSECOND) "
         "GROUP BY HOP(INTERVAL '2' MICROSECOND, INTERVAL '4' MICROSECOND)",

@@ -21,6 +21,10 @@ def _snapshots(inputs: Inputs) -> list[o.Event]:
     return o.snapshots(inputs[0], "k", lambda k, alive: {"k": k, "c": len(alive), "t": k * len(alive)})
 
 
+def _first_starts(inputs: Inputs) -> list[o.Event]:
+    return o.snapshots(inputs[0], "k", lambda k, alive: {"k": k, "f": min(e.start for e in alive)})
+
+
 def _largest(inputs: Inputs) -> list[o.Event]:
     every = [o.replace(e, payload={**e.payload, "all": 0}) for e in inputs[0]]
     return o.snapshots(every, "all", lambda _, alive: {"m": max(e.payload["k"] for e in alive), "c": len(alive)})
@@ -143,6 +147,9 @@ SPECULATION = (
         _speculated(_snapshots, "s")),
     LifetimeLaw("changes of the greatest", ("versions", "speculative groups"),
         "SELECT STREAM MAX(k) AS m, COUNT(*) AS c FROM s GROUP BY SNAPSHOT() EMIT CHANGES", _speculated(_largest, "s")),
+    LifetimeLaw("changes of the first starts", ("versions", "speculative groups"),
+        "SELECT STREAM k, MIN(unix_micros(e.ROWTIME)) AS f FROM s AS e GROUP BY SNAPSHOT(), k EMIT CHANGES",
+        _speculated(_first_starts, "s")),
     LifetimeLaw("changes of windows", ("versions", "speculative groups"),
         "SELECT STREAM COUNT(*) AS c, MAX(k) AS m FROM ALTER_DURATION(s, INTERVAL '3' MICROSECOND) "
         "GROUP BY HOP(INTERVAL '2' MICROSECOND, INTERVAL '4' MICROSECOND) EMIT CHANGES",

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 
 from rowtime.core.time import END, to_micros
-from rowtime.operators import Clip, ImportedBounds, PeriodFilter
+from rowtime.operators import Clip, ImportedBounds, LifetimeWindows, PeriodFilter
 from rowtime.operators.lifetimes import Kept as Rows
 from rowtime.runtime.session import derive
 from rowtime.sql.generate import to_spark
@@ -236,10 +236,17 @@ def _nothing_holds_the_bound(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(PeriodFilter, "_oldest", lambda _self, _kept, _bound: END)
 
 
+def _windows_wait_for_the_next(patch: pytest.MonkeyPatch) -> None:
+    real = LifetimeWindows.emits
+    patch.setattr(LifetimeWindows, "emits", lambda self: replace(real(self), lasts=0))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "made", "plant"),
     [
+        ("hopping windows over events", EXAMPLE, _windows_wait_for_the_next),
+        ("how long events last in a window", EXAMPLE, _windows_wait_for_the_next),
         ("events that contain a period", WAITING, _ends_are_taken_as_known),
         ("events that contain a period", WAITING, _nothing_holds_the_bound),
         ("events that contain a period", WAITING, _nothing_is_remembered),

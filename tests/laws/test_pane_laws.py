@@ -14,6 +14,7 @@ from hypothesis import given
 from rowtime.core.time import END
 from rowtime.kernels.timeline import Timeline
 from rowtime.operators import Panes, event_time
+from rowtime.operators.contract import Segment, Tick
 from rowtime.operators.pane_fires import Fires
 from rowtime.runtime.session import derive
 from rowtime.state.segments import SegmentLog
@@ -113,6 +114,29 @@ def test_a_fault_that_is_planted_in_panes_is_caught(
     plant(monkeypatch)
     with pytest.raises(AssertionError):
         _check_late(spark, cut=cut)
+
+
+IN_TIME = [_row(number, ev) for number, ev in enumerate((0, 0.5, 1, 1.5, 2, 2.5, 3, 3.5, 4), 1)]
+
+
+@pytest.mark.slow
+def test_fires_that_come_a_tick_too_late_are_caught(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    law = {law.name: law for law in PANES}["panes over a filter"]
+    real, since = Panes._fire, dict[str, int]()
+
+    def later(self: Panes, tick: Tick, before: int, line: Timeline, late: Sequence[int]) -> Sequence[Segment]:
+        if tick.number == 1:
+            since["before"] = before
+            return ()
+        return real(self, tick, since.pop("before", before), line, late)
+
+    promise = Panes.promises
+    monkeypatch.setattr(
+        Panes, "promises", lambda self, c, known: {"": since["before"]} if since else promise(self, c, known)
+    )
+    monkeypatch.setattr(Panes, "_fire", later)
+    with pytest.raises(AssertionError, match="after item 5 of"):
+        check(law, IN_TIME, outcome(derive(spark), law, IN_TIME, [2, 5, 9]))
 
 
 def _apart(number: int, stream: str, ev: float) -> ScriptItem:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -46,6 +46,8 @@ class Handed:
         if wrong is not None:
             raise Refused(wrong)
         event = None if self.event_time is None else self.event_time.settings()
+        if event is not None and event.beyond is None:
+            event = replace(event, beyond=early)  # as EARLY BEYOND beside EVENT TIME
         return StreamDef(name, columns, "dataframe", options, None, (), (), (), early, resync, ahead, event, shape)
 
     def _of_rows(self, shape: EventShape) -> set[str]:
