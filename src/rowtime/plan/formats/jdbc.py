@@ -42,7 +42,7 @@ POSTGRESQL: Final = words("""
 _OURS: Final = (
     Option("url", some),
     Option("dbtable", some),
-    Option("mode", one_of("append", "upsert", "changes")),
+    Option("mode", anything),  # `TableOptions` looks at it, beside the key
     Option("key", anything),
     Option("driver", some),
     ROWTIME_COLUMN,

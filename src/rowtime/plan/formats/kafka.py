@@ -54,7 +54,7 @@ KAFKA: Final = Format(
         Option("topic", some),
         Option("key.column", some),
         Option("key.columns", some),
-        Option("mode", one_of("append", "changes")),
+        Option("mode", anything),  # `TopicOptions` looks at it, beside the keys
         *unused("headers are read always", "includeHeaders", alike=("true", "false")),
         *unused(
             _RANGE,

@@ -18,10 +18,14 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j has no types
+from pyspark import SparkContext
 from pyspark.errors import PySparkException
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from rowtime.core.errors import Failure, Problem, refuse
 from rowtime.plan.sink_options import CHANGE, TableOptions
+from rowtime.runtime.sinks.table_limits import Limit, limits_of
+from rowtime.runtime.sinks.table_times import as_text, time_type
 from rowtime.state.checkpoint import folder_of
 from rowtime.state.files import make_folder, sweep, write_over
 
@@ -48,6 +52,8 @@ class JdbcSink:
         self._key, self._mode = options.key, options.mode
         self._columns = [name for name in node.columns if self._mode != "changes" or name != CHANGE]
         self._name, self._folder = node.name, Path()
+        self._limits: list[Limit] | None = None
+        self._casts: dict[str, str] = {}
 
     def folder(self, checkpoint: Path) -> Path:
         """In the checkpoint, until the next commit."""
@@ -57,6 +63,29 @@ class JdbcSink:
     def recover(self, staged: Sequence[str]) -> None:
         """Remove what crashed ticks staged; the table has nothing but what a transaction gave it."""
         sweep(self._folder, (*staged, _IDENTITY))
+
+    def check(self, node: SinkNode, batch: Batch) -> None:  # noqa: ARG002 - the contract's
+        """Refuse (R545) rows with a value that the table does not take, while nothing of their tick is committed."""
+        context: Any = SparkContext._active_spark_context  # noqa: SLF001 - the public way makes a new context
+        limits = self._limits
+        if limits is None:
+            with self._connected(context) as connection:
+                if not self._exists(connection, self._table):
+                    return  # it is made of the columns that the stream declares
+                asked = connection.createStatement().executeQuery(f"SELECT * FROM {self._table} WHERE 1 = 0")  # noqa: S608
+                limits = self._limits = [one for one in limits_of(asked.getMetaData()) if one.name in self._columns]
+        table = batch.table() if limits else None
+        for limit in limits:
+            assert table is not None
+            at = limit.beyond(table[limit.name])
+            if at is not None:
+                value = table[limit.name][at].as_py()
+                shown = "NULL" if value is None else f"{value!r:.60}"
+                what = f"row {batch.first + at} of {self._name}: the column {limit.name} of {self._table} is {limit}"
+                hint = (
+                    "Declare the column of the stream as the table has it, which refuses such rows; or widen the table."
+                )
+                raise refuse("R545", f"{what}, and does not take {shown}", hint)
 
     def publish(self, spark: SparkSession, node: SinkNode, batch: Batch) -> None:  # noqa: ARG002
         """Move the rows that the table does not have yet, in one transaction."""
@@ -76,7 +105,7 @@ class JdbcSink:
     # -- the connection ---------------------------------------------------------------
 
     @contextlib.contextmanager
-    def _connected(self, spark: SparkSession) -> Iterator[Any]:
+    def _connected(self, spark: SparkSession | SparkContext) -> Iterator[Any]:
         jvm: Any = spark._jvm  # noqa: SLF001 - PySpark has no public way to a class of a driver
         properties = jvm.java.util.Properties()
         for name, value in self._given.items():
@@ -159,47 +188,65 @@ class JdbcSink:
         """The rows from ``first`` on, with their numbers, in a table of their own."""
         table = batch.table()
         numbers = pa.array(np.arange(batch.first, batch.first + batch.count))
-        rows = spark.createDataFrame(table.append_column(SEQUENCE, numbers).slice(first - batch.first))
+        table = table.append_column(SEQUENCE, numbers).slice(first - batch.first)
+        rows = spark.createDataFrame(table, schema=from_arrow_schema(table.schema, prefer_timestamp_ntz=True))
+        if self._postgres and "createtablecolumntypes" not in {name.lower() for name in self._given}:
+            self._casts = {field.name: kind for field in rows.schema if (kind := time_type(field.dataType))}
+            rows = rows.selectExpr(*(as_text(f) if f.name in self._casts else _ticked(f.name) for f in rows.schema))
         options = {**self._given, "url": self._url, "driver": self._driver, "dbtable": stage}
         try:
             rows.write.format("jdbc").options(**options).mode("overwrite").save()
         except (PySparkException, Py4JJavaError) as error:
             raise self._failure(str(error).split("\n", 1)[0]) from error
 
+    def _rows(self, stage: str) -> str:
+        """The staged rows with their times, which stand there as texts."""
+        if not self._casts:
+            return stage
+        names = dict.fromkeys([*self._columns, *self._casts, *([CHANGE] if self._mode == "changes" else [])])
+        given = ((_quoted(name), self._casts.get(name)) for name in names)
+        columns = (f"CAST({name} AS {kind}) AS {name}" if kind else name for name, kind in given)
+        return f"(SELECT {', '.join(columns)}, {SEQUENCE} FROM {stage})"  # noqa: S608
+
     def _move(self, connection: Any, stage: str, sink: str, after: int) -> None:
+        rows = self._rows(stage)
         if self._postgres:  # so that a timestamp without zone is that of UTC
             self._do(connection, "SET TIME ZONE 'UTC'")
         columns = ", ".join(map(_quoted, self._columns))
         if not self._exists(connection, self._table):
-            self._do(connection, f"CREATE TABLE {self._table} AS SELECT {columns} FROM {stage} WHERE 1 = 0")  # noqa: S608
+            self._do(connection, f"CREATE TABLE {self._table} AS SELECT {columns} FROM {rows} s WHERE 1 = 0")  # noqa: S608
             if self._key:
                 keys = ", ".join(map(_quoted, self._key))
                 self._do(connection, f"CREATE UNIQUE INDEX rowtime_key_{sink[-12:]} ON {self._table} ({keys})")
-        for text in self._moves(stage, columns):
+        for text in self._moves(rows, columns):
             self._do(connection, text)
         self._do(connection, f"UPDATE {self._prefix}{BOOK} SET next_row = {after} WHERE sink = '{sink}'")  # noqa: S608
         connection.commit()
         self._do(connection, f"DROP TABLE {stage}")
         connection.commit()
 
-    def _moves(self, stage: str, columns: str) -> Iterator[str]:
+    def _moves(self, rows: str, columns: str) -> Iterator[str]:
         """The statements that take the rows over: of each key the last one, in place of what it had."""
         if not self._key:
-            yield f"INSERT INTO {self._table} ({columns}) SELECT {columns} FROM {stage} ORDER BY {SEQUENCE}"  # noqa: S608
+            yield f"INSERT INTO {self._table} ({columns}) SELECT {columns} FROM {rows} s ORDER BY {SEQUENCE}"  # noqa: S608
             return
         keys = list(map(_quoted, self._key))
         equal = " AND ".join(f"s.{key} = t.{key}" for key in keys)
         same = " AND ".join(f"(s.{key} = t.{key} OR (s.{key} IS NULL AND t.{key} IS NULL))" for key in keys)
         null = " OR ".join(f"s.{key} IS NULL" for key in keys)
         target = f"{self._table} AS t" if self._postgres else f"{self._table} t"
-        yield f"DELETE FROM {target} WHERE EXISTS (SELECT 1 FROM {stage} s WHERE {equal})"  # noqa: S608
-        yield f"DELETE FROM {target} WHERE EXISTS (SELECT 1 FROM {stage} s WHERE ({null}) AND {same})"  # noqa: S608
+        yield f"DELETE FROM {target} WHERE EXISTS (SELECT 1 FROM {rows} s WHERE {equal})"  # noqa: S608
+        yield f"DELETE FROM {target} WHERE EXISTS (SELECT 1 FROM {rows} s WHERE ({null}) AND {same})"  # noqa: S608
         kept = f" AND s.{_quoted(CHANGE)} <> 'RETRACT'" if self._mode == "changes" else ""
-        last = f"SELECT max({SEQUENCE}) FROM {stage} GROUP BY {', '.join(keys)}"  # noqa: S608
+        last = f"SELECT max({SEQUENCE}) FROM {rows} s GROUP BY {', '.join(keys)}"  # noqa: S608
         yield (
             f"INSERT INTO {self._table} ({columns}) "  # noqa: S608
-            f"SELECT {columns} FROM {stage} s WHERE s.{SEQUENCE} IN ({last}){kept}"
+            f"SELECT {columns} FROM {rows} s WHERE s.{SEQUENCE} IN ({last}){kept}"
         )
+
+
+def _ticked(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
 
 
 def _quoted(name: str) -> str:

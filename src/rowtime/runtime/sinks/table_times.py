@@ -1,0 +1,48 @@
+"""Times on their way into PostgreSQL: as texts, since Java's own dates leave out ten days of October 1582.
+
+``java.sql.Timestamp`` and ``java.sql.Date`` reckon by the Julian calendar before 1582-10-15, so Spark's writer
+moves the times of the days between. Spark and PostgreSQL both reckon by the Gregorian calendar at all times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from pyspark.sql.types import ArrayType, DataType, DateType, TimestampNTZType, TimestampType
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructField
+
+_TYPES: Mapping[type[DataType], str] = {
+    DateType: "DATE",
+    TimestampType: "TIMESTAMP WITH TIME ZONE",
+    TimestampNTZType: "TIMESTAMP",
+}
+_PATTERNS: Mapping[type[DataType], str] = {
+    DateType: "yyyy-MM-dd",
+    TimestampType: "yyyy-MM-dd HH:mm:ss.SSSSSS",
+    TimestampNTZType: "yyyy-MM-dd HH:mm:ss.SSSSSS",
+}
+
+
+def time_type(kind: DataType) -> str | None:
+    """PostgreSQL's name of a type of times, or of an array of them; ``None`` for other types."""
+    if isinstance(kind, ArrayType):
+        of = _TYPES.get(type(kind.elementType))
+        return f"{of}[]" if of else None
+    return _TYPES.get(type(kind))
+
+
+def as_text(field: StructField) -> str:
+    """Spark SQL of a column of times as texts that PostgreSQL reads, the era too."""
+    name = "`" + field.name.replace("`", "``") + "`"
+    if isinstance(field.dataType, ArrayType):
+        return f"transform({name}, __x -> {_text('__x', field.dataType.elementType)}) AS {name}"
+    return f"{_text(name, field.dataType)} AS {name}"
+
+
+def _text(value: str, kind: DataType) -> str:
+    zone = "+00 " if isinstance(kind, TimestampType) else " "
+    text = f"trim(LEADING '+' FROM date_format({value}, '{_PATTERNS[type(kind)]}'))"
+    return f"concat({text}, '{zone}', date_format({value}, 'G'))"
