@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import rowtime as rt
+from rowtime.cli.run import _traceback_kept
 from rowtime.core.checksums import checksum
 from rowtime.operators.contract import Route, Segment
 from rowtime.runtime.segment_writer import write_routes, write_table
@@ -277,3 +278,13 @@ def test_a_new_folder_and_one_of_a_start_that_failed_are_taken(tmp_path: Path, n
     place = Checkpoint(tmp_path)
     place.acquire()
     place.release()
+
+
+def test_the_traceback_of_a_failure_is_not_left_among_data(tmp_path: Path) -> None:
+    (tmp_path / "1.csv").write_text("1\n")
+    with pytest.raises(RuntimeError), _traceback_kept(tmp_path):
+        raise RuntimeError("it failed")
+    assert [path.name for path in tmp_path.iterdir()] == ["1.csv"]
+    with pytest.raises(RuntimeError), _traceback_kept(tmp_path / "new"):
+        raise RuntimeError("it failed")
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["last-error.txt"]

@@ -24,6 +24,7 @@ from rowtime.cli.options import AsJson, HomeFolder, Script, Settings, script_tex
 from rowtime.cli.outcome import write_json
 from rowtime.core.errors import Refused
 from rowtime.core.places import local
+from rowtime.state.checkpoint import Checkpoint
 from rowtime.state.files import make_private
 
 if TYPE_CHECKING:
@@ -120,7 +121,6 @@ def _define(program: Program, pipeline: Pipeline, folder: Path, as_json: bool) -
     """A script that only defines streams and inserts rows does that, without Spark."""
     from rowtime.runtime.first_start import FirstStart  # noqa: PLC0415
     from rowtime.runtime.once import define  # noqa: PLC0415
-    from rowtime.state.checkpoint import Checkpoint  # noqa: PLC0415
 
     place = Checkpoint(local(folder, "the checkpoint"))
     if not (program.once or program.drops):
@@ -215,7 +215,9 @@ def _traceback_kept(folder: Path) -> Iterator[None]:
         raise
     except Exception as error:
         path = folder / "last-error.txt"
-        with suppress(OSError):  # the disk may be full, which then is the error to show
+        # The disk may be full, and the folder may be somebody's data: the error is to be shown, not another one.
+        with suppress(OSError, Refused):
+            Checkpoint(folder).check_place()
             make_private(folder)
             path.write_text("".join(traceback.format_exception(error)), encoding="utf-8")
             error.add_note(f"The whole traceback is in {path}.")

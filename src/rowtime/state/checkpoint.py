@@ -119,7 +119,7 @@ class Checkpoint:
 
         The folder holds rows and, in its plan, what OPTIONS say: a new one is private to its owner.
         """
-        self._check_place()
+        self.check_place()
         make_private(self.folder)
         lock = (self.folder / ".lock").open("a+")
         try:
@@ -139,7 +139,8 @@ class Checkpoint:
         if not self.identity:
             write_over(self.folder / "identity", uuid.uuid4().hex.encode())
 
-    def _check_place(self) -> None:
+    def check_place(self) -> None:
+        """Raise ``Refused`` (R421) for a folder that holds something else than a checkpoint."""
         there = sorted(path.name for path in self.folder.iterdir()) if self.folder.is_dir() else []
         if self.folder.is_file():
             raise refuse("R421", f"{self.folder} is a file, not a folder", _ANOTHER_FOLDER)
