@@ -74,9 +74,6 @@ log(2, v)
 signum(v)
 pow(v, 2)
 ceil(v, 1)
-1 | 2 << 1
-8 >> 1 + 1
--8 >>> 1
 a & b | c ^ ~d
 -128Y
 -9223372036854775808L
@@ -123,6 +120,10 @@ def test_a_function_that_the_planner_knows_keeps_each_of_its_arguments(name: str
         ("POSITION('b' IN s)", "POSITION('b', s)"),
         ("OVERLAY(s PLACING 'x' FROM 7 FOR 0)", "OVERLAY(s, 'x', 7, 0)"),
         ("SUBSTRING(s FROM 2 FOR 3)", "SUBSTRING(s, 2, 3)"),
+        ("1 | 2 << 1", "1 | SHIFTLEFT(2, 1)"),
+        ("8 & 8 >> 1 + 1", "8 & SHIFTRIGHT(8, 1 + 1)"),
+        ("-8 >>> 1 << 2", "SHIFTLEFT(SHIFTRIGHTUNSIGNED(-8, 1), 2)"),
+        ("s || 1 << 2", "SHIFTLEFT(s || 1, 2)"),
         ("first(v, true)", "FIRST(v) IGNORE NULLS"),
         ("X 'FF'", "X'FF'"),
         ("'a' 'b'", "CONCAT('a', 'b')"),

@@ -11,6 +11,7 @@ from sqlglot.parsers.spark import SparkParser
 from rowtime.sql import calls, nodes
 
 _SYNTAX = ("CAST", "TRY_CAST", "EXTRACT", "FLOOR", "CEIL")
+_BITS = ((TokenType.PIPE, exp.BitwiseOr), (TokenType.CARET, exp.BitwiseXor), (TokenType.AMP, exp.BitwiseAnd))
 _SUFFIXES = ("L", "S", "Y", "D", "F", "BD")  # of a number, for its type
 
 
@@ -30,10 +31,6 @@ class CallParser(SparkParser):
     NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, Callable[..., exp.Expr | None]]] = {
         name: parser for name, parser in SparkParser.NO_PAREN_FUNCTION_PARSERS.items() if name in ("CASE", "IF")
     }
-    BITWISE: ClassVar[dict[TokenType, type[exp.Binary]]] = {
-        **SparkParser.BITWISE,
-        nodes.UNSIGNED_SHIFT: nodes.UnsignedShift,
-    }
     TYPE_LITERAL_PARSERS: ClassVar[dict[exp.DType, Callable[..., exp.Expr]]] = {
         **SparkParser.TYPE_LITERAL_PARSERS,
         # Spark has texts of this type as constants only: a CAST to it is refused.
@@ -43,6 +40,35 @@ class CallParser(SparkParser):
         **SparkParser.PRIMARY_PARSERS,
         TokenType.STRING: lambda self, token: self._parse_text(token),
     }
+
+    def _parse_bitwise(self) -> exp.Expr | None:
+        """Spark's order: sums and ``||`` bind before shifts, and these before ``&``, ``^`` and ``|``."""
+        return self._parse_level(0)
+
+    def _parse_level(self, level: int) -> exp.Expr | None:
+        this = self._parse_shift() if level == len(_BITS) else self._parse_level(level + 1)
+        while level < len(_BITS) and self._match(_BITS[level][0]):
+            this = self.expression(_BITS[level][1](this=this, expression=self._parse_level(level + 1)))
+        return this
+
+    def _parse_shift(self) -> exp.Expr | None:
+        this = self._parse_sum()
+        while (kind := self._matched_shift()) is not None:
+            this = self.expression(kind(this=this, expression=self._parse_sum()))
+        return this
+
+    def _matched_shift(self) -> type[exp.Binary] | None:
+        if self._match(nodes.UNSIGNED_SHIFT):
+            return nodes.UnsignedShift
+        if self._match_pair(TokenType.LT, TokenType.LT):
+            return exp.BitwiseLeftShift
+        return exp.BitwiseRightShift if self._match_pair(TokenType.GT, TokenType.GT) else None
+
+    def _parse_sum(self) -> exp.Expr | None:
+        this = self._parse_term()
+        while self._match(TokenType.DPIPE):
+            this = self.expression(exp.DPipe(this=this, expression=self._parse_term(), safe=True))
+        return this
 
     def _parse_text(self, token: Token) -> exp.Expr:
         """A text with its spelling: Spark reads the escapes in it its own way."""

@@ -20,7 +20,7 @@ from rowtime.sql.generate import SparkText, to_rowtime, to_spark
 from rowtime.sql.statement_parser import StatementParser
 
 _OURS = ("PERIOD", "LIFETIME", "LIFETIME_START", "LIFETIME_END", "CEILING", "STEP", "PANES")
-_SPELLED = (*calls.TEXTS, exp.Cast, exp.Literal, exp.BitwiseLeftShift, exp.BitwiseRightShift, exp.ILike,
+_SPELLED = (*calls.TEXTS, exp.Cast, exp.Literal, exp.ILike,
             exp.WithinGroup, exp.IgnoreNulls)  # fmt: skip
 
 

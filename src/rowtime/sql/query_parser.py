@@ -330,7 +330,8 @@ class RowtimeParser(PeriodParser, JoinParser):
     def _parse_interval_span(self, *args: Any, **options: Any) -> exp.Interval:
         """Read ``'1:30' MINUTE TO SECOND``, but leave the TO of ``FLOOR(t + INTERVAL '1' DAY TO HOUR)``."""
         interval = super()._parse_interval_span(*args, **options)
-        compound = isinstance(interval.this, exp.Literal) and _COMPOUND.search(interval.this.name)
+        amount = interval.this.this if isinstance(interval.this, exp.Neg) else interval.this
+        compound = isinstance(amount, exp.Literal) and _COMPOUND.search(amount.name)
         if compound and interval.args.get("unit") and self._match_text_seq("TO"):
             last = self._parse_var(any_token=True, upper=True)
             interval.set("unit", self.expression(exp.IntervalSpan(this=interval.args["unit"], expression=last)))
