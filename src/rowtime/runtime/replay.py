@@ -173,6 +173,7 @@ def replay(
     """
     programs = [part(program) for program in _programs(pipeline, checkpoint)]
     notes = checkpoint.folder / "sources"
+    scratch.mkdir(parents=True, exist_ok=True)
     (scratch / ".lock").touch()  # it is a checkpoint, whatever it holds from the other one
     if notes.is_dir():
         shutil.copytree(notes, scratch / "sources")
