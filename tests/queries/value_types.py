@@ -28,6 +28,7 @@ class Type:
 
     ``key``: values can be told apart, ``least``: they have an order that MIN and MAX take, in windows too. ``made``:
     what makes them of the column, in which streams keep another type. ``middle``: a constant between values.
+    ``listed``: COLLECT_LIST takes them.
     """
 
     text: str
@@ -38,6 +39,7 @@ class Type:
     made: str = ""
     kept: str = ""
     middle: str = ""
+    listed: bool = True
 
     @property
     def column(self) -> str:
@@ -48,7 +50,8 @@ class Type:
 TYPES: Final[Mapping[str, Type]] = {
     "binary": Type("BINARY", "b c", (b"", b"\0", b"\0\0", b"\xff", None)),
     "map": Type(
-        "MAP<STRING, DOUBLE>", "m.k", ({}, {"a": 1.0}, {"a": math.nan, "b": None}, None), key=False, least=False
+        "MAP<STRING, DOUBLE>", "m.k", ({}, {"a": 1.0}, {"a": math.nan, "b": None}, None),
+        key=False, least=False, listed=False,
     ),
     "struct": Type(
         "STRUCT<x: DOUBLE, `y z`: ARRAY<STRUCT<n: INT>>>", "se`lect",
@@ -203,8 +206,9 @@ def extremes_before(c: str) -> Texts:
 
 
 ANY: Final[tuple[Callable[[str], Texts], ...]] = (
-    passed, logged, united, sorted_rows, picked, gathered, in_sessions, before,
+    passed, logged, united, sorted_rows, picked, before,
 )  # fmt: skip
+LISTS: Final[tuple[Callable[[str], Texts], ...]] = (gathered, in_sessions)
 KEYS: Final[tuple[Callable[[str], Texts], ...]] = (grouped, distinct, counted, partitioned, joined)
 ORDERED: Final[tuple[Callable[[str], Texts], ...]] = (extremes, extremes_before)
 
@@ -212,4 +216,5 @@ ORDERED: Final[tuple[Callable[[str], Texts], ...]] = (extremes, extremes_before)
 def kinds_of(kind: Type) -> tuple[Callable[[str], Texts], ...]:
     """The queries that a column of a type can have."""
     beyond = (filtered,) if kind.middle else ()
-    return (*ANY, *(KEYS if kind.key else ()), *(ORDERED if kind.least else ()), *beyond)
+    lists = LISTS if kind.listed else ()
+    return (*ANY, *lists, *(KEYS if kind.key else ()), *(ORDERED if kind.least else ()), *beyond)
