@@ -27,8 +27,9 @@ CREATE STREAM a (k STRING, ev TIMESTAMP); CREATE STREAM b (k STRING, ev TIMESTAM
 CREATE VIEW sa AS SELECT STREAM ev AS ROWTIME, k FROM a ORDER BY ev WITHIN INTERVAL '20' SECOND;
 CREATE VIEW sb AS SELECT STREAM ev AS ROWTIME, k FROM b ORDER BY ev WITHIN INTERVAL '20' SECOND;
 CREATE VIEW both AS SELECT STREAM k FROM sa UNION ALL SELECT STREAM k FROM sb;
-CREATE STREAM minutes (m TIMESTAMP, k STRING, c BIGINT) USING parquet OPTIONS (path '{out}');
-CREATE STREAM merged (k STRING);
+CREATE STREAM minutes (m TIMESTAMP NOT NULL, k CHAR(3), c TINYINT CHECK (10 / (c - 1) > 0))
+  USING parquet OPTIONS (path '{out}');
+CREATE STREAM merged (k VARCHAR(2) CHECK (k <> 'b1'));
 CREATE PUMP counts AS INSERT INTO minutes SELECT STREAM FLOOR(x.ROWTIME TO MINUTE) AS m, k, COUNT(*) AS c
   FROM both AS x GROUP BY FLOOR(x.ROWTIME TO MINUTE), k;
 CREATE PUMP passes AS INSERT INTO merged SELECT STREAM k FROM both;
@@ -77,7 +78,7 @@ def outcome(folder: Path, query_engine: Any) -> dict[str, Any]:
     ]
     rejected = sorted(
         (gate, row["writer"], row["position"], row["reason"])
-        for gate in ("sa", "sb")
+        for gate in ("sa", "sb", "counts", "passes")
         for path in query_engine.checkpoint.rejected(gate, query_engine.entry["tick"])
         for row in pq.read_table(path).to_pylist()
     )
@@ -125,8 +126,12 @@ def close_writers(engine: Any) -> None:
 def undisturbed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     found = play(spark, tmp_path_factory.mktemp("undisturbed"), iter(()))
     assert len(found["rows"]) > 5
-    assert len(found["log"]) == sum(row[-1] for row in found["rows"])
-    assert {reason for *_, reason in found["rejected"]} == {"LATE", "NULL_ROWTIME"}
+    for pump, target in (("counts", "rows"), ("passes", "log")):
+        counts = found["ledger"][pump]
+        assert len(found[target]) == counts["accepted"]
+        assert counts["MALFORMED"] == counts["in"] - counts["accepted"] > 0
+    assert {len(row[2]) for row in found["rows"]} == {3}, "CHAR(3)"
+    assert {reason for *_, reason in found["rejected"]} == {"LATE", "NULL_ROWTIME", "MALFORMED"}
     return found
 
 
