@@ -43,4 +43,4 @@ def _meaning(found: re.Match[str]) -> str:
     name, number = found.groups()
     if number and name in _NUMBERED:
         return f"{_NUMBERED[name]} {int(number) + 1}"
-    return found[0] if number else _COLUMNS.get(name, found[0])
+    return "inner column" if number else _COLUMNS.get(name, "inner column")

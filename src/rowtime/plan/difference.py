@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from rowtime.expr.readable import in_words
 from rowtime.operators.contract import Operator
 from rowtime.operators.sink import Sink
 from rowtime.plan.program import Program
@@ -29,7 +30,15 @@ def difference(old: Mapping[str, Any], program: Program, nodes: Sequence[Operato
     name = owner_of(nodes[-1].name, after) if nodes else ""
     if nodes and name not in before and nodes[-1].name not in old["operators"]:
         return f"{name} is new, and its {nodes[-1].kind} would need rows from before the change", True
+    added, gone = (sorted(set(a) - set(b)) for a, b in ((after, before), (before, after)))
+    if added or gone:
+        words = [f"the script {what} {', '.join(names)}" for what, names in (("adds", added), ("lacks", gone)) if names]
+        return f"{' and '.join(words)}, and {_owner(nodes, after)} does not follow from what it was", False
     return _operators(old["operators"], program.described(former="spelling" not in old)["operators"]), False
+
+
+def _owner(nodes: Sequence[Operator], statements: Mapping[str, str]) -> str:
+    return owner_of(nodes[0].name, statements) if nodes else "the plan"
 
 
 def statements_of(sql: str) -> dict[str, str]:
@@ -70,7 +79,7 @@ def _operators(before: Mapping[str, str], after: Mapping[str, str]) -> str:
     for name in [*before, *after]:
         if before.get(name) != after.get(name):
             was, now = before.get(name, "absent"), after.get(name, "absent")
-            return f"{name} was {_short(was)!r}, is {_short(now)!r}"
+            return in_words(f"{name} was {_short(was)!r}, is {_short(now)!r}")
     return "the statements are not the same"
 
 

@@ -3,32 +3,40 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from rowtime.runtime.sinks.failures import naming
 from rowtime.runtime.sinks.ownership import Asked
 from rowtime.runtime.sinks.stream_log import StreamLogSink
 from rowtime.state.journal import behind
 
 if TYPE_CHECKING:
     from rowtime.client.home import Home
+    from rowtime.operators.sink import Sink as SinkNode
     from rowtime.runtime.sinks.staging import Stage
     from rowtime.state.checkpoint import Checkpoint
 
 _LOG = re.compile(r"format=log; options=\[\[stream, (.*)\]\]")
 
 
-def claim(checkpoint: Checkpoint, stages: Mapping[str, Stage], take_over: Collection[str], at: int) -> None:
-    """Ask for the targets of all pumps, by the names of their sinks, ``at`` (µs UTC); all of them or none is recorded.
+def claim(
+    checkpoint: Checkpoint, nodes: Sequence[SinkNode], stages: Mapping[str, Stage], take_over: Collection[str], at: int
+) -> None:
+    """Ask for the targets of all pumps, ``at`` (µs UTC); all of them or none is recorded.
 
     Raises ``Refused``: R440 to R442, see `runtime.sinks.ownership`, and ``Failure`` (R420) if a target has rows of this
     checkpoint that its journal does not know of: an older copy of it has been restored.
     """
     entry = checkpoint.journal.last() or {}
     asked = {name: _asked(checkpoint, entry, name, take_over, at) for name in stages}
-    records = [stage.claim(asked[name]) for name, stage in stages.items()]
-    for record in records:
-        record()
+    records = []
+    for node in nodes:
+        with naming(node):
+            records.append((node, stages[node.name].claim(asked[node.name])))
+    for node, record in records:
+        with naming(node):
+            record()
     last = entry.get("tick", -1)
     for name, stage in stages.items():
         if found := stage.beyond(last, asked[name]):

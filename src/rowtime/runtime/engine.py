@@ -119,7 +119,7 @@ class Engine:
         self.checkpoint.acquire()
         try:
             self.checkpoint.check()
-            claim(self.checkpoint, self.stages, self.take_over, self.clock())
+            claim(self.checkpoint, self._sinks(), self.stages, self.take_over, self.clock())
             upgrade = bound(self.checkpoint, self.program)
             self._recover(self.checkpoint.journal.last())
             if upgrade is not None:
