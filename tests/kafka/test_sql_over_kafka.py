@@ -254,11 +254,12 @@ def test_statements_that_write_to_the_log_are_refused_for_a_topic(tmp_path: Path
 
 @pytest.mark.parametrize("quote", ["", "'", '"', "`"])
 def test_names_of_options_may_be_quoted(tmp_path: Path, quote: str) -> None:
-    names = ["kafka.bootstrap.servers", "subscribe", "rowtime.column", "kafka.default.api.timeout.ms", "failOnDataLoss"]
-    options = ", ".join(f"{quote}{name}{quote} 'x'" for name in names)
+    given = dict.fromkeys(["kafka.bootstrap.servers", "subscribe", "rowtime.column"], "x")
+    given |= {"kafka.default.api.timeout.ms": "100", "failOnDataLoss": "false"}
+    options = ", ".join(f"{quote}{name}{quote} '{value}'" for name, value in given.items())
     made = rt.Pipeline(home=tmp_path).sql(f"CREATE STREAM c (a INT) USING kafka OPTIONS ({options})")
     (stream,) = made.compile().defines
-    assert dict(stream.options) == dict.fromkeys(names, "x")
+    assert dict(stream.options) == given
 
 
 def test_a_session_that_is_given_is_asked_for_no_jars(

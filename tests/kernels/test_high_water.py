@@ -79,10 +79,10 @@ def row_by_row(case: Case, within: int, reason: str, *, by_group: bool = False) 
             found.refused.append((position, "NULL_ROWTIME", by))
         else:
             judged = item.time + (item.group if by_group else 0)
-            if judged < case.floor:
-                found.refused.append((position, "LATE", by))
-            elif judged + within < found.mark:
-                found.refused.append((position, reason, by))
+            if judged + within < found.mark or judged < case.floor:
+                # Below its own clock a row is out of order, wherever the stream stood when its writer came (SPEC 2.6).
+                found.refused.append((position, reason if judged < found.mark else "LATE", by))
+                found.mark = max(found.mark, item.time)  # its writer has shown it
             else:
                 found.mark = max(found.mark, item.time)
                 found.accepted.append(item.time)

@@ -14,6 +14,7 @@ from reliability.crash.cases import Case, close
 from rowtime.core.errors import Failure
 from rowtime.operators.contract import Route
 from rowtime.runtime import segment_writer
+from rowtime.runtime.file_form import FileForm
 from rowtime.state.checkpoint import Checkpoint
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def test_a_file_that_the_driver_does_not_find_is_an_error(tmp_path: Path) -> Non
     report = {"route": ["part"], "path": ["state/x.parquet"], "rows": [1], "lowest": [0], "highest": [0], "sum": [0]}
     reported = SimpleNamespace(mapInArrow=lambda *_: SimpleNamespace(toArrow=lambda: pa.table(report)))
     rows = SimpleNamespace(columns=["__n"], toDF=lambda *_: reported)
-    target = segment_writer._Target(str(tmp_path), "state/x", "parquet", None)
+    target = segment_writer._Target(str(tmp_path), "state/x", FileForm())
     with pytest.raises(Failure) as failed:
         segment_writer._write_there(rows, target, {"part": Route(0, {}, "__n")})
     assert failed.value.problems[0].code == "R508"

@@ -21,6 +21,7 @@ from rowtime.operators.group_values import GroupByValues
 from rowtime.operators.join import Join
 from rowtime.operators.lifetime_join import LifetimeJoin
 from rowtime.operators.over import Over
+from rowtime.operators.pane_fires import INDEX, LAST
 from rowtime.operators.panes import Panes
 from rowtime.operators.select import Select
 from rowtime.operators.session import ENDS, STARTS, SessionGroup
@@ -113,7 +114,8 @@ class ColumnTypes:
     def _groups(self, node: Groups) -> DataFrame:
         calls = [F.expr(item.sql) for item in node.aggregates]
         keys = [key.column.name for key in node.keys]
-        return self._keyed(node).groupBy(*keys, STARTS, ENDS).agg(F.count(F.lit(1)).alias("__n"), *calls)
+        groups = self._keyed(node).groupBy(*keys, STARTS, ENDS).agg(F.count(F.lit(1)).alias("__n"), *calls)
+        return groups.selectExpr("*", f"__n AS {LAST}", f"__n AS {INDEX}") if isinstance(node, Panes) else groups
 
     def _grouped(self, node: Groups) -> DataFrame:
         return self._groups(node).selectExpr(*(item.sql for item in node.items))

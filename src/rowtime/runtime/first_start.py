@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from rowtime.client import stream_log
 from rowtime.core.errors import Refused
-from rowtime.runtime.once import DONE, define, perform, writer_of
+from rowtime.runtime.once import DONE, WRITER, define, perform, writer_of
 
 if TYPE_CHECKING:
     from rowtime.client.home import Home
@@ -69,7 +69,7 @@ class FirstStart:
         (self.checkpoint.folder / DONE).unlink(missing_ok=True)
 
     def _written_by_others(self, stream: str) -> bool:
-        ours = {writer_of(self.checkpoint)}
+        ours = {writer_of(self.checkpoint)} if (self.checkpoint.folder / WRITER).exists() else set()
         return any(name not in ours for name in stream_log.last(self.home.log_path(stream)))
 
     def _restore(self, stream: str) -> None:

@@ -37,6 +37,7 @@ _OLD_WRITER = re.compile(rb"script-[0-9a-f]{12}")
 
 
 DONE, DROPPED = "statements.done", "statements.dropped"
+WRITER = "statements.writer"  # who wrote the rows of the script
 """Files of a checkpoint: its statements have taken effect; so have those that drop streams."""
 
 
@@ -86,7 +87,7 @@ def _end_files(program: Program, statement: EndStream, checkpoint: Checkpoint) -
 
 def writer_of(checkpoint: Checkpoint) -> str:
     """The writer of this checkpoint's statements, kept there before it writes anything."""
-    path = checkpoint.folder / "statements.writer"
+    path = checkpoint.folder / WRITER
     if not path.exists():
         write_over(path, sealed({"writer": f"script-{uuid.uuid4().hex[:12]}"}))
     if _OLD_WRITER.fullmatch(path.read_bytes()):  # of a version that wrote the bare name
