@@ -22,7 +22,7 @@ from tests import streams_queries as queries
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(8)
 
 FOLDER = Path(__file__).parent / "transcripts" / "streams"
 CASES = {path.name[:3]: json.loads(path.read_text()) for path in sorted(FOLDER.glob("*.json"))}

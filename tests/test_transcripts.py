@@ -15,7 +15,7 @@ from rowtime.testing.verdicts import judge_of
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(8)
 
 CASES = Path(__file__).parent / "transcripts" / "sqlstream"
 FILES = [path for path in (*sorted(CASES.glob("*.yaml")), *sorted(CASES.parent.glob("*.yaml"))) if not judge_of(path)]

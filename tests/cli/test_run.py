@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from typer.testing import Result
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(8)
 
 CLICKS = """\
 CREATE STREAM clicks (page STRING, n STRING);

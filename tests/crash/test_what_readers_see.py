@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from rowtime.runtime.engine import Engine
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(8)
 
 POINTS = ("before state", "after state", "before journal", "after journal", "after output")
 LONG = bool(os.environ.get("ROWTIME_LONG"))

@@ -22,6 +22,8 @@ from tests.landings import HOURLY, Answer, batch, landings
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.sampled(4)
+
 SINKS = """\
 CREATE STREAM files (airport STRING, hour TIMESTAMP, n BIGINT, arrivals BIGINT, total BIGINT)
   USING parquet OPTIONS (path '{out}');

@@ -16,7 +16,7 @@ from examples.flights import independent
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(8)
 
 HOURS = (0, 1, 2, 3, 12)
 VIEWS = "".join(

@@ -24,7 +24,7 @@ from examples.flights import records
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(8)
 
 DAYS = [pytest.param(2, id="two days"), pytest.param(366, marks=pytest.mark.slow, id="the year")]
 BEHIND = timedelta(hours=12)  # no flight lasts longer, so a bound so far behind the starts refuses none

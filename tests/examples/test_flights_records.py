@@ -23,7 +23,7 @@ from rowtime.core.time import END
 from rowtime.sql.script import parse_script
 from rowtime.sql.statements import CreateStream
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(8)
 
 SQL = Path(records.__file__).with_name("flights.sql")
 

@@ -23,7 +23,7 @@ from reliability.broker import Broker, Record
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(8)
 
 PATIENCE = 10  # seconds
 DOCS = Path(__file__).parents[2] / "docs" / "kafka.md"

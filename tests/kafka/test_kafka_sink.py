@@ -18,7 +18,7 @@ from rowtime.runtime.sources.kafka import KafkaSource
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(8)
 
 
 def rows_of(spark: SparkSession, count: int) -> DataFrame:

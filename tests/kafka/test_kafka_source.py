@@ -18,7 +18,7 @@ from rowtime.runtime.sources.kafka import KafkaSource, share
 if TYPE_CHECKING:
     from pyspark.sql import Row, SparkSession
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(8)
 
 NOW = 1_800_000_000_000_000
 COLUMNS = [("a", "INT"), ("b", "STRING")]

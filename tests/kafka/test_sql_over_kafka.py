@@ -16,7 +16,7 @@ from rowtime.core.time import END, to_micros
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(8)
 
 # Option names are written as they are, dots and SQL's words in them included.
 CLICKS = """\

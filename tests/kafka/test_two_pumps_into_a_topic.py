@@ -16,6 +16,8 @@ from reliability.broker import Broker, Record
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.sampled(2)
+
 BEGIN = dt.datetime(2024, 1, 1, 10, tzinfo=dt.UTC)
 SQL = """
 CREATE STREAM a (n INT);

@@ -24,7 +24,7 @@ from tests.oracle.guard import judge
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(8)
 
 LONG = bool(os.environ.get("ROWTIME_LONG"))
 NEAR = 1_000_000  # µs; times lie within a few µs of it, so that ties and edges are common

@@ -21,7 +21,7 @@ from tests.oracle import over as oracle
 from tests.oracle.aggregates import mean, total
 from tests.oracle.feed import Row
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(8)
 
 many = settings(max_examples=1000 if LONG else 60, deadline=None, derandomize=not LONG, database=None)
 HALF = 3

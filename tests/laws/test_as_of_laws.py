@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from rowtime.testing.transcripts import ScriptItem
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(8)
 
 FEW = ("the last row of the key", "two joins as of a time")
 

@@ -20,7 +20,7 @@ from tests.oracle.feed import END
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(8)
 
 LAWS = {law.name: law for law in BUFFERS}
 CASES = [pytest.param(law, id=law.name, marks=[] if law is BUFFERS[1] else [pytest.mark.slow]) for law in BUFFERS]

@@ -27,7 +27,7 @@ from tests.oracle.stream import stream
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(8)
 
 SELDOM = (*DEEPER[1::2], *WINDOWS[1:], *SESSIONS[1:], *SORTED[1:])  # they run with the slow tests
 CHAINS = [

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from rowtime.testing.transcripts import ScriptItem
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(8)
 
 CHAINED = (*DEEPER, *SORTED, *WINDOWS, *SESSIONS)
 

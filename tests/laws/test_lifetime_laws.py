@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(8)
 
 
 def event(number: int, kind: str, start: int | None, stop: int | None, k: int = 0, stream: str = "s") -> ScriptItem:

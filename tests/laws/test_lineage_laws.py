@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
     from rowtime.operators.contract import Operator
 
+pytestmark = pytest.mark.sampled(4)
+
 ONCE = ("snapshots", "an outer join of events")
 LAWS = [law for law in (*LIFETIMES, *SPECULATION) if "BOUND EVERY" not in law.transcript([]).sql]
 OFTEN = [pytest.param(law, id=law.name, marks=() if law.name in ONCE else pytest.mark.slow) for law in LAWS]

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from rowtime.testing.transcripts import ScriptItem
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(8)
 
 
 IN_TURN = [  # every other one runs with the slow tests

@@ -27,7 +27,7 @@ from tests.laws.test_deeper_laws import ticks
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(8)
 
 
 SHORT = (

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from rowtime.testing.transcripts import ScriptItem
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(8)
 
 
 @pytest.mark.parametrize("law", BY_HAND, ids=[law.name for law in BY_HAND])

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+pytestmark = pytest.mark.sampled(8)
+
 IDS = [law.name for law in SPECULATION]
 ENDED = [*EXAMPLE[:13], *EXAMPLE[14:], *(ScriptItem(20 + n, name, "x", None, END) for n, name in enumerate("sr"))]
 """The example without an event that never ends."""

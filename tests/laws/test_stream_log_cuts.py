@@ -22,7 +22,7 @@ from tests.oracle.stream import stream
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(8)
 
 SQL = "CREATE STREAM s (n INT); CREATE PUMP p AS INSERT INTO out SELECT STREAM n FROM s"
 SCHEMA = pa.schema([("n", pa.int32())])

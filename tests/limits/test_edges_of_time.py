@@ -18,7 +18,7 @@ from rowtime.runtime.plain_rows import plain_rows
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(8)
 
 TIMES = (MIN_MICROS, MIN_MICROS + 1, 0, MAX_MICROS - 1, MAX_MICROS)
 NUMBERED = tuple(enumerate(TIMES))

@@ -16,6 +16,8 @@ from rowtime.runtime.engine import Engine
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.sampled(4)
+
 
 def test_what_differs_is_a_loss() -> None:
     tally = Tally()

@@ -17,7 +17,7 @@ from rowtime.core.time import END, MAX_MICROS, MIN_MICROS, to_micros
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(8)
 
 COUNTS = """CREATE STREAM a (v INT);
 SELECT STREAM COUNT(*) AS c FROM a GROUP BY FLOOR(a.ROWTIME TO HOUR)"""

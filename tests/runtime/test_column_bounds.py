@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from typer.testing import Result
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(8)
 
 GROUPS = "SELECT STREAM oid, COUNT(*) AS n FROM orders GROUP BY oid"
 

@@ -14,7 +14,7 @@ import rowtime as rt
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(8)
 
 A, B = "CREATE STREAM a (v INT, w STRING);", "CREATE STREAM b (v BIGINT, w STRING);"
 MEET = "ON a.v = b.v AND b.ROWTIME BETWEEN a.ROWTIME AND a.ROWTIME + INTERVAL '1' SECOND"

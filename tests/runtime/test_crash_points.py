@@ -19,7 +19,7 @@ from rowtime.client.stream_log import Rows, scan
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(8)
 
 POINTS = ("before state", "after state", "before journal", "after journal", "after output")
 SQL = """

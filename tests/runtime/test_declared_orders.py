@@ -13,7 +13,7 @@ import rowtime as rt
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(8)
 
 
 def made(spark: SparkSession, folder: Path, sql: str, got: list[dict[str, Any]]) -> rt.Pipeline:

@@ -22,7 +22,7 @@ from rowtime.runtime.sources.files import FilesSource
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(8)
 
 SQL = """
 CREATE STREAM clicks (page STRING, n INT, ev TIMESTAMP) USING {kind} OPTIONS (path '{path}'{more});

@@ -23,7 +23,7 @@ from rowtime.operators.lifetimes import N
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(8)
 
 UTC = pa.timestamp("us", "UTC")
 START = 1_704_103_200_000_000  # 2024-01-01 10:00 UTC, µs

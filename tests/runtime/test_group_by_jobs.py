@@ -6,10 +6,14 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
+
 import rowtime as rt
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.sampled(4)
 
 SQL = """CREATE STREAM a (v INT, ev TIMESTAMP);
 CREATE STREAM out (m TIMESTAMP, v INT, c BIGINT) USING parquet OPTIONS (path '{out}');

@@ -19,6 +19,8 @@ from rowtime.state.checkpoint import Checkpoint
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.sampled(8)
+
 SQL = """
 CREATE STREAM data (at TIMESTAMP, k INT) EVENT SHAPE POINT (at){generated};
 CREATE STREAM prices (since TIMESTAMP, until TIMESTAMP, k INT, price INT)

@@ -18,6 +18,8 @@ from rowtime.operators.contract import W
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.sampled(4)
+
 WRITERS = 10_000
 START = 1_704_103_200_000_000  # 2024-01-01 10:00 UTC, µs
 MINUTE = 60_000_000

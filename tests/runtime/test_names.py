@@ -19,7 +19,7 @@ from rowtime.runtime.sinks.database import JdbcSink
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(8)
 
 NAMES = {
     "a path": "../x",

@@ -14,6 +14,8 @@ from rowtime.core.time import to_micros
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.sampled(2)
+
 
 def at(text: str) -> str:
     return f"2024-01-01 {text}"

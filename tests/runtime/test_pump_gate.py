@@ -17,6 +17,8 @@ from rowtime.state.sealed import sealed
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.sampled(2)
+
 A = "CREATE STREAM a (n BIGINT, k STRING, d DOUBLE);\n"
 ROWS = [
     {"n": 1, "k": "a", "d": 1.5},

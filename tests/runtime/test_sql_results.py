@@ -15,6 +15,8 @@ import rowtime as rt
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.sampled(4)
+
 HOUR = "GROUP BY FLOOR(a.ROWTIME TO HOUR)"
 
 

@@ -19,6 +19,8 @@ from rowtime.runtime.sinks.staging import Stage, _sorted
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+pytestmark = pytest.mark.sampled(4)
+
 WRITERS = ("", "a", "A", "ab", "z", "é", "ü", "zz", "\U0001f600", "\uffff")
 
 

@@ -16,6 +16,8 @@ from rowtime.plan.program import compile_script
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.sampled(2)
+
 SQL = """
 CREATE STREAM orders (at TIMESTAMP, n INT) USING json OPTIONS (path '{folder}/in', rowtime.column 'at'{options});
 CREATE STREAM out (n INT) USING parquet OPTIONS (path '{folder}/out');

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(8)
 
 LOG = "CREATE STREAM s (n INT) EARLY BEYOND INTERVAL '1' HOUR;"
 BOTH = LOG + (

@@ -19,7 +19,7 @@ from rowtime.runtime.sources.contract import Limits
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(8)
 
 DAY = 1_704_067_200  # 2024-01-01
 SCHEMA = "who STRING, n BIGINT, at TIMESTAMP"

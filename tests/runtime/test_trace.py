@@ -17,7 +17,7 @@ from rowtime.runtime.trace import Trace, trace
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(8)
 
 SQL = """
 CREATE STREAM flights (departure TIMESTAMP, arrival TIMESTAMP, id INT, origin STRING, route STRING)

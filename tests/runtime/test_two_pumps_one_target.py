@@ -17,6 +17,8 @@ from rowtime.runtime.verify import verify
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.sampled(2)
+
 DEFS = "CREATE STREAM a (n BIGINT); CREATE STREAM o (n BIGINT);"
 MINUTE = 60_000_000
 

@@ -5,10 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from tests.answers import answers
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.sampled(3)
 
 BIG = 1_700_000_000_000_000_000
 MINUTE = "GROUP BY FLOOR(a.ROWTIME TO MINUTE)"

@@ -20,6 +20,8 @@ from rowtime.runtime.verify import Verified
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.sampled(4)
+
 SQL = """
 CREATE STREAM s (k STRING, v DOUBLE, ev TIMESTAMP);
 CREATE STREAM rows_as_csv (k STRING, v DOUBLE) USING csv OPTIONS (path '{out}/csv', header 'true');

@@ -21,6 +21,8 @@ from rowtime.runtime.readmit import readmit
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.sampled(4)
+
 BEFORE = script(MINUTES, RAW, LATE)
 AFTER = script(MINUTES, RAW, LATE, OTHER, view="in_order", within=30)
 

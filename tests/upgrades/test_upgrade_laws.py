@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 ROWS = 40
 SEEDS = (1, 2)
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(8)
 
 
 def changed(place: Place, before: str, after: str, seed: int, falls: Sequence[int] = (0, 0, 5, 15, 25, 40, 60)) -> int:
