@@ -140,3 +140,24 @@ def test_the_shell_sees_the_exit_status(
     (tmp_path / "good.sql").write_text(GOOD)
     statuses = [process(MAIN, "check", name).returncode for name in ("good.sql", "bad.sql", "none.sql")]
     assert statuses == [0, 1, 2]
+
+
+@pytest.mark.usefixtures("spark")
+def test_with_spark_wrong_types_and_functions_are_found_with_their_places(
+    rowtime: Callable[..., Result], tmp_path: Path
+) -> None:
+    (tmp_path / "typed.sql").write_text(
+        "CREATE STREAM clicks (page STRING, tags ARRAY<INT>);\n"
+        "SELECT STREAM tags + 1 AS n, nope(page) AS m FROM clicks;\n"
+    )
+    assert rowtime("check", "typed.sql").exit_code == 0
+    told = rowtime("check", "--spark", "typed.sql", "--json")
+    assert told.exit_code == 1
+    problems = json.loads(told.stdout)[0]["problems"]
+    assert [(problem["code"], problem["line"], problem["column"]) for problem in problems] == [
+        ("R107", 2, 15),
+        ("R107", 2, 30),
+    ]
+    shown = rowtime("check", "--spark", "typed.sql")
+    assert "^" in shown.output
+    assert "at org.apache" not in shown.output + shown.stderr

@@ -91,7 +91,8 @@ def _edge(spec: exp.WindowSpec, side: str, *, by_range: bool) -> int | None:
         )
     if edge == UNBOUNDED:
         return None
-    assert isinstance(edge, exp.Expr)
+    if not isinstance(edge, exp.Expr) or way != "PRECEDING":
+        raise NoWindow("R161", "an end of a frame is CURRENT ROW, or how far back it lies, and PRECEDING", PAST)
     return _time(edge) if by_range else _number(edge)
 
 
