@@ -134,12 +134,18 @@ TORN = 0.2
 
 
 def _torn(image: Path, before: Path, chance: random.Random) -> str | None:
-    """Cut a new file of an uncommitted tick in half: what was not synced may be lost when the machine dies."""
+    """Cut a new file of an uncommitted tick in half: what was not synced may be lost when the machine dies.
+
+    Records of who writes a target, and its locks, have names that begin with a dot; they are synced before they count.
+    """
     if Case(0, image).tick > Case(0, before).tick:
         return None
     places = (image / "check" / "state", image / "check" / "rejected", *(image / "out").glob("*/_rowtime"))
     new = [
-        p for place in places for p in place.rglob("*") if p.is_file() and not (before / p.relative_to(image)).exists()
+        p
+        for place in places
+        for p in place.rglob("[!.]*")
+        if p.is_file() and not (before / p.relative_to(image)).exists()
     ]
     if not new:
         return None

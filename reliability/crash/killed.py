@@ -137,8 +137,9 @@ def fenced(run: Undisturbed, spark: SparkSession, tally: Tally) -> None:
     tally.add("second drivers refused")
     # What an operator does who is sure that it is dead, or a file system that forgets locks.
     (case.folder / "check" / ".lock").unlink(missing_ok=True)
-    for lock in (case.folder / "home" / "logs").glob("*/pump*/.lock"):
-        lock.unlink()
+    for places in ("home/logs/*/pump*/.lock", "out/*/_rowtime/*/.lock"):
+        for lock in case.folder.glob(places):
+            lock.unlink()
     successor = _driver(case, spark, ("", "0"), None)
     tally.check(case.state(), run.states[-1], f"{case.name}: the successor (status {successor})")
     os.kill(away.pid, signal.SIGCONT)
