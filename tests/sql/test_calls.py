@@ -8,7 +8,7 @@ from rowtime.expr.aggregates import decompose, ordered_text
 from rowtime.plan.aggregates import is_aggregate
 from rowtime.sql.calls import KNOWN
 from rowtime.sql.former import to_former
-from rowtime.sql.generate import to_spark
+from rowtime.sql.generate import literal, to_spark
 from rowtime.sql.script import parse_expression
 
 AS_WRITTEN = r"""
@@ -155,3 +155,8 @@ def test_several_values_of_max_by_are_taken_in_stream_order() -> None:
 )
 def test_plans_from_before_are_compared_in_their_own_spelling(text: str, former: str) -> None:
     assert to_former(parse_expression(text)) == former
+
+
+@pytest.mark.parametrize("text", ["b\0", "it's", "back\\slash", "a\nb", "\u2028", "%d'\\\0"])
+def test_a_text_that_the_engine_writes_is_read_as_it_was(text: str) -> None:
+    assert parse_expression(literal(text)).name == text

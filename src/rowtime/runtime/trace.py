@@ -33,6 +33,7 @@ from rowtime.operators.table import Table
 from rowtime.operators.versions import CHANGED
 from rowtime.plan.lineage import AT, FROM, UPTO, VERSION, link_of
 from rowtime.plan.program import Program
+from rowtime.runtime.analysis import words_of
 from rowtime.runtime.fire_times import FireTimes
 from rowtime.runtime.plain_rows import plain_rows
 from rowtime.runtime.replay import recorded, replay
@@ -253,7 +254,7 @@ class Sought:
         try:
             found = rows.selectExpr("*", *time).where(self._fits).orderBy(NUMBER).limit(1)
         except AnalysisException as wrong:
-            message = str(wrong).split("\n", 1)[0].split(" SQLSTATE", 1)[0]
+            message = words_of(wrong).split(" Did you mean", 1)[0]  # of columns that only the engine has
             hint = f"The output has {', '.join(self._sink.columns)}."
             raise refuse("R409", f"no row can be found by that: {message}", hint) from None
         table = collected(found.select(*map(quoted, rows.columns)))

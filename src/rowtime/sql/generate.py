@@ -41,7 +41,7 @@ def to_rowtime(node: exp.Expr) -> str:
 
 def literal(text: str) -> str:
     """A text as Spark SQL has it between quotes."""
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'").replace("\0", "\\u0000") + "'"
 
 
 def _untranslated(_self: SparkText, node: exp.Expr) -> str:
