@@ -62,7 +62,7 @@ def write_kafka(  # noqa: PLR0913 - the sequence, the columns and the rowtime ar
     brokers cannot be reached or the topic is not there.
     """
     target = _Target(options)
-    target.told.fit(rows.columns)
+    target.told.fit([name for name in rows.columns if not name.startswith("__")])
     records = rows.where(F.col(SEQUENCE) >= first_sequence).select(
         F.col(SEQUENCE),
         target.key(rows).alias("key"),
