@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import re
 import signal
@@ -53,6 +54,17 @@ def test_results_have_standard_output_to_themselves(
     assert any(line.startswith("done: 3 rows in, 1 out, 0 refused, in 1 tick") for line in lines)
     assert any(line.startswith("still waiting: query.group holds 1 partial result") for line in lines)
     assert (tmp_path / ".rowtime" / "checkpoints" / "by_minute" / "plan.json").exists()
+
+
+@pytest.mark.parametrize("script", [CLICKS + "SELECT STREAM nothing FROM clicks;", "SELECT"], ids=["refused", "no SQL"])
+def test_a_run_leaves_the_loggers_of_the_process_as_they_were(
+    rowtime: Callable[..., Result], tmp_path: Path, script: str
+) -> None:
+    loggers = [logging.getLogger("rowtime"), logging.getLogger("SQLQueryContextLogger")]
+    before = [(logger.level, logger.propagate, list(logger.handlers)) for logger in loggers]
+    (tmp_path / "script.sql").write_text(script)
+    assert rowtime("run", "script.sql").exit_code
+    assert [(logger.level, logger.propagate, list(logger.handlers)) for logger in loggers] == before
 
 
 def test_without_results_to_print_progress_goes_to_standard_output(

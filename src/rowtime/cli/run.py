@@ -11,6 +11,7 @@ import traceback
 import warnings
 from collections.abc import Iterator, Mapping, Sized
 from contextlib import contextmanager, suppress
+from logging import NullHandler
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any
@@ -68,36 +69,59 @@ def run(
     as_json: AsJson = False,
 ) -> None:
     """Run a script; Ctrl-C ends it after the tick under way, and a second one at once."""
+    how = {"available_now": available_now or end, "end": end, "take_over": take_over or ()}
+    with _quiet():
+        _run(script_text(file), checkpoint, Path(file).stem, home, variables(settings), how, as_json=as_json)
+
+
+def _run(
+    script: str,
+    checkpoint: Path | None,
+    name: str,
+    home: Path | None,
+    settings: dict[str, str],
+    how: Mapping[str, Any],
+    *,
+    as_json: bool,
+) -> None:
     from rowtime.runtime.pipeline import Pipeline  # noqa: PLC0415 - the other commands need no Spark
 
-    _quiet()
-    pipeline = Pipeline(home=home).sql(script_text(file), variables(settings))
+    pipeline = Pipeline(home=home).sql(script, settings)
     program = pipeline.compile()
     _warn(program, as_json)
     _explain(program, as_json)
     if program.explains and not program.sinks:
         return
-    folder = checkpoint or pipeline.home.path / "checkpoints" / file.stem
+    folder = checkpoint or pipeline.home.path / "checkpoints" / name
     with _traceback_kept(folder):
         if not program.sinks and (program.defines or program.once or program.drops):
             _define(program, pipeline, folder, as_json)
             return
         follow = _run_as_json if as_json else _run_with_display
-        how = {"available_now": available_now or end, "end": end, "take_over": take_over or ()}
         follow(pipeline, program, folder, how)
 
 
-def _quiet() -> None:
-    """PySpark logs errors that it raises as well, and warns of pandas, through which no row goes.
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep logs off standard error while the command runs.
 
-    What rowtime logs is on the display already.
+    PySpark logs errors that it raises as well, and warns of pandas, which no row passes through. What rowtime logs is
+    on the display already. Whoever calls the command from Python finds the loggers as they were.
     """
     from pyspark.logger import PySparkLogger  # noqa: PLC0415
 
+    spark, own, handler = PySparkLogger.getLogger("SQLQueryContextLogger"), logging.getLogger("rowtime"), NullHandler()
+    level, propagate = spark.level, own.propagate
     warnings.filterwarnings("ignore", category=FutureWarning, module="pyspark")
-    PySparkLogger.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
-    logging.getLogger("rowtime").addHandler(logging.NullHandler())
-    logging.getLogger("rowtime").propagate = False
+    spark.setLevel(logging.CRITICAL)
+    own.addHandler(handler)
+    own.propagate = False
+    try:
+        yield
+    finally:
+        spark.setLevel(level)
+        own.removeHandler(handler)
+        own.propagate = propagate
 
 
 def _warn(program: Program, as_json: bool) -> None:
