@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from reliability.fuzz import mutate
 from reliability.fuzz.harness import Target
@@ -19,6 +20,7 @@ from rowtime.core.errors import Problem, RowtimeError
 from rowtime.plan.program import compile_script
 from rowtime.runtime.sources.contract import Limits
 from rowtime.runtime.sources.stream_log import StreamLogSource
+from rowtime.state import journal
 from rowtime.state.checkpoint import Checkpoint
 from rowtime.state.sealed import sealed
 from rowtime.state.settings import waiting
@@ -147,7 +149,19 @@ def _use(definition: bytes) -> Iterator[Problem]:
 def _checkpoints() -> tuple[Files, ...]:
     """Those of the tests, without the rows: nobody reads them here."""
     found = (_files(folder / "checkpoint") for folder in sorted(CHECKPOINTS.glob("format_*/*")))
-    return tuple({name: content for name, content in files.items() if name.endswith(".json")} for files in found)
+    small = [{name: content for name, content in files.items() if name.endswith(".json")} for files in found]
+    return (*small, *map(_with_bases, small))
+
+
+def _with_bases(files: Files) -> Files:
+    """A checkpoint whose newest entry is stored as a large one is: what differs from a base."""
+    with tempfile.TemporaryDirectory() as name, patch.object(journal, "LARGE", 0):
+        folder = Path(name)
+        _placed(folder, files)
+        entries = Checkpoint(folder).journal
+        if last := entries.last():
+            entries.commit(last["tick"] + 1, {key: value for key, value in last.items() if key != "tick"})
+        return _files(folder)
 
 
 def _checkpoint(random_: random.Random) -> Files:

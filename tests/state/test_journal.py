@@ -96,7 +96,7 @@ def test_an_entry_of_a_newer_format_is_refused(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "journal")
     journal.commit(0, {})
     path = tmp_path / "journal" / "000000000001.json"
-    path.write_text(json.dumps({"format": FORMAT + 1, "tick": 1}))
+    path.write_text(json.dumps({"format": READ[-1] + 1, "tick": 1}))
     with pytest.raises(Refused) as refused:
         journal.last()
     assert code(refused) == "R402"
@@ -144,7 +144,7 @@ def test_refused_rows_are_found_under_the_names_that_their_gate_had(tmp_path: Pa
     assert [path.name[11] for path in place.rejected("b", 1)] == ["1"]
 
 
-@pytest.mark.parametrize("format_", [READ[0] - 1, FORMAT + 1])
+@pytest.mark.parametrize("format_", [READ[0] - 1, READ[-1] + 1])
 def test_a_checkpoint_of_another_format_is_refused_and_not_touched(tmp_path: Path, format_: int) -> None:
     (tmp_path / "plan.json").write_text(json.dumps({"format": format_, **PLAN}))
     before = tree(tmp_path)

@@ -13,15 +13,16 @@ from rowtime.core.errors import refuse
 from rowtime.state.files import damaged
 
 FORMAT = 3  # since a checkpoint may have several plans, and each entry says which is its own
-READ = (2, 3)  # 2: since the rows that OVER keeps are sorted by a hash of ours, and files are sealed
+WITH_BASES = 4  # of a journal entry that is stored as what differs from another object; an older version refuses it
+READ = (2, 3, 4)  # 2: since the rows that OVER keeps are sorted by a hash of ours, and files are sealed
 _SEAL = re.compile(rb',"sum":"([0-9a-f]{8})"\}')
 _SEALED = len(b',"sum":"00000000"}')
 
 
-def sealed(value: Mapping[str, Any], indent: int | None = None) -> bytes:
+def sealed(value: Mapping[str, Any], indent: int | None = None, number: int = FORMAT) -> bytes:
     """A JSON object, with its format and its checksum."""
     separators = (",", ":") if indent is None else None
-    text = json.dumps({"format": FORMAT, **value}, separators=separators, indent=indent)
+    text = json.dumps({"format": number, **value}, separators=separators, indent=indent)
     body = text[:-1].rstrip().encode()
     return body + b',"sum":"%08x"}' % zlib.crc32(body)
 
