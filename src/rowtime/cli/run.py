@@ -144,18 +144,15 @@ def _explain(program: Program, as_json: bool) -> None:
 def _define(program: Program, pipeline: Pipeline, folder: Path, as_json: bool) -> None:
     """A script that only defines streams and inserts rows does that, without Spark."""
     from rowtime.runtime.first_start import FirstStart  # noqa: PLC0415
-    from rowtime.runtime.once import define  # noqa: PLC0415
 
     place = Checkpoint(local(folder, "the checkpoint"))
-    if not (program.once or program.drops):
-        define(program, pipeline.home, place)
-    else:
+    if program.once or program.drops:
         place.acquire()
-        try:
-            with FirstStart.of(program, pipeline.home, place) as first:
-                first.perform()
-        finally:
-            place.release()
+    try:
+        with FirstStart(program, pipeline.home, place) as first:
+            first.perform()
+    finally:
+        place.release()
     names = [stream.name for stream in program.defines]
     if as_json:
         summary = {"defined": names, "dropped": list(program.drops), "statements": len(program.once)}

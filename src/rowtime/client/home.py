@@ -2,6 +2,7 @@
 
     <home>/streams/<name>.json   the definition of a stream, as text
     <home>/logs/<name>/          its rows and bounds (``stream_log``)
+    <home>/starts/               what first starts under way change (``starts``)
 
 A definition is plain JSON: ``{"columns": [{"name", "type", "nullable"}, ...], "format":
 null or a Spark format, "options": {...}}``; the type is Spark SQL's text.
@@ -97,10 +98,12 @@ class Home:
         wanted = json.loads(json.dumps(definition))
         with _reaching(self.path):
             self.create()
+            if not replace:
+                self._settle()
             with _staged(self._definitions, json.dumps(wanted, indent=2, ensure_ascii=False)) as staged:
                 if replace:
                     staged.replace(path)
-                elif not _create(staged, path) and self.definition(name) != wanted:
+                elif not _create(staged, path) and self.defined(name) != wanted:
                     raise refuse(
                         "R203",
                         f"the stream {name} exists in {self.path} with a different definition",
@@ -109,7 +112,15 @@ class Home:
             sync(self._definitions)
 
     def definition(self, name: str) -> dict[str, Any] | None:
-        """The definition of a stream, or ``None``; ``Failure`` (R501) where it is unreadable."""
+        """The definition of a stream, or ``None``; ``Failure`` (R501) where it is unreadable.
+
+        What a start has defined that died before its first tick does not count.
+        """
+        self._settle()
+        return self.defined(name)
+
+    def defined(self, name: str) -> dict[str, Any] | None:
+        """The definition that is there, whether or not the start that wrote it has died."""
         path = self._definition_path(name)
         try:
             found = json.loads(path.read_text(encoding="utf-8"))
@@ -123,6 +134,7 @@ class Home:
 
     def names(self) -> list[str]:
         """The names of all defined streams, lower-cased, sorted."""
+        self._settle()
         with _reaching(self.path):
             paths = list(self._definitions.glob("[!.]*.json"))
         return sorted(unescape(path.stem) for path in paths)
@@ -132,16 +144,38 @@ class Home:
 
         The log goes too, so that a stream defined anew under the name starts empty.
         """
-        path, log = self._definition_path(name), self.log_path(name)
+        path = self._definition_path(name)
         with _reaching(self.path):
             defined = path.exists()
             path.unlink(missing_ok=True)
+            self.remove_log(name)
+        return defined
+
+    def restore(self, name: str, definition: Mapping[str, Any] | None) -> None:
+        """Define a stream as it was, or remove the definition of one that was not."""
+        if definition is not None:
+            self.define(name, definition, replace=True)
+            return
+        with _reaching(self.path):
+            self._definition_path(name).unlink(missing_ok=True)
+
+    def remove_log(self, name: str) -> None:
+        """Remove the log of a stream, if it has one."""
+        log = self.log_path(name)
+        with _reaching(self.path):
             if log.exists():
                 # Renamed first: nobody ever reads half a log.
                 doomed = Path(tempfile.mkdtemp(prefix=".dropped-", dir=log.parent))
                 log.rename(doomed / "log")
                 shutil.rmtree(doomed)
-        return defined
+
+    def _settle(self) -> None:
+        """Take back what starts have changed that died before they succeeded."""
+        if (self.path / "starts").is_dir():
+            from rowtime.client.starts import settle_all  # noqa: PLC0415 - it reads logs, whose names are made here
+
+            with _reaching(self.path):
+                settle_all(self)
 
 
 def _create(staged: Path, path: Path) -> bool:

@@ -12,7 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pyspark.errors import AnalysisException
 
@@ -58,6 +58,16 @@ if TYPE_CHECKING:
 Entry = Mapping[str, Any]
 Hook = Callable[[str], None]
 Tap = Callable[[Operator, Delta], None]
+
+
+class Settle(Protocol):
+    """Keeps what a start has changed, or takes it back."""
+
+    def __call__(self, *, succeeded: bool) -> None:
+        """Once more does nothing."""
+        ...
+
+
 FAULTS_A_TICK = 1_000  # files that cannot be read, each of which only a job has found
 _EMPTY: Entry = {"tick": -1, "sources": {}, "control": {}, "segments": {}, "outputs": {}, "totals": {}}
 
@@ -75,6 +85,7 @@ class Engine:
     ``hook`` is called with the name of each point of a tick at which a crash is tested, ``tap`` with
     what each operator has made of a tick, while it can be read. ``changes``: how the plan differs from the one that
     ran before, in words. ``take_over``: pumps that take their targets over from those of other checkpoints.
+    ``settle`` says how the start has ended, as `FirstStart.settle` does.
     """
 
     spark: SparkSession
@@ -92,7 +103,7 @@ class Engine:
     tables: Mapping[str, GivenTable] = field(default_factory=dict)
     changes: tuple[str, ...] = ()
     take_over: Collection[str] = ()
-    never_began: Callable[[], None] = lambda: None
+    settle: Settle = lambda *, succeeded: None  # noqa: ARG005 - its name is given
 
     def __post_init__(self) -> None:
         self.presence = Presence()
@@ -129,9 +140,10 @@ class Engine:
             raise
 
     def stop(self) -> None:
-        """Give the checkpoint back, and what the sinks hold open."""
+        """Give the checkpoint back, and what the sinks hold open; a first start without a tick is taken back."""
         for stage in self.stages.values():
             stage.close()
+        self.settle(succeeded=False)
         self.checkpoint.release()
 
     def _recover(self, last: Entry | None) -> None:
@@ -205,6 +217,7 @@ class Engine:
         self.checkpoint.show_refused(entry)
         self.entry = {"tick": running.number, **entry}
         self.hook("after journal")
+        self.settle(succeeded=True)
         self._publish(running)
         settings.done(self.checkpoint.folder, settled)
         self.checkpoint.published = running.number

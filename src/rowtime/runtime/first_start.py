@@ -1,20 +1,23 @@
-"""The first start of a script: what it defines takes effect when that start succeeds.
+"""The first start of a script: what it defines and drops takes effect when that start succeeds.
 
-Streams are defined, and the rows of the script inserted, before the first tick runs, for the tick reads them. If the
-run fails before a tick has been committed, all of that is taken back, so that the corrected script starts as if there
-had been no other. Streams to which somebody else has written in the meantime stay.
+Streams are defined, and the rows of the script inserted, before the first tick runs, for the tick reads them. Until
+that tick is committed a record in the home says so (`client.starts`). By it all of that is taken back if the start
+fails or dies, so that the corrected script starts as if there had been no other. Streams to which somebody else has
+written in the meantime stay. Streams are dropped behind that tick. A later start defines what the script has changed
+in the same way, until it has taken the checkpoint over.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
-from rowtime.client import stream_log
-from rowtime.core.errors import Refused
-from rowtime.runtime.once import DONE, WRITER, define, perform, writer_of
+from rowtime.client.starts import Start, begin
+from rowtime.client.writer import EVERYONE
+from rowtime.runtime.once import DONE, DROPPED, perform, performed, writer_of
+from rowtime.sql.statements import EndStream, SetBound
+from rowtime.state.files import make_folder
 
 if TYPE_CHECKING:
     from rowtime.client.home import Home
@@ -22,59 +25,62 @@ if TYPE_CHECKING:
     from rowtime.state.checkpoint import Checkpoint
 
 
-@dataclass(frozen=True)
+@dataclass
 class FirstStart:
-    """What a start changes outside its checkpoint; ``before``: the definitions that were there."""
+    """What a start changes outside its checkpoint, until it is settled."""
 
     program: Program
     home: Home
     checkpoint: Checkpoint
-    before: Mapping[str, dict[str, Any] | None]
-    done: bool
-
-    @classmethod
-    def of(cls, program: Program, home: Home, checkpoint: Checkpoint) -> FirstStart:
-        """Before anything is changed."""
-        before = {stream.name: home.definition(stream.name) for stream in program.defines}
-        return cls(program, home, checkpoint, before, (checkpoint.folder / DONE).exists())
+    start: Start | None = None
 
     def __enter__(self) -> Self:
         """Define the streams of the script."""
-        try:
-            define(self.program, self.home, self.checkpoint)
-        except BaseException:
-            self.undo()
-            raise
+        program, home, last = self.program, self.home, self.checkpoint.journal.last()
+        defines = {stream.name: stream.as_json() for stream in program.defines}
+        drops = () if last is not None or self._dropped else program.drops
+        if drops or any(home.definition(name) != after for name, after in defines.items()):
+            start = {
+                "checkpoint": str(self.checkpoint.folder.absolute()),
+                "tick": -1 if last is None else last["tick"],
+                "runs": bool(program.sinks),
+                "writers": self._writers(),
+            }
+            self.start = begin(home, start, defines, drops)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Take that back if the start has failed; where another driver runs here, it is that one's."""
-        running = isinstance(error, Refused) and any(problem.code == "R404" for problem in error.problems)
-        if error is not None and not running:
-            self.undo()
+        """Take that back if the start has failed; one that runs no first tick has succeeded."""
+        if error is not None or not self.program.sinks or self.checkpoint.journal.last() is not None:
+            self.settle(succeeded=error is None)
 
     def perform(self) -> None:
         """Carry out the statements of the script, what is not done yet."""
         perform(self.program, self.home, self.checkpoint)
 
-    def undo(self) -> None:
-        """Take back what the start has changed, unless a tick has been committed or it changed nothing."""
-        if self.done or self.checkpoint.journal.last() is not None:
+    def settle(self, *, succeeded: bool) -> None:
+        """Keep what the start has changed if it ``succeeded`` or has committed a tick, else take it back."""
+        start, self.start = self.start, None
+        if start is None:
             return
-        for stream in self.program.defines:
-            if self.home.definition(stream.name) == stream.as_json() and not self._written_by_others(stream.name):
-                self._restore(stream.name)
-        (self.checkpoint.folder / DONE).unlink(missing_ok=True)
+        if succeeded and self.program.drops and self.checkpoint.journal.last() is None:
+            make_folder(self.checkpoint.folder)
+            (self.checkpoint.folder / DROPPED).touch()  # the next start drops nothing
+        start.settle(succeeded=succeeded)
+        if not succeeded and self.checkpoint.journal.last() is None:
+            (self.checkpoint.folder / DONE).unlink(missing_ok=True)
 
-    def _written_by_others(self, stream: str) -> bool:
-        ours = {writer_of(self.checkpoint)} if (self.checkpoint.folder / WRITER).exists() else set()
-        return any(name not in ours for name in stream_log.last(self.home.log_path(stream)))
+    @property
+    def _dropped(self) -> bool:
+        return performed(self.program, self.checkpoint) or (self.checkpoint.folder / DROPPED).exists()
 
-    def _restore(self, stream: str) -> None:
-        before = self.before[stream]
-        if before is None:
-            self.home.drop(stream)
-        else:
-            self.home.define(stream, before, replace=True)
+    def _writers(self) -> list[str]:
+        """Who writes what the script says once."""
+        once = self.program.once
+        if not once:
+            return []
+        named = {one.writer for one in once if isinstance(one, SetBound | EndStream) and one.writer}
+        make_folder(self.checkpoint.folder)
+        return [writer_of(self.checkpoint), EVERYONE, *sorted(named)]

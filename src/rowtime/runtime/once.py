@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from rowtime.client.starts import STATEMENTS_DONE
 from rowtime.client.writer import EVERYONE, only_writer, open_writer
 from rowtime.core.clock import strict
 from rowtime.core.errors import Problem, Refused
@@ -23,7 +24,7 @@ from rowtime.plan.event_time import manual
 from rowtime.plan.finite import is_finite
 from rowtime.sql.generate import to_rowtime
 from rowtime.sql.statements import EndStream, InsertValues, SetBound, Statement
-from rowtime.state.files import make_folder, write_over
+from rowtime.state.files import write_over
 from rowtime.state.sealed import sealed, unsealed
 from rowtime.state.settings import put
 
@@ -36,27 +37,22 @@ if TYPE_CHECKING:
 _OLD_WRITER = re.compile(rb"script-[0-9a-f]{12}")
 
 
-DONE, DROPPED = "statements.done", "statements.dropped"
+DONE, DROPPED = STATEMENTS_DONE, "statements.dropped"
 WRITER = "statements.writer"  # who wrote the rows of the script
 """Files of a checkpoint: its statements have taken effect; so have those that drop streams."""
 
 
-def define(program: Program, home: Home, checkpoint: Checkpoint) -> None:
-    """Remember the streams of a script; first, once per checkpoint, forget those that it drops."""
-    dropped = checkpoint.folder / DROPPED
-    if program.drops and not (dropped.exists() or checkpoint.journal.last() or (checkpoint.folder / DONE).exists()):
-        for name in program.drops:
-            home.drop(name)
-        make_folder(checkpoint.folder)
-        dropped.touch()
-    for stream in program.defines:
-        home.define(stream.name, stream.as_json(), replace=True)
+def performed(program: Program, checkpoint: Checkpoint) -> bool:
+    """True once the statements of a script have taken effect: with its first tick, if it runs any."""
+    if program.sinks and checkpoint.journal.last() is None:
+        return False  # what a start has done that died before is done again as far as it was taken back
+    return (checkpoint.folder / DONE).exists()
 
 
 def perform(program: Program, home: Home, checkpoint: Checkpoint) -> None:
     """Insert the rows and set the bounds of a script, what is not done yet."""
     done = checkpoint.folder / DONE
-    if not (program.once or program.drops) or done.exists():
+    if not (program.once or program.drops) or performed(program, checkpoint):
         return
     writer = writer_of(checkpoint)
     by_stream: dict[str, list[Statement]] = defaultdict(list)

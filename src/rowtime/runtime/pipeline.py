@@ -232,14 +232,19 @@ class Pipeline:
         spark = self.session(program)
         if problems := self.check_types(program, spark):
             raise Refused(*problems)
-        with FirstStart.of(program, self.home, place) as first:
-            engine = self._begun(spark, program, place, limits, (ends, available_now), take_over)
-            try:
-                first.perform()
-            except BaseException:
-                engine.stop()
-                raise
-        engine.never_began = first.undo
+        place.acquire()
+        try:
+            with FirstStart(program, self.home, place) as first:
+                engine = self._begun(spark, program, place, limits, (ends, available_now), take_over)
+                try:
+                    first.perform()
+                except BaseException:
+                    engine.stop()
+                    raise
+        except BaseException:
+            place.release()
+            raise
+        engine.settle = first.settle
         return engine
 
     def _begun(  # noqa: PLR0913 - all that a start takes

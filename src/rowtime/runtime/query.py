@@ -176,10 +176,9 @@ class Query:
         """Run in this thread, until there is nothing more to do or ``stop`` is called."""
         try:
             self._loop()
+            self.engine.settle(succeeded=True)  # it may have had nothing to do
         except BaseException as error:
             self.exception = error
-            if not isinstance(error, KeyboardInterrupt | SystemExit):
-                self.engine.never_began()
             raise
         finally:
             self.engine.close()

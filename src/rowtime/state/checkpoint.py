@@ -117,8 +117,11 @@ class Checkpoint:
 
         So it does if the folder holds something else (R421): rows that somebody keeps there, say.
 
-        The folder holds rows and, in its plan, what OPTIONS say: a new one is private to its owner.
+        The folder holds rows and, in its plan, what OPTIONS say: a new one is private to its owner. Once more does
+        nothing.
         """
+        if self._lock is not None:
+            return
         self.check_place()
         make_private(self.folder)
         lock = (self.folder / ".lock").open("a+")

@@ -1,0 +1,163 @@
+"""First starts under way: what they change in a home counts while they run, and is taken back unless they succeed.
+
+    <home>/starts/<id>.json       what a start changes, written before it does; locked by its process
+    <home>/starts/.lock           held by whoever settles a start
+    <home>/logs/.aside-<id>/      logs of streams that it drops and defines anew
+
+A start that succeeds settles its record itself. One that died leaves it, and whoever looks for a definition next
+settles it: the changes stay if the checkpoint has committed a tick since, else everything is as it was. Law: settling
+twice, or dying while settling and settling again, is settling once.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+import shutil
+import uuid
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, Final
+
+from rowtime.client.stream_log import last
+from rowtime.core.places import sync
+
+if TYPE_CHECKING:
+    from rowtime.client.home import Home
+
+FOLDER: Final = "starts"
+STATEMENTS_DONE: Final = "statements.done"  # in a checkpoint: what its script says once has been done
+_LOCK: Final = ".lock"
+_TICK: Final = re.compile(r"(\d{12})\.json")
+
+Record = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Start:
+    """A start under way; its record is locked as long as this is there."""
+
+    home: Home
+    path: Path
+    lock: IO[str]
+
+    def settle(self, *, succeeded: bool) -> None:
+        """Keep what the start has changed if it ``succeeded`` or has committed a tick, else take it back."""
+        with _settling(self.path.parent):
+            _settle(self.home, self.path, succeeded=succeeded)
+            self.lock.close()
+
+
+def begin(home: Home, start: Mapping[str, Any], defines: Mapping[str, dict[str, Any]], drops: Collection[str]) -> Start:
+    """Define streams until the start is settled; those of ``drops`` go only when it has succeeded.
+
+    A stream of both begins with an empty log, and the old one is put aside. ``start`` says how to tell whether it has
+    succeeded: the folder of its ``checkpoint``, the ``tick`` before it (-1 for none), whether it ``runs`` ticks at
+    all; ``writers`` are those by which its script inserts rows and sets bounds.
+    """
+    home.create()
+    folder = home.path / FOLDER
+    folder.mkdir(mode=0o700, exist_ok=True)
+    changes = {
+        name: {"before": home.defined(name), "after": after, "seen": _seen(home, name)}
+        for name, after in defines.items()
+    }
+    path = folder / f"{uuid.uuid4().hex}.json"
+    lock = _written(path, {**start, "defines": changes, "drops": sorted(drops)})
+    for name in drops:
+        if name in defines and home.log_path(name).exists():
+            _aside(home, path, name).parent.mkdir(exist_ok=True)
+            home.log_path(name).rename(_aside(home, path, name))
+    sync(home.path / "logs")
+    for name, after in defines.items():
+        home.define(name, after, replace=True)
+    return Start(home, path, lock)
+
+
+def settle_all(home: Home) -> None:
+    """Settle the starts whose processes are gone."""
+    folder = home.path / FOLDER
+    if not any(folder.glob("*.json")):
+        return
+    with _settling(folder):
+        for path in sorted(folder.glob("*.json")):
+            with path.open("r+") as lock:
+                try:
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    continue  # it is under way
+                _settle(home, path, succeeded=False)
+
+
+@contextmanager
+def _settling(folder: Path) -> Iterator[None]:
+    with (folder / _LOCK).open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _written(path: Path, record: Record) -> IO[str]:
+    """A new record, durable and locked before anybody can see it."""
+    draft = path.with_name(f".{path.name}")
+    file = draft.open("w", encoding="utf-8")
+    fcntl.flock(file, fcntl.LOCK_EX)
+    file.write(json.dumps(record))
+    file.flush()
+    os.fsync(file.fileno())
+    draft.rename(path)
+    sync(path.parent)
+    return file
+
+
+def _settle(home: Home, path: Path, *, succeeded: bool) -> None:
+    record = json.loads(path.read_text(encoding="utf-8"))
+    if succeeded or _has_begun(record):
+        for name in record["drops"]:
+            if name not in record["defines"]:
+                home.drop(name)
+    else:
+        for name, change in record["defines"].items():
+            _take_back(home, path, record, name, change)
+    shutil.rmtree(_aside(home, path, "").parent, ignore_errors=True)
+    path.unlink()
+    sync(path.parent)
+
+
+def _has_begun(record: Record) -> bool:
+    """True if the checkpoint of a start has committed a tick since, or what its script says has been done."""
+    checkpoint = Path(record["checkpoint"])
+    if not record["runs"]:
+        return (checkpoint / STATEMENTS_DONE).exists()
+    entries = (checkpoint / "journal").glob("*.json")
+    return any(int(at[1]) > record["tick"] for path in entries if (at := _TICK.fullmatch(path.name)))
+
+
+def _take_back(home: Home, path: Path, record: Record, name: str, change: Record) -> None:
+    """Restore a stream, unless somebody else has defined it since, or written to it."""
+    log, aside = home.log_path(name), _aside(home, path, name)
+    seen = {} if aside.exists() else change["seen"]
+    items = _seen(home, name)
+    if home.defined(name) not in (change["before"], change["after"]) or any(
+        end > seen.get(writer, 0) for writer, end in items.items() if writer not in record["writers"]
+    ):
+        return
+    home.restore(name, change["before"])
+    if aside.exists():
+        home.remove_log(name)
+        aside.rename(log)
+    elif change["before"] is None and not change["seen"]:
+        home.remove_log(name)
+
+
+def _seen(home: Home, name: str) -> dict[str, int]:
+    """How many items each writer of a log has."""
+    return {writer: entry.end for writer, entry in last(home.log_path(name)).items()}
+
+
+def _aside(home: Home, path: Path, name: str) -> Path:
+    """Where the log of a stream is put aside."""
+    return home.path / "logs" / f".aside-{path.stem}" / home.log_path(name or "-").name
