@@ -23,6 +23,7 @@ from rowtime.cli.main import app
 from rowtime.cli.status import status_of
 from rowtime.runtime.sources import numbering
 from rowtime.runtime.sources.file_faults import lasting
+from rowtime.runtime.sources.file_list import holds
 from rowtime.runtime.sources.files import FilesSource
 
 if TYPE_CHECKING:
@@ -127,13 +128,68 @@ def test_a_file_that_was_only_touched_is_the_same_file(place: Place) -> None:
     assert place.aside == {}
 
 
-def test_of_many_files_a_change_is_found_after_some_time(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(numbering, "LOOKED_AT", 2)
+LONG = '{"n": 1}\n' * 10_000  # its first and last 16 KiB are not all of it
+CHANGED = LONG[:45_000] + LONG[45_000:].replace("1", "7", 1)
+
+
+@pytest.mark.parametrize("again", [True, False], ids=["same driver", "after a restart"])
+def test_a_change_in_the_middle_of_a_file_is_found_at_the_next_look(place: Place, *, again: bool) -> None:
+    """Of many files, 1,000 were looked at each time, and of each no more than its edges."""
     for name in "abcde":
-        place.write(f"{name}.json")
+        place.write(f"{name}.json", LONG)
     place.take()
-    place.write("d.json", '{"n": 7}\n', age=1)
-    assert [place.take(again=True) for _ in range(4)].count(["d.json"]) == 1
+    place.write("d.json", CHANGED, age=1)
+    assert place.take(again=again) == ["d.json"]
+    assert place.aside == {"d.json": "R523"}
+
+
+def test_a_file_replaced_by_one_of_the_same_size_and_time_is_found(place: Place) -> None:
+    place.write("a.json", LONG)
+    place.take()
+    place.write(".a.json", CHANGED).rename(place.folder / "a.json")
+    assert place.take(again=True) == ["a.json"]
+    assert place.aside == {"a.json": "R523"}
+
+
+def test_a_file_moved_over_another_that_was_read_is_not_read_twice(place: Place) -> None:
+    place.write("a.json")
+    place.write("b.json", '{"n": 2}\n', age=1)
+    assert place.take() == ["a.json", "b.json"]
+    (place.folder / "b.json").rename(place.folder / "a.json")
+    assert place.take(again=True) == []
+    assert place.aside == {"a.json": "R522"}
+
+
+def test_touched_files_are_read_once_to_compare_them(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A copy of the directory has new times; each start read all of it again."""
+    place.write("a.json", LONG)
+    place.take()
+    read: list[str] = []
+    monkeypatch.setattr(numbering, "holds", lambda file: bool(read.append(Path(file.path).name)) or holds(file))
+    place.write("a.json", LONG, age=3)
+    for again in (False, True, False):
+        assert place.take(again=again) == []
+    assert read == ["a.json"]
+    notes = place.notes / "touched.jsonl"
+    notes.write_bytes(notes.read_bytes().replace(b"0", b"1", 1))
+    place.write("a.json", CHANGED, age=3)
+    assert place.take() == ["a.json"]
+
+
+def test_a_long_list_is_written_once(place: Place) -> None:
+    """Each tick that set a file aside wrote the whole list."""
+    for age in range(4):
+        place.write(f"{age}.json", "" if age == 1 else '{"n": 1}\n', age=age)
+    place.source = place.fresh()
+    node = 0
+    for end in range(1, 5):
+        part, place.state = place.source.discover(place.start, rt.Limits(files=1), place.state)
+        place.start = dict(part.end)
+        facts = (place.notes / "files.jsonl").stat()
+        assert node in (0, facts.st_ino)
+        node = facts.st_ino
+        assert len((place.notes / "files.jsonl").read_text().splitlines()) == end
+    assert place.aside == {"1.json": "R520"}
 
 
 @pytest.mark.parametrize("again", [True, False], ids=["same driver", "after a restart"])

@@ -4,12 +4,17 @@ A file gets its number when it is found; a number is never used twice. What is f
 too, under which nothing is read, so that it stands in the journal at its place: a file that cannot be read (R520), one
 with more rows than when it was read (R521), one that was read under another name (R522). A file that was written anew
 after it was read is another file (R523), and is read.
+
+Each look at the directory compares the size, the time and the place of every file with what is known of it; only where
+one of them differs, its content is read.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from itertools import accumulate, islice
 from pathlib import Path
@@ -27,12 +32,15 @@ from rowtime.runtime.sources.file_list import (
     UNREADABLE,
     FileList,
     NumberedFile,
+    content_of,
+    holds,
     is_as_numbered,
     print_of,
 )
+from rowtime.runtime.sources.touched import Facts, Touched
 
-LOOKED_AT: Final = 1_000  # files that are looked at again, each time: of many, a change is found after some time
 SHOWN: Final = 100  # files that the journal names
+_LARGE: Final = 1 << 20  # bytes of a file that are worth a thread
 _SECOND: Final = 1_000_000_000  # ns; file systems that know whole seconds only give one time to many files
 
 
@@ -51,9 +59,9 @@ class Numbering:
         self._at: dict[str, int] = {}
         self._identities: dict[tuple[int, int, int], int] = {}
         self._unreadable: set[str] = set()
-        self._touched: dict[str, int] = {}
+        self._known: dict[str, Facts] = {}
+        self._touched = Touched(notes)
         self._blamed: dict[tuple[str, int, int], str] = {}
-        self._turn = 0
 
     @property
     def count(self) -> int:
@@ -65,7 +73,8 @@ class Numbering:
         committed, known = state.get("listed", 0), state.get("sum")
         if not self._loaded:
             self.list.load(committed, known, whole=whole)
-            self._index()
+            self._touched.load()
+            self._index_all()
             self._loaded = True
         elif whole and (self.count < committed or (known is not None and self.list.sum_of(committed) != known)):
             self.list.load(committed, known, whole=True)
@@ -77,14 +86,13 @@ class Numbering:
         taken = list(_within(self.list.files[first:], limits))
         if not all(is_as_numbered(file) for file in taken if file.read):
             self.list.cut(first)
-            self._index()
+            self._index_all()
             self.number(self.new())
             taken = list(_within(self.list.files[first:], limits))
-        faults = {at: why for at, file in enumerate(taken) if file.read and (why := self._fault(file))}
-        if faults:
-            taken = [replace(f, code=UNREADABLE, why=faults[at]) if at in faults else f for at, f in enumerate(taken)]
-            self.list.cut(first, [*taken, *self.list.files[first + len(taken) :]])
-            self._index()
+        taken = _each(self._as_read, taken)
+        self.list.put(first, taken)
+        self.list.write(first + len(taken))
+        self._index(first, first + len(taken))
         return taken
 
     def state(self, before: Mapping[str, Any], first: int, taken: Sequence[NumberedFile]) -> dict[str, Any]:
@@ -108,15 +116,13 @@ class Numbering:
         if not self.path.exists():
             hint = "Create the directory, or correct the path."
             raise Failure(Problem("R501", f"the source {self.path} is not there", hint=hint))
-        names = [str(self.path)] if self.path.is_file() else _names(str(self.path))
-        fresh = (self._fresh(name) for name in names if name not in self._at and self.chosen(name.rpartition("/")[2]))
-        found = [file for file in (*fresh, *self._changed()) if file is not None]
+        there = _listed(self.path)
+        fresh = (self._found(path, facts) for path, facts in there if self._known.get(path) != facts)
+        found = [file for file in (*fresh, *self._unreadable_now()) if file is not None]
         return sorted(found, key=lambda file: (file.arrived, file.path))
 
     def number(self, files: Sequence[NumberedFile]) -> None:
         """Give numbers to files."""
-        if not files:
-            return
         latest = self.list.files[-1].arrived if self.list.files else 0
         # SPEC 2.4: an arrival time that goes back is raised to the previous one.
         arrivals = accumulate((file.arrived for file in files), max, initial=latest)
@@ -146,21 +152,45 @@ class Numbering:
 
     # -- what has become of a file ----------------------------------------------------
 
-    def _index(self, first: int = 0) -> None:
-        if not first:
-            self._at, self._identities = {}, {}
-            self._unreadable.clear()
-        for number, file in enumerate(self.list.files[first:], first):
+    def _index_all(self) -> None:
+        self._at, self._identities, self._known = {}, {}, {}
+        self._unreadable.clear()
+        self._index(0)
+
+    def _index(self, first: int, end: int | None = None) -> None:
+        for number, file in enumerate(self.list.files[first:end], first):
             self._at[file.path] = number
+            self._known[file.path] = self._touched.facts(number) or (file.size, file.time, file.node)
             (self._unreadable.add if file.code == UNREADABLE else self._unreadable.discard)(file.path)
             if file.time and file.code != UNREADABLE:
                 self._identities[file.identity] = number
+            elif self._identities.get(file.identity) == number:
+                del self._identities[file.identity]
+
+    def _as_read(self, file: NumberedFile) -> NumberedFile:
+        """A file that is about to be read, with the checksum of its content; set aside if it cannot be."""
+        if not file.read:
+            return file
+        why = self._fault(file)
+        try:
+            content = 0 if why else file.content or content_of(file)
+        except OSError as error:
+            why = f"it cannot be read: {said(error)}"
+        if why:
+            return replace(file, code=UNREADABLE, why=why)
+        return replace(file, content=content) if content else file
 
     def _fault(self, file: NumberedFile) -> str | None:
         if not file.size:
             return "it is empty"
         blamed = self._blamed.get((file.path, file.size, file.time))
         return blamed or fault_of(self.kind, file.path, self.wanted)
+
+    def _found(self, path: str, facts: Facts) -> NumberedFile | None:
+        """What is to be numbered of a file that is new or not as it was; ``None`` if nothing is."""
+        if path not in self._at:
+            return self._fresh(path) if self.chosen(path.rpartition("/")[2]) else None
+        return self._looked_at(self._at[path], facts) if path not in self._unreadable else None
 
     def _fresh(self, path: str) -> NumberedFile | None:
         """A file under a name that is new; ``None`` if it has gone meanwhile."""
@@ -183,39 +213,53 @@ class Numbering:
         if file.path == before.path or not alike or os.path.exists(before.path):  # noqa: PTH110 - as above
             return file
         why = f"it has been read as {before.path}"
-        return replace(file, code=RENAMED, why=why, was=before.path)
+        return replace(file, code=RENAMED, why=why, was=before.path, content=before.content)
 
-    def _changed(self) -> Iterator[NumberedFile | None]:
-        """Files that are not as they were when they were numbered."""
-        due = self.list.files[self._turn : self._turn + LOOKED_AT]
-        for number, file in enumerate(due, self._turn):
-            if self._at.get(file.path) == number and file.path not in self._unreadable:
-                yield self._looked_at(file)
-        self._turn = self._turn + LOOKED_AT if self._turn + LOOKED_AT < self.count else 0
+    def _unreadable_now(self) -> Iterator[NumberedFile | None]:
+        """Files that could not be read and are not as they were."""
         for path in sorted(self._unreadable):
             file = self.list.files[self._at[path]]
             if not os.path.lexists(path):
                 self._unreadable.remove(path)  # and whatever comes under this name is new
-                del self._at[path]
+                del self._at[path], self._known[path]
             elif not is_as_numbered(file) or (file.size and not file.print and _is_utf8(path) and _opens(path)):
                 yield self._fresh(path)
 
-    def _looked_at(self, file: NumberedFile) -> NumberedFile | None:
-        if is_as_numbered(file):
+    def _looked_at(self, number: int, facts: Facts) -> NumberedFile | None:
+        """What is to be numbered of a file that was read and has another size, time or place; ``None``: it is the same.
+
+        An older version has noted no more than the size.
+        """
+        file = self.list.files[number]
+        size, time, _ = facts
+        try:
+            same = not file.time or (size >= file.size and holds(file))
+        except OSError:
             return None
-        found = self._fresh(file.path)
-        if found is None or self._touched.get(file.path) == found.time:
+        if not same:
+            found = self._fresh(file.path)
+            why = "it has been written anew since it was read, and is read as a new file"
+            return found if found is None or found.code else replace(found, code=REPLACED, why=why)
+        if size == file.size or file.code == APPENDED:
+            self._known[file.path] = facts
+            self._touched.add(number, facts)
             return None
-        same = found.size >= file.size and file.time > 0 and print_of(file.path, file.size) == file.print
-        if same or not file.time:  # an older version has noted no more than the size
-            self._touched[file.path] = found.time
-            if found.size == file.size or file.code == APPENDED:
-                return None
-            why = f"it had {file.size:,} bytes when it was read, and has {found.size:,}; what was added is not read"
-            return replace(file, arrived=found.arrived, time=found.time, code=APPENDED, why=why, was="")
-        return replace(
-            found, code=REPLACED, why="it has been written anew since it was read, and is read as a new file"
-        )
+        why = f"it had {file.size:,} bytes when it was read, and has {size:,}; what was added is not read"
+        return replace(file, arrived=time // 1000, time=time, code=APPENDED, why=why, was="")
+
+
+def _each(change: Callable[[NumberedFile], NumberedFile], files: Sequence[NumberedFile]) -> list[NumberedFile]:
+    """Files after a change that reads them, several at once."""
+    width = min(len(files), os.cpu_count() or 1)
+    if not any(file.size > _LARGE for file in files):
+        return [*map(change, files)]
+    found = [*files]
+    with ThreadPoolExecutor(width) as pool:
+        for at, part in enumerate(
+            pool.map(lambda part: [*map(change, part)], (files[at::width] for at in range(width)))
+        ):
+            found[at::width] = part
+    return found
 
 
 def noted(file: NumberedFile) -> dict[str, str]:
@@ -244,16 +288,29 @@ def _opens(path: str) -> bool:
         return False
 
 
-def _names(folder: str) -> Iterator[str]:
+def _listed(place: Path) -> Iterator[tuple[str, Facts]]:
+    """The files at a place with their facts."""
+    if not place.is_file():
+        yield from _below(str(place))
+    else:
+        yield str(place), _facts(place.stat())
+
+
+def _below(folder: str) -> Iterator[tuple[str, Facts]]:
     """Files below a folder, without those that Spark hides: names that begin with ``_`` or ``.``."""
     with os.scandir(folder) as entries:
         for entry in entries:
             if entry.name.startswith(("_", ".")):
                 continue
             if entry.is_dir(follow_symlinks=False):
-                yield from _names(entry.path)
+                yield from _below(entry.path)
             elif entry.is_file():
-                yield entry.path
+                with suppress(FileNotFoundError):  # it has gone meanwhile
+                    yield entry.path, _facts(entry.stat())
+
+
+def _facts(found: os.stat_result) -> Facts:
+    return found.st_size, found.st_mtime_ns, found.st_ino
 
 
 def _within(files: Sequence[NumberedFile], limits: Limits) -> Iterator[NumberedFile]:
