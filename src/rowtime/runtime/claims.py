@@ -70,4 +70,5 @@ def _asked(checkpoint: Checkpoint, entry: Mapping[str, Any], sink: str, take_ove
         handed_over = staged is None or checkpoint.published >= entry["tick"]
         written = control["sequence"] - control.get("skipped", 0)
         sent = written - (0 if handed_over else staged["count"]), written
-    return Asked(pump, checkpoint.identity, str(checkpoint.folder), at, sent, pump in take_over)
+    number = control.get("sequence", 0)
+    return Asked(pump, checkpoint.identity, str(checkpoint.folder), at, sent, pump in take_over, number)

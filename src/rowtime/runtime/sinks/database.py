@@ -1,8 +1,9 @@
 """A table of a relational database as a sink, through JDBC: each tick is one transaction.
 
 Spark's own writer puts the rows with their sequence numbers into a table beside the target; then
-one transaction moves them over and notes the number that comes next (`rowtime_sinks`). A tick that
-is published again after a crash finds its number there and repeats nothing. Modes: ``append``;
+one transaction moves them over and notes the number that comes next (`table_book`). A tick that
+is published again after a crash finds its number there and repeats nothing; one of a checkpoint
+from which another has taken over finds that its pump no longer writes there. Modes: ``append``;
 ``upsert``, the last row of a key replaces the one before it; ``changes``, a row whose column
 ``change`` is RETRACT takes the row of its key away.
 """
@@ -10,8 +11,8 @@ is published again after a crash finds its number there and repeats nothing. Mod
 from __future__ import annotations
 
 import contextlib
-import uuid
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,12 +23,14 @@ from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from rowtime.core.errors import Failure, Problem, refuse
+from rowtime.core.errors import Failure, Problem, RowtimeError, refuse
 from rowtime.plan.sink_options import CHANGE, TableOptions
+from rowtime.runtime.sinks.ownership import Asked, Record, entitled, fenced, tag_of
+from rowtime.runtime.sinks.table_book import BOOK, Book, key_of
 from rowtime.runtime.sinks.table_limits import Limit, limits_of
 from rowtime.runtime.sinks.table_times import as_text, time_type
 from rowtime.state.checkpoint import folder_of
-from rowtime.state.files import make_folder, sweep, write_over
+from rowtime.state.files import sweep
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -36,8 +39,8 @@ if TYPE_CHECKING:
     from rowtime.runtime.sinks.contract import Batch
 
 SEQUENCE: Final = "rowtime_seq"
-BOOK: Final = "rowtime_sinks"
-_IDENTITY: Final = "identity"
+_TRIES: Final = 5
+_FORMER: Final = "identity"  # a file in which older versions kept a name for the sink
 
 
 class JdbcSink:
@@ -52,6 +55,9 @@ class JdbcSink:
         self._key, self._mode = options.key, options.mode
         self._columns = [name for name in node.columns if self._mode != "changes" or name != CHANGE]
         self._name, self._folder = node.name, Path()
+        self._row = key_of(self._table, node.name.removesuffix(".sink"))
+        self._asked: Asked | None = None
+        self._owner: Record | None = None
         self._limits: list[Limit] | None = None
         self._casts: dict[str, str] = {}
 
@@ -62,14 +68,46 @@ class JdbcSink:
 
     def recover(self, staged: Sequence[str]) -> None:
         """Remove what crashed ticks staged; the table has nothing but what a transaction gave it."""
-        sweep(self._folder, (*staged, _IDENTITY))
+        sweep(self._folder, (*staged, _FORMER))
+
+    def claim(self, asked: Asked) -> Record:
+        """The record by which the pump may write. Raises ``Refused``, see `ownership`.
+
+        A pump that has written before may start while the database does not answer: its first tick asks then.
+        """
+        self._asked = asked
+        try:
+            with self._connected(_context()) as connection:
+                return self._entitled(self._book(connection), connection, asked)
+        except Failure as failure:
+            if asked.sent is None or any(problem.code != "R501" for problem in failure.problems):
+                raise
+            return Record(asked.pump, asked.identity, asked.place, asked.at)
+
+    def record(self, record: Record) -> None:
+        """Write down who writes, before the first row."""
+        try:
+            with self._connected(_context()) as connection:
+                self._owner = self._taken(self._book(connection), connection, record)
+        except Failure as failure:
+            if self._asked is None or self._asked.sent is None or failure.problems[0].code != "R501":
+                raise
+
+    def beyond(self, tick: int, rows: int) -> str:  # noqa: ARG002 - a table counts rows
+        """More rows than the journal knows of; they would be taken for repeats."""
+        asked, mine = self._asked, self._owner
+        if asked is None or mine is None:
+            return ""
+        with self._connected(_context()) as connection:
+            there = self._book(connection).next_row() or 0
+        known = mine.base if asked.sent is None else asked.next_row
+        return f"the table {self._table} has {there - known:,} more of its rows" if there > known else ""
 
     def check(self, node: SinkNode, batch: Batch) -> None:  # noqa: ARG002 - the contract's
         """Refuse (R545) rows with a value that the table does not take, while nothing of their tick is committed."""
-        context: Any = SparkContext._active_spark_context  # noqa: SLF001 - the public way makes a new context
         limits = self._limits
         if limits is None:
-            with self._connected(context) as connection:
+            with self._connected(_context()) as connection:
                 if not self._exists(connection, self._table):
                     return  # it is made of the columns that the stream declares
                 asked = connection.createStatement().executeQuery(f"SELECT * FROM {self._table} WHERE 1 = 0")  # noqa: S608
@@ -92,13 +130,16 @@ class JdbcSink:
         if not batch.count:
             return
         with self._connected(spark) as connection:
-            sink = self._identity()
-            there = self._there(connection, sink)
+            book = self._book(connection)
+            mine = self._owner = self._owner or self._late_claim(book, connection)
+            there = book.next_row_of(mine.identity)
+            if there is None:
+                raise self._no_more(book, mine)
             after = batch.first + batch.count
             if there < after:
-                stage = f"{self._prefix}rowtime_stage_{sink[-12:]}"
+                stage = f"{self._prefix}rowtime_stage_{tag_of(mine.identity, self._row)}"
                 self._write(spark, batch, max(there, batch.first), stage)
-                self._move(connection, stage, sink, after)
+                self._move(connection, book, stage, after)
         for file in batch.files:
             file.unlink(missing_ok=True)
 
@@ -135,8 +176,6 @@ class JdbcSink:
         hint = "Check url, user, password and the table; the tick's rows are written again."
         return Failure(Problem("R501", f"the table {self._table} cannot be written: {what}", hint=hint))
 
-    # -- what is there ----------------------------------------------------------------
-
     @property
     def _prefix(self) -> str:
         """The schema of the target, with its dot: our tables stand beside it."""
@@ -146,26 +185,53 @@ class JdbcSink:
     def _postgres(self) -> bool:
         return self._url.startswith("jdbc:postgresql:")
 
-    def _identity(self) -> str:
-        """The sink's name in the database; a new checkpoint is another sink, which begins anew."""
-        path = self._folder / _IDENTITY
-        if not path.exists():
-            make_folder(path.parent)
-            write_over(path, f"{folder_of(self._name)}-{uuid.uuid4().hex}".encode())
-        return path.read_text()
+    # -- who writes there -------------------------------------------------------------
 
-    def _there(self, connection: Any, sink: str) -> int:
-        """The sequence number that comes next."""
-        book = f"{self._prefix}{BOOK}"
-        if not self._exists(connection, book):
-            self._do(connection, f"CREATE TABLE {book} (sink VARCHAR(400) PRIMARY KEY, next_row BIGINT NOT NULL)")
-            connection.commit()
-        found = connection.createStatement().executeQuery(f"SELECT next_row FROM {book} WHERE sink = '{sink}'")  # noqa: S608 - a name of our own
-        if found.next():
-            return int(found.getLong(1))
-        self._do(connection, f"INSERT INTO {book} VALUES ('{sink}', 0)")  # noqa: S608
-        connection.commit()
-        return 0
+    def _book(self, connection: Any) -> Book:
+        path = self._folder / _FORMER
+        book = Book(connection, self._prefix, self._row, path.read_text() if path.exists() else "")
+        book.prepare()
+        return book
+
+    def _entitled(self, book: Book, connection: Any, asked: Asked) -> Record:
+        """The record by which the pump may write. That of a table that had rows and has been dropped keeps nobody out.
+
+        Raises ``Refused``: R440, R441.
+        """
+        record, former = book.record(asked.pump, asked.identity), book.former
+        if record is None and former is not None:
+            return Record(asked.pump, asked.identity, asked.place, asked.at, adopted=True)
+        there = book.there()
+        if not self._exists(connection, self._table) and (record is None or book.next_row()):
+            asked, there = replace(asked, take_over=True), None
+        return entitled(record, asked, f"the table {self._table}", lambda: there)
+
+    def _taken(self, book: Book, connection: Any, record: Record) -> Record:
+        """Write a record down, unless it is; another one may have been faster, which is refused."""
+        for _ in range(_TRIES):
+            now = book.record(record.pump, record.identity)
+            if now is not None and now.identity == record.identity:
+                return now
+            before = record.before[-1]["identity"] if record.before else None
+            if before == (None if now is None else now.identity) and book.write(record, before):
+                return record
+            assert self._asked is not None
+            record = self._entitled(book, connection, self._asked)
+        raise self._failure(f"other pipelines change {BOOK} all the time")
+
+    def _no_more(self, book: Book, mine: Record) -> RowtimeError:
+        """What to raise where the book does not have the pump any more."""
+        now, self._owner = book.record(mine.pump, mine.identity), None
+        if now is None:
+            return self._failure(f"its row of {BOOK} is gone")
+        return fenced(now, f"the table {self._table}")
+
+    def _late_claim(self, book: Book, connection: Any) -> Record:
+        """Claim the table now that the database answers."""
+        assert self._asked is not None
+        return self._taken(book, connection, self._entitled(book, connection, self._asked))
+
+    # -- what is there ----------------------------------------------------------------
 
     def _exists(self, connection: Any, table: str) -> bool:
         try:
@@ -208,19 +274,26 @@ class JdbcSink:
         columns = (f"CAST({name} AS {kind}) AS {name}" if kind else name for name, kind in given)
         return f"(SELECT {', '.join(columns)}, {SEQUENCE} FROM {stage})"  # noqa: S608
 
-    def _move(self, connection: Any, stage: str, sink: str, after: int) -> None:
+    def _move(self, connection: Any, book: Book, stage: str, after: int) -> None:
+        """Take the staged rows over in one transaction. Raises ``Refused`` (R441), see `ownership`."""
+        assert self._owner is not None
+        there = self._exists(connection, self._table)  # outside of the transaction, which it may roll back
+        if not book.advance(self._owner.identity, after):
+            connection.rollback()
+            self._do(connection, f"DROP TABLE {stage}")
+            connection.commit()
+            raise self._no_more(book, self._owner)
         rows = self._rows(stage)
         if self._postgres:  # so that a timestamp without zone is that of UTC
             self._do(connection, "SET TIME ZONE 'UTC'")
         columns = ", ".join(map(_quoted, self._columns))
-        if not self._exists(connection, self._table):
+        if not there:
             self._do(connection, f"CREATE TABLE {self._table} AS SELECT {columns} FROM {rows} s WHERE 1 = 0")  # noqa: S608
             if self._key:
                 keys = ", ".join(map(_quoted, self._key))
-                self._do(connection, f"CREATE UNIQUE INDEX rowtime_key_{sink[-12:]} ON {self._table} ({keys})")
+                self._do(connection, f"CREATE UNIQUE INDEX rowtime_key_{stage[-8:]} ON {self._table} ({keys})")
         for text in self._moves(rows, columns):
             self._do(connection, text)
-        self._do(connection, f"UPDATE {self._prefix}{BOOK} SET next_row = {after} WHERE sink = '{sink}'")  # noqa: S608
         connection.commit()
         self._do(connection, f"DROP TABLE {stage}")
         connection.commit()
@@ -243,6 +316,10 @@ class JdbcSink:
             f"INSERT INTO {self._table} ({columns}) "  # noqa: S608
             f"SELECT {columns} FROM {rows} s WHERE s.{SEQUENCE} IN ({last}){kept}"
         )
+
+
+def _context() -> Any:
+    return SparkContext._active_spark_context  # noqa: SLF001 - the public way makes a new context
 
 
 def _ticked(name: str) -> str:

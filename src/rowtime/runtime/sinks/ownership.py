@@ -27,7 +27,8 @@ class Asked:
     """What a pump says when it asks for its target: its name, whose it is, and what its journal knows.
 
     ``sent``: how many rows its target has by the journal, at least and at most (a tick may not have been handed
-    over); ``None`` if the journal knows nothing of the pump. ``at``: the time of day, µs UTC.
+    over); ``None`` if the journal knows nothing of the pump. ``next_row``: the number that the journal gives to the
+    next row. ``at``: the time of day, µs UTC.
     """
 
     pump: str
@@ -36,6 +37,7 @@ class Asked:
     at: int
     sent: tuple[int, int] | None = None
     take_over: bool = False
+    next_row: int = 0
 
 
 @dataclass(frozen=True)
@@ -100,13 +102,17 @@ def owner(folder: Path, asked: Asked, target: str, look: Callable[[], There | No
 
     Raises ``Refused``: R440 if another pump's rows are there, R441 if another checkpoint has taken over.
     """
-    record = read(folder)
+    return entitled(read(folder), asked, target, look)
+
+
+def entitled(record: Record | None, asked: Asked, target: str, look: Callable[[], There | None]) -> Record:
+    """The same, where the target has this record. Raises as `owner`."""
     if record is not None and record.identity == asked.identity:
         return record
     new = Record(asked.pump, asked.identity, asked.place, asked.at)
     if record is not None:
         if asked.identity in {one["identity"] for one in record.before}:
-            raise _fenced(record, target)
+            raise fenced(record, target)
         if not asked.take_over:
             raise _other(asked, target, f"the pipeline of {record.place}", look())
     there = look()
@@ -122,7 +128,7 @@ def check_owner(folder: Path, mine: Record, target: str) -> None:
     """Raise ``Refused`` (R441) if a record is no longer the one by which a pump writes."""
     record = read(folder)
     if record is not None and record.identity != mine.identity:
-        raise _fenced(record, target)
+        raise fenced(record, target)
 
 
 def running(asked: Asked, target: str) -> Refused:
@@ -163,7 +169,8 @@ def _other(asked: Asked, target: str, whose: str, there: There | None) -> Refuse
     return refuse("R440", what, hint)
 
 
-def _fenced(record: Record, target: str) -> Refused:
+def fenced(record: Record, target: str) -> Refused:
+    """R441: the checkpoint of a record has taken over."""
     what = f"the pipeline of {record.place} has taken over {target} from this one (pump {record.pump})"
     since = to_text(record.since)
     hint = f"It did so at {since}. Go on with that pipeline, or give this pump another name."

@@ -1,0 +1,169 @@
+"""The book of a database: which pump of which checkpoint writes a table, and which of its rows comes next (SPEC 10).
+
+It is a table of ours, ``rowtime_sinks``, beside the target, with one row for each table and pump:
+
+    sink       the table and the pump, ``flights/p``; behind them, of one that was taken over, its checkpoint
+    next_row   the number of the row that comes next; it changes in the transaction that brings the rows
+    owner      the checkpoint that the pump belongs to (`ownership`), where its folder stood, and since when (µs UTC)
+    base       the number of the checkpoint's first row
+
+An older version of rowtime had only the first two columns, and a sink of each checkpoint, whatever its table.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from hashlib import sha256
+from typing import Any, Final
+
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j has no types
+
+from rowtime.runtime.sinks.ownership import Record, There
+from rowtime.state.checkpoint import folder_of
+
+BOOK: Final = "rowtime_sinks"
+_LONGEST: Final = 340  # characters of a key; that of a checkpoint comes behind it
+_ADDED: Final = {"owner": "VARCHAR(64)", "place": "VARCHAR(2000)", "since": "BIGINT", "base": "BIGINT"}
+_PLACE: Final = 2000
+
+
+def key_of(table: str, pump: str) -> str:
+    """The row of a pump and a table, whose schema counts for nothing: the book stands in it."""
+    name = table.rpartition(".")[2]
+    name = name.strip('"') if name.startswith('"') else name.lower()
+    key = f"{folder_of(name)}/{folder_of(pump)}"
+    return key if len(key) <= _LONGEST else f"{key[:300]}~{sha256(key.encode()).hexdigest()[:32]}"
+
+
+class Book:
+    """The book, asked for one pump and one table through a connection that commits when it is told to.
+
+    ``former``: the name by which an older version knew the sink of this checkpoint, empty for none.
+    """
+
+    def __init__(self, connection: Any, prefix: str, key: str, former: str) -> None:
+        self._connection, self._name, self._key, self._former = connection, f"{prefix}{BOOK}", key, former
+
+    def prepare(self) -> None:
+        """Make the book, or give that of an older version its new columns."""
+        if self._answers(f"SELECT owner FROM {self._name} WHERE 1 = 0"):  # noqa: S608
+            return
+        columns = ", ".join(f"{name} {kind}" for name, kind in _ADDED.items())
+        if self._answers(f"SELECT sink FROM {self._name} WHERE 1 = 0"):  # noqa: S608
+            texts = [f"ALTER TABLE {self._name} ADD {name} {kind}" for name, kind in _ADDED.items()]
+        else:
+            keyed = "sink VARCHAR(400) NOT NULL PRIMARY KEY, next_row BIGINT NOT NULL"
+            texts = [f"CREATE TABLE {self._name} ({keyed}, {columns})"]
+        try:
+            for text in texts:
+                self._change(text)
+            self._connection.commit()
+        except Py4JJavaError:  # another pipeline has just done it
+            self._connection.rollback()
+            if not self._answers(f"SELECT owner FROM {self._name} WHERE 1 = 0"):  # noqa: S608
+                raise
+
+    def record(self, pump: str, identity: str) -> Record | None:
+        """The record of the pump; of the checkpoints that it was taken over from it names this one alone, if it is."""
+        found = self._rows(f"SELECT owner, place, since, base FROM {self._name} WHERE sink = ?", self._key)  # noqa: S608
+        if not found:
+            return None
+        owner, place, since, base = found[0]
+        fenced = self.next_row(f"{self._key}/{identity}") is not None or (owner != identity and self.former is not None)
+        before = ({"identity": identity},) if fenced else ()
+        return Record(pump, owner, place, int(since), int(base), before=before)
+
+    def next_row(self, sink: str | None = None) -> int | None:
+        """The number of the row that comes next; ``None`` where no row of the book says it."""
+        found = self._rows(f"SELECT next_row FROM {self._name} WHERE sink = ?", sink or self._key)  # noqa: S608
+        return int(found[0][0]) if found else None
+
+    def next_row_of(self, identity: str) -> int | None:
+        """The same, as long as the pump is that of a checkpoint."""
+        text = f"SELECT next_row FROM {self._name} WHERE sink = ? AND owner = ?"  # noqa: S608
+        found = self._rows(text, self._key, identity)
+        return int(found[0][0]) if found else None
+
+    @property
+    def former(self) -> int | None:
+        """What an older version has noted of this checkpoint, as ``next_row``."""
+        return self.next_row(self._former) if self._former else None
+
+    def there(self) -> There | None:
+        """What the record says is there; without a record, what an older version has written for pumps of this name."""
+        following = self.next_row()
+        if following is not None:
+            return There(following, None, f"{following} rows")
+        pump = self._key.rpartition("/")[2]
+        find = f"SELECT next_row FROM {self._name} WHERE owner IS NULL AND next_row > 0 AND sink LIKE ?"  # noqa: S608
+        counts = [int(row[0]) for row in self._rows(find, f"{pump}.sink-%")]
+        if not counts:
+            return None
+        return There(counts[0] if len(counts) == 1 else None, None, f"{sum(counts)} rows")
+
+    def write(self, record: Record, before: str | None) -> bool:
+        """Note who writes from now on, in place of the checkpoint ``before``; False if another one was faster."""
+        at = self.former if record.adopted else None
+        try:
+            if before is not None:
+                moved = f"UPDATE {self._name} SET sink = ? WHERE sink = ? AND owner = ?"  # noqa: S608
+                if not self._change(moved, f"{self._key}/{before}", self._key, before):
+                    self._connection.rollback()
+                    return False
+            given = "(sink, next_row, owner, place, since, base)"
+            values = (self._key, at or record.base, record.identity, record.place[:_PLACE], record.since, record.base)
+            self._change(f"INSERT INTO {self._name} {given} VALUES (?, ?, ?, ?, ?, ?)", *values)  # noqa: S608
+            if at is not None:
+                self._change(f"DELETE FROM {self._name} WHERE sink = ?", self._former)  # noqa: S608
+            self._connection.commit()
+        except Py4JJavaError:
+            self._connection.rollback()
+            if self._rows(f"SELECT owner FROM {self._name} WHERE sink = ?", self._key):  # noqa: S608
+                return False
+            raise
+        return True
+
+    def advance(self, identity: str, after: int) -> bool:
+        """Note the next number in the transaction under way; False if the checkpoint writes here no longer.
+
+        It locks the row of the book, so that nobody takes over before the transaction ends.
+        """
+        text = f"UPDATE {self._name} SET next_row = ? WHERE sink = ? AND owner = ?"  # noqa: S608
+        return bool(self._change(text, after, self._key, identity))
+
+    # -- statements -------------------------------------------------------------------
+
+    def _answers(self, text: str) -> bool:
+        try:
+            self._rows(text)
+        except Py4JJavaError:
+            self._connection.rollback()
+            return False
+        return True
+
+    def _rows(self, text: str, *values: str | int) -> list[tuple[Any, ...]]:
+        with self._prepared(text, values) as statement:
+            found = statement.executeQuery()
+            width = found.getMetaData().getColumnCount()
+            rows = []
+            while found.next():
+                rows.append(tuple(found.getString(n + 1) for n in range(width)))
+            return rows
+
+    def _change(self, text: str, *values: str | int) -> int:
+        with self._prepared(text, values) as statement:
+            return int(statement.executeUpdate())
+
+    @contextlib.contextmanager
+    def _prepared(self, text: str, values: Sequence[str | int]) -> Iterator[Any]:
+        statement = self._connection.prepareStatement(text)
+        try:
+            for number, value in enumerate(values, 1):
+                if isinstance(value, int):
+                    statement.setLong(number, value)
+                else:
+                    statement.setString(number, value)
+            yield statement
+        finally:
+            statement.close()

@@ -1,0 +1,196 @@
+"""Whose rows are whose in a table of a database: one pump of one checkpoint writes there (SPEC 10)."""
+
+from __future__ import annotations
+
+import datetime as dt
+import shutil
+import subprocess
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from postgres import programs
+
+import rowtime as rt
+from rowtime.core.errors import Failure, Refused
+from rowtime.runtime.sinks.database import JdbcSink
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from postgres import Postgres
+    from pyspark.sql import SparkSession
+
+BEGIN = dt.datetime(2024, 1, 1, 10, tzinfo=dt.UTC)
+
+
+class Death(BaseException):
+    """Stands for the death of the driver."""
+
+
+def asked(server: Postgres, query: str) -> list[str]:
+    command = [str(programs() / "psql"), "-h", "127.0.0.1", "-p", str(server.port), "-U", "rowtime", "-d", "postgres"]
+    found = subprocess.run([*command, "-qtA", "-F", "|", "-c", query], capture_output=True, text=True, check=True)
+    return found.stdout.splitlines()
+
+
+class Table:
+    """A pump ``p`` into a table, run on one checkpoint or another."""
+
+    def __init__(self, spark: SparkSession, server: Postgres, folder: Path, name: str) -> None:
+        self.spark, self.server, self.folder, self.name = spark, server, folder, name
+        self.url = server.url
+
+    def pipeline(self, pump: str = "p") -> rt.Pipeline:
+        options = f"(url '{self.url}', user 'rowtime', dbtable '{self.name}')"
+        sql = f"""CREATE STREAM a (n INT); CREATE OR REPLACE STREAM o (n INT) USING jdbc OPTIONS {options};
+          CREATE PUMP {pump} AS INSERT INTO o SELECT STREAM n FROM a"""
+        return rt.Pipeline(self.spark, home=self.folder / "home").sql(sql)
+
+    def run(self, check: str, pump: str = "p", **how: Any) -> rt.Query:
+        return self.pipeline(pump).run_available(self.folder / check, **how)
+
+    def send(self, *numbers: int) -> None:
+        with rt.writer("a", home=self.folder / "home", writer="w") as writer:
+            writer.insert([{"n": n, "rowtime": BEGIN + dt.timedelta(minutes=n)} for n in numbers])
+
+    @property
+    def rows(self) -> list[int]:
+        return [int(n) for n in asked(self.server, f"SELECT n FROM {self.name} ORDER BY ctid")]
+
+
+def test_a_new_checkpoint_wrote_the_rows_of_a_table_twice(
+    spark: SparkSession, postgres: Postgres, tmp_path: Path
+) -> None:
+    table = Table(spark, postgres, tmp_path, "twice")
+    table.run("check1")
+    table.send(0, 1)
+    table.run("check1")
+    said = r"R440 the table twice is written by another pump p: there are 2 rows, by the pipeline of .*check1"
+    with pytest.raises(Refused, match=said):
+        table.run("check2")
+    table.name = "public.TWICE"  # is the same table
+    with pytest.raises(Refused, match="R440"):
+        table.run("check2")
+    table.name = "twice"
+    assert table.rows == [0, 1]
+
+    # Another name: its rows stand beside the others.
+    table.run("check3", "q")
+    assert table.rows == [0, 1, 0, 1]
+
+    # Taking over: the rows follow, numbers go on, and the old checkpoint never writes there again, running or not.
+    old = table.pipeline()._engine(tmp_path / "check1", rt.Limits(), ends=False)
+    query = table.run("check2", take_over=["p"])
+    assert table.rows == [0, 1, 0, 1, 0, 1]
+    assert query.engine.entry["control"]["p.sink"] | {"bound": 0} == {"base": 2, "sequence": 4, "bound": 0}
+    table.send(2)
+    with pytest.raises(Refused, match=r"R441 the pipeline of .*check2 has taken over the table twice"):
+        old.tick()
+    old.stop()
+    with pytest.raises(Refused, match="R441"):
+        table.run("check1", take_over=["p"])
+    table.run("check2")
+    table.run("check2")
+    assert table.rows == [0, 1, 0, 1, 0, 1, 2]
+    assert asked(postgres, "SELECT sink, next_row FROM rowtime_sinks WHERE sink LIKE 'twice/p%' ORDER BY 2 DESC") == [
+        "twice/p|5",
+        f"twice/p/{(tmp_path / 'check1' / 'identity').read_text()}|2",
+    ]
+    assert not asked(postgres, "SELECT relname FROM pg_class WHERE relname LIKE 'rowtime_stage_%'")
+    assert rt.verify(tmp_path / "check2", spark=spark, home=tmp_path / "home").equal
+
+    # A table that has been dropped has nobody's rows.
+    asked(postgres, "DROP TABLE twice")
+    table.run("check4")
+    assert table.rows == [0, 1, 2]
+
+
+def test_a_checkpoint_of_an_older_version_adopts_its_table(
+    spark: SparkSession, postgres: Postgres, tmp_path: Path
+) -> None:
+    table = Table(spark, postgres, tmp_path, "older.o")
+    asked(postgres, "CREATE SCHEMA older")
+    table.run("check1")
+    table.send(0, 1)
+    table.run("check1")
+    # As the older version leaves it: a name of the sink in the checkpoint, and two columns in the book.
+    former = tmp_path / "check1" / "handover" / "jdbc-p.sink" / "identity"
+    former.write_text("p.sink-0123456789abcdef")
+    asked(postgres, "UPDATE older.rowtime_sinks SET sink = 'p.sink-0123456789abcdef'")
+    for column in ("owner", "place", "since", "base"):
+        asked(postgres, f"ALTER TABLE older.rowtime_sinks DROP COLUMN {column}")
+
+    with pytest.raises(Refused, match=r"R440 .*there are 2 rows, by a pipeline of an older version"):
+        table.run("check2")
+    table.send(2)
+    table.run("check1")
+    assert table.rows == [0, 1, 2]
+    assert asked(postgres, "SELECT sink, next_row FROM older.rowtime_sinks") == ["o/p|3"]
+    with pytest.raises(Refused, match=r"R440 .*there are 3 rows, by the pipeline of .*check1"):
+        table.run("check2")
+    table.run("check2", take_over=["p"])
+    with pytest.raises(Refused, match="R441"):
+        table.run("check1")
+    assert table.rows == [0, 1, 2, 0, 1, 2]
+
+
+@pytest.mark.slow
+def test_what_took_a_table_over_goes_on_after_a_death_at_any_statement(
+    spark: SparkSession, postgres: Postgres, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = Table(spark, postgres, tmp_path, "deaths")
+    table.run("check1")
+    table.send(0, 1)
+    table.run("check1")
+    table.send(2)
+    real, done = JdbcSink._do, 0
+
+    def dies(self: JdbcSink, connection: object, text: str) -> None:
+        nonlocal done
+        done += 1
+        if done in deaths:
+            raise Death
+        real(self, connection, text)
+
+    deaths = (1, 3, 6)  # of the statements of three runs: the first, the second and the third of a run
+    monkeypatch.setattr(JdbcSink, "_do", dies)
+    for _ in deaths:
+        with pytest.raises(Death):
+            table.run("check2", take_over=["p"])
+    table.run("check2")
+    assert table.rows == [0, 1, 0, 1, 2]
+
+
+@pytest.mark.slow
+def test_an_older_copy_of_a_checkpoint_took_new_rows_for_repeats(
+    spark: SparkSession, postgres: Postgres, tmp_path: Path
+) -> None:
+    table = Table(spark, postgres, tmp_path, "copied")
+    table.run("check")
+    table.send(0)
+    table.run("check")
+    shutil.copytree(tmp_path / "check", tmp_path / "copy")
+    table.send(1, 2)
+    table.run("check")
+    with pytest.raises(Failure, match=r"R420 .*the table copied has 2 more of its rows"):
+        table.run("copy")
+    assert table.rows == [0, 1, 2]
+
+
+@pytest.mark.slow
+def test_a_pump_that_wrote_before_starts_while_its_database_is_away(
+    spark: SparkSession, postgres: Postgres, tmp_path: Path
+) -> None:
+    table = Table(spark, postgres, tmp_path, "away")
+    table.run("check")
+    table.send(0)
+    table.run("check")
+    table.send(1)
+    table.url = postgres.url.replace(str(postgres.port), "1")
+    engine = table.pipeline()._engine(tmp_path / "check", rt.Limits(), ends=False)
+    with pytest.raises(Failure, match="R501"):
+        engine.tick()
+    engine.stop()
+    table.url = postgres.url
+    table.run("check")
+    assert table.rows == [0, 1]
