@@ -76,6 +76,9 @@ def test_json_lines_that_do_not_decode_keep_their_text_in_the_ledger(spark: Spar
     (row,) = pq.read_table(file).to_pylist()
     assert (row["reason"], row["raw_record"], row["position"]) == ("MALFORMED", "not json", 1)
     assert query.ledger["timed"] == {"in": 2, "accepted": 1, "NULL_ROWTIME": 1}
+    query.rejected("timed")[0].unlink()
+    with pytest.raises(rt.Failure, match=r"has 0 of the 1 files .* timed"):
+        query.rejected("timed")
     assert [source["numInputRows"] for tick in query.recentProgress for source in tick["sources"]] == [3]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ from rowtime.cli.run import _traceback_kept
 from rowtime.core.checksums import checksum
 from rowtime.operators.contract import Route, Segment
 from rowtime.runtime.segment_writer import write_routes, write_table
+from rowtime.state import refused_files
 from rowtime.state.checkpoint import Checkpoint
 from rowtime.state.journal import KEPT_ENTRIES
 from rowtime.state.memory import Memory
@@ -168,6 +170,59 @@ def test_a_plan_that_is_gone_is_not_written_anew_under_a_journal(tmp_path: Path)
 
 
 # -- refused rows ---------------------------------------------------------------------
+
+
+def refused_in(place: Checkpoint, ticks: Sequence[int]) -> dict[int, Path]:
+    """Commit ticks of which each refuses one row at the gate s; the files in ``rejected``."""
+    if place.plan is None:
+        place.bind({})
+    entry = place.journal.last() or {}
+    for tick in ticks:
+        path = place.folder / "state" / "s" / f"{tick:012d}-abc.parquet"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(pa.table({"v": [tick]}), path)
+        named, sums = {"s": [f"state/s/{path.name}"]}, {f"state/s/{path.name}": checksum(path)}
+        kept = refused_files.counted(entry, tick, named, sums)
+        entry = {**EMPTY, "tick": tick, "refused": named, "sums": sums, "rejected": kept}
+        place.journal.commit(tick, entry)
+        if tick < ticks[-1]:
+            place.show_refused(entry)
+    return {int(path.name[:12]): path for path in place.rejected("s", ticks[-1])}
+
+
+@pytest.mark.parametrize("gone", [0, 1, 2])
+def test_a_deleted_file_of_refused_rows_is_missed(tmp_path: Path, gone: int) -> None:
+    """`rejected` gave the rows of the others, as if these had been all."""
+    files = refused_in(Checkpoint(tmp_path), range(3))
+    assert [*files] == [0, 1, 2]
+    assert files[2].parent == tmp_path / "state" / "s"  # the driver died before it was moved
+    files[gone].unlink()
+    with pytest.raises(rt.Failure, match=f"has 2 of the 3 files.* that of tick {gone} is gone") as found:
+        Checkpoint(tmp_path).rejected("s", 2)
+    assert code(found) == "R406"
+    refused_in_another_place = Checkpoint(tmp_path / "other").rejected("s", 2)
+    assert refused_in_another_place == []
+
+
+def test_a_file_of_refused_rows_that_took_the_place_of_another_is_noticed(tmp_path: Path) -> None:
+    files = refused_in(Checkpoint(tmp_path), range(3))
+    files[0].unlink()
+    shutil.copy(files[1], files[1].with_name(f"{0:012d}-{files[1].name.partition('-')[2]}"))
+    with pytest.raises(rt.Failure, match="R406"):
+        Checkpoint(tmp_path).rejected("s", 2)
+
+
+def test_refused_rows_that_an_older_version_did_not_count_are_read(tmp_path: Path) -> None:
+    files = refused_in(Checkpoint(tmp_path), [0])
+    entry = Checkpoint(tmp_path).journal.read(0)
+    old = {key: value for key, value in entry.items() if key not in ("rejected", "tick", "format", "sum")}
+    place = journaled(tmp_path / "old", 0)
+    shutil.copytree(files[0].parent, place.folder / "rejected" / "s")
+    place.journal.commit(1, old)
+    files = refused_in(place, [2, 3])
+    assert [*files] == [0, 2, 3]
+    files[0].unlink()  # which nobody has counted
+    assert len(Checkpoint(place.folder).rejected("s", 3)) == 2
 
 
 def test_refused_rows_have_their_checksum_in_their_names(tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ from rowtime.runtime.standing import since
 from rowtime.runtime.takers import takers
 from rowtime.runtime.tick import GivenTable, RunningTick
 from rowtime.runtime.upgrades import bound, change
-from rowtime.state import cuts, settings
+from rowtime.state import cuts, refused_files, settings
 from rowtime.state.files import remove
 from rowtime.state.memory import Memory
 
@@ -303,6 +303,7 @@ class Engine:
             "plans": self.entry.get("plans", []),
             **({"skipped": self.entry["skipped"]} if "skipped" in self.entry else {}),
             "sources": notes,
+            refused_files.KEY: refused_files.counted(self.entry, running.number, entry["refused"], entry["sums"]),
             "totals": {name: dict(counts) for name, counts in totals.items()},
             "clocks": {name: dict(delta.clocks) for name, delta in deltas.items()},
             "held": {

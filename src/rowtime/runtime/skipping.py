@@ -28,6 +28,7 @@ from rowtime.operators.rejected import shown_as
 from rowtime.runtime.claims import log_of, pump_of
 from rowtime.runtime.segment_writer import write_table
 from rowtime.runtime.sinks.stream_log import count_of, writer_of
+from rowtime.state import refused_files
 from rowtime.state.checkpoint import Checkpoint, folder_of
 
 if TYPE_CHECKING:
@@ -169,6 +170,7 @@ def _after(entry: Mapping[str, Any], skipped: dict[str, Any], path: str) -> dict
         "outputs": staged,
         "ledger": {},
         "refused": {pump: [path]},
+        refused_files.KEY: refused_files.counted(entry, entry["tick"] + 1, {pump: [path]}, {}),
         "totals": {**entry["totals"], pump: dict(gate)},
         "control": {**entry["control"], name: {**control, "skipped": control.get("skipped", 0) + count}},
         "skipped": [*entry.get("skipped", ()), skipped],

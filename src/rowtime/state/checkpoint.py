@@ -20,6 +20,7 @@ from typing import IO, Any, Final
 
 from rowtime.core.errors import refuse
 from rowtime.core.places import sync
+from rowtime.state import refused_files
 from rowtime.state.files import (
     able,
     check_sum,
@@ -32,6 +33,7 @@ from rowtime.state.files import (
     write_over,
 )
 from rowtime.state.journal import Entry, Journal, behind
+from rowtime.state.refused_files import tick_of
 from rowtime.state.sealed import sealed, unsealed
 
 PLANS = "plans"
@@ -204,7 +206,7 @@ class Checkpoint:
             if path.is_file() and str(path.relative_to(self.folder)) not in live:
                 remove(path)
         for path in (self.folder / "rejected").rglob("*"):
-            if path.is_file() and _tick_of(path) > tick:
+            if path.is_file() and tick_of(path) > tick:
                 remove(path)
 
     def show_refused(self, entry: Entry) -> None:
@@ -227,24 +229,34 @@ class Checkpoint:
         """The files of rows that a gate refused up to a committed tick, oldest first; those under old names too.
 
         Their names begin with their tick, so the journal lists only those of the last one, which a driver that
-        died may not have moved. Raises ``Failure`` (R406) for one that is damaged.
+        died may not have moved. Raises ``Failure`` (R406) for one that is damaged or gone.
         """
-        left = self._not_moved()
+        entry = self.journal.last() or {}
         found = []
         for name, first, last in self.spans(gate):
-            files = {path.name: path for path in (*left.get(name, ()), *self._refused_by(name).glob("*"))}
-            found += [path for _, path in sorted(files.items()) if first <= _tick_of(path) <= min(tick, last)]
+            files = self._kept(entry, name)
+            place = self._refused_by(name)
+            known = {path: self._sum_of(entry, path) or 0 for path in files.values()}
+            refused_files.compare(entry, name, place, known, lambda: [*self.journal.entries()])
+            found += [path for _, path in sorted(files.items()) if first <= tick_of(path) <= min(tick, last)]
         for path in set(found) - self._whole:
-            known = _SUM_IN_NAME.search(path.name)
-            check_sum(path, int(known[1], 16) if known else None)
+            check_sum(path, self._sum_of(entry, path))
             self._whole.add(path)
         return found
 
-    def _not_moved(self) -> dict[str, list[Path]]:
-        """By gate, the refused rows of the last entry that stand where they were written."""
-        named = (self.journal.last() or {}).get("refused", {})
-        paths = {gate: [self.folder / path for path in listed] for gate, listed in named.items()}
-        return {gate: [path for path in listed if path.exists()] for gate, listed in paths.items()}
+    def _kept(self, entry: Entry, gate: str) -> dict[str, Path]:
+        """The files of refused rows of a gate by name; some of the last entry may stand where they were written."""
+        written = [self.folder / path for path in entry.get("refused", {}).get(gate, ())]
+        left = [path for path in written if path.exists()]
+        moved = {path.name: path for path in self._refused_by(gate).glob("*.parquet")}
+        here = {name.partition(".")[0] for name in moved}  # a driver may be moving them just now
+        return moved | {path.name: path for path in left if path.stem not in here}
+
+    def _sum_of(self, entry: Entry, path: Path) -> int | None:
+        """The checksum of a file of refused rows, if it is known."""
+        in_name = _SUM_IN_NAME.search(path.name)
+        known = entry.get("sums", {}).get(str(path.relative_to(self.folder)))
+        return int(in_name[1], 16) if in_name else known
 
     def _refused_by(self, gate: str) -> Path:
         return self.folder / "rejected" / folder_of(gate)
@@ -264,10 +276,6 @@ def spans_of(plan: Mapping[str, Any], gate: str) -> list[Span]:
 
 def _sum(text: str) -> int:
     return zlib.crc32(text.encode())
-
-
-def _tick_of(path: Path) -> int:
-    return int(path.name.split("-", 1)[0])
 
 
 def folder_of(name: str) -> str:

@@ -1,0 +1,50 @@
+"""Refused files: how many files of refused rows each gate has, and their checksums, so that one that is gone is missed.
+
+An entry of the journal names the files of its own tick only. Beside these it has, for each gate, the first tick from
+which files are counted, their number, and the sum of their checksums: a tick adds to it no more than what it refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from rowtime.state.files import damaged
+
+KEY: Final = "rejected"
+_ALL: Final = 1 << 32
+
+Entry = Mapping[str, Any]
+Counted = Mapping[str, list[int]]
+
+
+def counted(before: Entry, tick: int, refused: Mapping[str, Collection[str]], sums: Mapping[str, int]) -> Counted:
+    """What there is of each gate after a tick that refused files, whose checksums are known."""
+    found = dict(before.get(KEY, {}))
+    for gate, paths in refused.items():
+        since, files, total = found.get(gate, (tick, 0, 0))
+        found[gate] = [since, files + len(paths), (total + sum(sums.get(path, 0) for path in paths)) % _ALL]
+    return found
+
+
+def compare(
+    entry: Entry, gate: str, place: Path, there: Mapping[Path, int], earlier: Callable[[], Collection[Entry]]
+) -> None:
+    """Compare the files of a gate, with their checksums (0: unknown), with what the last entry has counted.
+
+    ``place``: where they are; ``earlier`` gives the entries that are left. Raises ``Failure`` (R406) if one is gone.
+    """
+    since, files, total = entry.get(KEY, {}).get(gate, (0, 0, 0))
+    mine = {path: known for path, known in there.items() if since <= tick_of(path) <= entry.get("tick", -1)}
+    if not files or (len(mine), sum(mine.values()) % _ALL) == (files, total):
+        return
+    ticks = {tick_of(path) for path in mine}
+    gone = sorted({one["tick"] for one in earlier() if one.get("refused", {}).get(gate)} - ticks)
+    told = f"; that of tick {gone[0]} is gone" if gone else ""
+    raise damaged(f"{place} has {len(mine)} of the {files} files of rows that {gate} has refused{told}")
+
+
+def tick_of(path: Path) -> int:
+    """The tick that has written a file."""
+    return int(path.name.split("-", 1)[0])
