@@ -19,7 +19,7 @@ export PYSPARK_DRIVER_PYTHON := $(PYSPARK_PYTHON)
 WITH_JAVA := JAVA_HOME="$$(scripts/setup_java.sh)" && export JAVA_HOME &&
 
 .DEFAULT_GOAL := help
-.PHONY: help env run test wheel slow lint fuzz crash soak cluster bench flink format lock clean
+.PHONY: help env run test wheel slow goldens lint fuzz crash soak cluster bench flink format lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,6 +34,9 @@ test: env ## run the tests (ARGS="-k tsort" chooses some, WORKERS=0 runs one pro
 
 slow: env ## run the tests that take long, which `make test` leaves out
 	@$(WITH_JAVA) $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m slow $(ARGS)
+
+goldens: env ## write the golden files of plans anew (tests/goldens/plans); review what changed in them
+	@$(WITH_JAVA) $(BIN)/python -m pytest -n $(WORKERS) tests/goldens --rewrite-goldens $(ARGS)
 
 # The product, not the checkout: no source folder and no package of the dev extra is there.
 wheel: env ## build the wheel, install it in an environment of its own, and run the transcripts from there

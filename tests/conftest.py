@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 def pytest_addoption(parser: pytest.Parser) -> None:
     """``--part 1/2``: the first of two parts of the tests, which are dealt out by their names."""
     parser.addoption("--part", default="1/1", metavar="N/M", help="only this of so many parts of the tests")
+    parser.addoption("--rewrite-goldens", action="store_true", help="write the golden files of plans anew")
 
 
 @pytest.hookimpl(tryfirst=True)  # what is slow is decided before ``-m`` chooses
