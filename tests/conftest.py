@@ -41,12 +41,16 @@ INTERNAL = re.compile(
 
 @pytest.fixture(scope="session", autouse=True)
 def _no_message_has_an_internal_name() -> Iterator[None]:
-    """A law over every message, every wait and every traced row of any test: no name that only the engine knows.
+    """A law over what any test is shown: no name that only the engine knows.
 
+    That is every message, every wait, every traced row as text and as JSON, what each command prints (``status``,
+    ``explain``, ``trace``, … in both forms) and every report of a run's progress.
     What the user wrote may be repeated; R205 and R209 tell which names are reserved.
     """
     from rowtime.core.errors import Problem
     from rowtime.plan.waiting import Poisoned, Wait
+    from rowtime.runtime import query
+    from rowtime.runtime.trace import Traced
 
     def of_problem(problem: Problem) -> str:
         return "" if problem.code in TELLS_RESERVED_NAMES else f"{problem.message} {problem.hint}"
@@ -58,7 +62,32 @@ def _no_message_has_an_internal_name() -> Iterator[None]:
         _checked(patch, Problem, of_problem, written)
         _checked(patch, Wait, str)
         _checked(patch, Poisoned, str)
+        _checked(patch, Traced, lambda found: f"{found} {found.as_json()}")
+        _commands_are_checked(patch)
+        told = query.progress_of
+        patch.setattr(query, "progress_of", lambda *given: _shown(told(*given)))
         yield
+
+
+def _shown(found: Any) -> Any:
+    assert INTERNAL.findall(str(found)) == [], found
+    return found
+
+
+def _commands_are_checked(patch: pytest.MonkeyPatch) -> None:
+    """Let no command that runs in this process print an internal name that was not given to it."""
+    from typer.testing import CliRunner
+
+    invoke = CliRunner.invoke
+
+    def checked(runner: CliRunner, app: Any, args: Any = None, *given: Any, **named: Any) -> Any:
+        result = invoke(runner, app, args, *given, **named)
+        tells = any(code in result.output for code in TELLS_RESERVED_NAMES)
+        found = [name for name in INTERNAL.findall(result.output) if name not in str(args)]
+        assert tells or not found, f"{args} shows {found}: {result.output}"
+        return result
+
+    patch.setattr(CliRunner, "invoke", checked)
 
 
 def _checked(

@@ -50,7 +50,9 @@ def _parse(text: str) -> int:
     try:
         return to_micros(datetime.fromisoformat(cleaned))
     except ValueError:
-        raise refuse("R301", f"{text!r} is not a timestamp", "Write it as 2024-01-31 23:59:59.123456 (UTC).") from None
+        raise refuse(
+            "R301", f"{text!r} is not a timestamp", "Write it as 2024-01-31 23:59:59.123456, in UTC."
+        ) from None
 
 
 def _in_range(micros: int) -> int:

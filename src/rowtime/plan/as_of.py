@@ -112,7 +112,9 @@ class AsOf:
             raise self._refused(what, source, hint)
         if any(one.window is not None for side in clause.inputs for one in side):
             what = "a join as of a time has no windows: it asks for the last row, however old"
-            raise self._refused(what, source, f"Leave OVER out, and compare {clause.inputs[RIGHT][0].alias}.ROWTIME.")
+            raise self._refused(
+                what, source, f"Leave OVER out, and compare {clause.inputs[RIGHT][0].alias}.ROWTIME in WHERE."
+            )
 
     # -- the keys ---------------------------------------------------------------------
 
@@ -171,7 +173,8 @@ class AsOf:
         known = type_of(self.clause.sources[side].node.emits().columns, value)
         if not known:
             name = to_rowtime(value).replace("`", "")
-            hint = f"Read a view that casts it: SELECT STREAM CAST({name} AS STRING) AS {name}, for example."
+            alias = name if isinstance(value, exp.Column) else "cast_key"
+            hint = f"Read a view that casts it: SELECT STREAM CAST({name} AS STRING) AS {alias}, for example."
             raise self._refused(f"the type of {name} is not known before its first row", at, hint)
         return known
 

@@ -62,8 +62,10 @@ def _problem(stream: StreamDef, pump: CreatePump, start: Origin | None, kind: st
     columns = ", ".join(name for name in (column, stream.shape.stop) if name)
     if start is None or not isinstance(start.node, EmitLifetimes | EmitChanges):
         what = f"{judged}, which are about ROWTIME; and {column} is not the ROWTIME of these rows"
-        hint = f"Write q.ROWTIME AS {column} in the select list, where q is what is behind FROM; or promote it first: "
-        hint += f"SELECT STREAM t AS ROWTIME, t AS {column}, … ORDER BY t WITHIN INTERVAL '1' MINUTE."
+        hint = (
+            f"Write q.ROWTIME AS {column} in the select list, where q is what is behind FROM; or promote it first: "
+            f"SELECT STREAM t AS ROWTIME, t AS {column}, … ORDER BY t WITHIN INTERVAL '1' MINUTE."
+        )
         return Problem("R193", what, pump.place, hint)
     order = "as they change" if isinstance(start.node, EmitChanges) else "in the order of their ends"
     what = f"{judged}; these come {order}, so those that began long ago would be LATE"

@@ -36,7 +36,7 @@ def bind_distinct(
     if identity <= (listed | {ENDS} if STARTS in listed else listed):
         return None
     if query.args.get("order"):
-        hint = "Put the DISTINCT query into a sub-query, and sort that."
+        hint = "Put the DISTINCT query into a sub-query d, and sort that: ORDER BY FLOOR(d.ROWTIME TO HOUR), …."
         scope.refuse("R184", "ORDER BY beside DISTINCT and GROUP BY", query.args["order"], hint)
         return None
     for item in items:

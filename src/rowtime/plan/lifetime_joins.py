@@ -113,8 +113,10 @@ class LifetimeJoins:
             equal = exp.EQ(this=pair[0], expression=pair[1])
             bound = equal if bound is None else exp.And(this=bound, expression=equal)
         if bound is not None and any(column.name == T for column in bound.find_all(exp.Column)):
-            hint = "Lifetimes meet by themselves; alter them with SHIFT, EXTEND or TO_POINT. "
-            hint += f"The start of one side is {both.inputs[0].alias}.ROWTIME."
+            hint = (
+                "Lifetimes meet by themselves; alter them with SHIFT, EXTEND or TO_POINT. "
+                f"The start of one side is {both.inputs[0].alias}.ROWTIME."
+            )
             scope.refuse("R197", "ROWTIME of the pair does not stand in the condition of a join of events", node, hint)
         if scope.problems:
             raise Refused(*scope.problems)

@@ -85,7 +85,7 @@ class Windowing:
         frame = frame_of(window)
         if frame.by_range and order is None and window.order and not ranked:
             raise NoWindow(
-                "R164", "RANGE is measured on ROWTIME, or on a function of it", f"ORDER BY {self.scope.rowtime}."
+                "R164", "RANGE is measured on ROWTIME, or on a function of it", f"Write ORDER BY {self.scope.rowtime}."
             )
         by = order or exp.column(exp.to_identifier(T, quoted=True)) if ranked else None
         wants = wants_of(node.this, frame, by)

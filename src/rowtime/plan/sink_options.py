@@ -122,4 +122,5 @@ def _listed(text: str) -> tuple[str, ...]:
 
 def _has(names: Sequence[str], name: str, option: str) -> None:
     if name not in names:
-        raise refuse("R504", f"{option} needs a column {name!r}", f"There are {', '.join(names)}.")
+        hint = "EMIT CHANGES gives it: select it, and declare it." if name == CHANGE else ""
+        raise refuse("R504", f"{option} needs a column {name!r}", hint or f"There are {', '.join(names)}.")

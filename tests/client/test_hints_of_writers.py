@@ -1,0 +1,90 @@
+"""What the hints of writers and definitions offer does what they say; nothing here needs Spark."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import rowtime as rt
+from rowtime.cli.main import app
+from rowtime.client.home import Home
+from rowtime.core.errors import Refused
+from rowtime.core.time import to_micros
+from rowtime.plan.program import compile_script
+
+SQL = "CREATE STREAM s (a INT, b INT ASCENDING, d STRING DESCENDING); CREATE STREAM plain (a INT)"
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return defined(Home(tmp_path / "home"), SQL)
+
+
+def defined(home: Home, sql: str) -> Home:
+    program = compile_script(sql, home=home)
+    assert program.problems == ()
+    for stream in program.defines:
+        home.define(stream.name, stream.as_json(), replace="REPLACE" in sql)
+    return home
+
+
+def told(act: Callable[[], object], taken: str) -> str:
+    """What the hint of a refusal says where ``taken`` finds it."""
+    with pytest.raises(Refused) as refused:
+        act()
+    found = re.search(taken, refused.value.problems[-1].hint)
+    assert found is not None, refused.value.problems[-1].hint
+    return found[1]
+
+
+def test_a_definition_is_replaced(home: Home) -> None:
+    other = {"columns": [{"name": "x", "type": "INT", "nullable": True}], "format": None, "options": {}}
+    words = told(lambda: home.define("plain", other), "Write (CREATE OR REPLACE STREAM)")
+    defined(home, f"{words} plain (x INT)")
+    definition = home.definition("plain")
+    assert definition is not None
+    assert [column["name"] for column in definition["columns"]] == ["x"]
+
+
+def test_names_that_are_there(home: Home) -> None:
+    name = told(lambda: rt.writer("ss", home=home), "there: plain, (.*)[.]")
+    with rt.writer(name, home=home) as log:
+        column, key = "", ""
+        with pytest.raises(Refused) as refused:
+            log.insert([{"aa": 1}])
+        if found := re.search("columns are (a), .*; the key (rowtime) gives", refused.value.problems[-1].hint):
+            column, key = found.groups()
+        log.insert([{column: 1, "b": 2, "d": "x", key: 3}])
+        assert log.position == 1
+    told(lambda: rt.writer("s", home=home, writer="\U0010ffffx"), "name that begins with (another) character")
+    rt.writer("s", home=home, writer="another").close()
+
+
+def test_bounds_of_columns(home: Home) -> None:
+    with rt.writer("s", home=home) as log:
+        column = told(lambda: log.set_bound("a", 1), "have one: (b), d[.]")
+        log.set_bound(column, 1)
+        told(lambda: log.set_bound("d", "x", strict=True), "Take another (value)")
+        log.set_bound("d", "x")
+    with rt.writer("plain", home=home) as log:
+        words = told(lambda: log.set_bound("a", 1), "Declare it: (.*)[.]")
+    with rt.writer("s", home=home, writer="second") as log:
+        log.set_bound("b", 1)
+    runner = CliRunner()
+    bound = ["bound", "s", "5", "--column", "b", "--home", str(home.path)]
+    found = re.search("Name the writer; there are: main, (.*)[.]", runner.invoke(app, bound).output)
+    assert found is not None
+    assert runner.invoke(app, [*bound, "--writer", found[1]]).output == "s: b from 5 on, behind writer second\n"
+    defined(home, f"CREATE OR REPLACE STREAM plain ({words})")
+    with rt.writer("plain", home=home, writer="third") as log:
+        log.set_bound("a", 1)
+
+
+def test_times() -> None:
+    assert to_micros(told(lambda: to_micros("noon"), "Write it as (.*), in UTC")) == to_micros(
+        "2024-01-31 23:59:59.123456+00:00"
+    )
