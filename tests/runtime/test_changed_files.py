@@ -262,6 +262,36 @@ def test_a_parquet_file_of_another_type_is_set_aside_and_named(tmp_path: Path, n
         ]
 
 
+GIVES_NO_ROWTIME: dict[str, tuple[dict[str, str], str, str]] = {
+    "csv": ({"header": "true"}, "n,RT\n1,2024-01-01 00:00:00\n", "n\n1\n"),
+    "csv without names": ({}, "1,2024-01-01 00:00:00\n", ""),
+    "parquet": ({}, "", ""),
+}
+
+
+@pytest.mark.parametrize("name", GIVES_NO_ROWTIME)
+def test_a_file_without_the_column_of_the_rowtime_is_set_aside(tmp_path: Path, name: str) -> None:
+    """Its rows had the time of the file, and the rows of all files that came later were OUT_OF_ORDER."""
+    more, good, bad = GIVES_NO_ROWTIME[name]
+    place = Place(tmp_path, name.partition(" ")[0])
+    if name == "parquet":
+        pq.write_table(rows(1).rename_columns(["n", "Rt"]), place.folder / "a")
+        to_parquet(place.folder / "b", pa.int32())
+    else:
+        place.write("a", good)
+        place.write("b", bad or "1\n", age=1)
+    options = {"path": str(place.folder), "rowtime.column": "rt", **more}
+    source = FilesSource(place.kind, options, [("n", "BIGINT")], place.notes)
+    part, state = source.discover({}, rt.Limits(), {})
+    names = [Path(path).name for _, path, _ in part.detail["files"]]
+    if name == "csv without names":  # columns go by place: what a line lacks is NULL in that row
+        assert (names, state.get("aside")) == (["a", "b"], None)
+        return
+    assert names == ["a"]
+    why = "it has no column rt, which gives the rowtime; it has n"
+    assert state["aside"] == {f"{place.folder}/b": ["R520", why]}
+
+
 def test_times_of_an_early_spark_are_no_nanoseconds(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     times = pa.table({"n": pa.array([1], pa.timestamp("us"))})

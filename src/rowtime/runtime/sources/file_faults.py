@@ -1,17 +1,21 @@
 """What is wrong with a file that a stream cannot read, in words.
 
 Before a file is read, its footer tells whether it is whole and whether its columns have types that Spark reads as the
-declared ones: no Spark job is needed for that. If a job fails all the same, the file is read as a whole here.
+declared ones, and its footer or header whether it gives the rowtime: no Spark job is needed for that. If a job fails
+all the same, the file is read as a whole here.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+from rowtime.runtime.sources.csv_header import by_header
 
 _DAMAGED = (pa.ArrowException, OSError, EOFError)
 _INTEGERS = {"TINYINT": 8, "BYTE": 8, "SMALLINT": 16, "SHORT": 16, "INT": 32, "INTEGER": 32, "BIGINT": 64, "LONG": 64}
@@ -23,17 +27,41 @@ _PASSING = re.compile(r"java\.(io|net|nio)\.|java\.lang\.(Interrupted|OutOfMemor
 _LASTING = ("CANNOT_READ_FILE_FOOTER", "PARQUET_COLUMN_DATA_TYPE_MISMATCH", "UNSUPPORTED_FILE_SYSTEM")
 
 
-def fault_of(kind: str, path: str, wanted: Mapping[str, str]) -> str | None:
-    """What the footer of a file tells of it; ``None`` if nothing is wrong so far.
+@dataclass(frozen=True)
+class Expected:
+    """What files of a kind should have: columns of these types, in Spark's words; ``needed`` has to be there if named.
 
-    ``wanted``: the types of the columns that are read, in Spark's words.
+    A NULL in another column only says that a value is not known; without the column that gives the rowtime, all rows
+    would get the time of their file, which is no earlier than any of theirs, and the rows of later files would be late.
     """
-    if kind != "parquet":
+
+    kind: str
+    types: Mapping[str, str]
+    needed: str = ""
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    def fault_of(self, path: str) -> str | None:
+        """What the footer or the header of a file tells of it; ``None`` if nothing is wrong so far."""
+        try:
+            if self.kind == "parquet":
+                return next(self._faults_of_footer(pq.read_metadata(path)), None)
+            if self.kind == "csv" and self.needed:
+                [names] = by_header([path], self.options)
+                return self._lacking(names) if names else None
+        except _DAMAGED as error:
+            return said(error)
         return None
-    try:
-        return next(_faults_of_types(pq.read_metadata(path), wanted), None)
-    except _DAMAGED as error:
-        return said(error)
+
+    def _faults_of_footer(self, metadata: pq.FileMetaData) -> Iterator[str]:
+        yield from _faults_of_types(metadata, self.types)
+        lacking = self._lacking(metadata.schema.to_arrow_schema().names) if self.needed else None
+        if lacking:
+            yield lacking
+
+    def _lacking(self, names: Sequence[str]) -> str | None:
+        if self.needed.lower() in map(str.lower, names):
+            return None
+        return f"it has no column {self.needed}, which gives the rowtime; it has {', '.join(names) or 'none'}"
 
 
 def damage_of(kind: str, path: str) -> str | None:
@@ -88,12 +116,12 @@ def _faults_of_types(metadata: pq.FileMetaData, wanted: Mapping[str, str]) -> It
         metadata.schema.column(n).path: metadata.schema.column(n).physical_type for n in range(len(metadata.schema))
     }
     for name, declared in wanted.items():
-        fields = [field for field in schema if field.name.lower() == name.lower()]
+        fields = [one for one in schema if one.name.lower() == name.lower()]
         if len(fields) > 1:
-            yield f"it has the column {name} twice: {', '.join(field.name for field in fields)}"
-        for field in fields:
-            if not _reads(field.type, declared.upper(), physical.get(field.name, "")):
-                yield f"its column {field.name} has type {field.type}, and the stream declares {declared}"
+            yield f"it has the column {name} twice: {', '.join(one.name for one in fields)}"
+        for one in fields:
+            if not _reads(one.type, declared.upper(), physical.get(one.name, "")):
+                yield f"its column {one.name} has type {one.type}, and the stream declares {declared}"
 
 
 def _reads(kind: pa.DataType, declared: str, physical: str) -> bool:

@@ -39,6 +39,7 @@ from rowtime.runtime.sources.contract import (
 )
 from rowtime.runtime.sources.csv_decoding import PlainCsv
 from rowtime.runtime.sources.csv_header import by_header
+from rowtime.runtime.sources.file_faults import Expected
 from rowtime.runtime.sources.file_list import NumberedFile, is_unchanged
 from rowtime.runtime.sources.numbering import Numbering, noted
 from rowtime.runtime.sources.peek import OURS, columns, timestamps
@@ -93,7 +94,8 @@ class FilesSource:
         if self.gives_rowtime and self.rowtime.lower() not in {name.lower() for name in self._wanted}:
             self._wanted[self.rowtime] = "TIMESTAMP"
         self._plain = PlainCsv.of(self._wanted, self._options) if kind == "csv" else None
-        self._numbering = Numbering(self.path, notes, kind, self._wanted, chosen)
+        expected = Expected(kind, self._wanted, self.rowtime, self._options)
+        self._numbering = Numbering(self.path, notes, expected, chosen)
         self._taken: Sequence[NumberedFile] = ()
         self.decodes = False  # until a range holds text that Spark has to read
         self._parsed: list[DataFrame] = []

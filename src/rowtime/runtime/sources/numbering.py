@@ -24,7 +24,7 @@ import pyarrow as pa
 
 from rowtime.core.errors import Failure, Problem
 from rowtime.runtime.sources.contract import Limits
-from rowtime.runtime.sources.file_faults import UNREAD, damage_of, fault_of, lasting, said, told
+from rowtime.runtime.sources.file_faults import UNREAD, Expected, damage_of, lasting, said, told
 from rowtime.runtime.sources.file_list import (
     APPENDED,
     RENAMED,
@@ -45,15 +45,13 @@ _SECOND: Final = 1_000_000_000  # ns; file systems that know whole seconds only 
 
 
 class Numbering:
-    """The numbers of the files at ``path``, of ``kind``, of which columns of the types ``wanted`` are read.
+    """The numbers of the files at ``path``, which are read if they are as ``expected``.
 
     ``chosen``: whether the files of a name belong to them.
     """
 
-    def __init__(
-        self, path: Path, notes: Path, kind: str, wanted: Mapping[str, str], chosen: Callable[[str], bool]
-    ) -> None:
-        self.path, self.kind, self.wanted, self.chosen = path, kind, wanted, chosen
+    def __init__(self, path: Path, notes: Path, expected: Expected, chosen: Callable[[str], bool]) -> None:
+        self.path, self.expected, self.chosen = path, expected, chosen
         self.list = FileList(notes)
         self._loaded = False
         self._at: dict[str, int] = {}
@@ -139,7 +137,7 @@ class Numbering:
             return False
         found = False
         for file in named or taken:
-            why = damage_of(self.kind, file.path) if is_as_numbered(file) else ""
+            why = damage_of(self.expected.kind, file.path) if is_as_numbered(file) else ""
             why = lasting(text) if why is None and named else why
             if why:
                 self._blamed[file.path, file.size, file.time] = why
@@ -184,7 +182,7 @@ class Numbering:
         if not file.size:
             return "it is empty"
         blamed = self._blamed.get((file.path, file.size, file.time))
-        return blamed or fault_of(self.kind, file.path, self.wanted)
+        return blamed or self.expected.fault_of(file.path)
 
     def _found(self, path: str, facts: Facts) -> NumberedFile | None:
         """What is to be numbered of a file that is new or not as it was; ``None`` if nothing is."""
