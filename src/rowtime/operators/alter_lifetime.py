@@ -12,14 +12,24 @@ from typing import Any, ClassVar, Literal
 
 from rowtime.core.clock import Clocks
 from rowtime.core.time import BEGINNING, END, shift
-from rowtime.operators.contract import Delta, Kept, Operator, P, Shape, T, Tick, W, quoted
+from rowtime.operators.contract import (
+    Delta,
+    Operator,
+    P,
+    Shape,
+    T,
+    Tick,
+    Unary,
+    W,
+    quoted,
+)
 from rowtime.operators.lifetimes import C, D, E, Q, S, instant
 
 How = Literal["TO_POINT", "POINT_AT_END", "SHIFT", "EXTEND", "ALTER_DURATION", "QUANTIZE"]
 
 
 @dataclass(frozen=True)
-class AlterLifetime:
+class AlterLifetime(Unary):
     """``how`` the lifetimes of the input change, ``by`` how many µs (EXTEND without: for ever); ``offset`` of steps."""
 
     name: str
@@ -31,19 +41,6 @@ class AlterLifetime:
     kind: ClassVar[str] = "alter lifetime"
     promise: ClassVar[str] = "the input's bounds, moved as a change at the bound is moved"
     reason: ClassVar[str] = "the new lifetime does not begin or change before the old one is moved to"
-
-    @property
-    def inputs(self) -> tuple[Operator, ...]:
-        """The events."""
-        return (self.input,)
-
-    def requires(self) -> str:
-        """Nothing."""
-        return "nothing"
-
-    def keeps(self) -> tuple[Kept, ...]:
-        """Nothing."""
-        return ()
 
     def emits(self) -> Shape:
         """The same events with other lifetimes."""

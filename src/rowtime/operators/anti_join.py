@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class AntiJoin:
+class AntiJoin(Operator):
     """The ``left`` events while no ``right`` event for which ``on`` holds is alive; columns as in `LifetimeJoin`."""
 
     name: str
@@ -35,17 +35,11 @@ class AntiJoin:
     on: exp.Expr | None
 
     kind: ClassVar[str] = "lifetime anti-join"
-    promise: ClassVar[str] = ""
-    reason: ClassVar[str] = ""
 
     @property
     def inputs(self) -> tuple[Operator, ...]:
         """Both sides."""
         return (self.left, self.right)
-
-    def requires(self) -> str:
-        """Nothing."""
-        return "nothing"
 
     def keeps(self) -> tuple[Kept, ...]:
         """Events of both sides, and what has gone out and may still end."""

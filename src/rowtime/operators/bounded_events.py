@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 from rowtime.core.clock import Clocks, least
 from rowtime.core.shapes import EventShape
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import Column, Delta, Kept, Operator, Shape, Tick, quoted
+from rowtime.operators.contract import Column, Delta, Kept, Operator, Shape, Tick, Unary, quoted
 from rowtime.operators.event_bounds import GIVEN
 from rowtime.operators.event_gate import EventGate, collected_items
 from rowtime.operators.intake import Intake
@@ -22,7 +22,7 @@ from rowtime.operators.union_all import prefix
 
 
 @dataclass(frozen=True)
-class BoundedEvents:
+class BoundedEvents(Unary):
     """Events of a ``shape`` from rows of ``columns``, judged by the bounds that stand among them.
 
     ``input``: the merged rows of the stream (input 0 below) and of `ImportedBounds` (input 1).
@@ -41,11 +41,6 @@ class BoundedEvents:
     def gate(self) -> EventGate:
         """What judges the rows."""
         return EventGate(self, self.columns, self.shape)
-
-    @property
-    def inputs(self) -> tuple[Operator, ...]:
-        """The merged rows and bounds."""
-        return (self.input,)
 
     def requires(self) -> str:
         """The merged order, which decides which rows a bound comes before."""

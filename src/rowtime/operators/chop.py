@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from rowtime.core.clock import Clocks, least
 from rowtime.core.errors import Failure, Problem
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import Delta, Kept, Operator, Shape, Tick, quoted
+from rowtime.operators.contract import Delta, Kept, Operator, Shape, Tick, Unary, quoted
 from rowtime.operators.lifetimes import D, E, S, derived, due, made, netted, revised
 from rowtime.operators.lifetimes import Kept as Rows
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Chop:
+class Chop(Unary):
     """The events of ``input``, cut at ``offset`` + k · ``by`` (µs, from 1970-01-01)."""
 
     name: str
@@ -31,17 +31,6 @@ class Chop:
     offset: int = 0
 
     kind: ClassVar[str] = "chop"
-    promise: ClassVar[str] = ""
-    reason: ClassVar[str] = ""
-
-    @property
-    def inputs(self) -> tuple[Operator, ...]:
-        """The events."""
-        return (self.input,)
-
-    def requires(self) -> str:
-        """Nothing."""
-        return "nothing"
 
     def keeps(self) -> tuple[Kept, ...]:
         """What has not ended."""

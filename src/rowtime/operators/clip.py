@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Clip:
+class Clip(Operator):
     """Events of ``left``, each cut at the first start of ``right`` above its own with the same values of ``keys``.
 
     ``keys``: pairs of columns, of the left and of the right; NULLs are the same value, as in GROUP BY.
@@ -33,17 +33,11 @@ class Clip:
     keys: tuple[tuple[str, str], ...] = ()
 
     kind: ClassVar[str] = "clip"
-    promise: ClassVar[str] = ""
-    reason: ClassVar[str] = ""
 
     @property
     def inputs(self) -> tuple[Operator, ...]:
         """What is cut, and what cuts it."""
         return (self.left, self.right)
-
-    def requires(self) -> str:
-        """Nothing."""
-        return "nothing"
 
     def keeps(self) -> tuple[Kept, ...]:
         """What may still be cut, and what may still cut."""

@@ -7,17 +7,25 @@ whoever needs them in order has a `Merge` planned above.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from rowtime.core.clock import Clocks
 from rowtime.core.time import MAX_MICROS, shift
-from rowtime.operators.contract import Column, Delta, Kept, Operator, Shape, T, Tick, quoted
+from rowtime.operators.contract import (
+    Column,
+    Delta,
+    Operator,
+    Shape,
+    T,
+    Tick,
+    Unary,
+    quoted,
+)
 
 
 @dataclass(frozen=True)
-class Delay:
+class Delay(Unary):
     """``DELAY(TABLE s, interval)``: rowtimes move by ``by`` (µs), bounds stay."""
 
     name: str
@@ -28,28 +36,11 @@ class Delay:
     promise: ClassVar[str] = "the input's bounds"
     reason: ClassVar[str] = "a row is stamped later than it came, so it goes out when the clock has come to that stamp"
 
-    @property
-    def inputs(self) -> tuple[Operator, ...]:
-        """The one input."""
-        return (self.input,)
-
-    def requires(self) -> str:
-        """Nothing."""
-        return "nothing"
-
-    def keeps(self) -> tuple[Kept, ...]:
-        """Nothing: whoever needs order holds the rows."""
-        return ()
-
     def emits(self) -> Shape:
         """The input's columns; what is known of their order was about the time before."""
         below = self.input.emits()
         columns = tuple(Column(column.name, column.type) for column in below.columns)
         return replace(below, columns=columns, released=False, event=None)
-
-    def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:  # noqa: ARG002
-        """The input's bounds."""
-        return clocks[0]
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """The new rows under their new rowtimes; lazily, without a job."""

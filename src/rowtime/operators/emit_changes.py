@@ -14,14 +14,25 @@ from typing import Any, ClassVar
 
 from rowtime.core.clock import Clocks
 from rowtime.core.time import END, MIN_MICROS
-from rowtime.operators.contract import Column, Delta, Kept, Operator, P, Shape, T, Tick, W, quoted
+from rowtime.operators.contract import (
+    Column,
+    Delta,
+    Operator,
+    P,
+    Shape,
+    T,
+    Tick,
+    Unary,
+    W,
+    quoted,
+)
 from rowtime.operators.lifetimes import C, D, E, Q, S, instant
 
 NAMES = ("change", "start", "stop", "new_stop")
 
 
 @dataclass(frozen=True)
-class EmitChanges:
+class EmitChanges(Unary):
     """``EMIT CHANGES``: inserts and retractions; ``names`` of the columns that say which, from when and to when."""
 
     name: str
@@ -31,19 +42,6 @@ class EmitChanges:
     kind: ClassVar[str] = "emit changes"
     promise: ClassVar[str] = "the input's bounds"
     reason: ClassVar[str] = "a change goes out under the bound that its row met, and bounds do not go back"
-
-    @property
-    def inputs(self) -> tuple[Operator, ...]:
-        """The events."""
-        return (self.input,)
-
-    def requires(self) -> str:
-        """Nothing."""
-        return "nothing"
-
-    def keeps(self) -> tuple[Kept, ...]:
-        """Nothing."""
-        return ()
 
     def emits(self) -> Shape:
         """What changes, and the payload."""

@@ -30,6 +30,7 @@ from rowtime.operators.contract import (
     Shape,
     T,
     Tick,
+    Unary,
     W,
     passed,
     quoted,
@@ -52,7 +53,7 @@ NAMES: Mapping[str, tuple[str, ...]] = {
 
 
 @dataclass(frozen=True)
-class EmitLifetimes:
+class EmitLifetimes(Unary):
     """``EMIT form (names) [FULLY ORDERED]``: the final events of the input as rows; ``names`` of the added columns."""
 
     name: str
@@ -64,15 +65,6 @@ class EmitLifetimes:
     kind: ClassVar[str] = "emit lifetimes"
     promise: ClassVar[str] = "the input's bounds; in full order not beyond the start of the oldest event without an end"
     reason: ClassVar[str] = "whatever may yet go out is, or becomes final, at or above the bound"
-
-    @property
-    def inputs(self) -> tuple[Operator, ...]:
-        """The events."""
-        return (self.input,)
-
-    def requires(self) -> str:
-        """Nothing: what cancels out is put together here."""
-        return "nothing"
 
     def keeps(self) -> tuple[Kept, ...]:
         """Events that are not final."""

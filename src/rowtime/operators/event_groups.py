@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from rowtime.core.clock import Clocks, least
-from rowtime.operators.contract import Operator, Shape
+from rowtime.operators.contract import Operator, Shape, Unary
 from rowtime.operators.lifetimes import E, derived
 from rowtime.operators.select import Item
 
@@ -21,7 +21,7 @@ FROM = "__s"  # the start of a kept event, µs
 
 
 @dataclass(frozen=True)
-class EventGroups:
+class EventGroups(Unary):
     """``aggregates`` of the events of each group and ``keys``; ``items`` and ``having`` are over both by name."""
 
     name: str
@@ -30,18 +30,6 @@ class EventGroups:
     aggregates: tuple[Item, ...]
     items: tuple[Item, ...]
     having: exp.Expr | None = field(default=None, kw_only=True)
-
-    promise: ClassVar[str] = ""
-    reason: ClassVar[str] = ""
-
-    @property
-    def inputs(self) -> tuple[Operator, ...]:
-        """The events."""
-        return (self.input,)
-
-    def requires(self) -> str:
-        """Nothing."""
-        return "nothing"
 
     def emits(self) -> Shape:
         """The select list, as events."""

@@ -12,17 +12,30 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rowtime.core.clock import Clocks, least
+from rowtime.core.clock import least
 from rowtime.core.time import BEGINNING, END, MAX_MICROS, MIN_MICROS
 from rowtime.kernels.guard import EARLY, Items, Limits, guard
 from rowtime.kernels.timeline import FIRST, LAST, Timeline, advances
-from rowtime.operators.contract import Control, Delta, EventTime, Kept, Operator, P, Shape, T, Tick, W, quoted
+from rowtime.operators.contract import (
+    Control,
+    Delta,
+    EventTime,
+    Kept,
+    Operator,
+    P,
+    Shape,
+    T,
+    Tick,
+    Unary,
+    W,
+    quoted,
+)
 from rowtime.operators.event_bounds import GIVEN
 from rowtime.operators.event_micros import in_micros
 from rowtime.operators.gates import Verdict
@@ -36,7 +49,7 @@ FORWARDED = "INPUT_WATERMARK"
 
 
 @dataclass(frozen=True)
-class EventTimed:
+class EventTimed(Unary):
     """``EVENT TIME (column, …)``: the event time of the rows, and its bounds.
 
     ``unit``: what a column of whole numbers counts (SECOND, MILLISECOND, …); a timestamp has
@@ -58,13 +71,6 @@ class EventTimed:
     beyond: int | None = None
 
     kind: ClassVar[str] = "event time"
-    promise: ClassVar[str] = ""
-    reason: ClassVar[str] = ""
-
-    @property
-    def inputs(self) -> tuple[Operator, ...]:
-        """The one input."""
-        return (self.input,)
 
     def requires(self) -> str:
         """The merged order, which decides which row a bound comes after."""
@@ -84,10 +90,6 @@ class EventTimed:
         columns = tuple(column for column in shape.columns if column.name not in (GIVEN, REGION))
         extra = tuple(name for name in shape.extra if name not in ORIGIN)
         return replace(shape, columns=columns, extra=extra, event=EventTime(self.name, self.column))
-
-    def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:  # noqa: ARG002
-        """Those of the input: the rowtime is not touched."""
-        return clocks[0]
 
     @property
     def micros(self) -> str:

@@ -25,6 +25,7 @@ from rowtime.operators.contract import (
     Shape,
     T,
     Tick,
+    Unary,
     passed,
     quoted,
 )
@@ -40,7 +41,7 @@ END_OF_GROUP = "__n"  # BIGINT: the first instant past the group, µs
 
 
 @dataclass(frozen=True)
-class GroupBy:
+class GroupBy(Unary):
     """``GROUP BY keys`` with ``aggregates``; ``items`` and ``having`` are over both by name.
 
     Keys are named ``__k0``, …, aggregates ``__a0``, …; ``closers`` are, under the names of
@@ -70,15 +71,6 @@ class GroupBy:
         "the next group row is of the group that holds the bound, or of a later one, "
         "and is stamped with that group's end"
     )
-
-    @property
-    def inputs(self) -> tuple[Operator, ...]:
-        """The one input."""
-        return (self.input,)
-
-    def requires(self) -> str:
-        """Nothing, but where an aggregate depends on order, places."""
-        return "nothing"
 
     def keeps(self) -> tuple[Kept, ...]:
         """Partial results, or rows where an aggregate has no partial form."""

@@ -24,6 +24,7 @@ from rowtime.operators.contract import (
     Shape,
     T,
     Tick,
+    Unary,
     quoted,
 )
 from rowtime.operators.ordered import Ordered
@@ -42,7 +43,7 @@ FIRST = "__e"  # BIGINT: that of its first row
 
 
 @dataclass(frozen=True)
-class GroupByValues:
+class GroupByValues(Unary):
     """``GROUP BY keys`` of which ``closers`` follow ordered values; else as `GroupBy`.
 
     Without closers the end of the stream closes the groups (WITH UNBOUNDED STATE).
@@ -63,11 +64,6 @@ class GroupByValues:
     kind: ClassVar[str] = "group by"
     promise: ClassVar[str] = "the first row of the groups that are open, if that is before the bound"
     reason: ClassVar[str] = "a group that is open or still to come has no last row before it"
-
-    @property
-    def inputs(self) -> tuple[Operator, ...]:
-        """The one input."""
-        return (self.input,)
 
     def requires(self) -> str:
         """What the marks speak of: rows in stream order."""

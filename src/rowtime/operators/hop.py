@@ -6,12 +6,20 @@ once for each window that holds it, in the order of their ends. Windows are ``[s
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from rowtime.core.clock import Clocks
-from rowtime.operators.contract import Delta, Kept, Operator, P, Shape, T, Tick, quoted
+from rowtime.operators.contract import (
+    Delta,
+    Operator,
+    P,
+    Shape,
+    T,
+    Tick,
+    Unary,
+    quoted,
+)
 from rowtime.operators.gates import Gate
 from rowtime.operators.select import Item
 from rowtime.sql.generate import to_spark
@@ -27,7 +35,7 @@ _NEVER = 2**61  # µs: behind no mark
 
 
 @dataclass(frozen=True)
-class Hop:
+class Hop(Unary):
     """``start`` and ``end``: of the window that holds ``time`` and ends first, as columns.
 
     ``copies``: the most windows that hold a row; each ends ``slide`` (µs) after the one
@@ -47,31 +55,12 @@ class Hop:
     gate: bool = False
 
     kind: ClassVar[str] = "windows"
-    promise: ClassVar[str] = ""
-    reason: ClassVar[str] = ""
-
-    @property
-    def inputs(self) -> tuple[Operator, ...]:
-        """The one input."""
-        return (self.input,)
-
-    def requires(self) -> str:
-        """Nothing."""
-        return "nothing"
-
-    def keeps(self) -> tuple[Kept, ...]:
-        """Nothing."""
-        return ()
 
     def emits(self) -> Shape:
         """The input's columns and the window's; the copies of a row follow each other."""
         below = self.input.emits()
         order = below.order if P in below.order else (*below.order, P)
         return replace(below, columns=(*below.columns, self.start.column, self.end.column), order=order, event=None)
-
-    def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:  # noqa: ARG002
-        """The input's bounds."""
-        return clocks[0]
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """The new rows, once for each of their windows; lazily, without a job."""

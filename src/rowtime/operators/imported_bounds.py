@@ -18,7 +18,19 @@ from rowtime.core.clock import Clocks, least
 from rowtime.core.time import BEGINNING, END
 from rowtime.kernels.events import Mark, advances
 from rowtime.operators.by_writer import by_writer
-from rowtime.operators.contract import A, Column, Control, Delta, Kept, Operator, P, Shape, T, Tick, W
+from rowtime.operators.contract import (
+    A,
+    Column,
+    Control,
+    Delta,
+    Kept,
+    Operator,
+    P,
+    Shape,
+    T,
+    Tick,
+    W,
+)
 from rowtime.operators.event_bounds import GIVEN, bound_rows
 from rowtime.operators.event_gate import collected_items, items_of
 from rowtime.operators.event_stream import EventStream
@@ -43,7 +55,7 @@ class _Known(NamedTuple):
 
 
 @dataclass(frozen=True)
-class ImportedBounds:
+class ImportedBounds(Operator):
     """The bounds of ``source``, beside NULL in ``columns``: those of the stream that takes them."""
 
     name: str
@@ -58,10 +70,6 @@ class ImportedBounds:
     def inputs(self) -> tuple[Operator, ...]:
         """The stream whose bounds these are."""
         return (self.source,)
-
-    def requires(self) -> str:
-        """Nothing."""
-        return "nothing"
 
     def keeps(self) -> tuple[Kept, ...]:
         """What an earlier item of another writer may stand before."""

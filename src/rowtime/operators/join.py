@@ -129,7 +129,7 @@ class Edge:
 
 
 @dataclass(frozen=True)
-class Join:
+class Join(Operator):
     """``on`` is over the names of both sides; ``low`` and ``high`` in µs.
 
     ``alone``: only rows of the left go out, when all that could match are known: those with a match
@@ -145,8 +145,6 @@ class Join:
     alone: str = ""
 
     kind: ClassVar[str] = "join"
-    promise: ClassVar[str] = ""
-    reason: ClassVar[str] = ""
 
     def requires(self) -> str:
         """Places: they order the pairs of one rowtime."""

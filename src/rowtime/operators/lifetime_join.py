@@ -15,7 +15,17 @@ from rowtime.core.clock import Clocks, least
 from rowtime.core.time import BEGINNING, END
 from rowtime.operators.alter_lifetime import AlterLifetime
 from rowtime.operators.collected import collected
-from rowtime.operators.contract import Column, Delta, Kept, Operator, Route, Shape, Tick, passed, quoted
+from rowtime.operators.contract import (
+    Column,
+    Delta,
+    Kept,
+    Operator,
+    Route,
+    Shape,
+    Tick,
+    passed,
+    quoted,
+)
 from rowtime.operators.emit_tables import in_utc
 from rowtime.operators.event_stream import EventStream
 from rowtime.operators.lifetime_pairs import Emitted, LifetimePairs, peeked
@@ -35,7 +45,7 @@ SIDES, FRESH = ("left", "right"), ("__ln", "__rn")  # what is kept of each; whet
 
 
 @dataclass(frozen=True)
-class LifetimeJoin:
+class LifetimeJoin(Operator):
     """Pairs of ``left`` and ``right`` for which ``on`` holds; ``names`` are what the columns of each are called.
 
     ``versioned``: each pair comes with the later change of its two.
@@ -49,17 +59,11 @@ class LifetimeJoin:
     versioned: bool = False
 
     kind: ClassVar[str] = "lifetime join"
-    promise: ClassVar[str] = ""
-    reason: ClassVar[str] = ""
 
     @property
     def inputs(self) -> tuple[Operator, ...]:
         """Both sides."""
         return (self.left, self.right)
-
-    def requires(self) -> str:
-        """Nothing."""
-        return "nothing"
 
     def keeps(self) -> tuple[Kept, ...]:
         """Events of both sides."""

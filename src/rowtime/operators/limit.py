@@ -8,12 +8,12 @@ from typing import Any, ClassVar
 
 from rowtime.core.clock import Clocks
 from rowtime.core.time import END
-from rowtime.operators.contract import Delta, Kept, Operator, P, Shape, Tick
+from rowtime.operators.contract import Delta, P, Tick, Unary
 from rowtime.operators.merge import Merge
 
 
 @dataclass(frozen=True)
-class Limit:
+class Limit(Unary):
     """The first ``count`` rows of a merge that numbers them from 0."""
 
     name: str
@@ -24,22 +24,9 @@ class Limit:
     promise: ClassVar[str] = "the bound of its input, and the end once the last row has gone out"
     reason: ClassVar[str] = "no row follows the last one"
 
-    @property
-    def inputs(self) -> tuple[Operator, ...]:
-        """The one input."""
-        return (self.input,)
-
     def requires(self) -> str:
         """The numbers of the rows in stream order."""
         return "stream order"
-
-    def keeps(self) -> tuple[Kept, ...]:
-        """Nothing: the merge below counts the rows."""
-        return ()
-
-    def emits(self) -> Shape:
-        """What the input emits."""
-        return self.input.emits()
 
     def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:
         """The input's bounds, or the end."""

@@ -24,6 +24,7 @@ from rowtime.operators.contract import (
     Shape,
     T,
     Tick,
+    Unary,
     W,
     micros,
     passed,
@@ -41,7 +42,7 @@ _MICROS = f"unix_micros({T})"
 
 
 @dataclass(frozen=True)
-class Merge:
+class Merge(Unary):
     """Releases the input's rows in stream order.
 
     ``numbers``: the consumer needs positions, so each released row gets its number in the
@@ -58,15 +59,6 @@ class Merge:
     kind: ClassVar[str] = "merge"
     promise: ClassVar[str] = "the least clock of its input"
     reason: ClassVar[str] = "rows below the least clock have been released; none can follow them"
-
-    @property
-    def inputs(self) -> tuple[Operator, ...]:
-        """The one input; a UNION ALL gives it several streams at once."""
-        return (self.input,)
-
-    def requires(self) -> str:
-        """Nothing: this is where order is made."""
-        return "nothing"
 
     def keeps(self) -> tuple[Kept, ...]:
         """The rows that run ahead of the bound."""

@@ -10,11 +10,10 @@ is an item among the rows: the mark is not below it from there on.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from rowtime.core.clock import Clocks
 from rowtime.core.time import BEGINNING
 from rowtime.expr.order import Order
 from rowtime.operators.column_bounds import SAID, about, heard
@@ -28,6 +27,7 @@ from rowtime.operators.contract import (
     Shape,
     T,
     Tick,
+    Unary,
     W,
     quoted,
 )
@@ -44,7 +44,7 @@ VALUE = "__o"  # TIMESTAMP: the value as µs, in an order that ascends
 
 
 @dataclass(frozen=True)
-class Ordered:
+class Ordered(Unary):
     """Lets rows pass whose ``value`` does not go back; ``strict``: nor stays.
 
     ``within`` (µs, of times) and ``rows`` are how far it may. ``declares``: the column whose
@@ -67,13 +67,6 @@ class Ordered:
 
     starts_null: ClassVar[bool] = False
     kind: ClassVar[str] = "order check"
-    promise: ClassVar[str] = ""
-    reason: ClassVar[str] = ""
-
-    @property
-    def inputs(self) -> tuple[Operator, ...]:
-        """The one input."""
-        return (self.input,)
 
     def requires(self) -> str:
         """The rows of one sequence, which is what an order is about."""
@@ -109,10 +102,6 @@ class Ordered:
         known = self.declares
         columns = [known if c.name == known.name else c for c in shape.columns if self.passes or c.name != SAID]
         return replace(shape, columns=tuple(columns))
-
-    def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:  # noqa: ARG002
-        """Those of the input."""
-        return clocks[0]
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Refuse the rows that go back."""

@@ -12,13 +12,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import cached_property, reduce
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
-from rowtime.core.clock import Clocks, least
+from rowtime.core.clock import least
 from rowtime.core.errors import Failure, Problem
 from rowtime.core.time import BEGINNING, END
 from rowtime.kernels.exact import Overflow
@@ -26,7 +26,20 @@ from rowtime.kernels.hashes import hashes
 from rowtime.kernels.window_functions import Function, Nth
 from rowtime.operators.collations import keyed, paired
 from rowtime.operators.collected import collected
-from rowtime.operators.contract import Column, Control, Delta, Kept, Operator, P, Segment, Shape, T, Tick, quoted
+from rowtime.operators.contract import (
+    Column,
+    Control,
+    Delta,
+    Kept,
+    Operator,
+    P,
+    Segment,
+    Shape,
+    T,
+    Tick,
+    Unary,
+    quoted,
+)
 from rowtime.operators.ends import SEEN, Ends
 from rowtime.operators.over_results import to_files, to_spark_rows, type_calls
 from rowtime.operators.over_rows import alive, gathered, in_stream_order, of_keys
@@ -95,7 +108,7 @@ class Call:
 
 
 @dataclass(frozen=True)
-class Over:
+class Over(Unary):
     """``calls`` over the rows of each value of ``keys``; ``passed`` columns go through.
 
     ``order``: what RANGE measures, an ascending function of the rowtime. ``closers``: the
@@ -113,13 +126,6 @@ class Over:
     expires: int | None = None
 
     kind: ClassVar[str] = "over"
-    promise: ClassVar[str] = ""
-    reason: ClassVar[str] = ""
-
-    @property
-    def inputs(self) -> tuple[Operator, ...]:
-        """The one input."""
-        return (self.input,)
 
     def requires(self) -> str:
         """What frames speak of."""
@@ -158,10 +164,6 @@ class Over:
         known = {column.name: column for column in below.columns}
         columns = (*(known[name] for name in self.passed), *(c.column for c in self.calls))
         return replace(below, columns=columns, event=None)
-
-    def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:  # noqa: ARG002
-        """Those of the input."""
-        return clocks[0]
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Compute the calls over new rows and kept ones; keep what later rows will ask for."""

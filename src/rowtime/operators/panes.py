@@ -54,7 +54,7 @@ NEVER = END + 1  # stands for a bound that has not come
 
 
 @dataclass(frozen=True)
-class Panes:
+class Panes(Operator):
     """``GROUP BY PANES(t, …), keys`` with ``aggregates``; ``items`` and ``having`` are over both by name.
 
     ``times`` are the panes, ``age`` (µs) how long after its end a pane takes rows, ``event``

@@ -18,7 +18,19 @@ import pyarrow as pa
 from rowtime.core.clock import Clocks, least
 from rowtime.core.time import BEGINNING, END, MAX_MICROS, MIN_MICROS
 from rowtime.kernels.timeline import FIRST, LAST
-from rowtime.operators.contract import Column, Control, Delta, Kept, Operator, P, Shape, T, Tick, W, quoted
+from rowtime.operators.contract import (
+    Column,
+    Control,
+    Delta,
+    Kept,
+    Operator,
+    P,
+    Shape,
+    T,
+    Tick,
+    W,
+    quoted,
+)
 from rowtime.operators.event_bounds import GIVEN
 from rowtime.operators.event_time import REGION, EventTimed
 
@@ -31,7 +43,7 @@ BETWEEN = 1024  # how many positions there are from one item to the next
 
 
 @dataclass(frozen=True)
-class PassedBounds:
+class PassedBounds(Operator):
     """The rows of ``input`` with the bounds of their ``event`` time as rows between them; ``region`` numbers both."""
 
     name: str
@@ -40,8 +52,6 @@ class PassedBounds:
     region: int = 0
 
     kind: ClassVar[str] = "passed bounds"
-    promise: ClassVar[str] = ""
-    reason: ClassVar[str] = ""
 
     @property
     def inputs(self) -> tuple[Operator, ...]:

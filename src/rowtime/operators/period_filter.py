@@ -15,7 +15,17 @@ from sqlglot import exp
 
 from rowtime.core.clock import Clocks, least
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import Delta, Kept, Operator, Shape, T, Tick, passed, quoted
+from rowtime.operators.contract import (
+    Delta,
+    Kept,
+    Operator,
+    Shape,
+    T,
+    Tick,
+    Unary,
+    passed,
+    quoted,
+)
 from rowtime.operators.lifetimes import D, E, N, S, derived, made, netted
 from rowtime.operators.lifetimes import Kept as Rows
 from rowtime.sql.generate import to_spark
@@ -24,7 +34,7 @@ _ORDERS = (exp.LT, exp.LTE, exp.EQ)
 
 
 @dataclass(frozen=True)
-class PeriodFilter:
+class PeriodFilter(Unary):
     """The events for which ``where`` holds; it compares ``ends``, which are BIGINT columns (µs), with other times.
 
     ``hidden``: columns that do not go on. Where there are two ends, each belongs to one of the
@@ -40,15 +50,6 @@ class PeriodFilter:
     kind: ClassVar[str] = "period filter"
     promise: ClassVar[str] = "the least start of the events that are not judged yet"
     reason: ClassVar[str] = "an event waits for the bound to pass what its end is compared with"
-
-    @property
-    def inputs(self) -> tuple[Operator, ...]:
-        """The events."""
-        return (self.input,)
-
-    def requires(self) -> str:
-        """Nothing."""
-        return "nothing"
 
     def keeps(self) -> tuple[Kept, ...]:
         """What may be judged either way."""

@@ -18,7 +18,20 @@ import pyarrow.compute as pc
 
 from rowtime.core.clock import Clocks, least
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import Column, Control, Delta, Kept, Operator, P, Route, Shape, T, Tick, W, quoted
+from rowtime.operators.contract import (
+    Column,
+    Control,
+    Delta,
+    Kept,
+    Operator,
+    P,
+    Route,
+    Shape,
+    T,
+    Tick,
+    W,
+    quoted,
+)
 from rowtime.operators.event_time import refusals
 from rowtime.operators.gates import Verdict
 from rowtime.operators.merge import ORIGIN
@@ -34,7 +47,7 @@ REASON = "NO_PERMIT"
 
 
 @dataclass(frozen=True)
-class PermitGate:
+class PermitGate(Operator):
     """``GATE(TABLE s, TABLE permits [, n])``: each row of ``permits`` lets one row of ``input`` out, or ``n``.
 
     Both inputs are numbered in their orders, from 0 on.

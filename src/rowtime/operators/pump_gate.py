@@ -10,12 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from rowtime.core.clock import Clocks
 from rowtime.expr.store_assignment import always_fits, is_nested, length_of
 from rowtime.operators.attempt import attempted
-from rowtime.operators.contract import Delta, Kept, Operator, Shape, Tick, quoted
+from rowtime.operators.contract import Delta, Operator, Tick, Unary, quoted
 from rowtime.operators.values import type_text
 from rowtime.sql.generate import literal, to_rowtime, to_spark
 
@@ -40,7 +39,7 @@ class Assigned:
 
 
 @dataclass(frozen=True)
-class PumpGate:
+class PumpGate(Unary):
     """Lets rows pass that can be ``assigned`` and satisfy the ``checks``.
 
     ``checks`` are as they were written; ``over`` the same over the columns of the query, cast as the target has them.
@@ -55,29 +54,6 @@ class PumpGate:
     holds: tuple[tuple[str, exp.Expr], ...] = ()
 
     kind: ClassVar[str] = "pump gate"
-    promise: ClassVar[str] = ""
-    reason: ClassVar[str] = ""
-
-    @property
-    def inputs(self) -> tuple[Operator, ...]:
-        """The one input."""
-        return (self.input,)
-
-    def requires(self) -> str:
-        """Nothing: a row is judged by its own values."""
-        return "nothing"
-
-    def keeps(self) -> tuple[Kept, ...]:
-        """Nothing."""
-        return ()
-
-    def emits(self) -> Shape:
-        """What the input emits."""
-        return self.input.emits()
-
-    def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:  # noqa: ARG002
-        """The input's bounds."""
-        return clocks[0]
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Refuse the rows that do not fit."""

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 from rowtime.core.clock import NOBODY, Clocks
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import Column, Delta, Kept, Operator, Shape, Tick
+from rowtime.operators.contract import Column, Delta, Operator, Shape, Tick
 
 ADDED = (
     Column("reason", "STRING"),
@@ -32,7 +32,7 @@ def shown_as(column: str) -> str:
 
 
 @dataclass(frozen=True)
-class Rejected:
+class Rejected(Operator):
     """``SELECT STREAM … FROM gate.rejected``; ``gate`` is the operator that refuses.
 
     ``failing``: the query without a gate whose rows cannot be computed, where ``gate`` is the end of it.
@@ -51,14 +51,6 @@ class Rejected:
     def inputs(self) -> tuple[Operator, ...]:
         """The gate."""
         return (self.gate,)
-
-    def requires(self) -> str:
-        """Nothing."""
-        return "nothing"
-
-    def keeps(self) -> tuple[Kept, ...]:
-        """Nothing; the rows themselves stand in the ledger."""
-        return ()
 
     def emits(self) -> Shape:
         """The columns of the refused rows, then why and by what they were refused."""

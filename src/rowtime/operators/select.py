@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from sqlglot import exp
 
-from rowtime.core.clock import Clocks
 from rowtime.expr.generators import generator
 from rowtime.expr.store_assignment import same_type
-from rowtime.operators.contract import Column, Delta, Kept, Operator, Shape, Tick, quoted
+from rowtime.operators.contract import Column, Delta, Operator, Shape, Tick, Unary, quoted
 from rowtime.sql.generate import to_spark
 
 
@@ -32,7 +31,7 @@ class Item:
 
 
 @dataclass(frozen=True)
-class Select:
+class Select(Unary):
     """``SELECT items FROM input WHERE condition``; ``hidden`` items are for the operator above."""
 
     name: str
@@ -42,21 +41,6 @@ class Select:
     hidden: tuple[Item, ...] = ()
 
     kind: ClassVar[str] = "select"
-    promise: ClassVar[str] = ""
-    reason: ClassVar[str] = ""
-
-    @property
-    def inputs(self) -> tuple[Operator, ...]:
-        """The one input."""
-        return (self.input,)
-
-    def requires(self) -> str:
-        """Nothing."""
-        return "nothing"
-
-    def keeps(self) -> tuple[Kept, ...]:
-        """Nothing."""
-        return ()
 
     def emits(self) -> Shape:
         """The select list, placed as the input was; the event time as long as its column is passed on."""
@@ -80,10 +64,6 @@ class Select:
         if self.where is not None or self.hidden or None in passed:
             return None
         return {item.column.name: name for item, name in zip(self.items, passed, strict=True) if name is not None}
-
-    def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:  # noqa: ARG002
-        """The input's bounds."""
-        return clocks[0]
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:  # noqa: ARG002
         """The new rows, filtered and projected; lazily, without a job."""

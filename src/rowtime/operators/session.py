@@ -26,6 +26,7 @@ from rowtime.operators.contract import (
     Shape,
     T,
     Tick,
+    Unary,
     passed,
     quoted,
 )
@@ -41,7 +42,7 @@ STARTS, ENDS = "__kstart", "__kend"  # TIMESTAMP: the edges of the session, for 
 
 
 @dataclass(frozen=True)
-class SessionGroup:
+class SessionGroup(Unary):
     """``GROUP BY keys, SESSION(ROWTIME, gap)``; ``items``, ``having`` and ``stamp`` as in `GroupBy`.
 
     They may name the session's edges too. ``gap`` in µs. ``sort`` and ``directions``: what orders the sessions of one
@@ -62,15 +63,6 @@ class SessionGroup:
     kind: ClassVar[str] = "session"
     promise: ClassVar[str] = "the bound of its input, or its AS ROWTIME of a session that ends there"
     reason: ClassVar[str] = "every session that ends at the bound is out, and each later one ends after it"
-
-    @property
-    def inputs(self) -> tuple[Operator, ...]:
-        """The one input."""
-        return (self.input,)
-
-    def requires(self) -> str:
-        """Nothing, but where an aggregate depends on order, places."""
-        return "nothing"
 
     def keeps(self) -> tuple[Kept, ...]:
         """Pieces of open sessions, or their rows where an aggregate has no partial form."""

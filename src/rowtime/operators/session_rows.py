@@ -12,7 +12,21 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from rowtime.core.clock import Clocks, least
 from rowtime.core.time import BEGINNING, END, MAX_MICROS
 from rowtime.operators.chains import DUE, FIRST, IS_DUE, LAST, SESSION, Chains
-from rowtime.operators.contract import Column, Delta, Kept, Operator, P, Route, Shape, T, Tick, W, passed, quoted
+from rowtime.operators.contract import (
+    Column,
+    Delta,
+    Kept,
+    Operator,
+    P,
+    Route,
+    Shape,
+    T,
+    Tick,
+    Unary,
+    W,
+    passed,
+    quoted,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -23,7 +37,7 @@ BEFORE = "__r"  # TIMESTAMP: the rowtime that the row had
 
 
 @dataclass(frozen=True)
-class SessionRows:
+class SessionRows(Unary):
     """Adds the columns ``names`` of start and end; sessions are of the columns ``keys``, ``gap`` in µs."""
 
     name: str
@@ -35,11 +49,6 @@ class SessionRows:
     kind: ClassVar[str] = "session rows"
     promise: ClassVar[str] = "past the bound of its input"
     reason: ClassVar[str] = "every session that ends at the bound is out, and each later one ends after it"
-
-    @property
-    def inputs(self) -> tuple[Operator, ...]:
-        """The one input."""
-        return (self.input,)
 
     def requires(self) -> str:
         """A place of each row in its writer, which orders the rows of a session."""

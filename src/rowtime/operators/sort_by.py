@@ -12,7 +12,16 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rowtime.core.clock import Clocks
-from rowtime.operators.contract import Column, Delta, Kept, Operator, Shape, T, Tick, quoted
+from rowtime.operators.contract import (
+    Column,
+    Delta,
+    Operator,
+    Shape,
+    T,
+    Tick,
+    Unary,
+    quoted,
+)
 from rowtime.operators.ends import SEEN, Ends
 from rowtime.operators.select import Item
 
@@ -33,7 +42,7 @@ def moved_shape(below: Shape, order: tuple[str, ...], hidden: tuple[str, ...], *
 
 
 @dataclass(frozen=True)
-class SortBy:
+class SortBy(Unary):
     """``key`` is m, named ``__m``; ``keys`` are hidden columns that order equal values, ``directions`` theirs.
 
     ``stamp``: the ``AS ROWTIME`` of the select list, over ``__m``; else the end of the value.
@@ -49,19 +58,6 @@ class SortBy:
     kind: ClassVar[str] = "order by"
     promise: ClassVar[str] = "the end of the value that holds each writer's clock"
     reason: ClassVar[str] = "a later row is of that value or a later one, and takes its end as rowtime"
-
-    @property
-    def inputs(self) -> tuple[Operator, ...]:
-        """The one input."""
-        return (self.input,)
-
-    def requires(self) -> str:
-        """Nothing: the order is made above."""
-        return "nothing"
-
-    def keeps(self) -> tuple[Kept, ...]:
-        """Nothing; the merge above keeps the rows of open values."""
-        return ()
 
     def emits(self) -> Shape:
         """The input's columns under the new rowtime; rows run ahead of the bound."""

@@ -12,7 +12,19 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from rowtime.core.clock import Clocks, least
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import Control, Delta, Kept, Operator, Route, Segment, Shape, T, Tick, quoted
+from rowtime.operators.contract import (
+    Control,
+    Delta,
+    Kept,
+    Operator,
+    Route,
+    Segment,
+    Shape,
+    T,
+    Tick,
+    Unary,
+    quoted,
+)
 from rowtime.operators.ordered import Ordered
 from rowtime.operators.over import RunningMark
 from rowtime.operators.partials import COMPLETE, KEPT
@@ -30,7 +42,7 @@ STAMP = "__l"  # TIMESTAMP: the rowtime that it gets
 
 
 @dataclass(frozen=True)
-class SortByValues:
+class SortByValues(Unary):
     """``value`` is m, which rows have in the column ``__m``; ``keys`` and ``directions`` as in `SortBy`.
 
     ``stamp``: the ``AS ROWTIME`` of the select list, over ``__m``; else the rowtime of the last row of the value.
@@ -48,11 +60,6 @@ class SortByValues:
     kind: ClassVar[str] = "order by"
     promise: ClassVar[str] = "the first row of the value that is open, if that is before the bound"
     reason: ClassVar[str] = "a value that is open or still to come has no last row before it"
-
-    @property
-    def inputs(self) -> tuple[Operator, ...]:
-        """The one input."""
-        return (self.input,)
 
     def requires(self) -> str:
         """What the marks speak of: rows in stream order."""

@@ -7,11 +7,11 @@ a GROUP BY above groups by it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from rowtime.core.clock import Clocks, least
+from rowtime.core.clock import least
 from rowtime.core.time import BEGINNING, END
 from rowtime.operators.contract import (
     Column,
@@ -22,6 +22,7 @@ from rowtime.operators.contract import (
     Shape,
     T,
     Tick,
+    Unary,
     passed,
     quoted,
 )
@@ -34,7 +35,7 @@ OPENED, ENDS = "__s", "__n"  # BIGINT µs: when a window opened, and its end
 
 
 @dataclass(frozen=True)
-class Stagger:
+class Stagger(Unary):
     """Adds ``column``, the end of the row's window (TIMESTAMP); ``keys`` are ``PARTITION BY``, ``length`` in µs."""
 
     name: str
@@ -44,13 +45,6 @@ class Stagger:
     column: str
 
     kind: ClassVar[str] = "stagger"
-    promise: ClassVar[str] = ""
-    reason: ClassVar[str] = ""
-
-    @property
-    def inputs(self) -> tuple[Operator, ...]:
-        """The one input."""
-        return (self.input,)
 
     def requires(self) -> str:
         """Which row is the first of its key."""
@@ -64,10 +58,6 @@ class Stagger:
         """The input's columns and the window's end."""
         below = self.input.emits()
         return replace(below, columns=(*below.columns, Column(self.column, "TIMESTAMP")), event=None)
-
-    def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:  # noqa: ARG002
-        """The input's bounds."""
-        return clocks[0]
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Open windows for the new rows that no open one holds; give each row its own."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from rowtime.core.clock import Clocks, least
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import Delta, Kept, Operator, Shape, Tick, quoted
+from rowtime.operators.contract import Delta, Kept, Operator, Shape, Tick, Unary, quoted
 from rowtime.operators.lifetimes import D, E, N, S, derived, due, made, netted, revised
 from rowtime.operators.lifetimes import Kept as Rows
 
@@ -21,24 +21,13 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Stitch:
+class Stitch(Unary):
     """The events of ``input``; payloads are equal as groups are, so NULLs are."""
 
     name: str
     input: Operator
 
     kind: ClassVar[str] = "stitch"
-    promise: ClassVar[str] = ""
-    reason: ClassVar[str] = ""
-
-    @property
-    def inputs(self) -> tuple[Operator, ...]:
-        """The events."""
-        return (self.input,)
-
-    def requires(self) -> str:
-        """Nothing."""
-        return "nothing"
 
     def keeps(self) -> tuple[Kept, ...]:
         """What has not ended, and since when it lasts."""

@@ -53,7 +53,7 @@ UNLIMITED = 2**61  # µs: of a guard that looks at the arrival times alone
 
 
 @dataclass(frozen=True)
-class Stream:
+class Stream(Operator):
     """A named stream and where its items come from.
 
     ``source`` is the format with its options, as in CREATE STREAM; ``idle_after`` (µs) after
@@ -89,10 +89,6 @@ class Stream:
     def inputs(self) -> tuple[Operator, ...]:
         """None: the source stands behind it."""
         return ()
-
-    def requires(self) -> str:
-        """Nothing."""
-        return "nothing"
 
     def keeps(self) -> tuple[Kept, ...]:
         """A clock a writer, and the rows on which those behind them have to decide."""

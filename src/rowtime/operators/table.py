@@ -19,7 +19,7 @@ PINNED = "table"  # what the copy is called among the segments
 
 
 @dataclass(frozen=True)
-class Table:
+class Table(Operator):
     """``source`` is the format with its options, as in CREATE TABLE; ``table`` its name there."""
 
     name: str
@@ -35,10 +35,6 @@ class Table:
     def inputs(self) -> tuple[Operator, ...]:
         """None."""
         return ()
-
-    def requires(self) -> str:
-        """Nothing."""
-        return "nothing"
 
     def keeps(self) -> tuple[Kept, ...]:
         """The rows, once."""

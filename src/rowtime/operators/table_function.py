@@ -8,17 +8,28 @@ the last tick ended. It runs in the driver, for state and order are of one place
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rowtime.core.clock import Clocks
 from rowtime.core.errors import Failure, Problem
 from rowtime.operators.collected import collected
-from rowtime.operators.contract import Column, Delta, Kept, Operator, P, Shape, T, Tick, W, quoted
+from rowtime.operators.contract import (
+    Column,
+    Delta,
+    Kept,
+    Operator,
+    P,
+    Shape,
+    T,
+    Tick,
+    Unary,
+    W,
+    quoted,
+)
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -55,7 +66,7 @@ Make = Callable[..., TableFunction]
 
 
 @dataclass(frozen=True)
-class TableFunctionCall:
+class TableFunctionCall(Unary):
     """``function(input, arguments)``; ``made`` is the function with its arguments."""
 
     name: str
@@ -66,13 +77,6 @@ class TableFunctionCall:
     made: TableFunction = field(compare=False, repr=False)
 
     kind: ClassVar[str] = "table function"
-    promise: ClassVar[str] = ""
-    reason: ClassVar[str] = ""
-
-    @property
-    def inputs(self) -> tuple[Operator, ...]:
-        """The one input."""
-        return (self.input,)
 
     def requires(self) -> str:
         """What the function is promised."""
@@ -85,10 +89,6 @@ class TableFunctionCall:
     def emits(self) -> Shape:
         """The function's columns; rows keep their rowtime and writer, and are numbered anew."""
         return replace(self.input.emits(), columns=self.columns, arrival=False, event=None)
-
-    def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:  # noqa: ARG002
-        """The input's bounds: no row goes out with an earlier rowtime than it came with."""
-        return clocks[0]
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Hand the new rows over, writer by writer."""

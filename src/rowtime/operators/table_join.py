@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rowtime.core.clock import Clocks
-from rowtime.operators.contract import Column, Delta, Kept, Operator, Shape, Tick, quoted
+from rowtime.operators.contract import Column, Delta, Operator, Shape, Tick, quoted
 from rowtime.operators.join import Side
 from rowtime.operators.table import NUMBER
 from rowtime.sql.generate import to_spark
@@ -20,7 +20,7 @@ SMALL = 200_000  # rows
 
 
 @dataclass(frozen=True)
-class TableJoin:
+class TableJoin(Operator):
     """``inputs``: the stream and the table; ``outer``: rows of the stream without a match go out too."""
 
     name: str
@@ -32,14 +32,6 @@ class TableJoin:
     kind: ClassVar[str] = "table join"
     promise: ClassVar[str] = "that of the stream"
     reason: ClassVar[str] = "each row goes out at once, with its own rowtime"
-
-    def requires(self) -> str:
-        """Nothing."""
-        return "nothing"
-
-    def keeps(self) -> tuple[Kept, ...]:
-        """Nothing beside the copy of the table."""
-        return ()
 
     @property
     def _number(self) -> str:

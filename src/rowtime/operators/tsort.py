@@ -27,6 +27,7 @@ from rowtime.operators.contract import (
     Shape,
     T,
     Tick,
+    Unary,
     W,
     micros,
     quoted,
@@ -45,7 +46,7 @@ JUDGED = "__j"  # TIMESTAMP: the last instant of the time's group, where a group
 
 
 @dataclass(frozen=True)
-class TSort:
+class TSort(Unary):
     """``ORDER BY time WITHIN within`` with ``time AS ROWTIME``; ``within`` in µs.
 
     ``keys`` are hidden columns ``__k0``, … that order equal times, ``directions`` theirs;
@@ -77,11 +78,6 @@ class TSort:
         "a later row of a writer is accepted only at or above its mark less the tolerance; bounds of the old clock "
         "say nothing about a new one that does not ascend with it, except that the input has ended"
     )
-
-    @property
-    def inputs(self) -> tuple[Operator, ...]:
-        """The one input."""
-        return (self.input,)
 
     def requires(self) -> str:
         """The arrival order inside each writer, which decides who is late."""

@@ -15,7 +15,18 @@ from typing import Any, ClassVar
 
 from rowtime.core.clock import Clocks
 from rowtime.core.time import BEGINNING
-from rowtime.operators.contract import A, Column, Delta, Kept, Operator, P, Shape, T, Tick, W, quoted
+from rowtime.operators.contract import (
+    A,
+    Column,
+    Delta,
+    Operator,
+    P,
+    Shape,
+    T,
+    Tick,
+    W,
+    quoted,
+)
 from rowtime.operators.lifetimes import EVENT, E
 
 
@@ -25,7 +36,7 @@ def prefix(index: int) -> str:
 
 
 @dataclass(frozen=True)
-class UnionAll:
+class UnionAll(Operator):
     """The inputs have the same number of columns; names are those of the first (as in SQL).
 
     ``optional``: an input without any writer does not hold the others (a stream that pumps
@@ -37,16 +48,6 @@ class UnionAll:
     optional: bool = False
 
     kind: ClassVar[str] = "union all"
-    promise: ClassVar[str] = ""
-    reason: ClassVar[str] = ""
-
-    def requires(self) -> str:
-        """Nothing: order is made above, where it is needed."""
-        return "nothing"
-
-    def keeps(self) -> tuple[Kept, ...]:
-        """Nothing."""
-        return ()
 
     def emits(self) -> Shape:
         """The first input's columns; of types that differ only Spark knows the common one."""

@@ -14,7 +14,18 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from rowtime.core.clock import Clocks, least
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import Column, Delta, Kept, Operator, P, Shape, T, Tick, W, quoted
+from rowtime.operators.contract import (
+    Column,
+    Delta,
+    Operator,
+    P,
+    Shape,
+    T,
+    Tick,
+    Unary,
+    W,
+    quoted,
+)
 from rowtime.operators.lifetimes import C, D, E, Q, derived, netted
 
 if TYPE_CHECKING:
@@ -30,7 +41,7 @@ VERSION = ("__v", "__vc", "__nv", "__nc")
 
 
 @dataclass(frozen=True)
-class Versions:
+class Versions(Unary):
     """The changes ``input`` as weighted rows; ``columns``: the payload's names there, and what they are above.
 
     ``of``: only those of this one of several inputs.
@@ -42,21 +53,10 @@ class Versions:
     of: int | None = None
 
     kind: ClassVar[str] = "versions"
-    promise: ClassVar[str] = ""
-    reason: ClassVar[str] = ""
-
-    @property
-    def inputs(self) -> tuple[Operator, ...]:
-        """The changes, in one order."""
-        return (self.input,)
 
     def requires(self) -> str:
         """Stream order, with numbers."""
         return "merged order, numbered"
-
-    def keeps(self) -> tuple[Kept, ...]:
-        """Nothing."""
-        return ()
 
     def emits(self) -> Shape:
         """The payload of the events."""

@@ -1,0 +1,121 @@
+"""What passes over an edge: columns, the shape of the edge, and what comes in one tick.
+
+Every edge carries, beside the user's columns, the rowtime and what orders equal rowtimes: writer and position. The
+order of a stream is (rowtime, writer, position) (SPEC 2.1).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Literal
+
+from rowtime.core.clock import Clocks
+from rowtime.core.time import BEGINNING, END
+from rowtime.expr.facts import UNKNOWN, Fact, Kind, kind_of
+from rowtime.expr.order import Order
+from rowtime.operators.contract.state import Segment
+from rowtime.operators.peek import Peek
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from rowtime.kernels.timeline import Timeline
+
+T = "__t"  # TIMESTAMP, never null: the rowtime
+W = "__w"  # STRING: the writer; its order is the order between writers
+P = "__p"  # BIGINT: the position in the writer
+A = "__a"  # TIMESTAMP: the recorded arrival time, on edges that still have it
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of an edge: name, Spark type text (empty: only Spark knows), what is known of its values."""
+
+    name: str
+    type: str = ""
+    fact: Fact = UNKNOWN
+
+    @property
+    def order(self) -> Order:
+        """The order of its values over the stream."""
+        return self.fact.order
+
+    @property
+    def known(self) -> Fact:
+        """The fact, with the kind of the declared type."""
+        return self.fact if self.fact.kind is not Kind.OTHER else replace(self.fact, kind=kind_of(self.type))
+
+
+@dataclass(frozen=True)
+class EventTime:
+    """Where an edge has its event time: the operator that knows its bound, and the column."""
+
+    declared: str
+    column: str
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What an edge carries.
+
+    ``order``: the sort expressions that make the stream order, the rowtime first unless the rows are released anyway.
+    ``extra``: hidden columns that ``order`` needs. ``placed``: writer and position order the rows of a writer.
+    ``single``: all rows count as one writer's. ``released``: no row runs ahead of the edge's bound. ``arrival``: rows
+    still have their recorded arrival time. ``batched``: the rows of one tick are a set without an order of arrival.
+    ``unmerged``: several streams side by side, which count as one writer's for whoever looks at the order of arrival.
+    ``event``: the event time that was declared below, as long as its column and the rows' places are passed on.
+    ``retracts``: which events (open: without an end) may be taken back. ``lasts``: how long each of them lasts at least
+    (µs), where all that end up to the bound plus that have gone out, and none is taken back.
+    """
+
+    columns: tuple[Column, ...]
+    order: tuple[str, ...] = (T, W, P)
+    extra: tuple[str, ...] = ()
+    placed: bool = True
+    single: bool = False
+    released: bool = False
+    arrival: bool = False
+    batched: bool = False
+    unmerged: bool = False
+    event: EventTime | None = None
+    retracts: Literal["any", "open", "none"] = "any"
+    lasts: int = 0
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The user's columns, in order."""
+        return tuple(column.name for column in self.columns)
+
+    @property
+    def by_place(self) -> bool:
+        """Equal rowtimes go by writer and position, and by nothing before them."""
+        return self.order in ((T, W, P), (P,))
+
+    @property
+    def internals(self) -> tuple[str, ...]:
+        """The columns of ours that travel with the rows."""
+        return (T, W, P, *([A] if self.arrival else []), *self.extra)
+
+
+@dataclass(frozen=True)
+class Delta:
+    """What passes over an edge in one tick: new rows and the bounds after them.
+
+    ``rows`` is ``None`` where there is certainly none. ``count`` is an upper limit; where there is none, ``about`` says
+    of how many rows they are made, if that is known. Every rowtime lies in [``lowest``, ``highest``] (µs UTC). ``peek``
+    reads columns of every row without a Spark job, where the source can; ``files`` are the rows in files that a sink
+    may take as they are, ``final`` other events. ``timeline``: the event time's bounds. ``left``: the clocks of writers
+    that left behind their rows of this tick.
+    """
+
+    rows: DataFrame | None
+    clocks: Clocks
+    count: int | None = None
+    lowest: int = BEGINNING
+    highest: int = END
+    peek: Peek | None = None
+    files: tuple[Segment, ...] | None = None
+    final: tuple[Segment, ...] = ()
+    timeline: Timeline | None = None
+    about: int | None = None
+    left: Clocks = field(default_factory=dict)

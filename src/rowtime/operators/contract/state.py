@@ -1,0 +1,106 @@
+"""What an operator keeps from tick to tick, and where: immutable files of rows, and scalars in the journal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, MutableMapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+LARGE = 200_000  # rows of state: of more, files skip what is not wanted
+
+Control = MutableMapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Kept:
+    """State that an operator keeps: what, until when, and what bounds it.
+
+    ``by``: time, values (of an order), rows, keys, writers, edges (of events), one, or nothing (UNBOUNDED STATE).
+    """
+
+    what: str
+    until: str
+    by: str = "time"
+
+
+@dataclass(frozen=True)
+class Segment:
+    """One immutable file of state: its rows have ``lowest`` <= time <= ``highest`` (µs UTC).
+
+    ``sum``: the checksum of its bytes; ``None`` where an older version wrote it.
+    """
+
+    path: str
+    rows: int
+    lowest: int
+    highest: int
+    level: int = 0
+    sum: int | None = None
+
+
+@dataclass(frozen=True)
+class Route:
+    """Where some rows of a write go: those whose ``__route`` is ``key`` or one of ``more``, which go elsewhere too.
+
+    ``columns``: those of the file and of the DataFrame; ``time``: a BIGINT column (µs) whose range a segment remembers.
+    """
+
+    key: int
+    columns: Mapping[str, str]
+    time: str
+    more: tuple[int, ...] = ()
+
+
+class Named(Protocol):
+    """What has scalars of its own in the journal."""
+
+    @property
+    def name(self) -> str:
+        """Unique in its plan and stable from run to run."""
+        ...
+
+
+class Segments(Protocol):
+    """The live segments of one kept thing of one operator."""
+
+    def overlapping(self, low: int, high: int) -> Sequence[Segment]:
+        """Segments that may hold a time in (low, high]."""
+        ...
+
+    def add(self, written: Sequence[Segment]) -> None:
+        """Make segments part of the state, from this tick's commit on."""
+        ...
+
+    def forget(self, up_to: int) -> None:
+        """Drop the segments in which every time is at or below ``up_to``."""
+        ...
+
+    def replace(self, old: Sequence[Segment], new: Sequence[Segment]) -> None:
+        """Exchange segments for their compacted form."""
+        ...
+
+    def crowded(self) -> Sequence[Segment]:
+        """Segments that should be merged now, so that their number stays O(log) of the ticks."""
+        ...
+
+    def read(self, segments: Sequence[Segment]) -> DataFrame:
+        """The rows of some segments."""
+        ...
+
+    def tables(self, segments: Sequence[Segment]) -> Sequence[pa.Table]:
+        """The same on the driver, a table a segment; what it remembers of earlier ticks is not read again."""
+        ...
+
+    @property
+    def rows(self) -> int:
+        """How many rows are kept."""
+        ...
+
+    @property
+    def lowest(self) -> int:
+        """The least time that is kept; END if nothing is."""
+        ...

@@ -1,0 +1,105 @@
+"""The services of one tick, which the runtime gives to the operators."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from rowtime.operators.contract.edge import Delta
+from rowtime.operators.contract.state import Control, Named, Route, Segment, Segments
+from rowtime.operators.intake import Intake
+from rowtime.operators.peek import Peek
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+    from rowtime.operators.contract.operator import Operator
+    from rowtime.operators.gates import Gate, Verdict
+
+
+class Tick(Protocol):
+    """The services of one tick; what an operator may use while it steps."""
+
+    spark: SparkSession
+    number: int
+
+    def intake(self, node: Operator) -> Intake:
+        """What this tick takes from the source of a stream."""
+        ...
+
+    def refused(self, gate: str) -> Sequence[DataFrame]:
+        """The rows that the gate of that name refused in this tick."""
+        ...
+
+    def count(self, node: Operator, accepted: int) -> None:
+        """Put rows into the ledger that a gate accepts without a clock pass."""
+        ...
+
+    def deliver(self, node: Operator, delta: Delta) -> None:
+        """Stage the rows of a sink; they become visible with the tick's commit."""
+        ...
+
+    def scalar(self, query: str) -> int:
+        """The one value of a query over constants, computed by Spark without a job."""
+        ...
+
+    def control(self, node: Named) -> Control:
+        """The operator's own scalars; what it holds after the tick is journaled."""
+        ...
+
+    def segments(self, node: Operator, what: str = "state") -> Segments:
+        """The operator's kept rows."""
+        ...
+
+    def write(
+        self, node: Operator, rows: DataFrame | pa.Table, routes: Mapping[str, Route], count: int | None
+    ) -> Mapping[str, Sequence[Segment]]:
+        """Write rows to new files, one route each, in at most one Spark job; nothing is visible yet."""
+        ...
+
+    def keep(self, node: Operator, what: str, rows: pa.Table, time: str) -> Sequence[Segment]:
+        """Write rows that the driver has to a new file; ``time``: the column (µs) that segments remember."""
+        ...
+
+    def frame(self, node: Operator, rows: pa.Table) -> DataFrame:
+        """Rows that the driver has, for Spark; many of them by way of a file, which it reads in parallel."""
+        ...
+
+    def judge(
+        self, node: Operator, rows: DataFrame, gate: Gate, count: int | None, peeked: Iterable[pa.Table] | None = None
+    ) -> Verdict:
+        """Decide at a gate which rows are refused (the clock pass); ``peeked``: the times, if known."""
+        ...
+
+    def types(self, node: Operator) -> Sequence[str]:
+        """The types of an operator's columns, computed ones too; without a job. Empty: only its rows will tell."""
+        ...
+
+    def taker(self, node: Operator) -> Mapping[str, str] | None:
+        """Which of its own are the columns of a sink that takes its files; of events from ``__t`` to ``__e``."""
+        ...
+
+    def account(  # noqa: PLR0913 - what a gate knows of its rows
+        self,
+        node: Operator,
+        rows: DataFrame,
+        verdict: Verdict,
+        time: str,
+        clock: str | None = None,
+        peek: Peek | None = None,
+    ) -> DataFrame:
+        """The accepted rows; refused ones go to the ledger, with rowtime ``clock`` or the mark; ``peek``: of all."""
+        ...
+
+    def refuse(self, node: Operator, rows: DataFrame, broken: str, count: int | None) -> DataFrame:
+        """The rows in which the column ``broken`` is NULL, without it; the others go to the ledger as MALFORMED."""
+        ...
+
+    def lookup(self, node: Operator) -> DataFrame:
+        """The rows of a static table as they are now."""
+        ...
+
+    def describe(self, node: Operator, what: str) -> None:
+        """Say what the next Spark jobs do, for Spark's own UI."""
+        ...
