@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +13,10 @@ from typer.testing import CliRunner
 
 import rowtime as rt
 from rowtime.cli.main import app
+from rowtime.client.home import Home
 from rowtime.client.stream_log import Rows, scan
 from rowtime.core.errors import Failure, Problem, Refused
+from rowtime.runtime.sinks.directory import DirectorySink
 from rowtime.runtime.sinks.stream_log import StreamLogSink
 from rowtime.runtime.skipping import skip
 from rowtime.state.checkpoint import Checkpoint
@@ -175,3 +178,81 @@ def test_rows_that_a_log_has_are_not_set_aside(
     assert written(tmp_path)[0] == [0, 1]
     with pytest.raises(Refused, match="R445"):
         skip(tmp_path / "check", "behind", 0, home=tmp_path / "home")
+
+
+KINDS = """
+CREATE STREAM a (n BIGINT, k STRING);
+CREATE STREAM j (m TINYINT, label VARCHAR(9)) USING json OPTIONS (path '{at}/j');
+CREATE STREAM c (m TINYINT, label STRING) USING csv OPTIONS (path '{at}/c', header 'true');
+CREATE STREAM o (label STRING, m TINYINT);
+CREATE STREAM b (p STRING, n BIGINT, k STRING, r STRING, at BIGINT, raw STRING) USING parquet OPTIONS (path '{at}/b');
+CREATE PUMP pj AS INSERT INTO j SELECT STREAM n, k FROM a;
+CREATE PUMP pc AS INSERT INTO c SELECT STREAM n, k FROM a;
+CREATE PUMP po AS INSERT INTO o (m, label) SELECT STREAM n, k FROM a;
+CREATE PUMP bj AS INSERT INTO b SELECT STREAM 'j', n, k, reason, "position", raw_record FROM pj.rejected;
+CREATE PUMP bc AS INSERT INTO b SELECT STREAM 'c', n, k, reason, "position", raw_record FROM pc.rejected;
+CREATE PUMP bo AS INSERT INTO b SELECT STREAM 'o', n, k, reason, "position", raw_record FROM po.rejected;
+"""
+NAMES = ("k", "two\nlines")
+SKIPPED = [
+    ("c", None, None, 2, "1970-01-01T00:00:00.000003Z,2,k"),
+    ("c", None, None, 3, '1970-01-01T00:00:00.000004Z,3,"two\nlines"'),
+    ("j", None, None, 2, '{"rowtime":"1970-01-01T00:00:00.000003Z","m":2,"label":"k"}'),
+    ("j", None, None, 3, '{"rowtime":"1970-01-01T00:00:00.000004Z","m":3,"label":"two\\nlines"}'),
+    ("o", 2, "k", 2, None),
+    ("o", 3, "two\nlines", 3, None),
+]
+
+
+@pytest.mark.slow
+def test_rows_of_text_could_not_be_set_aside_and_no_query_saw_what_was(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def made() -> rt.Pipeline:
+        return rt.Pipeline(spark, home=tmp_path / "home").sql(KINDS.format(at=tmp_path))
+
+    def go() -> rt.Query:
+        return made().run_available(tmp_path / "check")
+
+    def insert(*numbers: int) -> None:
+        with rt.writer("a", home=tmp_path / "home") as log:
+            log.insert([{"n": n, "k": NAMES[n % 2], "rowtime": next(times)} for n in numbers])
+
+    def seen() -> list[dict[str, Any]]:
+        files = sorted((tmp_path / "b").glob("part-*.parquet"))
+        return [row for file in files for row in pq.read_table(file).to_pylist()]
+
+    times = count()
+    Home(tmp_path / "home").define("a", made().compile().defines[0].as_json())
+    insert(0, 1, 200)
+    go()
+    insert(2, 3)
+    with monkeypatch.context() as broken:
+        for kind in (DirectorySink, StreamLogSink):
+
+            def refuses(sink: Any, spark: Any, node: Any, batch: rt.Batch, to: Any = kind.publish) -> None:
+                if batch.count and node.name in ("pj.sink", "pc.sink", "po.sink"):
+                    raise Failure(Problem("R501", f"{node.name} takes no rows"))
+                to(sink, spark, node, batch)
+
+            broken.setattr(kind, "publish", refuses)
+        for pump in ("pj", "pc", "po"):
+            with pytest.raises(Failure, match=f"rowtime skip .* {pump} 1"):
+                go()
+            assert skip(tmp_path / "check", pump, 1, home=tmp_path / "home").rows == 2
+    assert {row["r"] for row in seen()} == {"MALFORMED"}
+    query = go()
+    assert query.ledger["pj"] == {"in": 5, "accepted": 2, "MALFORMED": 1, "SKIPPED": 2}
+    insert(300, 4)
+    go()
+    rows = [row for row in seen() if row["r"] == "SKIPPED"]
+    assert sorted((row["p"], row["n"], row["k"], row["at"], row["raw"]) for row in rows) == SKIPPED, "each comes once"
+    rowtimes = [row["rowtime"] for row in seen()]
+    assert rowtimes == sorted(rowtimes), "what queries see of them is in stream order"
+    lines = [line for file in sorted((tmp_path / "c").glob("part-*.csv")) for line in file.read_text().split("\n")[1:]]
+    assert [line.split(",")[1] for line in lines if "," in line] == ["0", "1", "4"]
+    found = rt.verify(tmp_path / "check", made())
+    assert found.equal, found
+    assert {one.name: one.rows for one in found.outputs}["pc.sink"] == 7
+    told = query.trace({"n": 2, "p": "o"}, sink="bo")
+    assert [item.columns["position"] for item in told.of("po.rejected") if item.kind == "row"] == [2]

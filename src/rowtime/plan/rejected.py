@@ -52,7 +52,7 @@ def refused_by_pump(fresh: Callable[[str], str], node: Operator, pump: str, plac
 
     All of it with the columns of the query, as they were computed. Raises ``Refused`` (R125) where nothing is checked.
     """
-    gates = [part for part in walk(node) if _is_of_pump(part, pump)]
+    gates = [part for part in walk(node) if is_of_pump(part, pump)]
     query = behind(node)
     if not gates and isinstance(query, Select):
         return Rejected(fresh(f"{pump}.rejected"), query, _users(query), failing=pump)
@@ -64,7 +64,8 @@ def refused_by_pump(fresh: Callable[[str], str], node: Operator, pump: str, plac
     return UnionAll(fresh(f"{as_name}.all"), refused) if refused[1:] else refused[0]
 
 
-def _is_of_pump(part: Operator, pump: str) -> bool:
+def is_of_pump(part: Operator, pump: str) -> bool:
+    """True for a gate on the way of a pump to its target."""
     if isinstance(part, PumpGate):
         return part.name in (pump, f"{pump}.gate")
     if isinstance(part, Ordered):

@@ -39,6 +39,7 @@ from rowtime.runtime.intake import Taken, intake_of
 from rowtime.runtime.presence import Presence
 from rowtime.runtime.quiet import quiet
 from rowtime.runtime.report import TickReport, rows_read
+from rowtime.runtime.skipped_rows import seen_by, show, shown_in
 from rowtime.runtime.sources.contract import Limits, Source
 from rowtime.runtime.standing import since
 from rowtime.runtime.takers import takers
@@ -109,6 +110,7 @@ class Engine:
         self.presence = Presence()
         self.plan = self.program.described()
         self._fresh, self._failed = True, False
+        self.skipped_in: Checkpoint | None = None  # where the rows of skips are, if not in the checkpoint
         self._close_look: CloseLook | None = None
         self._ending: set[str] = set()
         self._began = BEGINNING
@@ -195,10 +197,13 @@ class Engine:
         settled = self._set_by_hand()
         self._ending, set_by_hand = asked(settled, self._streams)
         taken, notes = self._discover()
-        if not settled and not self._worth(taken, notes):
+        skips = self._skips()
+        shown = shown_in(skips, self.entry["tick"] + 1)
+        if not settled and not shown and not self._worth(taken, notes):
             return None
         found = time.perf_counter()
         running = self._running(taken)
+        show(running, self.program, self.skipped_in or self.checkpoint, shown)
         for setting in set_by_hand:
             running.controls.setdefault(setting["operator"], {}).setdefault("set", []).append(setting["at"])
         self.hook("before state")
@@ -210,7 +215,9 @@ class Engine:
         if settled:
             places = {name: known["offsets"] for name, known in self.entry["sources"].items()}
             entry["settings"] = [{**setting, "after": places} for setting in settled]
-        if self._cuts(taken, set_by_hand):
+        if skips:
+            entry["skipped"] = skips
+        if shown or self._cuts(taken, set_by_hand):
             entry["cuts"] = cuts.note(self.checkpoint.folder, self.entry, set_by_hand)
         self.hook("before journal")
         self.checkpoint.journal.commit(running.number, entry)
@@ -236,6 +243,9 @@ class Engine:
 
     def _set_by_hand(self) -> Sequence[Mapping[str, Any]]:
         return settings.waiting(self.checkpoint.folder, self.entry)
+
+    def _skips(self) -> Sequence[Mapping[str, Any]]:
+        return seen_by(self.program, self.entry, self.entry["tick"] + 1)
 
     def _cuts(self, taken: Mapping[str, Taken], set_by_hand: Sequence[object]) -> bool:
         """True if this tick's input cannot be read again as one with what came before it.
@@ -301,7 +311,6 @@ class Engine:
             "began": self._began,
             "cuts": self.entry.get("cuts", 0),
             "plans": self.entry.get("plans", []),
-            **({"skipped": self.entry["skipped"]} if "skipped" in self.entry else {}),
             "sources": notes,
             refused_files.KEY: refused_files.counted(self.entry, running.number, entry["refused"], entry["sums"]),
             "totals": {name: dict(counts) for name, counts in totals.items()},

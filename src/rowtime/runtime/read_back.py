@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,30 +25,40 @@ if TYPE_CHECKING:
     from rowtime.state.checkpoint import Checkpoint
 
 LINE = "line"  # the one column of a text file
+NONE: Mapping[str, Sequence[str]] = {}
 
 
-def read_back(
-    node: SinkNode, home: Home, tick: int, numbers: tuple[int, int], checkpoint: Checkpoint
+def read_back(  # noqa: PLR0913 - which rows of which sink, and where they are
+    node: SinkNode,
+    home: Home,
+    tick: int,
+    numbers: tuple[int, int],
+    checkpoint: Checkpoint,
+    *,
+    skipped: Mapping[str, Sequence[str]],
 ) -> pa.Table | None:
     """The rows with ``numbers`` that a checkpoint has written up to a tick; ``None`` where the sink cannot be read.
 
-    Text files come as their lines. Raises ``Failure`` (R501) where a file cannot be read.
+    Text files come as their lines, with those of files that were ``skipped`` in their places. Raises ``Failure``
+    (R501) where a file cannot be read.
     """
     options = dict(node.options)
     if node.format in ("parquet", *TEXT_FORMATS):
         files = files_of(Path(options["path"]).absolute(), pump_of(node.name), checkpoint.identity)
-        return rows_of(node, _up_to(files, tick))
+        return rows_of(node, _up_to(files, tick), skipped)
     if node.format == "log":
         return _of_log(home.log_path(options["stream"]), writer_of(pump_of(node.name)), node, numbers)
     return None
 
 
-def rows_of(node: SinkNode, files: Sequence[Path]) -> pa.Table:
+def rows_of(node: SinkNode, files: Sequence[Path], skipped: Mapping[str, Sequence[str]] = NONE) -> pa.Table:
     """The rows of files as a sink's directory has them, or before they get there."""
     if node.format in TEXT_FORMATS:
         header = FileForm.of(node, node.columns).header is not None
-        lines = [line for file in files for line in lines_of(file)[int(header) :]]
-        return pa.table({LINE: pa.array(lines, pa.string())})
+        found = [(file.name.removeprefix("part-"), lines_of(file)[int(header) :]) for file in files]
+        if skipped:
+            found = sorted([*found, *((name, [*lines]) for name, lines in skipped.items())], key=itemgetter(0))
+        return pa.table({LINE: pa.array([line for _, lines in found for line in lines], pa.string())})
     return tables(files)
 
 

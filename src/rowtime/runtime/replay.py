@@ -13,6 +13,7 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -29,6 +30,7 @@ from rowtime.runtime.engine import Engine
 from rowtime.runtime.intake import Taken
 from rowtime.runtime.pipeline import Pipeline
 from rowtime.runtime.sinks.staging import Stage
+from rowtime.runtime.skipped_rows import SEEN, shown_in
 from rowtime.runtime.upgrades import bound
 from rowtime.state.checkpoint import Checkpoint, folder_of
 from rowtime.state.cuts import noted
@@ -50,12 +52,13 @@ Entry = Mapping[str, Any]
 class Part:
     """A part of the input: all up to what the entry ``until`` had read; ``settings`` take effect before it.
 
-    ``plan``: the number of the plan by which it was read.
+    ``plan``: the number of the plan by which it was read. ``skips``: those whose rows queries saw in its first tick.
     """
 
     until: Entry
     settings: Sequence[Mapping[str, Any]] = ()
     plan: int = 0
+    skips: Sequence[Mapping[str, Any]] = ()
 
 
 @dataclass
@@ -103,6 +106,9 @@ class Replay(Engine):
     def _set_by_hand(self) -> Sequence[Mapping[str, Any]]:
         return self._part.settings
 
+    def _skips(self) -> Sequence[Mapping[str, Any]]:
+        return [{**skip, SEEN: self.entry["tick"] + 1} for skip in self._part.skips]
+
     def _worth(self, taken: Mapping[str, Taken], notes: Mapping[str, Any]) -> bool:  # noqa: ARG002
         return True
 
@@ -146,9 +152,10 @@ def recorded(checkpoint: Checkpoint, *, by_tick: bool = False) -> list[Part]:
         settings[_reading(cut.before["tick"], since)] += cut.settings
     if by_tick:
         ends.update((entry["tick"], entry) for entry in checkpoint.journal.entries())
+    skips = last.get("skipped", ())
     places = [-1, *sorted(tick for tick in ends if tick >= 0 and tick not in since)]
     return [
-        Part(ends[tick], settings[before], bisect_right(since, tick))
+        Part(ends[tick], settings[before], bisect_right(since, tick), shown_in(skips, _after(before, since)))
         for before, tick in zip(places, places[1:], strict=False)
     ]
 
@@ -158,6 +165,11 @@ def _reading(tick: int, since: Collection[int]) -> int:
     while tick in since:
         tick -= 1
     return tick
+
+
+def _after(tick: int, since: Collection[int]) -> int:
+    """The first tick after one in which the plan did not change."""
+    return next(later for later in count(tick + 1) if later not in since)
 
 
 def replay(
@@ -189,6 +201,7 @@ def replay(
     first = programs[0]
     engine = Replay(pipeline.session(programs[-1]), first, place, sources[0], stages[0], clock=lambda: began)
     engine.later = list(zip(programs, sources, stages, strict=True))[1:]
+    engine.skipped_in = checkpoint
     engine.start()
     return engine
 

@@ -11,7 +11,7 @@ import re
 import shlex
 import uuid
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,7 +26,9 @@ from rowtime.client.stream_log import scan
 from rowtime.core.errors import RowtimeError, refuse
 from rowtime.operators.rejected import shown_as
 from rowtime.runtime.claims import log_of, pump_of
+from rowtime.runtime.file_form import lines_of
 from rowtime.runtime.segment_writer import write_table
+from rowtime.runtime.sinks.staging import TEXT_FORMATS
 from rowtime.runtime.sinks.stream_log import count_of, writer_of
 from rowtime.state import refused_files
 from rowtime.state.checkpoint import Checkpoint, folder_of
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
 REASON: Final = "SKIPPED"
 _NOT_OFFERED: Final = frozenset({"R204", "R403", "R406", "R441", "R442", "R511"})  # nothing is wrong with the rows
 _ROWTIME: Final = re.compile(r"; rowtime=(.*)\)$")
+_HEADER: Final = re.compile(r"\[header, true\]", re.IGNORECASE)
 _TIME: Final = pa.timestamp("us", "UTC")
 
 
@@ -90,23 +93,23 @@ def _skipped(place: Checkpoint, pump: str, tick: int, home: Home) -> Skipped:
     entry = place.journal.last() or {}
     pending = _pending(place, entry)
     name = next((name for name, its in pending.items() if pump_of(name) == pump and its == tick), "")
-    files = _waiting(place, entry, name, home) if name else []
+    plan = (place.plan or {})["operators"].get(name, "")
+    files = _waiting(place, entry, name, plan, home) if name else []
     if not files:
         listed = ", ".join(f"tick {at} of {pump_of(one)}" for one, at in pending.items()) or "nothing"
         what = f"no rows of tick {tick} of the pump {pump} wait to be handed over"
         raise refuse("R445", what, f"What may wait: {listed}.")
     place.show_refused(entry)  # before the entry that names its own
-    plan = (place.plan or {})["operators"][name]
-    rows = [_rejected(file, number, pump, _ROWTIME.findall(plan)[-1]) for file, number in files]
+    rows = [_rejected(file, number, many, pump, plan) for file, number, many in files]
     number, table = entry["tick"] + 1, pa.concat_tables(rows, promote_options="permissive")
     stem = f"state/{folder_of(pump)}/{number:012d}-{uuid.uuid4().hex[:6]}"
     segment = write_table(table, place.folder, stem, REASON.lower(), None)
-    parts = [{"first": at, "count": len(part)} for (_, at), part in zip(files, rows, strict=True)]
+    parts = [{"first": at, "count": many, "file": file.name} for file, at, many in files]
     place.journal.commit(
         number, _after(entry, {"sink": name, "pump": pump, "tick": tick, "parts": parts}, segment.path)
     )
     place.show_refused(place.journal.last() or {})
-    for file, _ in files:
+    for file, *_ in files:
         file.unlink(missing_ok=True)
     return Skipped(pump, tick, table.num_rows, place.rejected(pump, number)[-1])
 
@@ -118,10 +121,12 @@ def _pending(place: Checkpoint, entry: Mapping[str, Any]) -> dict[str, int]:
     return {name: its.get("tick", entry["tick"]) for name, its in entry["outputs"].items() if its["count"]}
 
 
-def _waiting(place: Checkpoint, entry: Mapping[str, Any], name: str, home: Home) -> list[tuple[Path, int]]:
-    """The staged files that are still there, each with the number of its first row."""
+def _waiting(
+    place: Checkpoint, entry: Mapping[str, Any], name: str, plan: str, home: Home
+) -> list[tuple[Path, int, int]]:
+    """The staged files that are still there, each with the number of its first row and how many it has."""
     staged, number = entry["outputs"][name], entry["outputs"][name]["first"]
-    stream = log_of((place.plan or {})["operators"][name])
+    stream = log_of(plan)
     if stream is not None:
         there = count_of(scan(home.log_path(stream), {}).get(writer_of(pump_of(name)), []))
         if there > number - entry["control"][name].get("skipped", 0):
@@ -129,8 +134,8 @@ def _waiting(place: Checkpoint, entry: Mapping[str, Any], name: str, home: Home)
     found = []
     for path, rows in staged["files"]:
         file = place.folder / staged["folder"] / path if "folder" in staged else _found(place, path)
-        if file.suffix == ".parquet" and file.exists():  # lines of text are refused by no target
-            found.append((file, number))
+        if rows and file.exists():
+            found.append((file, number, rows))
         number += rows
     return found
 
@@ -140,20 +145,46 @@ def _found(place: Checkpoint, path: str) -> Path:
     return next((place.folder / "handover").glob(f"*/{path}"), place.folder / "handover" / path)
 
 
-def _rejected(file: Path, number: int, pump: str, rowtime: str) -> pa.Table:
-    """The rows of a staged file as ``rejected`` has them, with their numbers as positions."""
-    table = pq.read_table(file)
-    count = table.num_rows
-    columns = {shown_as(column): table[column] for column in table.column_names if column != rowtime}
+def _rejected(file: Path, number: int, count: int, pump: str, plan: str) -> pa.Table:
+    """The rows of a staged file as ``rejected`` has them, with their numbers as positions; of text as raw records."""
+    columns, times = {}, pa.nulls(count, _TIME)
+    records: list[str] | None = None
+    if file.suffix == ".parquet":
+        table, rowtime = pq.read_table(file), _ROWTIME.findall(plan)[-1]
+        columns = {shown_as(column): table[column] for column in table.column_names if column != rowtime}
+        times = table[rowtime] if rowtime else times
+    else:
+        records = records_of(lines_of(file)[int(has_header(plan)) :], count)
     added = {
         "reason": pa.repeat(REASON, count),
-        "refused_time": table[rowtime] if rowtime else pa.nulls(count, _TIME),
+        "refused_time": times,
         "refused_by": pa.nulls(count, _TIME),
         "writer": pa.repeat(writer_of(pump), count),
         "position": pa.array(range(number, number + count), pa.int64()),
-        "raw_record": pa.nulls(count, pa.string()),
+        "raw_record": pa.nulls(count, pa.string()) if records is None else pa.array(records, pa.string()),
     }
     return pa.table({**columns, **added})
+
+
+def has_header(plan: str) -> bool:
+    """Whether each file of a sink begins with the names of its columns, by the sink's text in the plan."""
+    return "format=csv" in plan and _HEADER.search(plan) is not None
+
+
+def records_of(lines: Sequence[str], count: int) -> list[str]:
+    """The lines of so many rows, row by row: a text in quotes may go over several lines.
+
+    Where quotes do not tell them apart (the sink may have others), the last row has what is left.
+    """
+    found: list[str] = []
+    is_open = False
+    for line in lines:
+        if is_open or len(found) == count:
+            found[-1] += f"\n{line}"
+        else:
+            found.append(line)
+        is_open ^= line.replace('\\"', "").count('"') % 2 == 1 and len(lines) > count
+    return [*found, *[""] * (count - len(found))]
 
 
 def _after(entry: Mapping[str, Any], skipped: dict[str, Any], path: str) -> dict[str, Any]:
@@ -193,10 +224,9 @@ def unskipped(entry: Mapping[str, Any]) -> dict[str, dict[str, int]]:
 def put_back(place: Checkpoint, entry: Mapping[str, Any], node: SinkNode, base: int, there: pa.Table) -> pa.Table:
     """The rows that a sink has got, numbered from ``base`` on, with those that were skipped between them."""
     skips = [one for one in entry.get("skipped", ()) if one["sink"] == node.name]
-    if not skips:
+    if not skips or node.format in TEXT_FORMATS:
         return there
-    files = filter(is_skipped, place.rejected(skips[0]["pump"], entry["tick"]))
-    rows = pa.concat_tables(map(pq.read_table, files), promote_options="permissive")
+    rows = _skipped_rows(place, entry, skips)
     names = [*(["refused_time"] if node.rowtime else []), *map(shown_as, node.emits().names)]
     for part in (part for one in skips for part in one["parts"]):
         first, last = part["first"], part["first"] + part["count"] - 1
@@ -205,6 +235,27 @@ def put_back(place: Checkpoint, entry: Mapping[str, Any], node: SinkNode, base: 
         around = [there.slice(0, first - base), mine, there.slice(first - base)] if there.num_columns else [mine]
         there = pa.concat_tables(around, promote_options="permissive")
     return there
+
+
+def skipped_lines(place: Checkpoint, entry: Mapping[str, Any], node: SinkNode) -> dict[str, list[str]]:
+    """The lines of text files that were skipped, by the names that the files had."""
+    skips = [one for one in entry.get("skipped", ()) if one["sink"] == node.name]
+    if not skips or node.format not in TEXT_FORMATS:
+        return {}
+    told = _skipped_rows(place, entry, skips).select(["position", "raw_record"]).to_pydict()
+    records = dict(zip(told["position"], told["raw_record"], strict=True))
+    parts = [part for one in skips for part in one["parts"]]
+    return {
+        part["file"]: [
+            line for n in range(part["first"], part["first"] + part["count"]) for line in records[n].split("\n")
+        ]
+        for part in parts
+    }
+
+
+def _skipped_rows(place: Checkpoint, entry: Mapping[str, Any], skips: Sequence[Mapping[str, Any]]) -> pa.Table:
+    files = filter(is_skipped, place.rejected(skips[0]["pump"], entry["tick"]))
+    return pa.concat_tables(map(pq.read_table, files), promote_options="permissive")
 
 
 def is_skipped(file: Path) -> bool:

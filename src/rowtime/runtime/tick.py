@@ -121,6 +121,7 @@ class RunningTick:
         self.tables: Mapping[str, GivenTable] = {}
         self.column_types = ColumnTypes(spark)
         self.ledger: Ledger = {}
+        self.skipped: dict[str, list[DataFrame]] = {}  # by gate; the ledger has them already
         self.jobs: list[str] = []
         self._intakes, self._deliver, self._takers = intakes, deliver, takers
         self._refused: dict[str, list[tuple[str, Sequence[Segment]]]] = {}
@@ -143,8 +144,8 @@ class RunningTick:
         return TickSegments(self, key, self.logs.setdefault(key, SegmentLog()))
 
     def refused(self, gate: str) -> Sequence[DataFrame]:
-        """The rows that a gate refused in this tick."""
-        return [self.read(key, written) for key, written in self._refused.get(gate, ())]
+        """The rows that a gate refused in this tick, and those that were skipped before it."""
+        return [*self.skipped.get(gate, ()), *(self.read(*written) for written in self._refused.get(gate, ()))]
 
     def scalar(self, query: str) -> int:
         """The one value of a query over constants; folded by Spark, without a job."""

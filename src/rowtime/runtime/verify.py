@@ -22,7 +22,7 @@ from rowtime.runtime.pipeline import Pipeline
 from rowtime.runtime.plain_rows import plain_rows
 from rowtime.runtime.read_back import read_back, rows_of, tables
 from rowtime.runtime.replay import KeptSink, Part, Replay, recorded, replay
-from rowtime.runtime.skipping import is_skipped, put_back, unskipped
+from rowtime.runtime.skipping import is_skipped, put_back, skipped_lines, unskipped
 from rowtime.state.checkpoint import Checkpoint
 
 if TYPE_CHECKING:
@@ -125,8 +125,10 @@ def _compared(
         control = entry["control"].get(node.name, {})
         numbers = control.get("base", 0), control.get("sequence", 0)
         given = received.get(node.name)
-        there = read_back(node, home, entry["tick"], numbers, place) if given is None else given
-        there = None if there is None else put_back(place, entry, node, numbers[0], there)
+        if given is None:
+            skipped = skipped_lines(place, entry, node)
+            given = read_back(node, home, entry["tick"], numbers, place, skipped=skipped)
+        there = None if given is None else put_back(place, entry, node, numbers[0], given)
         yield _output(node, entry, engine, there)
     ledgers = unskipped(entry), engine.entry["totals"]
     for gate in sorted({*ledgers[0], *ledgers[1]}):

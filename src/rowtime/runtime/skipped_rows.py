@@ -1,0 +1,108 @@
+"""Rows that were skipped, for the queries that read ``pump.rejected``: they come in the first tick after the skip.
+
+A skip is a fact from outside (SPEC 3). The entry of that tick says which skips its queries have seen and at which
+rowtime, and the recorded input is cut before it. The ledger has counted the rows with the skip, so nothing is counted
+here. Their rowtime is the clock that the query had reached, so no promise is broken. A stream of refused rows that
+has ended gets no more rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import reduce
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from rowtime.core.clock import least
+from rowtime.core.time import END, MIN_MICROS
+from rowtime.expr.store_assignment import as_read
+from rowtime.operators.contract import P, T, W, quoted
+from rowtime.operators.rejected import ADDED, Rejected, shown_as
+from rowtime.plan.rejected import is_of_pump
+from rowtime.runtime.places import for_spark
+from rowtime.runtime.skipping import is_skipped
+from rowtime.runtime.sources.statistics import unskipped
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame
+
+    from rowtime.plan.program import Program
+    from rowtime.runtime.tick import RunningTick
+    from rowtime.state.checkpoint import Checkpoint
+
+Skip = Mapping[str, Any]
+SEEN: Final = "seen"  # the tick in which queries saw the rows of a skip
+
+
+def seen_by(program: Program, entry: Mapping[str, Any], tick: int) -> list[Skip]:
+    """The skips of an entry as they are after the next tick; those that it shows have a ``rowtime`` (µs) as well.
+
+    One that no query reads, or that is older than the query, is seen by nobody. One whose stream of refused rows has
+    ended stays as it is.
+    """
+    found: list[Skip] = []
+    for skip in entry.get("skipped", ()):
+        clocks = [
+            entry["clocks"][node.name] for node in _readers(program, skip["pump"]) if node.name in entry["clocks"]
+        ]
+        if SEEN in skip or (clocks and any(least(its.values()) >= END for its in clocks)):
+            found.append(skip)
+            continue
+        reached = [at for its in clocks for at in its.values() if at < END]
+        told = {"rowtime": max([MIN_MICROS, *reached])} if clocks else {}
+        found.append({**skip, SEEN: tick, **told})
+    return found
+
+
+def shown_in(skips: Sequence[Skip], tick: int) -> list[Skip]:
+    """The skips whose rows queries see in a tick."""
+    return [skip for skip in skips if skip.get(SEEN) == tick and "rowtime" in skip]
+
+
+def show(running: RunningTick, program: Program, place: Checkpoint, skips: Sequence[Skip]) -> None:
+    """Give the rows of skips to the queries that read them; ``place`` is the checkpoint that has the rows."""
+    for skip in skips:
+        for reader in _readers(program, skip["pump"])[:1]:  # those of one gate all read the same
+            parts = [_rows(running, program, reader, skip, file) for file in _files(place, skip)]
+            if parts:
+                gate = reader.failing or reader.gate.name
+                running.skipped.setdefault(gate, []).append(reduce(lambda one, two: one.unionByName(two), parts))
+
+
+def _readers(program: Program, pump: str) -> list[Rejected]:
+    """What reads the refused rows of a pump, as far as it reads them from the pump's first gate."""
+    found = [
+        node
+        for node in program.operators
+        if isinstance(node, Rejected) and (node.failing == pump if node.failing else is_of_pump(node.gate, pump))
+    ]
+    return [node for node in found if (node.failing, node.gate.name) == (found[0].failing, found[0].gate.name)]
+
+
+def _files(place: Checkpoint, skip: Skip) -> Iterator[Path]:
+    entry = place.journal.last() or {"tick": -1}
+    for file in filter(is_skipped, place.rejected(skip["pump"], entry["tick"])):
+        ends = pc.min_max(pq.read_table(file, columns=["position"])["position"]).as_py()
+        if any(ends["min"] < part["first"] + part["count"] and ends["max"] >= part["first"] for part in skip["parts"]):
+            yield file
+
+
+def _rows(running: RunningTick, program: Program, reader: Rejected, skip: Skip, file: Path) -> DataFrame:
+    """The rows of a file of skipped rows, which has the columns of the target, as the refused rows of the query are."""
+    rows = unskipped(running.spark.read.parquet(for_spark(file)))
+    edges = [edge for edge in program.edges if edge.pump == skip["pump"]]
+    taken = {one.source: one.name for edge in edges for one in edge.assigned if one.source}
+    types = dict(zip(reader.gate.emits().names, running.types(reader.gate), strict=True))
+    own = []
+    for column in reader.columns:
+        there, kind = shown_as(taken.get(column.name, column.name)), as_read(types.get(column.name) or "STRING")
+        value = f"try_cast({quoted(there)} AS {kind})" if there in rows.columns else f"CAST(NULL AS {kind})"
+        own.append(f"{value} AS {quoted(shown_as(column.name))}")
+    at = f"timestamp_micros({skip['rowtime']}L)"
+    told = {added.name: f"CAST({added.name} AS {added.type})" for added in ADDED} | {"refused_by": at}
+    places = [f"{at} AS {T}", f"writer AS {W}", f"position AS {P}"]
+    return rows.selectExpr(*own, *(f"{value} AS {name}" for name, value in told.items()), *places)
