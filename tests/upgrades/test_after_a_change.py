@@ -146,3 +146,55 @@ def test_early_rows_of_a_renamed_gate_are_readmitted_once(spark: SparkSession, t
     [last] = readmit(tmp_path / "check", home=tmp_path / "home")
     assert (last.admitted, last.early, last.late) == (1, 0, 0)
     assert len(list((tmp_path / "check" / "readmitted").iterdir())) == 1
+
+
+TARGETS = """CREATE STREAM s (k STRING, v BIGINT);
+CREATE OR REPLACE STREAM t (v {wide}, k STRING{more}) USING json OPTIONS (path '{out}/t');
+CREATE OR REPLACE STREAM x (v INT{checked}) USING parquet OPTIONS (path '{out}/x');
+CREATE OR REPLACE STREAM o (k STRING{more});
+CREATE PUMP p AS INSERT INTO t (k, v) SELECT STREAM k, v FROM s;
+CREATE PUMP q AS INSERT INTO x SELECT STREAM v FROM s;
+CREATE PUMP r AS INSERT INTO o SELECT STREAM k FROM s;
+"""
+
+
+def test_pumps_ended_where_their_targets_were_declared_otherwise(spark: SparkSession, tmp_path: Path) -> None:
+    """Rows that waited for their turn at the change go on too, and every row by the declaration that ruled it."""
+    place = Place(tmp_path, spark)
+    before, after, narrow = (
+        TARGETS.format(out="{out}", wide=wide, more=more, checked=checked)
+        for wide, more, checked in (
+            ("TINYINT", "", ""),
+            ("BIGINT", " NOT NULL", " CHECK (v <> 7)"),
+            ("SMALLINT", " NOT NULL", " CHECK (v <> 7)"),
+        )
+    )
+    place.define(before)
+
+    def send(who: str, *rows: tuple[str | None, int]) -> None:
+        with rt.writer("s", home=tmp_path / "home", writer=who) as log:
+            log.insert([{"k": k, "v": v, "rowtime": len(told) + n} for n, (k, v) in enumerate(rows)])
+        told.extend(rows)
+
+    told: list[tuple[str | None, int]] = []
+    send("w2", (None, 300))
+    send("w1", ("a", 7), ("b", 300))  # these wait for w2
+    place.run(before)
+    send("w2", (None, 7))
+    send("w1", ("c", 8), ("d", 3000))
+    assert set(place.run(after).changes) == {
+        "t: v TINYINT is BIGINT, k is NOT NULL",
+        "x: CHECK (v <> 7) is new",
+        "o: k is NOT NULL",
+    }
+    send("w2", ("e", 9))
+    engine = place.run(after)
+    lines = [json.loads(line) for path in sorted((tmp_path / "out" / "t").glob("part-*")) for line in path.open()]
+    assert [(row["k"], row["v"]) for row in lines] == [("a", 7), ("c", 8), ("d", 3000)]
+    assert [row[-1] for row in place.rows("x")] == [300, 7, 300, 8, 3000]
+    assert engine.entry["totals"]["p"] == {"in": 7, "accepted": 4, "MALFORMED": 3}
+    assert engine.entry["totals"]["q"] == {"in": 7, "accepted": 6, "MALFORMED": 1}
+    assert place.verified(after) == {}
+    with pytest.raises(Refused, match=r"R401 the target of p has changed: t.v was BIGINT, is SMALLINT"):
+        place.run(narrow)
+    assert place.run(after).changes == ()

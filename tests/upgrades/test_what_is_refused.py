@@ -244,3 +244,84 @@ def test_what_reads_a_checkpoint_again_takes_its_own_query_only() -> None:
     check_same(plan_of(BOTH), compiled(BOTH))
     with pytest.raises(Refused, match=r"R401.*sorted was CREATE VIEW"):
         check_same(plan_of(BOTH), compiled(script(*ALL, within=21)))
+
+
+TARGET = """CREATE STREAM s (k STRING, v BIGINT);
+CREATE STREAM t ({columns}) USING {format} OPTIONS (path '{{out}}/t');
+CREATE PUMP p AS INSERT INTO t SELECT STREAM k, v FROM s;
+CREATE PUMP r AS INSERT INTO u SELECT STREAM k FROM p.rejected;
+CREATE STREAM u (k STRING) USING json OPTIONS (path '{{out}}/u');
+"""
+
+
+def target(columns: str, format_: str = "json") -> str:
+    return TARGET.format(columns=columns, format=format_)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "format_", "line"),
+    [
+        ("k STRING, v INT", "k STRING, v BIGINT NOT NULL", "json", "t: v INT is BIGINT, v is NOT NULL"),
+        ("k VARCHAR(5), v BIGINT", "k VARCHAR(10), v BIGINT", "parquet", "t: k VARCHAR(5) is VARCHAR(10)"),
+        ("k STRING, v INT", "k STRING, v INT CHECK (v > 0)", "parquet", "t: CHECK (v > 0) is new"),
+        ("k STRING, v INT CHECK (v > 0)", "k STRING, v INT", "csv", "t: CHECK (v > 0) is gone"),
+        ("k STRING NOT NULL, v INT", "k STRING, v INT", "parquet", "t: k is no longer NOT NULL"),
+        ("k STRING, v DECIMAL(5, 2)", "k STRING, v DECIMAL(9, 2)", "csv", "t: v DECIMAL(5, 2) is DECIMAL(9, 2)"),
+    ],
+)
+def test_a_target_that_is_declared_otherwise_ended_its_pump(before: str, after: str, format_: str, line: str) -> None:
+    found = upgraded(target(before, format_), target(after, format_))
+    assert found.lines == (line,)
+    assert {name: found.continues[name] for name in ("p", "p.sink.merge", "p.sink")} == {
+        name: name for name in ("p", "p.sink.merge", "p.sink")
+    }, "its counts, the rows that wait and their numbers go on"
+    assert found.continues["r.sink"] == "r.sink"
+
+
+def test_a_gate_that_comes_or_goes_ended_its_pump() -> None:
+    plain, checked = (
+        target(columns).replace("CREATE PUMP r", "-- ").replace("  FROM p.rejected", "")
+        for columns in ("k STRING, v BIGINT", "k STRING, v BIGINT CHECK (v < 9)")
+    )
+    assert upgraded(plain, checked).new == ("p",)
+    assert upgraded(checked, plain).gone == ("p",)
+    for found in (upgraded(plain, checked), upgraded(checked, plain)):
+        assert found.continues["p.sink"] == "p.sink"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "format_", "why"),
+    [
+        ("k STRING, v BIGINT", "k STRING, v INT", "json", "t.v was BIGINT, is INT"),
+        ("k STRING, v INT", "k STRING, v BIGINT", "parquet", "t.v was INT, is BIGINT"),
+        ("k STRING, v INT", "k STRING, v STRING", "json", "t.v was INT, is STRING"),
+        ("k VARCHAR(9), v INT", "k VARCHAR(5), v INT", "parquet", r"t.k was VARCHAR\(9\), is VARCHAR\(5\)"),
+        ("k STRING, v INT", "name STRING, v INT", "json", "t had the columns k, v, and has name, v"),
+        ("k STRING, v INT", "k STRING, v INT ASCENDING", "json", "t has a declared order"),
+    ],
+)
+def test_a_target_whose_rows_would_not_bear_it_is_refused(before: str, after: str, format_: str, why: str) -> None:
+    assert re.search(
+        f"the target of p has changed: {why}", said := refusal(target(before, format_), target(after, format_))
+    )
+    assert "Declare it as it was; or define a new target" in said
+
+
+def test_conditions_on_the_rows_of_a_stream_ended_its_readers() -> None:
+    before, after = (
+        target("k STRING, v BIGINT").replace("s (k STRING, v BIGINT)", f"s (k STRING, v BIGINT{check})")
+        for check in ("", " CHECK (v > 0)")
+    )
+    before, after = (text.replace("CREATE PUMP r", "-- ").replace("FROM p.rejected", "") for text in (before, after))
+    assert upgraded(before, after).lines == ("s: CHECK or NOT NULL of its rows has changed",)
+    assert "R401" in refusal(after, after.replace("v BIGINT CHECK", "v INT CHECK"))
+
+
+def test_a_target_whose_rows_would_not_bear_it_is_replaced_by_a_new_one() -> None:
+    before, after = (target(columns) for columns in ("k STRING, v BIGINT", "k STRING, v INT"))
+    assert "define a new target, with a directory" in refusal(before, after)
+    assert upgrade_of(plan_of(before), compiled(before)) is None, "declared as it was"
+    other = after.replace("STREAM t ", "STREAM t2 ").replace("/t'", "/t2'").replace("INTO t ", "INTO t2 ")
+    other = other.replace("PUMP p ", "PUMP p2 ").replace("p.rejected", "p2.rejected")
+    before, other = (re.sub("CREATE PUMP r .*", "", text) for text in (before, other))
+    assert upgraded(before, other).lines[-2:] == ("p2 is new", "p is gone")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from rowtime.core.clock import Clocks, frontier, least
 from rowtime.core.time import BEGINNING, END
+from rowtime.expr.store_assignment import as_read, same_type
 from rowtime.operators.contract import (
     LARGE,
     Delta,
@@ -30,6 +31,7 @@ from rowtime.operators.contract import (
     passed,
     quoted,
 )
+from rowtime.operators.values import type_text
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -119,12 +121,14 @@ class Merge(Unary):
         return self._numbered(tick, rows, None if counts[0] is None else counts[0] + (counts[1] or 0))
 
     def _as_now(self, kept: DataFrame, delta: Delta) -> DataFrame:
-        """Kept rows as new ones are: a pump from before its columns took the names of the target kept its own."""
+        """Kept rows as new ones are, where a target is declared otherwise, or a pump took its names only later."""
         ours = [name for name in kept.columns if name.startswith("__")]
         before = [name for name in kept.columns if name not in ours]
         names = list(self.emits().names)
         types = {} if delta.rows is None else {f.name: f.dataType for f in delta.rows.schema.fields}
-        if before == names or len(before) != len(names):
+        if before == names:
+            return self._retyped(kept)
+        if len(before) != len(names):
             return kept
         from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
@@ -133,6 +137,15 @@ class Merge(Unary):
             for old, new in zip(before, names, strict=True)
         ]
         return kept.select(*columns, *ours)
+
+    def _retyped(self, kept: DataFrame) -> DataFrame:
+        wanted = {column.name: as_read(column.type) for column in self.emits().columns if column.type}
+        there = {field.name: type_text(field.dataType) for field in kept.schema.fields}
+        other = {name: kind for name, kind in wanted.items() if not same_type(there[name], kind)}
+        if not other:
+            return kept
+        columns = {name: f"CAST({quoted(name)} AS {other[name]}) AS {quoted(name)}" for name in other}
+        return kept.selectExpr(*(columns.get(name, quoted(name)) for name in kept.columns))
 
     def _new(self, tick: Tick, delta: Delta, after: Frontier) -> list[Any]:
         assert delta.rows is not None

@@ -9,7 +9,7 @@ from the change on. Else it would need rows of the past, and the plan is refused
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
@@ -29,6 +29,8 @@ from rowtime.operators.tsort import TSort
 from rowtime.plan.canonical import describe, without_secrets
 from rowtime.plan.difference import difference, owner_of, statements_of
 from rowtime.plan.program import Program
+from rowtime.plan.pump_edge import PumpEdge
+from rowtime.plan.retyped import below, changes, declared, same_rows, unfit
 
 Plan = Mapping[str, Any]
 STATELESS = (Sink, Select, Rejected, Hop, TableJoin, PumpGate)
@@ -40,6 +42,10 @@ TOLERANCES: Mapping[type, Mapping[str, str]] = {
 """Fields (µs) that may have another value from a tick on, and what they are called."""
 PASSING = ("console", "memory", "function")  # formats that keep nothing of what was handed over
 _TARGET = re.compile(r"format=.*(?=; ordered=)")
+_OWN_TARGET = (
+    "Declare it as it was; or define a new target, with a directory, topic or table of its own, and write to it with a "
+    "pump of another name in the place of this one."
+)
 _OWN_PIPELINE = "Give it a script and a --checkpoint of its own, which read the streams from their start."
 
 
@@ -106,6 +112,12 @@ class _Matching:
         self._edges = () if "edges" in old else program.edges
         self.through: dict[str, str] = {}  # their operators, and the old one that stood in the place of each
         self.sunk: dict[str, str] = {}  # the same for sinks
+        self._targets = declared(old["sql"]) if "edges" in old else {}
+        self._program = program
+        self._above: dict[str, dict[str, str]] = {}  # the same for what stands above the edge of a retyped target
+        # Operators of pumps whose targets have rows that do not bear another declaration: the pump, and why.
+        self.unfit: dict[str, tuple[str, str]] = {}
+        self.retyped: dict[str, str] = {}  # targets that are declared otherwise, in words
         self.continues: dict[str, str] = {}
         self.marks: dict[str, str] = {}
         self.eased: dict[str, str] = {}
@@ -118,7 +130,7 @@ class _Matching:
     def match(self) -> None:
         """Names first, so that nobody else takes what is still called the same; then one rename after the other."""
         self._match_names()
-        while any(self._match_renamed(node) for node in self._open()) or self._pass_edges():
+        while any(self._match_renamed(node) for node in self._open()) or self._pass_edges() or self._pass_targets():
             self._match_names()
 
     def _pass_edges(self) -> bool:
@@ -140,6 +152,34 @@ class _Matching:
                 if before in self.taken:
                     self.sunk[node.name] = before
         return len(self.through) > known
+
+    def _pass_targets(self) -> bool:
+        """Let pumps go on whose targets are declared otherwise, where the rows that are there bear it."""
+        passed = len(self._above)
+        for edge in self._program.edges:
+            sink, was = f"{edge.pump}.sink", self.continues.get(edge.node.name)
+            before, after = self._targets.get(edge.target), self._program.catalog.stream(edge.target)
+            if was is None or before is None or after is None or sink in self.continues or sink in self._above:
+                continue
+            stood = below(self._old, sink, was)
+            words = ", ".join(changes(before, after)) if not (why := unfit(before, after)) else ""
+            if why:
+                self.unfit |= dict.fromkeys((sink, *(node.name for node in edge.operators)), (edge.pump, why))
+            if stood is None or not words:
+                continue
+            self.retyped[edge.target] = words
+            self._stand_in(edge, sink, [name for name in stood if name != f"{sink}.merge"] or [was])
+        return len(self._above) > passed
+
+    def _stand_in(self, edge: PumpEdge, sink: str, stood: Sequence[str]) -> None:
+        """Let the operators of an edge stand where those ``stood`` that were there, from above."""
+        for node in edge.operators:
+            if self._old.get(node.name, "").startswith(f"{node.kind}("):
+                self.continues.setdefault(node.name, node.name)  # its counts go on
+            else:
+                self.through.setdefault(node.name, stood[0])
+        top = [edge.node, *edge.operators][-1].name
+        self._above |= {name: {top: stood[0]} for name in (sink, f"{sink}.merge")}
 
     def _open(self) -> Iterator[Operator]:
         return (node for node in self._nodes if node.name not in self.continues)
@@ -163,7 +203,10 @@ class _Matching:
         was = self._old[name]
         before = _with_tolerances(node, was)
         if not any(self._is(one, was) for one in (node, before)):
-            return False
+            if not (isinstance(node, Stream) and same_rows(str(self._text(node)), was)):
+                return False
+            self.retyped[node.name] = "CHECK or NOT NULL of its rows has changed"
+            before = node
         self.continues[node.name] = name
         if self._text(node) != self._text(before):
             self.eased[node.name] = ", ".join(_changes(before, node))
@@ -171,7 +214,8 @@ class _Matching:
 
     def _text(self, node: Operator) -> str | None:
         sunk = self.sunk if isinstance(node, Sink) else {}
-        return text_of(node, {**self.continues, **self.through, **sunk, **self.marks}, former=self.former)
+        above = self._above.get(node.name, {})
+        return text_of(node, {**self.continues, **self.through, **sunk, **self.marks, **above}, former=self.former)
 
     def _is(self, node: Operator, was: str) -> bool:
         """True if an operator is what an old description says, but for the names of its marks."""
@@ -265,6 +309,9 @@ class _Admission:
             raise refuse("R401", f"the checkpoint belongs to another query: {what}", hint)
 
     def _refused(self, node: Operator) -> Refused:
+        if node.name in self._matching.unfit:
+            pump, why = self._matching.unfit[node.name]
+            return refuse("R401", f"the target of {pump} has changed: {why}", _OWN_TARGET)
         changed = (part for part in walk(node) if part.name not in self._matching.continues)
         return _refused(self._old, self._program, [*changed])
 
@@ -294,7 +341,7 @@ def _lines(
     before, after = statements_of(old["sql"]), statements_of(program.written)
     pairs = ((owner_of(was, before), owner_of(now, after)) for now, was in matching.continues.items())
     yield from dict.fromkeys(f"{was} is called {now}" for was, now in pairs if was != now)
-    yield from (f"{name}: {what}" for name, what in matching.eased.items())
+    yield from (f"{name}: {what}" for name, what in (*matching.eased.items(), *matching.retyped.items()))
     for sink in program.sinks:
         if sink.name not in matching.continues:
             begins = any(part.name in admission.begins for part in walk(sink))

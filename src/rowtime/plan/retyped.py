@@ -1,0 +1,98 @@
+"""Targets that are declared otherwise: which changes the rows that are there bear, so that a pump can go on.
+
+The gate of a pump and the casts behind it judge each row by itself, so another declaration rules from the next row on.
+The rows that are there were written by the old one. NOT NULL and CHECK may come and go, and a text may become longer.
+A number may become wider where a target keeps no types: in lines of text, records, tables of a database that has the
+wider type, and functions. Parquet files keep their types, and a reader of two types would fail; the types of a stream
+log stand in the scripts of its readers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from rowtime.expr.store_assignment import always_fits, same_type
+from rowtime.plan.catalog import StreamDef, stream_of
+from rowtime.sql.script import parse_script
+from rowtime.sql.statements import CreateStream
+
+_VARIABLE: Final = re.compile(r"\$\{(\w+)\}")
+_WHOLE: Final = re.compile("TINYINT|SMALLINT|INT|INTEGER|BIGINT", re.IGNORECASE)
+_FLOATING: Final = re.compile("FLOAT|REAL|DOUBLE", re.IGNORECASE)
+_TEXT: Final = re.compile(r"VARCHAR\s*\(.*\)|STRING", re.IGNORECASE)
+_CONDITIONS: Final = re.compile(r"(?<=; )checks=\[.*?\](?=; early=)")
+_DECIMAL: Final = re.compile(r"(?:DECIMAL|NUMERIC)\s*\(\s*\d+\s*(?:,\s*(\d+)\s*)?\)", re.IGNORECASE)
+
+
+def declared(sql: str) -> dict[str, StreamDef]:
+    """The streams that a script which ran before defines."""
+    found: dict[str, StreamDef] = {}
+    for statement in parse_script(_VARIABLE.sub(r"v__\1__v", sql)).statements:
+        if isinstance(statement, CreateStream):
+            stream = stream_of(statement)
+            found[stream.name] = stream
+    return found
+
+
+def unfit(before: StreamDef, after: StreamDef) -> str:
+    """Why the rows of a target do not bear its new declaration; empty if they do."""
+    names = [[name for name, _ in one.columns] for one in (before, after)]
+    if names[0] != names[1]:
+        return f"{after.name} had the columns {', '.join(names[0])}, and has {', '.join(names[1])}"
+    if before.orders or after.orders:
+        return f"{after.name} has a declared order, which is checked over all rows"
+    for (name, was), (_, now) in zip(before.columns, after.columns, strict=True):
+        if not same_type(was, now) and not _bears(was, now, after.format):
+            return f"{after.name}.{name} was {was}, is {now}, and the rows that are there keep what they are"
+    return ""
+
+
+def changes(before: StreamDef, after: StreamDef) -> Iterator[str]:
+    """What differs, as people read it."""
+    for (name, was), (_, now) in zip(before.columns, after.columns, strict=True):
+        if not same_type(was, now):
+            yield f"{name} {was} is {now}"
+    for name, _ in after.columns:
+        if (name in before.required) != (name in after.required):
+            yield f"{name} is {'NOT NULL' if name in after.required else 'no longer NOT NULL'}"
+    yield from (f"CHECK ({check}) is new" for check in after.checks if check not in before.checks)
+    yield from (f"CHECK ({check}) is gone" for check in before.checks if check not in after.checks)
+
+
+def _bears(was: str, now: str, format_: str) -> bool:
+    if format_ == "log":
+        return False  # others read it, whose scripts have its types
+    if _TEXT.fullmatch(was) and _TEXT.fullmatch(now):
+        return always_fits(was, now)
+    if format_ == "parquet":
+        return False
+    whole, floating = ((kind.fullmatch(was) and kind.fullmatch(now)) for kind in (_WHOLE, _FLOATING))
+    if floating:
+        return now.upper() == "DOUBLE"
+    scales = [found[1] or "0" for text in (was, now) if (found := _DECIMAL.fullmatch(text))]
+    return bool(whole or (len(scales) == 2 and scales[0] == scales[1])) and always_fits(was, now)  # noqa: PLR2004
+
+
+def below(operators: Mapping[str, str], sink: str, bottom: str) -> list[str] | None:
+    """The operators of a plan between a sink and the query, from above; ``None`` if it has another query."""
+    found: list[str] = []
+    name = _input_of(operators, sink)
+    while name is not None and name != bottom:
+        found.append(name)
+        name = _input_of(operators, name)
+    return None if name is None else found
+
+
+def _input_of(operators: Mapping[str, Any], name: str) -> str | None:
+    found = re.match(r"[a-z ]+\(([^;,]*); ", operators.get(name, ""))
+    return found[1] if found else None
+
+
+def same_rows(now: str, was: str) -> bool:
+    """True if two descriptions of a stream differ in nothing but the conditions on its rows.
+
+    Its gate judges each row by itself, so that other conditions rule from the next row on.
+    """
+    return _CONDITIONS.sub("", now) == _CONDITIONS.sub("", was)
