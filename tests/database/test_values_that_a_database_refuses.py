@@ -1,4 +1,4 @@
-"""What a database would refuse after the commit is refused before it: by check, or row by row at the pump's gate."""
+"""What a database would refuse after the commit is refused before it: by check, at the start, or at the gate."""
 
 from __future__ import annotations
 
@@ -12,6 +12,9 @@ import pytest
 from postgres import programs
 
 import rowtime as rt
+from rowtime.operators.pump_gate import PumpGate
+from rowtime.plan.upgrade import upgrade_of
+from rowtime.sql.generate import to_spark
 
 if TYPE_CHECKING:
     from postgres import Postgres
@@ -98,36 +101,78 @@ def test_jdbc_moved_the_days_of_october_1582(spark: SparkSession, postgres: Post
     assert kinds == ["ARRAY", "date", zoned, zoned, "timestamp without time zone"]
 
 
-@pytest.mark.parametrize(
-    ("there", "columns", "rows", "said"),
-    [
-        ("s varchar(3)", "s STRING", [{"s": "abc  "}, {"s": "abcd"}], r"row 1 .*varchar\(3\).*'abcd'"),
-        ("n int", "n BIGINT", [{"n": -(2**31)}, {"n": 2**31}], r"row 1 .*int4.*2147483648"),
-        ("n numeric(4, 2)", "n DECIMAL(10, 2)", [{"n": "99.99"}, {"n": "100"}], r"row 1 .*numeric.*100.00"),
-        ("s text NOT NULL", "s STRING", [{"s": ""}, {"s": None}], r"row 1 .*NOT NULL.*NULL"),
-    ],
-    ids=["length", "whole", "decimal", "null"],
-)
-def test_a_value_that_does_not_fit_the_table_was_committed_before_the_table_refused_it(
-    spark: SparkSession,
-    postgres: Postgres,
-    tmp_path: Path,
-    there: str,
-    columns: str,
-    rows: list[dict[str, object]],
-    said: str,
-    request: pytest.FixtureRequest,
+def test_javas_calendar_moved_the_days_of_october_1582_on_their_way_into_other_databases(spark: SparkSession) -> None:
+    columns = "d DATE, n TIMESTAMP_NTZ, t TIMESTAMP, s INT"
+    sql = f"""CREATE STREAM a ({columns}); CREATE STREAM o ({columns}) USING jdbc OPTIONS (url '{{}}', dbtable 't');
+      INSERT INTO o SELECT STREAM * FROM a"""
+    for url, count in (("jdbc:postgresql:d", 0), ("jdbc:mysql:d", 3)):
+        program = rt.Pipeline().sql(sql.format(url)).compile()
+        (gate,) = (node for node in program.operators if isinstance(node, PumpGate))
+        assert len(gate.holds) == count
+    days = ("1582-10-03", "1582-10-04", "1582-10-05", "1582-10-14", "1582-10-15", "1582-10-16", "0001-01-01")
+    values = ", ".join(f"('{day}')" for day in days)
+    casts = "CAST(c AS DATE) AS d, CAST(c AS TIMESTAMP_NTZ) AS n, CAST(c || ' 00:00:00Z' AS TIMESTAMP) AS t"
+    rows = spark.sql(f"SELECT {casts} FROM VALUES {values} AS v (c)")
+    fits = [[row[0] for row in rows.selectExpr(to_spark(over)).collect()] for _, over in gate.holds]
+    plain = [True, True, False, False, True, True, True]
+    assert fits == [plain, plain, [True, False, False, False, False, True, True]]
+
+
+NARROW = "rowtime timestamptz, s varchar(3), n int, d numeric(4, 2), r text NOT NULL, f smallint, o text"
+WIDE = "s STRING, n BIGINT, d DECIMAL(10, 3), r STRING, f DOUBLE"
+
+
+def send(folder: Path, *rows: dict[str, object]) -> None:
+    fits = {"s": "abc  ", "n": 2**31 - 1, "d": "-99.994", "r": "", "f": 32767.4}
+    with rt.writer("a", home=folder / "home", writer="w") as writer:
+        writer.insert([{**fits, **row, "rowtime": AT} for row in rows])
+
+
+def test_a_value_that_does_not_fit_the_table_stopped_the_tick(
+    spark: SparkSession, postgres: Postgres, tmp_path: Path
 ) -> None:
-    table = f"fit_{request.node.callspec.id}"
-    asked(postgres, f"CREATE TABLE {table} (rowtime timestamptz, {there})")
-    pipeline = made(spark, tmp_path, postgres, table, columns)
+    asked(postgres, f"CREATE TABLE narrow ({NARROW})")
+    pipeline = made(spark, tmp_path, postgres, "narrow", WIDE)
     pipeline.run_available(tmp_path / "check")
-    with rt.writer("a", home=tmp_path / "home", writer="w") as writer:
-        writer.insert([{**row, "rowtime": AT} for row in rows])
-    with pytest.raises(rt.Refused, match=f"R545 {said}"):
-        pipeline.run_available(tmp_path / "check")
-    assert asked(postgres, f"SELECT count(*) FROM {table}") == ["0"]
-    column, kind = there.split(maxsplit=1)[0], "varchar(9)" if "char" in there else "numeric(12, 2)"
-    asked(postgres, f"ALTER TABLE {table} ALTER {column} " + ("DROP NOT NULL" if "NULL" in there else f"TYPE {kind}"))
-    pipeline.run_available(tmp_path / "check")
-    assert asked(postgres, f"SELECT count(*) FROM {table}") == ["2"]
+    bad: list[dict[str, object]] = [{"s": "abcd"}, {"n": -(2**31) - 1}, {"d": "99.995"}, {"r": None}]
+    bad += [{"f": 32768.0}, {"f": float("nan")}]
+    send(tmp_path, {}, *bad, dict.fromkeys("sndf"))
+    query = pipeline.run_available(tmp_path / "check")
+    assert query.ledger["p"] == {"in": 8, "accepted": 2, "MALFORMED": 6}
+    assert asked(postgres, "SELECT s, n, d, r, f FROM narrow ORDER BY s") == ["abc|2147483647|-99.99||32767", "||||"]
+    told = [word for path in query.rejected("p") for word in pq.read_table(path)["raw_record"].to_pylist()]
+    types = ["s varchar(3)", "n int4", "d numeric(4, 2)", "r NOT NULL", "f int2", "f int2"]
+    assert sorted(told) == sorted(f"{kind} in the table" for kind in types)
+
+    # A table that has changed is read again at the next start; a replay judges each row by what held when it came.
+    asked(postgres, "ALTER TABLE narrow ALTER n TYPE bigint, ALTER s TYPE varchar(2) USING 'ab'")
+    send(tmp_path, {}, {"s": "ab", "n": 2**31})
+    query = pipeline.run_available(tmp_path / "check")
+    assert query.ledger["p"] == {"in": 10, "accepted": 3, "MALFORMED": 7}
+    assert asked(postgres, "SELECT count(*) FROM narrow") == ["3"]
+    assert rt.verify(tmp_path / "check", spark=spark, home=tmp_path / "home").equal
+
+
+def test_a_column_that_the_table_lacks_was_found_after_the_commit(
+    spark: SparkSession, postgres: Postgres, tmp_path: Path
+) -> None:
+    asked(postgres, "CREATE TABLE lacks (rowtime timestamptz, m int)")
+    said = "R547 the table lacks has no column n, which the pump p writes\nIts columns are rowtime, m"
+    with pytest.raises(rt.Refused, match=said):
+        made(spark, tmp_path, postgres, "lacks", "n INT").run_available(tmp_path / "check")
+
+
+@pytest.mark.parametrize("kind", ["INT", "BIGINT"])
+def test_a_checkpoint_from_before_the_gate_looked_at_the_table_goes_on(
+    monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    jdbc = "USING jdbc OPTIONS (url 'jdbc:postgresql:d', dbtable 't')"
+    sql = f"CREATE STREAM a (n INT); CREATE STREAM o (n {kind}) {jdbc}; INSERT INTO o SELECT STREAM n FROM a"
+    with monkeypatch.context() as before:
+        before.setattr("rowtime.plan.pump_edge._gated", lambda _sources, node, *_: node)
+        old = rt.Pipeline().sql(sql).compile()
+    new = rt.Pipeline().sql(sql).compile()
+    assert [node.name for node in new.operators if isinstance(node, PumpGate)] == ["into_o"]
+    upgrade = upgrade_of(old.described(), new)
+    assert upgrade is not None
+    assert upgrade.continues["into_o.sink"] == "into_o.sink"

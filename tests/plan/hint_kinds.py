@@ -96,7 +96,7 @@ PLAIN: dict[str, tuple[str, ...]] = {
         "Create the topic, or correct its name.",
         "Create the directory, or correct the path.",
         "Stop one of the two; a checkpoint belongs to one running pipeline.",
-        "Declare the column of the stream as the table has it, which refuses such rows; or widen the table.",
+        "Its columns are …. Add it to the table, or leave it out.",
     ),
     "it needs another installation, which no test changes": (
         "Install a JDK or JRE … or newer: on Debian or Ubuntu `sudo apt-get install openjdk-…-jre-headless`, on macOS `brew install openjdk@…`, with conda `conda install openjdk=…`. If it is installed already, set JAVA_HOME to its folder.",

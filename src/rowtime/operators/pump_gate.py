@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from rowtime.expr.store_assignment import always_fits, is_nested, length_of
 from rowtime.operators.attempt import attempted
+from rowtime.operators.column_limits import Limit
 from rowtime.operators.contract import Delta, Operator, Tick, Unary, quoted
 from rowtime.operators.values import type_text
 from rowtime.sql.generate import literal, to_rowtime, to_spark
@@ -43,7 +44,8 @@ class PumpGate(Unary):
     """Lets rows pass that can be ``assigned`` and satisfy the ``checks``.
 
     ``checks`` are as they were written; ``over`` the same over the columns of the query, cast as the target has them.
-    ``holds``: what the server behind the target takes, in words and over the columns of the query.
+    ``holds``: what the server behind the target takes, in words and over the columns of the query. ``limited``: the
+    target is a table that may be there and take less than is declared; the running tick knows that (`column_limits`).
     """
 
     name: str
@@ -52,6 +54,7 @@ class PumpGate(Unary):
     checks: tuple[exp.Expr, ...] = ()
     over: tuple[exp.Expr, ...] = ()
     holds: tuple[tuple[str, exp.Expr], ...] = ()
+    limited: bool = False
 
     kind: ClassVar[str] = "pump gate"
 
@@ -60,7 +63,8 @@ class PumpGate(Unary):
         delta = deltas[0]
         if delta.rows is None:
             return delta
-        tests = list(self.tests(self._types(tick, delta.rows)))
+        narrower = [Limit(**one) for one in tick.limits(self)]
+        tests = [*self.tests(self._types(tick, delta.rows)), *self._narrower(narrower)]
         if not tests:
             return delta
         rows = tick.refuse(self, self._told(delta.rows, tests), BROKEN, delta.count)
@@ -87,6 +91,17 @@ class PumpGate(Unary):
             return told
         found = {field.name: type_text(field.dataType) for field in rows.schema.fields}
         return {name: kind or found.get(name, "") for name, kind in told.items()}
+
+    def is_narrowed(self, limit: Limit) -> bool:
+        """True if a column of the table takes less than is declared."""
+        return any(True for _ in self._narrower([limit]))
+
+    def _narrower(self, limits: Sequence[Limit]) -> Iterator[Demand]:
+        for limit in limits:
+            for column in self.assigned:
+                if column.name == limit.name:
+                    source = quoted(column.source) if column.source else ""
+                    yield from (Demand(*one) for one in limit.conditions(source, column.type))
 
     def tests(self, types: Mapping[str, str]) -> Iterator[Demand]:
         """What has to be looked at, row by row, if the columns of the query have these types."""

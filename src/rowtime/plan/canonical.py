@@ -27,7 +27,7 @@ _LATER = ("imports", "inner", "before", "resolution", "beyond", "failing", "hold
 """Left out where they say nothing: checkpoints from before they were there stay good."""
 _SOURCES = re.compile(r"(?:stream|sink|table)\(")
 _PAIR = re.compile(r"\[([\w.\-]+), ([^\[\]]*)\](?:, )?")
-_SAME_STATE = ("traced",)
+_SAME_STATE = ("traced", "limited")
 """What changes nothing that is kept: older checkpoints have it not."""
 _MARKED = re.compile(f"`{MARK}([^`]*)`")
 

@@ -146,7 +146,10 @@ def _without_value(edge: PumpEdge, stream: StreamDef) -> Iterator[Problem]:
 
 
 def _gated(sources: Sources, node: Operator, edge: PumpEdge, stream: StreamDef, types: Mapping[str, str]) -> Operator:
-    """The query behind the gate of the pump, unless everything is known to fit."""
+    """The query behind the gate of the pump, unless everything is known to fit.
+
+    What a table takes that is there is known when the pipeline starts.
+    """
     values = {column.name: _value(column, types.get(column.source, ""), tried=True) for column in edge.assigned}
     checks = checks_of(stream)
     gate = PumpGate(
@@ -156,8 +159,9 @@ def _gated(sources: Sources, node: Operator, edge: PumpEdge, stream: StreamDef, 
         checks,
         tuple(_over(c, values) for c in checks),
         tuple((words, _over(condition, values)) for words, condition in holds_of(stream)),
+        limited=stream.format == "jdbc",
     )
-    if not any(True for _ in gate.tests(types)):
+    if not gate.limited and not any(True for _ in gate.tests(types)):
         return node
     sources.names.add(gate.name)
     return gate

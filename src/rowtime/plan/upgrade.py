@@ -109,7 +109,7 @@ class _Matching:
         self.former = "spelling" not in old
         self._nodes = program.operators
         # A plan from before pumps cast and checked what they write: these begin with the rows from now on.
-        self._edges = () if "edges" in old else program.edges
+        self._edges = tuple(edge for edge in program.edges if "edges" not in old or self._has_new_gate(edge))
         self.through: dict[str, str] = {}  # their operators, and the old one that stood in the place of each
         self.sunk: dict[str, str] = {}  # the same for sinks
         self._targets = declared(old["sql"]) if "edges" in old else {}
@@ -121,6 +121,11 @@ class _Matching:
         self.continues: dict[str, str] = {}
         self.marks: dict[str, str] = {}
         self.eased: dict[str, str] = {}
+
+    def _has_new_gate(self, edge: PumpEdge) -> bool:
+        """True for a gate that only looks at what a table takes, which older plans have not."""
+        gates = (node for node in edge.operators if isinstance(node, PumpGate) and node.limited)
+        return any(node.name not in self._old for node in gates)
 
     @property
     def taken(self) -> set[str]:

@@ -36,6 +36,7 @@ from rowtime.runtime.endings import asked, with_end
 from rowtime.runtime.faults import naming_disks, sets_aside
 from rowtime.runtime.handing_over import finish, hand_over
 from rowtime.runtime.intake import Taken, intake_of
+from rowtime.runtime.narrow_tables import LIMITS, Narrowed, narrowed
 from rowtime.runtime.presence import Presence
 from rowtime.runtime.quiet import quiet
 from rowtime.runtime.report import TickReport, rows_read
@@ -116,6 +117,7 @@ class Engine:
         self._began = BEGINNING
         self._memory = Memory(self.checkpoint.folder)
         self._types = ColumnTypes(self.spark)
+        self._narrowed: Narrowed = {}
         self._take_over(self.program)
 
     def _take_over(self, program: Program) -> None:
@@ -137,6 +139,7 @@ class Engine:
             self._recover(self.checkpoint.journal.last())
             if upgrade is not None:
                 self._change(upgrade)
+            self._narrowed = narrowed(self._sinks(), self.stages, self.entry)
         except BaseException:
             self.stop()
             raise
@@ -247,13 +250,19 @@ class Engine:
     def _skips(self) -> Sequence[Mapping[str, Any]]:
         return seen_by(self.program, self.entry, self.entry["tick"] + 1)
 
+    def _limits(self) -> Narrowed:
+        """What tables take from this tick on, where that is less than is declared."""
+        return self._narrowed
+
     def _cuts(self, taken: Mapping[str, Taken], set_by_hand: Sequence[object]) -> bool:
         """True if this tick's input cannot be read again as one with what came before it.
 
-        A bound is set in between, by hand or on all writers; or a writer joins, who starts at the clock before.
+        A bound is set in between, by hand or on all writers; or a writer joins, who starts at the clock before; or a
+        table of a database takes something else.
         """
         joined = any(part.joined and name in self.entry["sources"] for name, part in taken.items())
-        return bool(set_by_hand) or joined or self.entry.get("bounded", False)
+        other = self.entry["tick"] >= 0 and self.entry.get(LIMITS, {}) != self._limits()
+        return bool(set_by_hand) or joined or other or self.entry.get("bounded", False)
 
     def _running(self, taken: Mapping[str, Taken]) -> RunningTick:
         def intakes(node: Operator, control: Control) -> Intake:
@@ -263,7 +272,7 @@ class Engine:
         number = self.entry["tick"] + 1
         folder = self.checkpoint.folder
         running = RunningTick(self.spark, number, folder, self.entry, intakes, self.stages, self._takers, self._memory)
-        running.tables, running.column_types = self.tables, self._types
+        running.tables, running.column_types, running.narrowed = self.tables, self._types, self._limits()
         return running
 
     def _step(self, running: RunningTick) -> dict[str, Delta]:

@@ -28,6 +28,7 @@ from rowtime.plan.upgrade import check_same
 from rowtime.runtime.endings import recorded_end
 from rowtime.runtime.engine import Engine
 from rowtime.runtime.intake import Taken
+from rowtime.runtime.narrow_tables import LIMITS, Narrowed
 from rowtime.runtime.pipeline import Pipeline
 from rowtime.runtime.sinks.staging import Stage
 from rowtime.runtime.skipped_rows import SEEN, shown_in
@@ -108,6 +109,9 @@ class Replay(Engine):
 
     def _skips(self) -> Sequence[Mapping[str, Any]]:
         return [{**skip, SEEN: self.entry["tick"] + 1} for skip in self._part.skips]
+
+    def _limits(self) -> Narrowed:
+        return dict(self._part.until.get(LIMITS, {}))
 
     def _worth(self, taken: Mapping[str, Taken], notes: Mapping[str, Any]) -> bool:  # noqa: ARG002
         return True

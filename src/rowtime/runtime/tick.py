@@ -37,6 +37,7 @@ from rowtime.operators.table import Table
 from rowtime.runtime import clock_pass
 from rowtime.runtime.apart import apart
 from rowtime.runtime.column_types import ColumnTypes
+from rowtime.runtime.narrow_tables import LIMITS, Narrowed
 from rowtime.runtime.places import for_spark
 from rowtime.runtime.refusal import Refusal, Rejection
 from rowtime.runtime.segment_writer import SMALL, write_routes, write_table
@@ -119,6 +120,7 @@ class RunningTick:
         self.logs = {key: SegmentLog(rows, sums) for key, rows in entry.get("segments", {}).items()}
         self.outputs: dict[str, Any] = {}
         self.tables: Mapping[str, GivenTable] = {}
+        self.narrowed: Narrowed = {}
         self.column_types = ColumnTypes(spark)
         self.ledger: Ledger = {}
         self.skipped: dict[str, list[DataFrame]] = {}  # by gate; the ledger has them already
@@ -154,6 +156,10 @@ class RunningTick:
     def types(self, node: Operator) -> Sequence[str]:
         """The types of an operator's columns, computed ones too."""
         return self.column_types.of(node)
+
+    def limits(self, node: Operator) -> Sequence[Mapping[str, Any]]:
+        """What the columns of the table behind a pump take, where that is less than is declared."""
+        return self.narrowed.get(node.name, ())
 
     def taker(self, node: Operator) -> Mapping[str, str] | None:
         """The columns of a sink that takes the operator's files as they are."""
@@ -330,6 +336,7 @@ class RunningTick:
         refused = {segment.path: segment.sum for segment in written if segment.sum is not None}
         return {
             "control": self.controls,
+            **({LIMITS: self.narrowed} if self.narrowed else {}),
             "schemas": self.schemas,
             "segments": {k: log.entries() for k, log in kept.items()},
             "sums": {path: known for log in kept.values() for path, known in log.sums().items()} | refused,

@@ -2,8 +2,9 @@
 
 A range of the sources may be read as one however many ticks took it, but for the moments at which
 something took effect that is no item of a writer: a bound set by hand or on all writers, a writer
-that joins at the clock of the others. Each leaves a file that says what was read before it, and the
-journal counts them. Only the newest ``KEPT`` stay.
+that joins at the clock of the others, a table of a database that takes more or less than before.
+Each leaves a file that says what was read before it, and the journal counts them. Only the newest
+``KEPT`` stay.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _OF_A_SOURCE = ("offsets", "first", "state", "away", "ended")
 
 @dataclass(frozen=True)
 class Cut:
-    """``before``: tick, sources and clocks as they were; ``settings``: the bounds that were set then by hand."""
+    """``before``: tick, sources, clocks, and what tables took; ``settings``: the bounds that were set then by hand."""
 
     before: Mapping[str, Any]
     settings: Sequence[Mapping[str, Any]]
@@ -59,7 +60,8 @@ def _short(entry: Mapping[str, Any]) -> dict[str, Any]:
         name: {key: notes[key] for key in _OF_A_SOURCE if key in notes} for name, notes in entry["sources"].items()
     }
     clocks = {name: entry["clocks"][name] for name in sources}
-    return {"tick": entry["tick"], "sources": sources, "clocks": clocks}
+    limits = {"limits": entry["limits"]} if "limits" in entry else {}
+    return {"tick": entry["tick"], "sources": sources, "clocks": clocks, **limits}
 
 
 def _path(checkpoint: Path, number: int) -> Path:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from rowtime.operators.contract.edge import Delta
 from rowtime.operators.contract.state import Control, Named, Route, Segment, Segments
@@ -74,6 +74,10 @@ class Tick(Protocol):
 
     def types(self, node: Operator) -> Sequence[str]:
         """The types of an operator's columns, computed ones too; without a job. Empty: only its rows will tell."""
+        ...
+
+    def limits(self, node: Operator) -> Sequence[Mapping[str, Any]]:
+        """What the columns of the table behind a pump take, where that is less than is declared (`column_limits`)."""
         ...
 
     def taker(self, node: Operator) -> Mapping[str, str] | None:

@@ -31,7 +31,8 @@ def holds_of(stream: StreamDef) -> tuple[Hold, ...]:
     """What the target demands of each row."""
     options = {name.lower(): value for name, value in stream.options}
     if stream.format == "jdbc":
-        return tuple(_without_nul(stream.columns))
+        known = options.get("url", "").lower().startswith("jdbc:postgresql:")
+        return (*_without_nul(stream.columns), *(() if known else _in_both_calendars(stream.columns)))
     if stream.format == "kafka":
         return tuple(_small_enough(stream, options))
     return ()
@@ -46,6 +47,26 @@ def _without_nul(columns: Sequence[tuple[str, str]]) -> Iterator[Hold]:
         elif upper.startswith("ARRAY") and any(word in upper for word in ("STRING", "CHAR")):
             condition = f"INSTR(ARRAY_JOIN({text}, ''), CHR(0)) = 0"
             yield f"{name} without the character NUL", parse_expression(condition)
+
+
+def _in_both_calendars(columns: Sequence[tuple[str, str]]) -> Iterator[Hold]:
+    """Java's calendar, by which drivers get times, has no 1582-10-05 to 1582-10-14; they would become other days.
+
+    Which instants are in these days goes by the time zone of the JVM, so there a day more is refused at each end.
+    """
+    for name, kind in columns:
+        if (upper := kind.strip().upper()) in ("DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ"):
+            zoned = upper in ("TIMESTAMP", "TIMESTAMP_LTZ")
+            first, after = ("1582-10-04", "1582-10-16") if zoned else ("1582-10-05", "1582-10-15")
+            condition = f"{_quoted(name)} < {_at(upper, first)} OR {_quoted(name)} >= {_at(upper, after)}"
+            yield f"{name} outside of 1582-10-05 to 1582-10-14", parse_expression(condition)
+
+
+def _at(kind: str, day: str) -> str:
+    """The beginning of a day (UTC) as a value of a type of times."""
+    if kind in ("TIMESTAMP", "TIMESTAMP_LTZ"):
+        return f"CAST('{day} 00:00:00Z' AS TIMESTAMP)"
+    return f"CAST('{day}' AS {kind})"
 
 
 def _small_enough(stream: StreamDef, options: Mapping[str, str]) -> Iterator[Hold]:

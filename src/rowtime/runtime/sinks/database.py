@@ -24,10 +24,11 @@ from pyspark.errors import PySparkException
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from rowtime.core.errors import Failure, Problem, RowtimeError, refuse
+from rowtime.operators.column_limits import Limit
 from rowtime.plan.sink_options import CHANGE, TableOptions
 from rowtime.runtime.sinks.ownership import Asked, Record, entitled, fenced, tag_of
 from rowtime.runtime.sinks.table_book import BOOK, Book, key_of
-from rowtime.runtime.sinks.table_limits import Limit, limits_of
+from rowtime.runtime.sinks.table_limits import limits_of
 from rowtime.runtime.sinks.table_times import as_text, time_type
 from rowtime.state.checkpoint import folder_of
 from rowtime.state.files import sweep
@@ -58,7 +59,7 @@ class JdbcSink:
         self._row = key_of(self._table, node.name.removesuffix(".sink"))
         self._asked: Asked | None = None
         self._owner: Record | None = None
-        self._limits: list[Limit] | None = None
+        self.limits: list[Limit] | None = None  # of a table that is there, as far as the database has said
         self._casts: dict[str, str] = {}
 
     def folder(self, checkpoint: Path) -> Path:
@@ -78,6 +79,7 @@ class JdbcSink:
         self._asked = asked
         try:
             with self._connected(_context()) as connection:
+                self.limits = self._read(connection)
                 return self._entitled(self._book(connection), connection, asked)
         except Failure as failure:
             if asked.sent is None or any(problem.code != "R501" for problem in failure.problems):
@@ -102,28 +104,6 @@ class JdbcSink:
             there = self._book(connection).next_row() or 0
         known = mine.base if asked.sent is None else asked.next_row
         return f"the table {self._table} has {there - known:,} more of its rows" if there > known else ""
-
-    def check(self, node: SinkNode, batch: Batch) -> None:  # noqa: ARG002 - the contract's
-        """Refuse (R545) rows with a value that the table does not take, while nothing of their tick is committed."""
-        limits = self._limits
-        if limits is None:
-            with self._connected(_context()) as connection:
-                if not self._exists(connection, self._table):
-                    return  # it is made of the columns that the stream declares
-                asked = connection.createStatement().executeQuery(f"SELECT * FROM {self._table} WHERE 1 = 0")  # noqa: S608
-                limits = self._limits = [one for one in limits_of(asked.getMetaData()) if one.name in self._columns]
-        table = batch.table() if limits else None
-        for limit in limits:
-            assert table is not None
-            at = limit.beyond(table[limit.name])
-            if at is not None:
-                value = table[limit.name][at].as_py()
-                shown = "NULL" if value is None else f"{value!r:.60}"
-                what = f"row {batch.first + at} of {self._name}: the column {limit.name} of {self._table} is {limit}"
-                hint = (
-                    "Declare the column of the stream as the table has it, which refuses such rows; or widen the table."
-                )
-                raise refuse("R545", f"{what}, and does not take {shown}", hint)
 
     def publish(self, spark: SparkSession, node: SinkNode, batch: Batch) -> None:  # noqa: ARG002
         """Move the rows that the table does not have yet, in one transaction."""
@@ -232,6 +212,19 @@ class JdbcSink:
         return self._taken(book, connection, self._entitled(book, connection, self._asked))
 
     # -- what is there ----------------------------------------------------------------
+
+    def _read(self, connection: Any) -> list[Limit]:
+        """What the columns of the table take, none if it is not there. Raises ``Refused`` (R547) if one is missing."""
+        if not self._exists(connection, self._table):
+            return []  # it is made of the columns that the stream declares
+        found = connection.createStatement().executeQuery(f"SELECT * FROM {self._table} WHERE 1 = 0")  # noqa: S608
+        limits = list(limits_of(found.getMetaData()))
+        names = [limit.name for limit in limits]
+        if missing := [name for name in self._columns if name not in names]:
+            pump = self._name.removesuffix(".sink")
+            what = f"the table {self._table} has no column {missing[0]}, which the pump {pump} writes"
+            raise refuse("R547", what, f"Its columns are {', '.join(names)}. Add it to the table, or leave it out.")
+        return [limit for limit in limits if limit.name in self._columns]
 
     def _exists(self, connection: Any, table: str) -> bool:
         try:

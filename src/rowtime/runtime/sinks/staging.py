@@ -24,6 +24,7 @@ from rowtime.state.files import check_sum, move
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
+    from rowtime.operators.column_limits import Limit
     from rowtime.runtime.sinks.ownership import Asked
     from rowtime.runtime.tick import RunningTick
 
@@ -55,6 +56,11 @@ class Stage:
             self.folder = self.sink.folder(self._checkpoint)
 
         return write
+
+    @property
+    def limits(self) -> Sequence[Limit] | None:
+        """What the columns of a table take that is there; ``None`` where nobody knows."""
+        return getattr(self.sink, "limits", None)
 
     def beyond(self, tick: int, asked: Asked) -> str:
         """What the target has that a journal up to a tick does not know of, in words; empty for nothing."""

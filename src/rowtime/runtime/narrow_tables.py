@@ -1,0 +1,47 @@
+"""Tables that take less than their streams declare: what the gates of pumps look at beside the plan.
+
+It is read when a pipeline starts, and holds from the next tick on. The journal has it in each entry, and a change cuts
+the recorded input (`state.cuts`), so that a replay judges each row by what held when the row was read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from rowtime.operators.contract import Operator
+from rowtime.operators.pump_gate import PumpGate
+
+if TYPE_CHECKING:
+    from rowtime.operators.sink import Sink as SinkNode
+    from rowtime.runtime.sinks.staging import Stage
+
+LIMITS = "limits"  # the part of a journal entry
+Narrowed = Mapping[str, Sequence[Mapping[str, Any]]]  # by gate, what columns take, as plain values
+
+
+def narrowed(nodes: Sequence[SinkNode], stages: Mapping[str, Stage], entry: Mapping[str, Any]) -> Narrowed:
+    """What holds from now on; what held by an ``entry`` where a database does not answer."""
+    return {gate.name: found for gate, found in _found(nodes, stages, entry) if found}
+
+
+def _found(
+    nodes: Sequence[SinkNode], stages: Mapping[str, Stage], entry: Mapping[str, Any]
+) -> Iterator[tuple[PumpGate, Sequence[Mapping[str, Any]]]]:
+    for node in nodes:
+        gate = _gate_of(node)
+        if gate is not None:
+            limits = stages[node.name].limits
+            before = entry.get(LIMITS, {}).get(gate.name, [])
+            yield gate, before if limits is None else [asdict(one) for one in limits if gate.is_narrowed(one)]
+
+
+def _gate_of(sink: SinkNode) -> PumpGate | None:
+    """The gate of the pump of a sink, if its table may take less."""
+    node: Operator = sink.input
+    while not (isinstance(node, PumpGate) and node.limited):
+        if len(node.inputs) != 1:
+            return None
+        node = node.inputs[0]
+    return node
