@@ -11,19 +11,21 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _TEXT = re.compile(r"""r?'(?:[^'\\]|\\.|'')*'|(r?)"((?:[^"\\]|\\.)*)\"""")
-_ROWS = re.compile(r"SELECT (.*?)\s+FROM VALUES\s+(.*?)(?:\s+AS)?\s+tab\s*\(([\w, ]+)\)\s*", re.DOTALL | re.IGNORECASE)
+_ROWS = re.compile(
+    r"SELECT (.*?)\s+FROM\s+(VALUES\s.*\w\s*\([\w, ]+\)|\(SELECT\s.*\)(?:\s+t)?)\s*", re.DOTALL | re.IGNORECASE
+)
+_OF_ROWS = re.compile(r"\bOVER\s*\(|\bGROUP\s+BY\b|\*$", re.IGNORECASE)
 _OF_TABLES = re.compile(r"\bFROM\s+(VALUES\b|\(|range\b|test_|\w+\()|\bGROUP BY\b|^SELECT \*", re.IGNORECASE)
 _ONE = re.compile(r"SELECT (.*)", re.DOTALL | re.IGNORECASE)
 
 
 @dataclass(frozen=True)
 class Example:
-    """An expression of ``function``; with ``rows``, the items of VALUES, over columns of these names."""
+    """An expression of ``function``; with ``source``, what stands behind FROM, an aggregate of these rows."""
 
     function: str
     text: str
-    columns: tuple[str, ...] = ()
-    rows: str = ""
+    source: str = ""
 
 
 def examples(spark: SparkSession) -> list[Example]:
@@ -53,9 +55,7 @@ def _example(name: str, text: str) -> Example | None:
     text = _TEXT.sub(_single, text)
     rows = _ROWS.fullmatch(text)
     if rows is not None:
-        if re.search(r"\bOVER\s*\(", text):
-            return None
-        return Example(name, rows[1], tuple(column.strip() for column in rows[3].split(",")), rows[2])
+        return None if _OF_ROWS.search(text) else Example(name, rows[1], rows[2])
     one = _ONE.fullmatch(text)
     if one is None or _OF_TABLES.search(text):
         return None

@@ -47,21 +47,13 @@ def shown(text: str, *, binary: bool = False) -> str:
 def of_spark(spark: SparkSession, given: Sequence[Example]) -> list[tuple[Example, str, str]]:
     """Examples with what shows their value, and that value; without those that Spark itself refuses."""
     texts = [(example, text) for example in given if (text := _shown_of(spark, example)) is not None]
-    alone = [(example, text) for example, text in texts if example.rows]
-    found = []
-    for some in (*chunks([one for one in texts if not one[0].rows]), *([one] for one in alone)):
-        values = _values(spark, some)
-        found += [(*one, value) for one, value in zip(some, values, strict=True) if value is not None]
-    return found
-
-
-def _source(example: Example) -> str:
-    return f" FROM VALUES {example.rows} AS tab({', '.join(example.columns)})" if example.rows else ""
+    values = [value for some in chunks(texts) for value in _values(spark, some)]
+    return [(*one, value) for one, value in zip(texts, values, strict=True) if value is not None]
 
 
 def _shown_of(spark: SparkSession, example: Example) -> str | None:
     try:
-        kinds = [field.dataType for field in spark.sql(f"SELECT {example.text}{_source(example)}").schema]
+        kinds = [field.dataType for field in spark.sql(f"SELECT {example.text}").schema]
     except PySparkException:
         return None
     return shown(example.text, binary=isinstance(kinds[0], BinaryType)) if len(kinds) == 1 else None
@@ -71,7 +63,7 @@ def _values(spark: SparkSession, some: Sequence[tuple[Example, str]]) -> list[st
     """The values of some examples in one query; where it fails, of each half."""
     items = ", ".join(f"{text} AS c{n}" for n, (_, text) in enumerate(some))
     try:
-        rows = spark.sql(f"SELECT {items}{_source(some[0][0])}").collect()
+        rows = spark.sql(f"SELECT {items}").collect()
     except PySparkException:
         half = len(some) // 2
         return _values(spark, some[:half]) + _values(spark, some[half:]) if half else [None]
@@ -101,7 +93,7 @@ def taken(stream: str, found: Sequence[tuple[Example, str, str]]) -> list[tuple[
     """Those that ``check`` takes; the others have to be among the known exceptions."""
     kept = []
     for example, text, value in found:
-        problems = [problem for problem in rt.check(f"{stream} SELECT STREAM {text} AS r FROM one{by(example)}")
+        problems = [problem for problem in rt.check(f"{stream} SELECT STREAM {text} AS r FROM one")
                     if not problem.warns]  # fmt: skip
         codes = {problem.code for problem in problems}
         assert codes <= set(REFUSED), f"{example}: {problems[0]}"
@@ -110,13 +102,9 @@ def taken(stream: str, found: Sequence[tuple[Example, str, str]]) -> list[tuple[
     return kept
 
 
-def by(example: Example) -> str:
-    return " GROUP BY FLOOR(one.ROWTIME TO HOUR)" if example.rows else ""
-
-
 def test_examples_of_values_give_what_they_give_in_spark(spark: SparkSession, tmp_path: Path) -> None:
     own = derive(spark)
-    given = [one for one in examples(own) if not one.rows and not any(name in one.text.lower() for name in CLOCK)]
+    given = [one for one in examples(own) if not one.source and not any(name in one.text.lower() for name in CLOCK)]
     found = of_spark(own, given)
     assert len(found) > 900
     kept = taken("CREATE STREAM one (v INT);", found)
