@@ -49,7 +49,8 @@ _TOKEN: Final = re.compile(r"\s*(`(?:[^`]|``)*`|'(?:[^'\\]|\\.)*'|\w+|[<>(),:])"
 def arrow_type(text: str) -> pa.DataType:
     """The Arrow type of a Spark SQL type; ``Refused`` (R208) where a log cannot hold it.
 
-    ``VARCHAR(n)`` and ``CHAR(n)`` are strings; their length stands in the metadata of a field (`MOST`, `PADDED`).
+    ``STRING COLLATE c`` is a string; so are ``VARCHAR(n)`` and ``CHAR(n)``, whose length stands in the
+    metadata of a field (`MOST`, `PADDED`).
     """
     return _TypeText(text).whole()
 
@@ -98,6 +99,8 @@ class _TypeText:
     def _type(self) -> pa.DataType:
         word = self._next().upper()
         if word in _PLAIN_TYPES:
+            if word == "STRING" and self._skip("COLLATE"):  # how texts compare is no matter of how they are kept
+                self._next()
             return _PLAIN_TYPES[word]
         if word in _DECIMALS:
             return self._decimal()

@@ -22,7 +22,6 @@ _FLOATING = {_D.FLOAT: 1, _D.DOUBLE: 2}
 _DATES = (_D.DATE, _D.TIMESTAMPTZ, _D.TIMESTAMPLTZ, _D.TIMESTAMPNTZ, _D.TIME)
 _TEXTS = (_D.TEXT, _D.VARCHAR, _D.CHAR)
 _ALIASES = {_D.TIMESTAMPLTZ: _D.TIMESTAMPTZ}
-_COLLATED = re.compile(r"\s*STRING\s+COLLATE\s+\w+\s*", re.IGNORECASE)
 _SIZED = re.compile(r"\b(VAR)?CHAR(ACTER)?\s*\(\s*\d+\s*\)", re.IGNORECASE)
 _NULL = "VOID"  # of NULL alone
 
@@ -39,10 +38,6 @@ def may_assign(given: str, target: str) -> bool | None:
     """True if some value of the ``given`` type can be assigned to the ``target``; ``None`` where only Spark knows."""
     if given.upper() == _NULL:
         return True
-    if _COLLATED.fullmatch(given):
-        given = "STRING"
-    if _COLLATED.fullmatch(target):
-        target = "STRING"
     first, second = _read(given), _read(target)
     return None if first is None or second is None else _may(first, second)
 
@@ -51,10 +46,6 @@ def always_fits(given: str, target: str) -> bool:
     """True if every value of the ``given`` type fits the ``target``; False where only Spark knows."""
     if given.upper() == _NULL or same_type(given, target):
         return True
-    if _COLLATED.fullmatch(target):
-        target = "STRING"
-    if _COLLATED.fullmatch(given):
-        given = "STRING"
     first, second = _read(given), _read(target)
     return first is not None and second is not None and bool(_may(first, second)) and _fits(first, second)
 

@@ -5,10 +5,11 @@ Spark has such keys and no function of SQL that gives them, so its expression is
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from rowtime.kernels.collated import KEY, VALUE
+from rowtime.operators.contract import quoted
 from rowtime.operators.values import type_text
 
 if TYPE_CHECKING:
@@ -19,6 +20,33 @@ if TYPE_CHECKING:
 def has_collation(kind: DataType) -> bool:
     """True if values of a type are, or hold, text that is not compared by its bytes."""
     return " collate " in type_text(kind)
+
+
+def collated_of(rows: DataFrame, names: Iterable[str]) -> list[str]:
+    """Those of some columns whose values have a collation."""
+    return [name for name in names if has_collation(rows.schema[name].dataType)]
+
+
+def least(name: str) -> str:
+    """Spark SQL for the text by which a group is called: of equal texts the least by its bytes.
+
+    Spark shows the text that it meets first. The least does not depend on that, and that of partial results is the
+    least of all.
+    """
+    return f"min_by({quoted(name)}, CAST({quoted(name)} AS STRING))"
+
+
+def grouped(rows: DataFrame, keys: Sequence[str], aggregates: Sequence[str]) -> DataFrame:
+    """The groups of the rows with their aggregates; a key with a collation is the least of the texts of its group."""
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415 - `check` does without Spark
+
+    collated = {name: f"__c_{name}" for name in collated_of(rows, keys)}
+    shown = [f"{least(name)} AS {quoted(other)}" for name, other in collated.items()]
+    groups = rows.groupBy(*keys).agg(*map(F.expr, (*aggregates, *shown)))
+    if not collated:
+        return groups
+    names = [name for name in groups.columns if name not in collated.values()]
+    return groups.select(*(F.col(collated.get(name, name)).alias(name) for name in names))
 
 
 def keyed(rows: DataFrame, names: Iterable[str]) -> DataFrame:

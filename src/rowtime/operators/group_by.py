@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from rowtime.core.clock import Clocks, least
 from rowtime.core.time import BEGINNING
+from rowtime.operators.collations import grouped
 from rowtime.operators.contract import (
     LARGE,
     Column,
@@ -167,11 +168,7 @@ class GroupBy(Unary):
         self._write_state(tick, rows, delta.count)
 
     def _aggregated(self, rows: DataFrame) -> DataFrame:
-        from pyspark.sql import functions as F  # noqa: N812, PLC0415
-
-        finals = [F.expr(text) for text in self._accumulators.finals({})]
-        seen = [F.expr(f"max({SEEN}) AS {SEEN}")] if self._ends.seen else []
-        groups = rows.groupBy(*self._key_names()).agg(*finals, *seen)
+        groups = grouped(rows, self._key_names(), [*self._accumulators.finals({}), *self._seen()])
         return groups.selectExpr("*", f"{self._ends.end_text} AS {END_OF_GROUP}")
 
     def _groups(self, tick: Tick, delta: Delta, kept: Sequence[Segment], bound: int) -> DataFrame:
@@ -222,6 +219,9 @@ class GroupBy(Unary):
     def _accumulators(self) -> Accumulators:
         return Accumulators(tuple((a.column.name, a.expression) for a in self.aggregates))
 
+    def _seen(self) -> list[str]:
+        return [f"max({SEEN}) AS {SEEN}"] if self._ends.seen else []
+
     def _key_names(self) -> list[str]:
         return [key.column.name for key in self.keys]
 
@@ -236,13 +236,9 @@ class GroupBy(Unary):
         return delta.rows.selectExpr(*keys, *self._accumulators.seeds(self._types(tick, delta)), *seen)
 
     def _merged(self, rows: DataFrame, types: Mapping[str, str], finals: Sequence[str] = ()) -> DataFrame:
-        from pyspark.sql import functions as F  # noqa: N812, PLC0415
-
         if not self._accumulators.splits:
             return rows.selectExpr("*", f"{self._ends.end_text} AS {END_OF_GROUP}")
-        merges = [F.expr(text) for text in self._accumulators.merges(types)]
-        seen = [F.expr(f"max({SEEN}) AS {SEEN}")] if self._ends.seen else []
-        merged = rows.groupBy(*self._key_names()).agg(*merges, *seen)
+        merged = grouped(rows, self._key_names(), [*self._accumulators.merges(types), *self._seen()])
         return merged.selectExpr("*", f"{self._ends.end_text} AS {END_OF_GROUP}", *finals)
 
     def _types(self, tick: Tick, delta: Delta) -> Mapping[str, str]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from rowtime.core.clock import Clocks, least
 from rowtime.core.time import BEGINNING, END
+from rowtime.operators.collations import grouped
 from rowtime.operators.contract import (
     Control,
     Delta,
@@ -179,10 +180,8 @@ class GroupByValues(Unary):
         return self._grouped(rows, self._accumulators.finals({}))
 
     def _grouped(self, rows: DataFrame, aggregates: Sequence[str]) -> DataFrame:
-        from pyspark.sql import functions as F  # noqa: N812, PLC0415
-
-        made = [F.expr(text) for text in (*aggregates, f"max({LAST}) AS {LAST}", f"min({FIRST}) AS {FIRST}")]
-        return rows.groupBy(*self._key_names()).agg(*made)
+        times = (f"max({LAST}) AS {LAST}", f"min({FIRST}) AS {FIRST}")
+        return grouped(rows, self._key_names(), [*aggregates, *times])
 
     def _routes(self) -> dict[str, Route]:
         shape = self.emits()

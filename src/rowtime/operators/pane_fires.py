@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from rowtime.operators.collations import collated_of, grouped, least
 from rowtime.operators.contract import quoted
 from rowtime.operators.partials import Accumulators
 
@@ -75,9 +76,12 @@ class Fires:
         fires = _aggregated(rows, self._by, self._merges())
         group = f"PARTITION BY {', '.join([*self.keys, PANE])} ORDER BY {FIRE}"
         number = f"CAST(row_number() OVER ({group}) - 1 AS BIGINT) AS {INDEX}"
-        totals = self._merges(f" OVER ({group} ROWS UNBOUNDED PRECEDING)")
         upto = f"{FIRE} AS {LAST}"
-        return fires.selectExpr(*self.keys, PANE, upto, number, f"lead({FIRE}) OVER ({group}) AS {NEXT}", *totals)
+        collated = collated_of(fires, self.keys)
+        so_far = f"OVER ({group} ROWS UNBOUNDED PRECEDING)"
+        totals = self._merges(f" {so_far}")
+        keys = [f"{least(key)} {so_far} AS {key}" if key in collated else key for key in self.keys]
+        return fires.selectExpr(*keys, PANE, upto, number, f"lead({FIRE}) OVER ({group}) AS {NEXT}", *totals)
 
     def _read(self, rows: DataFrame, fires: DataFrame) -> DataFrame:
         """Each fire over all rows of its group up to it."""
@@ -111,6 +115,4 @@ class Fires:
 
 
 def _aggregated(rows: DataFrame, by: Sequence[str], values: Sequence[str]) -> DataFrame:
-    from pyspark.sql import functions as F  # noqa: N812, PLC0415
-
-    return rows.groupBy(*by).agg(*map(F.expr, values)) if values else rows.select(*by).distinct()
+    return grouped(rows, by, values or ["1 AS __one"]).drop("__one")

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from rowtime.core.clock import Clocks, least
 from rowtime.core.time import BEGINNING, END, MAX_MICROS
 from rowtime.operators.chains import DUE, FIRST, IS_DUE, LAST, SESSION, Chains
+from rowtime.operators.collations import grouped
 from rowtime.operators.contract import (
     Column,
     Control,
@@ -126,9 +127,7 @@ class SessionGroup(Unary):
         )
 
     def _by_session(self, pieces: DataFrame, *aggregates: str) -> DataFrame:
-        from pyspark.sql import functions as F  # noqa: N812, PLC0415
-
-        return pieces.groupBy(*self._chains.keys, SESSION).agg(*map(F.expr, aggregates))
+        return grouped(pieces, [*self._chains.keys, SESSION], aggregates)
 
     def _write(self, tick: Tick, pieces: DataFrame, count: int | None) -> None:
         columns = {name: name for name in self._state_columns}

@@ -22,6 +22,7 @@ from rowtime.operators.select import Item, Select
 from rowtime.plan.checks import checks_of
 from rowtime.plan.declared import order_of, tolerance
 from rowtime.plan.formats.holds import holds_of
+from rowtime.sql.dialect import Rowtime
 from rowtime.sql.places import place_of
 
 if TYPE_CHECKING:
@@ -200,18 +201,18 @@ def _is_same(given: Sequence[Column], assigned: Sequence[Assigned]) -> bool:
 def _value(column: Assigned, given: str, *, tried: bool = False) -> exp.Expr:
     """What the target gets; ``tried``: NULL where that does not fit."""
     if not column.source:
-        return exp.cast(exp.null(), column.type, dialect="spark")
+        return exp.cast(exp.null(), column.type, dialect=Rowtime)
     value = exp.column(exp.to_identifier(column.source, quoted=True))
     if given and same_type(given, column.type):
         return value
     length = length_of(column.type)
     if length is not None:  # Spark cuts blanks off a VARCHAR, and fills a CHAR with them
-        text = value if given.upper() == "STRING" else exp.cast(value, "STRING", dialect="spark")
+        text = value if given.upper() == "STRING" else exp.cast(value, "STRING", dialect=Rowtime)
         size = exp.Literal.number(length)
         if is_padded(column.type):
             return exp.Anonymous(this="RPAD", expressions=[text, size, exp.Literal.string(" ")])
         return exp.Anonymous(this="LEFT", expressions=[text, size])
-    cast = exp.cast(value, column.type, dialect="spark")
+    cast = exp.cast(value, column.type, dialect=Rowtime)
     return exp.TryCast(this=cast.this, to=cast.args["to"]) if tried else cast
 
 

@@ -40,6 +40,7 @@ from rowtime.operators.union_all import UnionAll
 from rowtime.operators.versions import CHANGED, OF, Versions
 from rowtime.plan.periods import passing, tells_times
 from rowtime.plan.sources import Sources
+from rowtime.sql.dialect import Rowtime
 
 _KEEPING = (LifetimeJoin, AntiJoin, Clip, Stitch, EventGroups)
 """What keeps versions of events."""
@@ -183,7 +184,7 @@ def _clip(node: Clip, below: Sequence[Operator]) -> Operator:
 
 def _null(column: Column) -> exp.Expr:
     """NULL of the column's type: one without a type could not be kept in a file beside values."""
-    return exp.cast(exp.null(), column.type, dialect="spark") if column.type else exp.null()
+    return exp.cast(exp.null(), column.type, dialect=Rowtime) if column.type else exp.null()
 
 
 def _column(name: str) -> exp.Column:

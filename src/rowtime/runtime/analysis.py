@@ -14,7 +14,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pyspark.errors import AnalysisException, ParseException
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j has no types
+from pyspark.errors import AnalysisException, ParseException, PySparkException
 from pyspark.logger import PySparkLogger
 from sqlglot import exp
 
@@ -47,7 +48,8 @@ def analysed(spark: SparkSession, program: Program) -> list[Problem]:
     """The problems (R107, R111) that Spark finds in the expressions of a program, in the order of the script."""
     with quietly():
         analyst = _Analyst(spark, fixed(program, _SOME_DAY))
-        found = [problem for node in analyst.program.operators for problem in analyst.problems(node)]
+        found = [problem for node in analyst.program.operators for problem in analyst.of_types(node)]
+        found = found or [problem for node in analyst.program.operators for problem in analyst.problems(node)]
     unique = {(p.code, p.message, p.place): p for p in found}
     return sorted(unique.values(), key=lambda p: (p.place.line, p.place.column) if p.place else (0, 0))
 
@@ -107,7 +109,18 @@ class _Analyst:
 
     def __init__(self, spark: SparkSession, program: Program) -> None:
         self.program = program
-        self._types = ColumnTypes(spark)
+        self._spark, self._types = spark, ColumnTypes(spark)
+
+    def of_types(self, node: Operator) -> Iterator[Problem]:
+        """Declared types that Spark does not know, which are those of unknown collations."""
+        for column in () if node.inputs else node.emits().columns:
+            if "COLLATE" in column.type.upper():
+                try:
+                    self._spark.range(0).selectExpr(f"CAST(NULL AS {column.type})")
+                except (PySparkException, Py4JJavaError) as wrong:  # Spark's parser throws what PySpark does not know
+                    said = wrong.java_exception.getMessage() if isinstance(wrong, Py4JJavaError) else words_of(wrong)
+                    what = f"Spark refuses {node.name}.{column.name} {column.type}: {said.split(' SQLSTATE', 1)[0]}"
+                    yield Problem("R107", what)
 
     def problems(self, node: Operator) -> Iterator[Problem]:
         """What Spark refuses in one operator."""

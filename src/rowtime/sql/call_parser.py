@@ -122,3 +122,14 @@ class CallParser(SparkParser):
             self._advance(2)
             return self.expression(nodes.Worded(this=f"X'{self._prev.text}'"))
         return super()._parse_type(*args, **options)
+
+    def _parse_types(self, *args: Any, **options: Any) -> exp.Expr | None:
+        """``STRING COLLATE UNICODE_CI``, wherever a type stands, inside of another too."""
+        made = super()._parse_types(*args, **{**options, "with_collation": False})
+        if isinstance(made, exp.DataType) and made.this is exp.DType.TEXT and self._match(TokenType.COLLATE):
+            name = self._parse_id_var()
+            if name is None:
+                self.raise_error("the name of a collation is expected, as in STRING COLLATE UNICODE_CI")
+            else:
+                made.set("collate", exp.var(name.name))
+        return made

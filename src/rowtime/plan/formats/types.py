@@ -9,6 +9,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from rowtime.core.errors import Place, Problem
+from rowtime.sql.dialect import Rowtime
 
 _NESTED: Final = (exp.DataType.Type.ARRAY, exp.DataType.Type.MAP, exp.DataType.Type.STRUCT)
 _NAMES: Final = {"csv": "CSV", "json": "JSON", "parquet": "Parquet"}
@@ -50,7 +51,7 @@ def _beyond_a_database(
     url = next((value for name, value in options if name.lower() == "url"), "")
     for name, text in columns:
         try:
-            parts = [part.this for part in exp.DataType.build(text, dialect="spark").find_all(exp.DataType)]
+            parts = [part.this for part in exp.DataType.build(text, dialect=Rowtime).find_all(exp.DataType)]
         except SqlglotError:
             continue
         odd = next((str(p.value) for p in parts if p in _NO_COLUMN), "")
@@ -73,7 +74,7 @@ def _unheld(kind: str, text: str) -> str | None:
     if upper.startswith("INTERVAL"):
         return upper if kind == "parquet" or "MONTH" in upper or "YEAR" in upper else None
     try:
-        found = exp.DataType.build(text, dialect="spark")
+        found = exp.DataType.build(text, dialect=Rowtime)
     except SqlglotError:
         return None
     return next((what for part in found.find_all(exp.DataType) if (what := _part(kind, part))), None)
