@@ -34,12 +34,19 @@ CREATE STREAM merged (k STRING, n BIGINT);
 CREATE VIEW sorted AS SELECT STREAM at AS ROWTIME, n, k FROM a ORDER BY at WITHIN INTERVAL '1' MINUTE;
 CREATE PUMP p1 AS INSERT INTO minutes SELECT STREAM k, COUNT(*) AS c, SUM(n) AS total FROM orders
   GROUP BY FLOOR(orders.ROWTIME TO MINUTE), k;
+CREATE STREAM both (k STRING NOT NULL, n TINYINT CHECK (n < 8)) USING json OPTIONS (path '{folder}/out/both');
 CREATE PUMP p2 AS INSERT INTO merged SELECT STREAM k, n FROM sorted;
+CREATE PUMP p3 AS INSERT INTO both SELECT STREAM k, n FROM orders;
+CREATE PUMP p4 AS INSERT INTO both SELECT STREAM k, n FROM sorted;
+CREATE PUMP p5 AS INSERT INTO merged SELECT STREAM k, n FROM a WHERE n > 4;
 """
 
 
 class Sequence(Case):
-    """A directory that files come to, and a stream log whose writers come, leave and come back."""
+    """A directory that files come to, and a stream log whose writers come, leave and come back.
+
+    Two pumps write to each of two targets, one of which refuses values.
+    """
 
     @property
     def name(self) -> str:

@@ -324,4 +324,4 @@ def test_a_target_whose_rows_would_not_bear_it_is_replaced_by_a_new_one() -> Non
     other = after.replace("STREAM t ", "STREAM t2 ").replace("/t'", "/t2'").replace("INTO t ", "INTO t2 ")
     other = other.replace("PUMP p ", "PUMP p2 ").replace("p.rejected", "p2.rejected")
     before, other = (re.sub("CREATE PUMP r .*", "", text) for text in (before, other))
-    assert upgraded(before, other).lines[-2:] == ("p2 is new", "p is gone")
+    assert upgraded(before, other).lines[-2:] == ("p2 is new, and begins with the rows read from now on", "p is gone")
