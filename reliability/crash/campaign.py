@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from reliability.broker import find_connector
 from reliability.crash.brokers import broker_kills, why_no_broker
 from reliability.crash.cases import KINDS, Case
+from reliability.crash.first_starts import first_starts
 from reliability.crash.inside import Sample, Tally, Undisturbed, faults, jumps, stops, undisturbed
 from reliability.crash.killed import fenced, kills, release
 from reliability.crash.runs import sequences
@@ -39,6 +40,7 @@ def main() -> int:
     jars = find_connector().jars or [] if asked.broker_kills else []
     with tempfile.TemporaryDirectory(prefix="rowtime-crash-") as name:
         campaign = Campaign(asked, new_spark(jars, master="local[2]", conf=SMALL), Path(name), missing)
+        campaign.first_starts()
         campaign.sequences()
         campaign.pipelines(0.7)
         campaign.writers()
@@ -63,6 +65,16 @@ class Campaign:
     visited: int = 0  # pipelines
     released: int = 0  # the objects of Java before this number
     began: float = field(default_factory=time.perf_counter)
+
+    def first_starts(self) -> None:
+        """First starts of a script, killed before one of their writes."""
+        number = self.asked.first
+        while self._left("first starts that died", self.asked.first_starts, 0.05) and not self.tally.losses:
+            folder = self.folder / f"first starts {number}"
+            first_starts(self.spark, folder, self.tally, number)
+            shutil.rmtree(folder)
+            number += 1
+        self._tell("first starts")
 
     def sequences(self) -> None:
         """Runs over what is there, one after the other, each of which dies once."""
@@ -178,6 +190,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--with-java", type=int, default=10, help="kills of Python and its Java")
     parser.add_argument("--faults", type=int, default=2_500, help="writes that fail")
     parser.add_argument("--faults-a-case", type=int, default=200, help="each write of one tick if it has no more")
+    parser.add_argument("--first-starts", type=int, default=40, help="of a script, killed before one of their writes")
     parser.add_argument("--runs", type=int, default=200, help="sequences of runs with --available-now")
     parser.add_argument("--writer-stops", type=int, default=2_000, help="of clients of a stream log, at their writes")
     parser.add_argument("--writer-kills", type=int, default=200, help="of clients of a stream log")

@@ -12,7 +12,7 @@ import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from reliability.crash.cases import Case, State, close
 from reliability.crash.writes import ERRORS, failing, watched
@@ -24,6 +24,17 @@ if TYPE_CHECKING:
     from rowtime.runtime.engine import Engine
 
 Image = tuple[str, Path]
+
+
+class HasFolder(Protocol):
+    """What lives in one folder."""
+
+    @property
+    def folder(self) -> Path:
+        """The folder."""
+        ...
+
+
 HOUR = 3_600_000_000  # µs
 
 
@@ -284,7 +295,7 @@ def copied(folder: Path, to: Path) -> Path:
     return to
 
 
-def restored(case: Case, image: Path) -> None:
+def restored(case: HasFolder, image: Path) -> None:
     """Put the folder of a case back to what it was."""
     shutil.rmtree(case.folder, ignore_errors=True)
     shutil.copytree(image, case.folder)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from reliability.crash.cases import KINDS, Case, once, seen
+from reliability.crash.first_starts import first_starts
 from reliability.crash.inside import Sample, Tally, faults, stops, undisturbed
 from reliability.crash.runs import Sequence, sequences
 from rowtime.runtime.engine import Engine
@@ -100,3 +101,11 @@ def test_a_stop_that_ends_the_stream_is_found(
     monkeypatch.setattr(Sequence, "run", lambda self, spark, end: run(self, spark, end=True))
     sequences(spark, tmp_path, tally, 1)
     assert any("accepted" in loss for loss in tally.losses), tally.losses
+
+
+@pytest.mark.slow
+def test_first_starts_that_are_killed_leave_nothing_or_all(spark: SparkSession, tmp_path: Path) -> None:
+    tally = Tally()
+    first_starts(spark, tmp_path, tally, 0, deaths=2)
+    assert not tally.losses
+    assert tally.counts["first starts that died"]
