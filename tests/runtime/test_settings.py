@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import rowtime as rt
-from rowtime.runtime.session import _CONF, PASSED, derive
+from rowtime.runtime.session import _CONF, PASSED, active, derive
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -83,6 +83,22 @@ def test_what_makes_nothing_but_speed_and_catalogs_stays(spark: SparkSession, ke
         assert derive(spark).conf.get(key).startswith("12345")
 
 
+def test_a_thread_has_its_own_session_again_after_a_tick(spark: SparkSession) -> None:
+    """Spark reads `TIMESTAMP` by the settings of the thread's session, so a tick has to set it."""
+    mine, ours = spark.newSession(), derive(spark)
+    mine.conf.set("spark.sql.timestampType", "TIMESTAMP_NTZ")
+
+    def read() -> str:
+        return ours.read.schema("t TIMESTAMP").csv([]).schema["t"].dataType.typeName()
+
+    with active(mine):
+        assert read() == "timestamp_ntz"
+        with suppress(KeyError), active(ours):
+            assert read() == "timestamp"
+            raise KeyError
+        assert read() == "timestamp_ntz"
+
+
 def results(spark: SparkSession, folder: Path) -> dict[str, pa.Table]:
     sql = """CREATE STREAM a (k STRING, v INT, d DATE, t TIMESTAMP);
         CREATE PUMP p AS INSERT INTO o SELECT STREAM k, v, d, t, CAST(t AS STRING) AS s, date_trunc('DAY', t) AS y,
@@ -117,7 +133,10 @@ def pa_concat(tables: list[pa.Table]) -> pa.Table:
 def test_values_and_types_are_the_same_under_other_settings(spark: SparkSession, tmp_path: Path) -> None:
     plain = results(spark, tmp_path / "plain")
     with told(spark, CHANGED):
-        changed = results(spark, tmp_path / "changed")
+        mine = spark.newSession()
+        mine.conf.get("spark.sql.timestampType")  # it has the settings from here on
+    with active(mine):
+        changed = results(mine, tmp_path / "changed")
     assert plain["o"].num_rows == 2
     assert plain["g"].num_rows == 2
     for name, table in plain.items():

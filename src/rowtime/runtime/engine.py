@@ -40,6 +40,7 @@ from rowtime.runtime.narrow_tables import LIMITS, Narrowed, narrowed
 from rowtime.runtime.presence import Presence
 from rowtime.runtime.quiet import quiet
 from rowtime.runtime.report import TickReport, rows_read
+from rowtime.runtime.session import active
 from rowtime.runtime.skipped_rows import seen_by, show, shown_in
 from rowtime.runtime.sources.contract import Limits, Source
 from rowtime.runtime.standing import since
@@ -176,7 +177,7 @@ class Engine:
     @quiet
     def tick(self) -> TickReport | None:
         """Run one tick; ``None`` if there was nothing to do, and then nothing is journaled."""
-        with naming_disks(self.checkpoint.folder):
+        with naming_disks(self.checkpoint.folder), active(self.spark):
             return self._tried()
 
     def _tried(self) -> TickReport | None:

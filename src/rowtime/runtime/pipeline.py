@@ -229,13 +229,27 @@ class Pipeline:
         place = Checkpoint(folder.absolute())
         if (old := place.plan) is not None and place.journal.last() is not None:
             upgrade_of(old, program)  # first of all: where it is refused, nothing is written
+        from rowtime.runtime.session import active  # noqa: PLC0415 - only a run needs Spark
+
         spark = self.session(program)
-        if problems := self.check_types(program, spark):
-            raise Refused(*problems)
+        with active(spark):
+            if problems := self.check_types(program, spark):
+                raise Refused(*problems)
+            return self._acquired(spark, program, place, limits, (ends, available_now), take_over)
+
+    def _acquired(  # noqa: PLR0913 - all that a start takes
+        self,
+        spark: SparkSession,
+        program: Program,
+        place: Checkpoint,
+        limits: Limits,
+        how: tuple[bool, bool],
+        take_over: Collection[str],
+    ) -> Engine:
         place.acquire()
         try:
             with FirstStart(program, self.home, place) as first:
-                engine = self._begun(spark, program, place, limits, (ends, available_now), take_over)
+                engine = self._begun(spark, program, place, limits, how, take_over)
                 try:
                     first.perform()
                 except BaseException:

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import SparkSession
 
@@ -131,3 +133,22 @@ def derive(spark: SparkSession) -> SparkSession:
     told = derived.sparkContext.getConf().get("spark.sql.shuffle.partitions", parallel)
     derived.conf.set("spark.sql.shuffle.partitions", told or parallel)
     return derived
+
+
+@contextmanager
+def active(spark: SparkSession) -> Iterator[None]:
+    """Make a session the one of this thread, for a while.
+
+    Spark reads types that are written in words (`TIMESTAMP`) by the settings of the active session, whichever session
+    is asked: the one of the user may call it TIMESTAMP_NTZ.
+    """
+    sessions: Any = SparkSession._get_j_spark_session_class(spark._jvm)  # noqa: SLF001 - PySpark has no public way
+    before = sessions.getActiveSession()
+    sessions.setActiveSession(spark._jsparkSession)  # noqa: SLF001 - as above
+    try:
+        yield
+    finally:
+        if before.isDefined():
+            sessions.setActiveSession(before.get())
+        else:
+            sessions.clearActiveSession()
