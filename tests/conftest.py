@@ -48,7 +48,8 @@ def _no_message_has_an_internal_name() -> Iterator[None]:
     What the user wrote may be repeated; R205 and R209 tell which names are reserved.
     """
     from rowtime.core.errors import Problem
-    from rowtime.plan.waiting import Poisoned, Wait
+    from rowtime.plan.poisoned import Poisoned
+    from rowtime.plan.waiting import Wait
     from rowtime.runtime import query
     from rowtime.runtime.trace import Traced
 

@@ -8,6 +8,7 @@ import pyarrow.parquet as pq
 
 import rowtime as rt
 from rowtime.core.time import to_micros
+from rowtime.plan.poisoned import Poisoned
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -73,3 +74,56 @@ def test_without_one_waiting_names_it(spark: SparkSession, tmp_path: Path) -> No
     assert "EARLY BEYOND INTERVAL '1' HOUR behind the EVENT SHAPE of e" in named["e"]
     assert "row 2 of writer phone of r raised the clock of panes from 2024-01-01 10:00:01 to 2099" in named["panes"]
     assert "EVENT TIME (at, EARLY BEYOND INTERVAL '1' HOUR) of r" in named["panes"]
+
+
+REGIONS = """
+    CREATE STREAM a (at TIMESTAMP, k INT) EVENT TIME (at);
+    CREATE STREAM b (at TIMESTAMP, k INT) EVENT TIME (at);
+    CREATE STREAM m (at TIMESTAMP, k INT) EVENT TIME (at, MODE MANUAL);
+    CREATE VIEW v EVENT TIME (at, MODE MANUAL) AS SELECT STREAM at, k FROM a;
+    CREATE VIEW u AS SELECT STREAM * FROM a UNION ALL SELECT STREAM * FROM b;
+    CREATE VIEW w EVENT TIME (later, MODE INPUT_WATERMARK) AS SELECT STREAM at, at + INTERVAL '1' SECOND AS later, k FROM a;
+    CREATE VIEW met AS SELECT STREAM COUNT(*) AS n FROM u GROUP BY PANES(at, DURATION INTERVAL '1' SECOND);
+    CREATE VIEW passed AS SELECT STREAM COUNT(*) AS n FROM w GROUP BY PANES(later, DURATION INTERVAL '1' SECOND);
+    CREATE VIEW told AS SELECT STREAM COUNT(*) AS n FROM m GROUP BY PANES(at, DURATION INTERVAL '1' SECOND);
+    CREATE VIEW viewed AS SELECT STREAM COUNT(*) AS n FROM v GROUP BY PANES(at, DURATION INTERVAL '1' SECOND);
+    ALTER VIEW v SET ROWTIME BOUND TIMESTAMP '2099-01-01 00:00:00';
+    SELECT STREAM n FROM met; SELECT STREAM n FROM passed; SELECT STREAM n FROM told; SELECT STREAM n FROM viewed;
+"""  # noqa: E501
+
+
+def test_waiting_did_not_see_it_where_bounds_come_from_elsewhere(spark: SparkSession, tmp_path: Path) -> None:
+    def at(second: int, of: int = 0) -> dict[str, object]:
+        return {"at": f"2024-01-01 10:00:{second:02}", "rowtime": f"2024-01-01 10:00:{second + of:02}", "k": second}
+
+    def run(items: dict[str, list[dict[str, object]]], bounds: dict[str, str]) -> rt.Query:
+        pipeline = rt.Pipeline(spark, home=tmp_path / "home").sql(REGIONS)
+        for stream in pipeline.compile().defines:
+            pipeline.home.define(stream.name, stream.as_json(), replace=True)
+        for name, rows in items.items():
+            with rt.writer(name, home=tmp_path / "home", writer="phone") as log:
+                log.insert(rows)
+                if name in bounds:
+                    log.set_rowtime_bound(bounds[name])
+        for number in range(1, 5):
+            pipeline.sink("result" if number == 1 else f"result{number}", lambda _: None)
+        return pipeline.run_available(tmp_path / "check")
+
+    future = {"at": "2099-01-01 00:00:00", "rowtime": "2024-01-01 10:00:03", "k": 3}
+    good = [at(n) for n in range(1, 9)]
+    run({"a": [at(1), at(2), future], "b": good, "m": good}, {"m": "2099-01-01 00:00:00"})
+    said = [at(n, 10) for n in range(3, 8)]
+    query = run({"a": said, "b": [at(n) for n in range(12, 20)], "m": said}, dict.fromkeys("ab", "2024-01-01 10:00:30"))
+    named = {found.operator: found for found in query.waiting() if isinstance(found, Poisoned)}
+    for panes in ("met", "passed"):
+        said_of = (
+            "row 2 of writer phone of a raised the clock of {} from 2024-01-01 10:00:02 to 2099-01-01 00:00:00, and 5"
+        )
+        assert str(named[panes]).startswith(said_of.format(panes))
+        assert "EVENT TIME (at, EARLY BEYOND INTERVAL '1' HOUR) of a, with a new checkpoint" in str(named[panes])
+    told = "a bound of {} raised the clock of {} from "
+    assert str(named["told"]).startswith(told.format("m", "told") + "-∞")
+    assert "CREATE VIEW … EVENT TIME (at, MODE MANUAL) AS SELECT STREAM * FROM m" in str(named["told"])
+    assert str(named["viewed"]).startswith(told.format("v", "viewed"))
+    assert "start without it, with a new checkpoint; the late rows are in viewed.rejected" in str(named["viewed"])
+    assert [named[name].as_json()["position"] for name in ("met", "told")] == [2, None]

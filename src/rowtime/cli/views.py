@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, TextIO
 
 from rowtime.cli.figures import Figures
 from rowtime.cli.status import counts_as_text
-from rowtime.plan.waiting import Poisoned, Wait
+from rowtime.plan.poisoned import Poisoned
+from rowtime.plan.waiting import Wait
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

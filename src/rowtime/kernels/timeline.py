@@ -27,7 +27,8 @@ class Timeline:
     The advance to ``values[i]`` came after the item at ``positions[i]``; both ascend.
     ``rows`` are the positions of the rows, ascending, and ``times`` their event times.
     ``stamps`` looks up the rowtimes of items, for whoever passes bounds on among rows; ``origins`` the writers and
-    positions that rows had before they were merged, ``None`` where they have those still.
+    positions that rows had before they were merged, ``None`` where they have those still. ``regions``: where several
+    meet, the positions of the rows of each, and its own bound before each of these and after all.
     """
 
     before: int
@@ -37,6 +38,7 @@ class Timeline:
     times: np.ndarray
     stamps: Callable[[np.ndarray], np.ndarray] | None = None
     origins: Callable[[np.ndarray], pa.Table] | None = None
+    regions: tuple[tuple[np.ndarray, np.ndarray], ...] = ()
 
     @property
     def after(self) -> int:

@@ -38,14 +38,16 @@ from rowtime.operators.contract import (
 )
 from rowtime.operators.event_bounds import GIVEN
 from rowtime.operators.event_micros import in_micros
-from rowtime.operators.gates import Verdict
+from rowtime.operators.gates import READMITTED, Verdict
 from rowtime.operators.merge import ORIGIN
+from rowtime.operators.raises import marks_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 REGION = "__g"  # INT: which of the regions that meet a row or bound is of
-FORWARDED = "INPUT_WATERMARK"
+BETWEEN = 1024  # how many positions there are from one item to the next where bounds pass among rows
+OUTPUT, FORWARDED, SET = "OUTPUT_EVENT_TIME", "INPUT_WATERMARK", "MANUAL"
 
 
 @dataclass(frozen=True)
@@ -132,7 +134,9 @@ class EventTimed(Unary):
 
     def _timeline(self, tick: Tick, items: pa.Table, control: Control, *, ended: bool) -> Timeline:
         before = control.get("bound", BEGINNING)
-        wanted = self._wanted(items, control)
+        known = control.get("regions", [BEGINNING] * self.regions)
+        by_region = self._reached(items, control)
+        wanted = self._wanted(items) if not by_region else np.minimum.reduce(by_region)
         # What was set by hand came after everything that earlier ticks have read.
         first = control.pop("set", [])
         last = [*self._given(tick), *([END] if ended else [])]
@@ -144,21 +148,25 @@ class EventTimed(Unary):
         times = pc.fill_null(items["t"], BEGINNING).to_numpy()
         line = Timeline(before, where, values, items[P].to_numpy()[is_row], times[is_row])
         control["bound"] = line.after
-        return line
+        return replace(line, regions=_by_region(items, is_row, known, by_region))
 
-    def _wanted(self, items: pa.Table, control: Control) -> np.ndarray:
+    def _wanted(self, items: pa.Table) -> np.ndarray:
         """What each item would set the bound to."""
-        column = items["t" if self.mode == "OUTPUT_EVENT_TIME" else "b"]
+        column = items["t" if self.mode == OUTPUT else "b"]
         wanted: np.ndarray = pc.fill_null(column, BEGINNING).to_numpy()
-        if self.mode == "OUTPUT_EVENT_TIME":
+        if self.mode == OUTPUT:
             return np.where(wanted > BEGINNING, wanted - self.lag, BEGINNING)
+        return wanted
+
+    def _reached(self, items: pa.Table, control: Control) -> list[np.ndarray]:
+        """The bound of each region after each item; the least of them is that of all."""
         if not self.regions or REGION not in items.column_names:
-            return wanted
-        known, region = control.get("regions", [BEGINNING] * self.regions), items[REGION].to_numpy()
+            return []
+        wanted, region = self._wanted(items), items[REGION].to_numpy()
+        known = control.get("regions", [BEGINNING] * self.regions)
         reached = [_running(wanted, region == n, known[n]) for n in range(self.regions)]
         control["regions"] = [int(of[-1]) if len(of) else known[n] for n, of in enumerate(reached)]
-        together: np.ndarray = np.minimum.reduce(reached)
-        return together
+        return reached
 
     def _given(self, tick: Tick) -> list[int]:
         """A bound of the event time that was given to the stream as a whole, not in a writer's order."""
@@ -178,11 +186,14 @@ class EventTimed(Unary):
         """The items, the times of early rows NULL; and the mark above which each of these is, by its position."""
         if self.beyond is None or not items.num_rows:
             return items, {}
+        control["early"] = self.beyond  # for whoever re-admits early rows
         marks = control.setdefault("highest", {})
         writers = items[self._writer].combine_chunks().cast(pa.string())
         times, known = pc.fill_null(items["t"], BEGINNING).to_numpy(), pc.is_valid(items["t"]).to_numpy()
         early, above = np.zeros(items.num_rows, bool), np.zeros(items.num_rows, np.int64)
         for writer in pc.unique(writers).to_pylist():
+            if writer == READMITTED:
+                continue  # its rows have been judged, by the time that the others had come to
             mine = np.flatnonzero(pc.equal(writers, writer).to_numpy(zero_copy_only=False))
             found = guard(Items.of(times[mine], known[mine]), marks.get(writer, BEGINNING), Limits(_EVER, self.beyond))
             early[mine], above[mine] = found.result == EARLY, found.before
@@ -240,6 +251,21 @@ def _running(wanted: np.ndarray, mine: np.ndarray, known: int) -> np.ndarray:
     return found
 
 
+def _by_region(
+    items: pa.Table, is_row: np.ndarray, known: Sequence[int], reached: Sequence[np.ndarray]
+) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
+    """Of each region the positions of its rows, and its bound before each of these and after all."""
+    if not reached:
+        return ()
+    positions, region = items[P].to_numpy(), items[REGION].to_numpy()
+    found = []
+    for number, (before, after) in enumerate(zip(known, reached, strict=True)):
+        mine = np.flatnonzero(is_row & (region == number))
+        bounds = np.concatenate([[before], after])
+        found.append(marks_of(before, positions[mine], bounds[mine], int(bounds[-1])))
+    return tuple(found)
+
+
 def _stamps(tick: Tick, node: Operator, rows: DataFrame, positions: np.ndarray) -> np.ndarray:
     """The rowtimes of items, µs."""
     tick.describe(node, "read the rowtimes of what moved the bound")
@@ -248,13 +274,20 @@ def _stamps(tick: Tick, node: Operator, rows: DataFrame, positions: np.ndarray) 
     return times
 
 
-def _origins(tick: Tick, node: Operator, rows: DataFrame, positions: np.ndarray) -> pa.Table:
+def _origins(tick: Tick, node: EventTimed, rows: DataFrame, positions: np.ndarray) -> pa.Table:
     """Where rows came from that were merged: `ORIGIN` by their positions."""
     tick.describe(node, "read where refused rows came from")
     listed = f"array({', '.join(f'{position}L' for position in positions.tolist())})"
     chosen = rows.where(f"array_contains({listed}, {P})") if len(positions) <= _FEW else rows
     found = chosen.select(P, *ORIGIN).toArrow().sort_by(P)
-    return found.take(pa.array(np.searchsorted(found[P].to_numpy(), positions)))
+    found = found.take(pa.array(np.searchsorted(found[P].to_numpy(), positions)))
+    return found if not node.regions else _without_bounds(found)
+
+
+def _without_bounds(origins: pa.Table) -> pa.Table:
+    """Origins as they were before bounds passed among the rows (`passed_bounds`)."""
+    place = ORIGIN[1]
+    return origins.set_column(origins.column_names.index(place), place, pc.divide(origins[place], BETWEEN))
 
 
 def refusals(rows: DataFrame, positions: np.ndarray, reasons: Sequence[str], bounds: np.ndarray) -> pa.Table:

@@ -34,14 +34,14 @@ from rowtime.operators.contract import (
     W,
     quoted,
 )
-from rowtime.operators.event_time import EventTimed, refusals
+from rowtime.operators.event_time import OUTPUT, EventTimed, refusals
 from rowtime.operators.gates import Verdict
 from rowtime.operators.lifetimes import instant
 from rowtime.operators.merge import ORIGIN
 from rowtime.operators.pane_fires import CHANGE, FIRE, PANE, Fires
 from rowtime.operators.pane_times import PaneTimes
 from rowtime.operators.partials import Accumulators
-from rowtime.operators.raises import raised
+from rowtime.operators.raises import marks_of, raised
 from rowtime.operators.select import Item
 from rowtime.sql.generate import to_spark
 
@@ -177,9 +177,10 @@ class Panes(Operator):
 
     def _watch(self, tick: Tick, rows: DataFrame, late: np.ndarray, line: Timeline) -> None:
         """Remember the row that raised the bound last, if it did so by far, and what became of those behind it."""
-        if self.event.mode != "OUTPUT_EVENT_TIME" or self.event.regions:
-            return
         control = tick.control(self)
+        if self.event.mode != OUTPUT:
+            self._watch_bounds(control, late, line)
+            return
         jumps: dict[str, list[int]] = control.pop("raised", {})
         writer, known = next(iter(jumps.items()), ("", None))
         highest = np.maximum.accumulate(np.concatenate([[control.get("highest", BEGINNING)], line.times]))
@@ -193,6 +194,15 @@ class Panes(Operator):
             writer, place = (found[name][0].as_py() for name in ((W, P) if line.origins is None else ORIGIN))
             control["place"] = place
         control["raised"] = {writer: poison}
+
+    def _watch_bounds(self, control: Control, late: np.ndarray, line: Timeline) -> None:
+        """The same of each bound that comes from elsewhere: those of regions that meet, or what is set by hand."""
+        found = line.regions or (marks_of(line.before, line.rows, line.at(line.rows), line.after),)
+        jumps: dict[str, list[int]] = control.setdefault("jumps", {})
+        for number, (positions, risen) in enumerate(found):
+            poison = raised(jumps.pop(str(number), None), positions, risen, np.isin(positions, late))
+            if poison is not None:
+                jumps[str(number)] = poison
 
     def _late_table(self, tick: Tick, positions: np.ndarray, bounds: np.ndarray, fires: np.ndarray) -> DataFrame | None:
         if not len(positions):

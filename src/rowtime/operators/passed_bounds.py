@@ -32,14 +32,14 @@ from rowtime.operators.contract import (
     quoted,
 )
 from rowtime.operators.event_bounds import GIVEN
-from rowtime.operators.event_time import REGION, EventTimed
+from rowtime.operators.event_time import BETWEEN, OUTPUT, REGION, EventTimed
+from rowtime.operators.merge import ORIGIN
+from rowtime.operators.raises import raised
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from rowtime.kernels.timeline import Timeline
-
-BETWEEN = 1024  # how many positions there are from one item to the next
 
 
 @dataclass(frozen=True)
@@ -81,6 +81,7 @@ class PassedBounds(Operator):
         delta, line, control = deltas[0], deltas[1].timeline, tick.control(self)
         assert line is not None
         rows = None if delta.rows is None else self._rows(delta.rows)
+        self._watch(line, control)
         bounds = self._bounds(line, control, least(delta.clocks.values()))
         if not bounds.num_rows:
             return Delta(rows, delta.clocks, delta.count, delta.lowest, delta.highest)
@@ -93,6 +94,17 @@ class PassedBounds(Operator):
         columns = [quoted(name) for name in self.input.emits().names]
         place = f"{P} * {BETWEEN}L AS {P}"
         return rows.selectExpr(*columns, f"CAST(NULL AS BIGINT) AS {GIVEN}", f"{self.region} AS {REGION}", T, W, place)
+
+    def _watch(self, line: Timeline, control: Control) -> None:
+        """Remember which row raised the bound by far: where regions meet it is known what that made of others."""
+        if self.event.mode != OUTPUT:
+            return
+        highest = np.maximum.accumulate(np.concatenate([[control.get("highest", BEGINNING)], line.times]))
+        control["highest"] = int(highest[-1])
+        jump = raised(None, line.rows, highest, np.zeros(len(line.rows), bool))
+        if jump is not None and line.origins is not None:
+            found = line.origins(np.array(jump[:1], np.int64))
+            control["jump"] = [*(found[name][0].as_py() for name in ORIGIN), *jump[1:3]]
 
     def _bounds(self, line: Timeline, control: Control, clock: int) -> pa.Table:
         """Rowtime (BIGINT µs), position and value of each advance."""

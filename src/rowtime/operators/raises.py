@@ -15,6 +15,13 @@ if TYPE_CHECKING:
 LONG = HOUR  # µs: what raises a mark by less makes nobody late for long
 
 
+def marks_of(before: int, positions: np.ndarray, marks: np.ndarray, after: int) -> tuple[np.ndarray, np.ndarray]:
+    """Rows and the mark before each and after all, as `raised` takes them; a rise before the first row has a place."""
+    if len(marks) and marks[0] > before:
+        positions, marks = np.concatenate([[positions[0] - 1], positions]), np.concatenate([[before], marks])
+    return positions, np.append(marks, after)
+
+
 def raised(known: Sequence[int] | None, positions: np.ndarray, risen: np.ndarray, late: np.ndarray) -> list[int] | None:
     """The last row that raised a mark, if it did so by more than `LONG`, and what became of the rows behind it.
 

@@ -11,18 +11,19 @@ from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
 from typing import Any, Final
 
-from rowtime.core.clock import NOBODY, least
+from rowtime.core.clock import NOBODY
 from rowtime.core.time import BEGINNING, END, MAX_MICROS, MIN_MICROS, SECOND, to_text
 from rowtime.operators.bounded_events import BoundedEvents
 from rowtime.operators.contract import Operator
 from rowtime.operators.event_stream import EventStream
-from rowtime.operators.gates import Raise
 from rowtime.operators.imported_bounds import ImportedBounds
 from rowtime.operators.panes import Panes
 from rowtime.operators.quarantine import HELD
 from rowtime.operators.stream import Stream
 from rowtime.operators.tsort import TSort
 from rowtime.plan.event_time import MANUAL, settable
+from rowtime.plan.holders import beneath, holder, slowest_of
+from rowtime.plan.poisoned import Poisoned, poisoned
 
 PATIENCE: Final = 30 * SECOND
 """How long (µs) a bound has to stand still before anything is advised that cannot be undone."""
@@ -58,49 +59,6 @@ class Wait:
         return asdict(self)
 
 
-@dataclass(frozen=True)
-class Poisoned:
-    """A row that raised a clock so far that most rows behind it are late; times as people read them (UTC)."""
-
-    operator: str
-    stream: str
-    writer: str
-    position: int
-    before: str
-    after: str
-    rows: int
-    late: int
-    release: str
-    kind: str = "poisoned clock"
-
-    def __str__(self) -> str:
-        who = f"row {self.position} of writer {self.writer or self.stream} of {self.stream}"
-        what = f"raised the clock of {self.operator} from {self.before} to {self.after}"
-        return f"{who} {what}, and {self.late:,} of the {self.rows:,} rows since were LATE; {self.release}"
-
-    def as_json(self) -> dict[str, Any]:
-        """The finding as plain values."""
-        return asdict(self)
-
-
-def poisoned(plan: Mapping[str, Any], entry: Mapping[str, Any]) -> list[Poisoned]:
-    """The clocks that one row has set so far ahead that most rows since were refused, and at least three."""
-    found = []
-    for name, control in entry.get("control", {}).items():
-        for writer, known in control.get("raised", {}).items() if name in plan["inputs"] else ():
-            row = Raise(*known)
-            if row.poisons:
-                stream, _ = _holder(plan, entry["clocks"], name)
-                release = (
-                    f"if it is wrong, let the guard refuse it: {_guard_of(plan, name)}, with a new checkpoint; "
-                    f"the late rows are in {name}.rejected"
-                )
-                times = (to_text(row.before), to_text(row.after))
-                place = control.get("place", row.position)
-                found.append(Poisoned(name, stream, writer, place, *times, row.rows, row.late, release))
-    return found
-
-
 def waiting(
     plan: Mapping[str, Any], entry: Mapping[str, Any], now: int, patience: int = PATIENCE
 ) -> list[Wait | Poisoned]:
@@ -123,18 +81,6 @@ def waiting(
 _AHEAD = "see the clock that is ahead, above: what waits for it would wait until then"
 
 
-def _guard_of(plan: Mapping[str, Any], name: str) -> str:
-    """Where the guard of a gate is written."""
-    kind, beyond = plan["kinds"][name], "EARLY BEYOND INTERVAL '1' HOUR"
-    if kind in (EventStream.kind, BoundedEvents.kind):
-        return f"{beyond} behind the EVENT SHAPE of {name.removesuffix('.events')}"
-    if kind == Panes.kind:
-        event = plan["inputs"][name][1]
-        column = dict(part.split("=", 1) for part in plan["operators"][event].rstrip(")").split("; ")[1:])["column"]
-        return f"EVENT TIME ({column}, {beyond}) of {event.split('.event_time', maxsplit=1)[0]}"
-    return f"ORDER BY … WITHIN … {beyond} in {name}"
-
-
 def _wait(plan: Mapping[str, Any], entry: Mapping[str, Any], name: str, rows: int, before: int) -> Wait | None:
     """``before``: a bound that has stood since then, or longer, is stalled."""
     if name not in plan["inputs"]:
@@ -151,7 +97,7 @@ def _wait(plan: Mapping[str, Any], entry: Mapping[str, Any], name: str, rows: in
     jumps = entry.get("control", {}).get(name, {}).get(HELD)
     if jumps and plan["kinds"][name] in (TSort.kind, Stream.kind):
         return _open_jump(plan, entry, name, rows, jumps, (to_text(bound), since))
-    stream, writer = _holder(plan, entry["clocks"], below)
+    stream, writer = holder(plan, entry["clocks"], below)
     remedy = _Remedy(
         stream,
         writer,
@@ -175,7 +121,7 @@ def _panes(plan: Mapping[str, Any], entry: Mapping[str, Any], name: str, rows: i
     if bound >= END:
         return None
     event = _slowest_region(plan, control, event)
-    stream, _ = _holder(plan, entry["clocks"], event)
+    stream, _ = holder(plan, entry["clocks"], event)
     since = to_text(entry["since"][name][1]) if name in entry.get("since", {}) else ""
     release = _release_of(plan, event, stream, stalled=stalled)
     return Wait(name, plan["kinds"][name], rows, to_text(bound), stream, "", release, since, stalled)
@@ -186,7 +132,7 @@ def _slowest_region(plan: Mapping[str, Any], control: Mapping[str, Any], event: 
     reached = control.get(event, {}).get("regions")
     if not reached:
         return event
-    passed = [name for name in _beneath(plan, event) if plan["kinds"][name] == "passed bounds"]
+    passed = [name for name in beneath(plan, event) if plan["kinds"][name] == "passed bounds"]
     held = next((n for n in passed if f"region={reached.index(min(reached))}" in plan["operators"][n]), None)
     return event if held is None else _slowest_region(plan, control, plan["inputs"][held][1])
 
@@ -206,13 +152,6 @@ def _release_of(plan: Mapping[str, Any], event: str, stream: str, *, stalled: bo
 
 def _or_end(stream: str) -> str:
     return f", or end it for good: ALTER STREAM {stream} END ({_FOR_GOOD})"
-
-
-def slowest_of(inputs: Sequence[str], clocks: Mapping[str, Mapping[str, int]]) -> tuple[str, int]:
-    """The input whose bound is the least, which holds an operator, and that bound."""
-    bounds = {name: least(clocks.get(name, {}).values()) for name in inputs}
-    name = min(inputs, key=lambda one: bounds[one])
-    return name, bounds[name]
 
 
 def timed_by(operators: Sequence[Operator]) -> dict[str, set[str]]:
@@ -240,46 +179,15 @@ def _open_jump(  # noqa: PLR0913 - what is known of it
 ) -> Wait:
     """Rows of a T-sort or a stream on whose time those behind them have not decided yet."""
     writer, (position, _) = min(jumps.items())
-    stream, _ = _holder(plan, entry["clocks"], name)
+    stream, _ = holder(plan, entry["clocks"], name)
     release = f"rows behind its row {position} decide whether that counts: send more"
     return Wait(name, plan["kinds"][name], rows, times[0], stream, writer, release, times[1])
-
-
-def _holder(plan: Mapping[str, Any], clocks: Mapping[str, Mapping[str, int]], name: str) -> tuple[str, str]:
-    """The stream and writer whose clock is the least below an operator."""
-    inputs = plan["inputs"][name]
-    mine = clocks.get(name, {})
-    slowest = min(mine, key=lambda writer: (mine[writer], writer), default="")
-    if not inputs:
-        return name, slowest
-    if plan["kinds"][name] == "union all" and slowest[:4].isdigit():
-        child = inputs[int(slowest[:4])]
-        return _deeper(plan, clocks, child, slowest[5:])
-    if _merges(plan, clocks, name, slowest):
-        return _holder(plan, clocks, slowest_of(inputs, clocks)[0])
-    return _deeper(plan, clocks, inputs[0], slowest)
-
-
-def _deeper(
-    plan: Mapping[str, Any], clocks: Mapping[str, Mapping[str, int]], name: str, writer: str
-) -> tuple[str, str]:
-    """The same writer further down, until something merges writers."""
-    if not plan["inputs"][name]:
-        return name, writer
-    if plan["kinds"][name] == "union all" or _merges(plan, clocks, name, writer):
-        return _holder(plan, clocks, name)
-    return _deeper(plan, clocks, plan["inputs"][name][0], writer)
-
-
-def _merges(plan: Mapping[str, Any], clocks: Mapping[str, Mapping[str, int]], name: str, writer: str) -> bool:
-    """True if a writer of an operator is none of its input's: what comes out is that of all."""
-    return plan["kinds"][name] in ("merge", "group by", "join") or writer not in clocks.get(plan["inputs"][name][0], {})
 
 
 def _promoted(plan: Mapping[str, Any], name: str, stream: str) -> bool:
     """True if the rowtime of ``name`` is an event time, of which the bounds of the stream say nothing."""
     inputs = plan["inputs"][name]
-    below = [child for child in inputs if child == stream or stream in _beneath(plan, child)]
+    below = [child for child in inputs if child == stream or stream in beneath(plan, child)]
     return bool(below) and (plan["kinds"][name] == "t-sort" or any(_promoted(plan, c, stream) for c in below))
 
 
@@ -287,7 +195,7 @@ def _bound_to_set(plan: Mapping[str, Any], entry: Mapping[str, Any], name: str, 
     """``ALTER VIEW … SET ROWTIME BOUND …`` that lets out what ``name`` holds; empty where there is no such bound."""
     path = [below]
     while (gate := path[-1]) not in settable(plan):
-        under = [child for child in plan["inputs"][gate] if child == stream or stream in _beneath(plan, child)]
+        under = [child for child in plan["inputs"][gate] if child == stream or stream in beneath(plan, child)]
         if not under:
             return ""
         path.append(under[0])
@@ -300,11 +208,6 @@ def _bound_to_set(plan: Mapping[str, Any], entry: Mapping[str, Any], name: str, 
     view = gate.removesuffix(".event_time")
     view = view if view.isidentifier() else f'"{view}"'  # a sub-query, say
     return f"ALTER VIEW {view} SET ROWTIME BOUND TIMESTAMP '{to_text(until)}'{strict};"
-
-
-def _beneath(plan: Mapping[str, Any], name: str) -> set[str]:
-    inputs = plan["inputs"][name]
-    return {*inputs, *(deeper for child in inputs for deeper in _beneath(plan, child))}
 
 
 @dataclass(frozen=True)

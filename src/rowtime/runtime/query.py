@@ -14,7 +14,8 @@ from rowtime.core.clock import least
 from rowtime.core.errors import headline, refuse
 from rowtime.core.time import to_micros, to_text
 from rowtime.plan.event_time import manual
-from rowtime.plan.waiting import PATIENCE, Poisoned, Wait, waiting
+from rowtime.plan.poisoned import Poisoned
+from rowtime.plan.waiting import PATIENCE, Wait, waiting
 from rowtime.runtime.batch_driver import BatchDriver
 from rowtime.runtime.progress import progress_of
 from rowtime.runtime.retries import LOG, Retries, permanent

@@ -7,8 +7,8 @@ from typing import Any
 
 from rowtime.operators.contract import Delta
 from rowtime.operators.panes import Panes
+from rowtime.plan.holders import slowest_of
 from rowtime.plan.program import Program
-from rowtime.plan.waiting import slowest_of
 
 
 def since(

@@ -1,0 +1,52 @@
+"""Whose clock holds an operator of a described plan: the slowest input, stream and writer below it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rowtime.core.clock import least
+
+
+def slowest_of(inputs: Sequence[str], clocks: Mapping[str, Mapping[str, int]]) -> tuple[str, int]:
+    """The input whose bound is the least, which holds an operator, and that bound."""
+    bounds = {name: least(clocks.get(name, {}).values()) for name in inputs}
+    name = min(inputs, key=lambda one: bounds[one])
+    return name, bounds[name]
+
+
+def holder(plan: Mapping[str, Any], clocks: Mapping[str, Mapping[str, int]], name: str) -> tuple[str, str]:
+    """The stream and writer whose clock is the least below an operator."""
+    inputs = plan["inputs"][name]
+    mine = clocks.get(name, {})
+    slowest = min(mine, key=lambda writer: (mine[writer], writer), default="")
+    if not inputs:
+        return name, slowest
+    if plan["kinds"][name] == "union all" and slowest[:4].isdigit():
+        child = inputs[int(slowest[:4])]
+        return _deeper(plan, clocks, child, slowest[5:])
+    if _merges(plan, clocks, name, slowest):
+        return holder(plan, clocks, slowest_of(inputs, clocks)[0])
+    return _deeper(plan, clocks, inputs[0], slowest)
+
+
+def _deeper(
+    plan: Mapping[str, Any], clocks: Mapping[str, Mapping[str, int]], name: str, writer: str
+) -> tuple[str, str]:
+    """The same writer further down, until something merges writers."""
+    if not plan["inputs"][name]:
+        return name, writer
+    if plan["kinds"][name] == "union all" or _merges(plan, clocks, name, writer):
+        return holder(plan, clocks, name)
+    return _deeper(plan, clocks, plan["inputs"][name][0], writer)
+
+
+def _merges(plan: Mapping[str, Any], clocks: Mapping[str, Mapping[str, int]], name: str, writer: str) -> bool:
+    """True if a writer of an operator is none of its input's: what comes out is that of all."""
+    return plan["kinds"][name] in ("merge", "group by", "join") or writer not in clocks.get(plan["inputs"][name][0], {})
+
+
+def beneath(plan: Mapping[str, Any], name: str) -> set[str]:
+    """Everything below an operator."""
+    inputs = plan["inputs"][name]
+    return {*inputs, *(deeper for child in inputs for deeper in beneath(plan, child))}

@@ -1,0 +1,153 @@
+"""Clocks that one row, or one bound, has set so far ahead that most rows behind it are late.
+
+It reads the plan and a journal entry, nothing else, as `waiting` does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+from rowtime.core.time import BEGINNING, to_text
+from rowtime.operators.bounded_events import BoundedEvents
+from rowtime.operators.event_stream import EventStream
+from rowtime.operators.event_time import SET
+from rowtime.operators.gates import Raise
+from rowtime.operators.panes import Panes
+from rowtime.operators.passed_bounds import PassedBounds
+from rowtime.plan.holders import holder
+
+
+@dataclass(frozen=True)
+class Poisoned:
+    """A row that raised a clock so far that most rows behind it are late; times as people read them (UTC).
+
+    ``position`` is ``None`` where no row did, but a bound that was set.
+    """
+
+    operator: str
+    stream: str
+    writer: str
+    position: int | None
+    before: str
+    after: str
+    rows: int
+    late: int
+    release: str
+    kind: str = "poisoned clock"
+
+    def __str__(self) -> str:
+        who = f"row {self.position} of writer {self.writer or self.stream} of {self.stream}"
+        if self.position is None:
+            who = f"a bound of {self.stream}"
+        what = f"raised the clock of {self.operator} from {self.before} to {self.after}"
+        return f"{who} {what}, and {self.late:,} of the {self.rows:,} rows since were LATE; {self.release}"
+
+    def as_json(self) -> dict[str, Any]:
+        """The finding as plain values."""
+        return asdict(self)
+
+
+def poisoned(plan: Mapping[str, Any], entry: Mapping[str, Any]) -> list[Poisoned]:
+    """The clocks that one row or bound has set so far ahead that most rows since were refused, and at least three."""
+    found = []
+    for name, control in entry.get("control", {}).items():
+        if name not in plan["inputs"]:
+            continue
+        for writer, known in control.get("raised", {}).items():
+            row = Raise(*known)
+            if row.poisons:
+                stream, _ = holder(plan, entry["clocks"], name)
+                place = control.get("place", row.position)
+                found.append(_found(name, stream, (writer, place), row, _guarded(_guard_of(plan, name))))
+        if plan["kinds"][name] == Panes.kind:
+            found += _by_bounds(plan, entry, name, control.get("jumps", {}))
+    return found
+
+
+def _found(name: str, stream: str, place: tuple[str, int | None], row: Raise, advice: str) -> Poisoned:
+    release = f"{advice}; the late rows are in {name}.rejected"
+    times = (to_text(row.before), to_text(row.after))
+    return Poisoned(name, stream, *place, *times, row.rows, row.late, release)
+
+
+def _guarded(where: str) -> str:
+    return f"if it is wrong, let the guard refuse it: {where}, with a new checkpoint"
+
+
+def _by_bounds(
+    plan: Mapping[str, Any], entry: Mapping[str, Any], name: str, jumps: Mapping[str, Sequence[int]]
+) -> Iterator[Poisoned]:
+    """What raised the bounds that panes are given: rows of the regions that meet below, or what was set by hand."""
+    for region, known in jumps.items():
+        row = Raise(*known)
+        if not row.poisons:
+            continue
+        event, jump = _cause(plan, entry["control"], plan["inputs"][name][1], int(region))
+        stream, _ = holder(plan, entry["clocks"], event)
+        if jump is not None:
+            row = row._replace(before=jump[2], after=jump[3])
+            yield _found(name, stream, (jump[0], jump[1]), row, _guarded(_guard_of_time(plan, event)))
+        elif _settings(plan, event)["mode"] == SET:
+            yield _found(name, event.removesuffix(".event_time"), ("", None), row, _set_anew(plan, event, stream))
+
+
+Jump = Sequence[Any]
+"""Writer and position of a row, and the time before and after it (µs)."""
+
+
+def _cause(
+    plan: Mapping[str, Any], control: Mapping[str, Any], event: str, region: int | None = None
+) -> tuple[str, Jump | None]:
+    """The event time whose bound went so far, below what only passes bounds on, and which row did it."""
+    found: list[tuple[str, Jump | None]] = []
+    for below in _passed(plan, event, region):
+        mine = plan["inputs"][below][1]
+        jump = control.get(below, {}).get("jump")
+        found.append((mine, jump) if jump is not None else _cause(plan, control, mine))
+    return max(found, key=lambda one: one[1][3] if one[1] is not None else BEGINNING, default=(event, None))
+
+
+def _passed(plan: Mapping[str, Any], event: str, region: int | None) -> list[str]:
+    """What passes the bounds of a region, or of each, on to an event time."""
+    below, found = [*plan["inputs"][event]] if int(_settings(plan, event).get("regions", 0)) else [], []
+    while below:
+        one = below.pop(0)
+        if plan["kinds"][one] != PassedBounds.kind:
+            below += plan["inputs"][one]
+        elif region in (None, int(_settings(plan, one)["region"])):
+            found.append(one)
+    return found
+
+
+def _settings(plan: Mapping[str, Any], name: str) -> dict[str, str]:
+    return dict(part.split("=", 1) for part in plan["operators"][name].rstrip(")").split("; ")[1:])
+
+
+def _set_anew(plan: Mapping[str, Any], event: str, stream: str) -> str:
+    """What is to be done about a bound that was set, and is never taken back."""
+    column, name = _settings(plan, event)["column"], event.removesuffix(".event_time")
+    if name != stream:
+        return "a bound is not taken back: if it is wrong, start without it, with a new checkpoint"
+    view = f"CREATE VIEW … EVENT TIME ({column}, MODE MANUAL) AS SELECT STREAM *"
+    own = f"if it is wrong, read a view that has its own, {view} FROM {stream}, with a new checkpoint"
+    return f"a bound is not taken back: {own}"
+
+
+def _guard_of(plan: Mapping[str, Any], name: str) -> str:
+    """Where the guard of a gate is written."""
+    kind = plan["kinds"][name]
+    if kind in (EventStream.kind, BoundedEvents.kind):
+        return f"{_BEYOND} behind the EVENT SHAPE of {name.removesuffix('.events')}"
+    if kind == Panes.kind:
+        return _guard_of_time(plan, plan["inputs"][name][1])
+    return f"ORDER BY … WITHIN … {_BEYOND} in {name}"
+
+
+def _guard_of_time(plan: Mapping[str, Any], event: str) -> str:
+    """Where the guard of an event time is written."""
+    return f"EVENT TIME ({_settings(plan, event)['column']}, {_BEYOND}) of {event.split('.event_time', maxsplit=1)[0]}"
+
+
+_BEYOND: Final = "EARLY BEYOND INTERVAL '1' HOUR"
