@@ -127,3 +127,50 @@ def test_columns_that_are_called_as_those_of_the_ledger_come_back_too(spark: Spa
     assert again(tmp_path) == (1, 0, 0)
     run(30, 32)
     assert ("r30", 30, "me") in found["rows"]
+
+
+EVENTS = """CREATE STREAM e (ev TIMESTAMP, n INT) EVENT SHAPE POINT (ev) BOUND EVERY 1 ROWS
+  EARLY BEYOND INTERVAL '10' MINUTE;
+CREATE STREAM r (ev TIMESTAMP, n INT) EVENT TIME (ev, EARLY BEYOND INTERVAL '10' MINUTE);
+CREATE STREAM o (since TIMESTAMP, until TIMESTAMP, n INT) EVENT SHAPE EDGE (since, until)
+  EARLY BEYOND INTERVAL '10' MINUTE;
+CREATE VIEW hours AS SELECT STREAM COUNT(*) AS c FROM r GROUP BY PANES(ev, DURATION INTERVAL '1' HOUR);
+CREATE PUMP points AS INSERT INTO events SELECT STREAM n FROM e EMIT POINTS (ev);
+CREATE PUMP panes AS INSERT INTO counts SELECT STREAM c FROM hours;
+CREATE PUMP open AS INSERT INTO edges SELECT STREAM n FROM o EMIT EDGES (edge, a, b)"""
+
+
+def test_early_events_were_not_taken(spark: SparkSession, tmp_path: Path) -> None:
+    got: dict[str, list[dict[str, Any]]] = {"events": [], "counts": [], "edges": []}
+
+    def run(*minutes: int) -> rt.Query:
+        pipeline = rt.Pipeline(spark, home=tmp_path / "home").sql(EVENTS)
+        for name, rows in got.items():
+            pipeline.sink(name, lambda batch, rows=rows: rows.extend(batch.table().to_pylist() if batch.count else []))
+        for stream in pipeline.compile().defines:
+            pipeline.home.define(stream.name, stream.as_json(), replace=True)
+        for name in "er":
+            with rt.writer(name, home=tmp_path / "home") as log:
+                log.insert([{"ev": f"2024-01-01 10:{minute:02}:00", "n": minute} for minute in minutes])
+        with rt.writer("o", home=tmp_path / "home") as log:
+            log.insert([{"since": f"2024-01-01 10:{minute:02}:00"} for minute in minutes])
+        return pipeline.run_available(tmp_path / "check")
+
+    def again(gate: str | None = None) -> dict[str, tuple[int, int, int]]:
+        found = rt.readmit(tmp_path / "check", gate, home=tmp_path / "home")
+        return {one.gate: (one.admitted, one.early, one.late) for one in found}
+
+    query = run(0, 30, 25, 1, 2)
+    assert query.ledger["e"] == query.ledger["r.event_time"] == {"in": 5, "accepted": 3, "EARLY": 2}
+    assert again() == {"e": (0, 2, 0), "r.event_time": (0, 2, 0)}
+    with pytest.raises(rt.Refused, match="R142 the early events of o cannot be re-admitted: an edge is matched"):
+        again("o")
+    run(10, 18)
+    assert again() == {"e": (1, 1, 0), "r.event_time": (1, 1, 0)}  # 10:25
+    assert again() == {"e": (0, 1, 0), "r.event_time": (0, 1, 0)}
+    query = run(26, 29)
+    assert again() == {"e": (1, 0, 0), "r.event_time": (1, 0, 0)}  # 10:30, beyond what was re-admitted before it
+    query = run(31, 42)
+    assert query.ledger["e"]["EARLY"] == query.ledger["r.event_time"]["EARLY"] == 3  # 10:42 is new
+    assert {row["n"] for row in got["events"]} >= {25, 30}
+    assert query.ledger["hours"] == {"in": 10, "accepted": 10}, query.ledger

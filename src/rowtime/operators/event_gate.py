@@ -8,7 +8,7 @@ and start; one that finds none is refused as ``UNMATCHED_EDGE``.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -22,7 +22,7 @@ from rowtime.kernels.events import POINT as POINT_ROW
 from rowtime.operators.by_writer import FEW, by_writer, joined
 from rowtime.operators.contract import Column, Kept, Operator, P, Shape, T, Tick, W, passed, quoted
 from rowtime.operators.event_micros import in_micros
-from rowtime.operators.gates import Verdict
+from rowtime.operators.gates import READMITTED, Verdict
 from rowtime.operators.intake import Intake
 from rowtime.operators.lifetimes import ALWAYS, EVENT, C, D, E, N, Q, both, instant, netted, routed
 from rowtime.operators.lifetimes import Kept as Rows
@@ -116,6 +116,8 @@ class EventGate:
         self, tick: Tick, items: pa.Table, intake: Intake, before: Mapping[str, int], *, ordered: bool = True
     ) -> dict[str, Judged]:
         """Each writer's rows and what becomes of them."""
+        if self.shape.beyond is not None:
+            tick.control(self.node)["early"] = self.shape.beyond  # for whoever re-admits early events
         marks = tick.control(self.node).setdefault("marks", {})
         jumps = tick.control(self.node).setdefault("raised", {})
         said: dict[str, list[tuple[int, int]]] = {}
@@ -129,7 +131,9 @@ class EventGate:
             rows = mine.filter(pc.is_null(mine["b"])) if inside.num_rows else mine
             highest, count = marks.get(writer, (BEGINNING, 0))
             known = Mark(before.get(writer, BEGINNING), highest, count)
-            judgement = judge(self.shape, known, items_of(rows), given, ordered=ordered)
+            # What is re-admitted has been judged by the guard, by the time that the others had come to.
+            shape = self.shape if writer != READMITTED else replace(self.shape, beyond=None)
+            judgement = judge(shape, known, items_of(rows), given, ordered=ordered)
             marks[writer] = [judgement.mark.highest, judgement.mark.rows]
             if rows.num_rows and self.shape.generates:
                 poison = raised(jumps.pop(writer, None), rows[P].to_numpy(), judgement.risen, judgement.reasons == LATE)

@@ -9,6 +9,7 @@ nothing, for the position tells whether the rows are there.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,8 +25,12 @@ from rowtime.core.clock import least
 from rowtime.core.errors import refuse
 from rowtime.core.places import sync
 from rowtime.core.time import BEGINNING, END
+from rowtime.operators.bounded_events import BoundedEvents
+from rowtime.operators.event_stream import EventStream
+from rowtime.operators.event_time import EventTimed
 from rowtime.operators.gates import READMITTED
 from rowtime.operators.rejected import shown_as
+from rowtime.operators.stream import Stream
 from rowtime.runtime.engine import wall_clock
 from rowtime.state.checkpoint import Checkpoint, folder_of
 
@@ -59,7 +64,11 @@ def readmit(
     if plan is None:
         raise refuse("R405", f"{checkpoint} is no checkpoint: it has no plan.json", "Give the folder of a pipeline.")
     controls = {} if entry is None else entry["control"]
-    guarded = [name for name, control in controls.items() if {"early", "ahead"} & control.keys()]
+    known = [name for name, control in controls.items() if {"early", "ahead"} & control.keys()]
+    guarded = [name for name in known if not _unfit(plan, name)]
+    if gate in known and gate not in guarded:
+        assert gate is not None
+        raise refuse("R142", f"the early events of {gate} cannot be re-admitted: {_unfit(plan, gate)}")
     if gate is not None and gate not in guarded:
         there = ", ".join(guarded) or "none"
         raise refuse("R142", f"{gate} has no guard, so no row is early there", f"Gates with a guard: {there}.")
@@ -67,6 +76,15 @@ def readmit(
     if entry is None:
         return []
     return [_Gate(place, plan, entry, found, name).readmit() for name in ([gate] if gate else guarded)]
+
+
+def _unfit(plan: Mapping[str, Any], name: str) -> str:
+    """Why early events of a gate would be others if they came back; empty if they would not."""
+    if plan["kinds"].get(name) == BoundedEvents.kind:
+        return "their bounds are those of another stream, which has gone on"
+    if plan["kinds"].get(name) == EventStream.kind and re.search(r"shape=\((EDGE|BY),", plan["operators"][name]):
+        return "an edge is matched with those of its own writer, and these would come from another"
+    return ""
 
 
 def _highest(control: Mapping[str, Any], clock: int) -> int:
@@ -97,7 +115,8 @@ class _Gate:
             clock = self._clock(control, stream)
             times = rows["refused_time"].cast(pa.int64())
             late = pc.less(times, clock)
-            due = pc.and_(pc.invert(late), pc.less_equal(times, _highest(control, clock)))
+            highest = _highest(control, max([clock, *self._reached(control)]))
+            due = pc.and_(pc.invert(late), pc.less_equal(times, highest))
             admitted = rows.filter(due)
             if admitted.num_rows:
                 self._write(writer, self._columns(admitted, writer, stream), _places(admitted))
@@ -105,7 +124,19 @@ class _Gate:
         below = pc.sum(late).as_py() or 0
         return Readmitted(self.name, stream, admitted.num_rows, rows.num_rows - admitted.num_rows - below, below)
 
+    @property
+    def _of_events(self) -> bool:
+        return self.plan["kinds"][self.name] in (EventTimed.kind, EventStream.kind)
+
+    def _reached(self, control: Mapping[str, Any]) -> list[int]:
+        """How far the event times of each writer have come; a guard of events judges by them, not by the bound."""
+        if self.plan["kinds"][self.name] == EventTimed.kind:
+            return [*control.get("highest", {}).values()]
+        return [highest for highest, _ in control.get("marks", {}).values()] if self._of_events else []
+
     def _clock(self, control: Mapping[str, Any], stream: str) -> int:
+        if self.plan["kinds"][self.name] == EventTimed.kind:
+            return int(control.get("bound", BEGINNING))
         if "followed" in control:  # it judges by its marks, and the stream will judge what comes back
             return max(least(self._clocks(stream).values()), least(control.get("marks", {}).values()))
         return max(int(control.get("clock", BEGINNING)), least(self._clocks(self.name).values()))
@@ -116,13 +147,13 @@ class _Gate:
     def _stream(self) -> str:
         """The one stream below the gate, or that whose guard judges what a pump writes."""
         owner = self.name.partition(".")[0]
-        if self.plan["kinds"].get(owner) == "stream":
+        if self.plan["kinds"].get(owner) in (Stream.kind, EventStream.kind):
             return owner
         below, found = [self.name], []
         while below:
             name = below.pop()
             below += self.plan["inputs"][name]
-            found += [name] if self.plan["kinds"][name] == "stream" else []
+            found += [name] if self.plan["kinds"][name] == Stream.kind else []
         if len(found) != 1:
             raise refuse("R142", f"the rows of {self.name} come from {', '.join(found)}; it is not known which")
         return found[0]
@@ -140,8 +171,9 @@ class _Gate:
 
     def _columns(self, rows: pa.Table, writer: Writer, stream: str) -> pa.Table:
         assert writer.schema is not None
-        # A guard of the stream judges rowtimes, a T-sort a column.
-        gives = {"rowtime": rows["refused_time"]} if self.name.partition(".")[0] == stream else {}
+        # A guard of the stream judges rowtimes, a T-sort or one of events a column.
+        ours = self.name.partition(".")[0] == stream and not self._of_events
+        gives = {"rowtime": rows["refused_time"]} if ours else {}
         there = {name.lower(): name for name in rows.column_names}
         known = {name: there.get(shown_as(name).lower()) for name in writer.schema.names}
         missing = [name for name, found in known.items() if found is None]
