@@ -12,17 +12,7 @@ from typing import Any, ClassVar, Literal
 
 from rowtime.core.clock import Clocks
 from rowtime.core.time import BEGINNING, END, shift
-from rowtime.operators.contract import (
-    Delta,
-    Operator,
-    P,
-    Shape,
-    T,
-    Tick,
-    Unary,
-    W,
-    quoted,
-)
+from rowtime.operators.contract import Delta, Link, Operator, P, Shape, T, Tick, Unary, W, quoted
 from rowtime.operators.lifetimes import C, D, E, Q, S, instant
 
 How = Literal["TO_POINT", "POINT_AT_END", "SHIFT", "EXTEND", "ALTER_DURATION", "QUANTIZE"]
@@ -60,6 +50,11 @@ class AlterLifetime(Unary):
         if self.how == "QUANTIZE" and self.by is not None and BEGINNING < at < END:
             return at - (at - self.offset) % self.by
         return at
+
+    def link(self, n: int) -> Link:
+        """The event before it was altered."""
+        start, end = self.times()
+        return Link((*self.passed_on(n, W, P, D, Q), (S, start), (E, end)), narrows="own")
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """The rows with their new times; lazily, without a job."""

@@ -11,17 +11,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from sqlglot import exp
+
 from rowtime.core.clock import Clocks, least
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import Column, Delta, Kept, Operator, Shape, Tick, quoted
+from rowtime.operators.contract import Column, Delta, Kept, Link, Operator, Pairs, Shape, Tick, named, quoted
 from rowtime.operators.lifetime_join import LEFT, RIGHT, side_of
-from rowtime.operators.lifetimes import D, E, N, derived, made, netted, revised
+from rowtime.operators.lifetimes import OVERLAPS, TOUCHES, D, E, N, derived, made, netted, revised
 from rowtime.operators.lifetimes import Kept as Rows
 from rowtime.sql.generate import to_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-    from sqlglot import exp
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,26 @@ class AntiJoin(Operator):
     def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:  # noqa: ARG002
         """The least of both."""
         return {"": min(least(one.values()) for one in clocks)}
+
+    def link(self, n: int) -> Link:
+        """Of the left side the event, of the right whatever may have covered it."""
+        if n == 0:
+            names = named(list(zip(self.names[0], self.left.emits().names, strict=True)))
+            return Link(names, meets=OVERLAPS, narrows="meet")
+        return Link(self._equated(), meets=TOUCHES, narrows="meet")
+
+    def _equated(self) -> Pairs:
+        """The equations of its condition between a column of each side."""
+        left, right = set(self.names[0]), dict(zip(self.names[1], self.right.emits().names, strict=True))
+        found: list[tuple[str, str]] = []
+        for part in (
+            [] if self.on is None else self.on.unnest().flatten() if isinstance(self.on, exp.And) else [self.on]
+        ):
+            sides = (part.left.unnest(), part.right.unnest()) if isinstance(part, exp.EQ) else ()
+            for one, other in (sides, sides[::-1]) if sides else ():
+                if isinstance(one, exp.Column) and one.name in left and isinstance(other, exp.Column):
+                    found += [(quoted(one.name), quoted(right[other.name]))] if other.name in right else []
+        return tuple(found)
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """What of the left events is uncovered as far as the bound, less what went out before."""

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 from rowtime.core.clock import Clocks, least
 from rowtime.core.shapes import EventShape
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import Column, Delta, Kept, Operator, Shape, Tick, Unary, quoted
+from rowtime.operators.contract import Column, Delta, Kept, Link, Operator, P, Shape, Tick, Unary, quoted
 from rowtime.operators.event_bounds import GIVEN
 from rowtime.operators.event_gate import EventGate, collected_items
 from rowtime.operators.intake import Intake
@@ -58,6 +58,10 @@ class BoundedEvents(Unary):
         """The bound; the end, once both streams have ended."""
         ended = least(clocks[0].values()) >= END
         return {"": END if ended else control.get("bound", BEGINNING)}
+
+    def link(self, n: int) -> Link:
+        """An event of two edges has two rows; any other stands where its row does."""
+        return Link(self.passed_on(n, *(() if self.shape.edges else (P,))))
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Judge the rows by the bounds before them, turn what is accepted into weighted rows."""

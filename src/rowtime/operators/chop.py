@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from rowtime.core.clock import Clocks, least
 from rowtime.core.errors import Failure, Problem
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import Delta, Kept, Operator, Shape, Tick, Unary, quoted
-from rowtime.operators.lifetimes import D, E, S, derived, due, made, netted, revised
+from rowtime.operators.contract import Delta, Kept, Link, Operator, Shape, Tick, Unary, quoted
+from rowtime.operators.lifetimes import OVERLAPS, D, E, S, derived, due, made, netted, revised
 from rowtime.operators.lifetimes import Kept as Rows
 
 if TYPE_CHECKING:
@@ -43,6 +43,10 @@ class Chop(Unary):
     def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:  # noqa: ARG002
         """The least of the input's."""
         return {"": least(clocks[0].values())}
+
+    def link(self, n: int) -> Link:
+        """The event of these values that was alive then."""
+        return Link(self.passed_on(n), meets=OVERLAPS, narrows="meet")
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """The pieces as far as the bound, less what went out before."""

@@ -12,7 +12,20 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from rowtime.core.clock import Clocks, least
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import Delta, Kept, Operator, Shape, Tick, passed, quoted
+from rowtime.operators.contract import (
+    ASKED_AT,
+    ASKED_UPTO,
+    Delta,
+    Kept,
+    Link,
+    Operator,
+    Shape,
+    T,
+    Tick,
+    named,
+    passed,
+    quoted,
+)
 from rowtime.operators.lifetimes import ALWAYS, D, E, N, S, derived, due, made, netted, routed
 from rowtime.operators.lifetimes import Kept as Rows
 
@@ -53,6 +66,12 @@ class Clip(Operator):
     def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:  # noqa: ARG002
         """The least of both."""
         return {"": min(least(one.values()) for one in clocks)}
+
+    def link(self, n: int) -> Link:
+        """The event, and what began inside the life that it has been left."""
+        if n == 0:
+            return Link(self.passed_on(n, T), narrows="own")
+        return Link(named(self.keys), meets=f"{S} > {ASKED_AT} AND {S} <= {ASKED_UPTO}", narrows="own")
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Cut what starts below the bound, at what starts below it."""

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import Control, Delta, Kept, Tick, passed, quoted
+from rowtime.operators.contract import ASKED_AT, Control, Delta, Kept, Link, Tick, passed, quoted
 from rowtime.operators.event_groups import FROM, EventGroups
 from rowtime.operators.lifetimes import ALWAYS, C, D, N, Q, S, made, netted
 from rowtime.operators.lifetimes import Kept as Rows
+from rowtime.operators.select import same_keys
 from rowtime.sql.generate import to_spark
 
 if TYPE_CHECKING:
@@ -36,6 +37,10 @@ class CountWindows(EventGroups):
         """What the next windows hold of the past."""
         ahead = Kept("events ahead of the bound", "the bound passes their start")
         return (ahead, Kept(f"those of the last {self.size - 1} starts of each key", "others start", "keys"))
+
+    def link(self, n: int) -> Link:  # noqa: ARG002 - one input
+        """What began up to the start of the window."""
+        return Link(same_keys(self, self.keys, self.items), meets=f"{S} <= {ASKED_AT}", narrows="own")
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """The windows whose last start the bound has passed."""

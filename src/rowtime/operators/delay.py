@@ -12,16 +12,8 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from rowtime.core.time import MAX_MICROS, shift
-from rowtime.operators.contract import (
-    Column,
-    Delta,
-    Operator,
-    Shape,
-    T,
-    Tick,
-    Unary,
-    quoted,
-)
+from rowtime.operators.contract import Column, Delta, Link, Operator, Shape, T, Tick, Unary, quoted
+from rowtime.operators.lifetimes import S
 
 
 @dataclass(frozen=True)
@@ -41,6 +33,10 @@ class Delay(Unary):
         below = self.input.emits()
         columns = tuple(Column(column.name, column.type) for column in below.columns)
         return replace(below, columns=columns, released=False, event=None)
+
+    def link(self, n: int) -> Link:
+        """The row before it was delayed."""
+        return Link((*self.passed_on(n), (S, f"{S} + {self.by}L")))
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """The new rows under their new rowtimes; lazily, without a job."""

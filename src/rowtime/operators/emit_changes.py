@@ -15,8 +15,10 @@ from typing import Any, ClassVar
 from rowtime.core.clock import Clocks
 from rowtime.core.time import END, MIN_MICROS
 from rowtime.operators.contract import (
+    ASKED_VERSION,
     Column,
     Delta,
+    Link,
     Operator,
     P,
     Shape,
@@ -24,6 +26,7 @@ from rowtime.operators.contract import (
     Tick,
     Unary,
     W,
+    named,
     quoted,
 )
 from rowtime.operators.lifetimes import C, D, E, Q, S, instant
@@ -57,6 +60,18 @@ class EmitChanges(Unary):
     def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:  # noqa: ARG002
         """The input's bounds; no row has a rowtime before the first instant there is."""
         return {writer: max(at, MIN_MICROS) for writer, at in clocks[0].items()}
+
+    def link(self, n: int) -> Link:  # noqa: ARG002 - one input
+        """Of an event what came with the change or before it; the whole life of the row that changes is in question."""
+        _, start, stop, _ = (quoted(name) for name in self.names)
+        below = self.input.emits()
+        same = (*named([(name, name) for name in below.names]), (f"unix_micros({start})", S))
+        return Link(
+            (*same, *([(W, W)] if below.placed else [])),
+            meets=f"{Q} <= {ASKED_VERSION}",
+            version=P,
+            span=(f"unix_micros({start})", f"coalesce(unix_micros({stop}), {END}L)"),
+        )
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """The rows of one change of one event as one row."""

@@ -23,6 +23,7 @@ from rowtime.operators.contract import (
     Control,
     Delta,
     Kept,
+    Link,
     Operator,
     P,
     Route,
@@ -98,6 +99,21 @@ class EmitLifetimes(Unary):
     def _lasts(self) -> int:
         """How far beyond the bound no other end can come, µs."""
         return self.input.emits().lasts if self.form == "INTERVALS" else 0
+
+    def link(self, n: int) -> Link:
+        """The events of these values that were alive in the row's time."""
+        payload = self.passed_on(n)
+        if self.form == "POINTS":
+            return Link((*payload, (S, S)), span=(S, f"{S} + 1"))
+        columns = [f"unix_micros({quoted(name)})" for name in self.names]
+        start, stop = columns[-2], f"coalesce({columns[-1]}, {END}L)"
+        if self.form == "EDGES":
+            stop = f"IF({quoted(self.names[0])} = 'start', {start} + 1, {stop})"
+        return Link((*payload, (start, S)), span=(start, stop))
+
+    def files_are_results(self, *, ordered: bool, at_once: bool) -> bool:  # noqa: ARG002 - renamed ones too
+        """True where order does not matter: events are written in any order."""
+        return not ordered
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Put new and kept rows together, let go of what is final."""
@@ -177,15 +193,12 @@ class EmitLifetimes(Unary):
         tick.segments(self).add(written["state"])
         return written["complete"]
 
-    def of_final(self, taker: Mapping[str, str]) -> dict[str, str] | None:
-        """Which of its own the sink's columns are of an event that has ended: T its start, E its end, or payload.
-
-        ``None`` where such an event is not one row.
-        """
+    def final_columns(self, taken: Mapping[str, str]) -> dict[str, str] | None:
+        """T for its start, E for its end, and payload."""
         if self.form != "INTERVALS" or self.fully:
             return None
         own = {T: E, **dict(zip(self.names, (T, E), strict=False))}
-        return {name: own.get(column, column) for name, column in taker.items()}
+        return {name: own.get(column, column) for name, column in taken.items()}
 
     @property
     def _ends_are_final(self) -> bool:

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from rowtime.core.clock import Clocks, least
-from rowtime.operators.contract import Operator, Shape, Unary
-from rowtime.operators.lifetimes import E, derived
-from rowtime.operators.select import Item
+from rowtime.operators.contract import Link, Operator, Shape, Unary
+from rowtime.operators.lifetimes import TOUCHES, E, derived
+from rowtime.operators.select import Item, same_keys
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -48,3 +48,7 @@ class EventGroups(Unary):
     def identity(self) -> list[str]:
         """What is the same in all changes of one kept event."""
         return [*self.input.emits().names, FROM, E]
+
+    def link(self, n: int) -> Link:  # noqa: ARG002 - one input
+        """What is alive, and what ends where it begins or begins where it ends."""
+        return Link(same_keys(self, self.keys, self.items), meets=TOUCHES, narrows="meet")

@@ -27,6 +27,7 @@ from rowtime.operators.contract import (
     Delta,
     EventTime,
     Kept,
+    Link,
     Operator,
     P,
     Shape,
@@ -98,6 +99,10 @@ class EventTimed(Unary):
         """The event time as Spark SQL, BIGINT µs."""
         column = quoted(self.column)
         return f"unix_micros({column})" if self.unit is None else in_micros(column, self.unit)
+
+    def link(self, n: int) -> Link:
+        """The row under its own rowtime, with other columns beside its own."""
+        return Link(self.passed_on(n, T))
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Read the event times of the new rows, and find out which of them moved the bound."""

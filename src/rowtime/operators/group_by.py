@@ -17,9 +17,11 @@ from rowtime.core.time import BEGINNING
 from rowtime.operators.collations import grouped
 from rowtime.operators.contract import (
     LARGE,
+    NOTHING,
     Column,
     Delta,
     Kept,
+    Link,
     Operator,
     Route,
     Segment,
@@ -32,7 +34,7 @@ from rowtime.operators.contract import (
 )
 from rowtime.operators.ends import SEEN, Ends, Lead
 from rowtime.operators.partials import COMPLETE, KEPT, Accumulators, routed
-from rowtime.operators.select import Item
+from rowtime.operators.select import Item, same_keys
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -94,6 +96,14 @@ class GroupBy(Unary):
     def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:
         """The stamp of the group that holds the bound, evaluated there by ``step``."""
         return {"": control.get("stamp", least(clocks[0].values()))}
+
+    def link(self, n: int) -> Link:
+        """The rows of the same keys."""
+        return Link(same_keys(self, self.keys, self.items)) if n == 0 else NOTHING
+
+    def files_are_results(self, *, ordered: bool, at_once: bool) -> bool:
+        """True for what goes to the directory as it is; groups are written in any order."""
+        return at_once and not ordered
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Aggregate new rows with the kept ones that are due; keep the rest."""

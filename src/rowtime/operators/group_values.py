@@ -16,9 +16,11 @@ from rowtime.core.clock import Clocks, least
 from rowtime.core.time import BEGINNING, END
 from rowtime.operators.collations import grouped
 from rowtime.operators.contract import (
+    NOTHING,
     Control,
     Delta,
     Kept,
+    Link,
     Operator,
     Route,
     Segment,
@@ -29,9 +31,9 @@ from rowtime.operators.contract import (
     quoted,
 )
 from rowtime.operators.ordered import Ordered
-from rowtime.operators.over import RunningMark
+from rowtime.operators.over_calls import RunningMark
 from rowtime.operators.partials import COMPLETE, KEPT, Accumulators, routed
-from rowtime.operators.select import Item
+from rowtime.operators.select import Item, same_keys
 from rowtime.operators.value_clocks import Closer, ValueClocks, promised
 from rowtime.sql.generate import to_spark
 
@@ -95,6 +97,10 @@ class GroupByValues(Unary):
     def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:
         """The bound, or the first row of the groups that are still open."""
         return promised(least(clocks[0].values()), control)
+
+    def link(self, n: int) -> Link:
+        """The rows of the same keys."""
+        return Link(same_keys(self, self.keys, self.items)) if n == 0 else NOTHING
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Aggregate new rows with the kept ones; let out what lies before the clocks."""

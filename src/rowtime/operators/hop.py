@@ -10,16 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
-from rowtime.operators.contract import (
-    Delta,
-    Operator,
-    P,
-    Shape,
-    T,
-    Tick,
-    Unary,
-    quoted,
-)
+from rowtime.operators.contract import Delta, Link, Operator, P, Shape, T, Tick, Unary, quoted
 from rowtime.operators.gates import Gate
 from rowtime.operators.select import Item
 from rowtime.sql.generate import to_spark
@@ -61,6 +52,10 @@ class Hop(Unary):
         below = self.input.emits()
         order = below.order if P in below.order else (*below.order, P)
         return replace(below, columns=(*below.columns, self.start.column, self.end.column), order=order, event=None)
+
+    def link(self, n: int) -> Link:
+        """The row under its own rowtime, with other columns beside its own."""
+        return Link(self.passed_on(n, T))
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """The new rows, once for each of their windows; lazily, without a job."""

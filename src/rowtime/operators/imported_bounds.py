@@ -18,19 +18,7 @@ from rowtime.core.clock import Clocks, least
 from rowtime.core.time import BEGINNING, END
 from rowtime.kernels.events import Mark, advances
 from rowtime.operators.by_writer import by_writer
-from rowtime.operators.contract import (
-    A,
-    Column,
-    Control,
-    Delta,
-    Kept,
-    Operator,
-    P,
-    Shape,
-    T,
-    Tick,
-    W,
-)
+from rowtime.operators.contract import NOTHING, A, Column, Control, Delta, Kept, Link, Operator, P, Shape, T, Tick, W
 from rowtime.operators.event_bounds import GIVEN, bound_rows
 from rowtime.operators.event_gate import collected_items, items_of
 from rowtime.operators.event_stream import EventStream
@@ -85,6 +73,10 @@ class ImportedBounds(Operator):
     def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:  # noqa: ARG002
         """The least arrival clock of the stream's writers."""
         return {"": control.get("clock", BEGINNING)}
+
+    def link(self, n: int) -> Link:  # noqa: ARG002 - one input
+        """Nothing: bounds, and no rows."""
+        return NOTHING
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """The bounds whose place in the merged order is certain."""

@@ -26,6 +26,7 @@ from rowtime.operators.contract import (
     Column,
     Delta,
     Kept,
+    Link,
     Operator,
     P,
     Route,
@@ -171,6 +172,10 @@ class Join(Operator):
         """The least of the inputs, as one writer's; of an outer join, none beyond the last instant but the end."""
         bound = max(min(least(side.values()) for side in clocks), control.get("bound", BEGINNING))
         return {"": min(bound, MAX_MICROS) if bound < END and self._outer else bound}
+
+    def link(self, n: int) -> Link:
+        """The row of that side, by its place."""
+        return Link(tuple(zip(PLACES[n], (T, W, P), strict=True)))
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Keep the new rows; send what the bound has passed; forget what can match no more."""

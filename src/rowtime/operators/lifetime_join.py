@@ -15,21 +15,11 @@ from rowtime.core.clock import Clocks, least
 from rowtime.core.time import BEGINNING, END
 from rowtime.operators.alter_lifetime import AlterLifetime
 from rowtime.operators.collected import collected
-from rowtime.operators.contract import (
-    Column,
-    Delta,
-    Kept,
-    Operator,
-    Route,
-    Shape,
-    Tick,
-    passed,
-    quoted,
-)
+from rowtime.operators.contract import Column, Delta, Kept, Link, Operator, Route, Shape, Tick, named, passed, quoted
 from rowtime.operators.emit_tables import in_utc
 from rowtime.operators.event_stream import EventStream
 from rowtime.operators.lifetime_pairs import Emitted, LifetimePairs, peeked
-from rowtime.operators.lifetimes import C, D, E, N, Q, S, both, derived, due, made, netted
+from rowtime.operators.lifetimes import OVERLAPS, C, D, E, N, Q, S, both, derived, due, made, netted
 from rowtime.operators.lifetimes import Kept as Rows
 from rowtime.operators.select import Select
 from rowtime.sql.generate import to_spark
@@ -59,6 +49,7 @@ class LifetimeJoin(Operator):
     versioned: bool = False
 
     kind: ClassVar[str] = "lifetime join"
+    writes_final: ClassVar[bool] = True
 
     @property
     def inputs(self) -> tuple[Operator, ...]:
@@ -82,6 +73,11 @@ class LifetimeJoin(Operator):
     def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:  # noqa: ARG002
         """The least of both."""
         return {"": min(least(one.values()) for one in clocks)}
+
+    def link(self, n: int) -> Link:
+        """The event of that side that was alive in the pair's time."""
+        same = named(list(zip(self.names[n], self.inputs[n].emits().names, strict=True)))
+        return Link(same, meets=OVERLAPS, narrows="meet")
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Join what is new, keep it."""

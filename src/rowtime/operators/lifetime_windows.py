@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from rowtime.core.clock import Clocks, least
 from rowtime.core.errors import Failure, Problem
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import Delta, Kept, Shape, Tick, passed, quoted
+from rowtime.operators.contract import Delta, Kept, Link, Shape, Tick, passed, quoted
 from rowtime.operators.event_groups import FROM, EventGroups
-from rowtime.operators.lifetimes import D, E, N, S, made, netted
+from rowtime.operators.lifetimes import OVERLAPS, D, E, N, S, made, netted
 from rowtime.operators.lifetimes import Kept as Rows
+from rowtime.operators.select import same_keys
 from rowtime.sql.generate import to_spark
 
 if TYPE_CHECKING:
@@ -57,6 +58,11 @@ class LifetimeWindows(EventGroups):
             return {"": bound}
         start = first_start(bound, self.size, self.hop, self.offset)
         return {"": start + self.size - 1 if self.point else start}
+
+    def link(self, n: int) -> Link:  # noqa: ARG002 - one input
+        """What is alive in the window."""
+        span = (f"{E} - {self.size}L", E) if self.point else (S, E)
+        return Link(same_keys(self, self.keys, self.items), meets=OVERLAPS, span=span, narrows="meet")
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Aggregate the windows that the bound has reached the end of; keep the events of others."""

@@ -14,7 +14,20 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rowtime.core.time import END, MAX_MICROS
-from rowtime.operators.contract import Operator, P, Route, Segment, Shape, T, Tick, W, passed, quoted
+from rowtime.operators.contract import (
+    ASKED_FROM,
+    ASKED_UPTO,
+    Operator,
+    P,
+    Route,
+    Segment,
+    Shape,
+    T,
+    Tick,
+    W,
+    passed,
+    quoted,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,6 +39,8 @@ Q = "__q"  # BIGINT: the position of the row that changed the event last
 C = "__c"  # BIGINT: the bound that this row met at the gate, µs
 EVENT = (E, D, Q, C)
 S = f"unix_micros({T})"  # the start, µs
+OVERLAPS = f"{S} < {ASKED_UPTO} AND {E} > {ASKED_FROM}"  # of an event and the time in question
+TOUCHES = f"{S} <= {ASKED_UPTO} AND {E} >= {ASKED_FROM}"
 N = "__n"  # BIGINT: when a kept row is due, µs
 ALWAYS = END - 1  # the due time of what is kept until it is taken back
 

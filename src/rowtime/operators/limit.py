@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from rowtime.core.clock import Clocks
 from rowtime.core.time import END
-from rowtime.operators.contract import Delta, P, Tick, Unary
+from rowtime.operators.contract import Delta, Link, P, Tick, Unary
 from rowtime.operators.merge import Merge
 
 
@@ -31,6 +31,10 @@ class Limit(Unary):
     def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:
         """The input's bounds, or the end."""
         return dict.fromkeys(clocks[0], END) if control.get("full") else clocks[0]
+
+    def link(self, n: int) -> Link:
+        """The row itself, as it came."""
+        return self.unchanged(n)
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """The rows whose numbers are low enough."""

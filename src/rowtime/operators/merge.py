@@ -18,6 +18,7 @@ from rowtime.operators.contract import (
     LARGE,
     Delta,
     Kept,
+    Link,
     Operator,
     P,
     Route,
@@ -87,6 +88,10 @@ class Merge(Unary):
     def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:
         """The least of the input's clocks, as one writer's."""
         return {"": max(least(clocks[0].values()), control.get("clock", BEGINNING))}
+
+    def link(self, n: int) -> Link:
+        """The row itself; one that was numbered has another writer and position."""
+        return Link(self.passed_on(n, T)) if self.numbers else self.unchanged(n)
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Release what the clocks allow of the kept and the new rows; keep the rest."""

@@ -17,20 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from rowtime.core.time import BEGINNING
 from rowtime.expr.order import Order
 from rowtime.operators.column_bounds import SAID, about, heard
-from rowtime.operators.contract import (
-    Column,
-    Control,
-    Delta,
-    Kept,
-    Operator,
-    P,
-    Shape,
-    T,
-    Tick,
-    Unary,
-    W,
-    quoted,
-)
+from rowtime.operators.contract import Column, Control, Delta, Kept, Link, Operator, P, Shape, T, Tick, Unary, W, quoted
 from rowtime.operators.gates import Gate, Verdict
 from rowtime.operators.merge import ORIGIN
 from rowtime.operators.values import Ranks, coded, decoded, furthest, numbered
@@ -102,6 +89,10 @@ class Ordered(Unary):
         known = self.declares
         columns = [known if c.name == known.name else c for c in shape.columns if self.passes or c.name != SAID]
         return replace(shape, columns=tuple(columns))
+
+    def link(self, n: int) -> Link:
+        """The row under its own rowtime, with other columns beside its own."""
+        return Link(self.passed_on(n, T))
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Refuse the rows that go back."""

@@ -23,14 +23,15 @@ from rowtime.core.errors import Failure, Problem
 from rowtime.core.time import BEGINNING, END
 from rowtime.kernels.exact import Overflow
 from rowtime.kernels.hashes import hashes
-from rowtime.kernels.window_functions import Function, Nth
+from rowtime.kernels.window_functions import Nth
 from rowtime.operators.collations import keyed, paired
 from rowtime.operators.collected import collected
 from rowtime.operators.contract import (
-    Column,
+    ASKED_AT,
     Control,
     Delta,
     Kept,
+    Link,
     Operator,
     P,
     Segment,
@@ -41,18 +42,19 @@ from rowtime.operators.contract import (
     quoted,
 )
 from rowtime.operators.ends import SEEN, Ends
+from rowtime.operators.lifetimes import S
+from rowtime.operators.over_calls import Call, RunningMark
 from rowtime.operators.over_results import to_files, to_spark_rows, type_calls
 from rowtime.operators.over_rows import alive, gathered, in_stream_order, of_keys
 from rowtime.operators.select import Item
 from rowtime.operators.slices import compute, slices_of
-from rowtime.operators.values import decoded, remembered
+from rowtime.operators.values import remembered
 from rowtime.operators.windowed import (
     AT,
     DEAD,
     HASH,
     ORDER,
     Answer,
-    Frame,
     Wanted,
     Windows,
     lasting,
@@ -60,7 +62,7 @@ from rowtime.operators.windowed import (
     renewed,
     whole,
 )
-from rowtime.sql.generate import to_rowtime, to_spark
+from rowtime.sql.generate import to_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -70,41 +72,6 @@ if TYPE_CHECKING:
 ROWS, HEADS = "rows", "heads"
 ONE = "1"  # the argument of COUNT(*)
 MOST = 2_000_000  # rows that the driver takes at once
-
-
-@dataclass(frozen=True)
-class RunningMark:
-    """The last value of a call that never falls: groups of lesser ones are complete, as with `Ordered`.
-
-    Before the first value that is not NULL it is NULL, and then never again.
-    """
-
-    name: str
-
-    exact: ClassVar[bool] = True
-    starts_null: ClassVar[bool] = True
-
-    def mark(self, control: Control) -> str | None:
-        """The value as Spark SQL of its own type; ``None`` before the first."""
-        return None if control.get("mark") is None else decoded(control["mark"], control["type"], 0, descending=False)
-
-
-@dataclass(frozen=True)
-class Call:
-    """One call: its function of ``argument`` over ``frame``; ``typed`` is what Spark types it by.
-
-    ``mark`` is the name under which its last value is known, where it never falls.
-    """
-
-    column: Column
-    function: Function
-    argument: exp.Expr
-    frame: Frame
-    typed: exp.Expr
-    mark: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.column.name} = {to_rowtime(self.typed)} over {self.frame}"
 
 
 @dataclass(frozen=True)
@@ -164,6 +131,22 @@ class Over(Unary):
         known = {column.name: column for column in below.columns}
         columns = (*(known[name] for name in self.passed), *(c.column for c in self.calls))
         return replace(below, columns=columns, event=None)
+
+    def link(self, n: int) -> Link:  # noqa: ARG002 - one input
+        """The rows of the same keys up to the row, as far back as the frames go."""
+        known = [k for k in self.keys if {c.name for c in k.expression.find_all(exp.Column)} <= {*self.passed, T}]
+        same = tuple((to_spark(key.expression), to_spark(key.expression)) for key in known)
+        spans = [call.frame.lower if call.frame.by_range else None for call in self.calls]
+        lowest = (
+            f" AND {S} >= {ASKED_AT} - {max(filter(None, spans), default=0)}L"
+            if self.order is None and all(spans)
+            else ""
+        )
+        return Link(same, meets=f"{S} <= {ASKED_AT}{lowest}")
+
+    def files_are_results(self, *, ordered: bool, at_once: bool) -> bool:  # noqa: ARG002 - in any case
+        """True: the rows are in stream order."""
+        return True
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Compute the calls over new rows and kept ones; keep what later rows will ask for."""

@@ -21,9 +21,13 @@ from rowtime.core.clock import Clocks
 from rowtime.core.time import BEGINNING, END, shift
 from rowtime.kernels.timeline import Timeline
 from rowtime.operators.contract import (
+    ASKED_FROM,
+    ASKED_UPTO,
+    NOTHING,
     Control,
     Delta,
     Kept,
+    Link,
     Operator,
     P,
     Route,
@@ -42,7 +46,7 @@ from rowtime.operators.pane_fires import CHANGE, FIRE, PANE, Fires
 from rowtime.operators.pane_times import PaneTimes
 from rowtime.operators.partials import Accumulators
 from rowtime.operators.raises import marks_of, raised
-from rowtime.operators.select import Item
+from rowtime.operators.select import Item, same_keys
 from rowtime.sql.generate import to_spark
 
 if TYPE_CHECKING:
@@ -107,6 +111,20 @@ class Panes(Operator):
     def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:  # noqa: ARG002
         """The bound of the event time: every later fire is caused by a later one."""
         return {"": control.get("bound", BEGINNING)}
+
+    def link(self, n: int) -> Link:
+        """The rows of the same keys in the pane; which of them came up to the fire, a run has to tell."""
+        if n:
+            return NOTHING
+        time = self.event.micros
+        meets = f"{time} >= {ASKED_FROM} AND {time} < {ASKED_UPTO}"
+        return Link(
+            same_keys(self, self.keys, self.items), meets=meets, span=(f"{PANE} - {self.times.duration}L", PANE)
+        )
+
+    def files_are_results(self, *, ordered: bool, at_once: bool) -> bool:  # noqa: ARG002 - renamed ones too
+        """True where order does not matter: panes are written in any order."""
+        return not ordered
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Refuse rows behind the discard age, keep the others, fire what the bound has come to."""

@@ -21,7 +21,6 @@ from rowtime.sql.generate import to_spark
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-
 KEPT, COMPLETE = 0, 1  # the routes of a group: into the state, or out
 
 

@@ -19,10 +19,12 @@ from rowtime.core.clock import Clocks, least
 from rowtime.core.time import BEGINNING, END, MAX_MICROS, MIN_MICROS
 from rowtime.kernels.timeline import FIRST, LAST
 from rowtime.operators.contract import (
+    NOTHING,
     Column,
     Control,
     Delta,
     Kept,
+    Link,
     Operator,
     P,
     Shape,
@@ -75,6 +77,10 @@ class PassedBounds(Operator):
     def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:  # noqa: ARG002
         """Those of the input: no bound stands below the clock of its item."""
         return clocks[0]
+
+    def link(self, n: int) -> Link:
+        """The row under its own rowtime."""
+        return Link(self.passed_on(n, T)) if n == 0 else NOTHING
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """The new rows and bounds."""

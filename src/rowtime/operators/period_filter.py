@@ -15,17 +15,7 @@ from sqlglot import exp
 
 from rowtime.core.clock import Clocks, least
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import (
-    Delta,
-    Kept,
-    Operator,
-    Shape,
-    T,
-    Tick,
-    Unary,
-    passed,
-    quoted,
-)
+from rowtime.operators.contract import Delta, Kept, Link, Operator, Shape, T, Tick, Unary, passed, quoted
 from rowtime.operators.lifetimes import D, E, N, S, derived, made, netted
 from rowtime.operators.lifetimes import Kept as Rows
 from rowtime.sql.generate import to_spark
@@ -62,6 +52,10 @@ class PeriodFilter(Unary):
     def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:
         """The input's bound, but not beyond the start of what is held."""
         return {"": min(least(clocks[0].values()), control.get("oldest", END))}
+
+    def link(self, n: int) -> Link:
+        """The row under its own rowtime, with other columns beside its own."""
+        return Link(self.passed_on(n, T))
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Let out what holds by now, keep what is open."""

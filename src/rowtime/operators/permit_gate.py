@@ -19,10 +19,12 @@ import pyarrow.compute as pc
 from rowtime.core.clock import Clocks, least
 from rowtime.core.time import BEGINNING, END
 from rowtime.operators.contract import (
+    ASKED_AT,
     Column,
     Control,
     Delta,
     Kept,
+    Link,
     Operator,
     P,
     Route,
@@ -34,6 +36,7 @@ from rowtime.operators.contract import (
 )
 from rowtime.operators.event_time import refusals
 from rowtime.operators.gates import Verdict
+from rowtime.operators.lifetimes import S
 from rowtime.operators.merge import ORIGIN
 
 if TYPE_CHECKING:
@@ -90,6 +93,10 @@ class PermitGate(Operator):
         rows, permits = (least(side.values()) for side in clocks)
         row, permit = control.get("row", rows), control.get("permit", permits)
         return {"": max(min(max(row, permit), END), control.get("bound", BEGINNING))}
+
+    def link(self, n: int) -> Link:
+        """The row under another rowtime."""
+        return Link(self.passed_on(n)) if n == 0 else Link(meets=f"{S} <= {ASKED_AT}")
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Let out every row that has its permit by now."""

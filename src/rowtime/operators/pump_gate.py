@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, ClassVar
 from rowtime.expr.store_assignment import always_fits, is_nested, length_of
 from rowtime.operators.attempt import attempted
 from rowtime.operators.column_limits import Limit
-from rowtime.operators.contract import Delta, Operator, Tick, Unary, quoted
+from rowtime.operators.contract import Delta, Link, Operator, Tick, Unary, quoted
 from rowtime.operators.values import type_text
 from rowtime.sql.generate import literal, to_rowtime, to_spark
 
@@ -57,6 +57,14 @@ class PumpGate(Unary):
     limited: bool = False
 
     kind: ClassVar[str] = "pump gate"
+
+    def link(self, n: int) -> Link:
+        """The row itself, as it came."""
+        return self.unchanged(n)
+
+    def renames_for(self, types: Mapping[str, str]) -> dict[str, str] | None:
+        """Nothing is done to rows that need not be looked at."""
+        return None if any(True for _ in self.tests(types)) else {}
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Refuse the rows that do not fit."""

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 from rowtime.core.clock import NOBODY, Clocks
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import Column, Delta, Operator, Shape, Tick
+from rowtime.operators.contract import NOTHING, Column, Delta, Link, Operator, Shape, Tick
 
 ADDED = (
     Column("reason", "STRING"),
@@ -65,6 +65,10 @@ class Rejected(Operator):
             return clocks[0]
         marks = control["marks"]
         return {w: at if at >= END or w == NOBODY else min(at, marks.get(w, BEGINNING)) for w, at in clocks[0].items()}
+
+    def link(self, n: int) -> Link:  # noqa: ARG002 - one input
+        """Nothing: what a gate refuses passes over no edge but this."""
+        return NOTHING
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """The rows refused in this tick."""

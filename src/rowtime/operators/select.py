@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from rowtime.expr.generators import generator
 from rowtime.expr.store_assignment import same_type
-from rowtime.operators.contract import Column, Delta, Operator, Shape, Tick, Unary, quoted
+from rowtime.operators.contract import Column, Delta, Link, Operator, Pairs, Shape, Tick, Unary, named, quoted
 from rowtime.sql.generate import to_spark
 
 
@@ -28,6 +28,18 @@ class Item:
     def sql(self) -> str:
         """The entry as Spark SQL text."""
         return f"{to_spark(self.expression)} AS {quoted(self.column.name)}"
+
+
+def same_keys(node: Operator, keys: Sequence[Item], items: Sequence[Item]) -> Pairs:
+    """The keys of a group and of its rows, as they stand beside the columns or among them (``items``)."""
+    hidden = node.emits().extra
+    names = {item.expression.name: item for item in items if isinstance(item.expression, exp.Column)}
+    found: list[tuple[str, str]] = []
+    for key in keys:
+        own = key.column.name
+        shown = own if own in hidden else names[own].column.name if own in names else None
+        found += [] if shown is None else [(quoted(shown), to_spark(key.expression))]
+    return tuple(found)
 
 
 @dataclass(frozen=True)
@@ -53,17 +65,23 @@ class Select(Unary):
         same = (i for i in self.items if isinstance(i.expression, exp.Column) and i.expression.name == name)
         return any(item.column.name == name for item in same)
 
-    @property
-    def renames(self) -> dict[str, str] | None:
-        """Each column and the one of the input that it is; ``None`` if anything is computed or left out."""
-        return self.renamed({})
+    def renames_for(self, types: Mapping[str, str]) -> dict[str, str] | None:
+        """Each column and the one of the input that it is; ``None`` if anything is computed or left out.
 
-    def renamed(self, types: Mapping[str, str]) -> dict[str, str] | None:
-        """The same; a column that is cast to the type that it has, of those in ``types``, is not computed."""
+        A column that is cast to the type that it has is not computed.
+        """
         passed = [_passed_on(item.expression, types) for item in self.items]
         if self.where is not None or self.hidden or None in passed:
             return None
         return {item.column.name: name for item, name in zip(self.items, passed, strict=True) if name is not None}
+
+    def link(self, n: int) -> Link:  # noqa: ARG002 - one input
+        """The row that passes WHERE and has these values."""
+        computed = [
+            (quoted(i.column.name), to_spark(i.expression)) for i in self.items if generator(i.expression) is None
+        ]
+        ours = named([(name, name) for name in self.emits().internals])
+        return Link((*computed, *ours), to_spark(self.where) if self.where is not None else "true")
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:  # noqa: ARG002
         """The new rows, filtered and projected; lazily, without a job."""

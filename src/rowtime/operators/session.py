@@ -17,10 +17,12 @@ from rowtime.core.time import BEGINNING, END, MAX_MICROS
 from rowtime.operators.chains import DUE, FIRST, IS_DUE, LAST, SESSION, Chains
 from rowtime.operators.collations import grouped
 from rowtime.operators.contract import (
+    ASKED_AT,
     Column,
     Control,
     Delta,
     Kept,
+    Link,
     Operator,
     Route,
     Segment,
@@ -31,8 +33,9 @@ from rowtime.operators.contract import (
     passed,
     quoted,
 )
+from rowtime.operators.lifetimes import S
 from rowtime.operators.partials import COMPLETE, KEPT, Accumulators, routed
-from rowtime.operators.select import Item
+from rowtime.operators.select import Item, same_keys
 from rowtime.sql.generate import to_spark
 
 if TYPE_CHECKING:
@@ -85,6 +88,10 @@ class SessionGroup(Unary):
     def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:
         """The bound; or what AS ROWTIME makes of it, evaluated by ``step``."""
         return {"": control.get("stamp", least(clocks[0].values()))}
+
+    def link(self, n: int) -> Link:  # noqa: ARG002 - one input
+        """The rows of the same keys up to the end of the session."""
+        return Link(same_keys(self, self.keys, self.items), meets=f"{S} <= {ASKED_AT}")
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Keep the pieces of new sessions; join those that are due."""

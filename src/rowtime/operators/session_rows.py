@@ -16,6 +16,7 @@ from rowtime.operators.contract import (
     Column,
     Delta,
     Kept,
+    Link,
     Operator,
     P,
     Route,
@@ -73,6 +74,10 @@ class SessionRows(Unary):
         """The bound, strictly."""
         bound = least(clocks[0].values())
         return {"": bound + 1 if BEGINNING < bound < END else bound}
+
+    def link(self, n: int) -> Link:
+        """The row under another rowtime."""
+        return Link(self.passed_on(n))
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Keep the new rows; let out those whose session has ended."""

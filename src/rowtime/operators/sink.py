@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from rowtime.operators.contract import Delta, Operator, Tick, Unary
+from rowtime.operators.contract import Delta, Link, Operator, Tick, Unary
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,10 @@ class Sink(Unary):
     def requires(self) -> str:
         """Stream order, unless the rows may go out in any order."""
         return "stream order" if self.ordered else "nothing"
+
+    def link(self, n: int) -> Link:
+        """The row itself, as it came."""
+        return self.unchanged(n)
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Stage the rows; the tick's commit makes them visible."""

@@ -35,6 +35,7 @@ class Snapshot(EventGroups):
     """Counts and sums ``aggregates`` of each snapshot and ``keys``; ``items`` and ``having`` are over both by name."""
 
     kind: ClassVar[str] = "snapshot"
+    writes_final: ClassVar[bool] = True
 
     def keeps(self) -> tuple[Kept, ...]:
         """What lies ahead of the bound, and the sums at it."""

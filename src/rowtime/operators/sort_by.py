@@ -12,16 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rowtime.core.clock import Clocks
-from rowtime.operators.contract import (
-    Column,
-    Delta,
-    Operator,
-    Shape,
-    T,
-    Tick,
-    Unary,
-    quoted,
-)
+from rowtime.operators.contract import Column, Delta, Link, Operator, Shape, T, Tick, Unary, quoted
 from rowtime.operators.ends import SEEN, Ends
 from rowtime.operators.select import Item
 
@@ -68,6 +59,10 @@ class SortBy(Unary):
         """The stamp of the value that holds each writer's clock, evaluated by ``step``."""
         known: Mapping[str, int] = control.get("stamps", {})
         return {writer: known.get(str(at), at) for writer, at in clocks[0].items()}
+
+    def link(self, n: int) -> Link:
+        """The row under another rowtime."""
+        return Link(self.passed_on(n))
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Give the new rows their stamp."""

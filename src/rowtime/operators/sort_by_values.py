@@ -16,6 +16,7 @@ from rowtime.operators.contract import (
     Control,
     Delta,
     Kept,
+    Link,
     Operator,
     Route,
     Segment,
@@ -26,7 +27,7 @@ from rowtime.operators.contract import (
     quoted,
 )
 from rowtime.operators.ordered import Ordered
-from rowtime.operators.over import RunningMark
+from rowtime.operators.over_calls import RunningMark
 from rowtime.operators.partials import COMPLETE, KEPT
 from rowtime.operators.sort_by import BEFORE, moved_shape
 from rowtime.operators.value_clocks import Closer, ValueClocks, promised
@@ -78,6 +79,10 @@ class SortByValues(Unary):
     def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:
         """The bound, or the first row of the value that is still open."""
         return promised(least(clocks[0].values()), control)
+
+    def link(self, n: int) -> Link:
+        """The row under another rowtime."""
+        return Link(self.passed_on(n))
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Let out the values that lie before their clock; keep the rows of the others."""

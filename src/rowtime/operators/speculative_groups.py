@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from rowtime.core.clock import Clocks, least
 from rowtime.core.errors import Failure, Problem
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import Delta, Kept, Tick, quoted
+from rowtime.operators.contract import Delta, Kept, Link, Tick, quoted
 from rowtime.operators.elementary import AT, NEXT, in_snapshots
 from rowtime.operators.event_groups import FROM, EventGroups
 from rowtime.operators.lifetime_windows import WINDOW, clipped, first_start, in_windows, last_window
-from rowtime.operators.lifetimes import C, D, E, N, Q, S, due, made, netted
+from rowtime.operators.lifetimes import OVERLAPS, C, D, E, N, Q, S, due, made, netted
 from rowtime.operators.lifetimes import Kept as Rows
+from rowtime.operators.select import same_keys
 from rowtime.operators.versions import BEFORE, VERSION, as_of, differences, versions_of
 from rowtime.sql.generate import to_spark
 
@@ -65,6 +66,13 @@ class SpeculativeGroups(EventGroups):
         known = BEGINNING < bound < END
         moves = self.inner and self.size and not self.point and known
         return {"": first_start(bound, self.size, self.hop, self.offset) if moves else bound}
+
+    def link(self, n: int) -> Link:
+        """As of the groups that wait for the bound."""
+        if not self.size:
+            return super().link(n)
+        span = (f"{E} - {self.size}L", E) if self.point else (S, E)
+        return Link(same_keys(self, self.keys, self.items), meets=OVERLAPS, span=span, narrows="meet")
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """What each new change makes of the groups it is in."""

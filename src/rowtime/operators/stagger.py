@@ -17,6 +17,7 @@ from rowtime.operators.contract import (
     Column,
     Delta,
     Kept,
+    Link,
     Operator,
     Route,
     Shape,
@@ -58,6 +59,10 @@ class Stagger(Unary):
         """The input's columns and the window's end."""
         below = self.input.emits()
         return replace(below, columns=(*below.columns, Column(self.column, "TIMESTAMP")), event=None)
+
+    def link(self, n: int) -> Link:
+        """The row under another rowtime."""
+        return Link(self.passed_on(n))
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Open windows for the new rows that no open one holds; give each row its own."""

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from rowtime.core.clock import Clocks, least
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import Delta, Kept, Operator, Shape, Tick, Unary, quoted
-from rowtime.operators.lifetimes import D, E, N, S, derived, due, made, netted, revised
+from rowtime.operators.contract import Delta, Kept, Link, Operator, Shape, Tick, Unary, quoted
+from rowtime.operators.lifetimes import TOUCHES, D, E, N, S, derived, due, made, netted, revised
 from rowtime.operators.lifetimes import Kept as Rows
 
 if TYPE_CHECKING:
@@ -41,6 +41,10 @@ class Stitch(Unary):
     def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:  # noqa: ARG002
         """The least of the input's."""
         return {"": least(clocks[0].values())}
+
+    def link(self, n: int) -> Link:
+        """The events of these values that touch it."""
+        return Link(self.passed_on(n), meets=TOUCHES, narrows="own")
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """The stitched events as far as the bound, less what went out before."""

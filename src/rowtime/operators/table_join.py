@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rowtime.core.clock import Clocks
-from rowtime.operators.contract import Column, Delta, Operator, Shape, Tick, quoted
+from rowtime.operators.contract import Column, Delta, Link, Operator, P, Shape, T, Tick, W, named, quoted
 from rowtime.operators.join import Side
 from rowtime.operators.table import NUMBER
 from rowtime.sql.generate import to_spark
@@ -52,6 +52,12 @@ class TableJoin(Operator):
     def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:  # noqa: ARG002
         """Those of the stream."""
         return clocks[0]
+
+    def link(self, n: int) -> Link:
+        """The row of the stream by its place, that of the table by its values."""
+        there = set(self.emits().names)
+        same = named([(name, old) for old, name in self.sides[n].columns if name in there])
+        return Link((*same, (T, T), (W, W), (P, P)) if n == 0 else same)
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:  # noqa: ARG002
         """The new rows with their matches; lazily, without a job."""

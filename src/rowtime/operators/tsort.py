@@ -22,6 +22,7 @@ from rowtime.operators.contract import (
     Control,
     Delta,
     Kept,
+    Link,
     Operator,
     P,
     Shape,
@@ -119,6 +120,10 @@ class TSort(Unary):
             writer: END if bound >= END else max(shown(writer), followed.get(str(bound), BEGINNING))
             for writer, bound in clocks[0].items()
         }
+
+    def link(self, n: int) -> Link:
+        """The row of the same place."""
+        return Link(self.passed_on(n, W, P))
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Judge the new rows by the marks, promote the accepted ones."""

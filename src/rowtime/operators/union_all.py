@@ -15,19 +15,9 @@ from typing import Any, ClassVar
 
 from rowtime.core.clock import Clocks
 from rowtime.core.time import BEGINNING
-from rowtime.operators.contract import (
-    A,
-    Column,
-    Delta,
-    Operator,
-    P,
-    Shape,
-    T,
-    Tick,
-    W,
-    quoted,
-)
+from rowtime.operators.contract import A, Column, Delta, Link, Operator, P, Shape, T, Tick, W, named, quoted
 from rowtime.operators.lifetimes import EVENT, E
+from rowtime.sql.generate import literal
 
 
 def prefix(index: int) -> str:
@@ -75,6 +65,14 @@ class UnionAll(Operator):
             for index, input_clocks in enumerate(clocks)
             for writer, bound in (input_clocks or nobody).items()
         }
+
+    def link(self, n: int) -> Link:
+        """The row of that input, whose writer has the number of the input before its name."""
+        below = self.inputs[n].emits()
+        names = named(list(zip(self.emits().names, below.names, strict=True)))
+        ours = [name for name in (T, P, *EVENT) if name not in EVENT or name in below.extra]
+        writer = (W, f"concat({literal(prefix(n))}, {W})")
+        return Link((*names, *((name, name) for name in ours), writer))
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """The new rows of all inputs; lazily, without a job."""

@@ -16,7 +16,7 @@ from rowtime.core.clock import Clocks
 from rowtime.core.time import BEGINNING, END
 from rowtime.operators.contract import Control, T, Tick, micros
 from rowtime.operators.ordered import Ordered
-from rowtime.operators.over import RunningMark
+from rowtime.operators.over_calls import RunningMark
 from rowtime.sql.generate import to_spark
 from rowtime.sql.script import parse_expression
 

@@ -14,19 +14,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from rowtime.core.clock import Clocks, least
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import (
-    Column,
-    Delta,
-    Operator,
-    P,
-    Shape,
-    T,
-    Tick,
-    Unary,
-    W,
-    quoted,
-)
-from rowtime.operators.lifetimes import C, D, E, Q, derived, netted
+from rowtime.operators.contract import Column, Delta, Link, Operator, P, Shape, T, Tick, Unary, W, named, quoted
+from rowtime.operators.lifetimes import C, D, E, Q, S, derived, netted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -53,6 +42,7 @@ class Versions(Unary):
     of: int | None = None
 
     kind: ClassVar[str] = "versions"
+    numbers_changes: ClassVar[bool] = True
 
     def requires(self) -> str:
         """Stream order, with numbers."""
@@ -65,6 +55,12 @@ class Versions(Unary):
     def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:  # noqa: ARG002
         """The least of the input's."""
         return {"": least(clocks[0].values())}
+
+    def link(self, n: int) -> Link:  # noqa: ARG002 - one input
+        """The change of this number."""
+        payload = named([(column.name, name) for name, column in self.columns])
+        same = (*payload, (Q, P), (S, f"unix_micros({CHANGED[1]})"))
+        return Link(same, "true" if self.of is None else f"{OF} = {self.of}")
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """The rows; lazily, without a job."""

@@ -19,7 +19,8 @@ from rowtime.kernels.window_functions import Nth
 from rowtime.operators.contract import Column, Operator, T
 from rowtime.operators.join import PLACES
 from rowtime.operators.merge import Merge
-from rowtime.operators.over import Call, Over
+from rowtime.operators.over import Over
+from rowtime.operators.over_calls import Call
 from rowtime.operators.select import Item, Select
 from rowtime.operators.union_all import UnionAll
 from rowtime.operators.windowed import Frame

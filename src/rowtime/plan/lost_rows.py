@@ -10,7 +10,8 @@ from sqlglot import exp
 
 from rowtime.kernels.window_functions import Count, Distinct, Nth
 from rowtime.operators.contract import Operator
-from rowtime.operators.over import Call, Over
+from rowtime.operators.over import Over
+from rowtime.operators.over_calls import Call
 from rowtime.operators.select import Select
 
 _ANSWERED = (exp.Coalesce, exp.Case, exp.If, exp.Is, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Nvl2, exp.Subquery)

@@ -13,7 +13,8 @@ from rowtime.expr.proof import Proof
 from rowtime.expr.readable import readable
 from rowtime.operators.contract import Column, Operator, T, walk
 from rowtime.operators.ordered import Ordered
-from rowtime.operators.over import Over, RunningMark
+from rowtime.operators.over import Over
+from rowtime.operators.over_calls import RunningMark
 from rowtime.operators.select import Item
 from rowtime.operators.sort_by_values import VALUE
 from rowtime.operators.value_clocks import MARK, Closer

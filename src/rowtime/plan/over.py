@@ -17,7 +17,8 @@ from rowtime.expr.monotonicity import prove
 from rowtime.expr.readable import readable
 from rowtime.operators.contract import Column, Operator, T
 from rowtime.operators.merge import Merge
-from rowtime.operators.over import Call, Over
+from rowtime.operators.over import Over
+from rowtime.operators.over_calls import Call
 from rowtime.operators.select import Item
 from rowtime.plan import rewrites
 from rowtime.plan.frames import NoWindow, Window, frame_of, resolved

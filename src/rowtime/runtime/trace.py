@@ -24,14 +24,14 @@ from rowtime.core.clock import least
 from rowtime.core.errors import refuse
 from rowtime.core.time import BEGINNING, to_micros, to_text
 from rowtime.operators.collected import collected
-from rowtime.operators.contract import Delta, Operator, P, T, quoted
+from rowtime.operators.contract import ASKED_AT, ASKED_FROM, ASKED_UPTO, ASKED_VERSION, Delta, Operator, P, T, quoted
 from rowtime.operators.lifetimes import D, E, Q, S, is_lifetimes
 from rowtime.operators.pane_fires import CHANGE, FIRE, PANE
 from rowtime.operators.panes import Panes
 from rowtime.operators.sink import Sink
 from rowtime.operators.table import Table
 from rowtime.operators.versions import CHANGED
-from rowtime.plan.lineage import AT, FROM, UPTO, VERSION, link_of
+from rowtime.plan.lineage import link_of
 from rowtime.plan.program import Program
 from rowtime.runtime.analysis import words_of
 from rowtime.runtime.fire_times import FireTimes
@@ -224,7 +224,7 @@ class Taps:
 
     def frame(self, name: str, found: pa.Table) -> DataFrame:
         """Rows of an operator that were found, with the spans asked for."""
-        spans = [StructField(span, LongType()) for span in (FROM, UPTO)]
+        spans = [StructField(span, LongType()) for span in (ASKED_FROM, ASKED_UPTO)]
         return self.spark.createDataFrame(found, StructType([*self._schemas[name].fields, *spans]))
 
 
@@ -249,7 +249,7 @@ class Sought:
         assert rows is not None
         order = ", ".join(self._sink.input.emits().order)
         rows = rows.selectExpr("*", f"row_number() OVER (ORDER BY {order}) - 1L + {first}L AS {NUMBER}")
-        rows = rows.selectExpr("*", f"{S} AS {FROM}", f"{S} + 1 AS {UPTO}")
+        rows = rows.selectExpr("*", f"{S} AS {ASKED_FROM}", f"{S} + 1 AS {ASKED_UPTO}")
         time = [f"{T} AS {quoted(self._sink.rowtime)}"] if self._sink.rowtime else []
         try:
             found = rows.selectExpr("*", *time).where(self._fits).orderBy(NUMBER).limit(1)
@@ -282,7 +282,7 @@ class Tracing:
         """The rows that can have made the chosen one, operator by operator."""
         row = plain_rows(collected(chosen))[0]
         asked: dict[str, list[DataFrame]] = defaultdict(list)
-        asked[self._sink.input.name].append(chosen.select(TICK, ROW, FROM, UPTO))
+        asked[self._sink.input.name].append(chosen.select(TICK, ROW, ASKED_FROM, ASKED_UPTO))
         items = [*self._items(self._sink, [row]), *self._bound(self._sink, row[TICK])]
         cut: list[str] = []
         for node in reversed(self._program.operators[:-1]):
@@ -311,7 +311,8 @@ class Tracing:
         fired = self._fired(node, rows) if isinstance(node, Panes) else []
         above = self._taps.frame(node.name, rows).selectExpr(
             *(f"{text} AS __o{k}" for k, (text, _) in enumerate(link.same)), f"{TICK} AS __of_tick",
-            f"{link.span[0]} AS {FROM}", f"{link.span[1]} AS {UPTO}", f"{S} AS {AT}", f"{link.version} AS {VERSION}",
+            f"{link.span[0]} AS {ASKED_FROM}", f"{link.span[1]} AS {ASKED_UPTO}",
+            f"{S} AS {ASKED_AT}", f"{link.version} AS {ASKED_VERSION}",
             *fired,
         )  # fmt: skip
         below = below.where(link.where).selectExpr("*", *(f"{text} AS __i{k}" for k, (_, text) in enumerate(link.same)))
@@ -322,11 +323,11 @@ class Tracing:
         pairs = below.join(F.broadcast(above), F.expr(" AND ".join(on)))
         if isinstance(node, Panes):
             pairs = self._taken(node, pairs)
-        low, high = (FROM, UPTO) if E not in below.columns or link.narrows == "no" else (S, E)
+        low, high = (ASKED_FROM, ASKED_UPTO) if E not in below.columns or link.narrows == "no" else (S, E)
         if E in below.columns and link.narrows == "meet":
-            met = f"greatest({FROM}, {S}) < least({UPTO}, {E})"
-            low, high = f"IF({met}, greatest({FROM}, {S}), {S})", f"IF({met}, least({UPTO}, {E}), {E})"
-        return pairs.selectExpr(TICK, ROW, f"{low} AS {FROM}", f"{high} AS {UPTO}")
+            met = f"greatest({ASKED_FROM}, {S}) < least({ASKED_UPTO}, {E})"
+            low, high = f"IF({met}, greatest({ASKED_FROM}, {S}), {S})", f"IF({met}, least({ASKED_UPTO}, {E}), {E})"
+        return pairs.selectExpr(TICK, ROW, f"{low} AS {ASKED_FROM}", f"{high} AS {ASKED_UPTO}")
 
     def _fired(self, node: Panes, rows: pa.Table) -> list[str]:
         """Up to which item each fire has rows, as columns: the tick and the position."""
@@ -356,8 +357,13 @@ class Tracing:
         if rows is None or not asked:
             return None
         places = reduce(lambda one, other: one.unionByName(other), asked)
-        places = places.groupBy(TICK, ROW).agg(F.min(FROM).alias(FROM), F.max(UPTO).alias(UPTO))
-        return rows.join(places, [TICK, ROW]).select(*map(quoted, rows.columns), FROM, UPTO).limit(MOST + 1).toArrow()
+        places = places.groupBy(TICK, ROW).agg(F.min(ASKED_FROM).alias(ASKED_FROM), F.max(ASKED_UPTO).alias(ASKED_UPTO))
+        return (
+            rows.join(places, [TICK, ROW])
+            .select(*map(quoted, rows.columns), ASKED_FROM, ASKED_UPTO)
+            .limit(MOST + 1)
+            .toArrow()
+        )
 
     def _items(self, node: Operator, rows: Sequence[Values]) -> Iterator[Traced]:
         events = is_lifetimes(node)

@@ -1,22 +1,39 @@
 """What an operator is, and what it may use: the one interface between operators and everything else."""
 
 from rowtime.operators.contract.edge import A, Column, Delta, EventTime, P, Shape, T, W
+from rowtime.operators.contract.lineage import (
+    ASKED_AT,
+    ASKED_FROM,
+    ASKED_UPTO,
+    ASKED_VERSION,
+    NOTHING,
+    Link,
+    Pairs,
+    named,
+)
 from rowtime.operators.contract.operator import Operator, Unary, walk
 from rowtime.operators.contract.state import LARGE, Control, Kept, Named, Route, Segment, Segments
 from rowtime.operators.contract.texts import micros, passed, quoted
 from rowtime.operators.contract.tick import Tick
 
 __all__ = [
+    "ASKED_AT",
+    "ASKED_FROM",
+    "ASKED_UPTO",
+    "ASKED_VERSION",
     "LARGE",
+    "NOTHING",
     "A",
     "Column",
     "Control",
     "Delta",
     "EventTime",
     "Kept",
+    "Link",
     "Named",
     "Operator",
     "P",
+    "Pairs",
     "Route",
     "Segment",
     "Segments",
@@ -26,6 +43,7 @@ __all__ = [
     "Unary",
     "W",
     "micros",
+    "named",
     "passed",
     "quoted",
     "walk",

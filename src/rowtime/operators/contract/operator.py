@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from rowtime.core.clock import Clocks
 from rowtime.operators.contract.edge import Delta, Shape
+from rowtime.operators.contract.lineage import Link, Pairs, named
 from rowtime.operators.contract.state import Kept
 from rowtime.operators.contract.tick import Tick
 
@@ -24,6 +25,12 @@ class Operator:
     """Which bound goes downstream, in words; empty where it is the identity or the least."""
     reason: ClassVar[str] = ""
     """Why the promise holds, in one sentence; empty where it is the identity or the least."""
+
+    numbers_changes: ClassVar[bool] = False
+    """True if the operator numbers the changes of events, by which those above tell them apart."""
+
+    writes_final: ClassVar[bool] = False
+    """True if events that are final can go to a file of their own, which a directory takes."""
 
     name: str
     """Unique in its plan and stable from run to run."""
@@ -50,6 +57,43 @@ class Operator:
     def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:
         """The output's bounds, given those of the inputs and the operator's scalars."""
         raise NotImplementedError
+
+    def link(self, n: int) -> Link:  # noqa: ARG002 - the operator's
+        """Which rows of its n-th input can have made one of its rows; here: all of them."""
+        return Link()
+
+    def unchanged(self, n: int) -> Link:
+        """The link of a row that an operator passes on as it came."""
+        below = self.inputs[n].emits().internals
+        return Link(self.passed_on(n, *(name for name in self.emits().internals if name in below)))
+
+    def passed_on(self, n: int, *ours: str) -> Pairs:
+        """The columns that its rows and those of its n-th input have, and these of ours."""
+        below = self.inputs[n].emits()
+        names = [name for name in self.emits().names if name in below.names]
+        return named([(name, name) for name in (*names, *ours)])
+
+    def renames_for(self, types: Mapping[str, str]) -> dict[str, str] | None:  # noqa: ARG002 - the operator's
+        """What each of its columns is called below, if it does no more than that to rows of these types; else ``None``.
+
+        A name that does not stand there is the same below.
+        """
+        return None
+
+    def files_are_results(self, *, ordered: bool, at_once: bool) -> bool:  # noqa: ARG002 - the operator's
+        """Whether a directory may take the files of its results as they are.
+
+        ``ordered``: they have to be in stream order. ``at_once``: its query ends with it.
+        """
+        return False
+
+    def final_columns(self, taken: Mapping[str, str]) -> dict[str, str] | None:  # noqa: ARG002 - the operator's
+        """Which columns of an event below are those that a directory takes of an event that is final.
+
+        ``taken``: which of the operator's own they are. ``None`` where such an event is not one row, and where the
+        operator gives no events out.
+        """
+        return None
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """The results of one tick."""

@@ -1,0 +1,48 @@
+"""Lineage: which rows of an operator's inputs can have made one of its rows.
+
+What an operator passes on is the same on both sides; rows of events meet in time. So each rule is about values
+alone, and needs nothing that a run would have to record. It is to name every row that had a part, and where an operator
+tells less, it names more: of a group all rows of its keys, of an operator without a rule all rows before.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
+
+from rowtime.operators.contract.texts import quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+ASKED_FROM, ASKED_UPTO, ASKED_AT, ASKED_VERSION = "__from", "__upto", "__at", "__version"
+"""Of the row that is asked for: the span of time in question, its rowtime (BIGINT µs), the change that it came with."""
+SPAN = (ASKED_FROM, ASKED_UPTO)
+Pairs = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Link:
+    """Which rows of one input can have made a row of an operator; all in Spark SQL.
+
+    ``same``: what is the same, over the row and over the input's row (NULLs are the same). ``where``: over the input's
+    row alone. ``meets``: over the input's row and what is asked of the row (``ASKED_…``). ``span`` and ``version``:
+    what these are, over the row. Below it is the same span (``narrows`` = "no"), what of it the input's row lives
+    ("meet"), or the whole life of that ("own").
+    """
+
+    same: Pairs = ()
+    where: str = "true"
+    meets: str = "true"
+    span: tuple[str, str] = SPAN
+    version: str = "0L"
+    narrows: Literal["no", "meet", "own"] = "no"
+
+
+NOTHING: Final = Link(meets="false")
+"""Of an input that gives an operator bounds and no rows."""
+
+
+def named(names: Sequence[tuple[str, str]]) -> Pairs:
+    """Columns that are the same, by their names above and below."""
+    return tuple((quoted(above), quoted(below)) for above, below in names)

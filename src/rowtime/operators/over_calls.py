@@ -1,0 +1,50 @@
+"""The calls of OVER: their functions and frames, and the marks of those that never fall."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from rowtime.kernels.window_functions import Function
+from rowtime.operators.contract import Column, Control
+from rowtime.operators.values import decoded
+from rowtime.operators.windowed import Frame
+from rowtime.sql.generate import to_rowtime
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+
+@dataclass(frozen=True)
+class RunningMark:
+    """The last value of a call that never falls: groups of lesser ones are complete, as with `Ordered`.
+
+    Before the first value that is not NULL it is NULL, and then never again.
+    """
+
+    name: str
+
+    exact: ClassVar[bool] = True
+    starts_null: ClassVar[bool] = True
+
+    def mark(self, control: Control) -> str | None:
+        """The value as Spark SQL of its own type; ``None`` before the first."""
+        return None if control.get("mark") is None else decoded(control["mark"], control["type"], 0, descending=False)
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call: its function of ``argument`` over ``frame``; ``typed`` is what Spark types it by.
+
+    ``mark`` is the name under which its last value is known, where it never falls.
+    """
+
+    column: Column
+    function: Function
+    argument: exp.Expr
+    frame: Frame
+    typed: exp.Expr
+    mark: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.column.name} = {to_rowtime(self.typed)} over {self.frame}"
