@@ -62,6 +62,34 @@ def test_what_somebody_else_has_written_stays(spark: SparkSession, tmp_path: Pat
     assert start(spark, tmp_path).ledger["s"]["in"] == 2
 
 
+OWNED = """CREATE STREAM f (n INT) USING json OPTIONS (path '{folder}/in');
+CREATE STREAM o (n INT) USING parquet OPTIONS (path '{folder}/out');
+CREATE PUMP p AS INSERT INTO o SELECT STREAM n FROM f;
+CREATE PUMP q AS INSERT INTO l SELECT STREAM n FROM f;"""
+
+
+def test_a_start_that_failed_had_taken_the_targets_of_its_pumps(spark: SparkSession, tmp_path: Path) -> None:
+    """For a notebook that names no checkpoint, whose every run has a new one, there was no way but to take over."""
+    home = Home(tmp_path / "home")
+    home.define("l", {"columns": [{"name": "n", "type": "INT", "nullable": True}]})
+
+    def go(number: int) -> None:
+        sql = OWNED.format(folder=tmp_path)
+        rt.Pipeline(spark, home=home.path).sql(sql).run_available(tmp_path / str(number), end=True)
+
+    with pytest.raises(rt.Failure, match="R501"):
+        go(1)
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "1.json").write_text('{"n": 5}\n')
+    go(2)
+    for other in (1, 3):
+        with pytest.raises(rt.Refused, match=r"R44[01]"):  # what has begun keeps them
+            go(other)
+    go(2)
+    [entry] = [one for its in scan(home.log_path("l"), {}).values() for one in its if isinstance(one, Rows)]
+    assert (entry.count, spark.read.parquet(str(tmp_path / "out")).count()) == (1, 1)
+
+
 DROPS = """DROP STREAM IF EXISTS gone; DROP STREAM again; CREATE STREAM again ({columns});
 CREATE STREAM s (n INT) USING json OPTIONS (path '{folder}/in');
 CREATE STREAM o (n BIGINT);

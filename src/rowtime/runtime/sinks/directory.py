@@ -85,7 +85,9 @@ class DirectorySink:
         files = [path.name for path in self.path.glob("part-*") if _OURS.fullmatch(path.name)]
         if record is not None:
             mine = len([name for name in files if _tag(name) == record.tag])
-            return There(None, None, f"{mine} files")
+            before = {tag_of(one["identity"], record.pump) for one in record.before}
+            nothing = not mine and not record.adopted and not any(_tag(name) in before for name in files)
+            return There(None, None, f"{mine} files", empty=nothing)
         tags = tags_of(self.path)
         files = [name for name in files if _tag(name) not in tags]
         words = f"{len(files)} files that name no pump"

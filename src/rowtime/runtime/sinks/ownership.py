@@ -44,13 +44,15 @@ class Asked:
 class There:
     """What a target has of a pump: ``rows`` (``None``: nobody knows how many), the writer's clock, and in words.
 
-    ``others``: it names no pump, and other pumps are recorded in the target, whose it may be.
+    ``others``: it names no pump, and other pumps are recorded in the target, whose it may be. ``empty``: it is known
+    that there is nothing.
     """
 
     rows: int | None
     clock: int | None
     words: str
     others: bool = False
+    empty: bool = False
 
 
 @dataclass(frozen=True)
@@ -113,7 +115,7 @@ def entitled(record: Record | None, asked: Asked, target: str, look: Callable[[]
     if record is not None:
         if asked.identity in {one["identity"] for one in record.before}:
             raise fenced(record, target)
-        if not asked.take_over:
+        if not asked.take_over and not _never_began(record, look()):
             raise _other(asked, target, f"the pipeline of {record.place}", look())
     there = look()
     if record is None and there is not None:
@@ -122,6 +124,13 @@ def entitled(record: Record | None, asked: Asked, target: str, look: Callable[[]
         if not (there.others or asked.take_over):
             raise _other(asked, target, "a pipeline of an older version of rowtime", there)
     return _after(new, record, there)
+
+
+def _never_began(record: Record, there: There | None) -> bool:
+    """True if a pump has written nothing, and the start of its checkpoint has failed before its first tick."""
+    nothing = there is None or there.empty or there.rows == 0
+    place = Path(record.place)
+    return nothing and (place / "identity").exists() and not any((place / "journal").glob("*.json"))
 
 
 def check_owner(folder: Path, mine: Record, target: str) -> None:
