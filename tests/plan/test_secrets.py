@@ -157,6 +157,22 @@ def test_parts_of_urls_are_secret() -> None:
         assert starred(f"url '{url}'") == f"url '{url.replace('Zw', '**')}'"
 
 
+@pytest.mark.parametrize(
+    "before",
+    [
+        "dbtable 'secrets', ",
+        "dbtable 'the tokens', subscribe 'pwd', ",
+        "dbtable 'password ",
+        "'secret' = 'a', b 'token' ",
+    ],
+)
+def test_a_value_that_sounds_like_a_secret_does_not_show_the_one_behind_it(before: str) -> None:
+    """A table called secrets was taken for the name of an option, up to the quote before the password."""
+    found = starred(f"OPTIONS ({before}password 'GeheimZw', sslpassword 'AuchZw')")
+    assert "Zw" not in found
+    assert found.endswith("'********', sslpassword '******')")
+
+
 def test_longer_secrets_are_hidden_before_those_that_are_parts_of_them() -> None:
     secrets = Secrets.of([("password", "geheim"), ("sslpassword", "geheimer"), ("pwd", "abc")], {"pw": "anderes"})
     assert secrets.hide("geheimer geheim abc anderes") == "… … abc ${pw}"

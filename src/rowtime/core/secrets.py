@@ -31,9 +31,12 @@ _IN_URL: Final = re.compile(
 _VARIABLE: Final = re.compile(r"\$\{(\w+)\}")
 _SHORTEST: Final = 4  # characters; a shorter one would be found in every text
 
-# Of a text that may not parse: a name, its value in quotes (perhaps never closed) or a number.
+# Of a text that may not parse: a name, its value in quotes (perhaps never closed) or a number. What follows is looked
+# for in the value too: it may be no value, as behind the table 'secrets', but what stands up to the next quote.
 _IN_SQL: Final = re.compile(
-    rf"[\w.\-]*(?:{_WORDS})[\w.\-]*[\"'`]?\s*=?\s*(?:'(?P<quoted>(?:[^']|'')*)|(?P<bare>-?\d[\w.]*))", re.IGNORECASE
+    rf"(?<![\w.\-])(?=[\w.\-]*(?:{_WORDS})[\w.\-]*[\"'`]?\s*=?\s*"
+    r"(?:'(?P<quoted>(?:[^']|'')*)|(?P<bare>-?\d[\w.]*)))",
+    re.IGNORECASE,
 )
 _IN_JAAS: Final = re.compile(
     rf"[\w.\-]*(?:{_WORDS})[\w.\-]*\s*=\s*(?:\"(?P<quoted>[^\"]*)\"|(?P<bare>[^\s;\"]+))", re.IGNORECASE
