@@ -115,7 +115,9 @@ class EventTimed(Unary):
                 line = replace(line, origins=partial(_origins, tick, self, delta.rows))
         rows = None if delta.rows is None else self._accepted(tick, delta.rows, items, line, early)
         peek = delta.peek if rows is delta.rows else None
-        return Delta(rows, delta.clocks, delta.count, delta.lowest, delta.highest, peek, timeline=line)
+        return Delta(
+            rows, delta.clocks, delta.count, delta.lowest, delta.highest, peek, timeline=line, origins=line.origins
+        )
 
     # -- the items --------------------------------------------------------------------
 

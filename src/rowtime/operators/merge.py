@@ -103,7 +103,9 @@ class Merge(Unary):
         released = self._release(tick, delta, before, after)
         tick.segments(self).forget(after[0] - 1)
         self._compact(tick, after)
-        return Delta(released[0], clocks, released[1])
+        # Of rows that have waited here, the numbers are those of an earlier tick.
+        origins = delta.origins if self.traced and self.input.emits().released else None
+        return Delta(released[0], clocks, released[1], origins=origins)
 
     def _frontier(self, clocks: Clocks) -> Frontier:
         at, writer = frontier(clocks)

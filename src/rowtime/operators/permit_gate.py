@@ -103,7 +103,7 @@ class PermitGate(Operator):
         rows, control = deltas[0].rows, tick.control(self)
         sent = control.get("sent", 0)
         self._permitted(tick, deltas[1].rows, control)
-        new = self._arrived(tick, rows, control)
+        new = self._arrived(tick, deltas[0], control)
         upto = min(control.get("came", 0), control.get("given", 0))
         found = self._let_out(tick, rows, (sent, upto)) if upto > sent else None
         if new and control["came"] > upto:
@@ -135,8 +135,9 @@ class PermitGate(Operator):
             kept = pa.table({TOTAL: totals, PERMIT: read[PERMIT]}).filter(pa.array(read["n"].to_numpy() > 0))
             tick.segments(self, "permits").add(tick.keep(self, "permits", kept, TOTAL))
 
-    def _arrived(self, tick: Tick, rows: DataFrame | None, control: Control) -> bool:
+    def _arrived(self, tick: Tick, delta: Delta, control: Control) -> bool:
         """Where the new rows stand; their times are needed for the promise."""
+        rows = delta.rows
         if rows is None:
             return False
         tick.describe(self, "read the places of rows")
@@ -147,6 +148,9 @@ class PermitGate(Operator):
         control["came"] = int(read[P][-1].as_py()) + 1
         if origins:
             told, read = read.select([P, *origins]), read.select([P, PERMIT])
+            if delta.origins is not None:  # an event time has merged them before
+                found = delta.origins(told[ORIGIN[1]].to_numpy())
+                told = pa.table({P: told[P], **{name: found[name] for name in ORIGIN}})
             tick.segments(self, "origins").add(tick.keep(self, "origins", told, P))
         tick.segments(self, "places").add(tick.keep(self, "places", read, P))
         return True

@@ -17,6 +17,10 @@ from rowtime.operators.contract.state import Segment
 from rowtime.operators.peek import Peek
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import numpy as np
+    import pyarrow as pa
     from pyspark.sql import DataFrame
 
     from rowtime.kernels.timeline import Timeline
@@ -105,7 +109,8 @@ class Delta:
     of how many rows they are made, if that is known. Every rowtime lies in [``lowest``, ``highest``] (µs UTC). ``peek``
     reads columns of every row without a Spark job, where the source can; ``files`` are the rows in files that a sink
     may take as they are, ``final`` other events. ``timeline``: the event time's bounds. ``left``: the clocks of writers
-    that left behind their rows of this tick.
+    that left behind their rows of this tick. ``origins`` looks up where rows that were merged came from, by their
+    positions; ``None`` where writer and position of the rows say it, or where nobody knows.
     """
 
     rows: DataFrame | None
@@ -119,3 +124,4 @@ class Delta:
     timeline: Timeline | None = None
     about: int | None = None
     left: Clocks = field(default_factory=dict)
+    origins: Callable[[np.ndarray], pa.Table] | None = None
