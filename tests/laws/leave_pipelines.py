@@ -9,8 +9,16 @@ from typing import Any
 from hypothesis import strategies as st
 
 from rowtime.testing.transcripts import ScriptItem
+from tests.laws.as_of_pipelines import AS_OF
+from tests.laws.buffer_pipelines import BUFFERS
+from tests.laws.join_pipelines import JOINS
+from tests.laws.over_pipelines import OVER
+from tests.laws.panes_pipelines import PANES
 from tests.laws.pipelines import LAWS, Feeds, Law, feeds, items
 from tests.laws.pipelines import _streams as judged
+from tests.laws.session_pipelines import SESSIONS
+from tests.laws.sorted_pipelines import SORTED
+from tests.laws.window_pipelines import WINDOWS
 from tests.oracle import feed as f
 
 CLAUSES = "IDLE AFTER INTERVAL '1000' DAY"
@@ -23,8 +31,25 @@ NAMES = (
     "group by within",
     "rejected rows",
 )
+FAMILIES = (
+    "windows on both sides",
+    "a left join of an interval",
+    "an anti join of windows",
+    "three inputs",
+    "the last row of the key",
+    "ranges of time a key",
+    "sessions with partial results",
+    "groups of hopping windows",
+    "distinct rows of groups",
+    "panes that overlap",
+    "panes where regions meet",
+    "a gate with permits",
+)
+"""Of each other family of pipelines a law, or some: joins, OVER, sessions, windows, sets, panes and buffers."""
 LEAVING = tuple(
-    replace(law, name=f"{law.name}, whose writers come and go", clauses=CLAUSES) for law in LAWS if law.name in NAMES
+    replace(law, name=f"{law.name}, whose writers come and go", clauses=CLAUSES)
+    for law in (*LAWS, *JOINS, *AS_OF, *OVER, *SESSIONS, *WINDOWS, *SORTED, *PANES, *BUFFERS)
+    if law.name in (*NAMES, *FAMILIES)
 )
 
 

@@ -76,11 +76,13 @@ def meets(law: Law, script: Script, found: Outcome) -> None:
 
 
 @pytest.mark.parametrize("law", LEAVING, ids=[law.name for law in LEAVING])
-def test_who_leaves_and_comes_back_changes_nothing_that_was_certain(spark: SparkSession, law: Law) -> None:
+def test_who_leaves_and_comes_back_changes_nothing_that_was_certain(
+    spark: SparkSession, law: Law, request: pytest.FixtureRequest
+) -> None:
     session = derive(spark)
 
     @settings(
-        max_examples=40 if LONG else 3,
+        max_examples=60 if LONG else 8 if request.node.get_closest_marker("slow") else 3,
         deadline=None,
         derandomize=not LONG,
         database=None,
