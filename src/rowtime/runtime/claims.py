@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from rowtime.runtime.sinks.failures import naming
@@ -15,21 +16,36 @@ if TYPE_CHECKING:
     from rowtime.client.home import Home
     from rowtime.operators.sink import Sink as SinkNode
     from rowtime.runtime.sinks.staging import Stage
+    from rowtime.sql.statements import CreatePump
     from rowtime.state.checkpoint import Checkpoint
 
 _LOG = re.compile(r"format=log; options=\[\[stream, (.*)\]\]")
 
 
-def claim(
-    checkpoint: Checkpoint, nodes: Sequence[SinkNode], stages: Mapping[str, Stage], take_over: Collection[str], at: int
+def claim(  # noqa: PLR0913 - whose pumps, and what is asked of their targets
+    checkpoint: Checkpoint,
+    nodes: Sequence[SinkNode],
+    stages: Mapping[str, Stage],
+    take_over: Collection[str],
+    at: int,
+    pumps: Mapping[str, CreatePump],
 ) -> None:
     """Ask for the targets of all pumps, ``at`` (µs UTC); all of them or none is recorded.
+
+    ``pumps``: those of the script; several share the sink of a topic, and one of them that takes over is enough.
 
     Raises ``Refused``: R440 to R442, see `runtime.sinks.ownership`, and ``Failure`` (R420) if a target has rows of this
     checkpoint that its journal does not know of: an older copy of it has been restored.
     """
     entry = checkpoint.journal.last() or {}
     asked = {name: _asked(checkpoint, entry, name, take_over, at) for name in stages}
+    for node in nodes:
+        if node.format == "kafka":
+            stream = dict(node.options)["stream"]
+            into = [name for name, pump in pumps.items() if pump.started and pump.target.text.lower() == stream.lower()]
+            taken = any(name in take_over for name in into)
+            called = next(iter(into), "")
+            asked[node.name] = replace(asked[node.name], take_over=taken, called=called, shared=True)
     records = []
     for node in nodes:
         with naming(node):

@@ -135,7 +135,7 @@ class Engine:
         self.checkpoint.acquire()
         try:
             self.checkpoint.check()
-            claim(self.checkpoint, self._sinks(), self.stages, self.take_over, self.clock())
+            claim(self.checkpoint, self._sinks(), self.stages, self.take_over, self.clock(), self.program.catalog.pumps)
             upgrade = bound(self.checkpoint, self.program)
             self._recover(self.checkpoint.journal.last())
             if upgrade is not None:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 SEQUENCE: Final = "__seq"
 STREAM_HEADER: Final = "rowtime-stream"
 SEQUENCE_HEADER: Final = "rowtime-seq"
+OWNER_HEADER: Final = "rowtime-owner"
 
 # Spark's default text of a timestamp in JSON stops at milliseconds.
 _JSON_OPTIONS: Final = {
@@ -75,21 +76,32 @@ def write_kafka(  # noqa: PLR0913 - the sequence, the columns and the rowtime ar
     target.save(ordered.drop(SEQUENCE))
 
 
-def write_bound(spark: SparkSession, options: Mapping[str, str], stream: str, at: int) -> None:
-    """Write the bound ``at`` (µs UTC, ``END`` for the end) to every partition; call it after the rows.
+def write_bound(  # noqa: PLR0913 - what stands in a bound
+    spark: SparkSession,
+    options: Mapping[str, str],
+    stream: str,
+    at: int,
+    owner: str | None = None,
+    *,
+    everywhere: bool = True,
+) -> None:
+    """Write the bound ``at`` (µs UTC, ``END`` for the end) to every partition, or to the first; call it after the rows.
 
     Raises as ``write_kafka``. The promise that there is no bound yet is not written. A
-    bound that is written twice says the same twice, so a repeat does no harm.
+    bound that is written twice says the same twice, so a repeat does no harm. ``owner``: who
+    writes the stream (`topic_owner`).
     """
     if at <= BEGINNING:
         return
     target = _Target(options)
-    text = "end" if at >= END else str(at)
-    bounds = spark.range(0, target.partitions(), 1, 1).select(
+    headers = {BOUND_HEADER: F.lit("end" if at >= END else str(at)), STREAM_HEADER: F.lit(stream)}
+    if owner is not None:
+        headers[OWNER_HEADER] = F.lit(owner)
+    bounds = spark.range(0, target.partitions() if everywhere else 1, 1, 1).select(
         F.col("id").cast("int").alias("partition"),
         F.lit(target.key_of_bounds).cast("binary").alias("key"),
         F.lit(None).cast("binary").alias("value"),
-        _headers({BOUND_HEADER: F.lit(text), STREAM_HEADER: F.lit(stream)}).alias("headers"),
+        _headers(headers).alias("headers"),
     )
     target.save(bounds)
 

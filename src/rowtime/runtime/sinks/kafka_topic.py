@@ -1,38 +1,173 @@
-"""A Kafka topic as a sink operator's outside end: rows, then the bound to every partition."""
+"""A Kafka topic as a sink operator's outside end: rows, then the bound to every partition, with who writes it."""
 
 from __future__ import annotations
 
+import json
+import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
-from rowtime.core.time import BEGINNING
+from pyspark.sql import SparkSession
+
+from rowtime.core.errors import Failure
+from rowtime.core.time import BEGINNING, MIN_MICROS
 from rowtime.operators.contract import quoted
+from rowtime.plan.sink_options import TopicOptions
 from rowtime.runtime.sinks.kafka import write_bound, write_kafka
+from rowtime.runtime.sinks.ownership import Asked, Record, There, entitled
+from rowtime.runtime.sinks.topic_owner import Found, TopicEnds, told
 from rowtime.state.checkpoint import folder_of
-from rowtime.state.files import sweep
+from rowtime.state.files import make_folder, sweep
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from rowtime.operators.sink import Sink as SinkNode
     from rowtime.runtime.sinks.contract import Batch
 
+LOG: Final = logging.getLogger("rowtime")
+KNOWN: Final = "owner.json"  # beside what is staged: the record, and up to where the first partition was looked at
+_FORBIDDEN: Final = "AuthorizationException"
+
 
 class KafkaSink:
-    """At least once: after a crash the last tick's rows come again, with the same sequence numbers."""
+    """At least once: after a crash the last tick's rows come again, with the same sequence numbers.
+
+    There is no lock and no transaction, so a pipeline that another one takes over from finds that out before its next
+    write: it asks how far the first partition goes, and reads what somebody else has written there, if anybody has.
+    """
 
     def __init__(self, options: Mapping[str, str], stream: str) -> None:
         self._options, self._stream = dict(options), stream
         self._bound, self._folder = BEGINNING, Path()
+        self._ends = TopicEnds(options, stream)
+        self._target = f"the stream {stream} of the topic {TopicOptions.of(options).topic}"
+        self._asked: Asked | None = None
+        self._found: Found | None = None  # what stands at the end of the topic, once that is known
+        self._record: Record | None = None
+        self._seen, self._topic = 0, ""
+        self._blind = False  # the brokers do not let the user read the topic
 
     def folder(self, checkpoint: Path) -> Path:
         """In the checkpoint, until the next commit."""
         self._folder = checkpoint / "handover" / folder_of(f"kafka-{self._stream}")
         return self._folder
 
+    # -- who writes there -------------------------------------------------------------
+
+    def claim(self, asked: Asked) -> Record:
+        """The record by which the pump may write. Raises ``Refused``, see `ownership`.
+
+        A pump that has written before may start while the brokers do not answer: its first tick asks then.
+        """
+        self._asked = asked
+        try:
+            return self._entitled(asked)
+        except Failure as failure:
+            self._blind = any(_FORBIDDEN in problem.message for problem in failure.problems)
+            if self._blind:
+                LOG.warning("rowtime cannot see who writes %s: %s", self._target, failure.problems[0].message)
+            elif asked.sent is None or any(problem.code != "R501" for problem in failure.problems):
+                raise
+            return Record(asked.pump, asked.identity, asked.place, asked.at)
+
+    def record(self, record: Record) -> None:
+        """Write down who writes, before the first row."""
+        if self._found is not None:
+            self._take(record, self._found)
+
+    def beyond(self, tick: int, rows: int) -> str:  # noqa: ARG002 - records have numbers
+        """Rows of this checkpoint that its journal does not know of."""
+        asked, mine = self._asked, self._record
+        if asked is None or mine is None or self._found is None:
+            return ""
+        known = mine.base if asked.sent is None else asked.next_row
+        more = self._found.next_row_of(mine.identity) - known
+        return f"{self._target} has {more:,} more of its rows" if more > 0 else ""
+
+    def _entitled(self, asked: Asked) -> Record:
+        known = self._remembered()
+        extents, topic = self._ends.ask(everywhere=known is None)
+        if known is not None and (known["topic"] != topic or known["seen"] > extents[self._ends.first].end):
+            known, extents = None, self._ends.ask(everywhere=True)[0]  # another topic of that name
+        self._topic, self._seen = topic, extents[self._ends.first].end
+        if known is None:
+            found, before = self._ends.last(extents), None
+        else:
+            found, before = self._ends.since(known["seen"], extents), Record(**known["record"])
+        for stream, place in found.others.items():
+            LOG.warning(
+                "the pipeline of %s writes the stream %s into the topic of %s: who reads the topic by rowtime loses "
+                "rows of the one that is behind; give each a topic of its own",
+                place,
+                stream,
+                self._stream,
+            )
+        self._found = found
+
+        def there() -> There | None:
+            rows = f"{found.next_row} rows"
+            return There(None, found.bound, rows, next_row=found.next_row) if found.next_row else None
+
+        record = found.owner(before)
+        self._record = record if record is not None and record.identity == asked.identity else None
+        return entitled(record, asked, self._target, there)
+
+    def _take(self, record: Record, found: Found) -> None:
+        """Write down who writes, unless it is written; of two that begin at once one is refused."""
+        assert self._asked is not None
+        if self._record is None:
+            number = max(record.base, self._asked.next_row)
+            written = told(record, number)
+            write_bound(SparkSession.active(), self._options, self._stream, MIN_MICROS, written, everywhere=False)
+            extents, _ = self._ends.ask()
+            after = self._ends.since(self._seen, extents)
+            self._stay(after.owner(found.owner()))
+            self._record, self._seen = record, extents[self._ends.first].end
+        self._remember()
+
+    def _check(self) -> None:
+        """Raise ``Refused`` (R440, R441) if another checkpoint writes the stream now; claim it if that was not done."""
+        assert self._asked is not None
+        if self._record is None:
+            record = self._entitled(self._asked)
+            assert self._found is not None
+            self._take(record, self._found)
+        extents, topic = self._ends.ask()
+        if topic != self._topic:  # it was made anew
+            self._topic, self._seen = topic, 0
+        if extents[self._ends.first].end > self._seen:
+            owner = self._ends.since(self._seen, extents).owner(self._record)
+            self._stay(owner)
+        self._seen = extents[self._ends.first].end
+
+    def _stay(self, owner: Record | None) -> None:
+        """Raise ``Refused`` (R440, R441) if somebody else is the owner now, whatever was asked at the start."""
+        assert self._asked is not None
+        entitled(owner, replace(self._asked, take_over=False), self._target, lambda: None)
+
+    def _remembered(self) -> dict[str, Any] | None:
+        """What the last write has left; nothing where it cannot be read, and then the topic is looked at."""
+        try:
+            found = json.loads((self._folder / KNOWN).read_text())
+            Record(**found["record"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+        return dict(found) if found.keys() >= {"topic", "seen"} else None
+
+    def _remember(self) -> None:
+        if self._record is not None:
+            make_folder(self._folder)
+            known = {"record": asdict(self._record), "seen": self._seen, "topic": self._topic}
+            (self._folder / KNOWN).write_text(json.dumps(known))
+
+    # -- rows -------------------------------------------------------------------------
+
     def publish(self, spark: SparkSession, node: SinkNode, batch: Batch) -> None:
         """Write the rows with their sequence numbers, then the bound; what is in the topic is staged no longer."""
+        guarded = self._asked is not None and not self._blind
+        if guarded:
+            self._check()
         if batch.count and all(file.exists() for file in batch.files):
             table = batch.table()
             names = [name for name in table.column_names if name != node.rowtime]
@@ -49,11 +184,19 @@ class KafkaSink:
                 rowtime_column=node.rowtime or None,
             )
         if batch.bound > self._bound:
-            write_bound(spark, self._options, self._stream, batch.bound)
+            owner = told(self._record, batch.first + batch.count) if self._record is not None else None
+            write_bound(spark, self._options, self._stream, batch.bound, owner)
             self._bound = batch.bound
+        if guarded:
+            self._seen = self._ends.ask()[0][self._ends.first].end
+            self._remember()
         for file in batch.files:
             file.unlink(missing_ok=True)
 
     def recover(self, staged: Sequence[str]) -> None:
         """Remove what crashed ticks staged; in a topic there is nothing to undo."""
-        sweep(self._folder, staged)
+        sweep(self._folder, (*staged, KNOWN))
+
+    def close(self) -> None:
+        """Drop the connection to the brokers."""
+        self._ends.close()

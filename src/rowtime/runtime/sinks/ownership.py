@@ -28,7 +28,8 @@ class Asked:
 
     ``sent``: how many rows its target has by the journal, at least and at most (a tick may not have been handed
     over); ``None`` if the journal knows nothing of the pump. ``next_row``: the number that the journal gives to the
-    next row. ``at``: the time of day, µs UTC.
+    next row. ``at``: the time of day, µs UTC. ``called``: the pump to name in a statement, if it has another name;
+    ``shared``: the target is a topic, in which another name of the pump is no other place.
     """
 
     pump: str
@@ -38,14 +39,21 @@ class Asked:
     sent: tuple[int, int] | None = None
     take_over: bool = False
     next_row: int = 0
+    called: str = ""
+    shared: bool = False
+
+    @property
+    def statement(self) -> str:
+        """The pump as ``ALTER PUMP`` names it."""
+        return self.called or self.pump
 
 
 @dataclass(frozen=True)
 class There:
     """What a target has of a pump: ``rows`` (``None``: nobody knows how many), the writer's clock, and in words.
 
-    ``others``: it names no pump, and other pumps are recorded in the target, whose it may be. ``empty``: it is known
-    that there is nothing.
+    ``others``: it names no pump, and other pumps are recorded in the target, whose it may be. ``next_row``: the number
+    behind those that its rows have, where that is not how many there are. ``empty``: it is known that there is nothing.
     """
 
     rows: int | None
@@ -53,6 +61,7 @@ class There:
     words: str
     others: bool = False
     empty: bool = False
+    next_row: int | None = None
 
 
 @dataclass(frozen=True)
@@ -160,7 +169,8 @@ def _after(new: Record, record: Record | None, there: There | None) -> Record:
         before = [*record.before, {"identity": record.identity, "place": record.place, "since": record.since}]
     if there is None:
         return replace(new, before=before)
-    return replace(new, base=there.rows or 0, clock=there.clock, before=before)
+    base = there.rows or 0 if there.next_row is None else there.next_row
+    return replace(new, base=base, clock=there.clock, before=before)
 
 
 def _other(asked: Asked, target: str, whose: str, there: There | None) -> Refused:
@@ -169,7 +179,15 @@ def _other(asked: Asked, target: str, whose: str, there: There | None) -> Refuse
         f"{target} is written by another pump {asked.pump}: there are {words}, by {whose}. "
         "This checkpoint has written none of it"
     )
-    name = asked.pump if asked.pump.isidentifier() else '"' + asked.pump.replace('"', '""') + '"'
+    pump = asked.statement
+    name = pump if pump.isidentifier() else '"' + pump.replace('"', '""') + '"'
+    if asked.shared:
+        hint = (
+            "Go on with that pipeline's checkpoint; or write into another topic; or let this pump take over with "
+            f"ALTER PUMP {name} TAKE OVER (rowtime run … --take-over {quote(pump)}): its rows follow those that are "
+            "there, and the other pipeline stops."
+        )
+        return refuse("R440", what, hint)
     hint = (
         f"Go on with that pipeline's checkpoint; or give this pump another name, and its rows stand beside the others; "
         f"or let it take over with ALTER PUMP {name} TAKE OVER (rowtime run … --take-over {quote(asked.pump)}): its "

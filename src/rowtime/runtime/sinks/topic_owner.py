@@ -1,0 +1,133 @@
+"""Who writes a stream into a Kafka topic: the record stands in a header of bounds in the first partition (SPEC 10).
+
+Every bound has the header ``rowtime-owner``: the record of the checkpoint (`ownership`) and the number of the row that
+comes next. A pump that begins writes such a bound before its first row, at the beginning of all time, which rules out
+nothing; one that takes over names there the checkpoints from which it has.
+
+Law: of the records in their order, the last one counts whose checkpoint no other record has taken over from. So what an
+old pipeline still writes while another takes over does not make the topic its own again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Final
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the customary name
+
+from rowtime.core.time import END, MIN_MICROS
+from rowtime.plan.sink_options import TopicOptions
+from rowtime.runtime.brokers import SERVERS, Brokers, Extent, Partition, answering
+from rowtime.runtime.sinks.kafka import OWNER_HEADER, SEQUENCE_HEADER, STREAM_HEADER
+from rowtime.runtime.sinks.ownership import Record
+from rowtime.runtime.sources.kafka_rows import BOUND_HEADER
+
+LOOK_BACK: Final = 10_000  # records of the first partition, of which one should be a bound
+_LAST: Final = 20  # records of each other partition, of which one should be a row with its number
+
+
+@dataclass(frozen=True)
+class Found:
+    """What records of a topic say of a stream: ``owners`` in their order, each with the number of its next row.
+
+    ``next_row``: the number behind those that its rows have; ``bound`` (µs UTC): the greatest; ``others``: pipelines
+    that write other streams into the topic.
+    """
+
+    owners: Sequence[tuple[Record, int]] = ()
+    next_row: int = 0
+    bound: int | None = None
+    others: Mapping[str, str] = field(default_factory=dict)
+
+    def owner(self, known: Record | None = None) -> Record | None:
+        """Whose the stream is; ``known``: who was that before these records."""
+        records = [*([known] if known is not None else []), *(record for record, _ in self.owners)]
+        fenced = {one["identity"] for record in records for one in record.before}
+        return next((record for record in reversed(records) if record.identity not in fenced), None)
+
+    def next_row_of(self, identity: str) -> int:
+        """The number of the next row, as the last record of a checkpoint says it."""
+        return max((number for record, number in self.owners if record.identity == identity), default=0)
+
+
+def told(record: Record, next_row: int) -> str:
+    """The text of the header."""
+    return json.dumps({**asdict(record), "next_row": next_row}, separators=(",", ":"))
+
+
+class TopicEnds:
+    """The partitions of a topic, and what their last records say of a stream."""
+
+    def __init__(self, options: Mapping[str, str], stream: str) -> None:
+        self._options = {name.lower(): value for name, value in options.items()}
+        self._topic, self._stream = TopicOptions.of(options).topic, stream
+        self._brokers = Brokers(self._options)
+
+    @property
+    def first(self) -> Partition:
+        """The partition in which the record stands."""
+        return Partition(self._topic, 0)
+
+    def ask(self, *, everywhere: bool = False) -> tuple[dict[Partition, Extent], str]:
+        """What the first partition holds, or each of them, and the topic's id. Raises ``Failure`` (R501)."""
+        partitions = self._brokers.partitions(self._topic)
+        topic = self._brokers.ids(self._topic).get(self._topic, "")
+        return self._brokers.extents(partitions if everywhere else [self.first]), topic
+
+    def close(self) -> None:
+        """Drop the connection."""
+        self._brokers.close()
+
+    def last(self, extents: Mapping[Partition, Extent]) -> Found:
+        """What the last records of all partitions say."""
+        counts = {one: LOOK_BACK if one == self.first else _LAST for one in extents}
+        return self.between({one: Extent(max(at.first, at.end - counts[one]), at.end) for one, at in extents.items()})
+
+    def since(self, offset: int, extents: Mapping[Partition, Extent]) -> Found:
+        """What the first partition says from an offset on."""
+        extent = extents[self.first]
+        return self.between({self.first: Extent(max(offset, extent.first), extent.end)})
+
+    def between(self, extents: Mapping[Partition, Extent]) -> Found:
+        """What records between offsets say. Raises ``Failure`` (R501)."""
+        asked = {partition: extent for partition, extent in extents.items() if extent.end > extent.first}
+        if not asked:
+            return Found()
+        rows = self._records(asked)
+        mine = [row for row in rows if row["stream"] == self._stream]
+        owners = [(row["stream"], *_read(row["owner"])) for row in rows if row["owner"] is not None]
+        numbers = [int(row["seq"]) + 1 for row in mine if row["seq"] is not None]
+        bounds = [END if row["bound"] == "end" else int(row["bound"]) for row in mine if row["bound"] is not None]
+        own = [(record, number) for stream, record, number in owners if stream == self._stream]
+        others = {stream: record.place for stream, record, _ in owners if stream != self._stream}
+        greatest = max((bound for bound in bounds if bound > MIN_MICROS), default=None)
+        return Found(own, max([*numbers, *(n for _, n in own)], default=0), greatest, others)
+
+    def _records(self, asked: Mapping[Partition, Extent]) -> list[Any]:
+        kafka = {name: value for name, value in self._options.items() if name.startswith("kafka.")}
+        offsets = [json.dumps({self._topic: {str(one.number): at[end] for one, at in asked.items()}}) for end in (0, 1)]
+        reader = SparkSession.active().read.format("kafka").options(**kafka)
+        reader = reader.option("assign", json.dumps({self._topic: [one.number for one in asked]}))
+        reader = reader.option("startingOffsets", offsets[0]).option("endingOffsets", offsets[1])
+        names = {"stream": STREAM_HEADER, "seq": SEQUENCE_HEADER, "bound": BOUND_HEADER, "owner": OWNER_HEADER}
+        with answering(f"Kafka at {self._options[SERVERS]}: topic {self._topic!r} cannot be read", _HINT):
+            records = reader.option("includeHeaders", "true").option("failOnDataLoss", "false").load()
+            told = records.select("partition", "offset", *(_header(name).alias(to) for to, name in names.items()))
+            found = told.where("stream IS NOT NULL").collect()
+        return sorted(found, key=lambda row: (row["partition"], row["offset"]))
+
+
+_HINT: Final = "The rows of this tick are written again."
+
+
+def _header(name: str) -> Any:
+    value = f"try_element_at(filter(headers, h -> h.key = '{name}'), -1).value"
+    return F.expr(f"CAST({value} AS STRING)")
+
+
+def _read(text: str) -> tuple[Record, int]:
+    found = json.loads(text)
+    return Record(**{name: found[name] for name in Record.__dataclass_fields__ if name in found}), found["next_row"]

@@ -1,0 +1,159 @@
+"""Whose rows are whose in a Kafka topic: one checkpoint writes a stream there (SPEC 10)."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import logging
+import shutil
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import rowtime as rt
+from rowtime.core.errors import Failure, Refused
+from rowtime.runtime.sinks.kafka_topic import KNOWN, KafkaSink
+from rowtime.runtime.sinks.ownership import Record
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from reliability.broker import Broker
+
+BEGIN = dt.datetime(2024, 1, 1, 10, tzinfo=dt.UTC)
+BACK = """CREATE STREAM s (n INT) USING kafka OPTIONS
+  (kafka.bootstrap.servers '{}', subscribe '{}', rowtime.column 'rowtime')"""
+
+
+class Topic:
+    """Pumps of a stream into a topic, run on one checkpoint or another."""
+
+    def __init__(self, spark: SparkSession, broker: Broker, folder: Path, name: str) -> None:
+        self.spark, self.broker, self.folder, self.name, self.stream = spark, broker, folder, name, "o"
+        self.servers = broker.bootstrap
+
+    def pipeline(self, pumps: tuple[str, ...] = ("p",)) -> rt.Pipeline:
+        options = f"(kafka.bootstrap.servers '{self.servers}', topic '{self.name}')"
+        sql = f"CREATE STREAM a (n INT); CREATE OR REPLACE STREAM {self.stream} (n INT) USING kafka OPTIONS {options};"
+        for pump in pumps:
+            half = {"even": " WHERE n % 2 = 0", "odd": " WHERE n % 2 = 1"}.get(pump, "")
+            sql += f"CREATE PUMP {pump} AS INSERT INTO {self.stream} SELECT STREAM n FROM a{half};"
+        return rt.Pipeline(self.spark, home=self.folder / "home").sql(sql)
+
+    def run(self, check: str, *pumps: str, **how: Any) -> rt.Query:
+        return self.pipeline(pumps or ("p",)).run_available(self.folder / check, **how)
+
+    def send(self, *numbers: int) -> None:
+        with rt.writer("a", home=self.folder / "home", writer="w") as writer:
+            writer.insert([{"n": n, "rowtime": BEGIN + dt.timedelta(minutes=n)} for n in numbers])
+            writer.set_rowtime_bound(BEGIN + dt.timedelta(minutes=numbers[-1], milliseconds=1))
+
+    def records(self) -> list[tuple[int, int]]:
+        """The number and the value of each row in the topic."""
+        reader = self.spark.read.format("kafka").option("kafka.bootstrap.servers", self.broker.bootstrap)
+        found = reader.option("subscribe", self.name).option("includeHeaders", "true").load().collect()
+        told = [({h.key: bytes(h.value).decode() for h in record["headers"]}, record["value"]) for record in found]
+        return sorted((int(h["rowtime-seq"]), json.loads(value)["n"]) for h, value in told if "rowtime-seq" in h)
+
+    def read(self) -> tuple[list[int], object]:
+        """What a pipeline reads of it by rowtime."""
+        found: list[int] = []
+        pipeline = rt.Pipeline(self.spark, home=self.folder / "back")
+        pipeline.sql(BACK.format(self.broker.bootstrap, self.name) + "; SELECT STREAM n FROM s")
+        pipeline.sink("result", lambda batch: found.extend(batch.table()["n"].to_pylist()) if batch.count else None)
+        return found, pipeline.run_available(self.folder / "back" / "check").ledger["s"]
+
+
+def test_a_new_checkpoint_wrote_the_rows_of_a_topic_twice(
+    spark: SparkSession, broker: Broker, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    broker.create_topic("twice", 2)
+    topic = Topic(spark, broker, tmp_path, "twice")
+    topic.run("check1")
+    topic.send(0, 1)
+    topic.run("check1")
+    said = (
+        r"R440 the stream o of the topic twice is written by another pump p: there are 2 rows, by the pipeline of .*1\."
+    )
+    with pytest.raises(Refused, match=said):
+        topic.run("check2")
+    with pytest.raises(Refused, match="R440"):
+        topic.run("check2", "even", "odd")
+    assert topic.records() == [(0, 0), (1, 1)]
+
+    # What takes over goes on behind what the topic has shown, in numbers and in time.
+    old = topic.pipeline()._engine(tmp_path / "check1", rt.Limits(), ends=False)
+    query = topic.run("check2", "even", "odd", take_over=["odd"])
+    assert query.ledger["o.takeover"] == {"in": 2, "accepted": 0, "OUT_OF_ORDER": 2}
+    topic.send(2)
+    with pytest.raises(Refused, match=r"R441 the pipeline of .*check2 has taken over the stream o of the topic twice"):
+        old.tick()
+    old.stop()
+    (tmp_path / "check1" / "handover" / "kafka-o" / KNOWN).unlink()
+    with pytest.raises(Refused, match="R441"):
+        topic.run("check1", take_over=["p"])
+    topic.run("check2", "even", "odd")
+    assert topic.records() == [(0, 0), (1, 1), (2, 2)]
+    assert topic.read() == ([0, 1, 2], {"in": 3, "accepted": 3})
+    assert rt.verify(tmp_path / "check2", spark=spark, home=tmp_path / "home").equal
+
+    topic.stream = "other"
+    with caplog.at_level(logging.WARNING, "rowtime"):
+        topic.run("check3")
+    assert "check2 writes the stream o into the topic of other" in caplog.text
+
+
+def test_a_checkpoint_of_an_older_version_adopts_its_topic(
+    spark: SparkSession, broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker.create_topic("older", 1)
+    topic = Topic(spark, broker, tmp_path, "older")
+    with monkeypatch.context() as older:
+        older.setattr(KafkaSink, "claim", lambda _, asked: Record(asked.pump, "", "", 0))
+        older.setattr(KafkaSink, "record", lambda *_: None)
+        topic.run("check1")
+        topic.send(0, 1)
+        topic.run("check1")
+    with pytest.raises(Refused, match=r"R440 .*there are 2 rows, by a pipeline of an older version"):
+        topic.run("check2")
+    topic.send(2)
+    topic.run("check1")
+    assert topic.records() == [(0, 0), (1, 1), (2, 2)]
+    with pytest.raises(Refused, match=r"R440 .*there are 3 rows, by the pipeline of .*check1"):
+        topic.run("check2")
+
+
+@pytest.mark.slow
+def test_an_older_copy_of_a_checkpoint_wrote_numbers_again(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
+    broker.create_topic("copied", 1)
+    topic = Topic(spark, broker, tmp_path, "copied")
+    topic.run("check")
+    topic.send(0)
+    topic.run("check")
+    shutil.copytree(tmp_path / "check", tmp_path / "copy")
+    topic.send(1, 2)
+    topic.run("check")
+    with pytest.raises(Failure, match=r"R420 .*the stream o of the topic copied has 2 more of its rows"):
+        topic.run("copy")
+
+
+@pytest.mark.slow
+def test_a_pump_that_wrote_before_starts_while_the_brokers_are_away(
+    spark: SparkSession, broker: Broker, tmp_path: Path
+) -> None:
+    broker.create_topic("away", 1)
+    topic = Topic(spark, broker, tmp_path, "away")
+    topic.run("check")
+    topic.send(0)
+    topic.run("check")
+    topic.send(1)
+    topic.servers = "127.0.0.1:1"
+    engine = topic.pipeline()._engine(tmp_path / "check", rt.Limits(), ends=False)
+    with pytest.raises(Failure, match="R501"):
+        engine.tick()
+    engine.stop()
+    topic.servers = broker.bootstrap
+    topic.run("check")
+    assert topic.records() == [(0, 0), (1, 1)]
