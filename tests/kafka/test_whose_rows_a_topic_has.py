@@ -12,6 +12,7 @@ import pytest
 
 import rowtime as rt
 from rowtime.core.errors import Failure, Refused
+from rowtime.plan.sinks import SinkBinder
 from rowtime.runtime.sinks.kafka_topic import KNOWN, KafkaSink
 from rowtime.runtime.sinks.ownership import Record
 
@@ -123,6 +124,31 @@ def test_a_checkpoint_of_an_older_version_adopts_its_topic(
     assert topic.records() == [(0, 0), (1, 1), (2, 2)]
     with pytest.raises(Refused, match=r"R440 .*there are 3 rows, by the pipeline of .*check1"):
         topic.run("check2")
+
+
+@pytest.mark.slow
+def test_two_pumps_of_an_older_version_that_wrote_into_one_topic_each_for_itself(
+    spark: SparkSession, broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker.create_topic("each", 1)
+    topic = Topic(spark, broker, tmp_path, "each")
+    with monkeypatch.context() as older:
+        older.setattr(KafkaSink, "claim", lambda _, asked: Record(asked.pump, "", "", 0))
+        older.setattr(KafkaSink, "record", lambda *_: None)
+        older.setattr(SinkBinder, "pumps", lambda self: [[one] for one in self.sources.catalog.pumps.values()])
+        topic.run("check1", "even", "odd")
+        topic.send(0, 1, 2)
+        topic.run("check1", "even", "odd")
+    assert topic.records() == [(0, 0), (0, 1), (1, 2)], "numbers were given twice"
+    with pytest.raises(Refused, match="R446 even and odd wrote into the topic of o, whose pumps are others now"):
+        topic.run("check1", "even", "odd")
+    # What the hint says: the bound and the numbers of the topic go on.
+    topic.send(3, 4)
+    topic.run("check2", "even", "odd", take_over=["even"])
+    assert topic.records() == [(0, 0), (0, 1), (1, 2), (2, 3), (3, 4)]
+    # Nor can a pump come or go.
+    with pytest.raises(Refused, match="R446 o wrote into the topic of even"):
+        topic.run("check2", "even")
 
 
 @pytest.mark.slow

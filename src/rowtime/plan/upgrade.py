@@ -273,7 +273,10 @@ class _Admission:
         self.begins: set[str] = set()  # merges that hold none of the rows that were read before
 
     def admit(self) -> None:
-        """Look at all of them, inputs first."""
+        """Look at all of them, inputs first; before that at topics, whose rows are put in order by what is new."""
+        for sink in self._program.sinks:
+            if sink.format == "kafka" and sink.name not in self._matching.continues:
+                self._check_topic(sink)
         for node in self._program.operators:
             if node.name not in self._matching.continues:
                 self._admit(node)
@@ -312,6 +315,19 @@ class _Admission:
             what = f"{_shown(node.name)} is new, and {who}, which is gone, has left rows under its name"
             hint = "Let a pump keep its name and its target; give a new one others."
             raise refuse("R401", f"the checkpoint belongs to another query: {what}", hint)
+
+    def _check_topic(self, node: Sink) -> None:
+        """The pumps into one topic share its order and its numbers, so that no pump can come or go (R446)."""
+        target = _target(describe(node, former=self._matching.former))
+        gone = (name for name, kind in self._old["kinds"].items() if kind == Sink.kind)
+        same = [_shown(name) for name in gone if _target(self._old["operators"][name]) == target and name != node.name]
+        if same:
+            what = f"{' and '.join(same)} wrote into the topic of {_shown(node.name)}, whose pumps are others now"
+            hint = (
+                "Run the pumps it was made for; or start with a new --checkpoint and --take-over, which goes on behind "
+                "the numbers and the bound that the topic has."
+            )
+            raise refuse("R446", what, hint)
 
     def _refused(self, node: Operator) -> Refused:
         if node.name in self._matching.unfit:
