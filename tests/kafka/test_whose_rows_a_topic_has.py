@@ -15,6 +15,7 @@ from rowtime.core.errors import Failure, Refused
 from rowtime.plan.sinks import SinkBinder
 from rowtime.runtime.sinks.kafka_topic import KNOWN, KafkaSink
 from rowtime.runtime.sinks.ownership import Record
+from rowtime.runtime.sinks.topic_owner import Found
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -65,6 +66,16 @@ class Topic:
         pipeline.sql(BACK.format(self.broker.bootstrap, self.name) + "; SELECT STREAM n FROM s")
         pipeline.sink("result", lambda batch: found.extend(batch.table()["n"].to_pylist()) if batch.count else None)
         return found, pipeline.run_available(self.folder / "back" / "check").ledger["s"]
+
+
+def test_what_an_old_pipeline_still_writes_does_not_make_the_topic_its_own_again() -> None:
+    old = Record("p", "old", "/old", 0)
+    new = Record("p", "new", "/new", 1, before=({"identity": "old"},))
+    third = Record("p", "third", "/third", 2, before=({"identity": "old"}, {"identity": "new"}))
+    for records, owner in (((old,), old), ((old, new, old), new), ((old, new, old, third, new), third), ((), None)):
+        assert Found([(record, 0) for record in records]).owner() == owner
+    assert Found([(old, 0)]).owner(new) == new, "known from before"
+    assert Found([(third, 0), (new, 7)]).next_row_of("new") == 7
 
 
 def test_a_new_checkpoint_wrote_the_rows_of_a_topic_twice(

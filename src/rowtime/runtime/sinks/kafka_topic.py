@@ -69,7 +69,8 @@ class KafkaSink:
                 LOG.warning("rowtime cannot see who writes %s: %s", self._target, failure.problems[0].message)
             elif asked.sent is None or any(problem.code != "R501" for problem in failure.problems):
                 raise
-            return Record(asked.pump, asked.identity, asked.place, asked.at)
+            known = self._remembered()
+            return Record(**known["record"]) if known else Record(asked.pump, asked.identity, asked.place, asked.at)
 
     def record(self, record: Record) -> None:
         """Write down who writes, before the first row."""
