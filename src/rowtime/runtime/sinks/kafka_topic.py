@@ -145,7 +145,8 @@ class KafkaSink:
     def _stay(self, owner: Record | None) -> None:
         """Raise ``Refused`` (R440, R441) if somebody else is the owner now, whatever was asked at the start."""
         assert self._asked is not None
-        entitled(owner, replace(self._asked, take_over=False), self._target, lambda: None)
+        there = There(None, None, "records")
+        entitled(owner, replace(self._asked, take_over=False), self._target, lambda: there)
 
     def _remembered(self) -> dict[str, Any] | None:
         """What the last write has left; nothing where it cannot be read, and then the topic is looked at."""
