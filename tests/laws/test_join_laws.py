@@ -10,7 +10,8 @@ from hypothesis import given
 
 import rowtime.operators.join as join_module
 from rowtime.core.clock import least
-from rowtime.operators.join import Edge, Join
+from rowtime.operators.join import Join
+from rowtime.operators.join_edge import Edge
 from rowtime.operators.join_rows import SideRows
 from rowtime.operators.table import NUMBER
 from rowtime.operators.table_join import TableJoin

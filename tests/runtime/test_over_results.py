@@ -139,10 +139,12 @@ def test_what_a_window_cannot_compute_is_refused_before_its_first_value(
         rt.Pipeline(spark, home=tmp_path / "home").sql(sql).run_available(end=True)
 
 
-def test_a_sum_that_its_type_cannot_hold_fails_with_a_code(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_sum_that_its_type_cannot_hold_fails_with_a_code_if_the_script_stops(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     place = _rows_of(tmp_path, pa.array([2**63 - 1, 2**63 - 1], pa.int64()))
     sql = f"CREATE STREAM s (x BIGINT) USING parquet OPTIONS (path '{place}'); "
-    sql += "SELECT STREAM SUM(x) OVER (ROWS 1 PRECEDING) AS y FROM s"
+    sql += "SELECT STREAM SUM(x) OVER (ROWS 1 PRECEDING) AS y FROM s ON ERROR STOP"
     with pytest.raises(rt.Failure, match="beyond BIGINT") as failed:
         rt.Pipeline(spark, home=tmp_path / "home").sql(sql).run_available(end=True)
     assert failed.value.problems[0].code == "R507"

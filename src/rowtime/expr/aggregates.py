@@ -50,7 +50,7 @@ Form = Callable[[str, str], Decomposed]
 
 def decompose(node: exp.Expr) -> Decomposed | None:
     """The partial form of an aggregate call; ``None`` if it has none."""
-    condition, call = _filtered(node)
+    condition, call = split(node)
     if isinstance(call.this, exp.Distinct) or call.args.get("distinct"):
         return None
     if isinstance(call, exp.Count):
@@ -65,7 +65,7 @@ def decompose(node: exp.Expr) -> Decomposed | None:
 
 def ordered_text(node: exp.Expr) -> str:
     """Spark SQL for an aggregate over kept rows; what depends on order gets stream order."""
-    condition, call = _filtered(node)
+    condition, call = split(node)
     form = decompose(node) if any(orders_rows(part) for part in node.walk()) else None
     if form is not None:
         return form.final.format(*(part.merge.format(part.seed) for part in form.parts))
@@ -120,7 +120,8 @@ def ambiguous_order(call: exp.Expr) -> exp.Expr | None:
     return None if value in keys else order
 
 
-def _filtered(node: exp.Expr) -> tuple[str, exp.Expr]:
+def split(node: exp.Expr) -> tuple[str, exp.Expr]:
+    """The condition of FILTER, as Spark SQL, and the call that it is about."""
     if isinstance(node, exp.Filter):
         return to_spark(node.expression.this), node.this
     return "", node

@@ -19,7 +19,11 @@ _SAFE = 2**62
 
 
 class Overflow(ArithmeticError):
-    """A sum that its type cannot hold."""
+    """Sums that their type cannot hold; ``beyond``: of which frames, later of which new rows. ``name``: of the call."""
+
+    def __init__(self, what: str, beyond: Known, name: str = "") -> None:
+        super().__init__(what)
+        self.beyond, self.name = beyond, name
 
 
 def numbers(column: pa.Array, kind: str = "int64") -> Ints:
@@ -34,8 +38,9 @@ def whole_sums(values: Ints, frames: Frames) -> Ints:
     if greatest * max(len(values), 1) < _SAFE:
         return summed(values, frames)
     low, high = carried([summed(limb, frames) for limb in limbs(values)])
-    if ((high < -(2**31)) | (high >= 2**31)).any():
-        raise Overflow("a sum is beyond BIGINT")
+    beyond = (high < -(2**31)) | (high >= 2**31)
+    if beyond.any():
+        raise Overflow("a sum is beyond BIGINT", beyond)
     return (high << LIMB) | low
 
 
@@ -46,8 +51,9 @@ def decimal_sums(column: pa.Array, frames: Frames) -> pa.Array:
     limbs = [word & _MASK if part == 0 else word >> LIMB for word in words.T for part in range(2)]
     limbs[1] &= _MASK  # the low word has no sign
     parts = carried([summed(limb, frames) for limb in limbs])
-    if ((parts[3] < -(2**31)) | (parts[3] >= 2**31)).any():
-        raise Overflow("a sum is beyond DECIMAL(38)")
+    beyond = (parts[3] < -(2**31)) | (parts[3] >= 2**31)
+    if beyond.any():
+        raise Overflow("a sum is beyond DECIMAL(38)", beyond)
     made = np.stack([parts[0] | (parts[1] << LIMB), parts[2] | (parts[3] << LIMB)], axis=1)
     return pa.Array.from_buffers(wide.type, len(made), [None, pa.py_buffer(np.ascontiguousarray(made))])
 

@@ -15,6 +15,8 @@ from sqlglot import exp
 
 from rowtime.core.clock import Clocks, least
 from rowtime.core.time import BEGINNING, END
+from rowtime.expr.conditions import conjuncts
+from rowtime.operators.conditions import holds
 from rowtime.operators.contract import Column, Delta, Kept, Link, Operator, Pairs, Shape, Tick, named, quoted
 from rowtime.operators.lifetime_join import LEFT, RIGHT, side_of
 from rowtime.operators.lifetimes import OVERLAPS, TOUCHES, D, E, N, derived, made, netted, revised
@@ -106,7 +108,7 @@ class AntiJoin(Operator):
         """Pieces that are open or have ended since, against those that were open before; materialized in one job."""
         went = Rows(tick, self, "open")
         names = list(self.names[0])
-        pieces = self._pieces(left, right, span)
+        pieces = self._pieces(tick, left, right, span)
         old = went.between(BEGINNING, END)
         gone = None if old is None else old.selectExpr(*map(quoted, names), "__x", f"{END}L AS {E}", D)
         tick.describe(self, "what no right event covers")
@@ -116,7 +118,7 @@ class AntiJoin(Operator):
         went.forget(span[1], [*names, "__x"])
         return found.selectExpr(*map(quoted, names), *made("__x", E, D))
 
-    def _pieces(self, left: DataFrame, right: DataFrame | None, span: tuple[int, int]) -> DataFrame:
+    def _pieces(self, tick: Tick, left: DataFrame, right: DataFrame | None, span: tuple[int, int]) -> DataFrame:
         """Of each left event that is not over: the gaps between the right events that cover it."""
         from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
@@ -126,7 +128,12 @@ class AntiJoin(Operator):
         covers = alive.selectExpr("*", "__le AS __rs", "__le AS __re")
         if right is not None:
             others = netted(right.drop(N), [*self.names[1], "__rs", "__re"]).where(f"__rs < {bound}L").drop(D)
-            met = alive.join(others, F.expr(self._condition), "inner").select(*map(quoted, covers.columns))
+            condition = F.expr("__ls < __re AND __rs < __le")
+            if self.on is not None and tick.trying:
+                condition &= holds(alive.sparkSession, [(to_spark(part), "") for part in conjuncts(self.on)])
+            elif self.on is not None:
+                condition = F.expr(self._condition)
+            met = alive.join(others, condition, "inner").select(*map(quoted, covers.columns))
             covers = covers.unionByName(met)
         found = gaps(covers, identity).where(f"__x < {bound}L AND __rs >= {before}L")
         until = f"IF(__rs < {bound}L, __rs, {END}L) AS {E}"

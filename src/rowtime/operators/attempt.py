@@ -6,11 +6,22 @@ ends the whole job. Spark's own `TryEval` turns the failure of one row into NULL
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from rowtime.operators.contract import quoted
+from rowtime.sql.generate import literal
+
 if TYPE_CHECKING:
-    from pyspark.sql import Column, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+BROKEN = "__broken"  # STRING: what a refused row breaks or what of it cannot be computed, NULL for a row that fits
+_PLAIN = re.compile(r"`(?:[^`]|``)+`|\w+")
+_TRIED = "__try"
+
+Told = tuple[str, str]
+"""Spark SQL of an expression, and what it is called in ``raw_record``."""
 
 
 def attempted(spark: SparkSession, expressions: Sequence[str]) -> Column:
@@ -22,3 +33,38 @@ def attempted(spark: SparkSession, expressions: Sequence[str]) -> Column:
     parser = spark._jsparkSession.sessionState().sqlParser()  # noqa: SLF001
     tried = jvm.org.apache.spark.sql.catalyst.expressions.TryEval(parser.parseExpression(f"named_struct({inside})"))
     return Column(jvm.org.apache.spark.sql.classic.ExpressionUtils.column(tried))
+
+
+def judged(  # noqa: PLR0913 - what is asked of rows
+    rows: DataFrame,
+    tests: Sequence[Told],
+    values: Mapping[str, str],
+    demands: Iterable[Told],
+    kept: Collection[str],
+    broken: Sequence[Told] = (),
+) -> DataFrame:
+    """The rows that no test leaves out, with ``values`` by name and ``kept`` columns; `BROKEN`: what fails of a row.
+
+    A test that can be computed and is not true leaves a row out, whatever the others are: so which rows fail follows
+    from their values, and not from the order in which Spark tests them. Of the others a row fails if a test or one of
+    the ``demands`` cannot be computed, or if one of the conditions ``broken`` holds. A value that fails is NULL.
+    """
+    demands = list(demands)
+    texts = dict.fromkeys([*(text for text, _ in tests), *values.values(), *(text for text, _ in demands)])
+    names = {t: f"{_TRIED}{n}" for n, t in enumerate(text for text in texts if not _PLAIN.fullmatch(text))}
+    made = {text: f"{names[text]}.c0" if text in names else text for text in texts}
+    cases = [f"WHEN {condition} THEN {literal(name)}" for condition, name in broken]
+    asked = dict([*tests, *demands])
+    cases += [f"WHEN {names[text]} IS NULL THEN {literal(name)}" for text, name in asked.items() if text in names]
+    left_out = [
+        f"({names[text]} IS NOT NULL AND NOT coalesce({made[text]}, false))"
+        if text in names
+        else f"NOT coalesce({text}, false)"
+        for text, _ in tests
+    ]
+    columns = [f"{made[text]} AS {quoted(name)}" for name, text in values.items()]
+    found = rows.withColumns({name: attempted(rows.sparkSession, [text]) for text, name in names.items()})
+    if left_out:
+        found = found.where(f"NOT ({' OR '.join(left_out)})")
+    told = f"CASE {' '.join(cases)} END" if cases else "CAST(NULL AS STRING)"
+    return found.selectExpr(*columns, *map(quoted, kept), f"{told} AS {BROKEN}")

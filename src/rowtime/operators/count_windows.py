@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, ClassVar
 from rowtime.core.time import BEGINNING, END
 from rowtime.operators.contract import ASKED_AT, Control, Delta, Kept, Link, Tick, passed, quoted
 from rowtime.operators.event_groups import FROM, EventGroups
+from rowtime.operators.failing_events import results
 from rowtime.operators.lifetimes import ALWAYS, C, D, N, Q, S, made, netted
 from rowtime.operators.lifetimes import Kept as Rows
 from rowtime.operators.select import same_keys
@@ -52,7 +53,7 @@ class CountWindows(EventGroups):
         if delta.rows is not None:
             ahead.add(self._starts(delta.rows, before), delta.count)
         new = ahead.between(before, bound)
-        result = None if new is None or bound <= before else self._windows(self._move(tick, new, last))
+        result = None if new is None or bound <= before else self._windows(tick, self._move(tick, new, last))
         self._pass(control, bound, ahead, last)
         return Delta(result, clocks)
 
@@ -104,20 +105,26 @@ class CountWindows(EventGroups):
         ranked = events.selectExpr("*", f"dense_rank() OVER ({by} ORDER BY {FROM}) AS {RANK}")
         return ranked.selectExpr("*", f"max({RANK}) OVER ({by}) AS {MOST}")
 
-    def _windows(self, ranked: DataFrame) -> DataFrame:
+    def _windows(self, tick: Tick, ranked: DataFrame) -> DataFrame:
         """The results of the windows that these starts end."""
-        return self._aggregated(ranked, self.key_names).selectExpr(
-            *(item.sql for item in self.items), *made(WINDOW, f"{WINDOW} + 1")
-        )
+        times = made(WINDOW, f"{WINDOW} + 1")
+        if tick.trying:
+            by, last = [*self.key_names, FIRST], [f"max({FROM}) AS {WINDOW}"]
+            return results(tick, self, self._each(ranked), by, last, times)
+        return self._aggregated(ranked, self.key_names).selectExpr(*(item.sql for item in self.items), *times)
+
+    def _each(self, ranked: DataFrame) -> DataFrame:
+        """Every event in each of the windows that it is in, which `FIRST` tells apart."""
+        first, end = f"greatest({RANK} - {self.size - 1}, 1)", f"least({RANK}, {MOST} - {self.size - 1})"
+        each = ranked.selectExpr("*", f"{first} AS __lo", f"{end} AS __hi").where("__lo <= __hi")
+        each = each.selectExpr("*", f"explode(sequence(__lo, __hi)) AS {FIRST}")
+        return each.selectExpr("*", f"explode(sequence(1L, {D})) AS __i")
 
     def _aggregated(self, ranked: DataFrame, groups: Sequence[str]) -> DataFrame:
         """Keys and aggregates of each window of a group, and its last start (`WINDOW`)."""
         from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
-        first, end = f"greatest({RANK} - {self.size - 1}, 1)", f"least({RANK}, {MOST} - {self.size - 1})"
-        each = ranked.selectExpr("*", f"{first} AS __lo", f"{end} AS __hi").where("__lo <= __hi")
-        each = each.selectExpr("*", f"explode(sequence(__lo, __hi)) AS {FIRST}")
-        each = each.selectExpr("*", f"explode(sequence(1L, {D})) AS __i")
+        each = self._each(ranked)
         finals = [F.expr(f"{to_spark(item.expression)} AS {item.column.name}") for item in self.aggregates]
         found = each.groupBy(*groups, FIRST).agg(F.expr(f"max({FROM}) AS {WINDOW}"), *finals)
         return found if self.having is None else found.where(to_spark(self.having))

@@ -33,7 +33,8 @@ from rowtime.operators.contract import (
     quoted,
 )
 from rowtime.operators.ends import SEEN, Ends, Lead
-from rowtime.operators.partials import COMPLETE, KEPT, Accumulators, routed
+from rowtime.operators.finished import COMPLETE, KEPT, refuse_failing, routed, with_failing
+from rowtime.operators.partials import Accumulators
 from rowtime.operators.select import Item, same_keys
 
 if TYPE_CHECKING:
@@ -142,24 +143,28 @@ class GroupBy(Unary):
         known = delta.rows is None or delta.count is not None
         count = (delta.count or 0) + sum(s.rows for s in kept) if known else None
         groups = self._groups(tick, delta, kept, bound)
-        if not self._accumulators.splits:
+        complete = f"{END_OF_GROUP} <= {passed(bound, END_OF_GROUP)}"
+        if not self._merges(tick):
             self._hold_rows(tick, delta, bound)
-            groups = self._aggregated(groups.where(f"{END_OF_GROUP} <= {passed(bound, END_OF_GROUP)}"))
+            groups = self._aggregated(tick, groups.where(complete))
         tick.describe(self, "aggregate, close groups")
-        routes = self._routes(tick.taker(self))
-        written = tick.write(self, self._routed(groups, bound, routes), routes, count)
+        routes = self._routes(tick)
+        items, beyond = (*self.items, *self.sort), self._accumulators.beyond(groups) if tick.trying else []
+        rows = routed(tick, self, groups, complete, items, self._ends.stamp_text, routes, beyond)
+        written = tick.write(self, rows, routes, count)
+        refuse_failing(tick, self, written)
         tick.segments(self).add(written.get("state", ()))
         return tuple(written["complete"])
 
-    def _routed(self, groups: DataFrame, bound: int, routes: Mapping[str, Route]) -> DataFrame:
-        """The columns that some route takes, and for each row its route."""
-        complete = f"{END_OF_GROUP} <= {passed(bound, END_OF_GROUP)}"
-        return routed(groups, complete, (*self.items, *self.sort), self.having, self._ends.stamp_text, routes)
+    def _merges(self, tick: Tick) -> bool:
+        """True if rows are put together before their group is complete: in a tick that fails a sum may be too large."""
+        return self._accumulators.splits and not tick.trying
 
-    def _routes(self, taker: Mapping[str, str] | None) -> dict[str, Route]:
-        shape = self.emits()
+    def _routes(self, tick: Tick) -> dict[str, Route]:
+        shape, taker = self.emits(), tick.taker(self)
         names = [*shape.names, *(item.column.name for item in self.sort)]
         complete = dict(zip(names, self._accumulators.places((*self.items, *self.sort)), strict=True))
+        shown = {name: complete[name] for name in shape.names}
         if taker is None:
             complete = {name: name for name in shape.internals} | complete
         else:
@@ -168,18 +173,23 @@ class GroupBy(Unary):
         if self._accumulators.splits:
             state = {name: name for name in self._state_columns()}
             routes["state"] = Route(KEPT, state, END_OF_GROUP)
-        return routes
+        return with_failing(tick, self, routes, shown)
 
     def _hold_rows(self, tick: Tick, delta: Delta, bound: int) -> None:
         if delta.rows is None or (not self.many and self._ends.end_at(tick, delta.highest) <= bound):
             return
-        rows = self._merged(self._seeded(tick, delta), {}).where(f"{END_OF_GROUP} > {bound}L")
+        rows = self._ended(self._seeded(tick, delta)).where(f"{END_OF_GROUP} > {bound}L")
         tick.describe(self, "keep rows of open groups")
         self._write_state(tick, rows, delta.count)
 
-    def _aggregated(self, rows: DataFrame) -> DataFrame:
-        groups = grouped(rows, self._key_names(), [*self._accumulators.finals({}), *self._seen()])
-        return groups.selectExpr("*", f"{self._ends.end_text} AS {END_OF_GROUP}")
+    def _aggregated(self, tick: Tick, rows: DataFrame) -> DataFrame:
+        if tick.trying:
+            types = tick.control(self).get("types", {})
+            return self._ended(self._accumulators.exact(rows, self._key_names(), self._seen(), types))
+        return self._ended(grouped(rows, self._key_names(), [*self._accumulators.finals({}), *self._seen()]))
+
+    def _ended(self, rows: DataFrame) -> DataFrame:
+        return rows.selectExpr("*", f"{self._ends.end_text} AS {END_OF_GROUP}")
 
     def _groups(self, tick: Tick, delta: Delta, kept: Sequence[Segment], bound: int) -> DataFrame:
         segments, control = tick.segments(self), tick.control(self)
@@ -194,10 +204,13 @@ class GroupBy(Unary):
             parts.append(segments.read(kept).where(due).drop(END_OF_GROUP))
         rows = parts[0] if len(parts) == 1 else parts[0].unionByName(parts[1])
         types = self._types(tick, delta)
-        return self._merged(rows, types, self._accumulators.finals(types) if self._accumulators.splits else ())
+        if not self._merges(tick):
+            return self._ended(rows)
+        return self._merged(rows, types, self._accumulators.finals(types))
 
     def _keep(self, tick: Tick, delta: Delta) -> None:
-        merged = self._merged(self._seeded(tick, delta), self._types(tick, delta))
+        seeded = self._seeded(tick, delta)
+        merged = self._merged(seeded, self._types(tick, delta)) if self._merges(tick) else self._ended(seeded)
         tick.describe(self, "aggregate, keep partial results")
         self._write_state(tick, merged, delta.count)
 
@@ -212,7 +225,7 @@ class GroupBy(Unary):
     def _compact(self, tick: Tick) -> None:
         segments = tick.segments(self)
         crowded = segments.crowded()
-        if not crowded:
+        if not crowded or tick.trying:
             return
         closed = tick.control(self)["closed"]
         rows = segments.read(crowded).where(f"{END_OF_GROUP} > {closed}L").drop(END_OF_GROUP)
@@ -247,9 +260,9 @@ class GroupBy(Unary):
 
     def _merged(self, rows: DataFrame, types: Mapping[str, str], finals: Sequence[str] = ()) -> DataFrame:
         if not self._accumulators.splits:
-            return rows.selectExpr("*", f"{self._ends.end_text} AS {END_OF_GROUP}")
+            return self._ended(rows)
         merged = grouped(rows, self._key_names(), [*self._accumulators.merges(types), *self._seen()])
-        return merged.selectExpr("*", f"{self._ends.end_text} AS {END_OF_GROUP}", *finals)
+        return self._ended(merged).selectExpr("*", *finals)
 
     def _types(self, tick: Tick, delta: Delta) -> Mapping[str, str]:
         """The types of partial columns, which only Spark knows; asked once a checkpoint."""

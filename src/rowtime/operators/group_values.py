@@ -30,9 +30,10 @@ from rowtime.operators.contract import (
     Unary,
     quoted,
 )
+from rowtime.operators.finished import COMPLETE, KEPT, refuse_failing, routed, with_failing
 from rowtime.operators.ordered import Ordered
 from rowtime.operators.over_calls import RunningMark
-from rowtime.operators.partials import COMPLETE, KEPT, Accumulators, routed
+from rowtime.operators.partials import Accumulators
 from rowtime.operators.select import Item, same_keys
 from rowtime.operators.value_clocks import Closer, ValueClocks, promised
 from rowtime.sql.generate import to_spark
@@ -134,31 +135,36 @@ class GroupByValues(Unary):
         count = (delta.count or 0) + sum(s.rows for s in kept) if known else None
         rows = self._together(tick, delta, kept)
         open_rows: Sequence[Segment] = ()
-        if self._accumulators.splits:
+        if self._merges(tick):
             groups = self._merged(rows, control["types"]).selectExpr("*", *self._accumulators.finals(control["types"]))
         else:
             open_rows = self._write(tick, rows.where(f"NOT ({past})"), count)
-            groups = self._aggregated(rows.where(past))
-        routes = self._routes()
+            groups = self._aggregated(tick, rows.where(past))
+        routes, beyond = self._routes(tick), self._accumulators.beyond(groups) if tick.trying else []
         tick.describe(self, "aggregate, close groups")
         stamp = f"timestamp_micros({LAST})" if self.stamp is None else f"CAST({to_spark(self.stamp)} AS TIMESTAMP)"
-        written = tick.write(self, routed(groups, past, self.items, self.having, stamp, routes), routes, count)
+        written = tick.write(self, routed(tick, self, groups, past, self.items, stamp, routes, beyond), routes, count)
+        refuse_failing(tick, self, written)
         segments.forget(END)
         left = [*open_rows, *written.get("state", ())]
         segments.add(left)
         control["since"] = min((segment.lowest for segment in left), default=END)
         return tuple(written["complete"])
 
+    def _merges(self, tick: Tick) -> bool:
+        """True if rows are put together before their group is complete: in a tick that fails a sum may be too large."""
+        return self._accumulators.splits and not tick.trying
+
     def _keep(self, tick: Tick, delta: Delta, control: Control) -> None:
         rows = self._together(tick, delta, ())
-        if self._accumulators.splits:
+        if self._merges(tick):
             rows = self._merged(rows, control["types"])
         tick.describe(self, "keep partial results" if self._accumulators.splits else "keep rows of open groups")
         written = self._write(tick, rows, delta.count)
         segments = tick.segments(self)
         segments.add(written)
         control["since"] = min([control.get("since", END), *(segment.lowest for segment in written)])
-        crowded = segments.crowded()
+        crowded = () if tick.trying else segments.crowded()
         if crowded:
             tick.describe(self, "compact partial results")
             together = segments.read(crowded)
@@ -182,21 +188,22 @@ class GroupByValues(Unary):
     def _merged(self, rows: DataFrame, types: Mapping[str, str]) -> DataFrame:
         return self._grouped(rows, self._accumulators.merges(types))
 
-    def _aggregated(self, rows: DataFrame) -> DataFrame:
+    def _aggregated(self, tick: Tick, rows: DataFrame) -> DataFrame:
+        if tick.trying:
+            return self._accumulators.exact(rows, self._key_names(), _TIMES, tick.control(self).get("types", {}))
         return self._grouped(rows, self._accumulators.finals({}))
 
     def _grouped(self, rows: DataFrame, aggregates: Sequence[str]) -> DataFrame:
-        times = (f"max({LAST}) AS {LAST}", f"min({FIRST}) AS {FIRST}")
-        return grouped(rows, self._key_names(), [*aggregates, *times])
+        return grouped(rows, self._key_names(), [*aggregates, *_TIMES])
 
-    def _routes(self) -> dict[str, Route]:
+    def _routes(self, tick: Tick) -> dict[str, Route]:
         shape = self.emits()
         places = self._accumulators.places(self.items)
         complete = dict(zip(shape.names, places, strict=True)) | {name: name for name in shape.internals}
         routes = {"complete": Route(COMPLETE, complete, LAST)}
         if self._accumulators.splits:
             routes["state"] = Route(KEPT, {name: name for name in self._state_columns()}, FIRST)
-        return routes
+        return with_failing(tick, self, routes, dict(zip(shape.names, places, strict=True)))
 
     def _write(self, tick: Tick, rows: DataFrame, count: int | None) -> Sequence[Segment]:
         columns = {name: name for name in self._state_columns()}
@@ -212,3 +219,6 @@ class GroupByValues(Unary):
 
     def _state_columns(self) -> list[str]:
         return [*self._key_names(), *self._accumulators.columns, LAST, FIRST]
+
+
+_TIMES = (f"max({LAST}) AS {LAST}", f"min({FIRST}) AS {FIRST}")

@@ -21,6 +21,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from rowtime.core.clock import Clocks, frontier, least
 from rowtime.core.time import BEGINNING, END, MAX_MICROS, MIN_MICROS, shift
+from rowtime.operators.attempt import BROKEN, judged
+from rowtime.operators.conditions import holds, sorted_out
 from rowtime.operators.contract import (
     LARGE,
     Column,
@@ -38,18 +40,15 @@ from rowtime.operators.contract import (
     passed,
     quoted,
 )
+from rowtime.operators.join_edge import ARRIVED, PLACES, Edge
 from rowtime.operators.join_rows import SideRows, between
 from rowtime.operators.lifetimes import instant
-from rowtime.sql.generate import literal, to_spark
+from rowtime.sql.generate import to_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from sqlglot import exp
 
-PLACES = (("__lt", "__lw", "__lp"), ("__rt", "__rw", "__rp"))
-"""Rowtime, writer and position of each side's row, by which pairs of one rowtime are ordered."""
-ARRIVED = ("__lk", "__rk")
-"""BIGINT: the tick in which each side's row came."""
 EVER = MAX_MICROS - MIN_MICROS + 1
 """µs: longer than any two rowtimes are apart, where nothing limits a join (WITH UNBOUNDED STATE)."""
 BUCKETS = 4  # widths of the range: where rows spread over more, they meet by key and time bucket
@@ -65,68 +64,6 @@ class Side:
     columns: tuple[tuple[str, str], ...]
     rowtimes: tuple[str, ...] = ()
     stamp: int | None = None
-
-
-@dataclass(frozen=True)
-class Edge:
-    """How far pairs have gone out: all below ``at`` (µs), and of those at it some.
-
-    Those that rows of ``side`` make that came up to ``tick`` and belong to writers up to
-    ``writer``; where it is the right side, only with the left row whose place is ``first``.
-    """
-
-    at: int
-    side: int | None = None
-    writer: str = ""
-    tick: int = 0
-    first: tuple[int, str, int] | None = None
-
-    @classmethod
-    def of(cls, control: Mapping[str, Any]) -> Edge:
-        """The edge that a tick has left behind."""
-        side, writer, tick, first = control.get("edge") or (None, "", 0, None)
-        return cls(control.get("bound", BEGINNING), side, writer, tick, first and tuple(first))
-
-    @property
-    def entry(self) -> list[Any]:
-        """The edge for the journal, which has the bound anyway."""
-        return [self.side, self.writer, self.tick, self.first and list(self.first)]
-
-    @property
-    def frontier(self) -> tuple[int, int | None, str]:
-        """What moves it, beside new rows."""
-        return (self.at, self.side, self.writer)
-
-    @property
-    def covers(self) -> str:
-        """The pairs at the bound that have gone out, as Spark SQL."""
-        return "false" if self.side is None else f"{self._here} AND {self._inside(self.side)}"
-
-    @property
-    def allows(self) -> str:
-        """The pairs at the bound that may go out."""
-        return "true" if self.side is None else f"NOT ({self._here}) OR {self._inside(self.side)}"
-
-    @property
-    def _here(self) -> str:
-        return f"{_LATER} = {passed(self.at, _LATER)}"
-
-    def _inside(self, side: int) -> str:
-        time, writer, _ = PLACES[side]
-        micros_text = f"unix_micros({time})"
-        tests = [
-            f"({micros_text} < {passed(self.at, micros_text)} OR {writer} <= {literal(self.writer)})",
-            f"{ARRIVED[side]} <= {passed(self.tick, ARRIVED[side])}",
-        ]
-        if self.first is not None:
-            time, writer, position = (f"unix_micros({PLACES[0][0]})", *PLACES[0][1:])
-            at, who, place = self.first
-            tests += [
-                f"{time} = {passed(at, time)}",
-                f"{position} = {passed(place, position)}",
-                f"{writer} = {literal(who)}",
-            ]
-        return f"({' AND '.join(tests)})"
 
 
 @dataclass(frozen=True)
@@ -294,24 +231,25 @@ class Join(Operator):
             if self.alone
             else [
                 self._made(tick, rows.where(f"NOT ({before.covers}) AND ({after.allows})"), (0, 1))
-                for rows in self._pairs(sides, before.at, limit)
+                for rows in self._pairs(tick, sides, before.at, limit)
             ]
         )
+        pairs = [self._computed(tick, rows) for rows in pairs]
         parts = [*pairs, *(part for n in (0, 1) for part in self._unmatched(tick, sides, n, before.at, after.at))]
         return reduce(lambda one, other: one.unionByName(other), parts) if parts else None
 
-    def _pairs(self, sides: Sequence[SideRows], since: int, bound: int) -> Iterator[DataFrame]:
+    def _pairs(self, tick: Tick, sides: Sequence[SideRows], since: int, bound: int) -> Iterator[DataFrame]:
         """Pairs whose later rowtime lies in [since, bound)."""
         left = sides[0].between(since, bound)
         right = sides[1].between(shift(since, self.low), min(bound, shift(bound, self.high)))
         if left is not None and right is not None:
-            yield self._joined(0, left, right, "inner", since, bound)
+            yield self._joined(tick, 0, left, right, "inner", since, bound)
         if self.high <= 0 or since <= BEGINNING:
             return
         left = sides[0].between(shift(since, -self.high), since)
         right = sides[1].between(since, bound)
         if left is not None and right is not None:
-            yield self._joined(1, right, left, "inner", since, bound)
+            yield self._joined(tick, 1, right, left, "inner", since, bound)
 
     def _unmatched(self, tick: Tick, sides: Sequence[SideRows], n: int, since: int, bound: int) -> Iterator[DataFrame]:
         """Rows of an outer side with a stamp in [since, bound) and no match; of a semi join, with one."""
@@ -325,7 +263,9 @@ class Join(Operator):
         nearest, farthest = self._range(n)
         others = sides[1 - n].between(shift(low, nearest), shift(high, farthest))
         if others is not None:
-            rows = self._joined(n, rows, others, self.alone or "left_anti", low, high)
+            if self.alone and self._tries(tick):  # whose pairs are computed nowhere else
+                self._computed(tick, self._made(tick, self._joined(tick, n, rows, others, "inner", low, high), (0, 1)))
+            rows = self._joined(tick, n, rows, others, self.alone or "left_anti", low, high)
         if others is not None or self.alone != "left_semi":
             yield self._made(tick, rows, (n,))
 
@@ -333,7 +273,17 @@ class Join(Operator):
         """How far the other side's rowtime may be from that of side ``n``: least and greatest, µs."""
         return (self.low, self.high) if n == 0 else (-self.high, -self.low)
 
-    def _joined(self, n: int, rows: DataFrame, others: DataFrame, how: str, since: int, bound: int) -> DataFrame:  # noqa: PLR0913
+    def _tries(self, tick: Tick) -> bool:
+        """True if pairs of which the condition cannot be computed are told apart."""
+        return tick.trying and self.on is not None
+
+    def _computed(self, tick: Tick, pairs: DataFrame) -> DataFrame:
+        """The pairs without those of which the condition cannot be computed."""
+        return tick.refuse_computed(self, pairs, BROKEN, None) if self._tries(tick) else pairs
+
+    def _joined(  # noqa: PLR0913 - rows, others, how, and when
+        self, tick: Tick, n: int, rows: DataFrame, others: DataFrame, how: str, since: int, bound: int
+    ) -> DataFrame:
         """Rows of side ``n`` with the others that match; Spark hashes or sorts by the equalities in the condition."""
         from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
@@ -348,14 +298,21 @@ class Join(Operator):
             edges = ", ".join(_bucket(f"({theirs} - {edge}L)", width) for edge in (farthest, nearest))
             others = others.selectExpr("*", f"explode(array_distinct(array({edges}))) AS __c")
             tests.append("__b = __c")
-        if self.on is not None:
+        if self.on is not None and not tick.trying:
             tests.append(f"({to_spark(self.on)})")
-        return rows.join(others, F.expr(" AND ".join(tests)), how)
+        if not self._tries(tick):
+            return rows.join(others, F.expr(" AND ".join(tests)), how)
+        equal, others_of = sorted_out(self.on, dict(zip(self.emits().names, tick.types(self), strict=True)))
+        met = F.expr(" AND ".join([*tests, *equal]))
+        if how == "inner":
+            pairs = rows.join(others, met, how)
+            return judged(pairs, others_of, {}, [], pairs.columns)
+        return rows.join(others, met & holds(rows.sparkSession, others_of), how)
 
     def _made(self, tick: Tick, rows: DataFrame, given: Sequence[int]) -> DataFrame:
         """The output columns; those of a side that is not given are NULL."""
         columns: list[str] = []
-        places: list[str] = []
+        places: list[str] = [BROKEN] if BROKEN in rows.columns else []
         for n in (0, 1):
             names, kinds = [name for _, name in self.sides[n].columns], PLACES[n]
             if n in given:
@@ -378,7 +335,6 @@ class Join(Operator):
 
 
 _SIDES = ("left", "right")
-_LATER = f"greatest({', '.join(f'unix_micros({side[0]})' for side in PLACES)})"
 
 
 def _bucket(text: str, width: int) -> str:

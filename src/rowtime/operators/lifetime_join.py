@@ -14,10 +14,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from rowtime.core.clock import Clocks, least
 from rowtime.core.time import BEGINNING, END
 from rowtime.operators.alter_lifetime import AlterLifetime
+from rowtime.operators.attempt import BROKEN, judged
 from rowtime.operators.collected import collected
+from rowtime.operators.conditions import sorted_out
 from rowtime.operators.contract import Column, Delta, Kept, Link, Operator, Route, Shape, Tick, named, passed, quoted
 from rowtime.operators.emit_tables import in_utc
 from rowtime.operators.event_stream import EventStream
+from rowtime.operators.failing_events import refuse_events
 from rowtime.operators.lifetime_pairs import Emitted, LifetimePairs, peeked
 from rowtime.operators.lifetimes import OVERLAPS, C, D, E, N, Q, S, both, derived, due, made, netted
 from rowtime.operators.lifetimes import Kept as Rows
@@ -133,7 +136,7 @@ class LifetimeJoin(Operator):
         # What ends up to the bound meets nothing new.
         old = [self._netted(n, one.between(before, END)) for n, one in enumerate(kept)]
         few = sum(one.count(before, END) for one in kept) <= sum(delta.count or 0 for delta in deltas)
-        return self._pairs(old, self._new(tick, deltas, bound), at_once=few)
+        return self._pairs(tick, old, self._new(tick, deltas, bound), at_once=few)
 
     @property
     def _changes(self) -> tuple[str, ...]:
@@ -194,7 +197,7 @@ class LifetimeJoin(Operator):
         return both(read.get(what), read.get("merged"))
 
     def _pairs(
-        self, old: Sequence[DataFrame | None], new: Sequence[DataFrame | None], *, at_once: bool
+        self, tick: Tick, old: Sequence[DataFrame | None], new: Sequence[DataFrame | None], *, at_once: bool
     ) -> DataFrame | None:
         """The pairs of which a row is new: in two joins or, ``at_once``, in one that leaves out those of old rows."""
         everything = [both(one, other) for one, other in zip(old, new, strict=True)]
@@ -202,11 +205,13 @@ class LifetimeJoin(Operator):
             left, right = (
                 both(_flagged(old[n], FRESH[n], "false"), _flagged(new[n], FRESH[n], "true")) for n in (0, 1)
             )
-            return self._joined(left, right, " OR ".join(FRESH))
+            return self._joined(tick, left, right, " OR ".join(FRESH))
         sides = [(new[0], everything[1]), (old[0], new[1])]
-        return reduce(both, (self._joined(one, other) for one, other in sides), None)
+        return reduce(both, (self._joined(tick, one, other) for one, other in sides), None)
 
-    def _joined(self, left: DataFrame | None, right: DataFrame | None, also: str = "true") -> DataFrame | None:
+    def _joined(
+        self, tick: Tick, left: DataFrame | None, right: DataFrame | None, also: str = "true"
+    ) -> DataFrame | None:
         """The pairs of two sides for which the condition holds, and what is ``also`` asked of them."""
         from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
@@ -215,11 +220,17 @@ class LifetimeJoin(Operator):
         own = (dict(zip((D, Q, C), side[2:], strict=True)) for side in (LEFT, RIGHT))
         left, right = (rows.withColumnsRenamed(named).drop(N) for rows, named in zip((left, right), own, strict=True))
         together = f"__ls < __re AND __rs < __le AND ({also})"
-        condition = f"({to_spark(self.on)}) AND {together}" if self.on is not None else together
-        rows = left.join(right, F.expr(condition), "inner")
         names = [quoted(name) for side in self.names for name in side]
         change = ["greatest(__lq, __rq)", "greatest(__lc, __rc)"] if self.versioned else []
-        return rows.selectExpr(*names, *made("greatest(__ls, __rs)", "least(__le, __re)", "__ld * __rd", *change))
+        times = made("greatest(__ls, __rs)", "least(__le, __re)", "__ld * __rd", *change)
+        if tick.trying:
+            types = [kind for node in self.inputs for kind in tick.types(node)]
+            equal, others = sorted_out(self.on, dict(zip((n for side in self.names for n in side), types, strict=True)))
+            rows = left.join(right, F.expr(" AND ".join([f"({together})", *equal])), "inner")
+            found = judged(rows, others, {}, [], rows.columns)
+            return refuse_events(tick, self, found.selectExpr(*names, *times, BROKEN))
+        condition = f"({to_spark(self.on)}) AND {together}" if self.on is not None else together
+        return left.join(right, F.expr(condition), "inner").selectExpr(*names, *times)
 
 
 def side_of(

@@ -19,12 +19,14 @@ from sqlglot import exp
 from rowtime.core.time import END
 from rowtime.expr.conditions import conjuncts
 from rowtime.kernels.overlaps import Lives, numbered, overlapping
+from rowtime.operators.attempt import judged
 from rowtime.operators.contract import P, Route, Segment, T, Tick, W, quoted
 from rowtime.operators.emit_tables import UTC, in_micros, in_utc
+from rowtime.operators.failing_events import refuse_events
 from rowtime.operators.lifetimes import C, D, E, N, Q, made
 from rowtime.operators.over_rows import gathered
 from rowtime.operators.peek import Peek
-from rowtime.sql.generate import to_spark
+from rowtime.sql.generate import to_rowtime, to_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -136,7 +138,10 @@ class LifetimePairs:
         names = [quoted(name) for side in self.node.names for name in side]
         frames = (tick.frame(self.node, table).selectExpr(*names, *made(START, E, D)) for table in tables)
         rows = reduce(lambda one, other: one.unionByName(other), frames)
-        for condition in others:
+        if others and tick.trying:
+            told = [(to_spark(part), to_rowtime(part)) for part in others]
+            rows = refuse_events(tick, self.node, judged(rows, told, {}, [], rows.columns))
+        for condition in () if tick.trying else others:
             rows = rows.where(to_spark(condition))
         peek = None if others else Peek(lambda _: None, partial(_columns, tables))
         return Emitted(rows, sum(table.num_rows for table in tables), tuple(final), peek)

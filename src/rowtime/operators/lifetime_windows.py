@@ -15,6 +15,7 @@ from rowtime.core.errors import Failure, Problem
 from rowtime.core.time import BEGINNING, END
 from rowtime.operators.contract import Delta, Kept, Link, Shape, Tick, passed, quoted
 from rowtime.operators.event_groups import FROM, EventGroups
+from rowtime.operators.failing_events import results
 from rowtime.operators.lifetimes import OVERLAPS, D, E, N, S, made, netted
 from rowtime.operators.lifetimes import Kept as Rows
 from rowtime.operators.select import same_keys
@@ -103,12 +104,14 @@ class LifetimeWindows(EventGroups):
             WINDOW,
             *clipped(self.size, self.clips),
         )
+        start = f"{WINDOW} - {1 if self.point else self.size}L"
+        if tick.trying:
+            return results(tick, self, each, [*self.key_names, WINDOW], [], made(start, WINDOW))
         finals = [F.expr(f"{to_spark(item.expression)} AS {item.column.name}") for item in self.aggregates]
         groups = each.groupBy(*self.key_names, WINDOW)
         made_of = groups.agg(*finals) if finals else groups.count()
         if self.having is not None:
             made_of = made_of.where(to_spark(self.having))
-        start = f"{WINDOW} - {1 if self.point else self.size}L"
         return made_of.selectExpr(*(item.sql for item in self.items), *made(start, WINDOW))
 
 

@@ -19,9 +19,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from rowtime.core.clock import least
-from rowtime.core.errors import Failure, Problem
 from rowtime.core.time import BEGINNING, END
-from rowtime.kernels.exact import Overflow
 from rowtime.kernels.hashes import hashes
 from rowtime.kernels.window_functions import Nth
 from rowtime.operators.collations import keyed, paired
@@ -44,10 +42,10 @@ from rowtime.operators.contract import (
 from rowtime.operators.ends import SEEN, Ends
 from rowtime.operators.lifetimes import S
 from rowtime.operators.over_calls import Call, RunningMark
+from rowtime.operators.over_limits import answered
 from rowtime.operators.over_results import to_files, to_spark_rows, type_calls
 from rowtime.operators.over_rows import alive, gathered, in_stream_order, of_keys
 from rowtime.operators.select import Item
-from rowtime.operators.slices import compute, slices_of
 from rowtime.operators.values import remembered
 from rowtime.operators.windowed import (
     AT,
@@ -158,9 +156,11 @@ class Over(Unary):
         if delta.rows is not None:
             type_calls(self, delta.rows, control)
             collated = frozenset(control.get("collated", ()))
-            taken = tick.taker(self) if control.get("straight") else None
-            for fresh in self._pieces(tick, delta, self.emits().internals if taken is None else (T, P), collated):
-                answer = self._answer(tick, fresh, control, clock)
+            taken = tick.taker(self) if control.get("straight") and not tick.trying else None
+            for piece in self._pieces(tick, delta, self.emits().internals if taken is None else (T, P), collated):
+                fresh, answer = self._answer(tick, piece, control, clock)
+                if answer is None:
+                    continue
                 if taken is not None:
                     files += to_files(tick, self, fresh, answer, taken)
                 else:
@@ -297,21 +297,17 @@ class Over(Unary):
             ends.append(f"{measured} + {(self.windows.span or 0) + 1}L")
         return ends[0] if len(ends) == 1 else f"least({', '.join(ends)})"
 
-    def _answer(self, tick: Tick, fresh: pa.Table, control: Control, clock: int) -> Answer:
-        heads = self._known(tick, HEADS, fresh)
-        kept = self._known(tick, ROWS, fresh)
-        try:
-            answer = compute(self.windows, heads, kept, fresh, slices_of(fresh.num_rows))
-        except Overflow as wrong:
-            hint = "Cast the argument to a wider type, for example DECIMAL(38, 0)."
-            raise Failure(Problem("R507", f"{self.name}: {wrong}", hint=hint)) from wrong
+    def _answer(self, tick: Tick, piece: pa.Table, control: Control, clock: int) -> tuple[pa.Table, Answer | None]:
+        fresh, answer = answered(tick, self, piece, lambda what: self._known(tick, what, piece))
+        if answer is None:
+            return fresh, None
         self._keep(tick, answer, min(clock, self._reached(fresh)))
         for call in self.calls:
             if call.mark:
                 kind = control["types"][call.column.name]
                 last = remembered(answer.values[call.column.name][-1], kind)
                 tick.control(RunningMark(call.mark)).update({"mark": last, "type": kind})
-        return answer
+        return fresh, answer
 
     @staticmethod
     def _reached(fresh: pa.Table) -> int:

@@ -32,7 +32,8 @@ class Fires:
     """The fires of groups, a pane and ``keys``, of whose rows ``accumulators`` are kept.
 
     ``types`` are those of the accumulators. ``early``: there are fires before panes are complete.
-    ``changes``: a fire takes back the row before it. What comes out has `CHANGE`, `INDEX`, `LAST` and the aggregates.
+    ``changes``: a fire takes back the row before it. ``exact``: sums may be beyond their types, so nothing is put
+    together before a fire (`Accumulators.exact`). What comes out has `CHANGE`, `INDEX`, `LAST` and the aggregates.
     """
 
     keys: Sequence[str]
@@ -40,18 +41,20 @@ class Fires:
     types: Mapping[str, str]
     early: bool
     changes: bool
+    exact: bool = False
 
     def merged(self, rows: DataFrame) -> DataFrame:
         """One row for each fire of a group, where partial results are enough."""
-        return _aggregated(rows, self._by, self._merges()) if self.accumulators.splits else rows
+        return _aggregated(rows, self._by, self._merges()) if self._splits else rows
 
     def first(self, rows: DataFrame) -> DataFrame:
         """One fire for each group; the rows were in time."""
-        if self.accumulators.splits:
+        if self._splits:
             fires = self.merged(rows).selectExpr(*self._by, *self._finals)
         else:
-            fires = _aggregated(rows, self._by, self._finals)
-        return fires.selectExpr(*self._by, f"1 AS {CHANGE}", f"0L AS {INDEX}", f"{FIRE} AS {LAST}", *self._names)
+            fires = self._of_rows(rows, self._by)
+        names = self._names_of(fires)
+        return fires.selectExpr(*self._by, f"1 AS {CHANGE}", f"0L AS {INDEX}", f"{FIRE} AS {LAST}", *names)
 
     def again(self, rows: DataFrame, before: int, after: int) -> DataFrame:
         """Late and early fires by bounds in (``before``, ``after``], of all rows of their groups.
@@ -61,11 +64,12 @@ class Fires:
         rows = rows.where(f"{FIRE} <= {after}L")
         wanted = f"{FIRE} > {before}L" + ("" if self.early else f" AND {FIRE} > {PANE}")
         fires = self._numbered(rows, after).where(f"{LAST} > {before}L OR {NEXT} > {before}L")
-        fires = fires.selectExpr(*self._place, *self._finals) if self.accumulators.splits else self._read(rows, fires)
+        fires = fires.selectExpr(*self._place, *self._finals) if self._splits else self._read(rows, fires)
+        names = self._names_of(fires)
         taken_back = f", struct({NEXT} AS {FIRE}, 0 AS {CHANGE})" if self.changes else ""
         shown = f"inline(array(struct({LAST} AS {FIRE}, 1 AS {CHANGE}){taken_back}))"
-        fires = fires.selectExpr(*self.keys, PANE, shown, INDEX, LAST, *self._names).where(wanted)
-        return fires.selectExpr(*self._by, CHANGE, INDEX, LAST, *self._names)
+        fires = fires.selectExpr(*self.keys, PANE, shown, INDEX, LAST, *names).where(wanted)
+        return fires.selectExpr(*self._by, CHANGE, INDEX, LAST, *names)
 
     def _numbered(self, rows: DataFrame, after: int) -> DataFrame:
         """Every fire of each group, its number, the next one, and the partial results up to it."""
@@ -92,10 +96,19 @@ class Fires:
         pairs = rows.join(
             fires.selectExpr(*named, LAST, INDEX, NEXT), F.expr(" AND ".join([*same, f"{FIRE} <= {LAST}"]))
         )
-        return _aggregated(pairs, self._place, self._finals)
+        return self._of_rows(pairs, self._place)
+
+    def _of_rows(self, rows: DataFrame, by: Sequence[str]) -> DataFrame:
+        if self.exact:
+            return self.accumulators.exact(rows, by, [], self.types)
+        return _aggregated(rows, by, self._finals)
+
+    @property
+    def _splits(self) -> bool:
+        return self.accumulators.splits and not self.exact
 
     def _merges(self, over: str = "") -> list[str]:
-        return self.accumulators.merges(self.types, over) if self.accumulators.splits else []
+        return self.accumulators.merges(self.types, over) if self._splits else []
 
     @property
     def _by(self) -> list[str]:
@@ -109,9 +122,10 @@ class Fires:
     def _finals(self) -> list[str]:
         return self.accumulators.finals(self.types)
 
-    @property
-    def _names(self) -> list[str]:
-        return [name for name, _ in self.accumulators.aggregates]
+    def _names_of(self, fires: DataFrame) -> list[str]:
+        """The aggregates, and which of them are beyond their types."""
+        beyond = [flag for flag, _ in self.accumulators.beyond(fires)] if self.exact else []
+        return [*(name for name, _ in self.accumulators.aggregates), *beyond]
 
 
 def _aggregated(rows: DataFrame, by: Sequence[str], values: Sequence[str]) -> DataFrame:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -39,6 +39,7 @@ from rowtime.operators.contract import (
     quoted,
 )
 from rowtime.operators.event_time import OUTPUT, EventTimed, refusals
+from rowtime.operators.finished import COMPLETE, FAILED, refuse_failing, routed, with_failing
 from rowtime.operators.gates import Verdict
 from rowtime.operators.lifetimes import instant
 from rowtime.operators.merge import ORIGIN
@@ -260,7 +261,7 @@ class Panes(Operator):
         rows = rows.selectExpr("*", f"{panes} AS {PANE}")
         keys = [key.sql for key in self.keys]
         seeded = rows.selectExpr(*keys, *self._accumulators.seeds(types), PANE, f"{fire} AS {FIRE}")
-        return self._fires(types).merged(seeded)
+        return self._fires(types, exact=tick.trying).merged(seeded)
 
     def _resolve(self, tick: Tick, line: Timeline) -> list[int]:
         """Rows that no bound had come after: the first advance lets late ones out; ends of panes as above."""
@@ -291,7 +292,7 @@ class Panes(Operator):
         again = state.overlapping(min(late) - 1, max(late)) if late else ()
         if line.after <= before or not (due or again):
             return ()
-        parts, shown = [], self._fires(tick.control(self).get("types", {}))
+        parts, shown = [], self._fires(tick.control(self).get("types", {}), exact=tick.trying)
         if due:
             rows = state.read(due).where(f"{PANE} > {before}L AND {PANE} <= {line.after}L AND {FIRE} = {PANE}")
             parts.append(shown.first(rows))
@@ -299,20 +300,44 @@ class Panes(Operator):
             parts.append(shown.again(state.read(again), before, line.after))
         fires = parts[0] if len(parts) == 1 else parts[0].unionByName(parts[1])
         tick.describe(self, "fire panes")
+        count = 2 * sum(s.rows for s in (*due, *again))
+        if tick.trying:
+            written = tick.write(self, *self._tried(tick, fires, before, line), count)
+            refuse_failing(tick, self, written)
+            return written["complete"]
         selected, routes = self._shown(fires, before, line), self._routes(tick.taker(self))
-        return tick.write(self, selected, routes, 2 * sum(s.rows for s in (*due, *again)))["complete"]
+        return tick.write(self, selected, routes, count)["complete"]
+
+    def _tried(self, tick: Tick, fires: DataFrame, before: int, line: Timeline) -> tuple[DataFrame, dict[str, Route]]:
+        """The select list of each fire, where those that cannot be computed have a route of their own."""
+        places = {item.column.name: f"__f{n}" for n, item in enumerate(self.items)}
+        complete = self._routes(tick.taker(self))["complete"]
+        columns = {name: places.get(own, own) for name, own in complete.columns.items()}
+        routes = {"complete": replace(complete, key=COMPLETE, columns=columns)}
+        routes = with_failing(tick, self, routes, places)
+        beyond, time = self._accumulators.beyond(fires), self._time(before, line)
+        rows = routed(tick, self, fires, "true", self.items, time, routes, beyond, kept=(CHANGE,))
+        return rows.where(f"NOT (__route = {FAILED} AND {CHANGE} = 0)"), routes  # what it takes back was refused
 
     def _shown(self, fires: DataFrame, before: int, line: Timeline) -> DataFrame:
         """The select list of each fire, under its rowtime: the pane's end, or the bound that caused it."""
-        last = line.values[line.values < END]
-        end = int(last[-1]) if len(last) else before
         if self.having is not None:
             fires = fires.where(to_spark(self.having))
         items = [item.sql for item in self.items]
-        time = instant(f"CASE WHEN {FIRE} >= {END}L THEN {end}L ELSE {FIRE} END")
         return fires.selectExpr(
-            *items, f"{time} AS {T}", f"'' AS {W}", f"0L AS {P}", *self.emits().extra, "0 AS __route"
+            *items,
+            f"{self._time(before, line)} AS {T}",
+            f"'' AS {W}",
+            f"0L AS {P}",
+            *self.emits().extra,
+            "0 AS __route",
         )
+
+    @staticmethod
+    def _time(before: int, line: Timeline) -> str:
+        last = line.values[line.values < END]
+        end = int(last[-1]) if len(last) else before
+        return instant(f"CASE WHEN {FIRE} >= {END}L THEN {end}L ELSE {FIRE} END")
 
     def _routes(self, taker: Mapping[str, str] | None) -> dict[str, Route]:
         shape = self.emits()
@@ -332,8 +357,8 @@ class Panes(Operator):
     def _columns(self) -> list[str]:
         return [*self._keys, *self._accumulators.columns, PANE, FIRE]
 
-    def _fires(self, types: Mapping[str, str]) -> Fires:
-        return Fires(self._keys, self._accumulators, types, self.every is not None, self.changes)
+    def _fires(self, types: Mapping[str, str], *, exact: bool = False) -> Fires:
+        return Fires(self._keys, self._accumulators, types, self.every is not None, self.changes, exact)
 
     def _write(self, tick: Tick, rows: DataFrame, count: int | None) -> None:
         names = {name: name for name in self._columns}
@@ -350,7 +375,7 @@ class Panes(Operator):
     def _compact(self, tick: Tick, bound: int) -> None:
         segments = tick.segments(self)
         crowded = segments.crowded()
-        if not crowded:
+        if not crowded or tick.trying:
             return
         rows = segments.read(crowded).where(f"{PANE} > {shift(bound, -self.age)}L")
         tick.describe(self, "compact partial results")

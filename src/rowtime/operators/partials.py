@@ -13,37 +13,15 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from rowtime.expr.aggregates import Decomposed, Part, decompose, ordered_text
-from rowtime.operators.contract import P, Route, T, W, quoted
+from rowtime.expr.aggregates import Decomposed, Part, decompose, ordered_text, split
+from rowtime.operators.collations import grouped
+from rowtime.operators.contract import P, T, W, quoted
+from rowtime.operators.exact_sums import ExactSum
 from rowtime.operators.select import Item
 from rowtime.sql.generate import to_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-KEPT, COMPLETE = 0, 1  # the routes of a group: into the state, or out
-
-
-def routed(  # noqa: PLR0913 - a group row and where it goes
-    groups: DataFrame,
-    complete: str,
-    items: Sequence[Item],
-    having: exp.Expr | None,
-    stamp: str,
-    routes: Mapping[str, Route],
-) -> DataFrame:
-    """The columns of groups that some route takes, and for each group its route.
-
-    ``complete`` is the condition; what `Accumulators.places` calls ``__f0``, … is computed where
-    it holds alone, for of an open group it might fail. ``stamp``: the rowtime of a complete group.
-    """
-    if having is not None:
-        groups = groups.where(f"NOT ({complete}) OR ({to_spark(having)})")
-    taken = dict.fromkeys(name for route in routes.values() for name in (*route.columns.values(), route.time))
-    made = {f"__f{n}": f"CASE WHEN {complete} THEN {to_spark(item.expression)} END" for n, item in enumerate(items)}
-    made |= {T: stamp, W: "''", P: "0L"}
-    columns = [f"{made[name]} AS {name}" if name in made else name for name in taken]
-    return groups.selectExpr(*columns, f"CASE WHEN {complete} THEN {COMPLETE} ELSE {KEPT} END AS __route")
 
 
 @dataclass(frozen=True)
@@ -103,6 +81,60 @@ class Accumulators:
             final = form.final.format(*(f"__s{index}_{n}" for n in range(len(form.parts))))
             texts.append(_cast(final, types.get(name) if form.result else None) + f" AS {name}")
         return texts
+
+    def exact(
+        self,
+        rows: DataFrame,
+        by: Sequence[str],
+        more: Sequence[str],
+        types: Mapping[str, str],
+        *,
+        of_rows: bool = False,
+    ) -> DataFrame:
+        """What `merges` or `finals` make of the groups ``by``, of seeds or rows; a sum beyond its type is NULL.
+
+        ``more``: further aggregates; ``of_rows``: of rows in any case. `beyond` says which groups have such a sum.
+        """
+        from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+        splits = self.splits and not of_rows
+        sums = self._sums(rows, types, splits=splits)
+        made = [text for one in sums.values() for text in one.aggregates]
+        if splits:
+            kept = {name: part.merge.format(name) for name, part in self._parts()} or {"__c": "sum(__c)"}
+            finals = self.finals(types)
+        else:
+            kept = {name: ordered_text(call) for name, call in self.aggregates}
+            finals = []
+        made += [f"{text} AS {name}" for name, text in kept.items() if name not in sums]
+        found = grouped(rows, by, [*made, *more]) if made or more else rows.select(*by).distinct()
+        found = found.withColumns({name: F.expr(one.value_text) for name, one in sums.items()})
+        return found.withColumns({f"{name}x": F.expr(one.fails) for name, one in sums.items()}).selectExpr("*", *finals)
+
+    def beyond(self, groups: DataFrame) -> list[tuple[str, exp.Expr]]:
+        """For each sum that `exact` tells, the condition that it is beyond its type, and the aggregate."""
+        parts = [name for name, part in self._parts() if part.typed]
+        calls = {name: self.aggregates[int(name.removeprefix("__s").split("_")[0])][1] for name in parts}
+        calls |= dict(self.aggregates)
+        return [(f"{name}x", call) for name, call in calls.items() if f"{name}x" in groups.columns]
+
+    def _sums(self, rows: DataFrame, types: Mapping[str, str], *, splits: bool) -> dict[str, ExactSum]:
+        """The sums that may be beyond their types: of partial results or of rows."""
+        if splits:
+            parts = (name for name, part in self._parts() if part.typed)
+            return {name: ExactSum(name, name, types[name]) for name in parts if types.get(name, "double") != "double"}
+        found = {}
+        for name, call in self.aggregates:
+            condition, summed = split(call)
+            if isinstance(summed, exp.Sum | exp.Avg):
+                kind = _type_of(rows, to_spark(call))
+                distinct = isinstance(summed.this, exp.Distinct)
+                value = to_spark(summed.this.expressions[0] if distinct else summed.this)
+                over = f" FILTER (WHERE {condition})" if condition else ""
+                function = "avg" if isinstance(summed, exp.Avg) else "sum"
+                if kind != "double":
+                    found[name] = ExactSum(name, value, kind, "DISTINCT " if distinct else "", over, function)
+        return found
 
     def types(self, rows: DataFrame) -> dict[str, str]:
         """The Spark types that partial and final columns have, by analysis without a job."""

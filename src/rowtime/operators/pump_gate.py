@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from rowtime.expr.store_assignment import always_fits, is_nested, length_of
-from rowtime.operators.attempt import attempted
+from rowtime.operators.attempt import BROKEN, attempted
 from rowtime.operators.column_limits import Limit
 from rowtime.operators.contract import Delta, Link, Operator, Tick, Unary, quoted
 from rowtime.operators.values import type_text
@@ -22,8 +22,6 @@ from rowtime.sql.generate import literal, to_rowtime, to_spark
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from sqlglot import exp
-
-BROKEN = "__broken"  # STRING: what a refused row breaks, NULL for a row that fits
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from rowtime.core.clock import NOBODY, Clocks
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import NOTHING, Column, Delta, Link, Operator, Shape, Tick
+from rowtime.operators.contract import NOTHING, Column, Delta, Link, Operator, Shape, Tick, quoted
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 ADDED = (
     Column("reason", "STRING"),
@@ -79,4 +82,17 @@ class Rejected(Operator):
         parts = tick.refused(self.failing or self.gate.name)
         if not parts:
             return Delta(None, clocks)
-        return Delta(reduce(lambda left, right: left.unionByName(right), parts), clocks)
+        rows = reduce(lambda left, right: left.unionByName(right, allowMissingColumns=True), parts)
+        return Delta(rows.selectExpr(*self._shown(tick, rows)), clocks)
+
+    def _shown(self, tick: Tick, rows: DataFrame) -> list[str]:
+        """The columns of the query; NULL for those that a refused row has not got, as it fails on the way to them."""
+        there = {name.lower() for name in rows.columns}
+        kinds = {shown_as(c.name): c.type for c in self.columns}
+        if any(name.lower() not in there for name in kinds):
+            known = dict(zip(self.gate.emits().names, tick.types(self.gate), strict=True))
+            kinds = {name: known.get(name) or kind for name, kind in kinds.items()}
+        names = [c.name for c in self.emits().columns]
+        missing = (name for name in names if name.lower() not in there)
+        nulls = {name: f"CAST(NULL AS {kinds.get(name) or 'STRING'}) AS {quoted(name)}" for name in missing}
+        return [*(nulls.get(name, quoted(name)) for name in names), *self.emits().internals]

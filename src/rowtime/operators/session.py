@@ -33,8 +33,9 @@ from rowtime.operators.contract import (
     passed,
     quoted,
 )
+from rowtime.operators.finished import COMPLETE, KEPT, refuse_failing, routed, with_failing
 from rowtime.operators.lifetimes import S
-from rowtime.operators.partials import COMPLETE, KEPT, Accumulators, routed
+from rowtime.operators.partials import Accumulators
 from rowtime.operators.select import Item, same_keys
 from rowtime.sql.generate import to_spark
 
@@ -123,7 +124,7 @@ class SessionGroup(Unary):
 
     def _merged(self, tick: Tick, pieces: DataFrame) -> DataFrame:
         """Pieces of one session as one piece, where partial results are enough."""
-        if not self._accumulators.splits:
+        if not self._accumulators.splits or tick.trying:  # where a sum may be too large
             return pieces
         return self._by_session(
             self._chains.numbered(pieces),
@@ -144,7 +145,7 @@ class SessionGroup(Unary):
     def _compact(self, tick: Tick, bound: int) -> None:
         segments = tick.segments(self)
         crowded = segments.crowded()
-        if not crowded:
+        if not crowded or tick.trying:
             return
         tick.describe(self, "compact pieces of sessions")
         merged = self._merged(tick, segments.read(crowded).where(f"{DUE} > {bound}L"))
@@ -160,20 +161,21 @@ class SessionGroup(Unary):
         if pieces is None:
             return ()
         numbered, complete = self._chains.numbered(pieces), f"{DUE} <= {passed(bound, DUE)}"
-        if self._accumulators.splits:
+        if self._accumulators.splits and not tick.trying:
             groups = self._joined(tick, numbered)
         else:
             rows = self._chains.ended(numbered).where(IS_DUE)
             tick.describe(self, "keep rows of open sessions")
             self._write(tick, rows.where(f"NOT ({complete})"), None)
-            groups = self._aggregated(rows.where(complete))
+            groups = self._aggregated(tick, rows.where(complete))
         tick.describe(self, "aggregate, close sessions")
         edges = (f"timestamp_micros({FIRST}) AS {STARTS}", f"timestamp_micros({DUE}) AS {ENDS}")
         groups = groups.selectExpr("*", *edges)
         stamp = f"timestamp_micros(least({DUE}, {MAX_MICROS}L))" if self.stamp is None else to_spark(self.stamp)
-        routes = self._routes()
+        routes, beyond = self._routes(tick), self._accumulators.beyond(groups) if tick.trying else []
         items = (*self.items, *self.sort)
-        written = tick.write(self, routed(groups, complete, items, self.having, stamp, routes), routes, None)
+        written = tick.write(self, routed(tick, self, groups, complete, items, stamp, routes, beyond), routes, None)
+        refuse_failing(tick, self, written)
         tick.segments(self).add(written.get("state", ()))
         return tuple(written["complete"])
 
@@ -189,18 +191,20 @@ class SessionGroup(Unary):
         )
         return groups.where(f"{FIRST} IS NOT NULL").selectExpr("*", *self._accumulators.finals(types))
 
-    def _aggregated(self, rows: DataFrame) -> DataFrame:
-        return self._by_session(
-            rows, *self._accumulators.finals({}), f"min({FIRST}) AS {FIRST}", f"max({DUE}) AS {DUE}"
-        )
+    def _aggregated(self, tick: Tick, rows: DataFrame) -> DataFrame:
+        edges = (f"min({FIRST}) AS {FIRST}", f"max({DUE}) AS {DUE}")
+        if tick.trying:
+            by, types = [*self._chains.keys, SESSION], tick.control(self).get("types", {})
+            return self._accumulators.exact(rows, by, (*edges, f"max({LAST}) AS {LAST}"), types)
+        return self._by_session(rows, *self._accumulators.finals({}), *edges)
 
-    def _routes(self) -> dict[str, Route]:
+    def _routes(self, tick: Tick) -> dict[str, Route]:
         shape, items = self.emits(), (*self.items, *self.sort)
         own = dict(zip([item.column.name for item in items], self._accumulators.places(items), strict=True))
         routes = {"complete": Route(COMPLETE, {name: name for name in shape.internals} | own, DUE)}
         if self._accumulators.splits:
             routes["state"] = Route(KEPT, {name: name for name in self._state_columns}, DUE)
-        return routes
+        return with_failing(tick, self, routes, {name: own[name] for name in shape.names})
 
     def _stamp_at(self, tick: Tick, bound: int) -> int:
         if self.stamp is None or not BEGINNING < bound < END:

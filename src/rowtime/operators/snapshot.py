@@ -17,6 +17,7 @@ from sqlglot import exp
 from rowtime.core.time import BEGINNING, END
 from rowtime.operators.contract import Delta, Kept, Route, Segment, Shape, T, Tick, passed, quoted
 from rowtime.operators.event_groups import EventGroups
+from rowtime.operators.failing_events import selected
 from rowtime.operators.lifetimes import ALWAYS, D, E, N, S, instant, made, netted
 from rowtime.operators.lifetimes import Kept as Rows
 from rowtime.sql.generate import to_spark
@@ -125,7 +126,7 @@ class Snapshot(EventGroups):
         self, tick: Tick, parts: Sequence[DataFrame], bound: int, count: int | None
     ) -> tuple[DataFrame | None, tuple[Segment, ...], int]:
         """Events that are new or change, those that are final where somebody takes these, how many the former are."""
-        types, taker = tick.control(self)["types"], tick.taker(self)
+        types, taker = tick.control(self)["types"], None if tick.trying else tick.taker(self)
         sums, keys = self._sums(types), self.key_names
         changes = self._changes(reduce(lambda one, other: one.unionByName(other), parts), sums, bound)
         ended = {c: c for c in (*keys, AT, *sums)} | {E: "__next"}
@@ -149,7 +150,7 @@ class Snapshot(EventGroups):
         events = reduce(lambda one, other: one.unionByName(other), rows) if rows else None
         final = () if taker is None else tuple(written["complete"])
         known = sum(segment.rows for files in made.values() for segment in files)
-        return None if events is None else self._selected(events, types), final, known
+        return None if events is None else self._selected(tick, events, types), final, known
 
     def _with_ended(self, changes: DataFrame, types: Sequence[str], taker: Mapping[str, str]) -> DataFrame:
         """Changes, of which the snapshots that have ended have the columns of the taker's file as well."""
@@ -199,9 +200,11 @@ class Snapshot(EventGroups):
             route,
         ).where("__route IS NOT NULL")
 
-    def _selected(self, rows: DataFrame, types: Sequence[str]) -> DataFrame:
+    def _selected(self, tick: Tick, rows: DataFrame, types: Sequence[str]) -> DataFrame:
         """The select list over keys and sums, as events."""
         rows = rows.selectExpr("*", *self._finals(types))
+        if tick.trying:
+            return selected(tick, self, rows, made(AT, E, D))
         if self.having is not None:
             rows = rows.where(to_spark(self.having))
         return rows.selectExpr(*(item.sql for item in self.items), *made(AT, E, D))

@@ -26,9 +26,9 @@ from rowtime.operators.contract import (
     Unary,
     quoted,
 )
+from rowtime.operators.finished import COMPLETE, KEPT
 from rowtime.operators.ordered import Ordered
 from rowtime.operators.over_calls import RunningMark
-from rowtime.operators.partials import COMPLETE, KEPT
 from rowtime.operators.sort_by import BEFORE, moved_shape
 from rowtime.operators.value_clocks import Closer, ValueClocks, promised
 from rowtime.sql.generate import to_spark

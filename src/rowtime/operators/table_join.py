@@ -7,12 +7,15 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rowtime.core.clock import Clocks
+from rowtime.operators.attempt import BROKEN, judged
+from rowtime.operators.conditions import holds, sorted_out
 from rowtime.operators.contract import Column, Delta, Link, Operator, P, Shape, T, Tick, W, named, quoted
 from rowtime.operators.join import Side
 from rowtime.operators.table import NUMBER
 from rowtime.sql.generate import to_spark
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
     from sqlglot import exp
 
 BROADCAST = 1_000_000  # rows of a table that every task gets as a whole
@@ -59,7 +62,7 @@ class TableJoin(Operator):
         same = named([(name, old) for old, name in self.sides[n].columns if name in there])
         return Link((*same, (T, T), (W, W), (P, P)) if n == 0 else same)
 
-    def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:  # noqa: ARG002
+    def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """The new rows with their matches; lazily, without a job."""
         from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
@@ -75,13 +78,27 @@ class TableJoin(Operator):
             return replace(delta, rows=rows.selectExpr(*names, *self.emits().internals), peek=None, files=None)
         known = table.rows.selectExpr(*_renamed(self.sides[1]), f"{NUMBER} AS {self._number}")
         known = F.broadcast(known) if (table.count or 0) <= BROADCAST else known
-        met = F.expr(to_spark(self.on)) if self.on is not None else F.expr("true")
-        joined = rows.join(known, met, "left" if self.outer else "inner")
+        if tick.trying and self.on is not None:
+            joined = self._tried(tick, rows, known)
+        else:
+            met = F.expr(to_spark(self.on)) if self.on is not None else F.expr("true")
+            joined = rows.join(known, met, "left" if self.outer else "inner")
         most = (delta.count or SMALL + 1) * max(1, table.count or 0)
         count = most if most <= SMALL else None
         return replace(
             delta, rows=joined.selectExpr(*names, *self.emits().internals), count=count, peek=None, files=None
         )
+
+    def _tried(self, tick: Tick, rows: DataFrame, known: DataFrame) -> DataFrame:
+        """The rows that go out; pairs of which the condition cannot be computed are refused."""
+        from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+        types = dict(zip(self.emits().names, tick.types(self), strict=True))
+        equal, others = sorted_out(self.on, types)
+        met = F.expr(" AND ".join(["true", *equal]))
+        pairs = rows.join(known, met, "inner")
+        tick.refuse_computed(self, judged(pairs, others, {}, [], pairs.columns), BROKEN, None)
+        return rows.join(known, met & holds(rows.sparkSession, others), "left" if self.outer else "inner")
 
     @property
     def _table_columns(self) -> tuple[Column, ...]:

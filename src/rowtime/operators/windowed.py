@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rowtime.kernels import collated
-from rowtime.kernels.exact import limbs, numbers
+from rowtime.kernels.exact import Overflow, limbs, numbers
 from rowtime.kernels.frames import Frames, Ints, Known, Layout, by_range, by_rows, layout, sessions
 from rowtime.kernels.identity import numbered, together
 from rowtime.kernels.window_functions import Avg, Decayed, Distinct, Extreme, Function, Spread, Sum, Table
@@ -186,14 +186,31 @@ class Computation:
         values: dict[str, pa.Array] = {}
         states: dict[str, pa.Array] = {}
         frames = {frame: frame.over(self.layout, self.order) for frame in {call.frame for call in self.windows.calls}}
+        beyond: list[Overflow] = []
         for call in self.windows.calls:
             parts = self._parts(call)
-            made = call.function.value(call.function.fold(parts, frames[call.frame]))
+            try:
+                folded = call.function.fold(parts, frames[call.frame])
+            except Overflow as wrong:
+                beyond.append(Overflow(str(wrong), np.asarray(self._in_order(pa.array(wrong.beyond))), call.name))
+                continue
+            made = call.function.value(folded)
             values.update({f"{call.name}{part}": self._in_order(column) for part, column in made.items()})
             if call.running:
                 state = call.function.fold(parts, Frames(self.layout.begins, suffix))
                 states.update({f"{call.name}.{part}": column for part, column in state.items()})
+        if beyond:
+            raise self._first_of(beyond)
         return Answer(values, self._kept(suffix), self._heads(states, suffix) if self.windows.heads else None)
+
+    def _first_of(self, beyond: Sequence[Overflow]) -> Overflow:
+        """Of the first row of each key that has a sum beyond its type, those of one call."""
+        wanted = np.logical_or.reduce([one.beyond for one in beyond])
+        codes = np.asarray(self._in_order(pa.array(self.layout.code[self.layout.at])))
+        places = np.flatnonzero(wanted)
+        first = np.zeros(len(wanted), np.bool_)
+        first[places[np.unique(codes[places], return_index=True)[1]]] = True
+        return next(Overflow(str(o), o.beyond & first, o.name) for o in beyond if (o.beyond & first).any())
 
     def _in_order(self, column: pa.Array) -> pa.Array:
         """Values as laid out, in the order in which the new rows came."""

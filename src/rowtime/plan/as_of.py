@@ -17,7 +17,7 @@ from rowtime.core.errors import Problem, Refused
 from rowtime.core.time import END
 from rowtime.kernels.window_functions import Nth
 from rowtime.operators.contract import Column, Operator, T
-from rowtime.operators.join import PLACES
+from rowtime.operators.join_edge import PLACES
 from rowtime.operators.merge import Merge
 from rowtime.operators.over import Over
 from rowtime.operators.over_calls import Call

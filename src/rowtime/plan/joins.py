@@ -14,7 +14,8 @@ from sqlglot import exp
 from rowtime.core.errors import Problem, Refused
 from rowtime.core.time import END
 from rowtime.operators.contract import T
-from rowtime.operators.join import EVER, PLACES, Join, Side
+from rowtime.operators.join import EVER, Join, Side
+from rowtime.operators.join_edge import PLACES
 from rowtime.operators.table import Table
 from rowtime.operators.table_join import TableJoin
 from rowtime.plan import rewrites

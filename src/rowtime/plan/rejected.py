@@ -9,6 +9,8 @@ from rowtime.operators.bounded_events import BoundedEvents
 from rowtime.operators.contract import Column, Operator, walk
 from rowtime.operators.event_stream import EventStream
 from rowtime.operators.event_time import EventTimed
+from rowtime.operators.group_by import GroupBy
+from rowtime.operators.group_values import GroupByValues
 from rowtime.operators.hop import Hop
 from rowtime.operators.ordered import Ordered
 from rowtime.operators.panes import Panes
@@ -16,12 +18,15 @@ from rowtime.operators.permit_gate import PermitGate
 from rowtime.operators.pump_gate import PumpGate
 from rowtime.operators.rejected import Rejected
 from rowtime.operators.select import Select
+from rowtime.operators.session import SessionGroup
 from rowtime.operators.stream import Stream
 from rowtime.operators.tsort import TSort
 from rowtime.operators.union_all import UnionAll
 from rowtime.plan.pump_edge import behind
 
 _GATES = TSort | Stream | Ordered | EventTimed | Panes | PermitGate | BoundedEvents | PumpGate
+_COMPUTES = Select | GroupBy | GroupByValues | SessionGroup
+"""Ends of queries whose rows may be impossible to compute."""
 
 
 def refused_rows(
@@ -33,7 +38,7 @@ def refused_rows(
     """
     gates = [part for part in walk(node) if isinstance(part, _GATES) or (isinstance(part, Hop) and part.gate)]
     gate = next((part for part in gates if part.name == name), None)
-    if gate is None and isinstance(node, Select):
+    if gate is None and isinstance(node, _COMPUTES):
         return Rejected(fresh(f"{name}.rejected"), node, _users(node), failing=name)
     if gate is None:
         hint = f"These do: {', '.join(part.name for part in gates)}."
@@ -54,7 +59,7 @@ def refused_by_pump(fresh: Callable[[str], str], node: Operator, pump: str, plac
     """
     gates = [part for part in walk(node) if is_of_pump(part, pump)]
     query = behind(node)
-    if not gates and isinstance(query, Select):
+    if not gates and isinstance(query, _COMPUTES):
         return Rejected(fresh(f"{pump}.rejected"), query, _users(query), failing=pump)
     if not gates:
         what = f"{pump} refuses no rows: its values fit the declared columns of the target, and nothing is checked"

@@ -16,22 +16,25 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j has no types
 from pyspark.errors import PySparkException
 from sqlglot import exp
 
 from rowtime.core.errors import RowtimeError
+from rowtime.expr.conditions import conjuncts
 from rowtime.expr.generators import generator
-from rowtime.operators.attempt import attempted
-from rowtime.operators.contract import Delta, Operator, quoted
+from rowtime.kernels.exact import Overflow
+from rowtime.operators.attempt import BROKEN, judged
+from rowtime.operators.contract import Delta, Operator
 from rowtime.operators.group_by import GroupBy
 from rowtime.operators.group_values import GroupByValues
 from rowtime.operators.ordered import Ordered
 from rowtime.operators.over import Over
 from rowtime.operators.panes import Panes
-from rowtime.operators.pump_gate import BROKEN
 from rowtime.operators.select import Select
 from rowtime.operators.session import SessionGroup
-from rowtime.sql.generate import literal, to_rowtime, to_spark
+from rowtime.runtime.asked_for import columns_asked_for
+from rowtime.sql.generate import to_rowtime, to_spark
 
 if TYPE_CHECKING:
     from rowtime.plan.program import Program
@@ -41,7 +44,6 @@ _GROUPS = (GroupBy, GroupByValues, SessionGroup, Panes)
 _WRAPPERS = (exp.AggFunc, exp.Filter, exp.Where, exp.WithinGroup, exp.Order, exp.Ordered, exp.Distinct, exp.Tuple,
              exp.IgnoreNulls, exp.RespectNulls)  # fmt: skip
 _OF_A_VALUE = re.compile(r"SQLSTATE: 22[0-9A-Z]{3}")
-_KEPT = "__k"
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,7 @@ class CloseLook:
         for node in program.operators:
             for child in node.inputs:
                 self._readers[child.name].append(node)
+        self._asked_for = columns_asked_for(program.operators)
         self._queries = {*program.catalog.views, *program.catalog.pumps}
         self._queries |= {sink.name.removesuffix(".result") for sink in program.sinks}
         self._defers = defers
@@ -82,31 +85,35 @@ class CloseLook:
 
     def step(self, tick: RunningTick, node: Operator, deltas: Sequence[Delta]) -> Delta:
         """The results of an operator without the rows that cannot be computed."""
+        tick.gate_of = self.query_of
         if not deltas or deltas[0].rows is None:
             return node.step(tick, deltas)
-        if isinstance(node, Select):
+        if isinstance(node, Select) and not any(generator(item.expression) for item in node.items):
             return self._selected(tick, node, deltas[0])
-        demands = tuple(_asked(node))
+        demands = list(_asked(node))
         if not demands:
             return node.step(tick, deltas)
-        chain = self._chain(node.inputs[0], deltas[0])
-        rows = self._tried(tick, node, chain, node.inputs[0], [chain.over(one) for one in demands])
+        below = node.inputs[0]
+        chain = self._chains.get(below.name, Chain(deltas[0]))
+        if isinstance(node, Select):
+            chain = replace(chain, conditions=(*chain.conditions, *map(chain.over, conjuncts(node.where))))
+        rows = self._tried(tick, node, chain, below, [chain.over(one) for one in demands])
         return node.step(tick, [rows, *deltas[1:]])
 
-    def _chain(self, node: Operator, delta: Delta) -> Chain:
-        return self._chains.get(node.name, Chain(delta))
+    def query_of(self, node: Operator) -> str:
+        """The view, pump or query that an operator is a part of."""
+        found = [name for name in self._queries if node.name == name or node.name.startswith(f"{name}.")]
+        return max(found, key=len, default=node.name)
 
     def _selected(self, tick: RunningTick, node: Select, delta: Delta) -> Delta:
-        if any(generator(item.expression) is not None for item in node.items):
-            return node.step(tick, [delta])  # of one row it makes many: what fails there fails
-        below = self._chain(node.input, delta)
-        added = () if node.where is None else (below.over(node.where),)
+        below = self._chains.get(node.input.name, Chain(delta))
         columns = {item.column.name: below.over(item.expression) for item in (*node.items, *node.hidden)}
-        chain = Chain(below.base, (*below.conditions, *added), columns)
+        chain = Chain(below.base, (*below.conditions, *map(below.over, conjuncts(node.where))), columns)
         if self._is_deferred(node):
             self._chains[node.name] = chain
             return node.step(tick, [delta])
-        return self._tried(tick, node, chain, node, list(columns.values()))
+        asked = self._asked_for[node.name]
+        return self._tried(tick, node, chain, node, [value for name, value in columns.items() if name in asked])
 
     def _is_deferred(self, node: Select) -> bool:
         readers = self._readers[node.name]
@@ -119,36 +126,21 @@ class CloseLook:
         rows, emitted = chain.base.rows, shape.emits()
         assert rows is not None
         values = chain.columns or {name: _column(name) for name in emitted.names}
-        texts = {to_spark(one): one for one in (*chain.conditions, *values.values(), *demands)}
-        tried = [text for text, one in texts.items() if not isinstance(one.unnest(), exp.Column)]
-        if not tried:
+        if all(isinstance(one.unnest(), exp.Column) for one in (*chain.conditions, *values.values(), *demands)):
             return shape.step(tick, [chain.base]) if isinstance(shape, Select) else chain.base
-        names = {text: f"__try{n}" for n, text in enumerate(tried)}
-        made = {text: f"{names[text]}.c0" if text in names else text for text in texts}
-        cases, kept = [], ["true"]
-        for text, condition in ((to_spark(one), one) for one in chain.conditions):
-            cases += [_fails(names[text], condition)] if text in names else []
-            cases.append(f"WHEN NOT coalesce({made[text]}, false) THEN NULL")
-            kept.append(f"coalesce({made[text]}, false)")
-        wanted = {to_spark(one): one for one in demands}
-        cases += [_fails(names[text], one) for text, one in wanted.items() if text in names]
-        columns = [f"{made[to_spark(one)]} AS {quoted(name)}" for name, one in values.items()]
-        internals = [name for name in emitted.internals if name not in values]
-        broken = f"CASE {' '.join(cases)} END" if cases else "CAST(NULL AS STRING)"
-        found = rows.withColumns({name: attempted(rows.sparkSession, [text]) for text, name in names.items()})
-        found = found.selectExpr(*columns, *internals, f"{broken} AS {BROKEN}", f"({' AND '.join(kept)}) AS {_KEPT}")
-        found = found.where(f"{_KEPT} OR {BROKEN} IS NOT NULL").drop(_KEPT)
-        accepted = tick.refuse_failing(self._query_of(node), node, found, BROKEN, chain.base.count)
+        found = judged(
+            rows,
+            [_told(one) for one in chain.conditions],
+            {name: to_spark(one) for name, one in values.items()},
+            [_told(one) for one in demands],
+            [name for name in emitted.internals if name not in values],
+        )
+        accepted = tick.refuse_failing(self.query_of(node), node, found, BROKEN, chain.base.count)
         return replace(chain.base, rows=accepted, peek=None, files=None, timeline=None)
 
-    def _query_of(self, node: Operator) -> str:
-        """The view, pump or query that an operator is a part of."""
-        found = [name for name in self._queries if node.name == name or node.name.startswith(f"{name}.")]
-        return max(found, key=len, default=node.name)
 
-
-def _fails(name: str, tried: exp.Expr) -> str:
-    return f"WHEN {name} IS NULL THEN {literal(to_rowtime(tried))}"
+def _told(node: exp.Expr) -> tuple[str, str]:
+    return to_spark(node), to_rowtime(node)
 
 
 def _column(name: str) -> exp.Column:
@@ -157,7 +149,11 @@ def _column(name: str) -> exp.Column:
 
 def _asked(node: Operator) -> Iterator[exp.Expr]:
     """What an operator computes of each of its rows."""
-    if isinstance(node, _GROUPS):
+    if isinstance(node, Select):  # of one row it makes many: what they are made of is looked at before
+        for item in node.items:
+            call = generator(item.expression)
+            yield from (item.expression,) if call is None else call.expressions
+    elif isinstance(node, _GROUPS):
         yield from (key.expression for key in node.keys)
         yield from (part for item in node.aggregates for part in _arguments(item.expression))
     elif isinstance(node, Over):
@@ -190,10 +186,20 @@ def closer(error: Exception, program: Program, tap: object, before: CloseLook | 
 
     ``before``: how it was run. What the ``tap`` of a trace has seen of it does not count.
     """
-    blames = isinstance(error, PySparkException) and _OF_A_VALUE.search(str(error)) is not None
-    if program.stops or before is not None or not blames:
+    if program.stops or before is not None or not _of_a_value(error):
         return None
     traced = getattr(tap, "forget", None)
     if traced is not None:
         traced()
     return CloseLook(program, defers=traced is None)
+
+
+def _of_a_value(error: BaseException | None) -> bool:
+    """True if a tick has failed because something cannot be computed of a value."""
+    while error is not None:
+        if isinstance(error, PySparkException | Py4JJavaError) and _OF_A_VALUE.search(str(error)):
+            return True
+        if isinstance(error, Overflow):
+            return True
+        error = error.__cause__
+    return False

@@ -122,6 +122,7 @@ class RunningTick:
         self.tables: Mapping[str, GivenTable] = {}
         self.narrowed: Narrowed = {}
         self.column_types = ColumnTypes(spark)
+        self.gate_of: Callable[[Operator], str] | None = None
         self.ledger: Ledger = {}
         self.skipped: dict[str, list[DataFrame]] = {}  # by gate; the ledger has them already
         self.jobs: list[str] = []
@@ -131,6 +132,11 @@ class RunningTick:
         self._written: list[str] = []
 
     # -- what operators use -----------------------------------------------------------
+
+    @property
+    def trying(self) -> bool:
+        """True if the tick is looked at row by row, because a value of it has failed."""
+        return self.gate_of is not None
 
     def intake(self, node: Operator) -> Intake:
         """What this tick takes from the source of a stream."""
@@ -275,7 +281,14 @@ class RunningTick:
             self._reject(node, found.refused, found.counts["MALFORMED"])
         return found.accepted
 
-    def refuse_failing(self, gate: str, node: Operator, rows: DataFrame, broken: str, count: int | None) -> DataFrame:
+    def refuse_computed(self, node: Operator, rows: DataFrame, broken: str, count: int | None) -> DataFrame:
+        """The same for rows that an operator has computed, at the gate of its query."""
+        assert self.gate_of is not None
+        return self.refuse_failing(self.gate_of(node), node, rows, broken, count, "computed")
+
+    def refuse_failing(  # noqa: PLR0913 - who refuses what
+        self, gate: str, node: Operator, rows: DataFrame, broken: str, count: int | None, kind: str = "rejected"
+    ) -> DataFrame:
         """The same at the gate of a query, for rows that cannot be computed; it counts these alone.
 
         A tick without such a row is not looked at, so that how many rows went by is not known there.
@@ -285,7 +298,7 @@ class RunningTick:
         if found.refused is not None:
             many = found.counts["MALFORMED"]
             self.ledger.setdefault(gate, Counter()).update({"in": many, "accepted": 0, "MALFORMED": many})
-            self._reject(node, found.refused, many, gate)
+            self._reject(node, found.refused, many, gate, kind)
         return found.accepted
 
     def turn_away(self, gate: Named, refused: Rejection, counts: Mapping[str, int]) -> None:
@@ -358,9 +371,11 @@ class RunningTick:
         assert isinstance(schema, StructType)
         return schema
 
-    def _reject(self, node: Named, rejection: Rejection, count: int, gate: str | None = None) -> None:
+    def _reject(
+        self, node: Named, rejection: Rejection, count: int, gate: str | None = None, kind: str = "rejected"
+    ) -> None:
         """Write refused rows beside the state; they go to ``rejected/<gate>`` once the tick is committed."""
-        key, hidden = f"{node.name}/rejected", ("__n", "__route")
+        key, hidden = f"{node.name}/{kind}", ("__n", "__route")
         names = [name for name in rejection.schema.names if name not in hidden]
         fields = {f.name: StructField(f.name, loose(f.dataType)).jsonValue() for f in rejection.schema.fields}
         self.schemas[key] = {"type": "struct", "fields": [fields[name] for name in names]}
@@ -373,4 +388,4 @@ class RunningTick:
         self._refused.setdefault(gate or node.name, []).append((key, written["rejected"]))
 
 
-_PASSING = ("/complete", "/merged")  # files of results on their way; of no use after the tick
+_PASSING = ("/complete", "/merged", "/failed")  # files of results on their way; of no use after the tick

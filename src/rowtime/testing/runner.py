@@ -145,8 +145,9 @@ def _clock(engine: Engine) -> int:
 
 
 def _rejected(engine: Engine) -> Iterator[Mapping[str, Any]]:
-    for node in engine.program.operators:
-        for path in engine.checkpoint.rejected(node.name, engine.entry["tick"]):
+    gates = [*(node.name for node in engine.program.operators), *engine.entry.get("totals", {})]
+    for gate in dict.fromkeys(gates):  # that of a query need not be an operator
+        for path in engine.checkpoint.rejected(gate, engine.entry["tick"]):
             yield from pq.read_table(path).to_pylist()
 
 

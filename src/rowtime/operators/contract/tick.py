@@ -24,6 +24,14 @@ class Tick(Protocol):
     spark: SparkSession
     number: int
 
+    @property
+    def trying(self) -> bool:
+        """True if what cannot be computed is to be told apart (`refuse_computed`); in other ticks it ends the tick.
+
+        A tick in which a value has failed is run again so. What an operator sends out must be the same in both.
+        """
+        ...
+
     def intake(self, node: Operator) -> Intake:
         """What this tick takes from the source of a stream."""
         ...
@@ -98,6 +106,10 @@ class Tick(Protocol):
 
     def refuse(self, node: Operator, rows: DataFrame, broken: str, count: int | None) -> DataFrame:
         """The rows in which the column ``broken`` is NULL, without it; the others go to the ledger as MALFORMED."""
+        ...
+
+    def refuse_computed(self, node: Operator, rows: DataFrame, broken: str, count: int | None) -> DataFrame:
+        """The same for rows that the operator computes, at the gate of its query; of a tick that is ``trying``."""
         ...
 
     def lookup(self, node: Operator) -> DataFrame:

@@ -1,0 +1,79 @@
+"""How far the pairs of a join have gone out, and what places a pair."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rowtime.core.time import BEGINNING
+from rowtime.operators.contract import passed
+from rowtime.sql.generate import literal
+
+PLACES = (("__lt", "__lw", "__lp"), ("__rt", "__rw", "__rp"))
+"""Rowtime, writer and position of each side's row, by which pairs of one rowtime are ordered."""
+ARRIVED = ("__lk", "__rk")
+"""BIGINT: the tick in which each side's row came."""
+_LATER = f"greatest({', '.join(f'unix_micros({side[0]})' for side in PLACES)})"
+
+
+@dataclass(frozen=True)
+class Edge:
+    """How far pairs have gone out: all below ``at`` (µs), and of those at it some.
+
+    Those that rows of ``side`` make that came up to ``tick`` and belong to writers up to
+    ``writer``; where it is the right side, only with the left row whose place is ``first``.
+    """
+
+    at: int
+    side: int | None = None
+    writer: str = ""
+    tick: int = 0
+    first: tuple[int, str, int] | None = None
+
+    @classmethod
+    def of(cls, control: Mapping[str, Any]) -> Edge:
+        """The edge that a tick has left behind."""
+        side, writer, tick, first = control.get("edge") or (None, "", 0, None)
+        return cls(control.get("bound", BEGINNING), side, writer, tick, first and tuple(first))
+
+    @property
+    def entry(self) -> list[Any]:
+        """The edge for the journal, which has the bound anyway."""
+        return [self.side, self.writer, self.tick, self.first and list(self.first)]
+
+    @property
+    def frontier(self) -> tuple[int, int | None, str]:
+        """What moves it, beside new rows."""
+        return (self.at, self.side, self.writer)
+
+    @property
+    def covers(self) -> str:
+        """The pairs at the bound that have gone out, as Spark SQL."""
+        return "false" if self.side is None else f"{self._here} AND {self._inside(self.side)}"
+
+    @property
+    def allows(self) -> str:
+        """The pairs at the bound that may go out."""
+        return "true" if self.side is None else f"NOT ({self._here}) OR {self._inside(self.side)}"
+
+    @property
+    def _here(self) -> str:
+        return f"{_LATER} = {passed(self.at, _LATER)}"
+
+    def _inside(self, side: int) -> str:
+        time, writer, _ = PLACES[side]
+        micros_text = f"unix_micros({time})"
+        tests = [
+            f"({micros_text} < {passed(self.at, micros_text)} OR {writer} <= {literal(self.writer)})",
+            f"{ARRIVED[side]} <= {passed(self.tick, ARRIVED[side])}",
+        ]
+        if self.first is not None:
+            time, writer, position = (f"unix_micros({PLACES[0][0]})", *PLACES[0][1:])
+            at, who, place = self.first
+            tests += [
+                f"{time} = {passed(at, time)}",
+                f"{position} = {passed(place, position)}",
+                f"{writer} = {literal(who)}",
+            ]
+        return f"({' AND '.join(tests)})"

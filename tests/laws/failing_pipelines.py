@@ -1,0 +1,141 @@
+"""Queries in each clause of which something cannot be computed, and what they give where it is guarded against."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from rowtime.core.time import END
+from rowtime.testing.transcripts import ScriptItem, Transcript
+from tests.laws.pipelines import HALF, ORIGIN
+
+LARGE = 2**62 - 1  # two of them fit in a BIGINT, three do not
+EVENTS = (
+    "CREATE STREAM {} (n BIGINT, v BIGINT, k STRING, since TIMESTAMP, until TIMESTAMP) "
+    "EVENT SHAPE INTERVAL (since, until);"
+)
+DECLARE = (
+    "CREATE STREAM a (n BIGINT, v BIGINT, w BIGINT, k STRING, ev TIMESTAMP) EVENT TIME (ev);"
+    "CREATE STREAM b (n BIGINT, v BIGINT, w BIGINT, k STRING, ev TIMESTAMP);"
+    "CREATE TABLE t (n BIGINT, u BIGINT);" + EVENTS.format("e") + EVENTS.format("r")
+)
+TABLE = [{"n": 0, "u": 1}, {"n": 1, "u": 0}, {"n": 2, "u": 5}, {"n": 2, "u": -1}]
+WINDOW = "OVER (RANGE INTERVAL '1' SECOND PRECEDING)"
+MEET = f"FROM a {WINDOW} JOIN b {WINDOW} ON a.k = b.k"
+OUTER = f"FROM a {WINDOW} LEFT JOIN b {WINDOW} ON a.k = b.k"
+STEPS = "STEP(a.ROWTIME BY INTERVAL '3' SECOND)"
+SHOWN = "EMIT INTERVALS (since, until)"
+SECONDS = "FLOOR(a.ROWTIME TO SECOND)"
+EXACT = "CAST(SUM(CAST(w AS DECIMAL(38, 0))) AS BIGINT)"
+FITS = "ABS(SUM(CAST(w AS DECIMAL(38, 0)))) < 9223372036854775808"
+WIDE = "CAST(v AS DECIMAL(38, 2)) * 400000000000000000000000000000000000"
+PANED = "GROUP BY PANES(ev, DURATION INTERVAL '2' SECOND), k"
+
+
+@dataclass(frozen=True)
+class Clause:
+    """A query of which something fails, and, if it can be written, one that leaves out just that. ``told``: what."""
+
+    name: str
+    sql: str
+    guarded: str = ""
+    told: str = ""
+
+
+def _of(name: str, sql: str, guard: tuple[str, str] | None = None, told: str = "", value: str = "") -> Clause:
+    """``guard``: what of the query another text stands for; ``value``: what SUM(w) is."""
+    guarded = sql.replace(*guard) if guard else ""
+    return Clause(name, sql, guarded.replace("SUM(w) AS", f"{value} AS") if value else guarded, told)
+
+
+CLAUSES = (
+    _of("select list", "SELECT STREAM 10 / n AS q, v FROM a WHERE v <> 9", ("v <> 9", "n <> 0"), "10 / `n`"),
+    _of("where", "SELECT STREAM v FROM a WHERE 10 / n < 8", ("10 / n", "10 / NULLIF(n, 0)"), "10 / `n` < 8"),
+    _of("group key", f"SELECT STREAM 10 DIV n AS q, COUNT(*) AS c FROM a WHERE true GROUP BY {SECONDS}, 10 DIV n",
+        ("WHERE true", "WHERE n <> 0"), "10 DIV"),
+    _of("argument", f"SELECT STREAM k, SUM(10 DIV n) AS s FROM a WHERE true GROUP BY {SECONDS}, k",
+        ("WHERE true", "WHERE n <> 0")),
+    _of("select list of groups", f"SELECT STREAM k, 10 / SUM(n) AS s FROM a GROUP BY {SECONDS}, k HAVING true",
+        ("HAVING true", "HAVING SUM(n) <> 0"), "10 / SUM(`n`)"),
+    _of("having", f"SELECT STREAM k, COUNT(*) AS c FROM a GROUP BY {SECONDS}, k HAVING 10 / SUM(n) > 3",
+        ("10 / SUM(n)", "10 / NULLIF(SUM(n), 0)"), "10 / SUM(`n`) > 3"),
+    _of("sum beyond its type", f"SELECT STREAM k, SUM(w) AS s FROM a GROUP BY {STEPS}, k HAVING true",
+        ("HAVING true", f"HAVING {FITS}"), value=EXACT),
+    _of("sum beside what keeps rows",
+        f"SELECT STREAM SUM(w) AS s, COUNT(DISTINCT k) AS d FROM a GROUP BY {STEPS} HAVING true",
+        ("HAVING true", f"HAVING {FITS}"), value=EXACT),
+    _of("sum of decimals", f"SELECT STREAM k, SUM({WIDE}) AS s FROM a GROUP BY {STEPS}, k HAVING true",
+        ("HAVING true", "HAVING ABS(SUM(v)) < 3")),
+    _of("sum of a session",
+        "SELECT STREAM k, SUM(w) AS s, 10 / SUM(v) AS q FROM a GROUP BY k, SESSION(a.ROWTIME, INTERVAL '1' SECOND) "
+        "HAVING true", ("HAVING true", f"HAVING SUM(v) <> 0 AND {FITS}"), value=EXACT),
+    _of("groups by value", "SELECT STREAM k, 10 / SUM(n) AS s, SUM(w) AS w FROM a GROUP BY k WITH UNBOUNDED STATE"),
+    _of("order of groups",
+        f"SELECT STREAM k, 10 / SUM(n) AS s FROM a GROUP BY {SECONDS}, k HAVING true ORDER BY {SECONDS}, s",
+        ("HAVING true", "HAVING SUM(n) <> 0")),
+    _of("panes",
+        f"SELECT STREAM k, 10 / (COUNT(*) - 1) AS s FROM a {PANED} HAVING true",
+        ("HAVING true", "HAVING COUNT(*) <> 1")),
+    _of("sum of a pane", f"SELECT STREAM k, SUM(w) AS s FROM a {PANED} HAVING true",
+        ("HAVING true", f"HAVING {FITS}"), value=EXACT),
+    _of("join condition", f"SELECT STREAM a.v AS av, b.v AS bv {MEET} AND 10 / (a.n - b.n) > 0",
+        ("(a.n - b.n)", "NULLIF(a.n - b.n, 0)"), "10 / "),
+    _of("condition of an outer join", f"SELECT STREAM a.v AS av, b.v AS bv {OUTER} AND 10 / (a.n - b.n) > 0",
+        ("(a.n - b.n)", "NULLIF(a.n - b.n, 0)")),
+    _of("equality of computed values",
+        f"SELECT STREAM a.v AS av FROM a {WINDOW} JOIN b {WINDOW} ON 10 DIV a.n = 10 DIV b.n",
+        ("10 DIV a.n = 10 DIV b.n", "10 DIV NULLIF(a.n, 0) = 10 DIV NULLIF(b.n, 0)")),
+    _of("select list over a join",
+        f"SELECT STREAM 10 / (a.n - b.n) AS q {MEET} WHERE true", ("WHERE true", "WHERE a.n <> b.n")),
+    _of("where over a join",
+        f"SELECT STREAM a.v AS av {MEET} WHERE 10 / (a.n - b.n) > 0", ("(a.n - b.n)", "NULLIF(a.n - b.n, 0)")),
+    _of("table join", "SELECT STREAM a.v AS av, t.u AS u FROM a LEFT JOIN t ON a.n = t.n AND 10 / t.u > 0",
+        ("10 / t.u", "10 / NULLIF(t.u, 0)")),
+    _of("column nobody asks for",
+        "CREATE VIEW x AS SELECT STREAM 10 / n AS u, v FROM a UNION ALL SELECT STREAM 10 / n AS u, v FROM b;"
+        "SELECT STREAM 10 / v AS q FROM x WHERE v <> 9", ("v <> 9", "v <> 0")),
+    _of("list of EXPLODE",
+        "SELECT STREAM v, EXPLODE(SEQUENCE(1, 10 DIV n)) AS x FROM a WHERE v <> 9", ("v <> 9", "n <> 0")),
+    _of("argument and key of OVER",
+        "SELECT STREAM v, SUM(10 DIV n) OVER (PARTITION BY 10 DIV n ROWS 2 PRECEDING) AS s FROM a"),
+    _of("sum of OVER",
+        "SELECT STREAM v, SUM(w) OVER (PARTITION BY k ROWS UNBOUNDED PRECEDING) AS s FROM a",
+        told="SUM(`w`) OVER (…)"),
+    _of("sorted", f"SELECT STREAM v FROM a WHERE v <> 9 ORDER BY {SECONDS}, 10 / n", ("v <> 9", "n <> 0")),
+    _of("t-sort",
+        "SELECT STREAM ev AS ROWTIME, 10 / n AS q FROM a WHERE v <> 9 ORDER BY ev WITHIN INTERVAL '2' SECOND",
+        ("v <> 9", "n <> 0")),
+    _of("select list over events", f"SELECT STREAM 10 / n AS q, v FROM e WHERE v <> 9 {SHOWN}", ("v <> 9", "n <> 0")),
+    _of("windows of events",
+        f"SELECT STREAM k, 10 / SUM(n) AS s FROM e GROUP BY TUMBLE(INTERVAL '1' SECOND), k HAVING true {SHOWN}",
+        ("HAVING true", "HAVING SUM(n) <> 0")),
+    _of("snapshots", f"SELECT STREAM k, 10 / SUM(n) AS s FROM e GROUP BY SNAPSHOT(), k HAVING true {SHOWN}",
+        ("HAVING true", "HAVING SUM(n) <> 0")),
+    _of("count windows", f"SELECT STREAM k, 10 / SUM(n) AS s FROM e GROUP BY COUNT_WINDOW(2), k HAVING true {SHOWN}",
+        ("HAVING true", "HAVING SUM(n) <> 0")),
+    _of("join of events",
+        f"SELECT STREAM e.v AS ev, r.v AS rv FROM e JOIN r ON e.k = r.k AND 10 / (e.n - r.n) > 0 {SHOWN}",
+        ("(e.n - r.n)", "NULLIF(e.n - r.n, 0)")),
+)  # fmt: skip
+
+
+def items(seed: int, rows: int = 12) -> list[ScriptItem]:
+    """Rows of all streams in the order of time, many of which make something fail; then the ends."""
+    chance, at, made = random.Random(seed), ORIGIN, list[ScriptItem]()
+    for _ in range(rows):
+        at += chance.choice((0, HALF, HALF, 2 * HALF))
+        values = {"n": chance.choice((0, 0, 1, -1, 2)), "v": chance.choice((0, 1, 1, 2, -1)), "k": chance.choice("xy")}
+        for stream in "er" if chance.random() < 0.2 else "ab" if chance.random() < 0.3 else "ae":
+            times = {"since": at, "until": at + chance.choice((1, 2, 3)) * HALF} if stream in "er" else {"ev": at}
+            wide = {} if stream in "er" else {"w": LARGE * values["v"]}
+            made.append(ScriptItem(len(made) + 1, stream, "x", {"rowtime": at, **values, **wide, **times}, None))
+    for stream in "aber":
+        made.append(ScriptItem(len(made) + 1, stream, "x", None, END))
+    return made
+
+
+def transcript(sql: str, made: list[ScriptItem]) -> Transcript:
+    """The items for a query."""
+    writers: Mapping[str, list[str]] = {name: ["x"] for name in "aber"}
+    return Transcript("failing", "failing", DECLARE + sql, tuple(made), (), "exact", frozenset(), writers, {"t": TABLE})

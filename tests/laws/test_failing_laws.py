@@ -1,0 +1,91 @@
+"""Whatever cannot be computed is refused, the others go on, and both follow from the items, however they are cut."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from rowtime.operators import attempt
+from rowtime.plan.program import compile_script
+from rowtime.runtime.session import derive
+from rowtime.testing.runner import Outcome, play
+from rowtime.testing.transcripts import ScriptItem
+from tests.laws.failing_pipelines import CLAUSES, DECLARE, Clause, items, transcript
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SEEDS = (1,)
+ALWAYS = ("select list of groups", "sum beyond its type", "condition of an outer join", "column nobody asks for")
+"""What the default tests try."""
+
+
+def rows_of(found: Outcome) -> list[Mapping[str, Any]]:
+    return [row for _, row in found.rows]
+
+
+def refused_of(found: Outcome) -> list[str]:
+    shown = ({name: value for name, value in row.items() if not name.startswith("__")} for row in found.refused)
+    return sorted(str(sorted(row.items())) for row in shown)
+
+
+def cuts(count: int, seed: int) -> list[Sequence[int]]:
+    chance = random.Random(seed)
+    return [[count], [*sorted(chance.sample(range(1, count), 2)), count]]
+
+
+def check(spark: SparkSession, clause: Clause, made: list[ScriptItem], seed: int) -> int:
+    """The rows that a guarded query gives, and the same refusals in every cut; how many."""
+    played = [play(spark, transcript(clause.sql, made), cut) for cut in cuts(len(made), seed)]
+    first = played[0]
+    if clause.guarded:
+        guarded = play(spark, transcript(clause.guarded, made), [len(made)])
+        assert rows_of(first) == rows_of(guarded)
+        assert not guarded.refused
+    for other in played[1:]:
+        assert rows_of(other) == rows_of(first)
+        assert refused_of(other) == refused_of(first)
+    assert {row["reason"] for row in first.refused} <= {"MALFORMED"}
+    assert all(clause.told in row["raw_record"] for row in first.refused)
+    assert not any("__" in row["raw_record"] for row in first.refused), "no name that only the engine has"
+    return len(first.refused)
+
+
+@pytest.mark.parametrize(
+    "clause",
+    [pytest.param(one, id=one.name, marks=[] if one.name in ALWAYS else [pytest.mark.slow]) for one in CLAUSES],
+)
+def test_what_fails_is_refused_whatever_the_cut(spark: SparkSession, clause: Clause) -> None:
+    session = derive(spark)
+    counts = [check(session, clause, items(seed), seed) for seed in ((1,) if clause.name in ALWAYS else SEEDS)]
+    assert sum(counts), "nothing has failed"
+
+
+@pytest.mark.slow
+def test_a_planted_fault_is_found(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    clause = next(one for one in CLAUSES if one.name == "join condition")
+    monkeypatch.setattr("rowtime.operators.join.judged", _first_test_only)
+    session = derive(spark)
+    with pytest.raises(AssertionError):
+        check(session, clause, items(1), 1)
+
+
+def _first_test_only(rows: Any, tests: Any, *others: Any) -> Any:
+    """What fails counts as a match."""
+    return attempt.judged(rows, [], *others)
+
+
+def test_every_clause_compiles_and_every_operator_that_computes_is_tried() -> None:
+    kinds = set()
+    for clause in CLAUSES:
+        for sql in filter(None, (clause.sql, clause.guarded)):
+            program = compile_script(DECLARE + sql)
+            assert not program.problems, (clause.name, [str(problem) for problem in program.problems])
+            kinds |= {node.kind for node in program.operators}
+    assert kinds >= {
+        "select", "group by", "session", "panes", "join", "table join", "over", "order by", "t-sort",
+        "union all", "lifetime windows", "snapshot", "count windows", "lifetime join",
+    }  # fmt: skip
