@@ -105,6 +105,7 @@ def test_a_new_checkpoint_wrote_the_rows_of_a_table_twice(
     assert table.rows == [0, 1, 2]
 
 
+@pytest.mark.slow
 def test_a_checkpoint_of_an_older_version_adopts_its_table(
     spark: SparkSession, postgres: Postgres, tmp_path: Path
 ) -> None:

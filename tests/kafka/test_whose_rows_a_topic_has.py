@@ -78,6 +78,7 @@ def test_what_an_old_pipeline_still_writes_does_not_make_the_topic_its_own_again
     assert Found([(third, 0), (new, 7)]).next_row_of("new") == 7
 
 
+@pytest.mark.slow
 def test_a_new_checkpoint_wrote_the_rows_of_a_topic_twice(
     spark: SparkSession, broker: Broker, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
