@@ -6,12 +6,14 @@ The grammar is the part of Spark's that can stand in a stored stream:
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from typing import Any, Final, NoReturn
 
 import pyarrow as pa
 
+from rowtime.client.text_sizes import NESTED, Sizes
 from rowtime.core.errors import refuse
 
 INSTANT: Final = pa.timestamp("us", tz="UTC")
@@ -68,7 +70,10 @@ def arrow_schema(definition: Mapping[str, Any]) -> pa.Schema:
 def _length(text: str) -> dict[bytes, bytes] | None:
     """What the field of a CHAR or VARCHAR says of the length of its texts."""
     found = _SIZED.fullmatch(text)
-    return None if found is None else {MOST: found[2].encode(), **({PADDED: b"1"} if found[1] is None else {})}
+    if found is not None:
+        return {MOST: found[2].encode(), **({PADDED: b"1"} if found[1] is None else {})}
+    sizes = _Sizes(text).whole()
+    return None if sizes is None else {NESTED: json.dumps(sizes).encode()}
 
 
 class _TypeText:
@@ -90,13 +95,13 @@ class _TypeText:
             at = found.end()
         return ["", *reversed(tokens)]
 
-    def whole(self) -> pa.DataType:
+    def whole(self) -> Any:
         found = self._type()
         if self.tokens != [""]:
             self._refuse()
         return found
 
-    def _type(self) -> pa.DataType:
+    def _type(self) -> Any:
         word = self._next().upper()
         if word in _PLAIN_TYPES:
             if word == "STRING" and self._skip("COLLATE"):  # how texts compare is no matter of how they are kept
@@ -111,7 +116,7 @@ class _TypeText:
             return self._nested(word)
         return self._refuse()
 
-    def _nested(self, word: str) -> pa.DataType:
+    def _nested(self, word: str) -> Any:
         self._expect("<")
         if word == "ARRAY":
             found = pa.list_(self._type())
@@ -124,13 +129,13 @@ class _TypeText:
         self._expect(">")
         return found
 
-    def _fields(self) -> list[pa.Field]:
+    def _fields(self) -> list[Any]:
         fields = [self._field()]  # Parquet has no struct without fields
         while self._skip(","):
             fields.append(self._field())
         return fields
 
-    def _field(self) -> pa.Field:
+    def _field(self) -> Any:
         name = self._next()
         if not (name.startswith("`") or name[:1].isalnum() or name[:1] == "_"):
             self._refuse()
@@ -139,7 +144,10 @@ class _TypeText:
         required = self._skip("NOT") and self._expect("NULL")
         if self._skip("COMMENT"):
             self._next()
-        return pa.field(_unquoted(name), kind, nullable=not required)
+        return self._named(_unquoted(name), kind, nullable=not required)
+
+    def _named(self, name: str, kind: Any, *, nullable: bool) -> Any:
+        return pa.field(name, kind, nullable=nullable)
 
     def _decimal(self) -> pa.DataType:
         numbers = self._numbers()
@@ -177,6 +185,38 @@ class _TypeText:
             f"Types are {', '.join(sorted(_PLAIN_TYPES))}, DECIMAL(p, s), VARCHAR(n), CHAR(n), "
             "ARRAY<...>, MAP<..., ...> and STRUCT<name: ..., ...>.",
         )
+
+
+class _Sizes(_TypeText):
+    """The lengths of texts in a type instead of its Arrow type; ``None`` where there are none."""
+
+    def whole(self) -> Sizes:
+        return self._type()
+
+    def _type(self) -> Sizes:
+        word = self._next().upper()
+        if word == "STRING" and self._skip("COLLATE"):
+            self._next()
+        if word in _DECIMALS or word in _TEXTS:
+            numbers = self._numbers()
+            return [numbers[0], word != "VARCHAR"] if numbers and word in _TEXTS else None
+        return self._nested(word) if word in {"ARRAY", "MAP", "STRUCT"} else None
+
+    def _nested(self, word: str) -> Sizes:
+        self._expect("<")
+        if word == "STRUCT":
+            found = {"fields": dict(self._fields())}
+            parts = list(found["fields"].values())
+        else:
+            parts = [self._type()]
+            while self._skip(","):
+                parts.append(self._type())
+            found = dict(zip(("key", "value") if word == "MAP" else ("item",), parts, strict=False))
+        self._expect(">")
+        return found if any(part is not None for part in parts) else None
+
+    def _named(self, name: str, kind: Sizes, *, nullable: bool) -> Any:  # noqa: ARG002 - as of Arrow
+        return name, kind
 
 
 def _unquoted(name: str) -> str:

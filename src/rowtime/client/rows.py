@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rowtime.client.arrow_types import INSTANT, MOST, PADDED
+from rowtime.client.text_sizes import NESTED, fitting
 from rowtime.core.errors import Refused, refuse
 from rowtime.core.time import MAX_MICROS, MIN_MICROS, to_micros
 
@@ -138,6 +139,14 @@ def _column(values: Values, field: pa.Field) -> pa.Array:
 def _in_size(array: pa.Array, field: pa.Field) -> pa.Array:
     """Texts of a CHAR or VARCHAR: blanks beyond its length are cut off, a CHAR is filled with them (SPEC 10)."""
     told = field.metadata or {}
+    if NESTED in told:
+        fit = fitting(told[NESTED])
+        values = array.to_pylist()
+        try:
+            return pa.array([fit(value) for value in values], array.type)
+        except ValueError as error:
+            row = _first_unfit(values, lambda some: [fit(value) for value in some])
+            raise _unfit(row, field, _shown(values[row]), str(error)) from error
     if MOST not in told:
         return array
     most = int(told[MOST])

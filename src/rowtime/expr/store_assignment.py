@@ -73,6 +73,11 @@ def is_nested(target: str) -> bool:
     return found is None or found.this in (_D.ARRAY, _D.MAP, _D.STRUCT)
 
 
+def type_of(text: str) -> exp.DataType | None:
+    """A type as a tree; ``None`` where only Spark can read it."""
+    return _read(text)
+
+
 @lru_cache(maxsize=4096)
 def _read(text: str) -> exp.DataType | None:
     try:

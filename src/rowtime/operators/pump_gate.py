@@ -12,10 +12,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
-from rowtime.expr.store_assignment import always_fits, is_nested, length_of
+from rowtime.expr.store_assignment import always_fits, as_read, is_nested, length_of
 from rowtime.operators.attempt import BROKEN, attempted
 from rowtime.operators.column_limits import Limit
 from rowtime.operators.contract import Delta, Link, Operator, Tick, Unary, quoted
+from rowtime.operators.sized_texts import holds_lengths, in_length
 from rowtime.operators.values import type_text
 from rowtime.sql.generate import literal, to_rowtime, to_spark
 
@@ -142,6 +143,11 @@ def _of_type(column: Assigned) -> Iterator[Demand]:
     if length is not None:  # blanks behind the last character that fits are cut off, as Spark does
         yield Demand(str(column), f"rtrim(substring(CAST({value} AS STRING), {length + 1})) = ''")
     elif is_nested(column.type):
-        yield Demand(str(column), f"CAST({value} AS {column.type})", tried=True, casts=True)
+        cast = f"CAST({value} AS {as_read(column.type)})"
+        if holds_lengths(column.type):
+            fits = f"coalesce({in_length(cast, column.type)}, true)"
+            yield Demand(str(column), fits, tried=True)
+        else:
+            yield Demand(str(column), cast, tried=True, casts=True)
     else:
         yield Demand(str(column), f"{value} IS NULL OR try_cast({value} AS {column.type}) IS NOT NULL")

@@ -1,29 +1,76 @@
-"""CHAR(n) and VARCHAR(n): texts of n characters, or of n at most.
+"""CHAR(n) and VARCHAR(n): texts of n characters, or of n at most, wherever they stand in a value.
 
 As Spark has it: blanks behind the last character that fits are cut off, a longer text does not fit, and a CHAR that is
-shorter is filled with blanks.
+shorter is filled with blanks. Two keys of a map that are the same after that do not fit either.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from sqlglot import exp
 
-from rowtime.expr.store_assignment import is_padded, length_of
+from rowtime.expr.store_assignment import is_padded, length_of, type_of
 from rowtime.operators.contract import quoted
 
 
-def sized_text(name: str, kind: str) -> exp.Expr:
-    """The condition that a text of a column fits its type."""
-    rest = exp.Anonymous(this="SUBSTRING", expressions=[_column(name), exp.Literal.number((length_of(kind) or 0) + 1)])
-    return exp.EQ(this=exp.Anonymous(this="RTRIM", expressions=[rest]), expression=exp.Literal.string(""))
+def holds_lengths(kind: str) -> bool:
+    """True for CHAR and VARCHAR, and for a type that holds one."""
+    found = type_of(kind)
+    return found is not None and any(length_of(part.sql("spark")) is not None for part in found.find_all(exp.DataType))
 
 
-def in_size(name: str, kind: str) -> str:
-    """The column as Spark SQL in the length of its type; a text that is too long stays as it is."""
-    length, column = length_of(kind), quoted(name)
-    made = f"rpad({column}, {length}, ' ')" if is_padded(kind) else f"left({column}, {length})"
-    return f"CASE WHEN rtrim(substring({column}, {(length or 0) + 1})) = '' THEN {made} ELSE {column} END AS {column}"
+def in_length(value: str, kind: str) -> str:
+    """Spark SQL of the condition that the texts of a value fit its type; NULL fits."""
+    found = type_of(kind)
+    return " AND ".join(_conditions(value, found, 0)) if found is not None else "true"
 
 
-def _column(name: str) -> exp.Column:
-    return exp.column(exp.to_identifier(name, quoted=True))
+def in_size(value: str, kind: str) -> str:
+    """Spark SQL of a value with its texts in the lengths of its type; they fit (`in_length`)."""
+    found = type_of(kind)
+    return value if found is None else _sized(value, found, 0)
+
+
+def _conditions(value: str, kind: exp.DataType, depth: int) -> Iterator[str]:
+    part, length = f"v{depth}", length_of(kind.sql("spark"))
+    if length is not None:
+        yield f"rtrim(substring({value}, {length + 1})) = ''"
+        return
+    for of, inner in _parts(value, kind):
+        conditions = list(_conditions(part if kind.this is not exp.DType.STRUCT else of, inner, depth + 1))
+        if conditions and kind.this is exp.DType.STRUCT:
+            yield from conditions
+        elif conditions:
+            yield f"forall({of}, {part} -> {' AND '.join(conditions)})"
+    if kind.this is exp.DType.MAP and holds_lengths(kind.expressions[0].sql("spark")):
+        keys = f"transform(map_keys({value}), {part} -> {_sized(part, kind.expressions[0], depth + 1)})"
+        yield f"size(array_distinct({keys})) = size({value})"
+
+
+def _sized(value: str, kind: exp.DataType, depth: int) -> str:
+    part, text = f"v{depth}", kind.sql("spark")
+    length = length_of(text)
+    if length is not None:
+        return f"rpad({value}, {length}, ' ')" if is_padded(text) else f"left({value}, {length})"
+    if not holds_lengths(text):
+        return value
+    parts = list(_parts(value, kind))
+    if kind.this is exp.DType.STRUCT:
+        names = (field.name.replace("\\", "\\\\").replace("'", "\\'") for field in kind.expressions)
+        fields = (f"'{name}', {_sized(of, inner, depth)}" for name, (of, inner) in zip(names, parts, strict=True))
+        return f"CASE WHEN {value} IS NOT NULL THEN named_struct({', '.join(fields)}) END"
+    arrays = [f"transform({of}, {part} -> {_sized(part, inner, depth + 1)})" for of, inner in parts]
+    return arrays[0] if len(arrays) == 1 else f"map_from_arrays({', '.join(arrays)})"
+
+
+def _parts(value: str, kind: exp.DataType) -> Iterator[tuple[str, exp.DataType]]:
+    """What a value is made of, with its types: an array; the keys and the values of a map; the fields of a struct."""
+    if kind.this is exp.DType.ARRAY:
+        yield value, kind.expressions[0]
+    elif kind.this is exp.DType.MAP:
+        yield f"map_keys({value})", kind.expressions[0]
+        yield f"map_values({value})", kind.expressions[1]
+    elif kind.this is exp.DType.STRUCT:
+        for field in kind.expressions:
+            yield f"{value}.{quoted(field.name)}", field.args["kind"]

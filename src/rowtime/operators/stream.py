@@ -17,7 +17,6 @@ import pyarrow as pa
 
 from rowtime.core.clock import NOBODY, Clocks, least
 from rowtime.core.time import BEGINNING, END
-from rowtime.expr.store_assignment import length_of
 from rowtime.operators.attempt import attempted
 from rowtime.operators.by_writer import beside
 from rowtime.operators.column_bounds import SAID, with_column_bounds
@@ -40,7 +39,7 @@ from rowtime.operators.event_bounds import GIVEN, with_bounds, without_bounds
 from rowtime.operators.gates import Gate, Verdict
 from rowtime.operators.intake import Intake
 from rowtime.operators.quarantine import Quarantine
-from rowtime.operators.sized_texts import in_size, sized_text
+from rowtime.operators.sized_texts import holds_lengths, in_length, in_size
 from rowtime.sql.generate import literal, to_rowtime, to_spark
 
 if TYPE_CHECKING:
@@ -274,23 +273,27 @@ class Stream(Operator):
         return {w: after[w] for w in intake.left if w in after}
 
     @property
-    def demands(self) -> tuple[exp.Expr, ...]:
-        """What each row must satisfy: the checks, and how long its texts may be (those of a log are when written)."""
-        return (*self.checks, *(sized_text(name, kind) for name, kind in self._sized.items()))
+    def demands(self) -> tuple[tuple[str, str], ...]:
+        """What each row must satisfy, in words and as Spark SQL: the checks, and how long its texts may be.
+
+        Those of a log are looked at when they are written.
+        """
+        checks = ((to_rowtime(check), to_spark(check)) for check in self.checks)
+        return (*checks, *((f"{name} {kind}", in_length(quoted(name), kind)) for name, kind in self._sized.items()))
 
     @property
     def _sized(self) -> dict[str, str]:
         """The columns whose texts have a length."""
         columns = () if self.source[0] == "log" else self.columns
-        return {c.name: c.type for c in columns if length_of(c.type) is not None}
+        return {c.name: c.type for c in columns if holds_lengths(c.type)}
 
     def _checked(self, rows: DataFrame, intake: Intake) -> DataFrame:
         """What a row breaks stands where a record that does not decode has its text."""
         if not self.demands:
             return rows
         cases = (
-            f"WHEN __try{n} IS NULL OR NOT __try{n}.c0 THEN {literal(to_rowtime(check))}"
-            for n, check in enumerate(self.demands)
+            f"WHEN __try{n} IS NULL OR NOT __try{n}.c0 THEN {literal(words)}"
+            for n, (words, _) in enumerate(self.demands)
         )
         found = f"CASE {' '.join(cases)} END"
         if intake.in_band:
@@ -299,10 +302,10 @@ class Stream(Operator):
             found = f"coalesce(__m, {found})"
         sized = self._sized
         others = [
-            in_size(name, sized[name]) if name in sized else quoted(name) for name in rows.columns if name != "__m"
+            _in_size(name, sized[name]) if name in sized else quoted(name) for name in rows.columns if name != "__m"
         ]
         spark = rows.sparkSession  # a condition that cannot be computed is broken, too
-        tried = rows.withColumns({f"__try{n}": attempted(spark, [to_spark(c)]) for n, c in enumerate(self.demands)})
+        tried = rows.withColumns({f"__try{n}": attempted(spark, [sql]) for n, (_, sql) in enumerate(self.demands)})
         return tried.selectExpr(*others, f"{found} AS __m")
 
     def _timed_rows(self, intake: Intake) -> DataFrame:
@@ -335,6 +338,13 @@ class Stream(Operator):
             arrival = f"greatest({arrival}, max({shown}) OVER ({frame}))"
         rows = rows.withColumn(CANDIDATE, _expression(f"coalesce({T}, {arrival})")).drop("__shown")
         return rows.where("__b IS NULL").drop("__b") if bounds and not intake.in_band else rows
+
+
+def _in_size(name: str, kind: str) -> str:
+    """A column in the lengths of its type; a value that does not fit stays as it is."""
+    column = quoted(name)
+    fits = f"coalesce({in_length(column, kind)}, true)"
+    return f"CASE WHEN {fits} THEN {in_size(column, kind)} ELSE {column} END AS {column}"
 
 
 def _bound_items(tick: Tick, bounds: Sequence[tuple[str, int, int]]) -> DataFrame:

@@ -14,16 +14,18 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from rowtime.core.errors import Place, Problem, Refused
-from rowtime.expr.store_assignment import is_padded, length_of, may_assign, same_type
-from rowtime.operators.contract import Column, Operator
+from rowtime.expr.store_assignment import as_read, is_padded, length_of, may_assign, same_type
+from rowtime.operators.contract import Column, Operator, quoted
 from rowtime.operators.ordered import Ordered
 from rowtime.operators.pump_gate import Assigned, PumpGate
 from rowtime.operators.select import Item, Select
+from rowtime.operators.sized_texts import holds_lengths, in_size
 from rowtime.plan.checks import checks_of
 from rowtime.plan.declared import order_of, tolerance
 from rowtime.plan.formats.holds import holds_of
 from rowtime.sql.dialect import Rowtime
 from rowtime.sql.places import place_of
+from rowtime.sql.script import parse_expression
 
 if TYPE_CHECKING:
     from rowtime.plan.catalog import StreamDef
@@ -212,6 +214,9 @@ def _value(column: Assigned, given: str, *, tried: bool = False) -> exp.Expr:
         if is_padded(column.type):
             return exp.Anonymous(this="RPAD", expressions=[text, size, exp.Literal.string(" ")])
         return exp.Anonymous(this="LEFT", expressions=[text, size])
+    if holds_lengths(column.type):
+        made = f"{'TRY_CAST' if tried else 'CAST'}({quoted(column.source)} AS {as_read(column.type)})"
+        return parse_expression(in_size(made, column.type))
     cast = exp.cast(value, column.type, dialect=Rowtime)
     return exp.TryCast(this=cast.this, to=cast.args["to"]) if tried else cast
 

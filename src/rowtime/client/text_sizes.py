@@ -1,0 +1,60 @@
+"""Lengths of CHAR and VARCHAR in a value that a client gives: texts of n characters, or of n at most (SPEC 10).
+
+Blanks behind the last character that fits are cut off, a longer text does not fit, and a CHAR that is shorter is filled
+with blanks. For texts inside of other values this is done value by value, in Python.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeAlias
+
+Sizes: TypeAlias = Any
+"""JSON: null; ``[n, is CHAR]`` of a text; ``{"item": …}``, ``{"key": …, "value": …}`` or ``{"fields": {name: …}}``."""
+
+NESTED: Final = b"rowtime.texts"
+"""In the metadata of a field: the `Sizes` of a column that holds such texts inside."""
+
+Fit: TypeAlias = Callable[[Any], Any]
+
+
+def fitting(told: bytes) -> Fit:
+    """What puts the texts of a value into their lengths; it raises ``ValueError`` for one that is too long."""
+    return _fit(json.loads(told))
+
+
+def _fit(sizes: Sizes) -> Fit:
+    if sizes is None:
+        return lambda value: value
+    if isinstance(sizes, list):
+        return lambda text: _text(text, *sizes)
+    if "item" in sizes:
+        item = _fit(sizes["item"])
+        return lambda value: None if value is None else [item(one) for one in value]
+    if "key" in sizes:
+        key, item = _fit(sizes["key"]), _fit(sizes["value"])
+        return lambda value: _map(value, key, item)
+    fields = {name: _fit(of) for name, of in sizes["fields"].items()}
+    return lambda value: _struct(value, fields)
+
+
+def _text(text: str | None, most: int, padded: bool) -> str | None:  # noqa: FBT001 - as it stands in the sizes
+    if text is None:
+        return None
+    if text[most:].strip(" "):
+        raise ValueError(f"{text!r} has more than {most} characters")
+    return text[:most].ljust(most) if padded else text[:most]
+
+
+def _map(value: Any, key: Fit, item: Fit) -> list[tuple[Any, Any]] | None:
+    if value is None:
+        return None
+    made = [(key(one), item(other)) for one, other in value]
+    if len({one for one, _ in made}) < len(made):
+        raise ValueError("two of its keys are the same in the length that they have")
+    return made
+
+
+def _struct(value: Mapping[str, Any] | None, fields: Mapping[str, Fit]) -> dict[str, Any] | None:
+    return None if value is None else {name: fields[name](one) for name, one in value.items()}
