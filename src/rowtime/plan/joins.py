@@ -348,7 +348,14 @@ def _wanted(query: exp.Select) -> set[str] | None:
     if everything or natural:
         return None
     using = {name.name.lower() for join in query.args["joins"] for name in join.args.get("using") or ()}
-    return using | {column.name.lower() for column in query.find_all(exp.Column)}
+    inputs = {item.alias_or_name.lower() for item in (query.args["from_"].this, *(j.this for j in query.args["joins"]))}
+    return using | {name for column in query.find_all(exp.Column) for name in _named(column, inputs)}
+
+
+def _named(column: exp.Column, inputs: set[str]) -> list[str]:
+    """What may be the name of a column in ``s.x``: a column of s, or a struct column s with a field."""
+    names = [part.name.lower() for part in column.parts]
+    return names if len(names) > 2 or names[0] not in inputs else names[1:] or names  # noqa: PLR2004 - a name and its input
 
 
 def _over_rowtimes(node: exp.Expr, same: Mapping[str, str]) -> exp.Expr:

@@ -217,6 +217,22 @@ class Scope:
         return part
 
     def _column(self, column: exp.Column) -> exp.Expr:
+        """A column of an input by its name; else, as in Spark, a field of a struct: ``s.x``, ``a.s.x``, ``s.x.y``."""
+        parts = column.parts
+        whole = 2 if len(parts) > 1 and self._has(parts[0].name, parts[1].name) else 1
+        if len(parts) > whole and (whole > 1 or self._has("", parts[0].name)):
+            value = self._named_column(_first(parts, whole, column))
+            for part in parts[whole:]:
+                value = exp.Dot(this=exp.paren(value, copy=False), expression=part.copy())
+            return value
+        return self._named_column(column)
+
+    def _has(self, table: str, name: str) -> bool:
+        """True if an input, or the one that is called ``table``, has a column of this name."""
+        known = {column.lower() for one in self._inputs(table) for column, _ in one.columns}
+        return name.lower() in known or bool(table and name.lower() == "rowtime" and self._inputs(table))
+
+    def _named_column(self, column: exp.Column) -> exp.Expr:
         name, table = column.name, column.text("table")
         inputs = self._inputs(table)
         if not inputs:
@@ -293,6 +309,13 @@ def _replaced(node: exp.Expr, change: object) -> exp.Expr:
         else:
             part.replace(changed)
     return node
+
+
+def _first(parts: Sequence[exp.Expr], count: int, origin: exp.Column) -> exp.Column:
+    """The column that is named by the first one or two parts of a name."""
+    column = exp.Column(this=parts[count - 1].copy(), table=parts[0].copy() if count > 1 else None)
+    column.meta.update(origin.meta)
+    return column
 
 
 def _named(name: str, origin: exp.Expr) -> exp.Column:
