@@ -48,10 +48,27 @@ def test_each_expression_that_spark_refuses_has_its_place(
         (3, "sum(x)"),
         (4, "array(1)"),
         (5, "sum(x)"),
-        (6, "v = b.x"),
+        (6, "a.v = b.x"),
     ]
     assert "__" not in "".join(map(str, problems))
     assert "Exception" not in capfd.readouterr().err
+
+
+def test_having_was_typed_only_once_the_aggregates_were_right(spark: SparkSession, tmp_path: Path) -> None:
+    problems = found(
+        spark,
+        tmp_path,
+        "SELECT STREAM sum(b.x) AS n, max(b.v) AS m FROM a AS b GROUP BY FLOOR(b.ROWTIME TO HOUR)"
+        " HAVING max(b.v) > array(1) AND (sum(b.x) > 1 OR date_add(count(b.v), 1) IS NULL)",
+        "SELECT STREAM b.v + b.x AS w, upper(b.v, 1) AS y FROM a AS b",
+    )
+    assert [(p.code, p.place.line, marked(p)) for p in problems if p.place] == [
+        ("R107", 2, "sum(b.x)"),
+        ("R107", 2, "array(1)"),
+        ("R107", 2, "date_add(count(b.v), 1)"),
+        ("R107", 3, "b.v + b.x"),
+        ("R107", 3, "upper(b.v, 1)"),
+    ]
 
 
 def test_what_spark_takes_is_no_problem(spark: SparkSession, tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from rowtime.plan.catalog import suggestion
 from rowtime.plan.windows import GROUP_FUNCTIONS, LATER, Windows, is_value
 from rowtime.sql.generate import to_rowtime, to_spark
 from rowtime.sql.nodes import CurrentRowTimestamp, Lifetime, LifetimeEdge, Monotonic, PeriodPredicate
-from rowtime.sql.places import place_of
+from rowtime.sql.places import place_of, position, span
 
 
 @dataclass(frozen=True)
@@ -322,6 +322,9 @@ def _named(name: str, origin: exp.Expr) -> exp.Column:
     column = exp.column(exp.to_identifier(name, quoted=True))
     for source in (origin, origin.this if isinstance(origin.this, exp.Expr) else origin):
         column.meta.update(source.meta)
+    if (found := span(origin)) is not None and (place := position(origin)) is not None:  # with the name of the input
+        start, end = found
+        column.update_positions(line=place[0], col=place[1] + end - start, start=start, end=end)
     return column
 
 

@@ -151,11 +151,15 @@ class _Analyst:
         with suppress(AnalysisException, ParseException):  # what is at fault in between is found by itself
             tables += self._types.between(node)
         known = [({name.lower() for name in table.columns}, _Frame(table, [])) for table in tables]
-        for tree in trees:
+        left = list(trees)
+        while left:
+            tree = left.pop(0)
             wanted = {column.name.lower() for column in tree.find_all(exp.Column) if not column.table}
             frame = next((frame for names, frame in known if wanted <= names), None)
             if frame is not None:
                 frame.trees.append(tree)
+            elif isinstance(tree, exp.Connector | exp.Paren | exp.Not):  # a part may do without a refused aggregate
+                left += [part for part in tree.iter_expressions() if not isinstance(part, _PLAIN)]
         return [frame for _, frame in known]
 
 

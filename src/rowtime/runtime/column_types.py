@@ -7,10 +7,11 @@ outer join that never had a row), it is found here, from the declared columns up
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import functions as F  # noqa: N812
 
 from rowtime.operators.anti_join import AntiJoin
@@ -23,7 +24,7 @@ from rowtime.operators.lifetime_join import LifetimeJoin
 from rowtime.operators.over import Over
 from rowtime.operators.pane_fires import INDEX, LAST
 from rowtime.operators.panes import Panes
-from rowtime.operators.select import Select
+from rowtime.operators.select import Item, Select
 from rowtime.operators.session import ENDS, STARTS, SessionGroup
 from rowtime.operators.table_join import TableJoin
 from rowtime.operators.tsort import BEFORE
@@ -73,8 +74,9 @@ class ColumnTypes:
         """What stands between the inputs of a join or group and its result: keys beside rows, keys and aggregates."""
         if not isinstance(node, Groups):
             return [self._joined(node)] if isinstance(node, Join | TableJoin | LifetimeJoin | AntiJoin) else []
-        keyed, groups = self._keyed(node), self._groups(node)
-        return [keyed, groups]
+        keyed = self._keyed(node)
+        taken = [item for item in node.aggregates if _takes(keyed, item.sql)]
+        return [keyed, self._groups(node, taken)]
 
     def _computed(self, node: Operator) -> DataFrame:
         match node:
@@ -111,11 +113,20 @@ class ColumnTypes:
     def _keyed(self, node: Groups) -> DataFrame:
         return self.rows(node.inputs[0]).selectExpr("*", *(key.sql for key in node.keys))
 
-    def _groups(self, node: Groups) -> DataFrame:
-        calls = [F.expr(item.sql) for item in node.aggregates]
+    def _groups(self, node: Groups, aggregates: Sequence[Item]) -> DataFrame:
+        calls = [F.expr(item.sql) for item in aggregates]
         keys = [key.column.name for key in node.keys]
         groups = self._keyed(node).groupBy(*keys, STARTS, ENDS).agg(F.count(F.lit(1)).alias("__n"), *calls)
         return groups.selectExpr("*", f"__n AS {LAST}", f"__n AS {INDEX}") if isinstance(node, Panes) else groups
 
     def _grouped(self, node: Groups) -> DataFrame:
-        return self._groups(node).selectExpr(*(item.sql for item in node.items))
+        return self._groups(node, node.aggregates).selectExpr(*(item.sql for item in node.items))
+
+
+def _takes(rows: DataFrame, aggregate: str) -> bool:
+    """False for an aggregate that Spark refuses: what stands beside it is typed without it."""
+    try:
+        rows.groupBy().agg(F.expr(aggregate))
+    except (AnalysisException, ParseException):
+        return False
+    return True
