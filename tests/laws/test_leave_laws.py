@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
 
 from rowtime.operators import TSort
 from rowtime.runtime.session import derive
@@ -14,11 +16,13 @@ from rowtime.testing.runner import Outcome, play
 from rowtime.testing.transcripts import ScriptItem
 from tests.laws.checking import promises_kept, row_of
 from tests.laws.leave_pipelines import LEAVING, Script, fed, scripts
+from tests.laws.lifetime_pipelines import LIFETIMES, LifetimeLaw, events
 from tests.laws.pipelines import HALF, LONG, ORIGIN, Law, transcript
 from tests.oracle import feed as f
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+    from typing import Any
 
     from pyspark.sql import SparkSession
 
@@ -91,6 +95,49 @@ def test_who_leaves_and_comes_back_changes_nothing_that_was_certain(
     @given(scripts())
     def holds(script: Script) -> None:
         agree(session, law, script, len(script.items))
+
+    holds()
+
+
+EVENTS = (
+    "points",
+    "edges under generated bounds",
+    "intervals in full order, adjusted",
+    "changes under bounds of time",
+    "snapshots",
+    "hopping windows over events",
+    "a join of events",
+    "an anti-join of events",
+)
+
+
+@st.composite
+def departures(draw: Callable[..., Any]) -> list[ScriptItem]:
+    """Events, and of some writers that they leave behind the last one of theirs."""
+    made: list[ScriptItem] = [item for item in draw(events()) if item.at != f.END]
+    for name, writer in sorted({(item.stream, item.writer) for item in made}):
+        if draw(st.booleans()):
+            last = max(n for n, item in enumerate(made) if (item.stream, item.writer) == (name, writer))
+            made.insert(draw(st.integers(last + 1, len(made))), ScriptItem(0, name, writer, None, None, leaves=True))
+    return [replace(item, number=number) for number, item in enumerate(made, 1)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("law", [law for law in LIFETIMES if law.name in EVENTS], ids=lambda law: law.name)
+def test_events_of_writers_that_leave_do_not_depend_on_the_cut(spark: SparkSession, law: LifetimeLaw) -> None:
+    session = derive(spark)
+
+    @settings(max_examples=40 if LONG else 6, deadline=None, derandomize=not LONG, database=None)
+    @given(departures())
+    def holds(made: list[ScriptItem]) -> None:
+        count = len(made)
+        cut = sorted({*random.Random(count).sample(range(1, count + 1), min(4, count)), count})
+        once = play(session, law.transcript(made), [count])
+        found = play(session, law.transcript(made), cut, restart=True)
+        assert [values for _, values in found.rows] == [values for _, values in once.rows]
+        assert found.rejected == once.rejected
+        assert found.clocks[-1] == once.clocks[-1]
+        promises_kept(found)
 
     holds()
 
