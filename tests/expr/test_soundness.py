@@ -84,12 +84,12 @@ AT_THE_ENDS = (
 def test_no_rule_of_the_table_is_broken(spark: SparkSession) -> None:
     pairs = 0
     for seed in range(20 if LONG else 1):
-        search = Search(derive(spark), seed, 2_000 if LONG else 240, wide=False)
+        search = Search(derive(spark), seed, 2_000 if LONG else 100, wide=False)
         assert search.broken(TABLE) == []
         assert len(search.errors) < len(TABLE) // 50, search.errors
         pairs += search.pairs
     print(f"{pairs} pairs of neighbours, {len(TABLE)} expressions")
-    assert pairs >= 200_000
+    assert pairs >= 80_000
 
 
 @pytest.mark.slow

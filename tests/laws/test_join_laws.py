@@ -53,6 +53,7 @@ def test_a_join_gives_what_its_oracle_gives_in_any_cut(spark: SparkSession, law:
 MANY = [pytest.param(law, id=law.name, marks=[pytest.mark.slow] if n % 5 else []) for n, law in enumerate(JOINS)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("law", MANY)
 def test_many_rows_are_joined_where_they_lie(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, law: Law) -> None:
     monkeypatch.setattr(join_module, "LARGE", 0)

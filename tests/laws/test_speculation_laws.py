@@ -111,6 +111,7 @@ BEHIND = [
 """Events in windows that begin below the bound, where a window has ended that they overlap."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["changes of snapshots of windows", "changes of windows of starts of windows"])
 def test_windows_that_begin_below_the_bound_change_what_is_made_of_them(spark: SparkSession, name: str) -> None:
     law = {law.name: law for law in SPECULATION}[name]

@@ -96,6 +96,7 @@ def test_the_nulls_of_a_side_that_computes_have_its_types(spark: SparkSession, t
     assert schemas == {kinds}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("computed", "kind"),
     [("v / 2 AS h FROM b", "double"), ("COUNT(*) + 2 AS w FROM b GROUP BY COUNT_WINDOW(1), v", "int64")],

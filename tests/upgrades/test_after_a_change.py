@@ -21,7 +21,7 @@ from rowtime.runtime.readmit import readmit
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.slow
 
 BEFORE = script(MINUTES, RAW, LATE)
 AFTER = script(MINUTES, RAW, LATE, OTHER, view="in_order", within=30)

@@ -23,7 +23,7 @@ from rowtime.state.settings import put
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.sampled(8)
+pytestmark = pytest.mark.sampled(16)
 
 NAMES = {"sa": "a_in_order", "sb": "b_in_order", "both": "all_rows"}
 NEW_SINK = """CREATE STREAM more (k STRING, v BIGINT) USING parquet OPTIONS (path '{out}/more');

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 ROWS = 40
 SEEDS = (1, 2)
-pytestmark = pytest.mark.sampled(8)
+pytestmark = pytest.mark.sampled(16)
 
 
 def changed(place: Place, before: str, after: str, seed: int, falls: Sequence[int] = (0, 0, 5, 15, 25, 40, 60)) -> int:
@@ -211,6 +211,7 @@ def test_a_copy_has_files_of_its_own(spark: SparkSession, tmp_path: Path) -> Non
     assert all((tmp_path / "check" / path).exists() for path in other)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_new_sink_that_is_the_first_in_order_begins_with_the_rows_read_from_the_change_on(
     spark: SparkSession, tmp_path: Path, seed: int
