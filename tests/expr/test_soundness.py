@@ -81,15 +81,16 @@ AT_THE_ENDS = (
 )
 
 
-def test_no_rule_of_the_table_is_broken(spark: SparkSession) -> None:
-    pairs = 0
+@pytest.mark.parametrize("part", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 2))])
+def test_no_rule_of_the_table_is_broken(spark: SparkSession, part: int) -> None:
+    pairs, listed = 0, TABLE[part::3]
     for seed in range(20 if LONG else 1):
-        search = Search(derive(spark), seed, 2_000 if LONG else 100, wide=False)
-        assert search.broken(TABLE) == []
-        assert len(search.errors) < len(TABLE) // 50, search.errors
+        search = Search(derive(spark), seed, 2_000 if LONG else 240, wide=False)
+        assert search.broken(listed) == []
+        assert len(search.errors) < len(listed) // 50, search.errors
         pairs += search.pairs
-    print(f"{pairs} pairs of neighbours, {len(TABLE)} expressions")
-    assert pairs >= 80_000
+    print(f"{pairs} pairs of neighbours, {len(listed)} expressions")
+    assert pairs >= 65_000
 
 
 @pytest.mark.slow

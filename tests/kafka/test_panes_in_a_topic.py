@@ -42,6 +42,7 @@ def _answer(latest: Mapping[str, Any]) -> Answer:
     return Counter((r["airport"] or "?", r["hour"][:16].replace("T", " "), r["arrivals"], r["total"]) for r in rows)
 
 
+@pytest.mark.slow
 def test_the_last_of_each_key_is_the_batch_answer(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
     columns = "airport STRING, hour TIMESTAMP, {}arrivals BIGINT, total BIGINT{}"
     sinks = (

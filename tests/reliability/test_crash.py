@@ -94,6 +94,7 @@ def test_runs_in_sequence_lose_nothing_when_each_dies_once(spark: SparkSession, 
     assert tally.counts["runs that died"] > 3
 
 
+@pytest.mark.slow
 def test_a_stop_that_ends_the_stream_is_found(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

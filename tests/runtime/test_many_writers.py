@@ -41,6 +41,7 @@ def items(tick: int) -> list[dict[str, Any]]:
     ]
 
 
+@pytest.mark.slow
 def test_ten_thousand_writers_are_one_stream(spark: SparkSession, tmp_path: Path) -> None:
     frame = spark.readStream.schema("w STRING, p BIGINT, ev TIMESTAMP, v BIGINT").parquet(str(tmp_path))
     made = rt.Pipeline(spark, home=tmp_path / "home").source("s", frame, writer="w", position="p")

@@ -23,6 +23,7 @@ def column(rows: list[dict[str, Any]]) -> list[Any]:
     return [row["r"] for row in rows]
 
 
+@pytest.mark.slow
 def test_a_group_or_a_tick_of_nothing_but_nulls_ends_no_run(spark: SparkSession, tmp_path: Path) -> None:
     calls = ("MAX_BY(k, v)", "MIN_BY(k, v)", "FIRST(k) IGNORE NULLS", "LAST_VALUE(k) IGNORE NULLS", "MAX(v)")
     queries = {f"q{n}": f"SELECT STREAM {call} AS r FROM a {MINUTE}" for n, call in enumerate(calls)}

@@ -142,6 +142,7 @@ def test_a_tick_that_is_not_handed_over_is_not_verified(spark: SparkSession, pla
     assert refused.value.problems[0].code == "R408"
 
 
+@pytest.mark.slow
 def test_input_that_is_gone_is_told(spark: SparkSession, place: Path) -> None:
     path = max((place / "home" / "logs" / "s").glob("*/s-*/r-*"))
     path.rename(path.with_name("away"))

@@ -106,7 +106,7 @@ class FilesSource:
         first, known = start.get(THE_WRITER, 0), self._numbering
         known.load(state)
         if self.from_now and "listed" not in state:  # what is there now is numbered, and not read
-            known.number(known.new())
+            known.pass_over()
             here = {THE_WRITER: known.count}
             return Slice(here, here, rows=0, detail={"files": []}), known.state(state, known.count, ())
         taken = self._taken = known.take(first, limits)

@@ -93,6 +93,11 @@ class Numbering:
         self._index(first, first + len(taken))
         return taken
 
+    def pass_over(self) -> None:
+        """Number what is there now without reading it."""
+        self.number(self.new())
+        self.list.write(self.count)
+
     def state(self, before: Mapping[str, Any], first: int, taken: Sequence[NumberedFile]) -> dict[str, Any]:
         """What the journal keeps once files are taken: the list's length and checksum, and what was found besides."""
         end = first + len(taken)
