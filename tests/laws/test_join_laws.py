@@ -86,16 +86,16 @@ def _edge_forgotten_between_ticks(patch: pytest.MonkeyPatch) -> None:
 
 
 def _unmatched_rows_that_match(patch: pytest.MonkeyPatch) -> None:
-    def joined(self: Join, n: int, rows: Any, others: Any, how: str, *rest: int) -> Any:
-        return rows if how == "left_anti" else real(self, n, rows, others, how, *rest)
+    def joined(self: Join, tick: Any, n: int, rows: Any, others: Any, how: str, *rest: int) -> Any:
+        return rows if how == "left_anti" else real(self, tick, n, rows, others, how, *rest)
 
     real = Join._joined
     patch.setattr(Join, "_joined", joined)
 
 
 def _semi_rows_without_a_match(patch: pytest.MonkeyPatch) -> None:
-    def joined(self: Join, n: int, rows: Any, others: Any, how: str, *rest: int) -> Any:
-        return rows if how == "left_semi" else real(self, n, rows, others, how, *rest)
+    def joined(self: Join, tick: Any, n: int, rows: Any, others: Any, how: str, *rest: int) -> Any:
+        return rows if how == "left_semi" else real(self, tick, n, rows, others, how, *rest)
 
     real = Join._joined
     patch.setattr(Join, "_joined", joined)
