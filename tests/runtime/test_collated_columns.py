@@ -25,6 +25,9 @@ GROUPS = {
     "made": "SELECT STREAM b, COUNT(*) AS v FROM t GROUP BY FLOOR(t.ROWTIME TO HOUR), b",
     "distinct": "SELECT STREAM DISTINCT k, FLOOR(s.ROWTIME TO HOUR) AS h FROM s",
     "value": "SELECT STREAM k, SUM(v) AS v FROM s GROUP BY n, k",
+    "extremes": "SELECT STREAM MIN(k) AS k, MAX(k) AS m FROM s GROUP BY FLOOR(s.ROWTIME TO HOUR), k IS NULL",
+    "extremes_of_kept": "SELECT STREAM MIN(k) AS k, MAX(k) FILTER (WHERE v < 9) AS m, COLLECT_LIST(v) AS vs FROM s "
+    "GROUP BY FLOOR(s.ROWTIME TO HOUR), k IS NULL",
     "session": "SELECT STREAM k, SUM(v) AS v FROM s GROUP BY k, SESSION(s.ROWTIME, INTERVAL '5' MINUTE)",
 }
 ROWS: list[dict[str, Any]] = [
@@ -61,6 +64,8 @@ def test_the_text_that_a_group_shows_depended_on_which_row_spark_met_first(spark
     assert sorted(shown["made"], key=str) == ["AB!", "C!", None, "É!"]
     assert sorted([row["l"] for row in once["inside"]], key=str) == [None, ["AB"], ["C"], ["É"]]
     assert sorted(shown["session"], key=str) == ["AB", "C", None, "c", "É"]
+    assert [(row["k"], row["m"]) for row in once["extremes"]] == [("AB", "é"), (None, None)]
+    assert [(row["k"], row["m"]) for row in once["extremes_of_kept"]] == [("AB", "c"), (None, None)]
     assert results(spark, tmp_path / "cut", [1, 4, 7]) == once
 
 

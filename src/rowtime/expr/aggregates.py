@@ -13,7 +13,7 @@ order, ties of MIN_BY to the first.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
@@ -27,12 +27,14 @@ class Part:
     """One partial column: ``seed`` over a row, ``merge`` with ``{0}`` for the column itself.
 
     ``typed``: an aggregate over the row whose type the column has; empty where seed and
-    merge already agree.
+    merge already agree. ``by_bytes``: the merge for text with a collation, where equal texts
+    differ in their bytes and Spark would take the one that it meets first.
     """
 
     seed: str
     merge: str
     typed: str = ""
+    by_bytes: str = ""
 
 
 @dataclass(frozen=True)
@@ -66,9 +68,9 @@ def decompose(node: exp.Expr) -> Decomposed | None:
 def ordered_text(node: exp.Expr) -> str:
     """Spark SQL for an aggregate over kept rows; what depends on order gets stream order."""
     condition, call = split(node)
-    form = decompose(node) if any(orders_rows(part) for part in node.walk()) else None
+    form = decompose(node) if isinstance(call, exp.Min | exp.Max) or any(map(orders_rows, node.walk())) else None
     if form is not None:
-        return form.final.format(*(part.merge.format(part.seed) for part in form.parts))
+        return form.final.format(*((part.by_bytes or part.merge).format(part.seed) for part in form.parts))
     if isinstance(call, exp.Mode) and isinstance(call.this, exp.Expr):
         value, _ = _arguments(call, condition)
         return f"mode({value}, true)"  # of equally frequent values the least
@@ -166,6 +168,13 @@ def _same(function: str) -> Form:
     return lambda value, _by: Decomposed((Part(value, function + "({0})"),), "{0}")
 
 
+def _extreme(function: str) -> Form:
+    """The least or greatest value; of equal texts with a collation that with the least or greatest bytes."""
+    order = "CASE WHEN ({0}) IS NOT NULL THEN struct({0}, CAST(({0}) AS STRING)) END"
+    part = Part("", f"{function}({{0}})", by_bytes=f"{function}_by({{0}}, {order})")
+    return lambda value, _by: Decomposed((replace(part, seed=value),), "{0}")
+
+
 def _edge(function: str, *, nulls: bool) -> Form:
     def form(value: str, _by: str) -> Decomposed:
         place = f"struct({PLACE}, {value} AS v)"
@@ -193,8 +202,8 @@ _FORMS: dict[type[exp.Expr] | str, Form] = {
     exp.CountIf: _count_if,
     exp.Sum: _sum,
     exp.Avg: _avg,
-    exp.Min: _same("min"),
-    exp.Max: _same("max"),
+    exp.Min: _extreme("min"),
+    exp.Max: _extreme("max"),
     exp.LogicalAnd: _same("bool_and"),
     exp.LogicalOr: _same("bool_or"),
     exp.BitwiseAndAgg: _same("bit_and"),

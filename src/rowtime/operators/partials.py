@@ -23,6 +23,8 @@ from rowtime.sql.generate import to_spark
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+_COLLATED = " collate "  # stands in the text of a type that is, or holds, text with a collation
+
 
 @dataclass(frozen=True)
 class Accumulators:
@@ -62,12 +64,13 @@ class Accumulators:
         """The kept columns of one row, as select items."""
         if not self.splits:
             return [quoted(name) for name in self.columns]
-        parts = [_cast(part.seed, types.get(name)) + f" AS {name}" for name, part in self._parts()]
+        parts = [_cast(part.seed, _kind(part, types.get(name))) + f" AS {name}" for name, part in self._parts()]
         return parts or ["1L AS __c"]
 
     def merges(self, types: Mapping[str, str], over: str = "") -> list[str]:
         """Aggregates that put kept columns together; ``over``: of the rows of a window."""
-        parts = [_cast(part.merge.format(name) + over, types.get(name)) + f" AS {name}" for name, part in self._parts()]
+        texts = ((name, part, _merge(part, types.get(name)).format(name)) for name, part in self._parts())
+        parts = [_cast(text + over, _kind(part, types.get(name))) + f" AS {name}" for name, part, text in texts]
         return parts or [f"sum(__c){over} AS __c"]
 
     def finals(self, types: Mapping[str, str]) -> list[str]:
@@ -101,7 +104,9 @@ class Accumulators:
         sums = self._sums(rows, types, splits=splits)
         made = [text for one in sums.values() for text in one.aggregates]
         if splits:
-            kept = {name: part.merge.format(name) for name, part in self._parts()} or {"__c": "sum(__c)"}
+            kept = {name: _merge(part, types.get(name)).format(name) for name, part in self._parts()} or {
+                "__c": "sum(__c)"
+            }
             finals = self.finals(types)
         else:
             kept = {name: ordered_text(call) for name, call in self.aggregates}
@@ -144,7 +149,10 @@ class Accumulators:
             for (name, _), form in zip(self.aggregates, self.forms, strict=True)
             if self.splits and form is not None and form.result
         }
-        return {name: _type_of(rows, text) for name, text in {**wanted, **results}.items()}
+        found = {name: _type_of(rows, text) for name, text in {**wanted, **results}.items()}
+        texts = {name: part.merge.format(part.seed) for name, part in self._parts() if part.by_bytes and self.splits}
+        kinds = {name: _type_of(rows, text) for name, text in texts.items()}
+        return found | {name: kind for name, kind in kinds.items() if _COLLATED in kind}
 
     def _parts(self) -> list[tuple[str, Part]]:
         return [
@@ -153,6 +161,16 @@ class Accumulators:
             if form is not None
             for n, part in enumerate(form.parts)
         ]
+
+
+def _kind(part: Part, kind: str | None) -> str | None:
+    """The type to cast to: none where a partial column has that of its seed anyway."""
+    return None if part.by_bytes else kind
+
+
+def _merge(part: Part, kind: str | None) -> str:
+    """The merge of a partial column of that type, as far as it is known."""
+    return part.by_bytes if part.by_bytes and kind and _COLLATED in kind else part.merge
 
 
 def _type_of(rows: DataFrame, text: str) -> str:
