@@ -23,6 +23,9 @@ SORTED = "SELECT STREAM t AS ROWTIME, v FROM a ORDER BY t WITHIN INTERVAL '1' HO
 MADE = "(SELECT STREAM FLOOR(a.ROWTIME TO HOUR) AS t, COUNT(*) AS v FROM a GROUP BY FLOOR(a.ROWTIME TO HOUR)) AS g"
 GUARDED = "CREATE STREAM x (v INT) EARLY BEYOND INTERVAL '1' DAY"
 REFUSED = [
+    ("CREATE STREAM b (v ARRAY<INT> ASCENDING)", "R140", "no order that could be checked"),
+    ("CREATE STREAM b (v STRING COLLATE UNICODE_CI DESCENDING)", "R140", "no order that could be checked"),
+    ("CREATE STREAM b (v BINARY ASCENDING)", "R140", "no order that could be checked"),
     ("CREATE STREAM b (v INT STRICTLY ASCENDING WITHIN 100 ROWS)", "R140", "contradict"),
     ("CREATE STREAM b (v INT CHECK (w > 0)); SELECT STREAM v FROM b", "R103", "b has no column w"),
     ("CREATE STREAM b (v INT CHECK (v > SUM(v))); SELECT STREAM v FROM b", "R102", "SUM"),

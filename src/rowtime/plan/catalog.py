@@ -19,7 +19,7 @@ from rowtime.core.secrets import filled, secret_spans
 from rowtime.core.shapes import EventShape
 from rowtime.expr.facts import Kind, kind_of
 from rowtime.operators.table_function import Make
-from rowtime.plan.declared import order_text, tolerance_problems, type_problems
+from rowtime.plan.declared import order_problems, order_text, type_problems
 from rowtime.plan.event_time import EventTimeSettings, settings_of
 from rowtime.plan.kept_options import lasting, unknown_secrets
 from rowtime.plan.resync import rows_of
@@ -287,7 +287,7 @@ def _check_columns(columns: Iterable[ColumnDef], *, log: bool) -> None:
         if name in seen:
             problems.append(Problem("R209", f"there are two columns {column.name}", column.place))
         seen.add(name)
-        problems.extend((*tolerance_problems(column), *type_problems(column, log=log)))
+        problems.extend((*order_problems(column), *type_problems(column, log=log)))
     if problems:
         raise Refused(*problems)
 

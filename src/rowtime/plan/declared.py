@@ -39,9 +39,12 @@ def tolerance(column: ColumnDef) -> tuple[int, int]:
     return micros or 0, rows or 0
 
 
-def tolerance_problems(column: ColumnDef) -> list[Problem]:
-    """What is wrong (R140) with how far a column's values may go back."""
+def order_problems(column: ColumnDef) -> list[Problem]:
+    """What is wrong (R140) with a declared order: its type, or how far the values may go back."""
     order = column.order
+    if order is not None and not _is_ordered(column.type):
+        what = f"{column.name} {column.type}: values of this type have no order that could be checked"
+        return [Problem("R140", what, column.place, "Take numbers, texts without a collation, times and booleans.")]
     if order is None or (order.within is None and order.within_rows is None):
         return []
     what, hint = "", ""
@@ -58,6 +61,12 @@ def tolerance_problems(column: ColumnDef) -> list[Problem]:
     return [Problem("R140", f"{text}: {what}", column.place, hint)] if what else []
 
 
+def _is_ordered(text: str) -> bool:
+    kind = exp.DataType.build(text, dialect=Rowtime)
+    return kind.this not in _UNORDERED and "COLLATE" not in text.upper().split()
+
+
+_UNORDERED = frozenset({exp.DType.ARRAY, exp.DType.MAP, exp.DType.STRUCT, exp.DType.BINARY})
 _TYPES = frozenset(
     {
         exp.DType.TINYINT, exp.DType.SMALLINT, exp.DType.INT, exp.DType.BIGINT, exp.DType.FLOAT, exp.DType.DOUBLE,
