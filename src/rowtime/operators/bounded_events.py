@@ -34,6 +34,7 @@ class BoundedEvents(Unary):
     shape: EventShape
 
     kind: ClassVar[str] = "events under imported bounds"
+    is_gate: ClassVar[bool] = True
     promise: ClassVar[str] = "the strongest bound of the other stream that stands among the rows so far"
     reason: ClassVar[str] = "an event or a change below that bound is refused, or moved to it"
 
@@ -62,6 +63,14 @@ class BoundedEvents(Unary):
     def link(self, n: int) -> Link:
         """An event of two edges has two rows; any other stands where its row does."""
         return Link(self.passed_on(n, *(() if self.shape.edges else (P,))))
+
+    def checks_declared(self) -> bool:
+        """True: of the time that the definition gives."""
+        return True
+
+    def refused_columns(self) -> tuple[Column, ...]:
+        """Those of the stream, with the times."""
+        return self.columns
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Judge the rows by the bounds before them, turn what is accepted into weighted rows."""

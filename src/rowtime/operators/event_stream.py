@@ -23,7 +23,7 @@ from rowtime.core.time import BEGINNING, END
 from rowtime.kernels.events import ACCEPTED, INTERVAL, START, STOP
 from rowtime.kernels.events import POINT as POINT_ROW
 from rowtime.operators.by_writer import by_writer
-from rowtime.operators.contract import Delta, Kept, P, Shape, T, Tick, W
+from rowtime.operators.contract import Column, Delta, Kept, P, Shape, T, Tick, W
 from rowtime.operators.event_gate import EventGate, Judged, collected_items
 from rowtime.operators.intake import Intake
 from rowtime.operators.lifetimes import D, E
@@ -55,6 +55,10 @@ class EventStream(Stream):
     def emits(self) -> Shape:
         """The payload, and the lifetime in hidden columns."""
         return self.gate.emits(single=self.single)
+
+    def refused_columns(self) -> tuple[Column, ...]:
+        """Those of the stream, with the times."""
+        return self.columns
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:  # noqa: ARG002
         """Judge the tick's rows by the bounds, turn what is accepted into weighted rows."""

@@ -74,6 +74,7 @@ class EventTimed(Unary):
     beyond: int | None = None
 
     kind: ClassVar[str] = "event time"
+    is_gate: ClassVar[bool] = True
 
     def requires(self) -> str:
         """The merged order, which decides which row a bound comes after."""
@@ -103,6 +104,10 @@ class EventTimed(Unary):
     def link(self, n: int) -> Link:
         """The row under its own rowtime, with other columns beside its own."""
         return Link(self.passed_on(n, T))
+
+    def checks_declared(self) -> bool:
+        """True: of the time that the definition gives."""
+        return True
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Read the event times of the new rows, and find out which of them moved the bound."""

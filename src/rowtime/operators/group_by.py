@@ -70,6 +70,7 @@ class GroupBy(Unary):
     directions: tuple[str, ...] = ()
 
     kind: ClassVar[str] = "group by"
+    computes: ClassVar[bool] = True
     promise: ClassVar[str] = "the stamp of the group that holds the bound of its input"
     reason: ClassVar[str] = (
         "the next group row is of the group that holds the bound, or of a later one, "

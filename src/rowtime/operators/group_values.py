@@ -66,6 +66,7 @@ class GroupByValues(Unary):
     ordered: bool = True
 
     kind: ClassVar[str] = "group by"
+    computes: ClassVar[bool] = True
     promise: ClassVar[str] = "the first row of the groups that are open, if that is before the bound"
     reason: ClassVar[str] = "a group that is open or still to come has no last row before it"
 

@@ -57,6 +57,10 @@ class Hop(Unary):
         """The row under its own rowtime, with other columns beside its own."""
         return Link(self.passed_on(n, T))
 
+    def refuses(self) -> bool:
+        """True where it stands for the gate of a query that drops rows without a time."""
+        return bool(self.gate)
+
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """The new rows, once for each of their windows; lazily, without a job."""
         delta = deltas[0]

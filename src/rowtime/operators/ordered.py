@@ -54,6 +54,7 @@ class Ordered(Unary):
 
     starts_null: ClassVar[bool] = False
     kind: ClassVar[str] = "order check"
+    is_gate: ClassVar[bool] = True
 
     def requires(self) -> str:
         """The rows of one sequence, which is what an order is about."""
@@ -93,6 +94,14 @@ class Ordered(Unary):
     def link(self, n: int) -> Link:
         """The row under its own rowtime, with other columns beside its own."""
         return Link(self.passed_on(n, T))
+
+    def checks_declared(self) -> bool:
+        """True for an order in the definition of a stream."""
+        return self.declares is not None
+
+    def checks_pump(self, pump: str) -> bool:
+        """True for an order that the target of the pump declares."""
+        return self.declares is None and self.name.startswith(f"{pump}.")
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Refuse the rows that go back."""

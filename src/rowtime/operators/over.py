@@ -146,6 +146,11 @@ class Over(Unary):
         """True: the rows are in stream order."""
         return True
 
+    def null_at_first(self, name: str) -> bool:
+        """True for a call whose frame may be empty."""
+        call = next((call for call in self.calls if call.column.name == name), None)
+        return call.may_be_empty() if call is not None else self.input.null_at_first(name)
+
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Compute the calls over new rows and kept ones; keep what later rows will ask for."""
         delta, control = deltas[0], tick.control(self)

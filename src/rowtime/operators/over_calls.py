@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from rowtime.kernels.window_functions import Function
+from rowtime.kernels.window_functions import Count, Distinct, Function, Nth
 from rowtime.operators.contract import Column, Control
 from rowtime.operators.values import decoded
 from rowtime.operators.windowed import Frame
@@ -45,6 +45,13 @@ class Call:
     frame: Frame
     typed: exp.Expr
     mark: str = ""
+
+    def may_be_empty(self) -> bool:
+        """True if there may be no row to compute it from, and the value then is NULL."""
+        if isinstance(self.function, Count | Distinct):
+            return False
+        few = isinstance(self.function, Nth) and self.function.n > 1
+        return few or self.frame.upper > 0 or not self.frame.own
 
     def __str__(self) -> str:
         return f"{self.column.name} = {to_rowtime(self.typed)} over {self.frame}"

@@ -80,6 +80,7 @@ class Panes(Operator):
     every: int | None = None
 
     kind: ClassVar[str] = "panes"
+    is_gate: ClassVar[bool] = True
     promise: ClassVar[str] = "the bound of the event time"
     reason: ClassVar[str] = (
         "a pane fires complete with its end as rowtime, which the bound has not reached before, "

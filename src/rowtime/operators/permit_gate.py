@@ -62,6 +62,7 @@ class PermitGate(Operator):
     count: str | None = None
 
     kind: ClassVar[str] = "permit gate"
+    is_gate: ClassVar[bool] = True
     promise: ClassVar[str] = "the later of what the next row and the next permit can have"
     reason: ClassVar[str] = "a row goes out under the later of its own rowtime and its permit's, both in their orders"
 

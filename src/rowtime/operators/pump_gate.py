@@ -56,6 +56,7 @@ class PumpGate(Unary):
     limited: bool = False
 
     kind: ClassVar[str] = "pump gate"
+    is_gate: ClassVar[bool] = True
 
     def link(self, n: int) -> Link:
         """The row itself, as it came."""
@@ -64,6 +65,10 @@ class PumpGate(Unary):
     def renames_for(self, types: Mapping[str, str]) -> dict[str, str] | None:
         """Nothing is done to rows that need not be looked at."""
         return None if any(True for _ in self.tests(types)) else {}
+
+    def checks_pump(self, pump: str) -> bool:
+        """True for the gate of the pump's name."""
+        return self.name in (pump, f"{pump}.gate")
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Refuse the rows that do not fit."""

@@ -14,6 +14,7 @@ from sqlglot import exp
 from rowtime.expr.generators import generator
 from rowtime.expr.store_assignment import same_type
 from rowtime.operators.contract import Column, Delta, Link, Operator, Pairs, Shape, Tick, Unary, named, quoted
+from rowtime.operators.first_rows import unknown_at_first
 from rowtime.sql.generate import to_spark
 
 
@@ -53,6 +54,7 @@ class Select(Unary):
     hidden: tuple[Item, ...] = ()
 
     kind: ClassVar[str] = "select"
+    computes: ClassVar[bool] = True
 
     def emits(self) -> Shape:
         """The select list, placed as the input was; the event time as long as its column is passed on."""
@@ -82,6 +84,11 @@ class Select(Unary):
         ]
         ours = named([(name, name) for name in self.emits().internals])
         return Link((*computed, *ours), to_spark(self.where) if self.where is not None else "true")
+
+    def null_at_first(self, name: str) -> bool:
+        """True if what computes the column is."""
+        item = next((item for item in self.items if item.column.name == name), None)
+        return item is not None and unknown_at_first(item.expression, self.input) is not None
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:  # noqa: ARG002
         """The new rows, filtered and projected; lazily, without a job."""

@@ -66,6 +66,7 @@ class SessionGroup(Unary):
     directions: tuple[str, ...] = ()
 
     kind: ClassVar[str] = "session"
+    computes: ClassVar[bool] = True
     promise: ClassVar[str] = "the bound of its input, or its AS ROWTIME of a session that ends there"
     reason: ClassVar[str] = "every session that ends at the bound is out, and each later one ends after it"
 

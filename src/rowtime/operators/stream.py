@@ -81,6 +81,7 @@ class Stream(Operator):
     from_now: bool = False
 
     kind: ClassVar[str] = "stream"
+    is_gate: ClassVar[bool] = True
     promise: ClassVar[str] = "each writer's clock"
     reason: ClassVar[str] = "each writer's rows and bounds: a row promises its own rowtime"
 

@@ -74,6 +74,7 @@ class TSort(Unary):
     before: bool = False
 
     kind: ClassVar[str] = "t-sort"
+    is_gate: ClassVar[bool] = True
     promise: ClassVar[str] = "each writer's mark less the tolerance; what ascends with the rowtime also at its bound"
     reason: ClassVar[str] = (
         "a later row of a writer is accepted only at or above its mark less the tolerance; bounds of the old clock "
@@ -124,6 +125,10 @@ class TSort(Unary):
     def link(self, n: int) -> Link:
         """The row of the same place."""
         return Link(self.passed_on(n, W, P))
+
+    def checks_pump(self, pump: str) -> bool:
+        """True for the T-sort that the query of the pump ends with."""
+        return self.name == pump
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Judge the new rows by the marks, promote the accepted ones."""

@@ -14,6 +14,7 @@ from sqlglot import exp
 from rowtime.core.errors import Problem, Refused
 from rowtime.expr.monotonicity import prove
 from rowtime.operators.contract import Column, Operator, T
+from rowtime.operators.first_rows import unknown_at_first
 from rowtime.operators.lifetimes import is_lifetimes
 from rowtime.operators.merge import Merge
 from rowtime.operators.ordered import Ordered
@@ -30,7 +31,6 @@ from rowtime.plan.group_plan import GroupPlan, WithinGroup
 from rowtime.plan.groups import Grouping
 from rowtime.plan.lifetime_groups import LifetimeGrouping
 from rowtime.plan.lifetimes import alike, emitted, refuse_in_select
-from rowtime.plan.lost_rows import unknown_at_first
 from rowtime.plan.numbering import sorted_first
 from rowtime.plan.orders import Sort, bind_sort, gates_of, is_rowtime, refuse_untimed
 from rowtime.plan.over import Windowing

@@ -20,7 +20,6 @@ from rowtime.core.time import END, MIN_MICROS
 from rowtime.expr.store_assignment import as_read
 from rowtime.operators.contract import P, T, W, quoted
 from rowtime.operators.rejected import ADDED, Rejected, shown_as
-from rowtime.plan.rejected import is_of_pump
 from rowtime.runtime.places import for_spark
 from rowtime.runtime.skipping import is_skipped
 from rowtime.runtime.sources.statistics import unskipped
@@ -78,7 +77,7 @@ def _readers(program: Program, pump: str) -> list[Rejected]:
     found = [
         node
         for node in program.operators
-        if isinstance(node, Rejected) and (node.failing == pump if node.failing else is_of_pump(node.gate, pump))
+        if isinstance(node, Rejected) and (node.failing == pump if node.failing else node.gate.checks_pump(pump))
     ]
     return [node for node in found if (node.failing, node.gate.name) == (found[0].failing, found[0].gate.name)]
 

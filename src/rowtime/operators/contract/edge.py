@@ -91,6 +91,11 @@ class Shape:
         return tuple(column.name for column in self.columns)
 
     @property
+    def of_users(self) -> tuple[Column, ...]:
+        """The columns without those that only the engine knows."""
+        return tuple(column for column in self.columns if not column.name.startswith("__"))
+
+    @property
     def by_place(self) -> bool:
         """Equal rowtimes go by writer and position, and by nothing before them."""
         return self.order in ((T, W, P), (P,))

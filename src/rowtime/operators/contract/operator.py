@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rowtime.core.clock import Clocks
-from rowtime.operators.contract.edge import Delta, Shape
+from rowtime.operators.contract.edge import Column, Delta, Shape
 from rowtime.operators.contract.lineage import Link, Pairs, named
 from rowtime.operators.contract.state import Kept
 from rowtime.operators.contract.tick import Tick
@@ -31,6 +31,12 @@ class Operator:
 
     writes_final: ClassVar[bool] = False
     """True if events that are final can go to a file of their own, which a directory takes."""
+
+    is_gate: ClassVar[bool] = False
+    """True if the operator is there to refuse rows."""
+
+    computes: ClassVar[bool] = False
+    """True if a query may end with it whose rows are refused where they cannot be computed."""
 
     name: str
     """Unique in its plan and stable from run to run."""
@@ -72,6 +78,26 @@ class Operator:
         below = self.inputs[n].emits()
         names = [name for name in self.emits().names if name in below.names]
         return named([(name, name) for name in (*names, *ours)])
+
+    def refuses(self) -> bool:
+        """True if ``name.rejected`` has the rows that it refuses."""
+        return self.is_gate
+
+    def refused_columns(self) -> tuple[Column, ...]:
+        """The user's columns of the rows that it refuses."""
+        return self.inputs[0].emits().of_users if self.inputs else self.emits().of_users
+
+    def checks_declared(self) -> bool:
+        """True for a gate that checks what the definition of a stream says of its rows."""
+        return False
+
+    def checks_pump(self, pump: str) -> bool:  # noqa: ARG002 - the operator's
+        """True for a gate on the way of that pump to its target."""
+        return False
+
+    def null_at_first(self, name: str) -> bool:
+        """True if a column may be NULL in the first rows alone: it comes from a window that is empty there."""
+        return len(self.inputs) == 1 and name in self.inputs[0].emits().names and self.inputs[0].null_at_first(name)
 
     def renames_for(self, types: Mapping[str, str]) -> dict[str, str] | None:  # noqa: ARG002 - the operator's
         """What each of its columns is called below, if it does no more than that to rows of these types; else ``None``.

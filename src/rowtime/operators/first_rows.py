@@ -1,0 +1,25 @@
+"""Conditions that lose the first rows: what a window says over an empty frame is NULL, and WHERE takes no NULL.
+
+SPEC 7.4: the views that split early and late rows need COALESCE for the first row. A query
+without it runs, so this is a warning.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from rowtime.operators.contract import Operator
+
+_ANSWERED = (exp.Coalesce, exp.Case, exp.If, exp.Is, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Nvl2, exp.Subquery)
+
+
+def unknown_at_first(condition: exp.Expr, below: Operator) -> str | None:
+    """The column of ``below`` by which a condition is NULL while a frame is empty; ``None`` if there is none."""
+    if isinstance(condition, exp.Column):
+        return condition.name if below.null_at_first(condition.name) else None
+    if isinstance(condition, _ANSWERED):
+        return None
+    found = [unknown_at_first(part, below) for part in condition.iter_expressions()]
+    if isinstance(condition, exp.Or) and None in found:
+        return None
+    return next((name for name in found if name is not None), None)
