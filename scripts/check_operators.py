@@ -1,0 +1,121 @@
+"""Switches over operators outside of operators: a module that tells classes apart says by that what they should answer.
+
+``LEFT`` has the modules in which there still are such switches, with their number. It may only go down: a module that
+has fewer than stand here fails as well, so that the number is corrected.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from pathlib import Path
+from typing import Final
+
+SOURCES: Final = Path(__file__).parent.parent / "src" / "rowtime"
+ROOMS: Final = ("plan", "runtime", "state", "client", "cli", "testing")
+LEFT: Final[dict[str, int]] = {
+    "plan/buffers.py": 2,
+    "plan/canonical.py": 3,
+    "plan/difference.py": 1,
+    "plan/event_pumps.py": 10,
+    "plan/event_time.py": 4,
+    "plan/explain.py": 7,
+    "plan/group_order.py": 3,
+    "plan/imported.py": 1,
+    "plan/joins.py": 1,
+    "plan/orders.py": 2,
+    "plan/periods.py": 1,
+    "plan/program.py": 2,
+    "plan/pump_edge.py": 2,
+    "plan/scope.py": 3,
+    "plan/sinks.py": 4,
+    "plan/sources.py": 3,
+    "plan/speculation.py": 16,
+    "plan/upgrade.py": 11,
+    "plan/waiting.py": 3,
+    "runtime/analysis.py": 1,
+    "runtime/arrivals.py": 1,
+    "runtime/asked_for.py": 6,
+    "runtime/close_look.py": 8,
+    "runtime/column_types.py": 13,
+    "runtime/engine.py": 2,
+    "runtime/narrow_tables.py": 1,
+    "runtime/once.py": 1,
+    "runtime/pipeline.py": 4,
+    "runtime/progress.py": 2,
+    "runtime/sinks/staging.py": 2,
+    "runtime/skipped_rows.py": 1,
+    "runtime/sources/file_faults.py": 2,
+    "runtime/sources/files.py": 6,
+    "runtime/standing.py": 1,
+    "runtime/tick.py": 2,
+    "runtime/trace.py": 4,
+    "runtime/upgrades.py": 2,
+    "testing/runner.py": 3,
+}
+
+
+def classes_of_operators(tree: ast.Module) -> set[str]:
+    """The names that a module imports from modules of operators."""
+    return {
+        alias.asname or alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("rowtime.operators")
+        for alias in node.names
+        if alias.name[0].isupper() and not alias.name.isupper()
+    }
+
+
+def _is_of_kind(node: ast.AST) -> bool:
+    return isinstance(node, ast.Attribute) and node.attr == "kind" and isinstance(node.value, ast.Name)
+
+
+def _is_of_text(node: ast.AST) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
+
+
+def switches(path: Path) -> list[int]:
+    """The lines at which a module tells operators apart by class or by kind."""
+    tree = ast.parse(path.read_text("utf-8"), str(path))
+    classes = classes_of_operators(tree) - {"Operator", "Unary"}
+    aliases = {
+        target.id
+        for node in tree.body
+        if isinstance(node, ast.Assign) and {n.id for n in ast.walk(node.value) if isinstance(n, ast.Name)} & classes
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    found = []
+    for node in ast.walk(tree):
+        asked: ast.AST | None = None
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "isinstance":
+            asked = node.args[1]
+        elif isinstance(node, ast.MatchClass):
+            asked = node.cls
+        elif isinstance(node, ast.Compare) and _is_of_kind(node.left) and _is_of_text(node.comparators[0]):
+            found.append(node.lineno)
+        if asked is not None and {n.id for n in ast.walk(asked) if isinstance(n, ast.Name)} & (classes | aliases):
+            found.append(node.lineno if isinstance(node, ast.expr | ast.pattern) else 0)
+    return sorted(found)
+
+
+def main() -> int:
+    """Compare what is there with ``LEFT``; 0 if it is the same."""
+    paths = [path for room in ROOMS for path in sorted((SOURCES / room).rglob("*.py"))]
+    found = {str(path.relative_to(SOURCES)): lines for path in paths if (lines := switches(path))}
+    wrong = False
+    for name in sorted({*found, *LEFT}):
+        lines, known = found.get(name, []), LEFT.get(name, 0)
+        if len(lines) > known:
+            print(
+                f"{name}: {len(lines)} switches over operators, {known} are known (lines {lines}): let the operator answer"
+            )
+        elif len(lines) < known:
+            print(f"{name}: {len(lines)} switches over operators are left; write that instead of {known}.")
+        wrong = wrong or len(lines) != known
+    print(f"{sum(map(len, found.values()))} switches over operators are left, in {len(found)} modules")
+    return int(wrong)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
