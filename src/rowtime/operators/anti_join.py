@@ -7,7 +7,7 @@ their end is known.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -21,6 +21,7 @@ from rowtime.operators.contract import Column, Delta, Kept, Link, Operator, Pair
 from rowtime.operators.lifetime_join import LEFT, RIGHT, side_of
 from rowtime.operators.lifetimes import OVERLAPS, TOUCHES, D, E, N, derived, made, netted, revised
 from rowtime.operators.lifetimes import Kept as Rows
+from rowtime.operators.sides import beside
 from rowtime.sql.generate import to_spark
 
 if TYPE_CHECKING:
@@ -79,6 +80,14 @@ class AntiJoin(Operator):
                 if isinstance(one, exp.Column) and one.name in left and isinstance(other, exp.Column):
                     found += [(quoted(one.name), quoted(right[other.name]))] if other.name in right else []
         return tuple(found)
+
+    def typed(self, rows: Callable[[Operator], DataFrame]) -> DataFrame:
+        """What goes on of each input, under its new names, side by side."""
+        return beside(rows, [(self.left, list(zip(self.left.emits().names, self.names[0], strict=True)))])
+
+    def between(self, rows: Callable[[Operator], DataFrame]) -> list[DataFrame]:
+        """The same: the condition is over both sides."""
+        return [self.typed(rows)]
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """What of the left events is uncovered as far as the bound, less what went out before."""

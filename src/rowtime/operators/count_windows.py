@@ -16,7 +16,6 @@ from rowtime.operators.event_groups import FROM, EventGroups
 from rowtime.operators.failing_events import results
 from rowtime.operators.lifetimes import ALWAYS, C, D, N, Q, S, made, netted
 from rowtime.operators.lifetimes import Kept as Rows
-from rowtime.operators.select import same_keys
 from rowtime.sql.generate import to_spark
 
 if TYPE_CHECKING:
@@ -41,7 +40,7 @@ class CountWindows(EventGroups):
 
     def link(self, n: int) -> Link:  # noqa: ARG002 - one input
         """What began up to the start of the window."""
-        return Link(same_keys(self, self.keys, self.items), meets=f"{S} <= {ASKED_AT}", narrows="own")
+        return Link(self.same_keys(), meets=f"{S} <= {ASKED_AT}", narrows="own")
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """The windows whose last start the bound has passed."""

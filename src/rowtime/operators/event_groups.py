@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from rowtime.core.clock import Clocks, least
 from rowtime.operators.contract import Link, Operator, Shape, Unary
+from rowtime.operators.grouping import Groups
 from rowtime.operators.lifetimes import TOUCHES, E, derived
-from rowtime.operators.select import Item, same_keys
+from rowtime.operators.select import Item
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -21,7 +22,7 @@ FROM = "__s"  # the start of a kept event, µs
 
 
 @dataclass(frozen=True)
-class EventGroups(Unary):
+class EventGroups(Groups, Unary):
     """``aggregates`` of the events of each group and ``keys``; ``items`` and ``having`` are over both by name."""
 
     name: str
@@ -51,4 +52,4 @@ class EventGroups(Unary):
 
     def link(self, n: int) -> Link:  # noqa: ARG002 - one input
         """What is alive, and what ends where it begins or begins where it ends."""
-        return Link(same_keys(self, self.keys, self.items), meets=TOUCHES, narrows="meet")
+        return Link(self.same_keys(), meets=TOUCHES, narrows="meet")

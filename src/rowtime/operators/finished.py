@@ -7,13 +7,14 @@ row has the columns that can be computed, and beside them its keys and aggregate
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
 from rowtime.expr.conditions import conjuncts
 from rowtime.operators.attempt import BROKEN, judged
 from rowtime.operators.contract import Operator, P, Route, Segment, T, Tick, W, quoted
+from rowtime.operators.grouping import Groups
 from rowtime.sql.generate import to_rowtime, to_spark
 
 if TYPE_CHECKING:
@@ -30,33 +31,9 @@ _DONE = "__done"
 _ROWTIME = exp.column("ROWTIME")
 
 
-class Grouping(Protocol):
-    """What has groups."""
-
-    @property
-    def keys(self) -> tuple[Item, ...]:
-        """What groups the rows."""
-        ...
-
-    @property
-    def aggregates(self) -> tuple[Item, ...]:
-        """What is computed of a group."""
-        ...
-
-    @property
-    def items(self) -> tuple[Item, ...]:
-        """The select list, over keys and aggregates by name."""
-        ...
-
-    @property
-    def having(self) -> exp.Expr | None:
-        """The condition, over the same."""
-        ...
-
-
 def routed(  # noqa: PLR0913 - a group row and where it goes
     tick: Tick,
-    node: Grouping,
+    node: Groups,
     groups: DataFrame,
     complete: str,
     items: Sequence[Item],
@@ -83,7 +60,7 @@ def routed(  # noqa: PLR0913 - a group row and where it goes
 
 
 def _tried(  # noqa: PLR0913 - as above
-    node: Grouping,
+    node: Groups,
     groups: DataFrame,
     complete: str,
     items: Sequence[Item],
@@ -114,7 +91,7 @@ def _tried(  # noqa: PLR0913 - as above
     return found.selectExpr(*map(quoted, others), f"{at} AS {T}", f"'' AS {W}", f"0L AS {P}", f"{route} AS __route")
 
 
-def said(node: Grouping, part: exp.Expr) -> str:
+def said(node: Groups, part: exp.Expr) -> str:
     """An expression over keys and aggregates as the query has it."""
     known = {item.column.name: item.expression for item in (*node.keys, *node.aggregates)}
     made = part.copy().transform(
@@ -132,9 +109,7 @@ def _is_rowtime(node: exp.Expr) -> bool:
     return isinstance(node, exp.Column) and node.name == T
 
 
-def with_failing(
-    tick: Tick, node: Grouping, routes: Mapping[str, Route], places: Mapping[str, str]
-) -> dict[str, Route]:
+def with_failing(tick: Tick, node: Groups, routes: Mapping[str, Route], places: Mapping[str, str]) -> dict[str, Route]:
     """The routes, and in a tick that is looked at row by row that of groups which fail.
 
     ``places``: columns of the select list and where they stand in a group row.

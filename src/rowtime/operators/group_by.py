@@ -34,8 +34,9 @@ from rowtime.operators.contract import (
 )
 from rowtime.operators.ends import SEEN, Ends, Lead
 from rowtime.operators.finished import COMPLETE, KEPT, refuse_failing, routed, with_failing
+from rowtime.operators.grouping import Groups
 from rowtime.operators.partials import Accumulators
-from rowtime.operators.select import Item, same_keys
+from rowtime.operators.select import Item
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -45,7 +46,7 @@ END_OF_GROUP = "__n"  # BIGINT: the first instant past the group, µs
 
 
 @dataclass(frozen=True)
-class GroupBy(Unary):
+class GroupBy(Groups, Unary):
     """``GROUP BY keys`` with ``aggregates``; ``items`` and ``having`` are over both by name.
 
     Keys are named ``__k0``, …, aggregates ``__a0``, …; ``closers`` are, under the names of
@@ -101,7 +102,7 @@ class GroupBy(Unary):
 
     def link(self, n: int) -> Link:
         """The rows of the same keys."""
-        return Link(same_keys(self, self.keys, self.items)) if n == 0 else NOTHING
+        return Link(self.same_keys()) if n == 0 else NOTHING
 
     def files_are_results(self, *, ordered: bool, at_once: bool) -> bool:
         """True for what goes to the directory as it is; groups are written in any order."""

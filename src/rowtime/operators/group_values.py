@@ -31,10 +31,11 @@ from rowtime.operators.contract import (
     quoted,
 )
 from rowtime.operators.finished import COMPLETE, KEPT, refuse_failing, routed, with_failing
+from rowtime.operators.grouping import Groups
 from rowtime.operators.ordered import Ordered
 from rowtime.operators.over_calls import RunningMark
 from rowtime.operators.partials import Accumulators
-from rowtime.operators.select import Item, same_keys
+from rowtime.operators.select import Item
 from rowtime.operators.value_clocks import Closer, ValueClocks, promised
 from rowtime.sql.generate import to_spark
 
@@ -47,7 +48,7 @@ FIRST = "__e"  # BIGINT: that of its first row
 
 
 @dataclass(frozen=True)
-class GroupByValues(Unary):
+class GroupByValues(Groups, Unary):
     """``GROUP BY keys`` of which ``closers`` follow ordered values; else as `GroupBy`.
 
     Without closers the end of the stream closes the groups (WITH UNBOUNDED STATE).
@@ -102,7 +103,7 @@ class GroupByValues(Unary):
 
     def link(self, n: int) -> Link:
         """The rows of the same keys."""
-        return Link(same_keys(self, self.keys, self.items)) if n == 0 else NOTHING
+        return Link(self.same_keys()) if n == 0 else NOTHING
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Aggregate new rows with the kept ones; let out what lies before the clocks."""

@@ -13,7 +13,7 @@ any cut.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import reduce
@@ -43,6 +43,7 @@ from rowtime.operators.contract import (
 from rowtime.operators.join_edge import ARRIVED, PLACES, Edge
 from rowtime.operators.join_rows import SideRows, between
 from rowtime.operators.lifetimes import instant
+from rowtime.operators.sides import beside
 from rowtime.sql.generate import to_spark
 
 if TYPE_CHECKING:
@@ -113,6 +114,14 @@ class Join(Operator):
     def link(self, n: int) -> Link:
         """The row of that side, by its place."""
         return Link(tuple(zip(PLACES[n], (T, W, P), strict=True)))
+
+    def typed(self, rows: Callable[[Operator], DataFrame]) -> DataFrame:
+        """What goes on of each input, under its new names, side by side."""
+        return beside(rows, [(one, side.columns) for one, side in zip(self.inputs, self.sides, strict=True)])
+
+    def between(self, rows: Callable[[Operator], DataFrame]) -> list[DataFrame]:
+        """The same: the condition is over both sides."""
+        return [self.typed(rows)]
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Keep the new rows; send what the bound has passed; forget what can match no more."""

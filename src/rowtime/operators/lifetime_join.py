@@ -6,7 +6,7 @@ to be joined: new left with all right, new right with the left that was there.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -25,6 +25,7 @@ from rowtime.operators.lifetime_pairs import Emitted, LifetimePairs, peeked
 from rowtime.operators.lifetimes import OVERLAPS, C, D, E, N, Q, S, both, derived, due, made, netted
 from rowtime.operators.lifetimes import Kept as Rows
 from rowtime.operators.select import Select
+from rowtime.operators.sides import beside
 from rowtime.sql.generate import to_spark
 
 if TYPE_CHECKING:
@@ -81,6 +82,20 @@ class LifetimeJoin(Operator):
         """The event of that side that was alive in the pair's time."""
         same = named(list(zip(self.names[n], self.inputs[n].emits().names, strict=True)))
         return Link(same, meets=OVERLAPS, narrows="meet")
+
+    def typed(self, rows: Callable[[Operator], DataFrame]) -> DataFrame:
+        """What goes on of each input, under its new names, side by side."""
+        return beside(
+            rows,
+            [
+                (one, list(zip(one.emits().names, names, strict=True)))
+                for one, names in zip(self.inputs, self.names, strict=True)
+            ],
+        )
+
+    def between(self, rows: Callable[[Operator], DataFrame]) -> list[DataFrame]:
+        """The same: the condition is over both sides."""
+        return [self.typed(rows)]
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Join what is new, keep it."""

@@ -18,7 +18,6 @@ from rowtime.operators.event_groups import FROM, EventGroups
 from rowtime.operators.failing_events import results
 from rowtime.operators.lifetimes import OVERLAPS, D, E, N, S, made, netted
 from rowtime.operators.lifetimes import Kept as Rows
-from rowtime.operators.select import same_keys
 from rowtime.sql.generate import to_spark
 
 if TYPE_CHECKING:
@@ -63,7 +62,7 @@ class LifetimeWindows(EventGroups):
     def link(self, n: int) -> Link:  # noqa: ARG002 - one input
         """What is alive in the window."""
         span = (f"{E} - {self.size}L", E) if self.point else (S, E)
-        return Link(same_keys(self, self.keys, self.items), meets=OVERLAPS, span=span, narrows="meet")
+        return Link(self.same_keys(), meets=OVERLAPS, span=span, narrows="meet")
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Aggregate the windows that the bound has reached the end of; keep the events of others."""

@@ -8,7 +8,7 @@ whose rows are kept in the same way are computed together (`operators.windowed`)
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import cached_property, reduce
@@ -150,6 +150,11 @@ class Over(Unary):
         """True for a call whose frame may be empty."""
         call = next((call for call in self.calls if call.column.name == name), None)
         return call.may_be_empty() if call is not None else self.input.null_at_first(name)
+
+    def typed(self, rows: Callable[[Operator], DataFrame]) -> DataFrame:
+        """No rows with the calls beside them."""
+        given, calls = rows(self.input), ((call.typed, call.column.name) for call in self.calls)
+        return given.crossJoin(given.selectExpr(*(f"{to_spark(of)} AS {quoted(name)}" for of, name in calls)))
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Compute the calls over new rows and kept ones; keep what later rows will ask for."""

@@ -41,13 +41,14 @@ from rowtime.operators.contract import (
 from rowtime.operators.event_time import OUTPUT, EventTimed, refusals
 from rowtime.operators.finished import COMPLETE, FAILED, refuse_failing, routed, with_failing
 from rowtime.operators.gates import Verdict
+from rowtime.operators.grouping import Groups
 from rowtime.operators.lifetimes import instant
 from rowtime.operators.merge import ORIGIN
-from rowtime.operators.pane_fires import CHANGE, FIRE, PANE, Fires
+from rowtime.operators.pane_fires import CHANGE, FIRE, INDEX, LAST, PANE, Fires
 from rowtime.operators.pane_times import PaneTimes
 from rowtime.operators.partials import Accumulators
 from rowtime.operators.raises import marks_of, raised
-from rowtime.operators.select import Item, same_keys
+from rowtime.operators.select import Item
 from rowtime.sql.generate import to_spark
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ NEVER = END + 1  # stands for a bound that has not come
 
 
 @dataclass(frozen=True)
-class Panes(Operator):
+class Panes(Groups):
     """``GROUP BY PANES(t, …), keys`` with ``aggregates``; ``items`` and ``having`` are over both by name.
 
     ``times`` are the panes, ``age`` (µs) how long after its end a pane takes rows, ``event``
@@ -80,6 +81,7 @@ class Panes(Operator):
     every: int | None = None
 
     kind: ClassVar[str] = "panes"
+    numbers: ClassVar[tuple[str, ...]] = (LAST, INDEX)
     is_gate: ClassVar[bool] = True
     promise: ClassVar[str] = "the bound of the event time"
     reason: ClassVar[str] = (
@@ -120,9 +122,7 @@ class Panes(Operator):
             return NOTHING
         time = self.event.micros
         meets = f"{time} >= {ASKED_FROM} AND {time} < {ASKED_UPTO}"
-        return Link(
-            same_keys(self, self.keys, self.items), meets=meets, span=(f"{PANE} - {self.times.duration}L", PANE)
-        )
+        return Link(self.same_keys(), meets=meets, span=(f"{PANE} - {self.times.duration}L", PANE))
 
     def files_are_results(self, *, ordered: bool, at_once: bool) -> bool:  # noqa: ARG002 - renamed ones too
         """True where order does not matter: panes are written in any order."""

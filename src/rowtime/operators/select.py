@@ -5,17 +5,20 @@ A row that the filter drops still moves the clock: bounds travel beside the rows
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from sqlglot import exp
 
 from rowtime.expr.generators import generator
 from rowtime.expr.store_assignment import same_type
-from rowtime.operators.contract import Column, Delta, Link, Operator, Pairs, Shape, Tick, Unary, named, quoted
+from rowtime.operators.contract import Column, Delta, Link, Operator, Shape, Tick, Unary, named, quoted
 from rowtime.operators.first_rows import unknown_at_first
 from rowtime.sql.generate import to_spark
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 
 @dataclass(frozen=True)
@@ -29,18 +32,6 @@ class Item:
     def sql(self) -> str:
         """The entry as Spark SQL text."""
         return f"{to_spark(self.expression)} AS {quoted(self.column.name)}"
-
-
-def same_keys(node: Operator, keys: Sequence[Item], items: Sequence[Item]) -> Pairs:
-    """The keys of a group and of its rows, as they stand beside the columns or among them (``items``)."""
-    hidden = node.emits().extra
-    names = {item.expression.name: item for item in items if isinstance(item.expression, exp.Column)}
-    found: list[tuple[str, str]] = []
-    for key in keys:
-        own = key.column.name
-        shown = own if own in hidden else names[own].column.name if own in names else None
-        found += [] if shown is None else [(quoted(shown), to_spark(key.expression))]
-    return tuple(found)
 
 
 @dataclass(frozen=True)
@@ -89,6 +80,10 @@ class Select(Unary):
         """True if what computes the column is."""
         item = next((item for item in self.items if item.column.name == name), None)
         return item is not None and unknown_at_first(item.expression, self.input) is not None
+
+    def typed(self, rows: Callable[[Operator], DataFrame]) -> DataFrame:
+        """The select list over no rows."""
+        return rows(self.input).selectExpr(*(item.sql for item in self.items))
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:  # noqa: ARG002
         """The new rows, filtered and projected; lazily, without a job."""

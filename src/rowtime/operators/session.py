@@ -34,9 +34,10 @@ from rowtime.operators.contract import (
     quoted,
 )
 from rowtime.operators.finished import COMPLETE, KEPT, refuse_failing, routed, with_failing
+from rowtime.operators.grouping import Groups
 from rowtime.operators.lifetimes import S
 from rowtime.operators.partials import Accumulators
-from rowtime.operators.select import Item, same_keys
+from rowtime.operators.select import Item
 from rowtime.sql.generate import to_spark
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ STARTS, ENDS = "__kstart", "__kend"  # TIMESTAMP: the edges of the session, for 
 
 
 @dataclass(frozen=True)
-class SessionGroup(Unary):
+class SessionGroup(Groups, Unary):
     """``GROUP BY keys, SESSION(ROWTIME, gap)``; ``items``, ``having`` and ``stamp`` as in `GroupBy`.
 
     They may name the session's edges too. ``gap`` in µs. ``sort`` and ``directions``: what orders the sessions of one
@@ -66,6 +67,7 @@ class SessionGroup(Unary):
     directions: tuple[str, ...] = ()
 
     kind: ClassVar[str] = "session"
+    edges: ClassVar[tuple[str, ...]] = (STARTS, ENDS)
     computes: ClassVar[bool] = True
     promise: ClassVar[str] = "the bound of its input, or its AS ROWTIME of a session that ends there"
     reason: ClassVar[str] = "every session that ends at the bound is out, and each later one ends after it"
@@ -93,7 +95,7 @@ class SessionGroup(Unary):
 
     def link(self, n: int) -> Link:  # noqa: ARG002 - one input
         """The rows of the same keys up to the end of the session."""
-        return Link(same_keys(self, self.keys, self.items), meets=f"{S} <= {ASKED_AT}")
+        return Link(self.same_keys(), meets=f"{S} <= {ASKED_AT}")
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Keep the pieces of new sessions; join those that are due."""

@@ -20,7 +20,6 @@ from rowtime.operators.event_groups import FROM, EventGroups
 from rowtime.operators.lifetime_windows import WINDOW, clipped, first_start, in_windows, last_window
 from rowtime.operators.lifetimes import OVERLAPS, C, D, E, N, Q, S, due, made, netted
 from rowtime.operators.lifetimes import Kept as Rows
-from rowtime.operators.select import same_keys
 from rowtime.operators.versions import BEFORE, VERSION, as_of, differences, versions_of
 from rowtime.sql.generate import to_spark
 
@@ -72,7 +71,7 @@ class SpeculativeGroups(EventGroups):
         if not self.size:
             return super().link(n)
         span = (f"{E} - {self.size}L", E) if self.point else (S, E)
-        return Link(same_keys(self, self.keys, self.items), meets=OVERLAPS, span=span, narrows="meet")
+        return Link(self.same_keys(), meets=OVERLAPS, span=span, narrows="meet")
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """What each new change makes of the groups it is in."""

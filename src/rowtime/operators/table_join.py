@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -11,6 +11,7 @@ from rowtime.operators.attempt import BROKEN, judged
 from rowtime.operators.conditions import holds, sorted_out
 from rowtime.operators.contract import Column, Delta, Link, Operator, P, Shape, T, Tick, W, named, quoted
 from rowtime.operators.join import Side
+from rowtime.operators.sides import beside
 from rowtime.operators.table import NUMBER
 from rowtime.sql.generate import to_spark
 
@@ -61,6 +62,14 @@ class TableJoin(Operator):
         there = set(self.emits().names)
         same = named([(name, old) for old, name in self.sides[n].columns if name in there])
         return Link((*same, (T, T), (W, W), (P, P)) if n == 0 else same)
+
+    def typed(self, rows: Callable[[Operator], DataFrame]) -> DataFrame:
+        """What goes on of each input, under its new names, side by side."""
+        return beside(rows, [(one, side.columns) for one, side in zip(self.inputs, self.sides, strict=True)])
+
+    def between(self, rows: Callable[[Operator], DataFrame]) -> list[DataFrame]:
+        """The same: the condition is over both sides."""
+        return [self.typed(rows)]
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """The new rows with their matches; lazily, without a job."""

@@ -8,16 +8,19 @@ these names is (input, writer).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from rowtime.core.clock import Clocks
 from rowtime.core.time import BEGINNING
 from rowtime.operators.contract import A, Column, Delta, Link, Operator, P, Shape, T, Tick, W, named, quoted
 from rowtime.operators.lifetimes import EVENT, E
 from rowtime.sql.generate import literal
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 
 def prefix(index: int) -> str:
@@ -73,6 +76,11 @@ class UnionAll(Operator):
         ours = [name for name in (T, P, *EVENT) if name not in EVENT or name in below.extra]
         writer = (W, f"concat({literal(prefix(n))}, {W})")
         return Link((*names, *((name, name) for name in ours), writer))
+
+    def typed(self, rows: Callable[[Operator], DataFrame]) -> DataFrame:
+        """The union, whose columns are as wide as the widest."""
+        parts = (rows(one).selectExpr(*map(quoted, one.emits().names)) for one in self.inputs)
+        return reduce(lambda left, right: left.union(right), parts).toDF(*self.emits().names)
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """The new rows of all inputs; lazily, without a job."""

@@ -7,7 +7,7 @@ new rows of a tick (DataFrames) into results; it is the only place that touches 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rowtime.core.clock import Clocks
@@ -15,6 +15,9 @@ from rowtime.operators.contract.edge import Column, Delta, Shape
 from rowtime.operators.contract.lineage import Link, Pairs, named
 from rowtime.operators.contract.state import Kept
 from rowtime.operators.contract.tick import Tick
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 
 class Operator:
@@ -98,6 +101,14 @@ class Operator:
     def null_at_first(self, name: str) -> bool:
         """True if a column may be NULL in the first rows alone: it comes from a window that is empty there."""
         return len(self.inputs) == 1 and name in self.inputs[0].emits().names and self.inputs[0].null_at_first(name)
+
+    def typed(self, rows: Callable[[Operator], DataFrame]) -> DataFrame:
+        """No rows with its columns, of which Spark says the types; ``rows``: no rows of an input."""
+        return rows(self.inputs[0])
+
+    def between(self, rows: Callable[[Operator], DataFrame]) -> list[DataFrame]:  # noqa: ARG002 - the operator's
+        """The tables without rows that stand between its inputs and its result, over which it has expressions."""
+        return []
 
     def renames_for(self, types: Mapping[str, str]) -> dict[str, str] | None:  # noqa: ARG002 - the operator's
         """What each of its columns is called below, if it does no more than that to rows of these types; else ``None``.
