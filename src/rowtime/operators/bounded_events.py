@@ -34,6 +34,7 @@ class BoundedEvents(Unary):
     shape: EventShape
 
     kind: ClassVar[str] = "events under imported bounds"
+    has_own_time: ClassVar[bool] = True
     is_gate: ClassVar[bool] = True
     promise: ClassVar[str] = "the strongest bound of the other stream that stands among the rows so far"
     reason: ClassVar[str] = "an event or a change below that bound is refused, or moved to it"

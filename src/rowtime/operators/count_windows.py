@@ -32,6 +32,7 @@ class CountWindows(EventGroups):
     size: int
 
     kind: ClassVar[str] = "count windows"
+    counts: ClassVar[tuple[str, ...]] = ("size",)
 
     def keeps(self) -> tuple[Kept, ...]:
         """What the next windows hold of the past."""

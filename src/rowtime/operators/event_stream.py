@@ -40,6 +40,7 @@ class EventStream(Stream):
     shape: EventShape = POINTS
 
     kind: ClassVar[str] = "event stream"
+    has_own_time: ClassVar[bool] = True
     promise: ClassVar[str] = "the strongest bound that each writer gave or its rows generated"
     reason: ClassVar[str] = "an event or a change below the bound of its writer is refused, or moved to the bound"
 

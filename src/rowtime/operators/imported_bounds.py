@@ -78,6 +78,10 @@ class ImportedBounds(Operator):
         """Nothing: bounds, and no rows."""
         return NOTHING
 
+    def timed_by(self, below: Sequence[frozenset[str]]) -> frozenset[str]:  # noqa: ARG002 - it gives no rows of these
+        """The stream whose bounds it gives."""
+        return frozenset({self.source.name})
+
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """The bounds whose place in the merged order is certain."""
         intake, control = tick.intake(self.source), tick.control(self)

@@ -81,6 +81,7 @@ class Panes(Groups):
     every: int | None = None
 
     kind: ClassVar[str] = "panes"
+    has_own_time: ClassVar[bool] = True
     numbers: ClassVar[tuple[str, ...]] = (LAST, INDEX)
     is_gate: ClassVar[bool] = True
     promise: ClassVar[str] = "the bound of the event time"

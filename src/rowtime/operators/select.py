@@ -81,6 +81,10 @@ class Select(Unary):
         item = next((item for item in self.items if item.column.name == name), None)
         return item is not None and unknown_at_first(item.expression, self.input) is not None
 
+    def listed(self) -> Sequence[Item]:
+        """Its items."""
+        return self.items
+
     def typed(self, rows: Callable[[Operator], DataFrame]) -> DataFrame:
         """The select list over no rows."""
         return rows(self.input).selectExpr(*(item.sql for item in self.items))

@@ -107,6 +107,10 @@ class Stream(Operator):
         """The clock of each writer that holds the stream."""
         return dict(control.get("clocks", {}))
 
+    def timed_by(self, below: Sequence[frozenset[str]]) -> frozenset[str]:  # noqa: ARG002 - it has no inputs
+        """Itself."""
+        return frozenset() if self.has_own_time else frozenset({self.name})
+
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:  # noqa: ARG002
         """Take the tick's range, give each row its rowtime, refuse what is below the clock."""
         intake, control = tick.intake(self), tick.control(self)

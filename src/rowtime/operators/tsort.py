@@ -74,6 +74,7 @@ class TSort(Unary):
     before: bool = False
 
     kind: ClassVar[str] = "t-sort"
+    has_own_time: ClassVar[bool] = True
     is_gate: ClassVar[bool] = True
     promise: ClassVar[str] = "each writer's mark less the tolerance; what ascends with the rowtime also at its bound"
     reason: ClassVar[str] = (

@@ -20,8 +20,7 @@ from rowtime.expr.order import Order
 from rowtime.expr.proof import Proof, lines_of
 from rowtime.expr.readable import in_words, readable
 from rowtime.operators.contract import Column, Operator, Shape, T, walk
-from rowtime.operators.count_windows import CountWindows
-from rowtime.operators.select import Item, Select
+from rowtime.operators.select import Item
 from rowtime.operators.value_clocks import Closer
 from rowtime.plan.program import Program
 
@@ -98,7 +97,7 @@ def _proofs(node: Operator) -> Iterator[Proof]:
     if len(node.inputs) != 1:
         return
     facts = {T: ROWTIME, **{column.name: column.known for column in node.inputs[0].emits().columns}}
-    listed = _keys(node) or (node.items if isinstance(node, Select) else ())
+    listed = _keys(node) or node.listed()
     value = getattr(node, "key", None)
     for item in (*listed, *([value] if isinstance(value, Item) else [])):
         if not isinstance(item.expression.unnest(), exp.Column):
@@ -156,8 +155,7 @@ def _settings(node: Operator) -> Iterator[tuple[str, str]]:
             continue
         if field.name == "keys" and _keys(node):
             continue  # shown one by one, with their orders
-        starts = isinstance(node, CountWindows) and field.name == "size"  # a number, and no time
-        yield (field.name, str(value)) if starts else (field.name, _setting(field.name, value))
+        yield field.name, str(value) if field.name in node.counts else _setting(field.name, value)
 
 
 def _setting(name: str, value: object) -> str:

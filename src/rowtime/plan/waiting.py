@@ -15,9 +15,6 @@ from rowtime.core.clock import NOBODY
 from rowtime.core.time import BEGINNING, END, MAX_MICROS, MIN_MICROS, SECOND, to_text
 from rowtime.operators.bounded_events import BoundedEvents
 from rowtime.operators.contract import Operator
-from rowtime.operators.event_stream import EventStream
-from rowtime.operators.imported_bounds import ImportedBounds
-from rowtime.operators.panes import Panes
 from rowtime.operators.quarantine import HELD
 from rowtime.operators.stream import Stream
 from rowtime.operators.tsort import TSort
@@ -154,18 +151,11 @@ def _or_end(stream: str) -> str:
     return f", or end it for good: ALTER STREAM {stream} END ({_FOR_GOOD})"
 
 
-def timed_by(operators: Sequence[Operator]) -> dict[str, set[str]]:
+def timed_by(operators: Sequence[Operator]) -> dict[str, frozenset[str]]:
     """The streams whose arrival clocks reach each operator: none does where rows have a time of their own."""
-    found: dict[str, set[str]] = {}
+    found: dict[str, frozenset[str]] = {}
     for node in operators:
-        if isinstance(node, ImportedBounds):
-            found[node.name] = {node.source.name}
-        elif isinstance(node, TSort | Panes | EventStream | BoundedEvents):
-            found[node.name] = set()
-        elif isinstance(node, Stream):
-            found[node.name] = {node.name}
-        else:
-            found[node.name] = {stream for child in node.inputs for stream in found[child.name]}
+        found[node.name] = node.timed_by([found[child.name] for child in node.inputs])
     return found
 
 

@@ -41,6 +41,12 @@ class Operator:
     computes: ClassVar[bool] = False
     """True if a query may end with it whose rows are refused where they cannot be computed."""
 
+    has_own_time: ClassVar[bool] = False
+    """True if its rows come out by a time of their own, and by no clock of arrivals."""
+
+    counts: ClassVar[tuple[str, ...]] = ()
+    """Fields that are numbers and no times, though other operators have times under these names."""
+
     name: str
     """Unique in its plan and stable from run to run."""
 
@@ -101,6 +107,14 @@ class Operator:
     def null_at_first(self, name: str) -> bool:
         """True if a column may be NULL in the first rows alone: it comes from a window that is empty there."""
         return len(self.inputs) == 1 and name in self.inputs[0].emits().names and self.inputs[0].null_at_first(name)
+
+    def listed(self) -> Sequence[Any]:
+        """The select list (`Item`) whose orders follow from those of its input; EXPLAIN proves them."""
+        return ()
+
+    def timed_by(self, below: Sequence[frozenset[str]]) -> frozenset[str]:
+        """The streams by whose arrival clocks its rows come out; ``below``: those of its inputs."""
+        return frozenset() if self.has_own_time else frozenset().union(*below)
 
     def typed(self, rows: Callable[[Operator], DataFrame]) -> DataFrame:
         """No rows with its columns, of which Spark says the types; ``rows``: no rows of an input."""
