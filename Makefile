@@ -46,7 +46,7 @@ wheel: env ## build the wheel, install it in an environment of its own, and run 
 	@$(WHEEL_VENV)/bin/python -m pip install --quiet -c $(LOCK) build/dist/*.whl
 	@$(WHEEL_VENV)/bin/python -m pip check
 	@$(WITH_JAVA) cd build && env -u PYSPARK_PYTHON -u PYSPARK_DRIVER_PYTHON -u PYTHONPATH \
-		wheel-venv/bin/rowtime test ../tests/transcripts
+		wheel-venv/bin/rowtime test ../tests/transcripts/sqlstream ../tests/transcripts/*.yaml
 
 lint: env ## run every linter, the type checker and the checks of sizes and of switches over operators
 	@failed=; \

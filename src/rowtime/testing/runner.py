@@ -80,7 +80,7 @@ def play(  # noqa: PLR0913 - what happens beside the items, and when
         if program.problems:
             raise RowtimeError(*program.problems)
         engine = _engine(spark, program, case, folder, outcome)
-        for upto in cut:
+        for upto in _before_returns(case.items, cut):
             for source in engine.sources.values():
                 source.upto = upto  # type: ignore[attr-defined]
             outcome.ends.append(upto)
@@ -103,6 +103,21 @@ def play(  # noqa: PLR0913 - what happens beside the items, and when
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return outcome
+
+
+def _before_returns(items: Sequence[ScriptItem], cut: Cut) -> list[int]:
+    """The cut, and before each item of a writer that has left in the same tick: a source ends a tick there."""
+    found, left = set(cut), set[tuple[str, str]]()
+    for item in items:
+        who = (item.stream, item.writer)
+        if who in left:
+            found.add(item.number - 1)
+            left.clear()
+        if item.leaves:
+            left.add(who)
+        if item.number in found:
+            left.clear()
+    return sorted(found)
 
 
 def _engine(spark: SparkSession, program: Program, case: Transcript, folder: Path, outcome: Outcome) -> Engine:

@@ -204,6 +204,8 @@ def _take(log: Path, entries: Taken, limits: Limits) -> dict[str, list[Entry]]:
     taken: dict[str, list[Entry]] = {writer: [] for writer in entries}
     used = Limits(rows=0, files=0, bytes=0)
     for writer, entry in _by_arrival(entries):
+        if taken[writer] and isinstance(taken[writer][-1], Leave):
+            break  # it comes back: what it made certain when it left is certain before its next row
         grown = _with(used, log, entry, limits)
         if used.files and not _fits(grown, limits):
             break
