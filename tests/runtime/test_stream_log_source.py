@@ -161,14 +161,18 @@ def test_bounds_are_taken_beyond_a_limit_that_counts_rows(log: Path) -> None:
     assert take(log, limits=Limits(rows=1)).end == {"main": 3}
 
 
-def test_a_writer_has_left_if_its_leave_is_the_last_thing_it_did(log: Path) -> None:
+def test_a_range_ends_where_a_writer_that_has_left_comes_back(log: Path) -> None:
     for name in ("gone", "back"):
         with writer(log, name) as out:
             insert(out, 1)
             out.close(leave=True)
     with writer(log, "back") as out:
         insert(out, 2)
-    assert take(log).left == ("gone",)
+    part = take(log)
+    assert "back" in part.left
+    rest, _ = source(log).discover(part.end, NO_LIMITS, {})
+    assert rest.start["back"] == part.end["back"]
+    assert (rest.left, part.rows + rest.rows) == (("gone",), 3), "whose rows arrived at the same time"
 
 
 def test_a_stream_is_finished_when_every_writer_has_ended_and_all_is_read(log: Path) -> None:

@@ -6,6 +6,7 @@ import threading
 import uuid
 from collections import deque
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -55,6 +56,7 @@ class Query:
         self.recentProgress: deque[dict[str, Any]] = deque(maxlen=keep)
         self.exception: BaseException | None = None
         self._stop, self._done = threading.Event(), threading.Event()
+        self._alone = False  # in a thread of its own, where nobody may wait for the error
         self._retries = Retries()
 
     # -- Spark's names ----------------------------------------------------------------
@@ -180,6 +182,8 @@ class Query:
             self.engine.settle(succeeded=True)  # it may have had nothing to do
         except BaseException as error:
             self.exception = error
+            if self._alone:
+                LOG.error("the run ends: %s", headline(error), exc_info=error)
             raise
         finally:
             self.engine.close()
@@ -187,11 +191,10 @@ class Query:
             self._done.set()
 
     def _guarded(self) -> None:
-        # The error is kept for whoever waits. Nobody may be waiting, so it goes to the log as well.
-        try:
+        # The error is kept for whoever waits, and logged before the query is seen to have ended.
+        self._alone = True
+        with suppress(BaseException):  # the last stop of the thread
             self.run()
-        except BaseException as error:  # noqa: BLE001 - the last stop of the thread
-            LOG.error("the run ends: %s", headline(error), exc_info=error)
 
     def _loop(self) -> None:
         if BatchDriver(self.engine, self._tell).sources:
