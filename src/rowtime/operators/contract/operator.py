@@ -7,6 +7,7 @@ new rows of a tick (DataFrames) into results; it is the only place that touches 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-class Operator:
+class Operator(ABC):
     """A plan node. What most operators have in common stands here; each says in its own file where it differs."""
 
     kind: ClassVar[str]
@@ -65,13 +66,13 @@ class Operator:
         """What is kept from tick to tick, and what bounds it."""
         return ()
 
+    @abstractmethod
     def emits(self) -> Shape:
         """What the output edge carries."""
-        raise NotImplementedError
 
+    @abstractmethod
     def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:
         """The output's bounds, given those of the inputs and the operator's scalars."""
-        raise NotImplementedError
 
     def link(self, n: int) -> Link:  # noqa: ARG002 - the operator's
         """Which rows of its n-th input can have made one of its rows; here: all of them."""
@@ -146,9 +147,9 @@ class Operator:
         """
         return None
 
+    @abstractmethod
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """The results of one tick."""
-        raise NotImplementedError
 
 
 class Unary(Operator):
