@@ -4,7 +4,21 @@ from __future__ import annotations
 
 import pytest
 
+from rowtime.operators import (
+    OPERATORS,
+    AlterLifetime,
+    AntiJoin,
+    Chop,
+    Clip,
+    LifetimeJoin,
+    PeriodFilter,
+    Select,
+    SpeculativeGroups,
+    Stitch,
+    UnionAll,
+)
 from rowtime.operators.contract import Operator, Unary
+from rowtime.operators.event_groups import EventGroups
 
 
 class Silent(Unary):
@@ -20,3 +34,17 @@ def test_an_operator_that_lacks_an_answer_cannot_be_built() -> None:
         Silent()  # type: ignore[abstract]
     with pytest.raises(TypeError, match="emits"):
         Shapeless()  # type: ignore[abstract]
+
+
+FOR_VERSIONS = (
+    Select, AlterLifetime, UnionAll, PeriodFilter, LifetimeJoin, AntiJoin, Chop, Stitch, Clip, EventGroups,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("known", OPERATORS, ids=lambda known: known.__name__)
+def test_an_operator_has_a_form_for_versions_or_says_that_it_has_none(known: type[Operator]) -> None:
+    if issubclass(known, FOR_VERSIONS) and known is not SpeculativeGroups:
+        assert known.on_versions is not Operator.on_versions
+    else:
+        with pytest.raises(TypeError, match=f"{known.kind}: it has no form for versions"):
+            known.on_versions(object.__new__(known), [])

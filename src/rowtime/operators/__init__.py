@@ -1,11 +1,11 @@
 """The operators of a streaming plan: one file an operator; `contract.py` says what one is."""
 
 from rowtime.operators.alter_lifetime import AlterLifetime
-from rowtime.operators.anti_join import AntiJoin
+from rowtime.operators.anti_join import AntiJoin, SpeculativeAntiJoin
 from rowtime.operators.bounded_events import BoundedEvents
-from rowtime.operators.chop import Chop
-from rowtime.operators.clip import Clip
-from rowtime.operators.count_windows import CountWindows
+from rowtime.operators.chop import Chop, SpeculativeChop
+from rowtime.operators.clip import Clip, SpeculativeClip
+from rowtime.operators.count_windows import CountWindows, SpeculativeCountWindows
 from rowtime.operators.delay import Delay
 from rowtime.operators.emit_changes import EmitChanges
 from rowtime.operators.emit_lifetimes import EmitLifetimes
@@ -36,14 +36,9 @@ from rowtime.operators.snapshot import Snapshot
 from rowtime.operators.snapshot_sets import SnapshotSets
 from rowtime.operators.sort_by import SortBy
 from rowtime.operators.sort_by_values import SortByValues
-from rowtime.operators.speculative_anti_join import SpeculativeAntiJoin
-from rowtime.operators.speculative_chop import SpeculativeChop
-from rowtime.operators.speculative_clip import SpeculativeClip
-from rowtime.operators.speculative_count_windows import SpeculativeCountWindows
 from rowtime.operators.speculative_groups import SpeculativeGroups
-from rowtime.operators.speculative_stitch import SpeculativeStitch
 from rowtime.operators.stagger import Stagger
-from rowtime.operators.stitch import Stitch
+from rowtime.operators.stitch import SpeculativeStitch, Stitch
 from rowtime.operators.stream import Stream
 from rowtime.operators.table import Table
 from rowtime.operators.table_function import TableFunctionCall

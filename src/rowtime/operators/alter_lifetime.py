@@ -56,6 +56,10 @@ class AlterLifetime(Unary):
         start, end = self.times()
         return Link((*self.passed_on(n, W, P, D, Q), (S, start), (E, end)), narrows="own")
 
+    def on_versions(self, below: Sequence[Operator]) -> Operator:
+        """The same: it maps each row by itself."""
+        return replace(self, input=below[0])
+
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """The rows with their new times; lazily, without a job."""
         delta = deltas[0]

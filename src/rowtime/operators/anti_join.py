@@ -2,7 +2,8 @@
 
 What is uncovered as far as the bound is a function of the events alive there. Pieces that end
 below the bound are final; those that reach it have gone out as open, and are taken back when
-their end is known.
+their end is known. EMIT CHANGES computes what is uncovered of a left event anew for every change of
+it and of the right events that it meets; what differs from the one before goes out with that change.
 """
 
 from __future__ import annotations
@@ -19,9 +20,10 @@ from rowtime.expr.conditions import conjuncts
 from rowtime.operators.conditions import holds
 from rowtime.operators.contract import Column, Delta, Kept, Link, Operator, Pairs, Shape, Tick, named, quoted
 from rowtime.operators.lifetime_join import LEFT, RIGHT, side_of
-from rowtime.operators.lifetimes import OVERLAPS, TOUCHES, D, E, N, derived, made, netted, revised
+from rowtime.operators.lifetimes import OVERLAPS, TOUCHES, C, D, E, N, Q, both, derived, made, netted, revised
 from rowtime.operators.lifetimes import Kept as Rows
 from rowtime.operators.sides import beside
+from rowtime.operators.versions import BEFORE, VERSION, as_of, differences, versions_of
 from rowtime.sql.generate import to_spark
 
 if TYPE_CHECKING:
@@ -39,6 +41,7 @@ class AntiJoin(Operator):
     on: exp.Expr | None
 
     kind: ClassVar[str] = "lifetime anti-join"
+    keeps_versions: ClassVar[bool] = True
 
     @property
     def inputs(self) -> tuple[Operator, ...]:
@@ -88,6 +91,10 @@ class AntiJoin(Operator):
     def between(self, rows: Callable[[Operator], DataFrame]) -> list[DataFrame]:
         """The same: the condition is over both sides."""
         return [self.typed(rows)]
+
+    def on_versions(self, below: Sequence[Operator]) -> Operator:
+        """What is uncovered in each version."""
+        return SpeculativeAntiJoin(self.name, below[0], below[1], self.names, self.on)
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """What of the left events is uncovered as far as the bound, less what went out before."""
@@ -159,6 +166,69 @@ class AntiJoin(Operator):
         if kept[1].segments.rows and bound < END:
             oldest = kept[0].oldest(bound, [*self.names[0], "__ls", "__le"], "__ls")
         kept[1].forget(oldest, [*self.names[1], "__rs", "__re"])
+
+
+@dataclass(frozen=True)
+class SpeculativeAntiJoin(AntiJoin):
+    """An `AntiJoin` of versions of events."""
+
+    kind: ClassVar[str] = "speculative anti-join"
+
+    def requires(self) -> str:
+        """Versions, all up to the last one."""
+        return "versions, in their order"
+
+    def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
+        """What each new change leaves uncovered of the left events that it touches."""
+        control = tick.control(self)
+        clocks = self.promises([delta.clocks for delta in deltas], control)
+        before = control.get("bound", BEGINNING)
+        kept = [Rows(tick, self, "left"), Rows(tick, self, "right")]
+        old = [self._old(n, one.between(before if n == 0 else BEGINNING, END)) for n, one in enumerate(kept)]
+        new: list[DataFrame | None] = [None, None]
+        for n, delta in enumerate(deltas):
+            written = [] if delta.rows is None else kept[n].add(self._side(n, delta.rows, (Q, C)), delta.count)
+            new[n] = kept[n].segments.read(written).drop(N) if written else None
+        rows = self._revised(old, new)
+        control["bound"] = max(before, clocks[""])
+        self._forget(kept, control["bound"])
+        return Delta(rows, clocks)
+
+    def _identity(self, n: int) -> list[str]:
+        return [*self.names[n], *(LEFT, RIGHT)[n][:2]]
+
+    def _old(self, n: int, rows: DataFrame | None) -> DataFrame | None:
+        """What was there before the new changes, as one version."""
+        return None if rows is None else netted(rows.drop(N, Q, C), self._identity(n)).selectExpr("*", *BEFORE)
+
+    def _revised(self, old: Sequence[DataFrame | None], new: Sequence[DataFrame | None]) -> DataFrame | None:
+        left, right = (both(before, now) for before, now in zip(old, new, strict=True))
+        own = self._identity(0)
+        met = None if left is None or new[1] is None else self._met(left, new[1])
+        touched = [None if rows is None else rows.select(*map(quoted, own), Q, C) for rows in (new[0], met)]
+        changes = both(*touched)
+        if left is None or changes is None:
+            return None
+        versions = versions_of(changes, own)
+        identity = [*own, *VERSION]
+        alive = as_of(left, versions, own, own)
+        covers = alive.selectExpr("*", "__le AS __rs", "__le AS __re")
+        if right is not None:
+            covering = as_of(self._met(left, right), versions, own, [*own, "__rs", "__re"])
+            covers = covers.unionByName(covering.drop(D).selectExpr("*", f"CAST(NULL AS BIGINT) AS {D}"))
+        weight = f"max({D}) OVER (PARTITION BY {', '.join(map(quoted, identity))}) AS {D}"
+        covers = covers.selectExpr(*map(quoted, identity), "__rs", "__re", weight).where(f"{D} IS NOT NULL")
+        names = [quoted(name) for name in self.names[0]]
+        pieces = gaps(covers, identity).selectExpr(*names, *VERSION, "__x", f"__rs AS {E}", D)
+        return differences(pieces, self.names[0]).selectExpr(*names, *made("__x", E, D, Q, C))
+
+    def _met(self, left: DataFrame, right: DataFrame) -> DataFrame:
+        """The left events that right rows cover, with their times, weights and versions."""
+        from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+        own = [quoted(name) for name in self._identity(0)]
+        met = left.select(*own).distinct().join(right, F.expr(self._condition), "inner")
+        return met.select(*own, "__rs", "__re", D, Q, C)
 
 
 def gaps(covers: DataFrame, identity: Sequence[str]) -> DataFrame:

@@ -1,7 +1,8 @@
 """Chop: each event in pieces, cut at every step of time (SPEC 9.6).
 
 An event that is open has pieces as far as the bound: those that end below it are final, and
-the one that reaches it has gone out as open.
+the one that reaches it has gone out as open. EMIT CHANGES shows the pieces as they are known after
+every change.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from rowtime.core.clock import Clocks, least
 from rowtime.core.errors import Failure, Problem
 from rowtime.core.time import BEGINNING, END
 from rowtime.operators.contract import Delta, Kept, Link, Operator, Shape, Tick, Unary, quoted
-from rowtime.operators.lifetimes import OVERLAPS, D, E, S, derived, due, made, netted, revised
+from rowtime.operators.lifetimes import OVERLAPS, C, D, E, Q, S, derived, due, made, netted, revised
 from rowtime.operators.lifetimes import Kept as Rows
 
 if TYPE_CHECKING:
@@ -47,6 +48,10 @@ class Chop(Unary):
     def link(self, n: int) -> Link:
         """The event of these values that was alive then."""
         return Link(self.passed_on(n), meets=OVERLAPS, narrows="meet")
+
+    def on_versions(self, below: Sequence[Operator]) -> Operator:
+        """The pieces of each version."""
+        return SpeculativeChop(self.name, below[0], self.by, self.offset)
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """The pieces as far as the bound, less what went out before."""
@@ -89,3 +94,32 @@ class Chop(Unary):
     @property
     def _names(self) -> tuple[str, ...]:
         return self.input.emits().names
+
+
+@dataclass(frozen=True)
+class SpeculativeChop(Chop):
+    """A `Chop` of versions of events: each row is cut by itself, those that take an event back as well."""
+
+    kind: ClassVar[str] = "speculative chop"
+
+    def keeps(self) -> tuple[Kept, ...]:
+        """Nothing."""
+        return ()
+
+    def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
+        """The pieces of each row, with its change."""
+        delta = deltas[0]
+        clocks = self.promises([delta.clocks], tick.control(self))
+        if delta.rows is None:
+            return Delta(None, clocks)
+        tick.describe(self, "look for endless events")
+        if delta.rows.where(f"{E} >= {END}L").limit(1).count():
+            what = f"{self.name}: an event without an end has endless pieces, and each is to be shown at once"
+            hint = "Limit it: ALTER_DURATION(s, interval). Or leave EMIT CHANGES out."
+            raise Failure(Problem("R195", what, hint=hint))
+        names = list(map(quoted, self.emits().names))
+        first, last = (f"{at} - pmod({at} - {self.offset}L, {self.by}L)" for at in (S, f"({E} - 1)"))
+        cuts = f"explode(sequence({first}, {last}, {self.by}L)) AS __k"
+        rows = delta.rows.selectExpr(*names, f"{S} AS __ls", f"{E} AS __le", D, Q, C, cuts)
+        pieces = made("greatest(__ls, __k)", f"least(__le, __k + {self.by}L)", D, Q, C)
+        return Delta(rows.selectExpr(*names, *pieces), clocks)

@@ -1,7 +1,8 @@
 """Clip: each event ends where a later one of another stream starts (SPEC 9.6).
 
 Below the bound no start is to come, so what is cut there is final, and is forgotten with what
-cut it: kept are the events that are open, and the starts ahead of the bound.
+cut it: kept are the events that are open, and the starts ahead of the bound. EMIT CHANGES shows what
+no later start covers, if each covers everything from there on: an anti-join.
 """
 
 from __future__ import annotations
@@ -10,8 +11,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from sqlglot import exp
+
 from rowtime.core.clock import Clocks, least
 from rowtime.core.time import BEGINNING, END
+from rowtime.expr.conditions import col
+from rowtime.operators.anti_join import SpeculativeAntiJoin
 from rowtime.operators.contract import (
     ASKED_AT,
     ASKED_UPTO,
@@ -46,6 +51,7 @@ class Clip(Operator):
     keys: tuple[tuple[str, str], ...] = ()
 
     kind: ClassVar[str] = "clip"
+    keeps_versions: ClassVar[bool] = True
 
     @property
     def inputs(self) -> tuple[Operator, ...]:
@@ -72,6 +78,14 @@ class Clip(Operator):
         if n == 0:
             return Link(self.passed_on(n, T), narrows="own")
         return Link(named(self.keys), meets=f"{S} > {ASKED_AT} AND {S} <= {ASKED_UPTO}", narrows="own")
+
+    def on_versions(self, below: Sequence[Operator]) -> Operator:
+        """The anti-join that it is, with names of its own for the columns of the right side."""
+        left, right = (side.emits().names for side in below)
+        named = {name: f"__r{number}" for number, name in enumerate(right)}
+        same = [exp.NullSafeEQ(this=col(one), expression=col(named[other])) for one, other in self.keys]
+        on = exp.and_(*same, copy=False) if same else None
+        return SpeculativeClip(self.name, below[0], below[1], (left, tuple(named.values())), on)
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Cut what starts below the bound, at what starts below it."""
@@ -170,3 +184,25 @@ class Clip(Operator):
     def _cutting(self) -> list[str]:
         """What the columns of the right side are called that must have the same values."""
         return [f"__k{n}" for n in range(len(self.keys))]
+
+
+@dataclass(frozen=True)
+class SpeculativeClip(SpeculativeAntiJoin):
+    """A `Clip` of versions of events; ``on``: which right events cut which left ones."""
+
+    kind: ClassVar[str] = "speculative clip"
+
+    def keeps(self) -> tuple[Kept, ...]:
+        """What may yet be cut, and the starts that cut it."""
+        left = Kept("left events", "the bound has passed their end")
+        return (left, Kept("starts of right events", "no left event that began before is kept"))
+
+    def _side(self, n: int, rows: DataFrame, more: Sequence[str] = ()) -> DataFrame:
+        rows = super()._side(n, rows, more)
+        if n == 0:
+            return rows
+        return rows.selectExpr(*self.names[1], "__rs", f"{END}L AS __re", D, *more, f"__rs + 1 AS {N}")
+
+    @property
+    def _condition(self) -> str:
+        return f"{super()._condition} AND __rs > __ls"

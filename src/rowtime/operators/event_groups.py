@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from rowtime.core.clock import Clocks, least
 from rowtime.operators.contract import Link, Operator, Shape, Unary
@@ -31,6 +31,8 @@ class EventGroups(Groups, Unary):
     aggregates: tuple[Item, ...]
     items: tuple[Item, ...]
     having: exp.Expr | None = field(default=None, kw_only=True)
+
+    keeps_versions: ClassVar[bool] = True
 
     def emits(self) -> Shape:
         """The select list, as events."""

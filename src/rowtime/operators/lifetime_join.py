@@ -7,7 +7,7 @@ to be joined: new left with all right, new right with the left that was there.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -53,6 +53,7 @@ class LifetimeJoin(Operator):
     versioned: bool = False
 
     kind: ClassVar[str] = "lifetime join"
+    keeps_versions: ClassVar[bool] = True
     writes_final: ClassVar[bool] = True
 
     @property
@@ -96,6 +97,10 @@ class LifetimeJoin(Operator):
     def between(self, rows: Callable[[Operator], DataFrame]) -> list[DataFrame]:
         """The same: the condition is over both sides."""
         return [self.typed(rows)]
+
+    def on_versions(self, below: Sequence[Operator]) -> Operator:
+        """The same: each pair comes with the later change."""
+        return replace(self, left=below[0], right=below[1], versioned=True)
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Join what is new, keep it."""

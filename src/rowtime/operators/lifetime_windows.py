@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from rowtime.core.clock import Clocks, least
 from rowtime.core.errors import Failure, Problem
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import Delta, Kept, Link, Shape, Tick, passed, quoted
+from rowtime.operators.contract import Delta, Kept, Link, Operator, Shape, Tick, passed, quoted
 from rowtime.operators.event_groups import FROM, EventGroups
+from rowtime.operators.event_windows import WINDOW, clipped, first_start, in_windows, last_window
 from rowtime.operators.failing_events import results
 from rowtime.operators.lifetimes import OVERLAPS, D, E, N, S, made, netted
 from rowtime.operators.lifetimes import Kept as Rows
+from rowtime.operators.speculative_groups import SpeculativeGroups
 from rowtime.sql.generate import to_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-WINDOW = "__z"  # the end of a window, µs
 
 
 @dataclass(frozen=True)
@@ -63,6 +63,11 @@ class LifetimeWindows(EventGroups):
         """What is alive in the window."""
         span = (f"{E} - {self.size}L", E) if self.point else (S, E)
         return Link(self.same_keys(), meets=OVERLAPS, span=span, narrows="meet")
+
+    def on_versions(self, below: Sequence[Operator]) -> Operator:
+        """The windows of each version."""
+        listed = self.keys, self.aggregates, self.items, self.size, self.hop, self.offset, self.point, self.clips
+        return SpeculativeGroups(self.name, below[0], *listed, having=self.having)
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Aggregate the windows that the bound has reached the end of; keep the events of others."""
@@ -112,31 +117,3 @@ class LifetimeWindows(EventGroups):
         if self.having is not None:
             made_of = made_of.where(to_spark(self.having))
         return made_of.selectExpr(*(item.sql for item in self.items), *made(start, WINDOW))
-
-
-def first_start(bound: int, size: int, hop: int, offset: int) -> int:
-    """Where the first window begins that ends behind a bound."""
-    return bound + hop - (bound - offset - size) % hop - size
-
-
-def clipped(size: int, clips: str) -> list[str]:
-    """The lifetime in a window, as aggregates see it: its end is never beyond that of the window, for it may change."""
-    if not clips:
-        return []
-    start = f"greatest({FROM}, {WINDOW} - {size}L)" if clips == "both" else FROM
-    times = {"__lifetime_start": start, "__lifetime_end": f"least({E}, {WINDOW})"}
-    return [f"timestamp_micros({micros}) AS {name}" for name, micros in times.items()]
-
-
-def last_window(size: int, hop: int, offset: int) -> str:
-    """The end of the last window that overlaps an event; END of one that has none."""
-    return f"IF({E} < {END}L, {E} - 1 - pmod({E} - 1 - {offset}L, {hop}L) + {size}L, {END}L)"
-
-
-def in_windows(events: DataFrame, span: tuple[int, int], size: int, hop: int, offset: int) -> DataFrame:
-    """Events (`FROM`, `E`, `N` as in `last_window`), each once for every window it overlaps that ends in ``span``."""
-    before, bound = span
-    after = f"greatest({FROM}, {passed(before, FROM)})"
-    first = f"{after} + {hop}L - pmod({after} - {offset + size}L, {hop}L)"
-    events = events.selectExpr("*", f"{first} AS __lo", f"least({N}, {passed(bound, N)}) AS __hi").where("__lo <= __hi")
-    return events.selectExpr("*", f"explode(sequence(__lo, __hi, {hop}L)) AS {WINDOW}").drop("__lo", "__hi")

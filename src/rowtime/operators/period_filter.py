@@ -15,9 +15,11 @@ from sqlglot import exp
 
 from rowtime.core.clock import Clocks, least
 from rowtime.core.time import BEGINNING, END
+from rowtime.expr.conditions import col
 from rowtime.operators.contract import Delta, Kept, Link, Operator, Shape, T, Tick, Unary, passed, quoted
 from rowtime.operators.lifetimes import D, E, N, S, derived, made, netted
 from rowtime.operators.lifetimes import Kept as Rows
+from rowtime.operators.select import Item, Select
 from rowtime.sql.generate import to_spark
 
 _ORDERS = (exp.LT, exp.LTE, exp.EQ)
@@ -56,6 +58,10 @@ class PeriodFilter(Unary):
     def link(self, n: int) -> Link:
         """The row under its own rowtime, with other columns beside its own."""
         return Link(self.passed_on(n, T))
+
+    def on_versions(self, below: Sequence[Operator]) -> Operator:
+        """The filter, as every end is known."""
+        return passing(self.name, below[0], self.where, self.hidden)
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Let out what holds by now, keep what is open."""
@@ -152,3 +158,9 @@ class PeriodFilter(Unary):
 
 def _of(function: str, values: Sequence[str]) -> str:
     return values[0] if len(values) == 1 else f"{function}({', '.join(values)})"
+
+
+def passing(name: str, node: Operator, condition: exp.Expr, hidden: Sequence[str] = ()) -> Select:
+    """The filter that takes every lifetime as it is known."""
+    items = tuple(Item(c, col(c.name)) for c in node.emits().columns if c.name not in hidden)
+    return Select(name, node, items, condition)

@@ -89,6 +89,10 @@ class Select(Unary):
         """The select list over no rows."""
         return rows(self.input).selectExpr(*(item.sql for item in self.items))
 
+    def on_versions(self, below: Sequence[Operator]) -> Operator:
+        """The same: it maps each row by itself."""
+        return replace(self, input=below[0])
+
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:  # noqa: ARG002
         """The new rows, filtered and projected; lazily, without a job."""
         delta = deltas[0]

@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, ClassVar
 from sqlglot import exp
 
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import Delta, Kept, Route, Segment, Shape, T, Tick, passed, quoted
+from rowtime.operators.contract import Delta, Kept, Operator, Route, Segment, Shape, T, Tick, passed, quoted
 from rowtime.operators.event_groups import EventGroups
 from rowtime.operators.failing_events import selected
 from rowtime.operators.lifetimes import ALWAYS, D, E, N, S, instant, made, netted
 from rowtime.operators.lifetimes import Kept as Rows
+from rowtime.operators.speculative_groups import SpeculativeGroups
 from rowtime.sql.generate import to_spark
 
 if TYPE_CHECKING:
@@ -46,6 +47,10 @@ class Snapshot(EventGroups):
     def emits(self) -> Shape:
         """The select list; a snapshot has no end until the next change of its group."""
         return replace(super().emits(), retracts="open")
+
+    def on_versions(self, below: Sequence[Operator]) -> Operator:
+        """The snapshots of each version."""
+        return SpeculativeGroups(self.name, below[0], self.keys, self.aggregates, self.items, having=self.having)
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Add the new starts and ends to what is due, let the snapshots below the bound go out. One job."""

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import Delta, Kept, Tick, passed, quoted
+from rowtime.operators.contract import Delta, Kept, Operator, Tick, passed, quoted
 from rowtime.operators.elementary import AT, NEXT, in_snapshots
 from rowtime.operators.event_groups import FROM, EventGroups
 from rowtime.operators.lifetimes import D, E, N, S, due, made, netted, revised
 from rowtime.operators.lifetimes import Kept as Rows
+from rowtime.operators.speculative_groups import SpeculativeGroups
 from rowtime.sql.generate import to_spark
 
 if TYPE_CHECKING:
@@ -33,6 +34,10 @@ class SnapshotSets(EventGroups):
         """What has not ended, and the snapshot that it is in."""
         until = "the bound has passed their end"
         return (Kept("events that are open", until), Kept("the last snapshot of each group with such events", until))
+
+    def on_versions(self, below: Sequence[Operator]) -> Operator:
+        """The snapshots of each version."""
+        return SpeculativeGroups(self.name, below[0], self.keys, self.aggregates, self.items, having=self.having)
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """The snapshots as far as the bound, less those that went out before."""

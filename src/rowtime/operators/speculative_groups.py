@@ -8,16 +8,16 @@ function of the order of the changes, and any aggregate has it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rowtime.core.clock import Clocks, least
 from rowtime.core.errors import Failure, Problem
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import Delta, Kept, Link, Tick, quoted
+from rowtime.operators.contract import Delta, Kept, Link, Operator, Tick, quoted
 from rowtime.operators.elementary import AT, NEXT, in_snapshots
 from rowtime.operators.event_groups import FROM, EventGroups
-from rowtime.operators.lifetime_windows import WINDOW, clipped, first_start, in_windows, last_window
+from rowtime.operators.event_windows import WINDOW, clipped, first_start, in_windows, last_window
 from rowtime.operators.lifetimes import OVERLAPS, C, D, E, N, Q, S, due, made, netted
 from rowtime.operators.lifetimes import Kept as Rows
 from rowtime.operators.versions import BEFORE, VERSION, as_of, differences, versions_of
@@ -72,6 +72,10 @@ class SpeculativeGroups(EventGroups):
             return super().link(n)
         span = (f"{E} - {self.size}L", E) if self.point else (S, E)
         return Link(self.same_keys(), meets=OVERLAPS, span=span, narrows="meet")
+
+    def beneath_keeping(self) -> Operator:
+        """The same, which knows below which time no window changes any more."""
+        return replace(self, inner=True)
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """What each new change makes of the groups it is in."""

@@ -1,7 +1,8 @@
 """Stitch: events of one payload that touch or overlap become one (SPEC 9.6).
 
 Below the bound no start is to come, so what has ended there is final. What reaches the bound
-has gone out as open, and its start is all that is remembered of what it was put together of.
+has gone out as open, and its start is all that is remembered of what it was put together of. EMIT CHANGES
+puts events together as they are known after every change.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from rowtime.core.clock import Clocks, least
 from rowtime.core.time import BEGINNING, END
 from rowtime.operators.contract import Delta, Kept, Link, Operator, Shape, Tick, Unary, quoted
-from rowtime.operators.lifetimes import TOUCHES, D, E, N, S, derived, due, made, netted, revised
+from rowtime.operators.lifetimes import TOUCHES, C, D, E, N, Q, S, derived, due, made, netted, revised
 from rowtime.operators.lifetimes import Kept as Rows
+from rowtime.operators.versions import BEFORE, VERSION, as_of, differences, versions_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -28,6 +30,7 @@ class Stitch(Unary):
     input: Operator
 
     kind: ClassVar[str] = "stitch"
+    keeps_versions: ClassVar[bool] = True
 
     def keeps(self) -> tuple[Kept, ...]:
         """What has not ended, and since when it lasts."""
@@ -45,6 +48,10 @@ class Stitch(Unary):
     def link(self, n: int) -> Link:
         """The events of these values that touch it."""
         return Link(self.passed_on(n), meets=TOUCHES, narrows="own")
+
+    def on_versions(self, below: Sequence[Operator]) -> Operator:
+        """The events of each version, put together."""
+        return SpeculativeStitch(self.name, below[0])
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """The stitched events as far as the bound, less what went out before."""
@@ -92,6 +99,58 @@ class Stitch(Unary):
     @property
     def _quoted(self) -> list[str]:
         return [quoted(name) for name in self._names]
+
+
+@dataclass(frozen=True)
+class SpeculativeStitch(Stitch):
+    """A `Stitch` of versions of events: each payload is put together anew for every change of one of its events."""
+
+    kind: ClassVar[str] = "speculative stitch"
+
+    def requires(self) -> str:
+        """Versions, all up to the last one."""
+        return "versions, in their order"
+
+    def keeps(self) -> tuple[Kept, ...]:
+        """Events of what may yet become longer."""
+        return (Kept("events", "the bound has passed the end of what they are part of, and of what began before"),)
+
+    def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
+        """What each new change makes of its payload."""
+        delta, control, kept = deltas[0], tick.control(self), Rows(tick, self)
+        clocks = self.promises([delta.clocks], control)
+        bound, low = max(control.get("bound", BEGINNING), clocks[""]), control.get("low", BEGINNING)
+        old, rows = kept.between(low, END), None
+        if delta.rows is not None:
+            new = delta.rows.selectExpr(*self._quoted, f"{S} AS __ls", f"{E} AS __le", D, Q, C, due(E))
+            written = kept.add(new, delta.count)
+            rows = self._revised(kept.segments.read(written), old) if written else None
+        control["bound"] = bound
+        control["low"] = self._begun(kept, low, bound)
+        kept.forget(control["low"], self._identity)
+        return Delta(rows, clocks)
+
+    @property
+    def _identity(self) -> list[str]:
+        return [*self._names, "__ls", "__le"]
+
+    def _begun(self, kept: Rows, low: int, bound: int) -> int:
+        """The least start of what is put together and has not ended below the bound."""
+        rows = kept.between(low, END) if bound < END else None
+        if rows is None:
+            return bound
+        alive = runs(netted(rows.drop(N, Q, C), self._identity), self._names).where(f"__y >= {bound}L")
+        found = alive.agg({"__x": "min"}).collect()[0][0]
+        return bound if found is None else min(bound, int(found))
+
+    def _revised(self, new: DataFrame, old: DataFrame | None) -> DataFrame:
+        """The results of each version of the payloads with new changes, less those of the one before it."""
+        versions, events = versions_of(new, self._names), new.drop(N)
+        if old is not None:
+            events = events.unionByName(netted(old.drop(N, Q, C), self._identity).selectExpr("*", *BEFORE))
+        alive = as_of(events, versions, self._names, self._identity)
+        results = runs(alive, [*self._names, *VERSION]).withColumnRenamed("__y", E).selectExpr("*", f"1L AS {D}")
+        return differences(results, self._names).selectExpr(*self._quoted, *made("__x", E, D, Q, C))
 
 
 def runs(parts: DataFrame, by: Sequence[str]) -> DataFrame:

@@ -9,7 +9,7 @@ these names is (input, writer).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -81,6 +81,10 @@ class UnionAll(Operator):
         """The union, whose columns are as wide as the widest."""
         parts = (rows(one).selectExpr(*map(quoted, one.emits().names)) for one in self.inputs)
         return reduce(lambda left, right: left.union(right), parts).toDF(*self.emits().names)
+
+    def on_versions(self, below: Sequence[Operator]) -> Operator:
+        """The same."""
+        return replace(self, inputs=tuple(below))
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """The new rows of all inputs; lazily, without a job."""

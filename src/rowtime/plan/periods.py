@@ -12,10 +12,10 @@ from dataclasses import replace
 from sqlglot import exp
 
 from rowtime.core.errors import Problem, Refused
-from rowtime.expr.conditions import conjuncts
+from rowtime.expr.conditions import col, conjuncts
 from rowtime.operators.contract import Column, Operator, T
 from rowtime.operators.lifetimes import E, is_lifetimes
-from rowtime.operators.period_filter import PeriodFilter
+from rowtime.operators.period_filter import PeriodFilter, passing
 from rowtime.operators.select import Item, Select
 from rowtime.plan.scope import From, Input, Scope
 from rowtime.plan.sources import Binder
@@ -53,17 +53,9 @@ def split_off(query: exp.Select) -> list[exp.Expr]:
     return found
 
 
-def passing(name: str, node: Operator, condition: exp.Expr, hidden: Sequence[str] = ()) -> Select:
-    """The filter that takes every lifetime as it is known."""
-    items = tuple(Item(c, _column(c.name)) for c in node.emits().columns if c.name not in hidden)
-    return Select(name, node, items, condition)
-
-
 def tells_times(node: Operator) -> bool:
     """True for a side of a join with its times as columns: a change of the end changes those as well."""
-    return isinstance(node, Select) and any(
-        item.column.name in (name for side in SIDES for name in side) for item in node.items
-    )
+    return any(name in node.emits().names for side in SIDES for name in side)
 
 
 class Periods:
@@ -98,7 +90,7 @@ class Periods:
         ]
         whole = From(sides[0].node, (*named[0], *named[1]))
         aliases = [side.inputs[0].alias.lower() if len(side.inputs) == 1 else "" for side in sides]
-        times = {alias: (_column(start), _column(end)) for alias, (start, end) in zip(aliases, SIDES, strict=True)}
+        times = {alias: (col(start), col(end)) for alias, (start, end) in zip(aliases, SIDES, strict=True)}
         for given in on:
             condition = self._met(given, aliases)
             if not timed(condition):
@@ -121,7 +113,7 @@ class Periods:
     def with_times(self, side: From, number: int) -> From:
         """A side with its times as columns, which go through the join."""
         start, end = (Item(Column(name, "BIGINT"), value) for name, value in zip(SIDES[number], _TIMES, strict=True))
-        items = [Item(c, _column(c.name)) for c in side.node.emits().columns]
+        items = [Item(c, col(c.name)) for c in side.node.emits().columns]
         return replace(side, node=Select(self.sources.fresh(f"{self.name}.times"), side.node, (*items, start, end)))
 
     def paired(self, node: Operator, conditions: Sequence[exp.Expr]) -> Operator:
@@ -203,11 +195,7 @@ class Periods:
         return Refused(Problem("R198", what, place_of(self.text, node), hint))
 
 
-def _column(name: str) -> exp.Column:
-    return exp.column(exp.to_identifier(name, quoted=True))
-
-
-_TIMES = (exp.Anonymous(this="unix_micros", expressions=[_column(T)]), _column(E))
+_TIMES = (exp.Anonymous(this="unix_micros", expressions=[col(T)]), col(E))
 
 
 def _ends(period: exp.Expr, times: Times) -> tuple[exp.Expr, exp.Expr]:

@@ -7,43 +7,22 @@ change their results come.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from rowtime.operators.alter_lifetime import AlterLifetime
-from rowtime.operators.anti_join import AntiJoin
-from rowtime.operators.bounded_events import BoundedEvents
-from rowtime.operators.chop import Chop
-from rowtime.operators.clip import Clip
+from rowtime.expr.conditions import col
 from rowtime.operators.contract import Column, Operator, walk
-from rowtime.operators.count_windows import CountWindows
 from rowtime.operators.emit_changes import EmitChanges
-from rowtime.operators.event_groups import EventGroups
-from rowtime.operators.event_stream import EventStream
-from rowtime.operators.lifetime_join import LifetimeJoin
-from rowtime.operators.lifetime_windows import LifetimeWindows
+from rowtime.operators.lifetimes import is_lifetimes
 from rowtime.operators.merge import Merge
-from rowtime.operators.period_filter import PeriodFilter
 from rowtime.operators.select import Item, Select
-from rowtime.operators.snapshot import Snapshot
-from rowtime.operators.snapshot_sets import SnapshotSets
-from rowtime.operators.speculative_anti_join import SpeculativeAntiJoin
-from rowtime.operators.speculative_chop import SpeculativeChop
-from rowtime.operators.speculative_clip import SpeculativeClip
-from rowtime.operators.speculative_count_windows import SpeculativeCountWindows
-from rowtime.operators.speculative_groups import SpeculativeGroups
-from rowtime.operators.speculative_stitch import SpeculativeStitch
-from rowtime.operators.stitch import Stitch
 from rowtime.operators.union_all import UnionAll
 from rowtime.operators.versions import CHANGED, OF, Versions
-from rowtime.plan.periods import passing, tells_times
+from rowtime.plan.periods import tells_times
 from rowtime.plan.sources import Sources
 from rowtime.sql.dialect import Rowtime
-
-_KEEPING = (LifetimeJoin, AntiJoin, Clip, Stitch, EventGroups)
-"""What keeps versions of events."""
 
 
 def with_changes(sources: Sources, node: Operator, name: str) -> Operator:
@@ -65,12 +44,12 @@ def _leaves(node: Operator) -> tuple[Operator, ...]:
 
 
 def _streams(node: Operator) -> Iterator[Operator]:
-    """The event streams below; of one that takes the bounds of another only itself gives events."""
-    if isinstance(node, EventStream | BoundedEvents):
+    """The event streams below: where rows become events."""
+    below = {one.name: one for one in node.inputs if is_lifetimes(one)}
+    if not below:
         yield node
-    else:
-        for one in {one.name: one for one in node.inputs}.values():
-            yield from _streams(one)
+    for one in below.values():
+        yield from _streams(one)
 
 
 def _placed(node: Operator) -> Iterable[Operator]:
@@ -80,8 +59,8 @@ def _placed(node: Operator) -> Iterable[Operator]:
 
 
 def _below_others(node: Operator) -> frozenset[str]:
-    """The names of what stands below an operator of these."""
-    above = [one for one in walk(node) if isinstance(one, _KEEPING)]
+    """The names of what stands below an operator that keeps versions."""
+    above = [one for one in walk(node) if one.keeps_versions]
     return frozenset(one.name for keeping in above for below in keeping.inputs for one in walk(below))
 
 
@@ -113,37 +92,8 @@ class _Speculation:
     def _versions(self, node: Operator) -> Operator:
         if node in self.leaves:
             return self._numbered(node)
-        below = [self.versions(one) for one in node.inputs]
-        made: Operator
-        match node:
-            case Select() | AlterLifetime():
-                made = replace(node, input=below[0])
-            case PeriodFilter():
-                made = passing(node.name, below[0], node.where, node.hidden)
-            case UnionAll():
-                made = replace(node, inputs=tuple(below))
-            case LifetimeJoin():
-                made = replace(node, left=below[0], right=below[1], versioned=True)
-            case AntiJoin():
-                made = SpeculativeAntiJoin(node.name, below[0], below[1], node.names, node.on)
-            case Chop():
-                made = SpeculativeChop(node.name, below[0], node.by, node.offset)
-            case Stitch():
-                made = SpeculativeStitch(node.name, below[0])
-            case Clip():
-                made = _clip(node, below)
-            case Snapshot() | SnapshotSets() | LifetimeWindows():
-                sizes = _sizes(node) if isinstance(node, LifetimeWindows) else ()
-                listed = node.keys, node.aggregates, node.items
-                made = SpeculativeGroups(
-                    node.name, below[0], *listed, *sizes, having=node.having, inner=node.name in self.inner
-                )
-            case CountWindows():
-                listed = node.keys, node.aggregates, node.items
-                made = SpeculativeCountWindows(node.name, below[0], *listed, node.size, having=node.having)
-            case _:
-                raise TypeError(f"{node.kind}: it has no form for versions")
-        return made
+        made = node.on_versions([self.versions(one) for one in node.inputs])
+        return made.beneath_keeping() if node.name in self.inner else made
 
     def _numbered(self, leaf: Operator) -> Operator:
         """The versions of one stream among those that are merged."""
@@ -158,9 +108,9 @@ class _Speculation:
 
     def _tagged(self, number: int, changes: Operator) -> Operator:
         """The changes of one stream with the columns of all, and its number."""
-        times = [Item(c, _column(c.name)) for c in changes.emits().columns[1 : len(CHANGED)]]
+        times = [Item(c, col(c.name)) for c in changes.emits().columns[1 : len(CHANGED)]]
         payload = [
-            Item(Column(name, column.type), _column(column.name) if mine else _null(column))
+            Item(Column(name, column.type), col(column.name) if mine else _null(column))
             for other, leaf in enumerate(self.leaves)
             for mine in [other == number]
             for name, column in zip(self._names(other), leaf.emits().columns, strict=True)
@@ -169,23 +119,6 @@ class _Speculation:
         return Select(self._fresh("tagged"), changes, (*times, tag, *payload))
 
 
-def _sizes(node: LifetimeWindows) -> tuple[int, int, int, bool, str]:
-    return node.size, node.hop, node.offset, node.point, node.clips
-
-
-def _clip(node: Clip, below: Sequence[Operator]) -> Operator:
-    """The anti-join that a clip is, with names of its own for the columns of the right side."""
-    left, right = (side.emits().names for side in below)
-    named = {name: f"__r{number}" for number, name in enumerate(right)}
-    same = [exp.NullSafeEQ(this=_column(one), expression=_column(named[other])) for one, other in node.keys]
-    on = exp.and_(*same, copy=False) if same else None
-    return SpeculativeClip(node.name, below[0], below[1], (left, tuple(named.values())), on)
-
-
 def _null(column: Column) -> exp.Expr:
     """NULL of the column's type: one without a type could not be kept in a file beside values."""
     return exp.cast(exp.null(), column.type, dialect=Rowtime) if column.type else exp.null()
-
-
-def _column(name: str) -> exp.Column:
-    return exp.column(exp.to_identifier(name, quoted=True))

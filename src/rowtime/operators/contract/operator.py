@@ -30,6 +30,9 @@ class Operator(ABC):
     reason: ClassVar[str] = ""
     """Why the promise holds, in one sentence; empty where it is the identity or the least."""
 
+    keeps_versions: ClassVar[bool] = False
+    """True if the operator keeps events where it works on versions of them."""
+
     numbers_changes: ClassVar[bool] = False
     """True if the operator numbers the changes of events, by which those above tell them apart."""
 
@@ -88,6 +91,14 @@ class Operator(ABC):
         below = self.inputs[n].emits()
         names = [name for name in self.emits().names if name in below.names]
         return named([(name, name) for name in (*names, *ours)])
+
+    def on_versions(self, below: Sequence[Operator]) -> Operator:  # noqa: ARG002 - the operator's
+        """What works as it does on the versions of events that ``below`` give, for EMIT CHANGES."""
+        raise TypeError(f"{self.kind}: it has no form for versions")
+
+    def beneath_keeping(self) -> Operator:
+        """The same on versions, where what keeps events stands above."""
+        return self
 
     def refuses(self) -> bool:
         """True if ``name.rejected`` has the rows that it refuses."""
