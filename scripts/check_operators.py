@@ -34,8 +34,6 @@ LEFT: Final[dict[str, int]] = {
     "plan/upgrade.py": 11,
     "runtime/analysis.py": 1,
     "runtime/arrivals.py": 1,
-    "runtime/asked_for.py": 6,
-    "runtime/close_look.py": 8,
     "runtime/engine.py": 2,
     "runtime/narrow_tables.py": 1,
     "runtime/once.py": 1,

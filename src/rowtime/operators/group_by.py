@@ -34,7 +34,7 @@ from rowtime.operators.contract import (
 )
 from rowtime.operators.ends import SEEN, Ends, Lead
 from rowtime.operators.finished import COMPLETE, KEPT, refuse_failing, routed, with_failing
-from rowtime.operators.grouping import Groups
+from rowtime.operators.grouping import RowGroups
 from rowtime.operators.partials import Accumulators
 from rowtime.operators.select import Item
 
@@ -46,7 +46,7 @@ END_OF_GROUP = "__n"  # BIGINT: the first instant past the group, µs
 
 
 @dataclass(frozen=True)
-class GroupBy(Groups, Unary):
+class GroupBy(RowGroups, Unary):
     """``GROUP BY keys`` with ``aggregates``; ``items`` and ``having`` are over both by name.
 
     Keys are named ``__k0``, …, aggregates ``__a0``, …; ``closers`` are, under the names of

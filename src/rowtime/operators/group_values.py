@@ -31,7 +31,7 @@ from rowtime.operators.contract import (
     quoted,
 )
 from rowtime.operators.finished import COMPLETE, KEPT, refuse_failing, routed, with_failing
-from rowtime.operators.grouping import Groups
+from rowtime.operators.grouping import RowGroups
 from rowtime.operators.ordered import Ordered
 from rowtime.operators.over_calls import RunningMark
 from rowtime.operators.partials import Accumulators
@@ -48,7 +48,7 @@ FIRST = "__e"  # BIGINT: that of its first row
 
 
 @dataclass(frozen=True)
-class GroupByValues(Groups, Unary):
+class GroupByValues(RowGroups, Unary):
     """``GROUP BY keys`` of which ``closers`` follow ordered values; else as `GroupBy`.
 
     Without closers the end of the stream closes the groups (WITH UNBOUNDED STATE).

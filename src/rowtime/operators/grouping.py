@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from sqlglot import exp
 
+from rowtime.core.errors import RowtimeError
+from rowtime.expr.conditions import columns_in
 from rowtime.operators.contract import Operator, Pairs, quoted
 from rowtime.sql.generate import to_spark
 
@@ -14,6 +16,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from rowtime.operators.select import Item
+
+_WRAPPERS = (exp.AggFunc, exp.Filter, exp.Where, exp.WithinGroup, exp.Order, exp.Ordered, exp.Distinct, exp.Tuple,
+             exp.IgnoreNulls, exp.RespectNulls)  # fmt: skip
 
 
 class Groups(Operator):
@@ -58,6 +63,39 @@ class Groups(Operator):
         calls = [F.expr(item.sql) for item in aggregates]
         numbers = [F.count(F.lit(1)).alias(name) for name in ("__n", *self.numbers)]
         return keyed.groupBy(*(key.column.name for key in self.keys), *self.edges).agg(*numbers, *calls)
+
+
+class RowGroups(Groups):
+    """Groups of rows; those of events are changed by each of them."""
+
+    fuses: ClassVar[bool] = True
+
+    def required_columns(self, n: int, asked: Collection[str]) -> Iterable[str]:  # noqa: ARG002 - one of rows
+        """Those of keys and aggregates."""
+        return columns_in(item.expression for item in (*self.keys, *self.aggregates))
+
+    def row_expressions(self) -> Iterable[exp.Expr]:
+        """The keys, and what aggregates are computed over."""
+        yield from (key.expression for key in self.keys)
+        yield from (part for item in self.aggregates for part in _arguments(item.expression))
+
+
+def _arguments(node: exp.Expr) -> Iterator[exp.Expr]:
+    """What an aggregate is computed over, row by row."""
+    if not isinstance(node, (*_WRAPPERS, exp.Anonymous)):
+        if not isinstance(node, exp.Star | exp.Literal) and _is_text(node):
+            yield node
+        return
+    for part in node.iter_expressions():
+        yield from _arguments(part)
+
+
+def _is_text(node: exp.Expr) -> bool:
+    try:
+        to_spark(node)
+    except RowtimeError:
+        return False
+    return True
 
 
 def _takes(rows: DataFrame, aggregate: str) -> bool:

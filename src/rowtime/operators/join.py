@@ -13,7 +13,7 @@ any cut.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import reduce
@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from rowtime.core.clock import Clocks, frontier, least
 from rowtime.core.time import BEGINNING, END, MAX_MICROS, MIN_MICROS, shift
+from rowtime.expr.conditions import columns_in
 from rowtime.operators.attempt import BROKEN, judged
 from rowtime.operators.conditions import holds, sorted_out
 from rowtime.operators.contract import (
@@ -114,6 +115,11 @@ class Join(Operator):
     def link(self, n: int) -> Link:
         """The row of that side, by its place."""
         return Link(tuple(zip(PLACES[n], (T, W, P), strict=True)))
+
+    def required_columns(self, n: int, asked: Collection[str]) -> Iterable[str]:
+        """Those of its condition, and those behind what is asked for."""
+        own = {*columns_in([self.on]), *asked}
+        return (old for old, new in self.sides[n].columns if new in own)
 
     def typed(self, rows: Callable[[Operator], DataFrame]) -> DataFrame:
         """What goes on of each input, under its new names, side by side."""

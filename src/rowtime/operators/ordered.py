@@ -10,7 +10,7 @@ is an item among the rows: the mark is not below it from there on.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -90,6 +90,10 @@ class Ordered(Unary):
         known = self.declares
         columns = [known if c.name == known.name else c for c in shape.columns if self.passes or c.name != SAID]
         return replace(shape, columns=tuple(columns))
+
+    def row_expressions(self) -> Iterable[exp.Expr]:
+        """The value that is checked."""
+        return (self.value,)
 
     def link(self, n: int) -> Link:
         """The row under its own rowtime, with other columns beside its own."""

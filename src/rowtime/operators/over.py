@@ -142,6 +142,11 @@ class Over(Unary):
         )
         return Link(same, meets=f"{S} <= {ASKED_AT}{lowest}")
 
+    def row_expressions(self) -> Iterable[exp.Expr]:
+        """The keys, and the arguments of the calls."""
+        arguments = (call.argument for call in self.calls if not isinstance(call.argument, exp.Star))
+        return (*(key.expression for key in self.keys), *arguments)
+
     def files_are_results(self, *, ordered: bool, at_once: bool) -> bool:  # noqa: ARG002 - in any case
         """True: the rows are in stream order."""
         return True

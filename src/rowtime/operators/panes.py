@@ -41,7 +41,7 @@ from rowtime.operators.contract import (
 from rowtime.operators.event_time import OUTPUT, EventTimed, refusals
 from rowtime.operators.finished import COMPLETE, FAILED, refuse_failing, routed, with_failing
 from rowtime.operators.gates import Verdict
-from rowtime.operators.grouping import Groups
+from rowtime.operators.grouping import RowGroups
 from rowtime.operators.lifetimes import instant
 from rowtime.operators.merge import ORIGIN
 from rowtime.operators.pane_fires import CHANGE, FIRE, INDEX, LAST, PANE, Fires
@@ -60,7 +60,7 @@ NEVER = END + 1  # stands for a bound that has not come
 
 
 @dataclass(frozen=True)
-class Panes(Groups):
+class Panes(RowGroups):
     """``GROUP BY PANES(t, …), keys`` with ``aggregates``; ``items`` and ``having`` are over both by name.
 
     ``times`` are the panes, ``age`` (µs) how long after its end a pane takes rows, ``event``

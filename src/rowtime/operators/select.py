@@ -5,12 +5,13 @@ A row that the filter drops still moves the clock: bounds travel beside the rows
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from sqlglot import exp
 
+from rowtime.expr.conditions import columns_in, conjuncts
 from rowtime.expr.generators import generator
 from rowtime.expr.store_assignment import same_type
 from rowtime.operators.contract import Column, Delta, Link, Operator, Shape, Tick, Unary, named, quoted
@@ -46,6 +47,7 @@ class Select(Unary):
 
     kind: ClassVar[str] = "select"
     computes: ClassVar[bool] = True
+    fuses: ClassVar[bool] = True
 
     def emits(self) -> Shape:
         """The select list, placed as the input was; the event time as long as its column is passed on."""
@@ -76,6 +78,33 @@ class Select(Unary):
         ours = named([(name, name) for name in self.emits().internals])
         return Link((*computed, *ours), to_spark(self.where) if self.where is not None else "true")
 
+    @property
+    def _makes_rows(self) -> bool:
+        """True if it makes several rows of one."""
+        return any(generator(item.expression) is not None for item in self.items)
+
+    def readable(self) -> frozenset[str]:
+        """The select list, and the hidden items."""
+        return frozenset(item.column.name for item in (*self.items, *self.hidden))
+
+    def required_columns(self, n: int, asked: Collection[str]) -> Iterable[str]:  # noqa: ARG002 - one input
+        """Those of WHERE, and of the items that are asked for; of all items where these make rows."""
+        items = (i for i in (*self.items, *self.hidden) if self._makes_rows or i.column.name in asked)
+        return columns_in([self.where, *(item.expression for item in items)])
+
+    def filters(self) -> Sequence[exp.Expr]:
+        """The conditions of WHERE."""
+        return conjuncts(self.where)
+
+    def projection(self) -> Mapping[str, exp.Expr] | None:
+        """The select list and the hidden items."""
+        return None if self._makes_rows else {i.column.name: i.expression for i in (*self.items, *self.hidden)}
+
+    def row_expressions(self) -> Iterable[exp.Expr]:
+        """The select list; of a generator what it is called with."""
+        calls = ((item.expression, generator(item.expression)) for item in self.items)
+        return [part for value, call in calls for part in ([value] if call is None else call.expressions)]
+
     def null_at_first(self, name: str) -> bool:
         """True if what computes the column is."""
         item = next((item for item in self.items if item.column.name == name), None)
@@ -103,7 +132,7 @@ class Select(Unary):
             rows = rows.where(to_spark(self.where))
         items = [item.sql for item in (*self.items, *self.hidden)]
         rows = rows.selectExpr(*items, *self.emits().internals)
-        if any(generator(item.expression) is not None for item in self.items):
+        if self._makes_rows:
             return replace(delta, rows=rows, count=None, peek=None, files=None, timeline=None)  # more rows than came in
         peek = delta.peek.renamed(self._passed) if delta.peek is not None and self.where is None else None
         return replace(delta, rows=rows, peek=peek, files=None, timeline=None)

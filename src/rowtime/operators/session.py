@@ -34,7 +34,7 @@ from rowtime.operators.contract import (
     quoted,
 )
 from rowtime.operators.finished import COMPLETE, KEPT, refuse_failing, routed, with_failing
-from rowtime.operators.grouping import Groups
+from rowtime.operators.grouping import RowGroups
 from rowtime.operators.lifetimes import S
 from rowtime.operators.partials import Accumulators
 from rowtime.operators.select import Item
@@ -48,7 +48,7 @@ STARTS, ENDS = "__kstart", "__kend"  # TIMESTAMP: the edges of the session, for 
 
 
 @dataclass(frozen=True)
-class SessionGroup(Groups, Unary):
+class SessionGroup(RowGroups, Unary):
     """``GROUP BY keys, SESSION(ROWTIME, gap)``; ``items``, ``having`` and ``stamp`` as in `GroupBy`.
 
     They may name the session's edges too. ``gap`` in µs. ``sort`` and ``directions``: what orders the sessions of one

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rowtime.core.clock import Clocks
+from rowtime.expr.conditions import columns_in
 from rowtime.operators.attempt import BROKEN, judged
 from rowtime.operators.conditions import holds, sorted_out
 from rowtime.operators.contract import Column, Delta, Link, Operator, P, Shape, T, Tick, W, named, quoted
@@ -62,6 +63,11 @@ class TableJoin(Operator):
         there = set(self.emits().names)
         same = named([(name, old) for old, name in self.sides[n].columns if name in there])
         return Link((*same, (T, T), (W, W), (P, P)) if n == 0 else same)
+
+    def required_columns(self, n: int, asked: Collection[str]) -> Iterable[str]:
+        """Those of its condition, and those behind what is asked for."""
+        own = {*columns_in([self.on]), *asked}
+        return (old for old, new in self.sides[n].columns if new in own)
 
     def typed(self, rows: Callable[[Operator], DataFrame]) -> DataFrame:
         """What goes on of each input, under its new names, side by side."""

@@ -8,7 +8,7 @@ these names is (input, writer).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -76,6 +76,11 @@ class UnionAll(Operator):
         ours = [name for name in (T, P, *EVENT) if name not in EVENT or name in below.extra]
         writer = (W, f"concat({literal(prefix(n))}, {W})")
         return Link((*names, *((name, name) for name in ours), writer))
+
+    def required_columns(self, n: int, asked: Collection[str]) -> Iterable[str]:
+        """The columns of that input in the places of those asked for."""
+        places = zip(self.inputs[n].emits().names, self.emits().names, strict=True)
+        return (mine for mine, shown in places if shown in asked)
 
     def typed(self, rows: Callable[[Operator], DataFrame]) -> DataFrame:
         """The union, whose columns are as wide as the widest."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -20,19 +20,9 @@ from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j 
 from pyspark.errors import PySparkException
 from sqlglot import exp
 
-from rowtime.core.errors import RowtimeError
-from rowtime.expr.conditions import conjuncts
-from rowtime.expr.generators import generator
 from rowtime.kernels.exact import Overflow
 from rowtime.operators.attempt import BROKEN, judged
 from rowtime.operators.contract import Delta, Operator
-from rowtime.operators.group_by import GroupBy
-from rowtime.operators.group_values import GroupByValues
-from rowtime.operators.ordered import Ordered
-from rowtime.operators.over import Over
-from rowtime.operators.panes import Panes
-from rowtime.operators.select import Select
-from rowtime.operators.session import SessionGroup
 from rowtime.runtime.asked_for import columns_asked_for
 from rowtime.sql.generate import to_rowtime, to_spark
 
@@ -40,9 +30,6 @@ if TYPE_CHECKING:
     from rowtime.plan.program import Program
     from rowtime.runtime.tick import RunningTick
 
-_GROUPS = (GroupBy, GroupByValues, SessionGroup, Panes)
-_WRAPPERS = (exp.AggFunc, exp.Filter, exp.Where, exp.WithinGroup, exp.Order, exp.Ordered, exp.Distinct, exp.Tuple,
-             exp.IgnoreNulls, exp.RespectNulls)  # fmt: skip
 _OF_A_VALUE = re.compile(r"SQLSTATE: 22[0-9A-Z]{3}")
 
 
@@ -88,15 +75,15 @@ class CloseLook:
         tick.gate_of = self.query_of
         if not deltas or deltas[0].rows is None:
             return node.step(tick, deltas)
-        if isinstance(node, Select) and not any(generator(item.expression) for item in node.items):
-            return self._selected(tick, node, deltas[0])
-        demands = list(_asked(node))
+        projection = node.projection()
+        if projection is not None:
+            return self._projected(tick, node, projection, deltas[0])
+        demands = list(node.row_expressions())
         if not demands:
             return node.step(tick, deltas)
         below = node.inputs[0]
         chain = self._chains.get(below.name, Chain(deltas[0]))
-        if isinstance(node, Select):
-            chain = replace(chain, conditions=(*chain.conditions, *map(chain.over, conjuncts(node.where))))
+        chain = replace(chain, conditions=(*chain.conditions, *map(chain.over, node.filters())))
         rows = self._tried(tick, node, chain, below, [chain.over(one) for one in demands])
         return node.step(tick, [rows, *deltas[1:]])
 
@@ -105,19 +92,19 @@ class CloseLook:
         found = [name for name in self._queries if node.name == name or node.name.startswith(f"{name}.")]
         return max(found, key=len, default=node.name)
 
-    def _selected(self, tick: RunningTick, node: Select, delta: Delta) -> Delta:
-        below = self._chains.get(node.input.name, Chain(delta))
-        columns = {item.column.name: below.over(item.expression) for item in (*node.items, *node.hidden)}
-        chain = Chain(below.base, (*below.conditions, *map(below.over, conjuncts(node.where))), columns)
+    def _projected(self, tick: RunningTick, node: Operator, projection: Mapping[str, exp.Expr], delta: Delta) -> Delta:
+        below = self._chains.get(node.inputs[0].name, Chain(delta))
+        columns = {name: below.over(value) for name, value in projection.items()}
+        chain = Chain(below.base, (*below.conditions, *map(below.over, node.filters())), columns)
         if self._is_deferred(node):
             self._chains[node.name] = chain
             return node.step(tick, [delta])
         asked = self._asked_for[node.name]
         return self._tried(tick, node, chain, node, [value for name, value in columns.items() if name in asked])
 
-    def _is_deferred(self, node: Select) -> bool:
+    def _is_deferred(self, node: Operator) -> bool:
         readers = self._readers[node.name]
-        return self._defers and bool(readers) and all(isinstance(one, (Select, *_GROUPS)) for one in readers)
+        return self._defers and bool(readers) and all(one.fuses for one in readers)
 
     def _tried(
         self, tick: RunningTick, node: Operator, chain: Chain, shape: Operator, demands: Collection[exp.Expr]
@@ -127,7 +114,7 @@ class CloseLook:
         assert rows is not None
         values = chain.columns or {name: _column(name) for name in emitted.names}
         if all(isinstance(one.unnest(), exp.Column) for one in (*chain.conditions, *values.values(), *demands)):
-            return shape.step(tick, [chain.base]) if isinstance(shape, Select) else chain.base
+            return shape.step(tick, [chain.base]) if chain.columns is not None else chain.base
         found = judged(
             rows,
             [_told(one) for one in chain.conditions],
@@ -145,40 +132,6 @@ def _told(node: exp.Expr) -> tuple[str, str]:
 
 def _column(name: str) -> exp.Column:
     return exp.column(exp.to_identifier(name, quoted=True))
-
-
-def _asked(node: Operator) -> Iterator[exp.Expr]:
-    """What an operator computes of each of its rows."""
-    if isinstance(node, Select):  # of one row it makes many: what they are made of is looked at before
-        for item in node.items:
-            call = generator(item.expression)
-            yield from (item.expression,) if call is None else call.expressions
-    elif isinstance(node, _GROUPS):
-        yield from (key.expression for key in node.keys)
-        yield from (part for item in node.aggregates for part in _arguments(item.expression))
-    elif isinstance(node, Over):
-        yield from (key.expression for key in node.keys)
-        yield from (call.argument for call in node.calls if not isinstance(call.argument, exp.Star))
-    elif isinstance(node, Ordered):
-        yield node.value
-
-
-def _arguments(node: exp.Expr) -> Iterator[exp.Expr]:
-    """What an aggregate is computed over, row by row."""
-    if not isinstance(node, (*_WRAPPERS, exp.Anonymous)):
-        if not isinstance(node, exp.Star | exp.Literal) and _is_text(node):
-            yield node
-        return
-    for part in node.iter_expressions():
-        yield from _arguments(part)
-
-
-def _is_text(node: exp.Expr) -> bool:
-    try:
-        to_spark(node)
-    except RowtimeError:
-        return False
-    return True
 
 
 def closer(error: Exception, program: Program, tap: object, before: CloseLook | None) -> CloseLook | None:

@@ -8,7 +8,7 @@ new rows of a tick (DataFrames) into results; it is the only place that touches 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rowtime.core.clock import Clocks
@@ -19,6 +19,7 @@ from rowtime.operators.contract.tick import Tick
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+    from sqlglot import exp
 
 
 class Operator(ABC):
@@ -44,6 +45,12 @@ class Operator(ABC):
 
     computes: ClassVar[bool] = False
     """True if a query may end with it whose rows are refused where they cannot be computed."""
+
+    fuses: ClassVar[bool] = False
+    """True if its expressions may be computed in one step with those of a projection below it."""
+
+    in_traces: ClassVar[bool] = True
+    """True if the trace of a row lists the operator's own rows."""
 
     has_own_time: ClassVar[bool] = False
     """True if its rows come out by a time of their own, and by no clock of arrivals."""
@@ -115,6 +122,29 @@ class Operator(ABC):
     def checks_pump(self, pump: str) -> bool:  # noqa: ARG002 - the operator's
         """True for a gate on the way of that pump to its target."""
         return False
+
+    def readable(self) -> frozenset[str]:
+        """The columns that an operator above may read: those that it emits, and those that are there for it alone."""
+        return frozenset(self.emits().names)
+
+    def required_columns(self, n: int, asked: Collection[str]) -> Iterable[str] | None:  # noqa: ARG002 - the operator's
+        """The columns of its n-th input that it reads if ``asked`` are read of its own.
+
+        ``None``: those of ``asked`` that it passes on, and those that its fields name.
+        """
+        return None
+
+    def filters(self) -> Sequence[exp.Expr]:
+        """The conditions over its input that a row has to satisfy, in their order."""
+        return ()
+
+    def projection(self) -> Mapping[str, exp.Expr] | None:
+        """What each of its columns is over its input, if it makes at most one row of each; else ``None``."""
+        return None
+
+    def row_expressions(self) -> Iterable[exp.Expr]:
+        """What it computes of each row of its first input that passes its filters."""
+        return ()
 
     def null_at_first(self, name: str) -> bool:
         """True if a column may be NULL in the first rows alone: it comes from a window that is empty there."""
