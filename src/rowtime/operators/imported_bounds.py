@@ -78,6 +78,10 @@ class ImportedBounds(Operator):
         """Nothing: bounds, and no rows."""
         return NOTHING
 
+    def imports_from(self) -> str:
+        """The stream whose bounds it gives."""
+        return self.source.name
+
     def timed_by(self, below: Sequence[frozenset[str]]) -> frozenset[str]:  # noqa: ARG002 - it gives no rows of these
         """The stream whose bounds it gives."""
         return frozenset({self.source.name})

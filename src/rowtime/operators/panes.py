@@ -26,6 +26,7 @@ from rowtime.operators.contract import (
     NOTHING,
     Control,
     Delta,
+    Fired,
     Kept,
     Link,
     Operator,
@@ -82,6 +83,7 @@ class Panes(RowGroups):
 
     kind: ClassVar[str] = "panes"
     has_own_time: ClassVar[bool] = True
+    holds_itself: ClassVar[bool] = True
     numbers: ClassVar[tuple[str, ...]] = (LAST, INDEX)
     is_gate: ClassVar[bool] = True
     promise: ClassVar[str] = "the bound of the event time"
@@ -118,12 +120,13 @@ class Panes(RowGroups):
         return {"": control.get("bound", BEGINNING)}
 
     def link(self, n: int) -> Link:
-        """The rows of the same keys in the pane; which of them came up to the fire, a run has to tell."""
+        """The rows of the same keys in the pane that came up to the fire."""
         if n:
             return NOTHING
         time = self.event.micros
         meets = f"{time} >= {ASKED_FROM} AND {time} < {ASKED_UPTO}"
-        return Link(self.same_keys(), meets=meets, span=(f"{PANE} - {self.times.duration}L", PANE))
+        fired = Fired(self.event.name, time, self.age)
+        return Link(self.same_keys(), meets=meets, span=(f"{PANE} - {self.times.duration}L", PANE), fired=fired)
 
     def files_are_results(self, *, ordered: bool, at_once: bool) -> bool:  # noqa: ARG002 - renamed ones too
         """True where order does not matter: panes are written in any order."""
@@ -325,15 +328,8 @@ class Panes(RowGroups):
         """The select list of each fire, under its rowtime: the pane's end, or the bound that caused it."""
         if self.having is not None:
             fires = fires.where(to_spark(self.having))
-        items = [item.sql for item in self.items]
-        return fires.selectExpr(
-            *items,
-            f"{self._time(before, line)} AS {T}",
-            f"'' AS {W}",
-            f"0L AS {P}",
-            *self.emits().extra,
-            "0 AS __route",
-        )
+        places = (f"{self._time(before, line)} AS {T}", f"'' AS {W}", f"0L AS {P}")
+        return fires.selectExpr(*(item.sql for item in self.items), *places, *self.emits().extra, "0 AS __route")
 
     @staticmethod
     def _time(before: int, line: Timeline) -> str:

@@ -130,6 +130,15 @@ class PumpGate(Unary):
             yield Demand(words, to_spark(over))
 
 
+def limited_gate(below: Operator) -> PumpGate | None:
+    """The gate on the way to a sink whose table may take less than is declared."""
+    while not (isinstance(below, PumpGate) and below.limited):
+        if len(below.inputs) != 1:
+            return None
+        below = below.inputs[0]
+    return below
+
+
 @dataclass(frozen=True)
 class Demand:
     """What a row must satisfy: how it is called, and Spark SQL of the condition, which NULL does not break.

@@ -6,7 +6,7 @@ of the year 0001, so that no refused row is lost for want of a time.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -96,3 +96,10 @@ class Rejected(Operator):
         missing = (name for name in names if name.lower() not in there)
         nulls = {name: f"CAST(NULL AS {kinds.get(name) or 'STRING'}) AS {quoted(name)}" for name in missing}
         return [*(nulls.get(name, quoted(name)) for name in names), *self.emits().internals]
+
+
+def readers_of(operators: Iterable[Operator], pump: str) -> list[Rejected]:
+    """What reads the refused rows of a pump, as far as it reads them from the pump's first gate."""
+    rejected = (node for node in operators if isinstance(node, Rejected))
+    found = [node for node in rejected if (node.failing == pump if node.failing else node.gate.checks_pump(pump))]
+    return [node for node in found if (node.failing, node.gate.name) == (found[0].failing, found[0].gate.name)]

@@ -25,6 +25,7 @@ class Sink(Unary):
     rowtime: str = "rowtime"
 
     kind: ClassVar[str] = "sink"
+    in_traces: ClassVar[bool] = False
 
     @property
     def columns(self) -> list[str]:

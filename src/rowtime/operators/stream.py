@@ -345,6 +345,11 @@ class Stream(Operator):
         return rows.where("__b IS NULL").drop("__b") if bounds and not intake.in_band else rows
 
 
+def streams_of(operators: Iterable[Operator]) -> list[Stream]:
+    """The streams among some operators."""
+    return [node for node in operators if isinstance(node, Stream)]
+
+
 def _in_size(name: str, kind: str) -> str:
     """A column in the lengths of its type; a value that does not fit stays as it is."""
     column = quoted(name)

@@ -6,7 +6,7 @@ numbered, with the first tick's commit; a restart reads the copy.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -28,6 +28,7 @@ class Table(Operator):
     source: tuple[str, tuple[tuple[str, str], ...]]
 
     kind: ClassVar[str] = "table"
+    in_traces: ClassVar[bool] = False
     promise: ClassVar[str] = "the end"
     reason: ClassVar[str] = "its rows are those of the first start; none comes later"
 
@@ -61,3 +62,8 @@ class Table(Operator):
             control["pinned"] = True
         found = segments.overlapping(BEGINNING, END)
         return Delta(segments.read(found) if found else None, {"": END}, segments.rows)
+
+
+def tables_of(operators: Iterable[Operator]) -> list[Table]:
+    """The tables among some operators."""
+    return [node for node in operators if isinstance(node, Table)]

@@ -13,7 +13,7 @@ from rowtime.core.errors import Place, Problem, Refused
 from rowtime.core.secrets import Secrets
 from rowtime.operators.contract import Operator, walk
 from rowtime.operators.sink import Sink
-from rowtime.operators.stream import Stream
+from rowtime.operators.stream import Stream, streams_of
 from rowtime.operators.table_function import Make
 from rowtime.plan.canonical import describe, fingerprint, without_secrets
 from rowtime.plan.catalog import Catalog, Definitions, StreamDef, check_bound, duration
@@ -95,6 +95,11 @@ class Program:
                 seen.setdefault(node.name, node)
         return tuple(seen.values())
 
+    @property
+    def streams(self) -> list[Stream]:
+        """The streams that it reads, in the order of its operators."""
+        return streams_of(self.operators)
+
     def described(self, *, former: bool = False) -> dict[str, Any]:
         """The canonical plan, for ``plan.json``: what each operator is, and one fingerprint.
 
@@ -111,7 +116,7 @@ class Program:
             "inputs": tree,
             "kinds": kinds,
             "edges": 1,  # pumps cast and check what they write
-            "formats": {node.name: node.source[0] for node in self.operators if isinstance(node, Stream)},
+            "formats": {stream.name: stream.source[0] for stream in self.streams},
         }
 
 

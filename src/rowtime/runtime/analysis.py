@@ -23,7 +23,6 @@ from rowtime.core.errors import Problem
 from rowtime.expr.aggregates import orders_rows
 from rowtime.expr.generators import generator
 from rowtime.expr.readable import in_words, readable
-from rowtime.operators.sink import Sink
 from rowtime.plan.aggregates import has_aggregates
 from rowtime.plan.started import fixed, trees_of
 from rowtime.runtime.column_types import ColumnTypes
@@ -124,10 +123,8 @@ class _Analyst:
 
     def problems(self, node: Operator) -> Iterator[Problem]:
         """What Spark refuses in one operator."""
-        if isinstance(node, Sink) or not node.inputs:
-            return
         trees = [tree for tree in trees_of(node) if not isinstance(tree.unnest(), _PLAIN)]
-        for frame in self._frames(node, trees):
+        for frame in self._frames(node, trees) if trees else ():
             for some in (_scalars(frame.trees), [tree for tree in frame.trees if has_aggregates(tree)]):
                 if some and (frame.wrong(some) is not None or not frame.repeats(some)):
                     yield from (problem for tree in some for problem in self._of(tree, frame))

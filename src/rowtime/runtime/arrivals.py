@@ -7,14 +7,14 @@ from typing import Any
 
 from rowtime.core.time import BEGINNING
 from rowtime.operators.contract import Operator
-from rowtime.operators.imported_bounds import ImportedBounds, clocks_of
+from rowtime.operators.imported_bounds import clocks_of
 
 
 class Arrivals:
     """Those of the streams of a program; those of an event stream are known to who takes its bounds."""
 
     def __init__(self, operators: Sequence[Operator]) -> None:
-        self._takers = {node.source.name: node.name for node in operators if isinstance(node, ImportedBounds)}
+        self._takers = {source: node.name for node in operators if (source := node.imports_from()) is not None}
 
     def of(self, entry: Mapping[str, Any], stream: str) -> Mapping[str, int]:
         """Of the writers of a stream, µs; of those that are away what they had reached."""

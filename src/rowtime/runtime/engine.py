@@ -20,8 +20,6 @@ from rowtime.core.errors import refuse
 from rowtime.core.time import BEGINNING
 from rowtime.operators.contract import Control, Delta, Operator
 from rowtime.operators.intake import Intake
-from rowtime.operators.sink import Sink as SinkNode
-from rowtime.operators.stream import Stream
 from rowtime.operators.table import PINNED
 from rowtime.plan.program import Program
 from rowtime.plan.started import fixed
@@ -54,6 +52,7 @@ from rowtime.state.memory import Memory
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from rowtime.operators.stream import Stream
     from rowtime.plan.upgrade import Upgrade
     from rowtime.runtime.sinks.staging import Stage
     from rowtime.state.checkpoint import Checkpoint
@@ -126,7 +125,7 @@ class Engine:
         self._takers = takers(program, self._types.of)
         self._timed_by = timed_by(program.operators)
         self._arrivals = Arrivals(program.operators)
-        self._streams = [node for node in program.operators if isinstance(node, Stream)]
+        self._streams = program.streams
 
     # -- life -------------------------------------------------------------------------
 
@@ -135,12 +134,19 @@ class Engine:
         self.checkpoint.acquire()
         try:
             self.checkpoint.check()
-            claim(self.checkpoint, self._sinks(), self.stages, self.take_over, self.clock(), self.program.catalog.pumps)
+            claim(
+                self.checkpoint,
+                self.program.sinks,
+                self.stages,
+                self.take_over,
+                self.clock(),
+                self.program.catalog.pumps,
+            )
             upgrade = bound(self.checkpoint, self.program)
             self._recover(self.checkpoint.journal.last())
             if upgrade is not None:
                 self._change(upgrade)
-            self._narrowed = narrowed(self._sinks(), self.stages, self.entry)
+            self._narrowed = narrowed(self.program.sinks, self.stages, self.entry)
         except BaseException:
             self.stop()
             raise
@@ -158,7 +164,7 @@ class Engine:
         self._take_over(fixed(self.program, self._began))
         self.checkpoint.show_refused(self.entry)
         self.checkpoint.sweep(last)
-        finish(self.spark, self.checkpoint, self.stages, self._sinks(), self.entry)
+        finish(self.spark, self.checkpoint, self.stages, self.program.sinks, self.entry)
         settings.done(self.checkpoint.folder, self.entry.get("settings", ()))
         self.checkpoint.published = self.entry["tick"]
 
@@ -168,9 +174,6 @@ class Engine:
         self.changes = upgrade.lines
         settings.done(self.checkpoint.folder, self.entry["settings"])
         self.checkpoint.published = self.entry["tick"]
-
-    def _sinks(self) -> list[SinkNode]:
-        return [node for node in self.program.operators if isinstance(node, SinkNode)]
 
     # -- one tick ---------------------------------------------------------------------
 
@@ -299,7 +302,7 @@ class Engine:
         return deltas
 
     def _publish(self, running: RunningTick) -> None:
-        for node in self._sinks():
+        for node in self.program.sinks:
             staged = running.outputs.get(node.name)
             if staged is not None:
                 hand_over(self.spark, self.checkpoint, self.stages[node.name], node, running.number, staged)

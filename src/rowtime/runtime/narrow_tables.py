@@ -10,8 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from rowtime.operators.contract import Operator
-from rowtime.operators.pump_gate import PumpGate
+from rowtime.operators.pump_gate import PumpGate, limited_gate
 
 if TYPE_CHECKING:
     from rowtime.operators.sink import Sink as SinkNode
@@ -30,18 +29,8 @@ def _found(
     nodes: Sequence[SinkNode], stages: Mapping[str, Stage], entry: Mapping[str, Any]
 ) -> Iterator[tuple[PumpGate, Sequence[Mapping[str, Any]]]]:
     for node in nodes:
-        gate = _gate_of(node)
+        gate = limited_gate(node.input)
         if gate is not None:
             limits = stages[node.name].limits
             before = entry.get(LIMITS, {}).get(gate.name, [])
             yield gate, before if limits is None else [asdict(one) for one in limits if gate.is_narrowed(one)]
-
-
-def _gate_of(sink: SinkNode) -> PumpGate | None:
-    """The gate of the pump of a sink, if its table may take less."""
-    node: Operator = sink.input
-    while not (isinstance(node, PumpGate) and node.limited):
-        if len(node.inputs) != 1:
-            return None
-        node = node.inputs[0]
-    return node

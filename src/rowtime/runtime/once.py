@@ -19,7 +19,6 @@ from rowtime.client.writer import EVERYONE, only_writer, open_writer
 from rowtime.core.clock import strict
 from rowtime.core.errors import Problem, Refused
 from rowtime.core.time import END, to_micros
-from rowtime.operators.stream import Stream
 from rowtime.plan.event_time import manual
 from rowtime.plan.finite import is_finite
 from rowtime.sql.generate import to_rowtime
@@ -74,7 +73,7 @@ def _end_files(program: Program, statement: EndStream, checkpoint: Checkpoint) -
     name, stream = statement.stream.text.lower(), program.catalog.stream(statement.stream.text)
     if stream is None or not is_finite(stream.format):
         return False
-    if not any(isinstance(node, Stream) and node.name == name for node in program.operators):
+    if not any(node.name == name for node in program.streams):
         what = f"no query or pump of this script reads {name}, so there is nothing to end"
         raise Refused(Problem("R137", what, statement.place, "Write the statement into the script that reads it."))
     put(checkpoint.folder, name, END)

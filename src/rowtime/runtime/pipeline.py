@@ -290,19 +290,19 @@ class Pipeline:
         spark = derive(self._spark or new_spark(self._jars(program)))
         for name, (function, returns) in self._python.items():
             spark.udf.register(name, function, returns)
-        if any(isinstance(n, Stream) and n.source[0] in ("csv", "json") for n in program.operators):
+        if any(stream.source[0] in ("csv", "json") for stream in program.streams):
             whole_files(spark)
         return spark
 
     def sources(self, program: Program, place: Checkpoint) -> dict[str, Repeatable]:
         """The sources of a program, whose notes stand in a checkpoint."""
-        return {n.name: self._source(n, place, program) for n in program.operators if isinstance(n, Stream)}
+        return {stream.name: self._source(stream, place, program) for stream in program.streams}
 
     def _jars(self, program: Program) -> list[str]:
-        formats = {node.source[0] for node in program.operators if isinstance(node, Stream)}
-        sinks = [node for node in program.operators if isinstance(node, SinkNode)]
-        formats |= {node.format for node in sinks}
-        urls = [value for node in sinks if node.format == "jdbc" for name, value in node.options if name == "url"]
+        formats = {*(stream.source[0] for stream in program.streams), *(sink.format for sink in program.sinks)}
+        urls = [
+            value for node in program.sinks if node.format == "jdbc" for name, value in node.options if name == "url"
+        ]
         from rowtime.runtime.jars import jdbc_jars, kafka_jars  # noqa: PLC0415
 
         return [*(kafka_jars() if "kafka" in formats else []), *(jar for url in urls for jar in jdbc_jars(url))]

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from rowtime.core.clock import least
 from rowtime.core.time import BEGINNING, to_text
-from rowtime.operators.sink import Sink as SinkNode
-from rowtime.operators.stream import Stream
 
 if TYPE_CHECKING:
+    from rowtime.operators.stream import Stream
     from rowtime.runtime.engine import Engine
     from rowtime.runtime.report import TickReport
 
@@ -36,11 +35,9 @@ def progress_of(engine: Engine, report: TickReport, query_id: str, run_id: str) 
         },
         "eventTime": {"watermark": _bound(entry, engine)},
         "stateOperators": [{"operatorName": key, "numRowsTotal": rows} for key, rows in sorted(entry["held"].items())],
-        "sources": [_source(engine, node, report) for node in engine.program.operators if isinstance(node, Stream)],
+        "sources": [_source(engine, node, report) for node in engine.program.streams],
         "sink": {
-            "description": ", ".join(
-                f"{n.name} ({n.format})" for n in engine.program.operators if isinstance(n, SinkNode)
-            ),
+            "description": ", ".join(f"{node.name} ({node.format})" for node in engine.program.sinks),
             "numOutputRows": sum(report.written.values()),
         },
         "observedMetrics": {name: dict(counts) for name, counts in report.ledger.items()},

@@ -19,7 +19,7 @@ from rowtime.core.clock import least
 from rowtime.core.time import END, MIN_MICROS
 from rowtime.expr.store_assignment import as_read
 from rowtime.operators.contract import P, T, W, quoted
-from rowtime.operators.rejected import ADDED, Rejected, shown_as
+from rowtime.operators.rejected import ADDED, Rejected, readers_of, shown_as
 from rowtime.runtime.places import for_spark
 from rowtime.runtime.skipping import is_skipped
 from rowtime.runtime.sources.statistics import unskipped
@@ -46,7 +46,9 @@ def seen_by(program: Program, entry: Mapping[str, Any], tick: int) -> list[Skip]
     found: list[Skip] = []
     for skip in entry.get("skipped", ()):
         clocks = [
-            entry["clocks"][node.name] for node in _readers(program, skip["pump"]) if node.name in entry["clocks"]
+            entry["clocks"][node.name]
+            for node in readers_of(program.operators, skip["pump"])
+            if node.name in entry["clocks"]
         ]
         if SEEN in skip or (clocks and any(least(its.values()) >= END for its in clocks)):
             found.append(skip)
@@ -65,21 +67,11 @@ def shown_in(skips: Sequence[Skip], tick: int) -> list[Skip]:
 def show(running: RunningTick, program: Program, place: Checkpoint, skips: Sequence[Skip]) -> None:
     """Give the rows of skips to the queries that read them; ``place`` is the checkpoint that has the rows."""
     for skip in skips:
-        for reader in _readers(program, skip["pump"])[:1]:  # those of one gate all read the same
+        for reader in readers_of(program.operators, skip["pump"])[:1]:  # those of one gate all read the same
             parts = [_rows(running, program, reader, skip, file) for file in _files(place, skip)]
             if parts:
                 gate = reader.failing or reader.gate.name
                 running.skipped.setdefault(gate, []).append(reduce(lambda one, two: one.unionByName(two), parts))
-
-
-def _readers(program: Program, pump: str) -> list[Rejected]:
-    """What reads the refused rows of a pump, as far as it reads them from the pump's first gate."""
-    found = [
-        node
-        for node in program.operators
-        if isinstance(node, Rejected) and (node.failing == pump if node.failing else node.gate.checks_pump(pump))
-    ]
-    return [node for node in found if (node.failing, node.gate.name) == (found[0].failing, found[0].gate.name)]
 
 
 def _files(place: Checkpoint, skip: Skip) -> Iterator[Path]:

@@ -6,7 +6,6 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from rowtime.operators.contract import Delta
-from rowtime.operators.panes import Panes
 from rowtime.plan.holders import slowest_of
 from rowtime.plan.program import Program
 
@@ -23,8 +22,7 @@ def since(
     found: dict[str, list[int]] = {}
     for node in program.operators:
         if node.name in holding:
-            # Panes wait for the bound of their event time, which they promise.
-            holders = [] if isinstance(node, Panes) else [child.name for child in node.inputs]
+            holders = [] if node.holds_itself else [child.name for child in node.inputs]
             _, bound = slowest_of(holders or [node.name], clocks)
             known = before.get(node.name, [None])
             found[node.name] = known if known[0] == bound else [bound, now]

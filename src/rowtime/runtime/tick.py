@@ -32,8 +32,6 @@ from rowtime.operators.contract import (
 )
 from rowtime.operators.gates import Gate, Verdict
 from rowtime.operators.intake import Intake
-from rowtime.operators.sink import Sink
-from rowtime.operators.table import Table
 from rowtime.runtime import clock_pass
 from rowtime.runtime.apart import apart
 from rowtime.runtime.column_types import ColumnTypes
@@ -54,6 +52,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from rowtime.operators.peek import Peek
+    from rowtime.operators.sink import Sink
+    from rowtime.operators.table import Table
 
 GivenTable = Callable[["SparkSession"], "DataFrame"]
 Ledger = MutableMapping[str, Counter[str]]
@@ -64,7 +64,7 @@ class Deliver(Protocol):
 
     floor: int | None
 
-    def __call__(self, tick: RunningTick, node: Operator, delta: Delta, /) -> Mapping[str, Any] | None:
+    def __call__(self, tick: RunningTick, node: Sink, delta: Delta, /) -> Mapping[str, Any] | None:
         """Stage them; what the journal records of it comes back."""
         ...
 
@@ -171,9 +171,8 @@ class RunningTick:
         """The columns of a sink that takes the operator's files as they are."""
         return self._takers.get(node.name)
 
-    def lookup(self, node: Operator) -> DataFrame:
+    def lookup(self, node: Table) -> DataFrame:
         """The rows of a static table as they are now: those given from Python, else what Spark reads."""
-        assert isinstance(node, Table)
         name, (kind, options) = node.table, node.source
         columns = [(column.name, as_read(column.type)) for column in node.columns]
         if name in self.tables:
@@ -310,10 +309,9 @@ class RunningTick:
         """Put rows into the ledger that a gate accepts without a clock pass."""
         self.ledger.setdefault(node.name, Counter()).update({"in": accepted, "accepted": accepted})
 
-    def deliver(self, node: Operator, delta: Delta) -> None:
+    def deliver(self, node: Sink, delta: Delta) -> None:
         """Stage the rows of a sink."""
         self.describe(node, "write output")
-        assert isinstance(node, Sink)
         with naming(node):
             stage = self._deliver[node.name]
             staged = stage(self, node, delta if stage.floor is None else above(self, node, delta, stage.floor))

@@ -27,9 +27,7 @@ from rowtime.operators.collected import collected
 from rowtime.operators.contract import ASKED_AT, ASKED_FROM, ASKED_UPTO, ASKED_VERSION, Delta, Operator, P, T, quoted
 from rowtime.operators.lifetimes import D, E, Q, S, is_lifetimes
 from rowtime.operators.pane_fires import CHANGE, FIRE, PANE
-from rowtime.operators.panes import Panes
 from rowtime.operators.sink import Sink
-from rowtime.operators.table import Table
 from rowtime.operators.versions import CHANGED
 from rowtime.plan.lineage import link_of
 from rowtime.plan.program import Program
@@ -42,6 +40,7 @@ from rowtime.state.checkpoint import Checkpoint, folder_of
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
+    from rowtime.operators.contract import Fired
     from rowtime.runtime.pipeline import Pipeline
 
 MOST = 10_000  # rows of an operator that are listed, and followed further down
@@ -181,7 +180,7 @@ class Taps:
             self.bounds[node.name].append((tick, bound))
         if delta.timeline is not None:
             self.fires.add(node.name, tick, delta.timeline)
-        if delta.rows is None or isinstance(node, Sink | Table):
+        if delta.rows is None or not node.in_traces:
             return
         columns = [
             f"CAST(NULL AS STRING) AS {quoted(f.name)}" if f.dataType.typeName() == "void" else quoted(f.name)
@@ -308,7 +307,7 @@ class Tracing:
         below, link = self._taps.rows(node.inputs[n].name), link_of(node, n)
         if below is None or link.meets == "false":
             return None
-        fired = self._fired(node, rows) if isinstance(node, Panes) else []
+        fired = self._fired(link.fired, rows) if link.fired else []
         above = self._taps.frame(node.name, rows).selectExpr(
             *(f"{text} AS __o{k}" for k, (text, _) in enumerate(link.same)), f"{TICK} AS __of_tick",
             f"{link.span[0]} AS {ASKED_FROM}", f"{link.span[1]} AS {ASKED_UPTO}",
@@ -321,29 +320,29 @@ class Tracing:
         on = [f"{TICK} <= __of_tick", f"({link.meets})", *(f"__o{k} <=> __i{k}" for k in like)]
         on += [f"({TICK} < __cut_tick OR {TICK} = __cut_tick AND {P} <= __cut)"] if fired else []
         pairs = below.join(F.broadcast(above), F.expr(" AND ".join(on)))
-        if isinstance(node, Panes):
-            pairs = self._taken(node, pairs)
+        if link.fired:
+            pairs = self._taken(link.fired, pairs)
         low, high = (ASKED_FROM, ASKED_UPTO) if E not in below.columns or link.narrows == "no" else (S, E)
         if E in below.columns and link.narrows == "meet":
             met = f"greatest({ASKED_FROM}, {S}) < least({ASKED_UPTO}, {E})"
             low, high = f"IF({met}, greatest({ASKED_FROM}, {S}), {S})", f"IF({met}, least({ASKED_UPTO}, {E}), {E})"
         return pairs.selectExpr(TICK, ROW, f"{low} AS {ASKED_FROM}", f"{high} AS {ASKED_UPTO}")
 
-    def _fired(self, node: Panes, rows: pa.Table) -> list[str]:
+    def _fired(self, by: Fired, rows: pa.Table) -> list[str]:
         """Up to which item each fire has rows, as columns: the tick and the position."""
-        event, fires = node.event.name, pc.unique(rows[FIRE]).to_pylist()
-        cuts = [self._taps.fires.cut(event, fire) for fire in fires]
+        fires = pc.unique(rows[FIRE]).to_pylist()
+        cuts = [self._taps.fires.cut(by.event, fire) for fire in fires]
         texts = (
             f"CASE {FIRE} {' '.join(f'WHEN {fire}L THEN {cut[n]}L' for fire, cut in zip(fires, cuts, strict=True))} END"
             for n in (0, 1)
         )
         return [f"{text} AS {name}" for text, name in zip(texts, ("__cut_tick", "__cut"), strict=True)]
 
-    def _taken(self, node: Panes, pairs: DataFrame) -> DataFrame:
+    def _taken(self, by: Fired, pairs: DataFrame) -> DataFrame:
         """The rows of panes without those that these have refused."""
-        seen = pairs.selectExpr(TICK, P, ROW, f"{node.event.micros} AS t").distinct().limit(2 * MOST).toArrow()
+        seen = pairs.selectExpr(TICK, P, ROW, f"{by.micros} AS t").distinct().limit(2 * MOST).toArrow()
         places = list(zip(seen[TICK].to_pylist(), seen[P].to_pylist(), strict=True))
-        lost = self._taps.fires.refused(node.event.name, node.age, places, seen["t"].to_pylist())
+        lost = self._taps.fires.refused(by.event, by.age, places, seen["t"].to_pylist())
         if not any(lost):
             return pairs
         refused = self._taps.spark.createDataFrame(seen.filter(pa.array(lost)).select([TICK, ROW]))

@@ -17,7 +17,7 @@ from decimal import Decimal
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 
@@ -26,9 +26,8 @@ from rowtime.client.rows import batch
 from rowtime.core.clock import least
 from rowtime.core.errors import RowtimeError
 from rowtime.core.time import to_micros, to_text
-from rowtime.operators.contract import Operator
 from rowtime.operators.stream import Stream
-from rowtime.operators.table import Table
+from rowtime.operators.table import Table, tables_of
 from rowtime.plan.program import Program, compile_script
 from rowtime.runtime.engine import Engine
 from rowtime.runtime.sinks.callables import FunctionSink
@@ -128,18 +127,18 @@ def _engine(spark: SparkSession, program: Program, case: Transcript, folder: Pat
         if batch.count and batch.first == len(outcome.rows):
             outcome.rows.extend((tick, row) for row in batch.table().to_pylist())
 
-    sources = {n.name: _source(n, case) for n in program.operators if isinstance(n, Stream)}
+    sources = {stream.name: _source(stream, case) for stream in program.streams}
     stages = {sink.name: Stage(FunctionSink(take, sink.name), folder) for sink in program.sinks[-1:]}
     for sink in program.sinks[:-1]:
         stages[sink.name] = Stage(FunctionSink(lambda _batch: None, sink.name), folder)
-    tables = {n.table: partial(_rows_of, n, case.tables[n.table]) for n in program.operators if _given(n, case)}
+    tables = {
+        n.table: partial(_rows_of, n, case.tables[n.table])
+        for n in tables_of(program.operators)
+        if n.table in case.tables
+    }
     engine = Engine(spark, program, place, sources, stages, tables=tables)
     engine.start()
     return engine
-
-
-def _given(node: Operator, case: Transcript) -> TypeGuard[Table]:
-    return isinstance(node, Table) and node.table in case.tables
 
 
 def _rows_of(node: Table, rows: Sequence[Mapping[str, Any]], spark: SparkSession) -> DataFrame:
@@ -148,8 +147,7 @@ def _rows_of(node: Table, rows: Sequence[Mapping[str, Any]], spark: SparkSession
     return spark.createDataFrame(batch(rows, arrow_schema({"columns": columns}), None).columns)
 
 
-def _source(node: Operator, case: Transcript) -> ScriptedSource:
-    assert isinstance(node, Stream)
+def _source(node: Stream, case: Transcript) -> ScriptedSource:
     items = [item for item in case.items if item.stream == node.name]
     columns = [(column.name, column.type) for column in node.columns]
     return ScriptedSource(items, columns, case.writers.get(node.name, ()))

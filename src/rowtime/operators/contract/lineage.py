@@ -22,13 +22,25 @@ Pairs = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
+class Fired:
+    """What lets rows out in fires: the bound of the event time of an operator (``event``).
+
+    ``micros``: the event time of an input's row (Spark SQL, µs). ``age``: how far (µs) behind the bound rows are taken.
+    """
+
+    event: str
+    micros: str
+    age: int
+
+
+@dataclass(frozen=True)
 class Link:
     """Which rows of one input can have made a row of an operator; all in Spark SQL.
 
     ``same``: what is the same, over the row and over the input's row (NULLs are the same). ``where``: over the input's
     row alone. ``meets``: over the input's row and what is asked of the row (``ASKED_…``). ``span`` and ``version``:
     what these are, over the row. Below it is the same span (``narrows`` = "no"), what of it the input's row lives
-    ("meet"), or the whole life of that ("own").
+    ("meet"), or the whole life of that ("own"). ``fired``: only the rows that came up to the fire of the row.
     """
 
     same: Pairs = ()
@@ -37,6 +49,7 @@ class Link:
     span: tuple[str, str] = SPAN
     version: str = "0L"
     narrows: Literal["no", "meet", "own"] = "no"
+    fired: Fired | None = None
 
 
 NOTHING: Final = Link(meets="false")

@@ -55,6 +55,9 @@ class Operator(ABC):
     has_own_time: ClassVar[bool] = False
     """True if its rows come out by a time of their own, and by no clock of arrivals."""
 
+    holds_itself: ClassVar[bool] = False
+    """True if the bound that it promises holds its rows back; else those of its inputs do."""
+
     counts: ClassVar[tuple[str, ...]] = ()
     """Fields that are numbers and no times, though other operators have times under these names."""
 
@@ -114,6 +117,10 @@ class Operator(ABC):
     def refused_columns(self) -> tuple[Column, ...]:
         """The user's columns of the rows that it refuses."""
         return self.inputs[0].emits().of_users if self.inputs else self.emits().of_users
+
+    def imports_from(self) -> str | None:
+        """The event stream whose bounds it gives and whose arrival clocks it knows; ``None`` for no such stream."""
+        return None
 
     def checks_declared(self) -> bool:
         """True for a gate that checks what the definition of a stream says of its rows."""

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from rowtime.operators.contract.operator import Operator
     from rowtime.operators.gates import Gate, Verdict
+    from rowtime.operators.sink import Sink
+    from rowtime.operators.table import Table
 
 
 class Tick(Protocol):
@@ -44,7 +46,7 @@ class Tick(Protocol):
         """Put rows into the ledger that a gate accepts without a clock pass."""
         ...
 
-    def deliver(self, node: Operator, delta: Delta) -> None:
+    def deliver(self, node: Sink, delta: Delta) -> None:
         """Stage the rows of a sink; they become visible with the tick's commit."""
         ...
 
@@ -112,7 +114,7 @@ class Tick(Protocol):
         """The same for rows that the operator computes, at the gate of its query; of a tick that is ``trying``."""
         ...
 
-    def lookup(self, node: Operator) -> DataFrame:
+    def lookup(self, node: Table) -> DataFrame:
         """The rows of a static table as they are now."""
         ...
 

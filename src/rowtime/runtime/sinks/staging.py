@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from rowtime.core.clock import least
 from rowtime.operators.collected import collected
-from rowtime.operators.contract import Delta, Operator, P, Route, Segment, T, W, quoted
+from rowtime.operators.contract import Delta, P, Route, Segment, T, W, quoted
 from rowtime.operators.sink import Sink as SinkNode
 from rowtime.runtime.file_form import FUNCTIONS, FileForm, writer_options
 from rowtime.runtime.places import for_spark
@@ -67,9 +67,8 @@ class Stage:
         beyond = getattr(self.sink, "beyond", None)
         return "" if beyond is None else str(beyond(tick, self.base if asked.sent is None else asked.sent[1]))
 
-    def __call__(self, tick: RunningTick, node: Operator, delta: Delta) -> Mapping[str, Any] | None:
+    def __call__(self, tick: RunningTick, node: SinkNode, delta: Delta) -> Mapping[str, Any] | None:
         """Write the tick's rows; what the journal records of them comes back."""
-        assert isinstance(node, SinkNode)
         control, bound = tick.control(node), least(delta.clocks.values())
         first = control.setdefault("sequence", self.base)
         if self.base:
