@@ -53,6 +53,13 @@ class Table:
         with rt.writer("a", home=self.folder / "home", writer="w") as writer:
             writer.insert([{"n": n, "rowtime": BEGIN + dt.timedelta(minutes=n)} for n in numbers])
 
+    def written(self, check: str, *numbers: int) -> Table:
+        """The table once a new checkpoint has written these numbers."""
+        self.run(check)
+        self.send(*numbers)
+        self.run(check)
+        return self
+
     @property
     def rows(self) -> list[int]:
         return [int(n) for n in asked(self.server, f"SELECT n FROM {self.name} ORDER BY ctid")]
@@ -61,10 +68,7 @@ class Table:
 def test_a_new_checkpoint_wrote_the_rows_of_a_table_twice(
     spark: SparkSession, postgres: Postgres, tmp_path: Path
 ) -> None:
-    table = Table(spark, postgres, tmp_path, "twice")
-    table.run("check1")
-    table.send(0, 1)
-    table.run("check1")
+    table = Table(spark, postgres, tmp_path, "twice").written("check1", 0, 1)
     said = r"R440 the table twice is written by another pump p: there are 2 rows, by the pipeline of .*check1"
     with pytest.raises(Refused, match=said):
         table.run("check2")
@@ -109,11 +113,8 @@ def test_a_new_checkpoint_wrote_the_rows_of_a_table_twice(
 def test_a_checkpoint_of_an_older_version_adopts_its_table(
     spark: SparkSession, postgres: Postgres, tmp_path: Path
 ) -> None:
-    table = Table(spark, postgres, tmp_path, "older.o")
     asked(postgres, "CREATE SCHEMA older")
-    table.run("check1")
-    table.send(0, 1)
-    table.run("check1")
+    table = Table(spark, postgres, tmp_path, "older.o").written("check1", 0, 1)
     # As the older version leaves it: a name of the sink in the checkpoint, and two columns in the book.
     former = tmp_path / "check1" / "handover" / "jdbc-p.sink" / "identity"
     former.write_text("p.sink-0123456789abcdef")
@@ -139,10 +140,7 @@ def test_a_checkpoint_of_an_older_version_adopts_its_table(
 def test_what_took_a_table_over_goes_on_after_a_death_at_any_statement(
     spark: SparkSession, postgres: Postgres, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    table = Table(spark, postgres, tmp_path, "deaths")
-    table.run("check1")
-    table.send(0, 1)
-    table.run("check1")
+    table = Table(spark, postgres, tmp_path, "deaths").written("check1", 0, 1)
     table.send(2)
     real, done = JdbcSink._do, 0
 
@@ -166,10 +164,7 @@ def test_what_took_a_table_over_goes_on_after_a_death_at_any_statement(
 def test_an_older_copy_of_a_checkpoint_took_new_rows_for_repeats(
     spark: SparkSession, postgres: Postgres, tmp_path: Path
 ) -> None:
-    table = Table(spark, postgres, tmp_path, "copied")
-    table.run("check")
-    table.send(0)
-    table.run("check")
+    table = Table(spark, postgres, tmp_path, "copied").written("check", 0)
     shutil.copytree(tmp_path / "check", tmp_path / "copy")
     table.send(1, 2)
     table.run("check")
@@ -182,10 +177,7 @@ def test_an_older_copy_of_a_checkpoint_took_new_rows_for_repeats(
 def test_a_pump_that_wrote_before_starts_while_its_database_is_away(
     spark: SparkSession, postgres: Postgres, tmp_path: Path
 ) -> None:
-    table = Table(spark, postgres, tmp_path, "away")
-    table.run("check")
-    table.send(0)
-    table.run("check")
+    table = Table(spark, postgres, tmp_path, "away").written("check", 0)
     table.send(1)
     table.url = postgres.url.replace(str(postgres.port), "1")
     engine = table.pipeline()._engine(tmp_path / "check", rt.Limits(), ends=False)

@@ -32,7 +32,8 @@ BACK = """CREATE STREAM s (n INT) USING kafka OPTIONS
 class Topic:
     """Pumps of a stream into a topic, run on one checkpoint or another."""
 
-    def __init__(self, spark: SparkSession, broker: Broker, folder: Path, name: str) -> None:
+    def __init__(self, spark: SparkSession, broker: Broker, folder: Path, name: str, partitions: int = 1) -> None:
+        broker.create_topic(name, partitions)
         self.spark, self.broker, self.folder, self.name, self.stream = spark, broker, folder, name, "o"
         self.servers = broker.bootstrap
 
@@ -52,6 +53,13 @@ class Topic:
             writer.insert([{"n": n, "rowtime": BEGIN + dt.timedelta(minutes=n)} for n in numbers])
             writer.set_rowtime_bound(BEGIN + dt.timedelta(minutes=numbers[-1], milliseconds=1))
 
+    def written(self, check: str, *numbers: int, pumps: tuple[str, ...] = ()) -> Topic:
+        """The topic once a new checkpoint has written these numbers."""
+        self.run(check, *pumps)
+        self.send(*numbers)
+        self.run(check, *pumps)
+        return self
+
     def records(self) -> list[tuple[int, int]]:
         """The number and the value of each row in the topic."""
         reader = self.spark.read.format("kafka").option("kafka.bootstrap.servers", self.broker.bootstrap)
@@ -68,6 +76,11 @@ class Topic:
         return found, pipeline.run_available(self.folder / "back" / "check").ledger["s"]
 
 
+def write_as_before_topics_had_owners(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(KafkaSink, "claim", lambda _, asked: Record(asked.pump, "", "", 0))
+    patch.setattr(KafkaSink, "record", lambda *_: None)
+
+
 def test_what_an_old_pipeline_still_writes_does_not_make_the_topic_its_own_again() -> None:
     old = Record("p", "old", "/old", 0)
     new = Record("p", "new", "/new", 1, before=({"identity": "old"},))
@@ -82,11 +95,7 @@ def test_what_an_old_pipeline_still_writes_does_not_make_the_topic_its_own_again
 def test_a_new_checkpoint_wrote_the_rows_of_a_topic_twice(
     spark: SparkSession, broker: Broker, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    broker.create_topic("twice", 2)
-    topic = Topic(spark, broker, tmp_path, "twice")
-    topic.run("check1")
-    topic.send(0, 1)
-    topic.run("check1")
+    topic = Topic(spark, broker, tmp_path, "twice", 2).written("check1", 0, 1)
     said = (
         r"R440 the stream o of the topic twice is written by another pump p: there are 2 rows, by the pipeline of .*1\."
     )
@@ -121,14 +130,9 @@ def test_a_new_checkpoint_wrote_the_rows_of_a_topic_twice(
 def test_a_checkpoint_of_an_older_version_adopts_its_topic(
     spark: SparkSession, broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    broker.create_topic("older", 1)
-    topic = Topic(spark, broker, tmp_path, "older")
     with monkeypatch.context() as older:
-        older.setattr(KafkaSink, "claim", lambda _, asked: Record(asked.pump, "", "", 0))
-        older.setattr(KafkaSink, "record", lambda *_: None)
-        topic.run("check1")
-        topic.send(0, 1)
-        topic.run("check1")
+        write_as_before_topics_had_owners(older)
+        topic = Topic(spark, broker, tmp_path, "older").written("check1", 0, 1)
     with pytest.raises(Refused, match=r"R440 .*there are 2 rows, by a pipeline of an older version"):
         topic.run("check2")
     topic.send(2)
@@ -142,15 +146,10 @@ def test_a_checkpoint_of_an_older_version_adopts_its_topic(
 def test_two_pumps_of_an_older_version_that_wrote_into_one_topic_each_for_itself(
     spark: SparkSession, broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    broker.create_topic("each", 1)
-    topic = Topic(spark, broker, tmp_path, "each")
     with monkeypatch.context() as older:
-        older.setattr(KafkaSink, "claim", lambda _, asked: Record(asked.pump, "", "", 0))
-        older.setattr(KafkaSink, "record", lambda *_: None)
+        write_as_before_topics_had_owners(older)
         older.setattr(SinkBinder, "pumps", lambda self: [[one] for one in self.sources.catalog.pumps.values()])
-        topic.run("check1", "even", "odd")
-        topic.send(0, 1, 2)
-        topic.run("check1", "even", "odd")
+        topic = Topic(spark, broker, tmp_path, "each").written("check1", 0, 1, 2, pumps=("even", "odd"))
     assert topic.records() == [(0, 0), (0, 1), (1, 2)], "numbers were given twice"
     with pytest.raises(Refused, match="R446 even and odd wrote into the topic of o, whose pumps are others now"):
         topic.run("check1", "even", "odd")
@@ -165,11 +164,7 @@ def test_two_pumps_of_an_older_version_that_wrote_into_one_topic_each_for_itself
 
 @pytest.mark.slow
 def test_an_older_copy_of_a_checkpoint_wrote_numbers_again(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
-    broker.create_topic("copied", 1)
-    topic = Topic(spark, broker, tmp_path, "copied")
-    topic.run("check")
-    topic.send(0)
-    topic.run("check")
+    topic = Topic(spark, broker, tmp_path, "copied").written("check", 0)
     shutil.copytree(tmp_path / "check", tmp_path / "copy")
     topic.send(1, 2)
     topic.run("check")
@@ -181,11 +176,7 @@ def test_an_older_copy_of_a_checkpoint_wrote_numbers_again(spark: SparkSession, 
 def test_a_pump_that_wrote_before_starts_while_the_brokers_are_away(
     spark: SparkSession, broker: Broker, tmp_path: Path
 ) -> None:
-    broker.create_topic("away", 1)
-    topic = Topic(spark, broker, tmp_path, "away")
-    topic.run("check")
-    topic.send(0)
-    topic.run("check")
+    topic = Topic(spark, broker, tmp_path, "away").written("check", 0)
     topic.send(1)
     topic.servers = "127.0.0.1:1"
     engine = topic.pipeline()._engine(tmp_path / "check", rt.Limits(), ends=False)

@@ -7,6 +7,7 @@ row has the columns that can be computed, and beside them its keys and aggregate
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
@@ -31,64 +32,65 @@ _DONE = "__done"
 _ROWTIME = exp.column("ROWTIME")
 
 
-def routed(  # noqa: PLR0913 - a group row and where it goes
-    tick: Tick,
-    node: Groups,
-    groups: DataFrame,
-    complete: str,
-    items: Sequence[Item],
-    stamp: str,
-    routes: Mapping[str, Route],
-    beyond: Sequence[tuple[str, exp.Expr]] = (),
-    kept: Sequence[str] = (),
-) -> DataFrame:
-    """The columns of groups that some route takes, and for each group its route.
+@dataclass(frozen=True)
+class Finished:
+    """How groups of an operator go out: the condition that one is ``complete``, and the select list of it.
 
-    ``complete`` is the condition; what `Accumulators.places` calls ``__f0``, … is computed where
-    it holds alone, for of an open group it might fail. ``stamp``: the rowtime of a complete group.
-    ``beyond``: which aggregates are beyond their types. ``kept``: columns that go along.
+    What `Accumulators.places` calls ``__f0``, … is computed where it is complete alone, for of an open group it might
+    fail. ``stamp``: the rowtime of a complete group. ``routes``: which columns go where. ``beyond``: which aggregates
+    are beyond their types. ``kept``: columns that go along where groups are looked at one by one.
     """
-    taken = dict.fromkeys(name for route in routes.values() for name in (*route.columns.values(), route.time))
-    made = {f"__f{n}": f"CASE WHEN {complete} THEN {to_spark(item.expression)} END" for n, item in enumerate(items)}
-    if tick.trying:
-        return _tried(node, groups, complete, items, stamp, routes, beyond, kept)
-    if node.having is not None:
-        groups = groups.where(f"NOT ({complete}) OR ({to_spark(node.having)})")
-    made |= {T: stamp, W: "''", P: "0L"}
-    columns = [f"{made[name]} AS {name}" if name in made else name for name in taken]
-    return groups.selectExpr(*columns, f"CASE WHEN {complete} THEN {COMPLETE} ELSE {KEPT} END AS __route")
 
+    node: Groups
+    complete: str
+    items: Sequence[Item]
+    stamp: str
+    routes: Mapping[str, Route]
+    beyond: Sequence[tuple[str, exp.Expr]] = ()
+    kept: Sequence[str] = ()
 
-def _tried(  # noqa: PLR0913 - as above
-    node: Groups,
-    groups: DataFrame,
-    complete: str,
-    items: Sequence[Item],
-    stamp: str,
-    routes: Mapping[str, Route],
-    beyond: Sequence[tuple[str, exp.Expr]],
-    also: Sequence[str],
-) -> DataFrame:
-    taken = dict.fromkeys(name for route in routes.values() for name in (*route.columns.values(), route.time))
-    taken |= dict.fromkeys(also)
-    groups, complete = groups.selectExpr("*", f"coalesce({complete}, false) AS {_DONE}"), _DONE
-    texts = {f"__f{n}": f"CASE WHEN {complete} THEN {to_spark(item.expression)} END" for n, item in enumerate(items)}
-    names = {f"__f{n}": said(node, item.expression) for n, item in enumerate(items)}
-    tests = [
-        (f"CASE WHEN {complete} THEN {to_spark(part)} ELSE true END", said(node, part))
-        for part in conjuncts(node.having)
-    ]
-    when = f"CASE WHEN {complete} THEN {stamp} END"
-    values = {name: text for name, text in texts.items() if name in taken}
-    demands = [(text, names[name]) for name, text in values.items()] + [(when, "ROWTIME")]
-    kept = [_DONE, *(name for name in taken if name not in {*texts, T, W, P, BROKEN})]
-    broken = [(f"{complete} AND {condition}", in_words(call)) for condition, call in beyond]
-    time = next(iter(routes.values())).time
-    found = judged(groups, tests, {**values, T: when}, demands, kept, broken)
-    others = [name for name in taken if name not in (T, W, P)]
-    route = f"CASE WHEN NOT {complete} THEN {KEPT} WHEN {BROKEN} IS NULL THEN {COMPLETE} ELSE {FAILED} END"
-    at = f"coalesce({T}, timestamp_micros(least({time}, 253402300799999999L)))"
-    return found.selectExpr(*map(quoted, others), f"{at} AS {T}", f"'' AS {W}", f"0L AS {P}", f"{route} AS __route")
+    def routed(self, tick: Tick, groups: DataFrame) -> DataFrame:
+        """The columns of groups that some route takes, and for each group its route."""
+        if tick.trying:
+            return self._tried(groups)
+        complete, having, made = self.complete, self.node.having, self._made(self.complete)
+        if having is not None:
+            groups = groups.where(f"NOT ({complete}) OR ({to_spark(having)})")
+        made |= {T: self.stamp, W: "''", P: "0L"}
+        columns = [f"{made[name]} AS {name}" if name in made else name for name in self._taken]
+        return groups.selectExpr(*columns, f"CASE WHEN {complete} THEN {COMPLETE} ELSE {KEPT} END AS __route")
+
+    @property
+    def _taken(self) -> dict[str, None]:
+        """The columns of the routes, each once."""
+        routes = self.routes.values()
+        return dict.fromkeys(name for route in routes for name in (*route.columns.values(), route.time))
+
+    def _made(self, complete: str) -> dict[str, str]:
+        """The select list by the names that routes have for it."""
+        items = enumerate(self.items)
+        return {f"__f{n}": f"CASE WHEN {complete} THEN {to_spark(item.expression)} END" for n, item in items}
+
+    def _tried(self, groups: DataFrame) -> DataFrame:
+        taken = self._taken | dict.fromkeys(self.kept)
+        groups = groups.selectExpr("*", f"coalesce({self.complete}, false) AS {_DONE}")
+        texts = self._made(_DONE)
+        names = {f"__f{n}": said(self.node, item.expression) for n, item in enumerate(self.items)}
+        tests = [
+            (f"CASE WHEN {_DONE} THEN {to_spark(part)} ELSE true END", said(self.node, part))
+            for part in conjuncts(self.node.having)
+        ]
+        when = f"CASE WHEN {_DONE} THEN {self.stamp} END"
+        values = {name: text for name, text in texts.items() if name in taken}
+        demands = [(text, names[name]) for name, text in values.items()] + [(when, "ROWTIME")]
+        kept = [_DONE, *(name for name in taken if name not in {*texts, T, W, P, BROKEN})]
+        broken = [(f"{_DONE} AND {condition}", in_words(call)) for condition, call in self.beyond]
+        time = next(iter(self.routes.values())).time
+        found = judged(groups, tests, {**values, T: when}, demands, kept, broken)
+        others = [name for name in taken if name not in (T, W, P)]
+        route = f"CASE WHEN NOT {_DONE} THEN {KEPT} WHEN {BROKEN} IS NULL THEN {COMPLETE} ELSE {FAILED} END"
+        at = f"coalesce({T}, timestamp_micros(least({time}, 253402300799999999L)))"
+        return found.selectExpr(*map(quoted, others), f"{at} AS {T}", f"'' AS {W}", f"0L AS {P}", f"{route} AS __route")
 
 
 def said(node: Groups, part: exp.Expr) -> str:

@@ -33,7 +33,7 @@ from rowtime.operators.contract import (
     quoted,
 )
 from rowtime.operators.ends import SEEN, Ends, Lead
-from rowtime.operators.finished import COMPLETE, KEPT, refuse_failing, routed, with_failing
+from rowtime.operators.finished import COMPLETE, KEPT, Finished, refuse_failing, with_failing
 from rowtime.operators.grouping import RowGroups
 from rowtime.operators.partials import Accumulators
 from rowtime.operators.select import Item
@@ -152,7 +152,7 @@ class GroupBy(RowGroups, Unary):
         tick.describe(self, "aggregate, close groups")
         routes = self._routes(tick)
         items, beyond = (*self.items, *self.sort), self._accumulators.beyond(groups) if tick.trying else []
-        rows = routed(tick, self, groups, complete, items, self._ends.stamp_text, routes, beyond)
+        rows = Finished(self, complete, items, self._ends.stamp_text, routes, beyond).routed(tick, groups)
         written = tick.write(self, rows, routes, count)
         refuse_failing(tick, self, written)
         tick.segments(self).add(written.get("state", ()))

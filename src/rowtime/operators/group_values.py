@@ -30,7 +30,7 @@ from rowtime.operators.contract import (
     Unary,
     quoted,
 )
-from rowtime.operators.finished import COMPLETE, KEPT, refuse_failing, routed, with_failing
+from rowtime.operators.finished import COMPLETE, KEPT, Finished, refuse_failing, with_failing
 from rowtime.operators.grouping import RowGroups
 from rowtime.operators.ordered import Ordered
 from rowtime.operators.over_calls import RunningMark
@@ -145,7 +145,8 @@ class GroupByValues(RowGroups, Unary):
         routes, beyond = self._routes(tick), self._accumulators.beyond(groups) if tick.trying else []
         tick.describe(self, "aggregate, close groups")
         stamp = f"timestamp_micros({LAST})" if self.stamp is None else f"CAST({to_spark(self.stamp)} AS TIMESTAMP)"
-        written = tick.write(self, routed(tick, self, groups, past, self.items, stamp, routes, beyond), routes, count)
+        rows = Finished(self, past, self.items, stamp, routes, beyond).routed(tick, groups)
+        written = tick.write(self, rows, routes, count)
         refuse_failing(tick, self, written)
         segments.forget(END)
         left = [*open_rows, *written.get("state", ())]

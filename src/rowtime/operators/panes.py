@@ -40,7 +40,7 @@ from rowtime.operators.contract import (
     quoted,
 )
 from rowtime.operators.event_time import OUTPUT, EventTimed, refusals
-from rowtime.operators.finished import COMPLETE, FAILED, refuse_failing, routed, with_failing
+from rowtime.operators.finished import COMPLETE, FAILED, Finished, refuse_failing, with_failing
 from rowtime.operators.gates import Verdict
 from rowtime.operators.grouping import RowGroups
 from rowtime.operators.lifetimes import instant
@@ -321,7 +321,7 @@ class Panes(RowGroups):
         routes = {"complete": replace(complete, key=COMPLETE, columns=columns)}
         routes = with_failing(tick, self, routes, places)
         beyond, time = self._accumulators.beyond(fires), self._time(before, line)
-        rows = routed(tick, self, fires, "true", self.items, time, routes, beyond, kept=(CHANGE,))
+        rows = Finished(self, "true", self.items, time, routes, beyond, (CHANGE,)).routed(tick, fires)
         return rows.where(f"NOT (__route = {FAILED} AND {CHANGE} = 0)"), routes  # what it takes back was refused
 
     def _shown(self, fires: DataFrame, before: int, line: Timeline) -> DataFrame:

@@ -33,7 +33,7 @@ from rowtime.operators.contract import (
     passed,
     quoted,
 )
-from rowtime.operators.finished import COMPLETE, KEPT, refuse_failing, routed, with_failing
+from rowtime.operators.finished import COMPLETE, KEPT, Finished, refuse_failing, with_failing
 from rowtime.operators.grouping import RowGroups
 from rowtime.operators.lifetimes import S
 from rowtime.operators.partials import Accumulators
@@ -176,8 +176,8 @@ class SessionGroup(RowGroups, Unary):
         groups = groups.selectExpr("*", *edges)
         stamp = f"timestamp_micros(least({DUE}, {MAX_MICROS}L))" if self.stamp is None else to_spark(self.stamp)
         routes, beyond = self._routes(tick), self._accumulators.beyond(groups) if tick.trying else []
-        items = (*self.items, *self.sort)
-        written = tick.write(self, routed(tick, self, groups, complete, items, stamp, routes, beyond), routes, None)
+        finished = Finished(self, complete, (*self.items, *self.sort), stamp, routes, beyond)
+        written = tick.write(self, finished.routed(tick, groups), routes, None)
         refuse_failing(tick, self, written)
         tick.segments(self).add(written.get("state", ()))
         return tuple(written["complete"])

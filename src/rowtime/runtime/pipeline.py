@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -42,6 +43,18 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 DEFAULT_LIMITS = Limits(rows=2_000_000, files=1000, bytes=1 << 30)
+
+
+@dataclass(frozen=True)
+class _Start:
+    """A program to start on a checkpoint; ``ends`` and ``available_now`` as in `Engine`, ``take_over`` as asked for."""
+
+    program: Program
+    place: Checkpoint
+    limits: Limits
+    ends: bool
+    available_now: bool
+    take_over: Collection[str]
 
 
 class Pipeline:
@@ -214,19 +227,12 @@ class Pipeline:
                 "Add a SELECT STREAM, or CREATE PUMP … AS INSERT INTO … SELECT STREAM ….",
             )
         with quietly(program.secrets):
-            return self._started(program, checkpoint, limits, ends, available_now, take_over)
+            folder = local(checkpoint, "the checkpoint") if checkpoint else Path(tempfile.mkdtemp(prefix="rowtime-"))
+            place = Checkpoint(folder.absolute())
+            return self._started(_Start(program, place, limits, ends, available_now, take_over))
 
-    def _started(  # noqa: PLR0913 - what a run was asked
-        self,
-        program: Program,
-        checkpoint: str | Path | None,
-        limits: Limits,
-        ends: bool,  # noqa: FBT001 - passed on
-        available_now: bool,  # noqa: FBT001 - passed on
-        take_over: Collection[str],
-    ) -> Engine:
-        folder = local(checkpoint, "the checkpoint") if checkpoint else Path(tempfile.mkdtemp(prefix="rowtime-"))
-        place = Checkpoint(folder.absolute())
+    def _started(self, start: _Start) -> Engine:
+        program, place = start.program, start.place
         if (old := place.plan) is not None and place.journal.last() is not None:
             upgrade_of(old, program)  # first of all: where it is refused, nothing is written
         from rowtime.runtime.session import active  # noqa: PLC0415 - only a run needs Spark
@@ -235,21 +241,14 @@ class Pipeline:
         with active(spark):
             if problems := self.check_types(program, spark):
                 raise Refused(*problems)
-            return self._acquired(spark, program, place, limits, (ends, available_now), take_over)
+            return self._acquired(spark, start)
 
-    def _acquired(  # noqa: PLR0913 - all that a start takes
-        self,
-        spark: SparkSession,
-        program: Program,
-        place: Checkpoint,
-        limits: Limits,
-        how: tuple[bool, bool],
-        take_over: Collection[str],
-    ) -> Engine:
+    def _acquired(self, spark: SparkSession, start: _Start) -> Engine:
+        place = start.place
         place.acquire()
         try:
-            with FirstStart(program, self.home, place) as first:
-                engine = self._begun(spark, program, place, limits, how, take_over)
+            with FirstStart(start.program, self.home, place) as first:
+                engine = self._begun(spark, start)
                 try:
                     first.perform()
                 except BaseException:
@@ -261,20 +260,13 @@ class Pipeline:
         engine.settle = first.settle
         return engine
 
-    def _begun(  # noqa: PLR0913 - all that a start takes
-        self,
-        spark: SparkSession,
-        program: Program,
-        place: Checkpoint,
-        limits: Limits,
-        how: tuple[bool, bool],
-        take_over: Collection[str],
-    ) -> Engine:
+    def _begun(self, spark: SparkSession, start: _Start) -> Engine:
         """An engine that has taken the checkpoint over."""
+        program, place = start.program, start.place
         sources = self.sources(program, place)
         stages = {n.name: Stage(self._sink(n), place.folder) for n in program.sinks}
-        engine = Engine(spark, program, place, sources, stages, limits, *how)
-        engine.take_over = {*(name.lower() for name in take_over), *program.take_over}
+        engine = Engine(spark, program, place, sources, stages, start.limits, start.ends, start.available_now)
+        engine.take_over = {*(name.lower() for name in start.take_over), *program.take_over}
         engine.start()
         try:
             let_leave(place, self.home, engine.clock())
