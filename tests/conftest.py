@@ -70,6 +70,28 @@ def _no_message_has_an_internal_name() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _what_operators_require_is_given() -> Iterator[None]:
+    """A law over every plan that any test builds: each requirement is met, and no merge could be left out."""
+    from rowtime.plan import program
+    from tests.plan.requirement_law import broken
+
+    made = program._Compiler.program
+
+    def checked(compiler: program._Compiler) -> program.Program:
+        found = made(compiler)
+        if len(found.operators) <= LARGE_PLAN:
+            assert list(broken(found.sinks)) == []
+        return found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(program._Compiler, "program", checked)
+        yield
+
+
+LARGE_PLAN = 300  # operators; what would take minutes to look through edge by edge
+
+
 def _shown(found: Any) -> Any:
     assert INTERNAL.findall(str(found)) == [], found
     return found

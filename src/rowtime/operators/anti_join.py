@@ -19,6 +19,7 @@ from rowtime.core.time import BEGINNING, END
 from rowtime.expr.conditions import conjuncts
 from rowtime.operators.conditions import holds
 from rowtime.operators.contract import Column, Delta, Kept, Link, Operator, Pairs, Shape, Tick, named, quoted
+from rowtime.operators.contract.requirement import VERSIONS, Requirement
 from rowtime.operators.lifetime_join import LEFT, RIGHT, side_of
 from rowtime.operators.lifetimes import OVERLAPS, TOUCHES, C, D, E, N, Q, both, derived, made, netted, revised
 from rowtime.operators.lifetimes import Kept as Rows
@@ -174,9 +175,9 @@ class SpeculativeAntiJoin(AntiJoin):
 
     kind: ClassVar[str] = "speculative anti-join"
 
-    def requires(self) -> str:
+    def requires(self) -> tuple[Requirement, ...]:
         """Versions, all up to the last one."""
-        return "versions, in their order"
+        return (VERSIONS, VERSIONS)
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """What each new change leaves uncovered of the left events that it touches."""

@@ -14,6 +14,7 @@ from rowtime.core.clock import Clocks, least
 from rowtime.core.shapes import EventShape
 from rowtime.core.time import BEGINNING, END
 from rowtime.operators.contract import Column, Delta, Kept, Link, Operator, P, Shape, Tick, Unary, quoted
+from rowtime.operators.contract.requirement import GATED, Requirement
 from rowtime.operators.event_bounds import GIVEN
 from rowtime.operators.event_gate import EventGate, collected_items
 from rowtime.operators.intake import Intake
@@ -44,9 +45,9 @@ class BoundedEvents(Unary):
         """What judges the rows."""
         return EventGate(self, self.columns, self.shape)
 
-    def requires(self) -> str:
+    def requires(self) -> tuple[Requirement, ...]:
         """The merged order, which decides which rows a bound comes before."""
-        return "stream order"
+        return (GATED,)
 
     def keeps(self) -> tuple[Kept, ...]:
         """Open edges, and the bound."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from rowtime.core.time import BEGINNING, END
 from rowtime.operators.contract import ASKED_AT, Control, Delta, Kept, Link, Operator, Tick, passed, quoted
+from rowtime.operators.contract.requirement import VERSIONS, Requirement
 from rowtime.operators.event_groups import FROM, EventGroups
 from rowtime.operators.failing_events import results
 from rowtime.operators.lifetimes import ALWAYS, C, D, E, N, Q, S, made, netted
@@ -154,9 +155,9 @@ class SpeculativeCountWindows(CountWindows):
 
     kind: ClassVar[str] = "speculative count windows"
 
-    def requires(self) -> str:
+    def requires(self) -> tuple[Requirement, ...]:
         """Versions, all up to the last one."""
-        return "versions, in their order"
+        return (VERSIONS,)
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """What each new change makes of the windows of its group."""

@@ -37,6 +37,7 @@ from rowtime.operators.contract import (
     W,
     quoted,
 )
+from rowtime.operators.contract.requirement import BATCH, TIMED, Requirement
 from rowtime.operators.event_bounds import GIVEN
 from rowtime.operators.event_micros import in_micros
 from rowtime.operators.gates import READMITTED, Verdict
@@ -76,9 +77,9 @@ class EventTimed(Unary):
     kind: ClassVar[str] = "event time"
     is_gate: ClassVar[bool] = True
 
-    def requires(self) -> str:
+    def requires(self) -> tuple[Requirement, ...]:
         """The merged order, which decides which row a bound comes after."""
-        return "stream order"
+        return (BATCH if self.input.emits().batched else TIMED,)
 
     def keeps(self) -> tuple[Kept, ...]:
         """The bound of the event time."""

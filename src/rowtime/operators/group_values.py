@@ -71,10 +71,6 @@ class GroupByValues(RowGroups, Unary):
     promise: ClassVar[str] = "the first row of the groups that are open, if that is before the bound"
     reason: ClassVar[str] = "a group that is open or still to come has no last row before it"
 
-    def requires(self) -> str:
-        """What the marks speak of: rows in stream order."""
-        return "stream order"
-
     def keeps(self) -> tuple[Kept, ...]:
         """The groups of the values at the mark."""
         what = "partial results a group" if self._accumulators.splits else "the aggregated columns of each row"

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, ClassVar
 from sqlglot import exp
 
 from rowtime.core.errors import RowtimeError
+from rowtime.expr.aggregates import orders_rows
 from rowtime.expr.conditions import columns_in
 from rowtime.operators.contract import Operator, Pairs, quoted
+from rowtime.operators.contract.requirement import PLACED, UNORDERED, Requirement
 from rowtime.sql.generate import to_spark
 
 if TYPE_CHECKING:
@@ -19,6 +21,17 @@ if TYPE_CHECKING:
 
 _WRAPPERS = (exp.AggFunc, exp.Filter, exp.Where, exp.WithinGroup, exp.Order, exp.Ordered, exp.Distinct, exp.Tuple,
              exp.IgnoreNulls, exp.RespectNulls)  # fmt: skip
+
+
+def is_sorted_collection(node: exp.Expr) -> bool:
+    """True for ARRAY_SORT(COLLECT_LIST(x)) and its like, which no order of rows changes."""
+    return isinstance(node, exp.ArraySort) and isinstance(node.this, exp.ArrayAgg | exp.ArrayUniqueAgg)
+
+
+def needs_places(aggregates: Sequence[Item]) -> bool:
+    """True if an aggregate depends on the order of rows."""
+    expressions = [item.expression for item in aggregates if not is_sorted_collection(item.expression)]
+    return any(orders_rows(part) for expression in expressions for part in expression.walk())
 
 
 class Groups(Operator):
@@ -33,6 +46,10 @@ class Groups(Operator):
     """Columns of the rows (TIMESTAMP) that tell groups apart besides the keys, and that items may be over."""
     numbers: ClassVar[tuple[str, ...]] = ()
     """Columns of the groups (BIGINT) that items may be over besides keys and aggregates."""
+
+    def requires(self) -> tuple[Requirement, ...]:
+        """Places, if an aggregate depends on the order of rows."""
+        return (PLACED if needs_places(self.aggregates) else UNORDERED,)
 
     def same_keys(self) -> Pairs:
         """The keys of a group and of its rows, as they stand beside the columns or among them."""

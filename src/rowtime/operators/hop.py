@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from rowtime.operators.contract import Delta, Link, Operator, P, Shape, T, Tick, Unary, quoted
+from rowtime.operators.contract.requirement import PLACED, UNORDERED, Requirement
 from rowtime.operators.gates import Gate
 from rowtime.operators.select import Item
 from rowtime.sql.generate import to_spark
@@ -46,6 +47,11 @@ class Hop(Unary):
     gate: bool = False
 
     kind: ClassVar[str] = "windows"
+    keeps_places: ClassVar[bool] = True
+
+    def requires(self) -> tuple[Requirement, ...]:
+        """Places, where it refuses rows and has to say which."""
+        return (PLACED if self.gate else UNORDERED,)
 
     def emits(self) -> Shape:
         """The input's columns and the window's; the copies of a row follow each other."""

@@ -41,6 +41,7 @@ from rowtime.operators.contract import (
     passed,
     quoted,
 )
+from rowtime.operators.contract.requirement import PLACED, Requirement
 from rowtime.operators.join_edge import ARRIVED, PLACES, Edge
 from rowtime.operators.join_rows import SideRows, between
 from rowtime.operators.lifetimes import instant
@@ -86,9 +87,9 @@ class Join(Operator):
 
     kind: ClassVar[str] = "join"
 
-    def requires(self) -> str:
+    def requires(self) -> tuple[Requirement, ...]:
         """Places: they order the pairs of one rowtime."""
-        return "a place in its stream for each row"
+        return (PLACED, PLACED)
 
     def keeps(self) -> tuple[Kept, ...]:
         """The rows of each side that a later row can match."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from rowtime.core.clock import Clocks
 from rowtime.core.time import END
-from rowtime.operators.contract import Delta, Link, P, Tick, Unary
-from rowtime.operators.merge import Merge
+from rowtime.operators.contract import Delta, Link, Operator, P, Tick, Unary
+from rowtime.operators.contract.requirement import COUNTED, Requirement
 
 
 @dataclass(frozen=True)
@@ -17,16 +17,16 @@ class Limit(Unary):
     """The first ``count`` rows of a merge that numbers them from 0."""
 
     name: str
-    input: Merge
+    input: Operator
     count: int
 
     kind: ClassVar[str] = "limit"
     promise: ClassVar[str] = "the bound of its input, and the end once the last row has gone out"
     reason: ClassVar[str] = "no row follows the last one"
 
-    def requires(self) -> str:
+    def requires(self) -> tuple[Requirement, ...]:
         """The numbers of the rows in stream order."""
-        return "stream order"
+        return (replace(COUNTED, name="numbered"),)
 
     def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:
         """The input's bounds, or the end."""

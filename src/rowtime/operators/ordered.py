@@ -18,6 +18,7 @@ from rowtime.core.time import BEGINNING
 from rowtime.expr.order import Order
 from rowtime.operators.column_bounds import SAID, about, heard
 from rowtime.operators.contract import Column, Control, Delta, Kept, Link, Operator, P, Shape, T, Tick, Unary, W, quoted
+from rowtime.operators.contract.requirement import GATED, Requirement
 from rowtime.operators.gates import Gate, Verdict
 from rowtime.operators.merge import ORIGIN
 from rowtime.operators.values import Ranks, coded, decoded, furthest, numbered
@@ -54,11 +55,12 @@ class Ordered(Unary):
 
     starts_null: ClassVar[bool] = False
     kind: ClassVar[str] = "order check"
+    keeps_places: ClassVar[bool] = True
     is_gate: ClassVar[bool] = True
 
-    def requires(self) -> str:
+    def requires(self) -> tuple[Requirement, ...]:
         """The rows of one sequence, which is what an order is about."""
-        return "stream order"
+        return (GATED,)
 
     @property
     def exact(self) -> bool:

@@ -39,6 +39,7 @@ from rowtime.operators.contract import (
     Unary,
     quoted,
 )
+from rowtime.operators.contract.requirement import NUMBERED, Requirement
 from rowtime.operators.ends import SEEN, Ends
 from rowtime.operators.lifetimes import S
 from rowtime.operators.over_calls import Call, RunningMark
@@ -92,9 +93,9 @@ class Over(Unary):
 
     kind: ClassVar[str] = "over"
 
-    def requires(self) -> str:
+    def requires(self) -> tuple[Requirement, ...]:
         """What frames speak of."""
-        return "stream order"
+        return (NUMBERED,)
 
     def keeps(self) -> tuple[Kept, ...]:
         """Rows by time or by number, and accumulators a key."""

@@ -39,6 +39,7 @@ from rowtime.operators.contract import (
     W,
     quoted,
 )
+from rowtime.operators.contract.requirement import EVENT_TIME, UNORDERED, Requirement
 from rowtime.operators.event_time import OUTPUT, EventTimed, refusals
 from rowtime.operators.finished import COMPLETE, FAILED, Finished, refuse_failing, with_failing
 from rowtime.operators.gates import Verdict
@@ -97,9 +98,9 @@ class Panes(RowGroups):
         """The rows, and the operator that knows their event time."""
         return (self.input, self.event)
 
-    def requires(self) -> str:
+    def requires(self) -> tuple[Requirement, ...]:
         """The places of the rows in the merged order."""
-        return "the order in which the event time was declared"
+        return (EVENT_TIME, UNORDERED)
 
     def keeps(self) -> tuple[Kept, ...]:
         """Partial results, or rows where an aggregate has no partial form."""

@@ -33,6 +33,7 @@ from rowtime.operators.contract import (
     W,
     quoted,
 )
+from rowtime.operators.contract.requirement import EVENT_TIME, UNORDERED, Requirement
 from rowtime.operators.event_bounds import GIVEN
 from rowtime.operators.event_time import BETWEEN, OUTPUT, REGION, EventTimed
 from rowtime.operators.merge import ORIGIN
@@ -60,9 +61,9 @@ class PassedBounds(Operator):
         """The rows, and the operator that knows their event time."""
         return (self.input, self.event)
 
-    def requires(self) -> str:
+    def requires(self) -> tuple[Requirement, ...]:
         """The places of the rows in the merged order."""
-        return "the order in which the event time was declared"
+        return (EVENT_TIME, UNORDERED)
 
     def keeps(self) -> tuple[Kept, ...]:
         """Where the last item stood."""

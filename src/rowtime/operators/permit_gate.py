@@ -34,6 +34,7 @@ from rowtime.operators.contract import (
     W,
     quoted,
 )
+from rowtime.operators.contract.requirement import COUNTED, Requirement
 from rowtime.operators.event_time import refusals
 from rowtime.operators.gates import Verdict
 from rowtime.operators.lifetimes import S
@@ -71,9 +72,9 @@ class PermitGate(Operator):
         """The rows, and the permits."""
         return (self.input, self.permits)
 
-    def requires(self) -> str:
+    def requires(self) -> tuple[Requirement, ...]:
         """Both in stream order."""
-        return "stream order"
+        return (replace(COUNTED, traced=True, name="1.merge"), replace(COUNTED, name="2.merge"))
 
     def keeps(self) -> tuple[Kept, ...]:
         """What waits for the other side."""

@@ -28,6 +28,7 @@ from rowtime.operators.contract import (
     passed,
     quoted,
 )
+from rowtime.operators.contract.requirement import PLACED, Requirement
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -51,9 +52,9 @@ class SessionRows(Unary):
     promise: ClassVar[str] = "past the bound of its input"
     reason: ClassVar[str] = "every session that ends at the bound is out, and each later one ends after it"
 
-    def requires(self) -> str:
+    def requires(self) -> tuple[Requirement, ...]:
         """A place of each row in its writer, which orders the rows of a session."""
-        return "places"
+        return (PLACED,)
 
     def keeps(self) -> tuple[Kept, ...]:
         """The rows of open sessions."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from rowtime.operators.contract import Delta, Link, Operator, Tick, Unary
+from rowtime.operators.contract.requirement import RELEASED, UNORDERED, Requirement
 
 
 @dataclass(frozen=True)
@@ -32,9 +33,9 @@ class Sink(Unary):
         """What is written: the column of ROWTIME, if there is one, and those of the rows."""
         return [*([self.rowtime] if self.rowtime else []), *self.emits().names]
 
-    def requires(self) -> str:
+    def requires(self) -> tuple[Requirement, ...]:
         """Stream order, unless the rows may go out in any order."""
-        return "stream order" if self.ordered else "nothing"
+        return (RELEASED if self.ordered else UNORDERED,)
 
     def link(self, n: int) -> Link:
         """The row itself, as it came."""

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from rowtime.core.clock import Clocks
 from rowtime.operators.contract import Column, Delta, Link, Operator, Shape, T, Tick, Unary, quoted
+from rowtime.operators.contract.requirement import PLACED, UNORDERED, Requirement
 from rowtime.operators.ends import SEEN, Ends
+from rowtime.operators.grouping import Groups
 from rowtime.operators.select import Item
 
 if TYPE_CHECKING:
@@ -30,6 +32,11 @@ def moved_shape(below: Shape, order: tuple[str, ...], hidden: tuple[str, ...], *
     extra = tuple(dict.fromkeys([*hidden, BEFORE, *below.extra]))
     order = (T, *order, BEFORE, *before)
     return replace(below, columns=columns, order=order, extra=extra, released=released, unmerged=True, event=None)
+
+
+def sortable(below: Operator) -> Requirement:
+    """What an ORDER BY requires of its input: places, as sorts have the same hidden columns; those of groups differ."""
+    return UNORDERED if isinstance(below, Groups) else PLACED
 
 
 @dataclass(frozen=True)
@@ -49,6 +56,10 @@ class SortBy(Unary):
     kind: ClassVar[str] = "order by"
     promise: ClassVar[str] = "the end of the value that holds each writer's clock"
     reason: ClassVar[str] = "a later row is of that value or a later one, and takes its end as rowtime"
+
+    def requires(self) -> tuple[Requirement, ...]:
+        """Places, if the order that rows have below may have the hidden names of this one."""
+        return (sortable(self.input),)
 
     def emits(self) -> Shape:
         """The input's columns under the new rowtime; rows run ahead of the bound."""

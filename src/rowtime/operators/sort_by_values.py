@@ -26,10 +26,11 @@ from rowtime.operators.contract import (
     Unary,
     quoted,
 )
+from rowtime.operators.contract.requirement import Requirement
 from rowtime.operators.finished import COMPLETE, KEPT
 from rowtime.operators.ordered import Ordered
 from rowtime.operators.over_calls import RunningMark
-from rowtime.operators.sort_by import BEFORE, moved_shape
+from rowtime.operators.sort_by import BEFORE, moved_shape, sortable
 from rowtime.operators.value_clocks import Closer, ValueClocks, promised
 from rowtime.sql.generate import to_spark
 
@@ -62,9 +63,9 @@ class SortByValues(Unary):
     promise: ClassVar[str] = "the first row of the value that is open, if that is before the bound"
     reason: ClassVar[str] = "a value that is open or still to come has no last row before it"
 
-    def requires(self) -> str:
-        """What the marks speak of: rows in stream order."""
-        return "stream order"
+    def requires(self) -> tuple[Requirement, ...]:
+        """Places, if the order that rows have below may have the hidden names of this one."""
+        return (sortable(self.input),)
 
     def keeps(self) -> tuple[Kept, ...]:
         """The rows of the value at the mark."""

@@ -15,6 +15,7 @@ from rowtime.core.clock import Clocks, least
 from rowtime.core.errors import Failure, Problem
 from rowtime.core.time import BEGINNING, END
 from rowtime.operators.contract import Delta, Kept, Link, Operator, Tick, quoted
+from rowtime.operators.contract.requirement import VERSIONS, Requirement
 from rowtime.operators.elementary import AT, NEXT, in_snapshots
 from rowtime.operators.event_groups import FROM, EventGroups
 from rowtime.operators.event_windows import WINDOW, clipped, first_start, in_windows, last_window
@@ -49,9 +50,9 @@ class SpeculativeGroups(EventGroups):
         "changes go out under the bounds that their items met, and windows that change end behind these"
     )
 
-    def requires(self) -> str:
+    def requires(self) -> tuple[Requirement, ...]:
         """Versions, all up to the last one."""
-        return "versions, in their order"
+        return (VERSIONS,)
 
     def keeps(self) -> tuple[Kept, ...]:
         """What groups that may yet change are made of."""

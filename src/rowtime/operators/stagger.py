@@ -27,6 +27,7 @@ from rowtime.operators.contract import (
     passed,
     quoted,
 )
+from rowtime.operators.contract.requirement import SEQUENCE, Requirement
 from rowtime.operators.select import Item
 
 if TYPE_CHECKING:
@@ -46,10 +47,11 @@ class Stagger(Unary):
     column: str
 
     kind: ClassVar[str] = "stagger"
+    keeps_places: ClassVar[bool] = True
 
-    def requires(self) -> str:
+    def requires(self) -> tuple[Requirement, ...]:
         """Which row is the first of its key."""
-        return "stream order"
+        return (SEQUENCE,)
 
     def keeps(self) -> tuple[Kept, ...]:
         """When each window opened."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from rowtime.core.clock import Clocks, least
 from rowtime.core.time import BEGINNING, END
 from rowtime.operators.contract import Delta, Kept, Link, Operator, Shape, Tick, Unary, quoted
+from rowtime.operators.contract.requirement import VERSIONS, Requirement
 from rowtime.operators.lifetimes import TOUCHES, C, D, E, N, Q, S, derived, due, made, netted, revised
 from rowtime.operators.lifetimes import Kept as Rows
 from rowtime.operators.versions import BEFORE, VERSION, as_of, differences, versions_of
@@ -107,9 +108,9 @@ class SpeculativeStitch(Stitch):
 
     kind: ClassVar[str] = "speculative stitch"
 
-    def requires(self) -> str:
+    def requires(self) -> tuple[Requirement, ...]:
         """Versions, all up to the last one."""
-        return "versions, in their order"
+        return (VERSIONS,)
 
     def keeps(self) -> tuple[Kept, ...]:
         """Events of what may yet become longer."""

@@ -30,6 +30,7 @@ from rowtime.operators.contract import (
     W,
     quoted,
 )
+from rowtime.operators.contract.requirement import WRITERS, Requirement
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -78,9 +79,9 @@ class TableFunctionCall(Unary):
 
     kind: ClassVar[str] = "table function"
 
-    def requires(self) -> str:
+    def requires(self) -> tuple[Requirement, ...]:
         """What the function is promised."""
-        return "the order of each writer"
+        return (WRITERS,)
 
     def keeps(self) -> tuple[Kept, ...]:
         """What the function remembers."""

@@ -33,6 +33,7 @@ from rowtime.operators.contract import (
     micros,
     quoted,
 )
+from rowtime.operators.contract.requirement import WRITERS, Requirement
 from rowtime.operators.gates import Gate, Raise
 from rowtime.operators.quarantine import Quarantine
 from rowtime.sql.generate import to_spark
@@ -82,9 +83,9 @@ class TSort(Unary):
         "say nothing about a new one that does not ascend with it, except that the input has ended"
     )
 
-    def requires(self) -> str:
+    def requires(self) -> tuple[Requirement, ...]:
         """The arrival order inside each writer, which decides who is late."""
-        return "the order of each writer"
+        return (WRITERS,)
 
     def keeps(self) -> tuple[Kept, ...]:
         """A mark a writer, and the rows on which those behind them have to decide."""

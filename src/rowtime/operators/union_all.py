@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from rowtime.core.clock import Clocks
 from rowtime.core.time import BEGINNING
 from rowtime.operators.contract import A, Column, Delta, Link, Operator, P, Shape, T, Tick, W, named, quoted
+from rowtime.operators.contract.requirement import PLACED, UNORDERED, Requirement
 from rowtime.operators.lifetimes import EVENT, E
 from rowtime.sql.generate import literal
 
@@ -41,6 +42,10 @@ class UnionAll(Operator):
     optional: bool = False
 
     kind: ClassVar[str] = "union all"
+
+    def requires(self) -> tuple[Requirement, ...]:
+        """Places, since a row keeps its own; events may have none."""
+        return (UNORDERED if E in self.inputs[0].emits().extra else PLACED,) * len(self.inputs)
 
     def emits(self) -> Shape:
         """The first input's columns; of types that differ only Spark knows the common one."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from rowtime.core.clock import Clocks, least
 from rowtime.core.time import BEGINNING, END
 from rowtime.operators.contract import Column, Delta, Link, Operator, P, Shape, T, Tick, Unary, W, named, quoted
+from rowtime.operators.contract.requirement import COUNTED, Requirement
 from rowtime.operators.lifetimes import C, D, E, Q, S, derived, netted
 
 if TYPE_CHECKING:
@@ -44,9 +45,9 @@ class Versions(Unary):
     kind: ClassVar[str] = "versions"
     numbers_changes: ClassVar[bool] = True
 
-    def requires(self) -> str:
+    def requires(self) -> tuple[Requirement, ...]:
         """Stream order, with numbers."""
-        return "merged order, numbered"
+        return (COUNTED,)
 
     def emits(self) -> Shape:
         """The payload of the events."""

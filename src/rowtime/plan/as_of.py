@@ -18,7 +18,6 @@ from rowtime.core.time import END
 from rowtime.kernels.window_functions import Nth
 from rowtime.operators.contract import Column, Operator, T
 from rowtime.operators.join_edge import PLACES
-from rowtime.operators.merge import Merge
 from rowtime.operators.over import Over
 from rowtime.operators.over_calls import Call
 from rowtime.operators.select import Item, Select
@@ -213,11 +212,10 @@ class AsOf:
         )
         fresh, names = self.binder.sources.fresh, [item.column.name for item in left]
         union = UnionAll(fresh(f"{self.name}.union"), streams)
-        merge = Merge(fresh(f"{self.name}.merge"), union, numbers=True)
         items = tuple(Item(Column(_key(n)), _column(_key(n))) for n in range(len(keys)))
         typed = exp.IgnoreNulls(this=exp.Last(this=_column(ROW)))
         latest = Call(Column(LATEST, kind), _LAST, _column(ROW), Frame(None), typed)
-        over = Over(fresh(f"{self.name}.as of"), merge, items, (latest,), (IS_LEFT, *names))
+        over = Over(fresh(f"{self.name}.as of"), union, items, (latest,), (IS_LEFT, *names))
         found = [Item(item.column, exp.Dot(this=_column(LATEST), expression=exp.to_identifier(f"f{n}", quoted=True)))
                  for n, item in enumerate(right)]  # fmt: skip
         passed = [Item(item.column, _column(item.column.name)) for item in left]
@@ -229,7 +227,7 @@ class AsOf:
         self, side: int, keys: Sequence[exp.Expr], values: Sequence[Item], where: exp.Expr | None
     ) -> Operator:
         """The rows of one input as both have them: keys, whose row it is, the left's columns, the right's row."""
-        source = self.binder.placed(self.clause.sources[side].node, self.name)
+        source = self.clause.sources[side].node
         made = [Item(Column(_key(n)), key) for n, key in enumerate(keys)]
         mine = Item(Column(IS_LEFT, "BOOLEAN"), exp.Boolean(this=side == LEFT))
         return Select(self.binder.sources.fresh(f"{self.name}.side"), source, (*made, mine, *values), where)

@@ -14,7 +14,6 @@ from rowtime.core.errors import Place, Problem, Refused
 from rowtime.operators.contract import Operator
 from rowtime.operators.delay import Delay
 from rowtime.operators.event_time import EventTimed
-from rowtime.operators.merge import Merge
 from rowtime.operators.permit_gate import PermitGate
 from rowtime.plan.catalog import suggestion
 from rowtime.plan.event_time import declared_by
@@ -45,9 +44,7 @@ def buffered(  # noqa: PLR0913 - a call, its inputs, and where it stands
     event = declared_by(inputs[0])
     if event is None:
         return made
-    # What is sent is what a merge has let out: the rows of a delay run ahead of their clock.
-    below = made if isinstance(made, PermitGate) else Merge(sources.fresh(f"{name}.merge"), made, numbers=True)
-    return EventTimed(sources.fresh(f"{name}.event_time"), below, event.column, event.unit)
+    return EventTimed(sources.fresh(f"{name}.event_time"), made, event.column, event.unit)
 
 
 def _delay(sources: Sources, below: Operator, rest: Sequence[exp.Expr], name: str) -> Operator | None:
@@ -63,10 +60,7 @@ def _gate(
     if not inputs[1:] or inputs[2:] or rest[1:] or not all(isinstance(column, exp.Column) for column in rest):
         return None
     count = _column(inputs[1], rest[0].name, place) if rest else None
-    rows, permits = (
-        Merge(sources.fresh(f"{name}.{n}.merge"), node, numbers=True, traced=n == 1) for n, node in enumerate(inputs, 1)
-    )
-    return PermitGate(sources.fresh(name), rows, permits, count)
+    return PermitGate(sources.fresh(name), inputs[0], inputs[1], count)
 
 
 def _column(node: Operator, name: str, place: Place) -> str:

@@ -12,7 +12,6 @@ from sqlglot import exp
 from rowtime.core.errors import Problem, Refused
 from rowtime.operators.lifetimes import is_lifetimes
 from rowtime.operators.limit import Limit
-from rowtime.operators.merge import Merge
 from rowtime.plan.panes import has_panes
 from rowtime.plan.sources import Binder, Bound
 from rowtime.sql.places import place_of
@@ -152,8 +151,8 @@ def limited(binder: Binder, query: exp.Expr, bound: Bound, name: str) -> Bound:
     if not isinstance(number, exp.Literal) or number.is_string or not number.name.isdigit():
         what = "LIMIT takes a whole number"
         raise Refused(Problem("R186", what, place_of(binder.text, limit), "For example LIMIT 10."))
-    merge = Merge(binder.sources.fresh(f"{name}.numbered"), bound.node, numbers=True)
-    return Bound(Limit(binder.sources.fresh(f"{name}.limit"), merge, int(number.name)), bound.lineage)
+    node = Limit(binder.sources.fresh(f"{name}.limit"), bound.node, int(number.name))
+    return Bound(binder.sources.enforced(node, name), bound.lineage)
 
 
 def asks_to_stop(statement: Statement) -> bool:

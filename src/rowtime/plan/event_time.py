@@ -129,11 +129,10 @@ def meeting(sources: Sources, parts: Sequence[Operator], name: str) -> Operator 
         if event is not None
     )
     union = UnionAll(sources.fresh(f"{name}.union"), passed)
-    merged = Merge(sources.fresh(f"{name}.merge"), union, numbers=True, traced=True)
     assert events[0] is not None
     column, unit = events[0].column, events[0].unit
     return EventTimed(
-        sources.fresh(f"{name}.union.event_time"), merged, column, unit, mode=FORWARDED, regions=len(parts)
+        sources.fresh(f"{name}.union.event_time"), union, column, unit, mode=FORWARDED, regions=len(parts)
     )
 
 

@@ -20,6 +20,7 @@ from rowtime.expr.order import Order
 from rowtime.expr.proof import Proof, lines_of
 from rowtime.expr.readable import in_words, readable
 from rowtime.operators.contract import Column, Operator, Shape, T, walk
+from rowtime.operators.contract.requirement import UNORDERED
 from rowtime.operators.select import Item
 from rowtime.operators.value_clocks import Closer
 from rowtime.plan.program import Program
@@ -77,7 +78,7 @@ def _entry(node: Operator) -> dict[str, Any]:
         "kind": node.kind,
         "with": dict(_settings(node)),
         "inputs": [child.name for child in node.inputs],
-        "requires": node.requires(),
+        "requires": _needed(node),
         "keeps": [{"what": kept.what, "until": kept.until, "bounded_by": kept.by} for kept in node.keeps()],
         "emits": {
             "columns": [_column(column) for column in shape.columns if not column.name.startswith("__")],
@@ -90,6 +91,12 @@ def _entry(node: Operator) -> dict[str, Any]:
         "proofs": [proof.as_json() for proof in _proofs(node)],
         "promises": {"bound": _bound(node), "reason": node.reason},
     }
+
+
+def _needed(node: Operator) -> str:
+    """What it requires, in words; of inputs that differ in this, those of which it requires something."""
+    words = {need.words for need in node.requires()}
+    return "; ".join(sorted(words - {UNORDERED.words})) or UNORDERED.words
 
 
 def _proofs(node: Operator) -> Iterator[Proof]:

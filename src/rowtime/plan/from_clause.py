@@ -10,7 +10,6 @@ from sqlglot import exp
 from rowtime.core.errors import Problem, Refused
 from rowtime.operators.contract import Operator
 from rowtime.operators.lifetimes import is_lifetimes
-from rowtime.operators.merge import Merge
 from rowtime.plan.as_of import refuse_as_of
 from rowtime.plan.buffers import BUFFERS, buffered
 from rowtime.plan.functions import bind_call, called, input_of
@@ -124,9 +123,8 @@ class FromClause:
             others = [self._read(call, part, f"{name}.permits") for part in call.expressions[1:] if input_of(part)]
             endless = bool(self.query.args.get("unbounded_state"))
             return Bound(buffered(self.sources, call, [source, *others], self.name, place, endless=endless))
-        if to_be_merged(source):
-            source = Merge(self.sources.fresh(f"{name}.merge"), source, numbers=True)
-        return Bound(bind_call(call, self.sources.catalog.functions, source, self.sources.fresh(name), place))
+        made = bind_call(call, self.sources.catalog.functions, source, self.sources.fresh(name), place)
+        return Bound(self.sources.enforced(made, name))
 
     def _read(self, call: exp.Anonymous, argument: exp.Expr | None, name: str) -> Operator:
         """The stream, view or query that an argument of a table function names."""
@@ -146,9 +144,3 @@ class FromClause:
         new = [identifier.name for identifier in alias.args["columns"]]
         bound = self.sources.renamed(Bound(node, lineage), f"{self.name}.renamed", new, place_of(self.text, alias))
         return From.one(bound.node, name, bound.lineage)
-
-
-def to_be_merged(source: Operator) -> bool:
-    """SPEC 7.1: each writer has a mark of its own, but the result of a merge or group counts as one."""
-    shape = source.emits()
-    return not shape.placed or shape.unmerged

@@ -11,7 +11,6 @@ from rowtime.core.errors import Place, Problem, Refused
 from rowtime.operators.bounded_events import BoundedEvents
 from rowtime.operators.event_stream import EventStream
 from rowtime.operators.imported_bounds import ImportedBounds
-from rowtime.operators.merge import Merge
 from rowtime.operators.union_all import UnionAll
 
 if TYPE_CHECKING:
@@ -28,8 +27,7 @@ def importing(sources: Sources, binder: Binder, source: Stream, shape: EventShap
     name = source.name
     bounds = ImportedBounds(sources.fresh(f"{name}.imported"), _lender(sources, binder, name, shape), source.columns)
     union = UnionAll(sources.fresh(f"{name}.union"), (replace(source, event_bounds=True), bounds))
-    merged = Merge(sources.fresh(f"{name}.merge"), union, numbers=True, origins=True)
-    return BoundedEvents(sources.fresh(f"{name}.events"), merged, source.columns, shape)
+    return BoundedEvents(sources.fresh(f"{name}.events"), union, source.columns, shape)
 
 
 def _lender(sources: Sources, binder: Binder, name: str, shape: EventShape) -> EventStream:

@@ -311,7 +311,7 @@ class Joins:
                 names = dict(clause.columns[n])
                 known = clause.sources[n].lineage
                 lineage.update({names[name]: value for name, value in known.items() if name in names})
-        left, right = (self.binder.placed(source.node, self.name) for source in clause.sources)
+        left, right = (source.node for source in clause.sources)
         on = _all(found.rest)
         name = self.sources.fresh(f"{self.name}.join")
         node = Join(name, (left, right), (sides[0], sides[1]), found.low, found.high, on, clause.alone)

@@ -10,11 +10,11 @@ from sqlglot import exp
 from rowtime.core.errors import Problem, Refused
 from rowtime.operators.contract import Column, Operator, T
 from rowtime.operators.count_windows import CountWindows
+from rowtime.operators.grouping import is_sorted_collection, needs_places
 from rowtime.operators.lifetime_windows import LifetimeWindows
 from rowtime.operators.select import Item, Select
 from rowtime.operators.snapshot import Snapshot, summed
 from rowtime.operators.snapshot_sets import SnapshotSets
-from rowtime.plan.aggregates import is_sorted_collection, needs_places
 from rowtime.plan.group_plan import reference
 from rowtime.plan.groups import Grouping
 from rowtime.sql.intervals import duration_of

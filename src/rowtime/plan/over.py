@@ -16,7 +16,6 @@ from rowtime.expr.facts import UNKNOWN, Fact
 from rowtime.expr.monotonicity import prove
 from rowtime.expr.readable import readable
 from rowtime.operators.contract import Column, Operator, T
-from rowtime.operators.merge import Merge
 from rowtime.operators.over import Over
 from rowtime.operators.over_calls import Call
 from rowtime.operators.select import Item
@@ -156,9 +155,6 @@ class Windowing:
 
     def build(self, sources: Sources, source: Operator, name: str, used: set[str]) -> Operator:
         """The operators on their input; of its columns those in ``used`` go through."""
-        shape = source.emits()
-        if not (shape.single and shape.placed and shape.released and shape.by_place) or shape.unmerged:
-            source = Merge(sources.fresh(f"{name}.merge"), source, numbers=True)
         rest = list(self._shared.values())
         while rest:
             shared = rest.pop(0)

@@ -91,6 +91,7 @@ def edge_of(sources: Sources, node: Operator, pump: CreatePump, stream: StreamDe
     if not _is_same(node.emits().columns, assigned):
         items = tuple(Item(Column(c.name, c.type), _value(c, types.get(c.source, ""))) for c in assigned)
         node = Select(sources.fresh(f"{edge.pump}{ARRANGED}"), node, items)
+    node = sources.enforced(node, edge.pump)
     sources.edges.append(replace(edge, top=node))
     return node
 
@@ -186,7 +187,6 @@ def _in_order(
         definition, order = order_of(stream.name, name, kind, text)
         within, rows = tolerance(definition)
         value = _value(assigned[name], types.get(assigned[name].source, ""))
-        node = sources.sequence(node, edge.pump, origins=True)
         check, way = sources.fresh(f"{edge.pump}.{name}"), (not order.ascending, order.strict)
         node = Ordered(check, node, value, *way, None, within, rows, more=number < len(stream.orders))
     return node

@@ -16,17 +16,16 @@ from rowtime.expr.monotonicity import prove
 from rowtime.operators.contract import Column, Operator, T
 from rowtime.operators.first_rows import unknown_at_first
 from rowtime.operators.lifetimes import is_lifetimes
-from rowtime.operators.merge import Merge
 from rowtime.operators.ordered import Ordered
 from rowtime.operators.select import Item, Select
 from rowtime.operators.sort_by import SortBy
 from rowtime.operators.sort_by_values import SortByValues
 from rowtime.operators.tsort import BEFORE, TIME, TSort
 from rowtime.operators.union_all import UnionAll
-from rowtime.plan.aggregates import has_aggregates, needs_places
+from rowtime.plan.aggregates import has_aggregates
 from rowtime.plan.clauses import bind_with, limited, plain, refuse_later, spread_unbounded_state
 from rowtime.plan.event_time import meeting
-from rowtime.plan.from_clause import FromClause, to_be_merged
+from rowtime.plan.from_clause import FromClause
 from rowtime.plan.group_plan import GroupPlan, WithinGroup
 from rowtime.plan.groups import Grouping
 from rowtime.plan.lifetime_groups import LifetimeGrouping
@@ -56,7 +55,9 @@ class QueryBinder:
         query = plain(query)
         spread_unbounded_state(query)
         bind_with(self, query, name)
-        bound = emitted(self.text, self.sources, query, self._bare(query, name), name)
+        bare = self._bare(query, name)
+        bare = replace(bare, node=self.sources.enforced(bare.node, name))
+        bound = emitted(self.text, self.sources, query, bare, name)
         return limited(self, query, bound, name)
 
     def binds(self, query: exp.Expr, name: str) -> bool:
@@ -101,8 +102,7 @@ class QueryBinder:
                     "Select the same number of columns on each side.",
                 )
             )
-        if not alike(self.text, query, [part.node for part in parts]):
-            parts = [replace(part, node=self.placed(part.node, name)) for part in parts]
+        alike(self.text, query, [part.node for part in parts])
         inputs = tuple(part.node for part in parts)
         if any(node.emits().event for node in inputs) and (met := meeting(self.sources, inputs, name)) is not None:
             return Bound(met, common(parts))
@@ -111,12 +111,6 @@ class QueryBinder:
     def _names(self, query: exp.Expr, name: str) -> tuple[str, ...]:
         """The columns of a query, bound with operators of its own."""
         return QueryBinder(self.text, Sources(self.sources.catalog), trying=True).bind(query, name).node.emits().names
-
-    def placed(self, node: Operator, name: str) -> Operator:
-        """An input with an order of its own (keys of a T-sort, groups) as positions, which a merge keeps."""
-        if node.emits().by_place:
-            return node
-        return Merge(self.sources.fresh(f"{name}.merge"), node, numbers=True)
 
 
 Build = Callable[[], Bound]  # makes the operators, once nothing is refused
@@ -138,6 +132,7 @@ class _SelectBinder:
         steps = None if self._groups() or is_lifetimes(source.node) else sorted_first(self.query, self.text, source)
         if steps is not None:
             below = _SelectBinder(self.binder, steps[0], f"{self.name}.sorted").over(source)
+            below = replace(below, node=self.sources.enforced(below.node, f"{self.name}.sorted"))
             source = From.one(below.node, source.inputs[0].alias, below.lineage)
             return _SelectBinder(self.binder, steps[1], self.name).over(source)
         scope = Scope(
@@ -228,8 +223,6 @@ class _SelectBinder:
                     if follows(scope.inlined(i.expression)) and (i.column.order.moves or has_clock(scope, i.expression))
                 }
                 return Bound(Select(self.sources.fresh(f"{self.name}.select"), source, items, condition), lineage)
-            if to_be_merged(source):
-                source = Merge(self.sources.fresh(f"{self.name}.merge"), source, numbers=True)
             below = Select(self.sources.fresh(f"{self.name}.select"), source, items, condition, hidden)
             keys = tuple(item.column.name for item, _ in sort.keys) if sort else ()
             ways = tuple(way for _, way in sort.keys) if sort else ()
@@ -246,7 +239,6 @@ class _SelectBinder:
         self, source: Operator, items: tuple[Item, ...], where: exp.Expr | None, sort: Sort, value: Item
     ) -> Operator:
         """ORDER BY m, k…: the select list with the keys, under the ends of m."""
-        source = self.binder.placed(source, self.name)
         hidden = tuple(item for item, _ in sort.keys)
         names, ways = tuple(item.column.name for item in hidden), tuple(way for _, way in sort.keys)
         by_value = (value,) if sort.closer is not None else ()
@@ -262,12 +254,11 @@ class _SelectBinder:
         source = scope.input
         if not scope.promises:
             return source, where
-        source = self.sources.sequence(source, self.name, origins=True)
         if where is not None:
             source = self._filtered(scope, source, where)
         for number, (name, value) in enumerate(scope.promises.values(), 1):
             source = Ordered(name, source, value, more=number < len(scope.promises))
-        return source, None
+        return self.sources.enforced(source, self.name), None
 
     def _filtered(self, scope: Scope, source: Operator, where: exp.Expr) -> Operator:
         everything = tuple(Item(c, exp.column(exp.to_identifier(c.name, quoted=True))) for c in scope.columns)
@@ -331,12 +322,8 @@ class _SelectBinder:
             if plan.within is not None:
                 source = self._promoted(scope, source, plan, plan.within, condition)
                 return Bound(plan.build(self.name, source, self.sources.fresh))
-            if needs_places(plan.aggregates) and not (source.emits().placed and source.emits().by_place):
-                source = Merge(self.sources.fresh(f"{self.name}.merge"), source, numbers=True)
             if condition is not None:
                 source = self._filtered(scope, source, condition)
-            if scope.windows.stagger is not None:
-                source = self.sources.sequence(source, self.name)
             source = scope.windows.above(source, plan.keys, self.name)
             return Bound(plan.build(self.name, source, self.sources.fresh), plan.lineage())
 
@@ -363,8 +350,6 @@ class _SelectBinder:
         self, scope: Scope, source: Operator, plan: GroupPlan, within: WithinGroup, where: exp.Expr | None
     ) -> Operator:
         """GROUP BY … WITHIN: a T-sort that refuses by the end of the row's group."""
-        if to_be_merged(source):
-            source = Merge(self.sources.fresh(f"{self.name}.merge"), source, numbers=True)
         items = tuple(Item(c, exp.column(exp.to_identifier(c.name, quoted=True))) for c in scope.columns)
         own = (Item(Column(BEFORE), exp.column(exp.to_identifier(T, quoted=True))),) if plan.asks_before else ()
         below = Select(self.sources.fresh(f"{self.name}.select"), source, items, where, (*within.hidden, *own))

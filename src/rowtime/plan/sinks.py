@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from rowtime.core.errors import Place, Problem, Refused
 from rowtime.operators.contract import Operator
+from rowtime.operators.contract.requirement import PLACED
 from rowtime.operators.group_by import GroupBy
 from rowtime.operators.merge import Merge
 from rowtime.operators.panes import Panes
@@ -23,7 +24,6 @@ from rowtime.operators.union_all import UnionAll
 from rowtime.plan.emit import as_rows
 from rowtime.plan.finite import FINITE
 from rowtime.plan.formats.types import unheld
-from rowtime.plan.pump_edge import behind
 from rowtime.plan.sink_options import fitting
 from rowtime.plan.sources import pump_name
 from rowtime.sql.statements import CreatePump
@@ -71,7 +71,8 @@ class SinkBinder:
             self._one_stream(stream, place)
         name, node = pump_name(first), nodes[0]
         if len(pumps) > 1:
-            placed = (self.binder.placed(node, pump_name(pump)) for node, pump in zip(nodes, pumps, strict=True))
+            edge = self.sources.enforcer.edge
+            placed = (edge(node, PLACED, f"{pump_name(pump)}.merge") for node, pump in zip(nodes, pumps, strict=True))
             name, node = stream.name, UnionAll(self.sources.fresh(f"{stream.name}.pumps"), tuple(placed))
         made = self.sink(f"{name}.sink", node, stream.format, (*stream.options, ("stream", stream.name)))
         columns = [*([(made.rowtime, "TIMESTAMP")] if made.rowtime else []), *stream.columns]
@@ -96,9 +97,6 @@ class SinkBinder:
         # A directory is read as a set, and the rows of a GROUP BY leave it when they are
         # final, so their order within a tick is not worth a sort.
         ordered = asked != "false" and not (kind in FINITE and _grouped(node) and asked != "true")
-        shape = node.emits()
-        if ordered and not (shape.released and (shape.single or isinstance(behind(node), GroupBy))):
-            node = Merge(self.sources.fresh(f"{name}.merge"), node)
         rowtime = dict(options).get("rowtime.column", "rowtime")
         if rowtime and rowtime.lower() in {column.lower() for column in node.emits().names}:
             raise Refused(
@@ -108,7 +106,9 @@ class SinkBinder:
                     hint="Rename it, or set OPTIONS (rowtime.column 'other'), or '' for none.",
                 )
             )
-        return Sink(self.sources.fresh(name), node, kind, options, ordered, rowtime)
+        made = self.sources.enforced(Sink(self.sources.fresh(name), node, kind, options, ordered, rowtime), name)
+        assert isinstance(made, Sink)
+        return made
 
 
 def _grouped(node: Operator) -> bool:

@@ -15,9 +15,9 @@ from sqlglot import exp
 from rowtime.core.errors import Place, Problem, Refused
 from rowtime.operators.column_bounds import SAID
 from rowtime.operators.contract import Column, Operator, T
+from rowtime.operators.contract.requirement import COUNTED
 from rowtime.operators.event_stream import EventStream
 from rowtime.operators.event_time import FORWARDED
-from rowtime.operators.merge import Merge
 from rowtime.operators.ordered import Ordered
 from rowtime.operators.select import Item, Select
 from rowtime.operators.stream import Stream
@@ -28,6 +28,7 @@ from rowtime.plan.catalog import Catalog, StreamDef
 from rowtime.plan.checks import demands_of
 from rowtime.plan.declared import declared, order_of, tolerance
 from rowtime.plan.emit import as_rows
+from rowtime.plan.enforce import Enforcer
 from rowtime.plan.event_pumps import check_order
 from rowtime.plan.event_time import MANUAL, event_timed, forwarded, settings_of
 from rowtime.plan.formats import read_problems
@@ -63,9 +64,6 @@ class Binder(Protocol):
     def binds(self, query: exp.Expr, name: str) -> bool:
         """True if a rewrite of a query binds."""
 
-    def placed(self, node: Operator, name: str) -> Operator:
-        """An input whose order is that of its places."""
-
 
 _OURS = "\0"  # begins a key that is no name of a script: no text holds it
 
@@ -81,6 +79,13 @@ class Sources:
     open: list[str] = field(default_factory=list)
     starts: Starts = field(default_factory=Starts)
     edges: list[PumpEdge] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.enforcer = Enforcer(self.fresh)
+
+    def enforced(self, node: Operator, name: str) -> Operator:
+        """The operator, with all that those below require of their inputs; ``name``: of its query."""
+        return self.enforcer.plan(node, name)
 
     def fresh(self, name: str) -> str:
         """An operator name that is not taken: the name itself, or with a number."""
@@ -131,7 +136,7 @@ class Sources:
                 view = self.catalog.views[name]
                 bound = binder.bind(view.query, name)
                 bound = self.renamed(bound, f"{name}.renamed", view.columns, view.place)
-                self.bound[name] = self._event_timed(bound, view)
+                bound = self._event_timed(bound, view)
             else:
                 stream = self.catalog.stream(name)
                 if stream is None:
@@ -140,7 +145,8 @@ class Sources:
                     raise Refused(*unknown)
                 if lacks := read_problems(stream.format, stream.options, place_of(binder.text, item)):
                     raise Refused(*lacks)
-                self.bound[name] = self._in_order(stream, self._stream(binder, stream))
+                bound = self._in_order(stream, self._stream(binder, stream))
+            self.bound[name] = replace(bound, node=self.enforced(bound.node, name))
         finally:
             self.open.pop()
         return self.bound[name]
@@ -200,16 +206,8 @@ class Sources:
         settings = settings_of(view.event_time)
         if settings.mode == FORWARDED:
             return Bound(forwarded(self, bound.node, settings, name, view.event_time.place), bound.lineage)
-        node = self.sequence(bound.node, name, traced=True)
-        node = event_timed(node, settings, self.fresh(f"{name}.event_time"), view.event_time.place)
+        node = event_timed(bound.node, settings, self.fresh(f"{name}.event_time"), view.event_time.place)
         return Bound(node, bound.lineage)
-
-    def sequence(self, node: Operator, name: str, *, origins: bool = False, traced: bool = False) -> Operator:
-        """An input whose rows are one sequence with places, which a merge makes where it is not."""
-        shape = node.emits()
-        if shape.single and shape.placed and not shape.unmerged:
-            return node
-        return Merge(self.fresh(f"{name}.merge"), node, numbers=True, origins=origins, traced=traced)
 
     def _in_order(self, stream: StreamDef, node: Operator) -> Bound:
         """A stream behind the checks of its declared orders."""
@@ -218,14 +216,12 @@ class Sources:
         gate = source if isinstance(source, Stream) and source.column_bounds else None
         if stream.event_time is not None:
             given = node if isinstance(node, Stream) and node.event_bounds else None
-            node, timed = self.sequence(node, stream.name, traced=True), self.fresh(f"{stream.name}.event_time")
-            node = event_timed(node, stream.event_time, timed, Place(1, 1), given)
+            node = event_timed(node, stream.event_time, self.fresh(f"{stream.name}.event_time"), Place(1, 1), given)
         for number, (name, kind, text) in enumerate(stream.orders, 1):
             definition, order = order_of(stream.name, name, kind, text)
             within, rows = tolerance(definition)
             check = self.fresh(f"{stream.name}.{name}")
             known = Column(name, kind, declared(definition))
-            node = self.sequence(node, stream.name, origins=True)
             more = number < len(stream.orders)
             way = not order.ascending, order.strict
             node = Ordered(check, node, _column(name), *way, known, within, rows, gate, gate is not None and more, more)
@@ -239,7 +235,7 @@ class Sources:
             items = tuple(Item(column, _column(column.name)) for column in node.emits().columns)
             none = Item(Column(SAID, "STRING"), exp.cast(exp.null(), "STRING", dialect="spark"))
             node = Select(self.fresh(f"{pump_name(pump)}.rows"), node, (*items, none))
-        node = Merge(self.fresh(f"{pump_name(pump)}.written"), node, numbers=True)
+        node = self.enforcer.edge(node, COUNTED, f"{pump_name(pump)}.written")
         if stream.early is None:
             return node
         items = tuple(Item(column, _column(column.name)) for column in node.emits().columns)

@@ -14,9 +14,9 @@ from sqlglot import exp
 
 from rowtime.expr.conditions import col
 from rowtime.operators.contract import Column, Operator, walk
+from rowtime.operators.contract.requirement import COUNTED
 from rowtime.operators.emit_changes import EmitChanges
 from rowtime.operators.lifetimes import is_lifetimes
-from rowtime.operators.merge import Merge
 from rowtime.operators.select import Item, Select
 from rowtime.operators.union_all import UnionAll
 from rowtime.operators.versions import CHANGED, OF, Versions
@@ -78,7 +78,7 @@ class _Speculation:
         changes = [EmitChanges(self._fresh("changes"), leaf, CHANGED) for leaf in self.leaves]
         tagged = [self._tagged(number, one) for number, one in enumerate(changes)] if len(changes) > 1 else changes
         whole = UnionAll(self._fresh("union"), tuple(tagged)) if len(changes) > 1 else tagged[0]
-        self.merged = Merge(self._fresh("merge"), whole, numbers=True)
+        self.merged = self.sources.enforcer.edge(whole, COUNTED, f"{self.name}.merge")
 
     def _fresh(self, what: str) -> str:
         return self.sources.fresh(f"{self.name}.{what}")

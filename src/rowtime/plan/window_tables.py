@@ -11,7 +11,6 @@ from sqlglot import exp
 from rowtime.core.errors import Problem, Refused
 from rowtime.expr.monotonicity import order_of
 from rowtime.operators.contract import T
-from rowtime.operators.merge import Merge
 from rowtime.operators.session_rows import SessionRows
 from rowtime.plan.functions import input_of
 from rowtime.plan.scope import From, Scope, follows, marks_of
@@ -56,8 +55,6 @@ class WindowTable:
         value = scope.computed(time)
         gate = not (known and is_value(at)) and not _ordered(scope, time)
         source = scope.input
-        if gate and not source.emits().placed:
-            source = Merge(self.binder.sources.fresh(f"{self.name}.merge"), source, numbers=True)
         name = self.binder.sources.fresh(self.name if gate else f"{self.name}.{self.function.lower()}")
         return Bound(windows_of(name, source, spans, value, NAMES, gate=gate), lineage)
 
@@ -113,9 +110,7 @@ class WindowTable:
         gap = gap_of(scope, self.call, [time, *arguments[2:]]) if time is not None else None
         if scope.problems or gap is None:
             raise Refused(*scope.problems)
-        sources, source = self.binder.sources, self.binder.placed(scope.input, self.name)
-        if not source.emits().placed:
-            source = Merge(sources.fresh(f"{self.name}.merge"), source, numbers=True)
+        sources, source = self.binder.sources, scope.input
         made = SessionRows(sources.fresh(f"{self.name}.session"), source, tuple(key.name for key in bound), gap, NAMES)
         return Bound(made, {NAMES[1]: exp.column(exp.to_identifier(T, quoted=True))})
 

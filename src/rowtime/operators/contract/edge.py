@@ -7,6 +7,7 @@ order of a stream is (rowtime, writer, position) (SPEC 2.1).
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from enum import Enum, auto
 from typing import TYPE_CHECKING, Literal
 
 from rowtime.core.clock import Clocks
@@ -58,6 +59,17 @@ class EventTime:
     column: str
 
 
+class Trait(Enum):
+    """What an edge can have that an operator may require; `Shape.traits` says which it has."""
+
+    PLACED = auto()  # writer and position order the rows of a writer
+    BY_PLACE = auto()  # equal rowtimes go by writer and position, and by nothing before them
+    SINGLE = auto()  # all rows count as one writer's
+    MERGED = auto()  # it is no several streams side by side
+    RELEASED = auto()  # no row runs ahead of the bound
+    EVENT_TIME = auto()  # an event time is declared below, and known here
+
+
 @dataclass(frozen=True)
 class Shape:
     """What an edge carries.
@@ -99,6 +111,19 @@ class Shape:
     def by_place(self) -> bool:
         """Equal rowtimes go by writer and position, and by nothing before them."""
         return self.order in ((T, W, P), (P,))
+
+    @property
+    def traits(self) -> frozenset[Trait]:
+        """What an operator above may require of it."""
+        has = {
+            Trait.PLACED: self.placed,
+            Trait.BY_PLACE: self.by_place,
+            Trait.SINGLE: self.single,
+            Trait.MERGED: not self.unmerged,
+            Trait.RELEASED: self.released,
+            Trait.EVENT_TIME: self.event is not None,
+        }
+        return frozenset(trait for trait, true in has.items() if true)
 
     @property
     def internals(self) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from rowtime.core.clock import Clocks
 from rowtime.operators.contract.edge import Column, Delta, Shape
 from rowtime.operators.contract.lineage import Link, Pairs, named
+from rowtime.operators.contract.requirement import UNORDERED, Requirement
 from rowtime.operators.contract.state import Kept
 from rowtime.operators.contract.tick import Tick
 
@@ -58,6 +59,9 @@ class Operator(ABC):
     holds_itself: ClassVar[bool] = False
     """True if the bound that it promises holds its rows back; else those of its inputs do."""
 
+    keeps_places: ClassVar[bool] = False
+    """True if its rows stand in the order and the places of its input's, which a merge below it can make."""
+
     counts: ClassVar[tuple[str, ...]] = ()
     """Fields that are numbers and no times, though other operators have times under these names."""
 
@@ -71,9 +75,9 @@ class Operator(ABC):
             """The operators that this one reads."""
             ...
 
-    def requires(self) -> str:
-        """What the inputs must give, in words: order, or nothing."""
-        return "nothing"
+    def requires(self) -> tuple[Requirement, ...]:
+        """What each input must give: order, or nothing."""
+        return (UNORDERED,) * len(self.inputs)
 
     def keeps(self) -> tuple[Kept, ...]:
         """What is kept from tick to tick, and what bounds it."""

@@ -1,0 +1,71 @@
+"""The one place that inserts order enforcers: a merge where an edge falls short of what its consumer requires.
+
+SPEC 2.5: order is a property of an edge, and a merge is planned only where a consumer needs it, as a database plans
+a sort. Operators say what they require (`Operator.requires`), edges what they have (`Shape.traits`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+from rowtime.operators.contract import Operator
+from rowtime.operators.contract.requirement import Requirement
+from rowtime.operators.merge import Merge
+
+
+@dataclass
+class Enforcer:
+    """Inserts merges into the plan of a script, query by query; ``fresh`` names an operator.
+
+    What has been enforced is settled: it is passed on as it is, and no merge goes into it later.
+    """
+
+    fresh: Callable[[str], str]
+    settled: dict[int, tuple[Operator, Operator]] = field(default_factory=dict)
+    """By the identity of an operator: the operator, and what it became."""
+    own: dict[int, Operator] = field(default_factory=dict)
+    """By their identity, the merges that were made for their numbers."""
+
+    def plan(self, node: Operator, name: str) -> Operator:
+        """The operator over inputs that give what each operator below requires; ``name``: of the query."""
+        if id(node) not in self.settled:
+            needs = zip(node.inputs, node.requires(), strict=True)
+            made = _over(node, [self._met(one, need, name) for one, need in needs])
+            self.settled[id(node)] = node, made
+            self.settled[id(made)] = made, made
+        return self.settled[id(node)][1]
+
+    def edge(self, node: Operator, need: Requirement, name: str) -> Operator:
+        """An operator that gives what is required: itself, or a merge of this name above it."""
+        if id(node) in self.own if need.own else need.met(node.emits()):
+            return node
+        made = Merge(self.fresh(name), node, numbers=need.numbers, origins=need.origins, traced=need.traced)
+        if need.own:
+            self.own[id(made)] = made
+        return made
+
+    def _met(self, node: Operator, need: Requirement, name: str) -> Operator:
+        """An input that gives what is required; a merge stands as low in its query as the requirement lets it."""
+        if not (need.near or id(node) in self.settled or need.met(node.emits())) and node.keeps_places:
+            below, *others = zip(node.inputs, node.requires(), strict=True)
+            whole = [self._met(below[0], need, name), *(self._met(*other, name) for other in others)]
+            return self._met(_over(node, whole), need, name)
+        return self.edge(self.plan(node, name), need, f"{name}.{need.name}")
+
+
+def _over(node: Operator, inputs: Sequence[Operator]) -> Operator:
+    """The operator over other inputs, which stand in its fields in their order; itself if they are its own."""
+    pairs = list(zip(node.inputs, inputs, strict=True))
+    if all(new is old for old, new in pairs):
+        return node
+
+    def changed(value: object) -> object:
+        if isinstance(value, tuple):
+            return tuple(map(changed, value))
+        return pairs.pop(0)[1] if pairs and value is pairs[0][0] else value
+
+    of: Any = node
+    made: Operator = replace(of, **{part.name: changed(getattr(node, part.name)) for part in fields(of) if part.init})
+    return made
