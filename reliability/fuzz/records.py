@@ -16,10 +16,10 @@ from reliability.fuzz import mutate
 from reliability.fuzz.harness import Target
 from rowtime.cli.row_files import FORMATS, chunks_of
 from rowtime.client.arrow_types import arrow_schema
-from rowtime.client.column_bounds import from_text, item
+from rowtime.client.bound_items import from_text, item
 from rowtime.client.rows import batch
-from rowtime.core.column_bounds import ordered_column
 from rowtime.core.errors import Problem
+from rowtime.core.ordered_columns import ordered_column
 from rowtime.core.time import to_micros, to_text
 
 TYPES = (

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from rowtime.core.time import BEGINNING, END
 from rowtime.kernels.high_water import calm, scan
 from rowtime.operators.gates import Gate, Verdict
-from rowtime.runtime import blocks, clock_pass, judging
+from rowtime.runtime import blocks, clock_pass, gate_verdicts
 from tests.oracle.guard import judge
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def test_the_scan_equals_the_loop(case: Case, within: int) -> None:
         assert short is None or (short.mark, short.lowest, short.highest) == (loop.mark, times.min(), times.max())
 
 
-@pytest.mark.parametrize("piece", [2, judging.PIECE])
+@pytest.mark.parametrize("piece", [2, gate_verdicts.PIECE])
 @settings(max_examples=1500 if LONG else 150, deadline=None, derandomize=not LONG, database=None)
 @given(st.lists(cases(st.lists(st.one_of(rows, rows, rows, nulls), max_size=10)), max_size=4), withins)
 def test_times_that_the_source_gave_are_judged_like_the_loop(piece: int, given_cases: list[Case], within: int) -> None:
@@ -138,12 +138,12 @@ def test_times_that_the_source_gave_are_judged_like_the_loop(piece: int, given_c
         }
     )
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(judging, "PIECE", piece)
+        patch.setattr(gate_verdicts, "PIECE", piece)
         tables = [table.slice(start, piece) for start in range(0, table.num_rows, piece)]
         agree(clock_pass.judge(None, gate, None, tables), writers, within, "LATE")  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("piece", [2, judging.PIECE])
+@pytest.mark.parametrize("piece", [2, gate_verdicts.PIECE])
 @settings(max_examples=1500 if LONG else 150, deadline=None, derandomize=not LONG, database=None)
 @given(
     st.lists(st.one_of(st.none(), near, near), max_size=10),
@@ -157,7 +157,7 @@ def test_a_set_without_order_meets_the_mark_before_it(
     gate = Gate("__g", within, "LATE", {} if mark is None else {"w": mark}, batched=True, early=early)
     table = pa.table({"__w": ["w"] * len(times), "__p": range(len(times)), "t": pa.array(times, pa.int64())})
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(judging, "PIECE", piece)
+        patch.setattr(gate_verdicts, "PIECE", piece)
         found = clock_pass.judge(None, gate, None, [table])  # type: ignore[arg-type]
     expected, accepted = [], []
     for place, time in enumerate(times):

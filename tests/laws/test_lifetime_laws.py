@@ -12,7 +12,7 @@ from hypothesis import given
 
 from rowtime.core.time import END, to_micros
 from rowtime.operators import Clip, ImportedBounds, LifetimeWindows, PeriodFilter
-from rowtime.operators.lifetimes import Kept as Rows
+from rowtime.operators.lifetimes import WeightedLog
 from rowtime.runtime.session import derive
 from rowtime.sql.generate import to_spark
 from rowtime.testing.runner import Outcome, play
@@ -225,7 +225,9 @@ def _cutting_starts_are_forgotten(patch: pytest.MonkeyPatch) -> None:
 
 
 def _nothing_is_remembered(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Rows, "forget", lambda self, _bound, columns, real=Rows.forget: real(self, END, columns))
+    patch.setattr(
+        WeightedLog, "forget", lambda self, _bound, columns, real=WeightedLog.forget: real(self, END, columns)
+    )
 
 
 def _ends_are_taken_as_known(patch: pytest.MonkeyPatch) -> None:

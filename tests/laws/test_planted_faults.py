@@ -34,7 +34,7 @@ from rowtime.operators.stagger import Stagger
 from rowtime.operators.value_clocks import ValueClocks
 from rowtime.plan import group_plan, numbering
 from rowtime.plan import orders as orders_module
-from rowtime.runtime import judgement
+from rowtime.runtime import judged_runs
 from rowtime.runtime.session import derive
 from rowtime.state.segments import SegmentLog
 from rowtime.testing.transcripts import ScriptItem
@@ -172,9 +172,9 @@ def _mark_of_the_tick(patch: pytest.MonkeyPatch) -> None:
         found = real(times, judged, known, rows, mark, within, *rest)
         return replace(found, refused=known & rows & (judged < found.mark - within))
 
-    real = judgement.scan
-    patch.setattr(judgement, "scan", scan)
-    patch.setattr(judgement, "calm", lambda *_: None)
+    real = judged_runs.scan
+    patch.setattr(judged_runs, "scan", scan)
+    patch.setattr(judged_runs, "calm", lambda *_: None)
 
 
 def _early_rows_that_count(patch: pytest.MonkeyPatch) -> None:
@@ -183,7 +183,7 @@ def _early_rows_that_count(patch: pytest.MonkeyPatch) -> None:
     def guard(items: Any, mark: int, *rest: Any, **more: Any) -> Any:
         return replace(real(items, mark, *rest, **more), mark=max(mark, int(items.times.max())))
 
-    patch.setattr(judgement, "guard", guard)
+    patch.setattr(judged_runs, "guard", guard)
 
 
 def _set_bound_forgotten_between_ticks(patch: pytest.MonkeyPatch) -> None:
@@ -208,7 +208,7 @@ def _first_row_that_was_refused_counts(patch: pytest.MonkeyPatch) -> None:
     def guard(items: Any, mark: int, limits: Any, **more: Any) -> Any:
         return real(items, max(mark, limits.floor), limits, **{**more, "started": None})
 
-    patch.setattr(judgement, "guard", guard)
+    patch.setattr(judged_runs, "guard", guard)
 
 
 def _limit_of_arrival_inclusive(patch: pytest.MonkeyPatch) -> None:
@@ -217,17 +217,17 @@ def _limit_of_arrival_inclusive(patch: pytest.MonkeyPatch) -> None:
 
 
 def _rows_ahead_of_arrival_raise_the_mark(patch: pytest.MonkeyPatch) -> None:
-    real = judgement.scan
+    real = judged_runs.scan
 
     def scan(times: Any, judged: Any, known: Any, rows: Any, *rest: Any) -> Scan:
         return real(times, judged, known | rows, rows, *rest)
 
-    patch.setattr(judgement, "scan", scan)
+    patch.setattr(judged_runs, "scan", scan)
 
 
 def _votes_of_one_tick(patch: pytest.MonkeyPatch) -> None:
     real = guard_module.guard
-    patch.setattr(judgement, "guard", lambda *args, **more: real(*args, **{**more, "ended": True}))
+    patch.setattr(judged_runs, "guard", lambda *args, **more: real(*args, **{**more, "ended": True}))
 
 
 def _bounds_behind_open_rows_forgotten(patch: pytest.MonkeyPatch) -> None:
@@ -263,14 +263,14 @@ def _first_row_forgotten_between_ticks(patch: pytest.MonkeyPatch) -> None:
 
 
 def _last_rows_counted(patch: pytest.MonkeyPatch) -> None:
-    real = judgement.scan
-    patch.setattr(judgement, "scan", lambda *args: real(*args[:7]))
+    real = judged_runs.scan
+    patch.setattr(judged_runs, "scan", lambda *args: real(*args[:7]))
 
 
 def _last_rows_forgotten_between_ticks(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(judgement, "calm", lambda *_: None)
-    real = judgement.scan
-    patch.setattr(judgement, "scan", lambda *args: replace(real(*args), recent=np.full(len(args[7]), f.BEGINNING)))
+    patch.setattr(judged_runs, "calm", lambda *_: None)
+    real = judged_runs.scan
+    patch.setattr(judged_runs, "scan", lambda *args: replace(real(*args), recent=np.full(len(args[7]), f.BEGINNING)))
 
 
 def _loose_groups_released_at_once(patch: pytest.MonkeyPatch) -> None:

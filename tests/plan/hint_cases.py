@@ -228,7 +228,7 @@ STATEMENTS = [
     Case('CREATE STREAM "query.w" (v INT); WITH w AS (SELECT STREAM n FROM s) SELECT STREAM n FROM w', "R203", "another name", "w AS(.*)FROM w", "ww AS (SELECT STREAM n FROM s) SELECT STREAM n FROM ww"),
     Case("SELECT STREAM k FROM (SELECT STREAM k FROM e EMIT CHANGES) AS x", "R101", "(CREATE VIEW) name AS SELECT … EMIT …", "", "{0} name AS SELECT STREAM k FROM e EMIT CHANGES; SELECT STREAM k FROM name"),
     Case("SELECT STREAM date_format(current_time(), 'HH:mm:ss') AS x FROM s", "R111", r"start: (date_format\(.*\))", "date_format.* AS", "{0} AS"),
-    Case("CREATE FUNCTION f AS 'x'", "R141", "(CREATE FUNCTION f AS) 'package.module:Class'", "CREATE.*", "{0} 'rowtime.core.places:sync'"),
+    Case("CREATE FUNCTION f AS 'x'", "R141", "(CREATE FUNCTION f AS) 'package.module:Class'", "CREATE.*", "{0} 'rowtime.core.shared_paths:sync'"),
 ]
 FILES = [
     Case(f"{FILE}(header true){READ}", "R207", r"Add OPTIONS \((path .*)\)", "header", "{0}, header"),
@@ -280,7 +280,7 @@ MORE = [
     Case("CREATE STREAM x (v STRING) USING csv OPTIONS (path '/x', rowtime.column ''); CREATE PUMP p AS INSERT INTO x SELECT STREAM page FROM s", "R530", "a text: (nullValue 'NULL')", "rowtime.column", "{0}, rowtime.column"),
     Case("CREATE STREAM x (v MAP<STRING, INT>) USING jdbc OPTIONS (url 'jdbc:postgresql://h/d', dbtable 'd'); CREATE PUMP p AS INSERT INTO x SELECT STREAM MAP(page, n) FROM s", "R544", r"(to_json\()v\), and declare the column (STRING)", "MAP<(.*)", "{1}) USING jdbc OPTIONS (url 'jdbc:postgresql://h/d', dbtable 'd', key 'v'); CREATE PUMP p AS INSERT INTO x SELECT STREAM {0}MAP(page, n)) FROM s"),
     Case(f"SELECT STREAM DISTINCT COUNT(*) AS c FROM s GROUP BY {HOUR}, page ORDER BY c", "R184", r"sort that: (ORDER BY FLOOR.*), …", "", f"SELECT STREAM h, c FROM (SELECT STREAM DISTINCT {HOUR} AS h, COUNT(*) AS c FROM s GROUP BY {HOUR}, page) AS d {{0}}, c"),
-    Case("CREATE FUNCTION f AS 'rowtime.core.places:sync'; CREATE FUNCTION f AS 'rowtime.core.places:sync'", "R203", "Write (CREATE OR REPLACE FUNCTION)", "; CREATE FUNCTION", "; {0}"),
+    Case("CREATE FUNCTION f AS 'rowtime.core.shared_paths:sync'; CREATE FUNCTION f AS 'rowtime.core.shared_paths:sync'", "R203", "Write (CREATE OR REPLACE FUNCTION)", "; CREATE FUNCTION", "; {0}"),
     Case("SELECT STREAM rand() AS x FROM s", "R111", "use a column instead", r"rand\(\)", "n"),
     Case("CREATE STREAM x (v INT, b STRING) USING kafka OPTIONS (topic 't', kafka.bootstrap.servers 'h:1', key.column 'b', key.columns 'v, b')" + INTO, "R504", "Take one of them", "key.column 'b', ", ""),
     Case("CREATE STREAM x (v INT, b STRING) USING kafka OPTIONS (topic 't', kafka.bootstrap.servers 'h:1'); CREATE STREAM x2 (v INT, b STRING) USING kafka OPTIONS (topic 't', kafka.bootstrap.servers 'h:1'); CREATE PUMP p2 AS INSERT INTO x2 SELECT STREAM n, page FROM r" + INTO, "R546", "both pumps write into (x2?):", "INSERT INTO x2(.*)INSERT INTO x ", "INSERT INTO {0} SELECT STREAM n, page FROM r; CREATE PUMP p AS INSERT INTO {0} "),

@@ -9,9 +9,9 @@ import pytest
 import yaml
 
 from rowtime.plan.catalog import StreamDef
+from rowtime.plan.clock_functions import fixed
 from rowtime.plan.explain import as_text, explain
 from rowtime.plan.program import Program, compile_script
-from rowtime.plan.started import fixed
 from rowtime.sql.generate import to_spark
 from rowtime.testing import verdicts
 

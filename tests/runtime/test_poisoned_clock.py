@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import rowtime as rt
-from rowtime.runtime import blocks, clock_pass, judging
+from rowtime.runtime import blocks, clock_pass, gate_verdicts
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -36,11 +36,11 @@ def run(spark: SparkSession, folder: Path, sql: str, times: list[str], cuts: lis
 
 
 @pytest.mark.parametrize("cuts", [[21], [5, 9, 12, 21]], ids=str)
-@pytest.mark.parametrize("piece", [pytest.param(2, marks=pytest.mark.slow), judging.PIECE])
+@pytest.mark.parametrize("piece", [pytest.param(2, marks=pytest.mark.slow), gate_verdicts.PIECE])
 def test_without_the_guard_the_record_is_named(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cuts: list[int], piece: int
 ) -> None:
-    monkeypatch.setattr(judging, "PIECE", piece)
+    monkeypatch.setattr(gate_verdicts, "PIECE", piece)
     query, _ = run(spark, tmp_path, SQL, POISONED, cuts)
     assert query.ledger["query"]["LATE"] == 12
     found, *_ = query.waiting()

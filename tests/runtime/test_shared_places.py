@@ -13,7 +13,7 @@ import pytest
 import rowtime as rt
 from rowtime.client.home import Home
 from rowtime.core.errors import Refused
-from rowtime.core.places import local
+from rowtime.core.shared_paths import local
 from rowtime.runtime.session import derive, settings_for
 from rowtime.state.checkpoint import Checkpoint
 from rowtime.state.journal import Journal

@@ -10,7 +10,7 @@ import typer
 
 from rowtime.cli.options import AsJson, HomeFolder
 from rowtime.cli.outcome import REFUSED, write_json
-from rowtime.client.column_bounds import from_text
+from rowtime.client.bound_items import from_text
 from rowtime.client.home import Home
 from rowtime.client.writer import DEFAULT_WRITER, EVERYONE, Writer, only_writer, open_writer, present_writers
 from rowtime.core.clock import strict as strictly

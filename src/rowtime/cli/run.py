@@ -24,7 +24,7 @@ from rowtime.cli.figures import Figures
 from rowtime.cli.options import AsJson, HomeFolder, Script, Settings, script_text, variables
 from rowtime.cli.outcome import write_json
 from rowtime.core.errors import Refused
-from rowtime.core.places import local
+from rowtime.core.shared_paths import local
 from rowtime.state.checkpoint import Checkpoint
 from rowtime.state.files import make_private
 

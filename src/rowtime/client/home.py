@@ -22,7 +22,7 @@ from urllib.parse import unquote
 
 from rowtime.client.definitions import fault
 from rowtime.core.errors import Failure, Problem, refuse
-from rowtime.core.places import local, sync
+from rowtime.core.shared_paths import local, sync
 
 DEFAULT_HOME: Final = ".rowtime"
 PRIVATE: Final = 0o700

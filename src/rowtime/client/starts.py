@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
 
 from rowtime.client.stream_log import last
-from rowtime.core.places import sync
+from rowtime.core.shared_paths import sync
 
 if TYPE_CHECKING:
     from rowtime.client.home import Home

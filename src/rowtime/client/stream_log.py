@@ -36,7 +36,7 @@ from typing import Final
 from rowtime.client.home import escape, unescape
 from rowtime.core.checksums import checksum
 from rowtime.core.errors import Failure, Problem
-from rowtime.core.places import sync
+from rowtime.core.shared_paths import sync
 
 SHARD_FILES: Final = 512
 LOCK: Final = ".lock"

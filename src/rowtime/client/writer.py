@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from rowtime.client import column_bounds, stream_log
+from rowtime.client import bound_items, stream_log
 from rowtime.client.arrow_types import INSTANT, arrow_schema
 from rowtime.client.home import PRIVATE, Home, escape
 from rowtime.client.parquet_statistics import trusted
@@ -30,9 +30,9 @@ from rowtime.client.rows import Batch, Rows, batch
 from rowtime.client.stream_log import Bound, ColumnBound, Entry, Leave, Order
 from rowtime.core.checksums import checksum
 from rowtime.core.clock import strict as strictly
-from rowtime.core.column_bounds import ordered_column
 from rowtime.core.errors import refuse
-from rowtime.core.places import sync
+from rowtime.core.ordered_columns import ordered_column
+from rowtime.core.shared_paths import sync
 from rowtime.core.time import END, to_micros
 
 DEFAULT_WRITER: Final = "main"
@@ -179,7 +179,7 @@ class Writer:
         """
         found = ordered_column(self._definition, self._definition.get("name", str(self.log)), column)
         kind = arrow_schema(self._definition).field(found.name).type
-        text = column_bounds.item(found, kind, at, strict=strict)
+        text = bound_items.item(found, kind, at, strict=strict)
 
         def write(file: IO[bytes]) -> Entry:
             file.write(text.encode())

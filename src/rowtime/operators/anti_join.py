@@ -18,11 +18,24 @@ from rowtime.core.clock import Clocks, least
 from rowtime.core.time import BEGINNING, END
 from rowtime.expr.conditions import conjuncts
 from rowtime.operators.conditions import holds
-from rowtime.operators.contract import Column, Delta, Kept, Link, Operator, Pairs, Shape, Tick, named, quoted
+from rowtime.operators.contract import Column, Delta, Link, Operator, Pairs, Shape, StateNote, Tick, named, quoted
 from rowtime.operators.contract.requirement import VERSIONS, Requirement
 from rowtime.operators.lifetime_join import LEFT, RIGHT, side_of
-from rowtime.operators.lifetimes import OVERLAPS, TOUCHES, C, D, E, N, Q, both, derived, made, netted, revised
-from rowtime.operators.lifetimes import Kept as Rows
+from rowtime.operators.lifetimes import (
+    OVERLAPS,
+    TOUCHES,
+    C,
+    D,
+    E,
+    N,
+    Q,
+    WeightedLog,
+    both,
+    derived,
+    made,
+    netted,
+    revised,
+)
 from rowtime.operators.sides import beside
 from rowtime.operators.versions import BEFORE, VERSION, as_of, differences, versions_of
 from rowtime.sql.generate import to_spark
@@ -49,12 +62,12 @@ class AntiJoin(Operator):
         """Both sides."""
         return (self.left, self.right)
 
-    def keeps(self) -> tuple[Kept, ...]:
+    def keeps(self) -> tuple[StateNote, ...]:
         """Events of both sides, and what has gone out and may still end."""
-        right = Kept(
+        right = StateNote(
             "right events", "the left events that began before their end have ended, and the bound has passed it"
         )
-        return (Kept("left events", "the bounds of both have passed their end"), right)
+        return (StateNote("left events", "the bounds of both have passed their end"), right)
 
     def emits(self) -> Shape:
         """The columns of the left side."""
@@ -103,7 +116,7 @@ class AntiJoin(Operator):
         clocks = self.promises([delta.clocks for delta in deltas], control)
         before = control.get("bound", BEGINNING)
         bound = max(before, clocks[""])
-        kept = [Rows(tick, self, "left"), Rows(tick, self, "right")]
+        kept = [WeightedLog(tick, self, "left"), WeightedLog(tick, self, "right")]
         for n, delta in enumerate(deltas):
             if delta.rows is not None:
                 kept[n].add(self._side(n, delta.rows), delta.count)
@@ -123,7 +136,7 @@ class AntiJoin(Operator):
 
     def _changes(self, tick: Tick, left: DataFrame, right: DataFrame | None, span: tuple[int, int]) -> DataFrame:
         """Pieces that are open or have ended since, against those that were open before; materialized in one job."""
-        went = Rows(tick, self, "open")
+        went = WeightedLog(tick, self, "open")
         names = list(self.names[0])
         pieces = self._pieces(tick, left, right, span)
         old = went.between(BEGINNING, END)
@@ -161,7 +174,7 @@ class AntiJoin(Operator):
         """When a right event covers a left one."""
         return "__ls < __re AND __rs < __le" + (f" AND ({to_spark(self.on)})" if self.on is not None else "")
 
-    def _forget(self, kept: Sequence[Rows], bound: int) -> None:
+    def _forget(self, kept: Sequence[WeightedLog], bound: int) -> None:
         kept[0].forget(bound, [*self.names[0], "__ls", "__le"])
         oldest = bound
         if kept[1].segments.rows and bound < END:
@@ -184,7 +197,7 @@ class SpeculativeAntiJoin(AntiJoin):
         control = tick.control(self)
         clocks = self.promises([delta.clocks for delta in deltas], control)
         before = control.get("bound", BEGINNING)
-        kept = [Rows(tick, self, "left"), Rows(tick, self, "right")]
+        kept = [WeightedLog(tick, self, "left"), WeightedLog(tick, self, "right")]
         old = [self._old(n, one.between(before if n == 0 else BEGINNING, END)) for n, one in enumerate(kept)]
         new: list[DataFrame | None] = [None, None]
         for n, delta in enumerate(deltas):

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 from rowtime.core.clock import Clocks, least
 from rowtime.core.shapes import EventShape
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import Column, Delta, Kept, Link, Operator, P, Shape, Tick, Unary, quoted
+from rowtime.operators.contract import Column, Delta, Link, Operator, P, Shape, StateNote, Tick, Unary, quoted
 from rowtime.operators.contract.requirement import GATED, Requirement
 from rowtime.operators.event_bounds import GIVEN
 from rowtime.operators.event_gate import EventGate, collected_items
@@ -49,9 +49,9 @@ class BoundedEvents(Unary):
         """The merged order, which decides which rows a bound comes before."""
         return (GATED,)
 
-    def keeps(self) -> tuple[Kept, ...]:
+    def keeps(self) -> tuple[StateNote, ...]:
         """Open edges, and the bound."""
-        return (Kept("the bound", "the stream ends", "one"), *self.gate.keeps())
+        return (StateNote("the bound", "the stream ends", "one"), *self.gate.keeps())
 
     def emits(self) -> Shape:
         """The payload, and the lifetime in hidden columns; as one writer's."""

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from rowtime.core.clock import Clocks, least
 from rowtime.core.errors import Failure, Problem
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import Delta, Kept, Link, Operator, Shape, Tick, Unary, quoted
-from rowtime.operators.lifetimes import OVERLAPS, C, D, E, Q, S, derived, due, made, netted, revised
-from rowtime.operators.lifetimes import Kept as Rows
+from rowtime.operators.contract import Delta, Link, Operator, Shape, StateNote, Tick, Unary, quoted
+from rowtime.operators.lifetimes import OVERLAPS, C, D, E, Q, S, WeightedLog, derived, due, made, netted, revised
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -33,9 +32,9 @@ class Chop(Unary):
 
     kind: ClassVar[str] = "chop"
 
-    def keeps(self) -> tuple[Kept, ...]:
+    def keeps(self) -> tuple[StateNote, ...]:
         """What has not ended."""
-        return (Kept("events that are open", "the bound has passed their end"),)
+        return (StateNote("events that are open", "the bound has passed their end"),)
 
     def emits(self) -> Shape:
         """The columns of the events."""
@@ -59,7 +58,7 @@ class Chop(Unary):
         clocks = self.promises([deltas[0].clocks], control)
         before = control.get("bound", BEGINNING)
         bound = max(before, clocks[""])
-        kept = Rows(tick, self)
+        kept = WeightedLog(tick, self)
         was = kept.between(before, END)
         if deltas[0].rows is not None:
             rows = deltas[0].rows.selectExpr(*map(quoted, self._names), f"{S} AS __ls", f"{E} AS __le", D, due(E))
@@ -102,7 +101,7 @@ class SpeculativeChop(Chop):
 
     kind: ClassVar[str] = "speculative chop"
 
-    def keeps(self) -> tuple[Kept, ...]:
+    def keeps(self) -> tuple[StateNote, ...]:
         """Nothing."""
         return ()
 

@@ -21,18 +21,17 @@ from rowtime.operators.contract import (
     ASKED_AT,
     ASKED_UPTO,
     Delta,
-    Kept,
     Link,
     Operator,
     Shape,
+    StateNote,
     T,
     Tick,
     named,
     passed,
     quoted,
 )
-from rowtime.operators.lifetimes import ALWAYS, D, E, N, S, derived, due, made, netted, routed
-from rowtime.operators.lifetimes import Kept as Rows
+from rowtime.operators.lifetimes import ALWAYS, D, E, N, S, WeightedLog, derived, due, made, netted, routed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -58,11 +57,11 @@ class Clip(Operator):
         """What is cut, and what cuts it."""
         return (self.left, self.right)
 
-    def keeps(self) -> tuple[Kept, ...]:
+    def keeps(self) -> tuple[StateNote, ...]:
         """What may still be cut, and what may still cut."""
         return (
-            Kept("events that are open", "they are cut, or the bound has passed their end"),
-            Kept("starts ahead of the bound", "the bound passes them"),
+            StateNote("events that are open", "they are cut, or the bound has passed their end"),
+            StateNote("starts ahead of the bound", "the bound passes them"),
         )
 
     def emits(self) -> Shape:
@@ -93,7 +92,7 @@ class Clip(Operator):
         clocks = self.promises([delta.clocks for delta in deltas], control)
         before = control.get("bound", BEGINNING)
         bound = max(before, clocks[""])
-        left, right = Rows(tick, self, "left"), Rows(tick, self, "right")
+        left, right = WeightedLog(tick, self, "left"), WeightedLog(tick, self, "right")
         was = left.between(before, END)
         self._take(before, (left, right), was, deltas)
         events = left.between(before, END)
@@ -107,7 +106,7 @@ class Clip(Operator):
 
     # -- what comes in ----------------------------------------------------------------
 
-    def _take(self, before: int, kept: Sequence[Rows], was: DataFrame | None, deltas: Sequence[Delta]) -> None:
+    def _take(self, before: int, kept: Sequence[WeightedLog], was: DataFrame | None, deltas: Sequence[Delta]) -> None:
         """Keep new rows; of what began below the bound, only a new end of an event that is open counts."""
         events, cuts = (delta.rows for delta in deltas)
         if events is not None:
@@ -192,10 +191,10 @@ class SpeculativeClip(SpeculativeAntiJoin):
 
     kind: ClassVar[str] = "speculative clip"
 
-    def keeps(self) -> tuple[Kept, ...]:
+    def keeps(self) -> tuple[StateNote, ...]:
         """What may yet be cut, and the starts that cut it."""
-        left = Kept("left events", "the bound has passed their end")
-        return (left, Kept("starts of right events", "no left event that began before is kept"))
+        left = StateNote("left events", "the bound has passed their end")
+        return (left, StateNote("starts of right events", "no left event that began before is kept"))
 
     def _side(self, n: int, rows: DataFrame, more: Sequence[str] = ()) -> DataFrame:
         rows = super()._side(n, rows, more)

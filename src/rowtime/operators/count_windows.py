@@ -14,12 +14,11 @@ from functools import reduce
 from typing import TYPE_CHECKING, ClassVar
 
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import ASKED_AT, Control, Delta, Kept, Link, Operator, Tick, passed, quoted
+from rowtime.operators.contract import ASKED_AT, Control, Delta, Link, Operator, StateNote, Tick, passed, quoted
 from rowtime.operators.contract.requirement import VERSIONS, Requirement
 from rowtime.operators.event_groups import FROM, EventGroups
 from rowtime.operators.failing_events import results
-from rowtime.operators.lifetimes import ALWAYS, C, D, E, N, Q, S, made, netted
-from rowtime.operators.lifetimes import Kept as Rows
+from rowtime.operators.lifetimes import ALWAYS, C, D, E, N, Q, S, WeightedLog, made, netted
 from rowtime.operators.versions import BEFORE, VERSION, as_of, differences, versions_of
 from rowtime.sql.generate import to_spark
 
@@ -39,10 +38,10 @@ class CountWindows(EventGroups):
     kind: ClassVar[str] = "count windows"
     counts: ClassVar[tuple[str, ...]] = ("size",)
 
-    def keeps(self) -> tuple[Kept, ...]:
+    def keeps(self) -> tuple[StateNote, ...]:
         """What the next windows hold of the past."""
-        ahead = Kept("events ahead of the bound", "the bound passes their start")
-        return (ahead, Kept(f"those of the last {self.size - 1} starts of each key", "others start", "keys"))
+        ahead = StateNote("events ahead of the bound", "the bound passes their start")
+        return (ahead, StateNote(f"those of the last {self.size - 1} starts of each key", "others start", "keys"))
 
     def link(self, n: int) -> Link:  # noqa: ARG002 - one input
         """What began up to the start of the window."""
@@ -59,7 +58,7 @@ class CountWindows(EventGroups):
         clocks = self.promises([delta.clocks], control)
         before = control.get("bound", BEGINNING)
         bound = max(before, clocks[""])
-        ahead, last = Rows(tick, self, "ahead"), Rows(tick, self, "last")
+        ahead, last = WeightedLog(tick, self, "ahead"), WeightedLog(tick, self, "last")
         if delta.rows is not None:
             ahead.add(self._starts(delta.rows, before), delta.count)
         new = ahead.between(before, bound)
@@ -75,7 +74,7 @@ class CountWindows(EventGroups):
         rows = rows.selectExpr(*self._quoted, f"{S} AS {FROM}", D, *more, f"{S} + 1 AS {N}")
         return rows.where(f"{FROM} >= {passed(before, FROM)}") if before > BEGINNING else rows
 
-    def _move(self, tick: Tick, new: DataFrame, last: Rows) -> DataFrame:
+    def _move(self, tick: Tick, new: DataFrame, last: WeightedLog) -> DataFrame:
         """Keep the events of the last starts of groups with ``new`` events below the bound, in one job.
 
         Comes back with these, those that were kept, and the number of each start.
@@ -90,7 +89,7 @@ class CountWindows(EventGroups):
         last.add(moved.selectExpr(*self._quoted, FROM, weight, f"{ALWAYS}L AS {N}"), None)
         return ranked
 
-    def _pass(self, control: Control, bound: int, ahead: Rows, last: Rows) -> None:
+    def _pass(self, control: Control, bound: int, ahead: WeightedLog, last: WeightedLog) -> None:
         """Forget what has been moved; at the end of the stream, everything."""
         control["bound"] = bound
         ahead.forget(bound, self.identity)
@@ -165,7 +164,7 @@ class SpeculativeCountWindows(CountWindows):
         clocks = self.promises([delta.clocks], control)
         before = control.get("bound", BEGINNING)
         bound = max(before, clocks[""])
-        ahead, last = Rows(tick, self, "ahead"), Rows(tick, self, "last")
+        ahead, last = WeightedLog(tick, self, "ahead"), WeightedLog(tick, self, "last")
         rows = None
         if delta.rows is not None:
             old = [ahead.between(before, END), last.between(BEGINNING, END)]

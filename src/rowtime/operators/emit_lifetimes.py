@@ -22,13 +22,13 @@ from rowtime.operators.contract import (
     Column,
     Control,
     Delta,
-    Kept,
     Link,
     Operator,
     P,
     Route,
     Segment,
     Shape,
+    StateNote,
     T,
     Tick,
     Unary,
@@ -37,8 +37,7 @@ from rowtime.operators.contract import (
     quoted,
 )
 from rowtime.operators.emit_tables import MOST, as_rows, peeked, together
-from rowtime.operators.lifetimes import D, E, N, Q, S, instant, netted
-from rowtime.operators.lifetimes import Kept as Rows
+from rowtime.operators.lifetimes import D, E, N, Q, S, WeightedLog, instant, netted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -67,9 +66,9 @@ class EmitLifetimes(Unary):
     promise: ClassVar[str] = "the input's bounds; in full order not beyond the start of the oldest event without an end"
     reason: ClassVar[str] = "whatever may yet go out is, or becomes final, at or above the bound"
 
-    def keeps(self) -> tuple[Kept, ...]:
+    def keeps(self) -> tuple[StateNote, ...]:
         """Events that are not final."""
-        return (Kept("events that are not final", "the bound reaches their end"),)
+        return (StateNote("events that are not final", "the bound reaches their end"),)
 
     def emits(self) -> Shape:
         """The payload and the columns of the form, as ordinary rows."""
@@ -118,7 +117,7 @@ class EmitLifetimes(Unary):
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Put new and kept rows together, let go of what is final."""
         delta, control = deltas[0], tick.control(self)
-        kept, before = Rows(tick, self), control.get("bound", BEGINNING)
+        kept, before = WeightedLog(tick, self), control.get("bound", BEGINNING)
         bound = max(before, shift(least(delta.clocks.values()), self._lasts))
         count = None if delta.count is None else (self._width * delta.count + kept.count(before, bound))
         here = self._released_here(tick, delta, kept, (before, bound), count)
@@ -132,7 +131,7 @@ class EmitLifetimes(Unary):
         return Delta(self._rows(tick.segments(self, "complete").read(made)) if made else None, clocks, count)
 
     def _released_here(
-        self, tick: Tick, delta: Delta, kept: Rows, span: tuple[int, int], count: int | None
+        self, tick: Tick, delta: Delta, kept: WeightedLog, span: tuple[int, int], count: int | None
     ) -> Sequence[Segment] | None:
         """What is final by the end of a span goes out and the rest is kept, without a job.
 
@@ -166,7 +165,7 @@ class EmitLifetimes(Unary):
         return {T: "__at", **{name: f"__shown{n}" for n, name in enumerate(self.names)}}
 
     def _released(
-        self, tick: Tick, delta: Delta, kept: Rows, span: tuple[int, int], count: int | None
+        self, tick: Tick, delta: Delta, kept: WeightedLog, span: tuple[int, int], count: int | None
     ) -> Sequence[Segment]:
         """What is final by the end of a span, in the columns of who takes its files; the rest is kept. One job."""
         before, bound = span
@@ -245,7 +244,7 @@ class EmitLifetimes(Unary):
         ends = f"IF({ENDS} < {END}L, timestamp_micros({ENDS}), NULL)"
         return [*edge, f"timestamp_micros({FROM})", ends][: len(self.names)]
 
-    def _hold(self, kept: Rows, control: Control) -> None:
+    def _hold(self, kept: WeightedLog, control: Control) -> None:
         """In full order: the least start of what is held, writer by writer."""
         if not self.fully:
             return

@@ -20,12 +20,11 @@ from rowtime.core.time import BEGINNING, END, MAX_MICROS, MIN_MICROS
 from rowtime.kernels.events import ACCEPTED, INTERVAL, LATE, REASONS, START, STOP, Items, Judgement, Mark, judge
 from rowtime.kernels.events import POINT as POINT_ROW
 from rowtime.operators.by_writer import FEW, by_writer, joined
-from rowtime.operators.contract import Column, Kept, Operator, P, Shape, T, Tick, W, passed, quoted
+from rowtime.operators.contract import Column, Operator, P, Shape, StateNote, T, Tick, W, passed, quoted
 from rowtime.operators.event_micros import in_micros
 from rowtime.operators.gates import READMITTED, Verdict
 from rowtime.operators.intake import Intake
-from rowtime.operators.lifetimes import ALWAYS, EVENT, C, D, E, N, Q, both, instant, netted, routed
-from rowtime.operators.lifetimes import Kept as Rows
+from rowtime.operators.lifetimes import ALWAYS, EVENT, C, D, E, N, Q, WeightedLog, both, instant, netted, routed
 from rowtime.operators.raises import raised
 from rowtime.operators.stream import CANDIDATE
 from rowtime.sql.generate import literal
@@ -51,9 +50,9 @@ class EventGate:
     columns: tuple[Column, ...]
     shape: EventShape
 
-    def keeps(self) -> tuple[Kept, ...]:
+    def keeps(self) -> tuple[StateNote, ...]:
         """Open edges."""
-        what = Kept("events without an end", "their end edges come, or the stream ends", "edges")
+        what = StateNote("events without an end", "their end edges come, or the stream ends", "edges")
         return (what,) if self.shape.edges else ()
 
     def emits(self, *, single: bool) -> Shape:
@@ -166,7 +165,7 @@ class EventGate:
 
     def _edges(self, tick: Tick, rows: DataFrame, count: int | None) -> DataFrame | None:
         """Match new end edges with open events, in one job; what finds none is refused."""
-        open_ones = Rows(tick, self.node, "open")
+        open_ones = WeightedLog(tick, self.node, "open")
         state = [*(c.name for c in self.payload), W, "__sp", AS_GIVEN, FROM]
         columns = [*self._columns(), W, P, K, AS_GIVEN, FROM, E, C]
         new = rows.where(f"{K} IN ({START}, {STOP})").selectExpr(*columns, "1 AS __new")

@@ -23,7 +23,7 @@ from rowtime.core.time import BEGINNING, END
 from rowtime.kernels.events import ACCEPTED, INTERVAL, START, STOP
 from rowtime.kernels.events import POINT as POINT_ROW
 from rowtime.operators.by_writer import by_writer
-from rowtime.operators.contract import Column, Delta, Kept, P, Shape, T, Tick, W
+from rowtime.operators.contract import Column, Delta, P, Shape, StateNote, T, Tick, W
 from rowtime.operators.event_gate import EventGate, Judged, collected_items
 from rowtime.operators.intake import Intake
 from rowtime.operators.lifetimes import D, E
@@ -49,9 +49,9 @@ class EventStream(Stream):
         """What judges the rows."""
         return EventGate(self, self.columns, self.shape)
 
-    def keeps(self) -> tuple[Kept, ...]:
+    def keeps(self) -> tuple[StateNote, ...]:
         """Open edges, and a mark a writer."""
-        return (Kept("a bound and a greatest start a writer", "the writer leaves", "writers"), *self.gate.keeps())
+        return (StateNote("a bound and a greatest start a writer", "the writer leaves", "writers"), *self.gate.keeps())
 
     def emits(self) -> Shape:
         """The payload, and the lifetime in hidden columns."""

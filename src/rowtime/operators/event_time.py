@@ -26,11 +26,11 @@ from rowtime.operators.contract import (
     Control,
     Delta,
     EventTime,
-    Kept,
     Link,
     Operator,
     P,
     Shape,
+    StateNote,
     T,
     Tick,
     Unary,
@@ -81,12 +81,12 @@ class EventTimed(Unary):
         """The merged order, which decides which row a bound comes after."""
         return (BATCH if self.input.emits().batched else TIMED,)
 
-    def keeps(self) -> tuple[Kept, ...]:
+    def keeps(self) -> tuple[StateNote, ...]:
         """The bound of the event time."""
         says = {"MANUAL": "the bound that was set", FORWARDED: "the bound of each input"}
         what = says.get(self.mode, f"the greatest {self.column} less the lag")
-        kept = (Kept(f"{what}, and the bound last sent", "the stream ends", "one"),)
-        guard = Kept(f"the greatest {self.column} of each writer", "the stream ends", "writers")
+        kept = (StateNote(f"{what}, and the bound last sent", "the stream ends", "one"),)
+        guard = StateNote(f"the greatest {self.column} of each writer", "the stream ends", "writers")
         return kept if self.beyond is None else (*kept, guard)
 
     def emits(self) -> Shape:

@@ -20,12 +20,12 @@ from rowtime.operators.contract import (
     NOTHING,
     Column,
     Delta,
-    Kept,
     Link,
     Operator,
     Route,
     Segment,
     Shape,
+    StateNote,
     T,
     Tick,
     Unary,
@@ -78,10 +78,10 @@ class GroupBy(RowGroups, Unary):
         "and is stamped with that group's end"
     )
 
-    def keeps(self) -> tuple[Kept, ...]:
+    def keeps(self) -> tuple[StateNote, ...]:
         """Partial results, or rows where an aggregate has no partial form."""
         what = "partial results a group" if self._accumulators.splits else "the aggregated columns of each row"
-        return (Kept(what, "the bound reaches the end of the group"),)
+        return (StateNote(what, "the bound reaches the end of the group"),)
 
     def emits(self) -> Shape:
         """The select list; rows are released, ordered by the end of the group and the keys."""

@@ -19,12 +19,12 @@ from rowtime.operators.contract import (
     NOTHING,
     Control,
     Delta,
-    Kept,
     Link,
     Operator,
     Route,
     Segment,
     Shape,
+    StateNote,
     T,
     Tick,
     Unary,
@@ -71,12 +71,12 @@ class GroupByValues(RowGroups, Unary):
     promise: ClassVar[str] = "the first row of the groups that are open, if that is before the bound"
     reason: ClassVar[str] = "a group that is open or still to come has no last row before it"
 
-    def keeps(self) -> tuple[Kept, ...]:
+    def keeps(self) -> tuple[StateNote, ...]:
         """The groups of the values at the mark."""
         what = "partial results a group" if self._accumulators.splits else "the aggregated columns of each row"
         if not self.closers:
-            return (Kept(what, "the stream ends", "nothing"),)
-        return (Kept(what, "the closing value moves on", "values"),)
+            return (StateNote(what, "the stream ends", "nothing"),)
+        return (StateNote(what, "the closing value moves on", "values"),)
 
     def emits(self) -> Shape:
         """The select list, in the order in which groups are complete."""

@@ -18,7 +18,21 @@ from rowtime.core.clock import Clocks, least
 from rowtime.core.time import BEGINNING, END
 from rowtime.kernels.events import Mark, advances
 from rowtime.operators.by_writer import by_writer
-from rowtime.operators.contract import NOTHING, A, Column, Control, Delta, Kept, Link, Operator, P, Shape, T, Tick, W
+from rowtime.operators.contract import (
+    NOTHING,
+    A,
+    Column,
+    Control,
+    Delta,
+    Link,
+    Operator,
+    P,
+    Shape,
+    StateNote,
+    T,
+    Tick,
+    W,
+)
 from rowtime.operators.event_bounds import GIVEN, bound_rows
 from rowtime.operators.event_gate import collected_items, items_of
 from rowtime.operators.event_stream import EventStream
@@ -59,11 +73,11 @@ class ImportedBounds(Operator):
         """The stream whose bounds these are."""
         return (self.source,)
 
-    def keeps(self) -> tuple[Kept, ...]:
+    def keeps(self) -> tuple[StateNote, ...]:
         """What an earlier item of another writer may stand before."""
         return (
-            Kept("a bound a writer", "the writer leaves", "writers"),
-            Kept("bounds above the least clock of the writers", "that clock passes them"),
+            StateNote("a bound a writer", "the writer leaves", "writers"),
+            StateNote("bounds above the least clock of the writers", "that clock passes them"),
         )
 
     def emits(self) -> Shape:

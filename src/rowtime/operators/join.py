@@ -28,13 +28,13 @@ from rowtime.operators.contract import (
     LARGE,
     Column,
     Delta,
-    Kept,
     Link,
     Operator,
     P,
     Route,
     Segment,
     Shape,
+    StateNote,
     T,
     Tick,
     W,
@@ -91,12 +91,12 @@ class Join(Operator):
         """Places: they order the pairs of one rowtime."""
         return (PLACED, PLACED)
 
-    def keeps(self) -> tuple[Kept, ...]:
+    def keeps(self) -> tuple[StateNote, ...]:
         """The rows of each side that a later row can match."""
         return tuple(
-            Kept(f"rows of {node.name}", "the stream ends", "nothing")
+            StateNote(f"rows of {node.name}", "the stream ends", "nothing")
             if keep >= EVER
-            else Kept(
+            else StateNote(
                 f"rows of {node.name}", f"the bound is {span(keep)} past their rowtime" if keep else "the bound is"
             )
             for node, keep in zip(self.inputs, self._kept_for, strict=True)

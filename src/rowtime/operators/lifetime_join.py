@@ -17,13 +17,24 @@ from rowtime.operators.alter_lifetime import AlterLifetime
 from rowtime.operators.attempt import BROKEN, judged
 from rowtime.operators.collected import collected
 from rowtime.operators.conditions import sorted_out
-from rowtime.operators.contract import Column, Delta, Kept, Link, Operator, Route, Shape, Tick, named, passed, quoted
+from rowtime.operators.contract import (
+    Column,
+    Delta,
+    Link,
+    Operator,
+    Route,
+    Shape,
+    StateNote,
+    Tick,
+    named,
+    passed,
+    quoted,
+)
 from rowtime.operators.emit_tables import in_utc
 from rowtime.operators.event_stream import EventStream
 from rowtime.operators.failing_events import refuse_events
 from rowtime.operators.lifetime_pairs import Emitted, LifetimePairs, peeked
-from rowtime.operators.lifetimes import OVERLAPS, C, D, E, N, Q, S, both, derived, due, made, netted
-from rowtime.operators.lifetimes import Kept as Rows
+from rowtime.operators.lifetimes import OVERLAPS, C, D, E, N, Q, S, WeightedLog, both, derived, due, made, netted
 from rowtime.operators.select import Select
 from rowtime.operators.sides import beside
 from rowtime.sql.generate import to_spark
@@ -61,9 +72,9 @@ class LifetimeJoin(Operator):
         """Both sides."""
         return (self.left, self.right)
 
-    def keeps(self) -> tuple[Kept, ...]:
+    def keeps(self) -> tuple[StateNote, ...]:
         """Events of both sides."""
-        return (Kept("events of both sides", "the bounds of both have passed their end"),)
+        return (StateNote("events of both sides", "the bounds of both have passed their end"),)
 
     def emits(self) -> Shape:
         """The columns of both."""
@@ -106,7 +117,7 @@ class LifetimeJoin(Operator):
         """Join what is new, keep it."""
         control = tick.control(self)
         clocks, before = self.promises([delta.clocks for delta in deltas], control), control.get("bound", BEGINNING)
-        kept, bound = [Rows(tick, self, side) for side in SIDES], max(before, clocks[""])
+        kept, bound = [WeightedLog(tick, self, side) for side in SIDES], max(before, clocks[""])
         here = LifetimePairs(self, (tick.types(self.left), tick.types(self.right)))
         if self._fit(here, kept, deltas, before):
             found = self._on_the_driver(tick, here, deltas, before, bound)
@@ -118,7 +129,7 @@ class LifetimeJoin(Operator):
             one.forget(bound, self._identity(n))
         return made
 
-    def _fit(self, here: LifetimePairs, kept: Sequence[Rows], deltas: Sequence[Delta], before: int) -> bool:
+    def _fit(self, here: LifetimePairs, kept: Sequence[WeightedLog], deltas: Sequence[Delta], before: int) -> bool:
         """True if the driver finds the pairs: where nothing is taken back and it takes all rows."""
         counts = [0 if delta.rows is None else delta.count for delta in deltas]
         if self.versioned or None in counts or any(map(self._retracts, (0, 1))):
@@ -150,7 +161,7 @@ class LifetimeJoin(Operator):
         return in_utc(collected(side_of(self.inputs[side], names, times, delta.rows)))
 
     def _in_spark(
-        self, tick: Tick, kept: Sequence[Rows], deltas: Sequence[Delta], before: int, bound: int
+        self, tick: Tick, kept: Sequence[WeightedLog], deltas: Sequence[Delta], before: int, bound: int
     ) -> DataFrame | None:
         """The pairs, where there are too many rows for the driver, or of changes."""
         # What ends up to the bound meets nothing new.

@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from rowtime.core.clock import Clocks, least
 from rowtime.core.errors import Failure, Problem
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import Delta, Kept, Link, Operator, Shape, Tick, passed, quoted
+from rowtime.operators.contract import Delta, Link, Operator, Shape, StateNote, Tick, passed, quoted
 from rowtime.operators.event_groups import FROM, EventGroups
 from rowtime.operators.event_windows import WINDOW, clipped, first_start, in_windows, last_window
 from rowtime.operators.failing_events import results
-from rowtime.operators.lifetimes import OVERLAPS, D, E, N, S, made, netted
-from rowtime.operators.lifetimes import Kept as Rows
+from rowtime.operators.lifetimes import OVERLAPS, D, E, N, S, WeightedLog, made, netted
 from rowtime.operators.speculative_groups import SpeculativeGroups
 from rowtime.sql.generate import to_spark
 
@@ -43,9 +42,9 @@ class LifetimeWindows(EventGroups):
     promise: ClassVar[str] = "the beginning of the first window that is not final"
     reason: ClassVar[str] = "a window goes out as a whole once the bound has reached its end, and begins before"
 
-    def keeps(self) -> tuple[Kept, ...]:
+    def keeps(self) -> tuple[StateNote, ...]:
         """Events of windows that are not final."""
-        return (Kept("events", "the bound reaches the end of their last window"),)
+        return (StateNote("events", "the bound reaches the end of their last window"),)
 
     def emits(self) -> Shape:
         """The select list; a window is final when it goes out, and lasts as long as all others."""
@@ -72,7 +71,7 @@ class LifetimeWindows(EventGroups):
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Aggregate the windows that the bound has reached the end of; keep the events of others."""
         delta, control = deltas[0], tick.control(self)
-        kept, before = Rows(tick, self), control.get("bound", BEGINNING)
+        kept, before = WeightedLog(tick, self), control.get("bound", BEGINNING)
         bound = max(before, least(delta.clocks.values()))
         parts = [] if delta.rows is None else [self._events(delta.rows)]
         old = kept.between(before, END) if bound > before else None

@@ -104,7 +104,7 @@ def both(one: DataFrame | None, other: DataFrame | None) -> DataFrame | None:
     return one.unionByName(other)
 
 
-class Kept:
+class WeightedLog:
     """Weighted rows that an operator keeps: a log to which changes are added, each due at a time."""
 
     def __init__(self, tick: Tick, node: Operator, what: str = "state") -> None:

@@ -17,13 +17,13 @@ from rowtime.expr.store_assignment import as_read, same_type
 from rowtime.operators.contract import (
     LARGE,
     Delta,
-    Kept,
     Link,
     Operator,
     P,
     Route,
     Segment,
     Shape,
+    StateNote,
     T,
     Tick,
     Unary,
@@ -63,9 +63,9 @@ class Merge(Unary):
     promise: ClassVar[str] = "the least clock of its input"
     reason: ClassVar[str] = "rows below the least clock have been released; none can follow them"
 
-    def keeps(self) -> tuple[Kept, ...]:
+    def keeps(self) -> tuple[StateNote, ...]:
         """The rows that run ahead of the bound."""
-        return (Kept("rows above the bound", "the least clock of its writers passes them"),)
+        return (StateNote("rows above the bound", "the least clock of its writers passes them"),)
 
     def emits(self) -> Shape:
         """The same columns, released in order, as one writer's."""

@@ -17,7 +17,21 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from rowtime.core.time import BEGINNING
 from rowtime.expr.order import Order
 from rowtime.operators.column_bounds import SAID, about, heard
-from rowtime.operators.contract import Column, Control, Delta, Kept, Link, Operator, P, Shape, T, Tick, Unary, W, quoted
+from rowtime.operators.contract import (
+    Column,
+    Control,
+    Delta,
+    Link,
+    Operator,
+    P,
+    Shape,
+    StateNote,
+    T,
+    Tick,
+    Unary,
+    W,
+    quoted,
+)
 from rowtime.operators.contract.requirement import GATED, Requirement
 from rowtime.operators.gates import Gate, Verdict
 from rowtime.operators.merge import ORIGIN
@@ -73,11 +87,11 @@ class Ordered(Unary):
         base = Order.STRICTLY_ASCENDING if self.strict else Order.ASCENDING
         return base.reversed() if self.descending else base
 
-    def keeps(self) -> tuple[Kept, ...]:
+    def keeps(self) -> tuple[StateNote, ...]:
         """The mark, and the values that do not count for it yet."""
-        mark = Kept(f"the {'least' if self.descending else 'greatest'} value so far", "the stream ends", "one")
+        mark = StateNote(f"the {'least' if self.descending else 'greatest'} value so far", "the stream ends", "one")
         return (
-            (mark, Kept(f"the values of the last {self.rows} rows", "as many have come", "rows"))
+            (mark, StateNote(f"the values of the last {self.rows} rows", "as many have come", "rows"))
             if self.rows
             else (mark,)
         )

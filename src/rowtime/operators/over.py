@@ -28,12 +28,12 @@ from rowtime.operators.contract import (
     ASKED_AT,
     Control,
     Delta,
-    Kept,
     Link,
     Operator,
     P,
     Segment,
     Shape,
+    StateNote,
     T,
     Tick,
     Unary,
@@ -97,7 +97,7 @@ class Over(Unary):
         """What frames speak of."""
         return (NUMBERED,)
 
-    def keeps(self) -> tuple[Kept, ...]:
+    def keeps(self) -> tuple[StateNote, ...]:
         """Rows by time or by number, and accumulators a key."""
         windows, until = self.windows, "the stream ends"
         if self.closers:
@@ -108,20 +108,22 @@ class Over(Unary):
         by = "keys" if self.keys and until == "the stream ends" else "time" if self.keys else ""
         kept = []
         if windows.timed:
-            kept.append(Kept("rows", f"the bound is {timedelta(microseconds=windows.span or 0)} past them"))
+            kept.append(StateNote("rows", f"the bound is {timedelta(microseconds=windows.span or 0)} past them"))
         elif windows.span is not None:
             kept.append(
-                Kept(f"the last rows{each}, back to {timedelta(microseconds=windows.span or 0)}", until, by or "time")
+                StateNote(
+                    f"the last rows{each}, back to {timedelta(microseconds=windows.span or 0)}", until, by or "time"
+                )
             )
         if windows.rows_kept:
             kept.append(
-                Kept(f"{windows.rows_kept} row{'s' if windows.rows_kept > 1 else ''}{each}", until, by or "rows")
+                StateNote(f"{windows.rows_kept} row{'s' if windows.rows_kept > 1 else ''}{each}", until, by or "rows")
             )
         running = [call.function for call in windows.calls if call.running]
         if running and all(isinstance(function, Nth) for function in running):
-            kept.append(Kept(f"{len(running)} row{'s' if len(running) > 1 else ''}{each}", until, by or "one"))
+            kept.append(StateNote(f"{len(running)} row{'s' if len(running) > 1 else ''}{each}", until, by or "one"))
         elif running:
-            kept.append(Kept(f"one accumulator a call{' and key' if self.keys else ''}", until, by or "one"))
+            kept.append(StateNote(f"one accumulator a call{' and key' if self.keys else ''}", until, by or "one"))
         return tuple(kept)
 
     def emits(self) -> Shape:

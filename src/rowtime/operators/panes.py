@@ -27,13 +27,13 @@ from rowtime.operators.contract import (
     Control,
     Delta,
     Fired,
-    Kept,
     Link,
     Operator,
     P,
     Route,
     Segment,
     Shape,
+    StateNote,
     T,
     Tick,
     W,
@@ -102,12 +102,12 @@ class Panes(RowGroups):
         """The places of the rows in the merged order."""
         return (EVENT_TIME, UNORDERED)
 
-    def keeps(self) -> tuple[Kept, ...]:
+    def keeps(self) -> tuple[StateNote, ...]:
         """Partial results, or rows where an aggregate has no partial form."""
         what = (
             "partial results a fire of a group" if self._accumulators.splits else "the aggregated columns of each row"
         )
-        return (Kept(what, "the bound reaches the end of the pane + the discard age"),)
+        return (StateNote(what, "the bound reaches the end of the pane + the discard age"),)
 
     def emits(self) -> Shape:
         """The select list; rows are released, ordered by their fire's rowtime, the pane and the keys."""

@@ -23,11 +23,11 @@ from rowtime.operators.contract import (
     Column,
     Control,
     Delta,
-    Kept,
     Link,
     Operator,
     P,
     Shape,
+    StateNote,
     T,
     Tick,
     W,
@@ -65,9 +65,9 @@ class PassedBounds(Operator):
         """The places of the rows in the merged order."""
         return (EVENT_TIME, UNORDERED)
 
-    def keeps(self) -> tuple[Kept, ...]:
+    def keeps(self) -> tuple[StateNote, ...]:
         """Where the last item stood."""
-        return (Kept("the place of the last item", "the stream ends", "one"),)
+        return (StateNote("the place of the last item", "the stream ends", "one"),)
 
     def emits(self) -> Shape:
         """The input's columns, a bound (null for a row), and which input it is of."""

@@ -16,9 +16,8 @@ from sqlglot import exp
 from rowtime.core.clock import Clocks, least
 from rowtime.core.time import BEGINNING, END
 from rowtime.expr.conditions import col
-from rowtime.operators.contract import Delta, Kept, Link, Operator, Shape, T, Tick, Unary, passed, quoted
-from rowtime.operators.lifetimes import D, E, N, S, derived, made, netted
-from rowtime.operators.lifetimes import Kept as Rows
+from rowtime.operators.contract import Delta, Link, Operator, Shape, StateNote, T, Tick, Unary, passed, quoted
+from rowtime.operators.lifetimes import D, E, N, S, WeightedLog, derived, made, netted
 from rowtime.operators.select import Item, Select
 from rowtime.sql.generate import to_spark
 
@@ -43,9 +42,9 @@ class PeriodFilter(Unary):
     promise: ClassVar[str] = "the least start of the events that are not judged yet"
     reason: ClassVar[str] = "an event waits for the bound to pass what its end is compared with"
 
-    def keeps(self) -> tuple[Kept, ...]:
+    def keeps(self) -> tuple[StateNote, ...]:
         """What may be judged either way."""
-        return (Kept("events that are not judged", "the bound passes what their ends are compared with"),)
+        return (StateNote("events that are not judged", "the bound passes what their ends are compared with"),)
 
     def emits(self) -> Shape:
         """The columns of the events."""
@@ -66,7 +65,7 @@ class PeriodFilter(Unary):
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Let out what holds by now, keep what is open."""
         delta, control = deltas[0], tick.control(self)
-        kept, before = Rows(tick, self), control.get("bound", BEGINNING)
+        kept, before = WeightedLog(tick, self), control.get("bound", BEGINNING)
         bound = max(before, least(delta.clocks.values()))
         rows = None
         if delta.rows is not None:
@@ -85,7 +84,7 @@ class PeriodFilter(Unary):
         out = None if rows is None else rows.selectExpr(*names, *made(S, E, D))
         return Delta(out, self.promises([delta.clocks], control))
 
-    def _oldest(self, kept: Rows, bound: int) -> int:
+    def _oldest(self, kept: WeightedLog, bound: int) -> int:
         rows = kept.between(bound, END)
         if rows is None:
             return END

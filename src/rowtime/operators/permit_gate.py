@@ -23,12 +23,12 @@ from rowtime.operators.contract import (
     Column,
     Control,
     Delta,
-    Kept,
     Link,
     Operator,
     P,
     Route,
     Shape,
+    StateNote,
     T,
     Tick,
     W,
@@ -76,11 +76,11 @@ class PermitGate(Operator):
         """Both in stream order."""
         return (replace(COUNTED, traced=True, name="1.merge"), replace(COUNTED, name="2.merge"))
 
-    def keeps(self) -> tuple[Kept, ...]:
+    def keeps(self) -> tuple[StateNote, ...]:
         """What waits for the other side."""
         return (
-            Kept("rows without a permit", "permits come, or end", "nothing"),
-            Kept("permits without a row", "rows come", "nothing"),
+            StateNote("rows without a permit", "permits come, or end", "nothing"),
+            StateNote("permits without a row", "rows come", "nothing"),
         )
 
     def emits(self) -> Shape:

@@ -21,12 +21,12 @@ from rowtime.operators.contract import (
     Column,
     Control,
     Delta,
-    Kept,
     Link,
     Operator,
     Route,
     Segment,
     Shape,
+    StateNote,
     T,
     Tick,
     Unary,
@@ -72,10 +72,10 @@ class SessionGroup(RowGroups, Unary):
     promise: ClassVar[str] = "the bound of its input, or its AS ROWTIME of a session that ends there"
     reason: ClassVar[str] = "every session that ends at the bound is out, and each later one ends after it"
 
-    def keeps(self) -> tuple[Kept, ...]:
+    def keeps(self) -> tuple[StateNote, ...]:
         """Pieces of open sessions, or their rows where an aggregate has no partial form."""
         what = "partial results a session" if self._accumulators.splits else "the aggregated columns of each row"
-        return (Kept(what, "the bound reaches the end of the session"),)
+        return (StateNote(what, "the bound reaches the end of the session"),)
 
     def emits(self) -> Shape:
         """The select list; rows are released, ordered by the end of the session and the keys."""

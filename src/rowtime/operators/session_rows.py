@@ -15,12 +15,12 @@ from rowtime.operators.chains import DUE, FIRST, IS_DUE, LAST, SESSION, Chains
 from rowtime.operators.contract import (
     Column,
     Delta,
-    Kept,
     Link,
     Operator,
     P,
     Route,
     Shape,
+    StateNote,
     T,
     Tick,
     Unary,
@@ -56,9 +56,9 @@ class SessionRows(Unary):
         """A place of each row in its writer, which orders the rows of a session."""
         return (PLACED,)
 
-    def keeps(self) -> tuple[Kept, ...]:
+    def keeps(self) -> tuple[StateNote, ...]:
         """The rows of open sessions."""
-        return (Kept("the rows of open sessions", "the bound reaches the end of the session"),)
+        return (StateNote("the rows of open sessions", "the bound reaches the end of the session"),)
 
     def emits(self) -> Shape:
         """The input's columns and the session's edges; rows of one end in the order that they had."""

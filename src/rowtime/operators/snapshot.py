@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING, ClassVar
 from sqlglot import exp
 
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import Delta, Kept, Operator, Route, Segment, Shape, T, Tick, passed, quoted
+from rowtime.operators.contract import Delta, Operator, Route, Segment, Shape, StateNote, T, Tick, passed, quoted
 from rowtime.operators.event_groups import EventGroups
 from rowtime.operators.failing_events import selected
-from rowtime.operators.lifetimes import ALWAYS, D, E, N, S, instant, made, netted
-from rowtime.operators.lifetimes import Kept as Rows
+from rowtime.operators.lifetimes import ALWAYS, D, E, N, S, WeightedLog, instant, made, netted
 from rowtime.operators.speculative_groups import SpeculativeGroups
 from rowtime.sql.generate import to_spark
 
@@ -39,10 +38,10 @@ class Snapshot(EventGroups):
     kind: ClassVar[str] = "snapshot"
     writes_final: ClassVar[bool] = True
 
-    def keeps(self) -> tuple[Kept, ...]:
+    def keeps(self) -> tuple[StateNote, ...]:
         """What lies ahead of the bound, and the sums at it."""
-        ahead = Kept("starts and ends ahead of the bound", "the bound passes them")
-        return (ahead, Kept("the sums of each group in which events are alive", "they have ended"))
+        ahead = StateNote("starts and ends ahead of the bound", "the bound passes them")
+        return (ahead, StateNote("the sums of each group in which events are alive", "they have ended"))
 
     def emits(self) -> Shape:
         """The select list; a snapshot has no end until the next change of its group."""
@@ -55,7 +54,7 @@ class Snapshot(EventGroups):
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Add the new starts and ends to what is due, let the snapshots below the bound go out. One job."""
         delta, control = deltas[0], tick.control(self)
-        ahead, sums = Rows(tick, self), Rows(tick, self, "open")
+        ahead, sums = WeightedLog(tick, self), WeightedLog(tick, self, "open")
         before = control.get("bound", BEGINNING)
         clocks = self.promises([delta.clocks], control)
         bound = max(before, clocks[""])

@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import Delta, Kept, Operator, Tick, passed, quoted
+from rowtime.operators.contract import Delta, Operator, StateNote, Tick, passed, quoted
 from rowtime.operators.elementary import AT, NEXT, in_snapshots
 from rowtime.operators.event_groups import FROM, EventGroups
-from rowtime.operators.lifetimes import D, E, N, S, due, made, netted, revised
-from rowtime.operators.lifetimes import Kept as Rows
+from rowtime.operators.lifetimes import D, E, N, S, WeightedLog, due, made, netted, revised
 from rowtime.operators.speculative_groups import SpeculativeGroups
 from rowtime.sql.generate import to_spark
 
@@ -30,10 +29,13 @@ class SnapshotSets(EventGroups):
 
     kind: ClassVar[str] = "snapshot sets"
 
-    def keeps(self) -> tuple[Kept, ...]:
+    def keeps(self) -> tuple[StateNote, ...]:
         """What has not ended, and the snapshot that it is in."""
         until = "the bound has passed their end"
-        return (Kept("events that are open", until), Kept("the last snapshot of each group with such events", until))
+        return (
+            StateNote("events that are open", until),
+            StateNote("the last snapshot of each group with such events", until),
+        )
 
     def on_versions(self, below: Sequence[Operator]) -> Operator:
         """The snapshots of each version."""
@@ -45,7 +47,7 @@ class SnapshotSets(EventGroups):
         clocks = self.promises([delta.clocks], control)
         before = control.get("bound", BEGINNING)
         bound = max(before, clocks[""])
-        kept, going = Rows(tick, self), Rows(tick, self, "open")
+        kept, going = WeightedLog(tick, self), WeightedLog(tick, self, "open")
         if delta.rows is not None:
             columns = map(quoted, self.input.emits().names)
             kept.add(delta.rows.selectExpr(*columns, f"{S} AS {FROM}", E, D, due(E)), delta.count)
@@ -60,7 +62,7 @@ class SnapshotSets(EventGroups):
     def _values(self) -> list[str]:
         return [*self.key_names, *(item.column.name for item in self.aggregates)]
 
-    def _changes(self, tick: Tick, events: DataFrame, going: Rows, bound: int) -> DataFrame:
+    def _changes(self, tick: Tick, events: DataFrame, going: WeightedLog, bound: int) -> DataFrame:
         alive = netted(events.drop(N), self.identity).where(f"{FROM} < {passed(bound, FROM)}")
         alive = alive.selectExpr("*", *(key.sql for key in self.keys))
         gone = going.between(BEGINNING, END)

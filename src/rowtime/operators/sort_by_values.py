@@ -15,12 +15,12 @@ from rowtime.core.time import BEGINNING, END
 from rowtime.operators.contract import (
     Control,
     Delta,
-    Kept,
     Link,
     Operator,
     Route,
     Segment,
     Shape,
+    StateNote,
     T,
     Tick,
     Unary,
@@ -67,9 +67,9 @@ class SortByValues(Unary):
         """Places, if the order that rows have below may have the hidden names of this one."""
         return (sortable(self.input),)
 
-    def keeps(self) -> tuple[Kept, ...]:
+    def keeps(self) -> tuple[StateNote, ...]:
         """The rows of the value at the mark."""
-        return (Kept("the rows of the last value", "the value moves on", "values"),)
+        return (StateNote("the rows of the last value", "the value moves on", "values"),)
 
     def emits(self) -> Shape:
         """The input's columns under the new rowtime, value by value."""

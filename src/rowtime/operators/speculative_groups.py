@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from rowtime.core.clock import Clocks, least
 from rowtime.core.errors import Failure, Problem
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import Delta, Kept, Link, Operator, Tick, quoted
+from rowtime.operators.contract import Delta, Link, Operator, StateNote, Tick, quoted
 from rowtime.operators.contract.requirement import VERSIONS, Requirement
 from rowtime.operators.elementary import AT, NEXT, in_snapshots
 from rowtime.operators.event_groups import FROM, EventGroups
 from rowtime.operators.event_windows import WINDOW, clipped, first_start, in_windows, last_window
-from rowtime.operators.lifetimes import OVERLAPS, C, D, E, N, Q, S, due, made, netted
-from rowtime.operators.lifetimes import Kept as Rows
+from rowtime.operators.lifetimes import OVERLAPS, C, D, E, N, Q, S, WeightedLog, due, made, netted
 from rowtime.operators.versions import BEFORE, VERSION, as_of, differences, versions_of
 from rowtime.sql.generate import to_spark
 
@@ -54,11 +53,11 @@ class SpeculativeGroups(EventGroups):
         """Versions, all up to the last one."""
         return (VERSIONS,)
 
-    def keeps(self) -> tuple[Kept, ...]:
+    def keeps(self) -> tuple[StateNote, ...]:
         """What groups that may yet change are made of."""
         if self.size:
-            return (Kept("events", "the bound reaches the end of their last window"),)
-        return (Kept("events", "the bound has passed their end and that of all that began before it"),)
+            return (StateNote("events", "the bound reaches the end of their last window"),)
+        return (StateNote("events", "the bound has passed their end and that of all that began before it"),)
 
     def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:
         """The least of the input's, or the least time that a change may touch."""
@@ -80,7 +79,7 @@ class SpeculativeGroups(EventGroups):
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """What each new change makes of the groups it is in."""
-        delta, control, kept = deltas[0], tick.control(self), Rows(tick, self)
+        delta, control, kept = deltas[0], tick.control(self), WeightedLog(tick, self)
         clocks = self.promises([delta.clocks], control)
         bound, low = max(control.get("bound", BEGINNING), least(delta.clocks.values())), control.get("low", BEGINNING)
         old, rows = kept.between(low, END), None

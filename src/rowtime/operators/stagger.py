@@ -16,11 +16,11 @@ from rowtime.core.time import BEGINNING, END
 from rowtime.operators.contract import (
     Column,
     Delta,
-    Kept,
     Link,
     Operator,
     Route,
     Shape,
+    StateNote,
     T,
     Tick,
     Unary,
@@ -53,9 +53,9 @@ class Stagger(Unary):
         """Which row is the first of its key."""
         return (SEQUENCE,)
 
-    def keeps(self) -> tuple[Kept, ...]:
+    def keeps(self) -> tuple[StateNote, ...]:
         """When each window opened."""
-        return (Kept("the first rowtime of each open window", "the bound reaches its end"),)
+        return (StateNote("the first rowtime of each open window", "the bound reaches its end"),)
 
     def emits(self) -> Shape:
         """The input's columns and the window's end."""

@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from rowtime.core.clock import Clocks, least
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import Delta, Kept, Link, Operator, Shape, Tick, Unary, quoted
+from rowtime.operators.contract import Delta, Link, Operator, Shape, StateNote, Tick, Unary, quoted
 from rowtime.operators.contract.requirement import VERSIONS, Requirement
-from rowtime.operators.lifetimes import TOUCHES, C, D, E, N, Q, S, derived, due, made, netted, revised
-from rowtime.operators.lifetimes import Kept as Rows
+from rowtime.operators.lifetimes import TOUCHES, C, D, E, N, Q, S, WeightedLog, derived, due, made, netted, revised
 from rowtime.operators.versions import BEFORE, VERSION, as_of, differences, versions_of
 
 if TYPE_CHECKING:
@@ -33,10 +32,10 @@ class Stitch(Unary):
     kind: ClassVar[str] = "stitch"
     keeps_versions: ClassVar[bool] = True
 
-    def keeps(self) -> tuple[Kept, ...]:
+    def keeps(self) -> tuple[StateNote, ...]:
         """What has not ended, and since when it lasts."""
         until = "the bound has passed their end"
-        return (Kept("events that are open", until), Kept("the start of each that is put together", until))
+        return (StateNote("events that are open", until), StateNote("the start of each that is put together", until))
 
     def emits(self) -> Shape:
         """The columns of the events."""
@@ -60,7 +59,7 @@ class Stitch(Unary):
         clocks = self.promises([deltas[0].clocks], control)
         before = control.get("bound", BEGINNING)
         bound = max(before, clocks[""])
-        kept, going = Rows(tick, self), Rows(tick, self, "open")
+        kept, going = WeightedLog(tick, self), WeightedLog(tick, self, "open")
         if deltas[0].rows is not None:
             rows = deltas[0].rows.selectExpr(*self._quoted, f"{S} AS __ls", f"{E} AS __le", D, due(E))
             kept.add(rows, deltas[0].count)
@@ -73,7 +72,7 @@ class Stitch(Unary):
         going.forget(bound, [*self._names, "__x"])
         return Delta(result, clocks)
 
-    def _results(self, tick: Tick, events: DataFrame, going: Rows, span: tuple[int, int]) -> DataFrame:
+    def _results(self, tick: Tick, events: DataFrame, going: WeightedLog, span: tuple[int, int]) -> DataFrame:
         before, bound = span
         alive = netted(events.drop(N), [*self._names, "__ls", "__le"]).where(f"__ls < {bound}L")
         parts = alive.selectExpr(*self._quoted, "__ls", "__le")
@@ -112,13 +111,13 @@ class SpeculativeStitch(Stitch):
         """Versions, all up to the last one."""
         return (VERSIONS,)
 
-    def keeps(self) -> tuple[Kept, ...]:
+    def keeps(self) -> tuple[StateNote, ...]:
         """Events of what may yet become longer."""
-        return (Kept("events", "the bound has passed the end of what they are part of, and of what began before"),)
+        return (StateNote("events", "the bound has passed the end of what they are part of, and of what began before"),)
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """What each new change makes of its payload."""
-        delta, control, kept = deltas[0], tick.control(self), Rows(tick, self)
+        delta, control, kept = deltas[0], tick.control(self), WeightedLog(tick, self)
         clocks = self.promises([delta.clocks], control)
         bound, low = max(control.get("bound", BEGINNING), clocks[""]), control.get("low", BEGINNING)
         old, rows = kept.between(low, END), None
@@ -135,7 +134,7 @@ class SpeculativeStitch(Stitch):
     def _identity(self) -> list[str]:
         return [*self._names, "__ls", "__le"]
 
-    def _begun(self, kept: Rows, low: int, bound: int) -> int:
+    def _begun(self, kept: WeightedLog, low: int, bound: int) -> int:
         """The least start of what is put together and has not ended below the bound."""
         rows = kept.between(low, END) if bound < END else None
         if rows is None:

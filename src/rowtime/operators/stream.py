@@ -25,10 +25,10 @@ from rowtime.operators.contract import (
     Column,
     Control,
     Delta,
-    Kept,
     Operator,
     P,
     Shape,
+    StateNote,
     T,
     Tick,
     W,
@@ -90,10 +90,10 @@ class Stream(Operator):
         """None: the source stands behind it."""
         return ()
 
-    def keeps(self) -> tuple[Kept, ...]:
+    def keeps(self) -> tuple[StateNote, ...]:
         """A clock a writer, and the rows on which those behind them have to decide."""
-        clock = Kept("one clock a writer", "the writer leaves", "writers")
-        held = Kept(f"less than {2 * self.resync} rows a writer", "the rows behind them decide on a jump", "rows")
+        clock = StateNote("one clock a writer", "the writer leaves", "writers")
+        held = StateNote(f"less than {2 * self.resync} rows a writer", "the rows behind them decide on a jump", "rows")
         return (clock, held) if self.resync else (clock,)
 
     def emits(self) -> Shape:

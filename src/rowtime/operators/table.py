@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from rowtime.core.clock import Clocks
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import Column, Delta, Kept, Operator, Route, Shape, Tick, quoted
+from rowtime.operators.contract import Column, Delta, Operator, Route, Shape, StateNote, Tick, quoted
 
 NUMBER = "__i"  # BIGINT: the number of a row of the table
 PINNED = "table"  # what the copy is called among the segments
@@ -37,9 +37,9 @@ class Table(Operator):
         """None."""
         return ()
 
-    def keeps(self) -> tuple[Kept, ...]:
+    def keeps(self) -> tuple[StateNote, ...]:
         """The rows, once."""
-        return (Kept("its rows as they were at the first start", "the checkpoint is given up", "one"),)
+        return (StateNote("its rows as they were at the first start", "the checkpoint is given up", "one"),)
 
     def emits(self) -> Shape:
         """The declared columns; rows have a number and no rowtime."""

@@ -20,10 +20,10 @@ from rowtime.operators.collected import collected
 from rowtime.operators.contract import (
     Column,
     Delta,
-    Kept,
     Operator,
     P,
     Shape,
+    StateNote,
     T,
     Tick,
     Unary,
@@ -83,9 +83,9 @@ class TableFunctionCall(Unary):
         """What the function is promised."""
         return (WRITERS,)
 
-    def keeps(self) -> tuple[Kept, ...]:
+    def keeps(self) -> tuple[StateNote, ...]:
         """What the function remembers."""
-        return (Kept("what the function remembers of each writer", "the function forgets it", "writers"),)
+        return (StateNote("what the function remembers of each writer", "the function forgets it", "writers"),)
 
     def emits(self) -> Shape:
         """The function's columns; rows keep their rowtime and writer, and are numbered anew."""

@@ -21,11 +21,11 @@ from rowtime.operators.contract import (
     Column,
     Control,
     Delta,
-    Kept,
     Link,
     Operator,
     P,
     Shape,
+    StateNote,
     T,
     Tick,
     Unary,
@@ -87,10 +87,10 @@ class TSort(Unary):
         """The arrival order inside each writer, which decides who is late."""
         return (WRITERS,)
 
-    def keeps(self) -> tuple[Kept, ...]:
+    def keeps(self) -> tuple[StateNote, ...]:
         """A mark a writer, and the rows on which those behind them have to decide."""
-        mark = Kept("one mark a writer", "the writer leaves", "writers")
-        held = Kept(f"less than {2 * self.resync} rows a writer", "the rows behind them decide on a jump", "rows")
+        mark = StateNote("one mark a writer", "the writer leaves", "writers")
+        held = StateNote(f"less than {2 * self.resync} rows a writer", "the rows behind them decide on a jump", "rows")
         return (mark, held) if self.resync else (mark,)
 
     def emits(self) -> Shape:

@@ -13,8 +13,8 @@ from typing import Any, Protocol
 
 from sqlglot import exp
 
-from rowtime.core.column_bounds import ordered_column
 from rowtime.core.errors import Place, Problem, Refused
+from rowtime.core.ordered_columns import ordered_column
 from rowtime.core.secrets import filled, secret_spans
 from rowtime.core.shapes import EventShape
 from rowtime.expr.facts import Kind, kind_of

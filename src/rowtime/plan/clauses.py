@@ -13,7 +13,7 @@ from rowtime.core.errors import Problem, Refused
 from rowtime.operators.lifetimes import is_lifetimes
 from rowtime.operators.limit import Limit
 from rowtime.plan.panes import has_panes
-from rowtime.plan.sources import Binder, Bound
+from rowtime.plan.sources import Binder, BoundQuery
 from rowtime.sql.places import place_of
 from rowtime.sql.statements import Statement
 
@@ -132,7 +132,7 @@ def _rename(table: exp.Table, unique: str) -> None:
     table.set(field, new)
 
 
-def limited(binder: Binder, query: exp.Expr, bound: Bound, name: str) -> Bound:
+def limited(binder: Binder, query: exp.Expr, bound: BoundQuery, name: str) -> BoundQuery:
     """The query up to its LIMIT; OFFSET is refused."""
     offset = query.args.get("offset")
     if offset is not None:
@@ -152,7 +152,7 @@ def limited(binder: Binder, query: exp.Expr, bound: Bound, name: str) -> Bound:
         what = "LIMIT takes a whole number"
         raise Refused(Problem("R186", what, place_of(binder.text, limit), "For example LIMIT 10."))
     node = Limit(binder.sources.fresh(f"{name}.limit"), bound.node, int(number.name))
-    return Bound(binder.sources.enforced(node, name), bound.lineage)
+    return BoundQuery(binder.sources.enforced(node, name), bound.lineage)
 
 
 def asks_to_stop(statement: Statement) -> bool:

@@ -21,7 +21,7 @@ from rowtime.plan.not_exists import split_off
 from rowtime.plan.periods import Periods
 from rowtime.plan.periods import split_off as split_periods
 from rowtime.plan.scope import From
-from rowtime.plan.sources import Binder, Bound
+from rowtime.plan.sources import Binder, BoundQuery
 from rowtime.plan.window_tables import WINDOW_TABLES, WindowTable
 from rowtime.sql.generate import to_rowtime
 from rowtime.sql.places import place_of
@@ -104,7 +104,7 @@ class FromClause:
             )
         return self._renamed(node, item, lineage)
 
-    def _called(self, call: exp.Anonymous, item: exp.Expr) -> Bound:
+    def _called(self, call: exp.Anonymous, item: exp.Expr) -> BoundQuery:
         """A window, or a table function over a query or a stream, which it sees in the order of arrival."""
         if call.name.upper() in WINDOW_TABLES:
             found = WindowTable(self.binder, call, self.name).bind()
@@ -122,9 +122,9 @@ class FromClause:
         if call.name.upper() in BUFFERS:
             others = [self._read(call, part, f"{name}.permits") for part in call.expressions[1:] if input_of(part)]
             endless = bool(self.query.args.get("unbounded_state"))
-            return Bound(buffered(self.sources, call, [source, *others], self.name, place, endless=endless))
+            return BoundQuery(buffered(self.sources, call, [source, *others], self.name, place, endless=endless))
         made = bind_call(call, self.sources.catalog.functions, source, self.sources.fresh(name), place)
-        return Bound(self.sources.enforced(made, name))
+        return BoundQuery(self.sources.enforced(made, name))
 
     def _read(self, call: exp.Anonymous, argument: exp.Expr | None, name: str) -> Operator:
         """The stream, view or query that an argument of a table function names."""
@@ -142,5 +142,5 @@ class FromClause:
         if alias is None or not alias.args.get("columns"):
             return From.one(node, name, lineage)
         new = [identifier.name for identifier in alias.args["columns"]]
-        bound = self.sources.renamed(Bound(node, lineage), f"{self.name}.renamed", new, place_of(self.text, alias))
+        bound = self.sources.renamed(BoundQuery(node, lineage), f"{self.name}.renamed", new, place_of(self.text, alias))
         return From.one(bound.node, name, bound.lineage)

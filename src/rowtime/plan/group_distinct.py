@@ -65,7 +65,7 @@ def _complete(query: exp.Select, scope: Scope) -> str:
     return rewrites.shown(rewrites.listing(query, group.expressions), scope.binds, hint)
 
 
-def once(node: Operator, items: Sequence[Item], fresh: Callable[[], str]) -> Operator:
+def distinct_rows(node: Operator, items: Sequence[Item], fresh: Callable[[], str]) -> Operator:
     """Each row that differs once, at its rowtime."""
     time = Item(Column("__k0", fact=ROWTIME), exp.column(exp.to_identifier(T, quoted=True)))
     names = [item.column.name for item in items]

@@ -15,7 +15,7 @@ from rowtime.operators.select import Item
 from rowtime.operators.session import ENDS, SessionGroup
 from rowtime.operators.tsort import BEFORE
 from rowtime.operators.value_clocks import Closer
-from rowtime.plan.group_distinct import once
+from rowtime.plan.group_distinct import distinct_rows
 from rowtime.plan.group_order import GroupSort
 from rowtime.plan.orders import gates_of
 from rowtime.plan.windows import moved
@@ -57,7 +57,7 @@ class GroupPlan:
         node = self._grouped(fresh(f"{name}.group"), source)
         if self.sort is not None:
             node = self.sort.put_on(node, lambda: fresh(f"{name}.order"))
-        return once(node, self.items, lambda: fresh(f"{name}.distinct")) if self.distinct else node
+        return distinct_rows(node, self.items, lambda: fresh(f"{name}.distinct")) if self.distinct else node
 
     def _grouped(self, name: str, source: Operator) -> Operator:
         if self.gap is not None:

@@ -14,15 +14,15 @@ from rowtime.plan.emit import as_rows
 from rowtime.plan.orders import is_rowtime
 from rowtime.plan.panes import has_panes
 from rowtime.plan.scope import Scope
-from rowtime.plan.sources import Bound, Sources
+from rowtime.plan.sources import BoundQuery, Sources
 from rowtime.plan.speculation import with_changes
 from rowtime.sql.places import place_of
 
 
-def emitted(text: str, sources: Sources, query: exp.Expr, bound: Bound, name: str) -> Bound:
+def emitted(text: str, sources: Sources, query: exp.Expr, bound: BoundQuery, name: str) -> BoundQuery:
     """The events of a query as rows, where it EMITs them."""
     if query.args.get("emit_changes") and not has_panes(query):
-        return Bound(_changes(text, sources, query, bound.node, name))
+        return BoundQuery(_changes(text, sources, query, bound.node, name))
     clause = query.args.get("emit")
     if clause is None:
         return bound
@@ -30,7 +30,7 @@ def emitted(text: str, sources: Sources, query: exp.Expr, bound: Bound, name: st
         hint = "Leave it out; EMIT is for events of streams with an EVENT SHAPE."
         what = f"EMIT {clause.name}: these rows have no lifetimes"
         raise Refused(Problem("R191", what, place_of(text, query), hint))
-    return Bound(as_rows(sources.fresh, bound.node, name, clause, text))
+    return BoundQuery(as_rows(sources.fresh, bound.node, name, clause, text))
 
 
 def _changes(text: str, sources: Sources, query: exp.Expr, node: Operator, name: str) -> Operator:

@@ -35,7 +35,7 @@ from rowtime.plan.orders import Sort, bind_sort, gates_of, is_rowtime, refuse_un
 from rowtime.plan.over import Windowing
 from rowtime.plan.panes import PaneGrouping, has_panes
 from rowtime.plan.scope import From, Scope, columns_of, follows, type_of
-from rowtime.plan.sources import Binder, Bound, Sources
+from rowtime.plan.sources import Binder, BoundQuery, Sources
 from rowtime.plan.union_order import common, flat, sorted_union
 from rowtime.plan.windows import has_clock, refuse_outside
 from rowtime.sql.places import place_of
@@ -50,7 +50,7 @@ class QueryBinder:
     trying: bool = False
     """Whether this is only to see if a rewrite would be accepted."""
 
-    def bind(self, query: exp.Expr, name: str) -> Bound:
+    def bind(self, query: exp.Expr, name: str) -> BoundQuery:
         """The operators of a query; ``name`` names the gates in it. Raises ``Refused``."""
         query = plain(query)
         spread_unbounded_state(query)
@@ -70,7 +70,7 @@ class QueryBinder:
             return False
         return True
 
-    def _bare(self, query: exp.Expr, name: str) -> Bound:
+    def _bare(self, query: exp.Expr, name: str) -> BoundQuery:
         """A query without what stands around it."""
         if isinstance(query, exp.Union):
             return self._union(query, name)
@@ -78,7 +78,7 @@ class QueryBinder:
             raise Refused(Problem("R114", "only SELECT and UNION ALL make a query", place_of(self.text, query)))
         return _SelectBinder(self, query, name).bind()
 
-    def _union(self, query: exp.Expr, name: str) -> Bound:
+    def _union(self, query: exp.Expr, name: str) -> BoundQuery:
         if not isinstance(query, exp.Union) or query.args.get("distinct") or type(query) is not exp.Union:
             raise Refused(
                 Problem(
@@ -105,15 +105,15 @@ class QueryBinder:
         alike(self.text, query, [part.node for part in parts])
         inputs = tuple(part.node for part in parts)
         if any(node.emits().event for node in inputs) and (met := meeting(self.sources, inputs, name)) is not None:
-            return Bound(met, common(parts))
-        return Bound(UnionAll(self.sources.fresh(f"{name}.union"), inputs), common(parts))
+            return BoundQuery(met, common(parts))
+        return BoundQuery(UnionAll(self.sources.fresh(f"{name}.union"), inputs), common(parts))
 
     def _names(self, query: exp.Expr, name: str) -> tuple[str, ...]:
         """The columns of a query, bound with operators of its own."""
         return QueryBinder(self.text, Sources(self.sources.catalog), trying=True).bind(query, name).node.emits().names
 
 
-Build = Callable[[], Bound]  # makes the operators, once nothing is refused
+Build = Callable[[], BoundQuery]  # makes the operators, once nothing is refused
 
 
 class _SelectBinder:
@@ -123,11 +123,11 @@ class _SelectBinder:
         self.binder, self.query, self.name = binder, query, name
         self.text, self.sources = binder.text, binder.sources
 
-    def bind(self) -> Bound:
+    def bind(self) -> BoundQuery:
         self._refuse_unsupported()
         return self.over(FromClause(self.binder, self.query, self.name).bind())
 
-    def over(self, source: From) -> Bound:
+    def over(self, source: From) -> BoundQuery:
         """The query over what it reads."""
         steps = None if self._groups() or is_lifetimes(source.node) else sorted_first(self.query, self.text, source)
         if steps is not None:
@@ -166,7 +166,7 @@ class _SelectBinder:
         made = LifetimeGrouping(self.query, scope).plan()
 
         below = scope.input if condition is None else self._filtered(scope, scope.input, condition)
-        return lambda: Bound(made(self.sources.fresh(f"{self.name}.group"), below))
+        return lambda: BoundQuery(made(self.sources.fresh(f"{self.name}.group"), below))
 
     def _warn_of_lost_rows(self, scope: Scope, where: exp.Expr, condition: exp.Expr) -> None:
         name = unknown_at_first(condition, scope.input)
@@ -207,7 +207,7 @@ class _SelectBinder:
             time = promoted if promoted is not None else exp.null()
             hidden = (Item(Column(TIME), time), *(item for item, _ in (sort.keys if sort else ())))
 
-        def build() -> Bound:
+        def build() -> BoundQuery:
             source, condition = self._checked(scope, where)
             if windowing.found:
                 keys_of_sort = [item for item, _ in (sort.keys if sort else ())]
@@ -215,14 +215,14 @@ class _SelectBinder:
                 source = self._filtered(scope, source, condition) if condition is not None else source
                 source, condition = windowing.build(self.sources, source, self.name, used), None
             if sort is not None and sort.value is not None:
-                return Bound(self._sorted(source, items, condition, sort, sort.value))
+                return BoundQuery(self._sorted(source, items, condition, sort, sort.value))
             if not hidden:
                 lineage = {
                     i.column.name: scope.inlined(i.expression)
                     for i in items
                     if follows(scope.inlined(i.expression)) and (i.column.order.moves or has_clock(scope, i.expression))
                 }
-                return Bound(Select(self.sources.fresh(f"{self.name}.select"), source, items, condition), lineage)
+                return BoundQuery(Select(self.sources.fresh(f"{self.name}.select"), source, items, condition), lineage)
             below = Select(self.sources.fresh(f"{self.name}.select"), source, items, condition, hidden)
             keys = tuple(item.column.name for item, _ in sort.keys) if sort else ()
             ways = tuple(way for _, way in sort.keys) if sort else ()
@@ -231,7 +231,7 @@ class _SelectBinder:
             ascending = None if sort is not None or promoted is None else _ascending(scope, promoted)
             sorts = sort is not None
             made = TSort(name, below, gate.within, keys, ways, sorts, follows=ascending)
-            return Bound(replace(made, early=gate.early, resync=gate.resync, ahead=gate.ahead))
+            return BoundQuery(replace(made, early=gate.early, resync=gate.resync, ahead=gate.ahead))
 
         return build
 
@@ -315,29 +315,29 @@ class _SelectBinder:
         grouping = Grouping(self.query, scope)
         plan = grouping.bind()
 
-        def build() -> Bound:
+        def build() -> BoundQuery:
             if plan.endless:
                 self._warn(grouping.growth())
             source, condition = self._checked(scope, where)
             if plan.within is not None:
                 source = self._promoted(scope, source, plan, plan.within, condition)
-                return Bound(plan.build(self.name, source, self.sources.fresh))
+                return BoundQuery(plan.build(self.name, source, self.sources.fresh))
             if condition is not None:
                 source = self._filtered(scope, source, condition)
             source = scope.windows.above(source, plan.keys, self.name)
-            return Bound(plan.build(self.name, source, self.sources.fresh), plan.lineage())
+            return BoundQuery(plan.build(self.name, source, self.sources.fresh), plan.lineage())
 
         return build
 
     def _in_panes(self, scope: Scope, where: exp.Expr | None) -> Build:
         plan = PaneGrouping(self.query, scope).plan()
 
-        def build() -> Bound:
+        def build() -> BoundQuery:
             assert plan is not None
             source, condition = self._checked(scope, where)
             if condition is not None:
                 source = self._filtered(scope, source, condition)
-            return Bound(plan.build(self.sources.fresh(self.name), source))
+            return BoundQuery(plan.build(self.sources.fresh(self.name), source))
 
         return build
 
@@ -362,4 +362,4 @@ def _ascending(scope: Scope, promoted: exp.Expr) -> exp.Expr | None:
     return found if columns_of([found]) == {T} and prove(found, scope.facts).order.direction > 0 else None
 
 
-__all__ = ["Bound", "QueryBinder"]
+__all__ = ["BoundQuery", "QueryBinder"]

@@ -37,7 +37,7 @@ from rowtime.plan.pump_edge import PumpEdge, edge_of, with_rowtime
 from rowtime.plan.rejected import refused_by_pump, refused_rows
 from rowtime.plan.resync import check_resync
 from rowtime.plan.scope import mark_of
-from rowtime.plan.starts import Starts
+from rowtime.plan.start_positions import Starts
 from rowtime.sql.places import place_of
 from rowtime.sql.statements import CreatePump, CreateView
 
@@ -45,7 +45,7 @@ SINGLE_WRITER = frozenset({"parquet", "csv", "json", "rate"})
 
 
 @dataclass
-class Bound:
+class BoundQuery:
     """A bound query: its operator, and the columns that are functions of its rowtime."""
 
     node: Operator
@@ -58,7 +58,7 @@ class Binder(Protocol):
     text: str
     sources: Sources
 
-    def bind(self, query: exp.Expr, name: str) -> Bound:
+    def bind(self, query: exp.Expr, name: str) -> BoundQuery:
         """The operators of a query; ``name`` names the gates in it. Raises ``Refused``."""
 
     def binds(self, query: exp.Expr, name: str) -> bool:
@@ -74,7 +74,7 @@ class Sources:
 
     catalog: Catalog
     warnings: list[Problem] = field(default_factory=list)
-    bound: dict[str, Bound] = field(default_factory=dict)
+    bound: dict[str, BoundQuery] = field(default_factory=dict)
     names: set[str] = field(default_factory=set)
     open: list[str] = field(default_factory=list)
     starts: Starts = field(default_factory=Starts)
@@ -117,10 +117,10 @@ class Sources:
         if key not in self.bound:
             columns = tuple(Column(column.name, column.type) for column in statement.columns)
             source = ((statement.using or "").lower(), statement.options)
-            self.bound[key] = Bound(Table(self.fresh(name), name, columns, source))
+            self.bound[key] = BoundQuery(Table(self.fresh(name), name, columns, source))
         return self.bound[key].node
 
-    def named(self, binder: Binder, name: str, item: exp.Expr) -> Bound:
+    def named(self, binder: Binder, name: str, item: exp.Expr) -> BoundQuery:
         """The query or stream behind a name, bound once."""
         if name in self.bound:
             return self.bound[name]
@@ -198,18 +198,18 @@ class Sources:
             raise Refused(Problem("R190", f"MODE MANUAL of a stream that {what} is not supported yet", hint=hint))
         return True
 
-    def _event_timed(self, bound: Bound, view: CreateView) -> Bound:
+    def _event_timed(self, bound: BoundQuery, view: CreateView) -> BoundQuery:
         """A view under the event time that it declares: from here on another region."""
         if view.event_time is None:
             return bound
         name = view.name.text.lower()
         settings = settings_of(view.event_time)
         if settings.mode == FORWARDED:
-            return Bound(forwarded(self, bound.node, settings, name, view.event_time.place), bound.lineage)
+            return BoundQuery(forwarded(self, bound.node, settings, name, view.event_time.place), bound.lineage)
         node = event_timed(bound.node, settings, self.fresh(f"{name}.event_time"), view.event_time.place)
-        return Bound(node, bound.lineage)
+        return BoundQuery(node, bound.lineage)
 
-    def _in_order(self, stream: StreamDef, node: Operator) -> Bound:
+    def _in_order(self, stream: StreamDef, node: Operator) -> BoundQuery:
         """A stream behind the checks of its declared orders."""
         lineage: dict[str, exp.Expr] = {}
         source = node.inputs[0] if isinstance(node, UnionAll) else node
@@ -226,7 +226,7 @@ class Sources:
             way = not order.ascending, order.strict
             node = Ordered(check, node, _column(name), *way, known, within, rows, gate, gate is not None and more, more)
             lineage[name] = mark_of(check)
-        return Bound(node, lineage)
+        return BoundQuery(node, lineage)
 
     def _pumped(self, binder: Binder, pump: CreatePump, stream: Stream) -> Operator:
         """What a pump writes, as one writer: in order and numbered, as the log would have it; behind the guard."""
@@ -244,7 +244,7 @@ class Sources:
         gate = self.fresh(f"{stream.name}.{pump_name(pump)}")
         return TSort(gate, timed, 0, sorts=False, early=stream.early, follows=_column(T))
 
-    def pump(self, binder: Binder, pump: CreatePump) -> Bound:
+    def pump(self, binder: Binder, pump: CreatePump) -> BoundQuery:
         """The query of a pump, bound once for its sink and for who reads its stream."""
         key = f"{_OURS}pump {pump_name(pump)}"
         if key not in self.bound:
@@ -258,12 +258,12 @@ class Sources:
                 if stream is not None:  # else the target is a function, or the pump is refused anyway
                     check_order(stream, placed, node)
                     node = edge_of(self, node, placed, stream, binder.text)
-                self.bound[key] = Bound(node)
+                self.bound[key] = BoundQuery(node)
             finally:
                 self.open.pop()
         return self.bound[key]
 
-    def renamed(self, bound: Bound, name: str, new: Sequence[str], place: Place) -> Bound:
+    def renamed(self, bound: BoundQuery, name: str, new: Sequence[str], place: Place) -> BoundQuery:
         """A query under other names for its columns: ``CREATE VIEW v (a, b)``, ``FROM (…) AS v(a, b)``."""
         old = bound.node.emits().columns
         if not new:
@@ -274,7 +274,7 @@ class Sources:
             raise Refused(Problem("R118", f"the query has {len(old)} columns: {names}", place, hint))
         items = tuple(Item(replace(c, name=to), _column(c.name)) for c, to in zip(old, new, strict=True))
         moved = {to: bound.lineage[c.name] for c, to in zip(old, new, strict=True) if c.name in bound.lineage}
-        return Bound(Select(self.fresh(name), bound.node, items), moved)
+        return BoundQuery(Select(self.fresh(name), bound.node, items), moved)
 
     def _rejected(self, binder: Binder, item: exp.Table) -> Operator:
         name = item.text("db").lower()
@@ -283,11 +283,11 @@ class Sources:
         other = name in self.catalog.views or self.catalog.stream(name) is not None
         if key not in self.bound and pump is not None and not other:
             node = self.pump(binder, pump).node
-            self.bound[key] = Bound(refused_by_pump(self.fresh, node, name, place_of(binder.text, item)))
+            self.bound[key] = BoundQuery(refused_by_pump(self.fresh, node, name, place_of(binder.text, item)))
         if key not in self.bound:
             node = self.named(binder, name, item).node
             pumps = [f"{name}.{pump}" for pump in self.catalog.pumps]
-            self.bound[key] = Bound(refused_rows(self.fresh, node, name, pumps, place_of(binder.text, item)))
+            self.bound[key] = BoundQuery(refused_rows(self.fresh, node, name, pumps, place_of(binder.text, item)))
         return self.bound[key].node
 
 

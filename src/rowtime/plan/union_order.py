@@ -13,7 +13,7 @@ from sqlglot import exp
 from rowtime.core.errors import Problem, Refused
 from rowtime.operators.contract import T
 from rowtime.plan.scope import columns_of
-from rowtime.plan.sources import Bound
+from rowtime.plan.sources import BoundQuery
 from rowtime.sql.generate import to_rowtime
 from rowtime.sql.places import place_of
 
@@ -78,7 +78,7 @@ def _column(name: str, at: exp.Expr | None = None) -> exp.Column:
     return found
 
 
-def common(parts: Sequence[Bound]) -> Mapping[str, exp.Expr]:
+def common(parts: Sequence[BoundQuery]) -> Mapping[str, exp.Expr]:
     """The columns that are one function of the rowtime in all inputs; so they are it in the union."""
     names = [part.node.emits().names for part in parts]
     found = {}

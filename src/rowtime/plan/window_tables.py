@@ -14,7 +14,7 @@ from rowtime.operators.contract import T
 from rowtime.operators.session_rows import SessionRows
 from rowtime.plan.functions import input_of
 from rowtime.plan.scope import From, Scope, follows, marks_of
-from rowtime.plan.sources import Binder, Bound
+from rowtime.plan.sources import Binder, BoundQuery
 from rowtime.plan.windows import SHAPES, ascends, gap_of, is_value, spans_of, windows_of
 from rowtime.sql.nodes import TableArgument
 from rowtime.sql.places import place_of
@@ -36,7 +36,7 @@ class WindowTable:
         self.binder, self.call, self.name = binder, call, name
         self.function = call.name.upper()
 
-    def bind(self) -> Bound:
+    def bind(self) -> BoundQuery:
         """The operator, and the clocks of the columns; raises ``Refused``."""
         arguments = self._arguments()
         if not arguments:
@@ -56,7 +56,7 @@ class WindowTable:
         gate = not (known and is_value(at)) and not _ordered(scope, time)
         source = scope.input
         name = self.binder.sources.fresh(self.name if gate else f"{self.name}.{self.function.lower()}")
-        return Bound(windows_of(name, source, spans, value, NAMES, gate=gate), lineage)
+        return BoundQuery(windows_of(name, source, spans, value, NAMES, gate=gate), lineage)
 
     def _arguments(self) -> list[exp.Expr]:
         """The arguments by place; named ones are put into theirs."""
@@ -95,7 +95,7 @@ class WindowTable:
 
     # -- sessions ---------------------------------------------------------------------
 
-    def _session(self, scope: Scope, arguments: list[exp.Expr]) -> Bound:
+    def _session(self, scope: Scope, arguments: list[exp.Expr]) -> BoundQuery:
         """SESSION(TABLE s PARTITION BY k, DESCRIPTOR(ROWTIME), gap), or with DESCRIPTOR(k) before the gap."""
         self._refuse_taken(scope)
         time = self._time(scope, arguments[1] if len(arguments) > 1 else None)
@@ -112,7 +112,7 @@ class WindowTable:
             raise Refused(*scope.problems)
         sources, source = self.binder.sources, scope.input
         made = SessionRows(sources.fresh(f"{self.name}.session"), source, tuple(key.name for key in bound), gap, NAMES)
-        return Bound(made, {NAMES[1]: exp.column(exp.to_identifier(T, quoted=True))})
+        return BoundQuery(made, {NAMES[1]: exp.column(exp.to_identifier(T, quoted=True))})
 
     def _time(self, scope: Scope, node: exp.Expr | None) -> exp.Expr | None:
         """What DESCRIPTOR names: one column, or ROWTIME."""

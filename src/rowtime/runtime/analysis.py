@@ -24,7 +24,7 @@ from rowtime.expr.aggregates import orders_rows
 from rowtime.expr.generators import generator
 from rowtime.expr.readable import in_words, readable
 from rowtime.plan.aggregates import has_aggregates
-from rowtime.plan.started import fixed, trees_of
+from rowtime.plan.clock_functions import fixed, trees_of
 from rowtime.runtime.column_types import ColumnTypes
 from rowtime.sql.generate import to_spark
 from rowtime.sql.places import place_of

@@ -17,7 +17,7 @@ from rowtime.core.time import BEGINNING, END
 from rowtime.operators.contract import P, W
 from rowtime.operators.gates import Gate, Raise, Verdict
 from rowtime.runtime.gate_items import Key, asked, by_block, items_of, with_bounds
-from rowtime.runtime.judging import Judging
+from rowtime.runtime.gate_verdicts import Judging
 from rowtime.sql.generate import literal
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from rowtime.operators.contract import W
 from rowtime.operators.gates import Gate, Verdict
 from rowtime.runtime.blocks import judge_by_blocks
 from rowtime.runtime.gate_items import filled, items_of, runs, with_bounds
-from rowtime.runtime.judging import Judging
+from rowtime.runtime.gate_verdicts import Judging
 from rowtime.runtime.segment_writer import SMALL
 
 if TYPE_CHECKING:

@@ -21,9 +21,10 @@ from rowtime.core.time import BEGINNING
 from rowtime.operators.contract import Control, Delta, Operator
 from rowtime.operators.intake import Intake
 from rowtime.operators.table import PINNED
+from rowtime.plan.clock_functions import fixed
 from rowtime.plan.program import Program
-from rowtime.plan.started import fixed
 from rowtime.plan.waiting import timed_by
+from rowtime.runtime.adopted_files import adopted_files
 from rowtime.runtime.analysis import quietly, words_of
 from rowtime.runtime.arrivals import Arrivals
 from rowtime.runtime.brokers import answering
@@ -42,7 +43,6 @@ from rowtime.runtime.session import active
 from rowtime.runtime.skipped_rows import seen_by, show, shown_in
 from rowtime.runtime.sources.contract import Limits, Source
 from rowtime.runtime.standing import since
-from rowtime.runtime.takers import takers
 from rowtime.runtime.tick import GivenTable, RunningTick
 from rowtime.runtime.upgrades import bound, change
 from rowtime.state import cuts, refused_files, settings
@@ -122,7 +122,7 @@ class Engine:
 
     def _take_over(self, program: Program) -> None:
         self.program = program
-        self._takers = takers(program, self._types.of)
+        self._adopted = adopted_files(program, self._types.of)
         self._timed_by = timed_by(program.operators)
         self._arrivals = Arrivals(program.operators)
         self._streams = program.streams
@@ -275,7 +275,7 @@ class Engine:
         self._fresh = False
         number = self.entry["tick"] + 1
         folder = self.checkpoint.folder
-        running = RunningTick(self.spark, number, folder, self.entry, intakes, self.stages, self._takers, self._memory)
+        running = RunningTick(self.spark, number, folder, self.entry, intakes, self.stages, self._adopted, self._memory)
         running.tables, running.column_types, running.narrowed = self.tables, self._types, self._limits()
         return running
 

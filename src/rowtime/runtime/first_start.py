@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Self
 
 from rowtime.client.starts import Start, begin
 from rowtime.client.writer import EVERYONE
-from rowtime.runtime.once import DONE, DROPPED, perform, performed, writer_of
+from rowtime.runtime.acting_statements import DONE, DROPPED, perform, performed, writer_of
 from rowtime.sql.statements import EndStream, SetBound
 from rowtime.state.files import make_folder
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from rowtime.client.home import Home
 from rowtime.core.errors import Problem, Refused, refuse
-from rowtime.core.places import local
+from rowtime.core.shared_paths import local
 from rowtime.expr.store_assignment import as_read
 from rowtime.operators.sink import Sink as SinkNode
 from rowtime.operators.stream import Stream
@@ -25,7 +25,7 @@ from rowtime.runtime.edge_types import misfits
 from rowtime.runtime.engine import Engine, wall_clock
 from rowtime.runtime.events import Events
 from rowtime.runtime.first_start import FirstStart
-from rowtime.runtime.handed import Handed
+from rowtime.runtime.given_streams import GivenStream
 from rowtime.runtime.query import Query
 from rowtime.runtime.quiet import quietly
 from rowtime.runtime.relations import EventTime, Relation, columns_text, named
@@ -72,7 +72,7 @@ class Pipeline:
         self._variables: dict[str, str] = {}
         self._functions: dict[str, Callable[[Batch], object]] = {}
         self._table_functions: dict[str, Make] = {}
-        self._handed: dict[str, Handed] = {}
+        self._given: dict[str, GivenStream] = {}
         self._python: dict[str, tuple[Callable[[Any], Any], str]] = {}
 
     def sql(self, text: str, variables: Mapping[str, str] | None = None) -> Pipeline:
@@ -135,7 +135,7 @@ class Pipeline:
         """
         names = {"rowtime": rowtime, "writer": writer, "position": position}
         guard = (early_beyond, resync_after, early_beyond_arrival)
-        self._handed[name.lower()] = Handed(streaming, names, *guard, event_time, shape)
+        self._given[name.lower()] = GivenStream(streaming, names, *guard, event_time, shape)
         return self
 
     def sink(self, name: str, function: Callable[[Batch], object]) -> Pipeline:
@@ -164,7 +164,7 @@ class Pipeline:
         return self._compiled(text, Without(self.home, frozenset(statements_of(text))), self.compile().literal)
 
     def _compiled(self, text: str, home: Definitions, literal: Mapping[str, str] | None = None) -> Program:
-        streams = {name: handed.stream(name) for name, handed in self._handed.items()}
+        streams = {name: given.stream(name) for name, given in self._given.items()}
         values = {**(literal or {}), **self._variables}  # secrets that the script has, which the text names
         program = compile_script(text, home, values, streams, tuple(self._functions), self._table_functions)
         if program.problems:
@@ -321,8 +321,8 @@ class Pipeline:
         if kind == "dataframe":
             from rowtime.runtime.sources.batches import BatchSource  # noqa: PLC0415
 
-            handed = self._handed[node.name]
-            return BatchSource(handed.frame, handed.names, wall_clock, [name for name, _ in columns])
+            given = self._given[node.name]
+            return BatchSource(given.frame, given.names, wall_clock, [name for name, _ in columns])
         raise Refused(Problem("R210", f"{kind} cannot be read as a stream"))
 
     def _sink(self, node: SinkNode) -> Sink:

@@ -23,7 +23,7 @@ from rowtime.client.home import Home
 from rowtime.client.writer import Writer, open_writer
 from rowtime.core.clock import least
 from rowtime.core.errors import refuse
-from rowtime.core.places import sync
+from rowtime.core.shared_paths import sync
 from rowtime.core.time import BEGINNING, END
 from rowtime.operators.bounded_events import BoundedEvents
 from rowtime.operators.event_stream import EventStream

@@ -22,8 +22,8 @@ from rowtime.core.clock import least
 from rowtime.core.errors import Refused, refuse
 from rowtime.core.time import END
 from rowtime.operators.stream import Stream
+from rowtime.plan.clock_functions import fixed
 from rowtime.plan.finite import is_finite
-from rowtime.plan.started import fixed
 from rowtime.plan.upgrade import check_same
 from rowtime.runtime.endings import recorded_end
 from rowtime.runtime.engine import Engine

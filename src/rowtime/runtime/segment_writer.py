@@ -26,7 +26,7 @@ from pyspark.sql.types import BooleanType, DatetimeType, NullType, NumericType
 from rowtime.client.parquet_statistics import trusted
 from rowtime.core.checksums import checksum
 from rowtime.core.errors import Failure, Problem
-from rowtime.core.places import sync
+from rowtime.core.shared_paths import sync
 from rowtime.operators.collected import collected, loosened
 from rowtime.operators.contract import Route, Segment, W
 from rowtime.runtime.file_form import FileForm

@@ -36,11 +36,11 @@ from rowtime.runtime import clock_pass
 from rowtime.runtime.apart import apart
 from rowtime.runtime.column_types import ColumnTypes
 from rowtime.runtime.narrow_tables import LIMITS, Narrowed
-from rowtime.runtime.places import for_spark
 from rowtime.runtime.refusal import Refusal, Rejection
 from rowtime.runtime.segment_writer import SMALL, write_routes, write_table
 from rowtime.runtime.sinks.failures import naming
 from rowtime.runtime.sources.statistics import unskipped
+from rowtime.runtime.spark_paths import for_spark
 from rowtime.runtime.taken_over import above
 from rowtime.state.checkpoint import folder_of
 from rowtime.state.memory import Memory
@@ -110,7 +110,7 @@ class RunningTick:
         entry: Mapping[str, Any],
         intakes: Callable[[Operator, Control], Intake],
         deliver: Mapping[str, Deliver],
-        takers: Mapping[str, Mapping[str, str]],
+        adopted: Mapping[str, Mapping[str, str]],
         memory: Memory,
     ) -> None:
         self.spark, self.number, self.folder, self.memory = spark, number, folder, memory
@@ -126,7 +126,7 @@ class RunningTick:
         self.ledger: Ledger = {}
         self.skipped: dict[str, list[DataFrame]] = {}  # by gate; the ledger has them already
         self.jobs: list[str] = []
-        self._intakes, self._deliver, self._takers = intakes, deliver, takers
+        self._intakes, self._deliver, self._adopted = intakes, deliver, adopted
         self._refused: dict[str, list[tuple[str, Sequence[Segment]]]] = {}
         self._tables: dict[str, pa.Table] = {}
         self._written: list[str] = []
@@ -169,7 +169,7 @@ class RunningTick:
 
     def taker(self, node: Operator) -> Mapping[str, str] | None:
         """The columns of a sink that takes the operator's files as they are."""
-        return self._takers.get(node.name)
+        return self._adopted.get(node.name)
 
     def lookup(self, node: Table) -> DataFrame:
         """The rows of a static table as they are now: those given from Python, else what Spark reads."""

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from rowtime.core.errors import refuse
-from rowtime.core.places import sync
+from rowtime.core.shared_paths import sync
 from rowtime.state import refused_files
 from rowtime.state.files import (
     able,

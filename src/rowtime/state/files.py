@@ -13,7 +13,7 @@ from typing import IO
 
 from rowtime.core.checksums import checksum
 from rowtime.core.errors import Failure, Problem, refuse
-from rowtime.core.places import sync
+from rowtime.core.shared_paths import sync
 
 
 def make_folder(folder: Path) -> None:

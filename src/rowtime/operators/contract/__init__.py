@@ -13,7 +13,7 @@ from rowtime.operators.contract.lineage import (
     named,
 )
 from rowtime.operators.contract.operator import Operator, Unary, walk
-from rowtime.operators.contract.state import LARGE, Control, Kept, Named, Route, Segment, Segments
+from rowtime.operators.contract.state import LARGE, Control, Named, Route, Segment, Segments, StateNote
 from rowtime.operators.contract.texts import micros, passed, quoted
 from rowtime.operators.contract.tick import Tick
 
@@ -30,7 +30,6 @@ __all__ = [
     "Delta",
     "EventTime",
     "Fired",
-    "Kept",
     "Link",
     "Named",
     "Operator",
@@ -40,6 +39,7 @@ __all__ = [
     "Segment",
     "Segments",
     "Shape",
+    "StateNote",
     "T",
     "Tick",
     "Unary",

@@ -15,7 +15,7 @@ from rowtime.core.clock import Clocks
 from rowtime.operators.contract.edge import Column, Delta, Shape
 from rowtime.operators.contract.lineage import Link, Pairs, named
 from rowtime.operators.contract.requirement import UNORDERED, Requirement
-from rowtime.operators.contract.state import Kept
+from rowtime.operators.contract.state import StateNote
 from rowtime.operators.contract.tick import Tick
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class Operator(ABC):
         """What each input must give: order, or nothing."""
         return (UNORDERED,) * len(self.inputs)
 
-    def keeps(self) -> tuple[Kept, ...]:
+    def keeps(self) -> tuple[StateNote, ...]:
         """What is kept from tick to tick, and what bounds it."""
         return ()
 

@@ -16,7 +16,7 @@ Control = MutableMapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Kept:
+class StateNote:
     """State that an operator keeps: what, until when, and what bounds it.
 
     ``by``: time, values (of an order), rows, keys, writers, edges (of events), one, or nothing (UNBOUNDED STATE).

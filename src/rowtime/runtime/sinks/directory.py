@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from rowtime.core.places import sync
+from rowtime.core.shared_paths import sync
 from rowtime.runtime.sinks.ownership import RECORD, Asked, Record, There, owner, read, running, tag_of
 from rowtime.state.checkpoint import folder_of
 from rowtime.state.files import able, make_folder, move, remove

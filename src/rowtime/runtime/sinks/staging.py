@@ -16,9 +16,9 @@ from rowtime.operators.collected import collected
 from rowtime.operators.contract import Delta, P, Route, Segment, T, W, quoted
 from rowtime.operators.sink import Sink as SinkNode
 from rowtime.runtime.file_form import FUNCTIONS, FileForm, writer_options
-from rowtime.runtime.places import for_spark
 from rowtime.runtime.segment_writer import SMALL, fits_the_driver, write_routes
 from rowtime.runtime.sinks.contract import Batch, Owned, Sink
+from rowtime.runtime.spark_paths import for_spark
 from rowtime.state.files import check_sum, move
 
 if TYPE_CHECKING:

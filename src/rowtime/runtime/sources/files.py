@@ -23,10 +23,9 @@ import pyarrow.parquet as pq
 
 from rowtime.client.arrow_types import INSTANT, arrow_type
 from rowtime.core.errors import Failure, Problem, Refused, refuse
-from rowtime.core.places import local
+from rowtime.core.shared_paths import local
 from rowtime.operators.contract import quoted
 from rowtime.plan.formats.files import GLOB, OF_ROWTIME, names_of
-from rowtime.runtime.places import for_spark
 from rowtime.runtime.sources.contract import (
     ARRIVAL,
     MALFORMED,
@@ -44,6 +43,7 @@ from rowtime.runtime.sources.file_list import NumberedFile, is_unchanged
 from rowtime.runtime.sources.numbering import Numbering, noted
 from rowtime.runtime.sources.peek import OURS, columns, timestamps
 from rowtime.runtime.sources.statistics import unskipped
+from rowtime.runtime.spark_paths import for_spark
 from rowtime.sql.generate import literal
 
 if TYPE_CHECKING:

@@ -15,13 +15,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from rowtime.client import stream_log
-from rowtime.client.column_bounds import read_item
+from rowtime.client.bound_items import read_item
 from rowtime.client.home import unescape
 from rowtime.client.stream_log import Bound, ColumnBound, Entry, Leave, Order, Rows, Seen
 from rowtime.client.writer import EVERYONE
 from rowtime.core.errors import Failure, Problem, refuse
 from rowtime.core.time import BEGINNING, END
-from rowtime.runtime.places import for_spark
 from rowtime.runtime.sources.contract import (
     ARRIVAL,
     POSITION,
@@ -34,6 +33,7 @@ from rowtime.runtime.sources.contract import (
 )
 from rowtime.runtime.sources.peek import timestamps
 from rowtime.runtime.sources.statistics import unskipped
+from rowtime.runtime.spark_paths import for_spark
 from rowtime.sql.generate import literal
 
 if TYPE_CHECKING:

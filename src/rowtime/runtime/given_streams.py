@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Handed:
+class GivenStream:
     """A DataFrame with the ``names`` of its rowtime, writer and position columns, as `Pipeline.source` takes them."""
 
     frame: DataFrame

@@ -14,7 +14,7 @@ from rowtime.core.time import BEGINNING, END
 from rowtime.operators.contract import P
 from rowtime.operators.gates import Gate, Raise, Verdict
 from rowtime.runtime.gate_items import behind
-from rowtime.runtime.judgement import Judged, Tally, judge_run, numbers
+from rowtime.runtime.judged_runs import Judged, Tally, judge_run, numbers
 
 PIECE = 65_536  # rows that are judged at once, so that what the kernel makes of them stays in the cache
 

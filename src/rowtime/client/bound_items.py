@@ -16,8 +16,8 @@ from typing import Any, Final
 import pyarrow as pa
 
 from rowtime.client.rows import value_of
-from rowtime.core.column_bounds import OrderedColumn
 from rowtime.core.errors import Failure, Problem, refuse
+from rowtime.core.ordered_columns import OrderedColumn
 from rowtime.core.time import BEGINNING, END
 
 _DAY: Final = 86_400_000_000  # µs

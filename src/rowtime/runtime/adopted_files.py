@@ -13,7 +13,7 @@ from rowtime.runtime.file_form import FileForm
 Types = Callable[[Operator], Sequence[str]]
 
 
-def takers(program: Program, types: Types) -> dict[str, dict[str, str]]:
+def adopted_files(program: Program, types: Types) -> dict[str, dict[str, str]]:
     """Operators whose one consumer is a Parquet directory, with its columns and which of theirs they are.
 
     What such an operator writes as its result is what the directory holds: the file is renamed into place, and nothing
