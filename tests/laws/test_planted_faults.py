@@ -191,7 +191,7 @@ def _set_bound_forgotten_between_ticks(patch: pytest.MonkeyPatch) -> None:
 
     def step(self: TSort, tick: Any, deltas: Any) -> Delta:
         found = real(self, tick, deltas)
-        tick.control(self)["floors"].clear()
+        tick.control(self).floors.clear()
         return found
 
     patch.setattr(TSort, "step", step)

@@ -6,13 +6,13 @@ event that has no length left is no event.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from rowtime.core.clock import Clocks
 from rowtime.core.time import BEGINNING, END, shift
-from rowtime.operators.contract import Delta, Link, Operator, P, Shape, T, Tick, Unary, W, quoted
+from rowtime.operators.contract import Control, Delta, Link, Operator, P, Shape, T, Tick, Unary, W, quoted
 from rowtime.operators.lifetimes import C, D, E, Q, S, instant
 
 How = Literal["TO_POINT", "POINT_AT_END", "SHIFT", "EXTEND", "ALTER_DURATION", "QUANTIZE"]
@@ -40,7 +40,7 @@ class AlterLifetime(Unary):
         ends = self.how in ("TO_POINT", "ALTER_DURATION") and below.retracts != "none"
         return replace(below, retracts="any") if ends else below
 
-    def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:  # noqa: ARG002
+    def promises(self, clocks: Sequence[Clocks], control: Control) -> Clocks:  # noqa: ARG002
         """Each bound, moved."""
         return {writer: self._moved(at) for writer, at in clocks[0].items()}
 

@@ -8,9 +8,9 @@ it and of the right events that it meets; what differs from the one before goes 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from sqlglot import exp
 
@@ -18,7 +18,19 @@ from rowtime.core.clock import Clocks, least
 from rowtime.core.time import BEGINNING, END
 from rowtime.expr.conditions import conjuncts
 from rowtime.operators.conditions import holds
-from rowtime.operators.contract import Column, Delta, Link, Operator, Pairs, Shape, StateNote, Tick, named, quoted
+from rowtime.operators.contract import (
+    Column,
+    Delta,
+    Link,
+    Operator,
+    Pairs,
+    Shape,
+    StateNote,
+    Tick,
+    UpTo,
+    named,
+    quoted,
+)
 from rowtime.operators.contract.requirement import VERSIONS, Requirement
 from rowtime.operators.lifetime_join import LEFT, RIGHT, side_of
 from rowtime.operators.lifetimes import (
@@ -54,6 +66,7 @@ class AntiJoin(Operator):
     names: tuple[tuple[str, ...], tuple[str, ...]]
     on: exp.Expr | None
 
+    control: ClassVar = UpTo
     kind: ClassVar[str] = "lifetime anti-join"
     keeps_versions: ClassVar[bool] = True
 
@@ -74,7 +87,7 @@ class AntiJoin(Operator):
         columns = self.left.emits().columns
         return derived(Shape(tuple(Column(to, c.type) for to, c in zip(self.names[0], columns, strict=True))))
 
-    def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:  # noqa: ARG002
+    def promises(self, clocks: Sequence[Clocks], control: UpTo) -> Clocks:  # noqa: ARG002
         """The least of both."""
         return {"": min(least(one.values()) for one in clocks)}
 
@@ -114,7 +127,7 @@ class AntiJoin(Operator):
         """What of the left events is uncovered as far as the bound, less what went out before."""
         control = tick.control(self)
         clocks = self.promises([delta.clocks for delta in deltas], control)
-        before = control.get("bound", BEGINNING)
+        before = control.bound
         bound = max(before, clocks[""])
         kept = [WeightedLog(tick, self, "left"), WeightedLog(tick, self, "right")]
         for n, delta in enumerate(deltas):
@@ -124,7 +137,7 @@ class AntiJoin(Operator):
         left, right = (one.between(before if n == 0 else BEGINNING, END) for n, one in enumerate(kept))
         if bound > before and left is not None:
             rows = self._changes(tick, left, right, (before, bound))
-        control["bound"] = bound
+        control.bound = bound
         self._forget(kept, bound)
         return Delta(rows, clocks)
 
@@ -196,7 +209,7 @@ class SpeculativeAntiJoin(AntiJoin):
         """What each new change leaves uncovered of the left events that it touches."""
         control = tick.control(self)
         clocks = self.promises([delta.clocks for delta in deltas], control)
-        before = control.get("bound", BEGINNING)
+        before = control.bound
         kept = [WeightedLog(tick, self, "left"), WeightedLog(tick, self, "right")]
         old = [self._old(n, one.between(before if n == 0 else BEGINNING, END)) for n, one in enumerate(kept)]
         new: list[DataFrame | None] = [None, None]
@@ -204,8 +217,8 @@ class SpeculativeAntiJoin(AntiJoin):
             written = [] if delta.rows is None else kept[n].add(self._side(n, delta.rows, (Q, C)), delta.count)
             new[n] = kept[n].segments.read(written).drop(N) if written else None
         rows = self._revised(old, new)
-        control["bound"] = max(before, clocks[""])
-        self._forget(kept, control["bound"])
+        control.bound = max(before, clocks[""])
+        self._forget(kept, control.bound)
         return Delta(rows, clocks)
 
     def _identity(self, n: int) -> list[str]:

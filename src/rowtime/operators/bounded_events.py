@@ -6,20 +6,41 @@ late follows from the items of both, and not from when either was read.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
 
 from rowtime.core.clock import Clocks, least
 from rowtime.core.shapes import EventShape
-from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import Column, Delta, Link, Operator, P, Shape, StateNote, Tick, Unary, quoted
+from rowtime.core.time import END
+from rowtime.operators.contract import (
+    Column,
+    Delta,
+    Link,
+    Operator,
+    P,
+    Shape,
+    StateNote,
+    Tick,
+    Unary,
+    UpTo,
+    quoted,
+)
 from rowtime.operators.contract.requirement import GATED, Requirement
 from rowtime.operators.event_bounds import GIVEN
 from rowtime.operators.event_gate import EventGate, collected_items
 from rowtime.operators.intake import Intake
 from rowtime.operators.merge import ORIGIN
 from rowtime.operators.union_all import prefix
+
+
+@dataclass(slots=True)
+class BoundedControl(UpTo):
+    """What the gate keeps beside the bound (`event_gate.Judging`), of the one writer that all rows count as."""
+
+    early: int | None = None
+    marks: dict[str, list[int]] = field(default_factory=dict)
+    raised: dict[str, list[int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -34,6 +55,7 @@ class BoundedEvents(Unary):
     columns: tuple[Column, ...]
     shape: EventShape
 
+    control: ClassVar = BoundedControl
     kind: ClassVar[str] = "events under imported bounds"
     has_own_time: ClassVar[bool] = True
     is_gate: ClassVar[bool] = True
@@ -57,10 +79,10 @@ class BoundedEvents(Unary):
         """The payload, and the lifetime in hidden columns; as one writer's."""
         return self.gate.emits(single=True)
 
-    def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:
+    def promises(self, clocks: Sequence[Clocks], control: BoundedControl) -> Clocks:
         """The bound; the end, once both streams have ended."""
         ended = least(clocks[0].values()) >= END
-        return {"": END if ended else control.get("bound", BEGINNING)}
+        return {"": END if ended else control.bound}
 
     def link(self, n: int) -> Link:
         """An event of two edges has two rows; any other stands where its row does."""
@@ -79,10 +101,10 @@ class BoundedEvents(Unary):
         delta, control, made = deltas[0], tick.control(self), None
         if delta.rows is not None:
             rows = self.gate.timed(delta.rows.where(self._counts()).selectExpr(*self._read()))
-            before = {"": control.get("bound", BEGINNING)}
-            judged = self.gate.judged(tick, collected_items(tick, self, rows, in_band=True), Intake(None), before)
+            before = {"": control.bound}
+            judged = self.gate.judged(control, collected_items(tick, self, rows, in_band=True), Intake(None), before)
             made, _ = self.gate.made(tick, rows, judged, delta.count)
-            control["bound"] = max([before[""], *(found.judgement.mark.bound for found in judged.values())])
+            control.bound = max([before[""], *(found.judgement.mark.bound for found in judged.values())])
         clocks = self.promises([delta.clocks], control)
         if clocks[""] >= END:
             tick.segments(self, "open").forget(END)

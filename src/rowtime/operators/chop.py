@@ -7,14 +7,14 @@ every change.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from rowtime.core.clock import Clocks, least
 from rowtime.core.errors import Failure, Problem
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import Delta, Link, Operator, Shape, StateNote, Tick, Unary, quoted
+from rowtime.operators.contract import Delta, Link, Operator, Shape, StateNote, Tick, Unary, UpTo, quoted
 from rowtime.operators.lifetimes import OVERLAPS, C, D, E, Q, S, WeightedLog, derived, due, made, netted, revised
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ class Chop(Unary):
     by: int
     offset: int = 0
 
+    control: ClassVar = UpTo
     kind: ClassVar[str] = "chop"
 
     def keeps(self) -> tuple[StateNote, ...]:
@@ -40,7 +41,7 @@ class Chop(Unary):
         """The columns of the events."""
         return derived(Shape(self.input.emits().columns))
 
-    def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:  # noqa: ARG002
+    def promises(self, clocks: Sequence[Clocks], control: UpTo) -> Clocks:  # noqa: ARG002
         """The least of the input's."""
         return {"": least(clocks[0].values())}
 
@@ -56,7 +57,7 @@ class Chop(Unary):
         """The pieces as far as the bound, less what went out before."""
         control = tick.control(self)
         clocks = self.promises([deltas[0].clocks], control)
-        before = control.get("bound", BEGINNING)
+        before = control.bound
         bound = max(before, clocks[""])
         kept = WeightedLog(tick, self)
         was = kept.between(before, END)
@@ -74,7 +75,7 @@ class Chop(Unary):
             tick.describe(self, "cut events into pieces")
             pieces = revised(tick, self, self._names, self._pieces(now, before, bound), gone)
             result = pieces.selectExpr(*map(quoted, self._names), *made("__x", E, D))
-        control["bound"] = bound
+        control.bound = bound
         kept.forget(bound, [*self._names, "__ls", "__le"])
         return Delta(result, clocks)
 

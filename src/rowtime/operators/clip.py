@@ -7,9 +7,9 @@ no later start covers, if each covers everything from there on: an anti-join.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from sqlglot import exp
 
@@ -27,6 +27,7 @@ from rowtime.operators.contract import (
     StateNote,
     T,
     Tick,
+    UpTo,
     named,
     passed,
     quoted,
@@ -49,6 +50,7 @@ class Clip(Operator):
     right: Operator
     keys: tuple[tuple[str, str], ...] = ()
 
+    control: ClassVar = UpTo
     kind: ClassVar[str] = "clip"
     keeps_versions: ClassVar[bool] = True
 
@@ -68,7 +70,7 @@ class Clip(Operator):
         """The columns of the left side."""
         return derived(Shape(self.left.emits().columns))
 
-    def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:  # noqa: ARG002
+    def promises(self, clocks: Sequence[Clocks], control: UpTo) -> Clocks:  # noqa: ARG002
         """The least of both."""
         return {"": min(least(one.values()) for one in clocks)}
 
@@ -90,7 +92,7 @@ class Clip(Operator):
         """Cut what starts below the bound, at what starts below it."""
         control = tick.control(self)
         clocks = self.promises([delta.clocks for delta in deltas], control)
-        before = control.get("bound", BEGINNING)
+        before = control.bound
         bound = max(before, clocks[""])
         left, right = WeightedLog(tick, self, "left"), WeightedLog(tick, self, "right")
         was = left.between(before, END)
@@ -99,7 +101,7 @@ class Clip(Operator):
         rows = None
         if bound > before and events is not None:
             rows = self._results(tick, (was, events, right.between(before, END)), (before, bound))
-        control["bound"] = bound
+        control.bound = bound
         left.forget(bound, [*self._names, "__ls", "__le"])
         right.forget(bound, [*self._cutting, "__rs"])
         return Delta(rows, clocks)

@@ -14,12 +14,15 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from rowtime.core.time import BEGINNING, END, MAX_MICROS, MIN_MICROS
-from rowtime.operators.contract import A, Column, Control, Delta, P, T, Tick, W, quoted
+from rowtime.operators.contract import A, Column, Delta, P, T, Tick, W, quoted
 from rowtime.operators.event_bounds import speaking
 from rowtime.operators.intake import Intake
+from rowtime.operators.stream_clocks import StreamClocks
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+    from rowtime.operators.ordered import OrderMarks
 
 SAID = "__c"  # STRING: the text of a bound; null for a row
 
@@ -27,17 +30,22 @@ _SINCE = "__n"
 
 
 def with_column_bounds(  # noqa: PLR0913 - a stream's tick
-    tick: Tick, delta: Delta, columns: Sequence[Column], control: Control, intake: Intake, before: Mapping[str, int]
+    tick: Tick,
+    delta: Delta,
+    columns: Sequence[Column],
+    control: StreamClocks,
+    intake: Intake,
+    before: Mapping[str, int],
 ) -> Delta:
     """The rows of a stream with the bounds of its columns among them; ``before``: the clocks before the tick."""
     if not intake.columns:
         rows = None if delta.rows is None else delta.rows.selectExpr("*", f"CAST(NULL AS STRING) AS {SAID}")
         return replace(delta, rows=rows)
-    control["said"] = control.get("said", 0) + len(intake.columns)
+    control.said = control.said + len(intake.columns)
     spoke = {writer for writer, _, _ in intake.columns}
     # A writer that sent nothing but such a bound has a clock, so that the bound is not held for ever.
     clocks = speaking(delta.clocks, spoke, control)
-    since = [_since(intake, before, control["floors"], writer, place) for writer, place, _ in intake.columns]
+    since = [_since(intake, before, control.floors, writer, place) for writer, place, _ in intake.columns]
     rows = _among(_items(tick, columns, intake.columns, since), delta.rows)
     count = None if delta.rows is not None and delta.count is None else (delta.count or 0) + len(intake.columns)
     return replace(delta, rows=rows, clocks=clocks, count=count, lowest=BEGINNING, highest=END, peek=None)
@@ -77,15 +85,15 @@ def _among(items: DataFrame, rows: DataFrame | None) -> DataFrame:
     return both.selectExpr(*others, time)
 
 
-def heard(tick: Tick, gate: Any, rows: DataFrame, control: Control) -> pa.Table | None:
+def heard(tick: Tick, gate: Any, rows: DataFrame, control: OrderMarks) -> pa.Table | None:
     """Writer, position and text of the bounds that come out of the merge, in order; ``None``: there can be none.
 
     A job of its own, only while bounds are on their way from the stream ``gate``.
     """
-    if control.get("heard", 0) >= tick.control(gate).get("said", 0):
+    if control.heard >= tick.control(gate).said:
         return None
     items = rows.where(f"{SAID} IS NOT NULL").selectExpr(W, P, SAID).toArrow()
-    control["heard"] = control.get("heard", 0) + items.num_rows
+    control.heard = control.heard + items.num_rows
     return items
 
 

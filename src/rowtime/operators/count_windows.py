@@ -14,7 +14,17 @@ from functools import reduce
 from typing import TYPE_CHECKING, ClassVar
 
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import ASKED_AT, Control, Delta, Link, Operator, StateNote, Tick, passed, quoted
+from rowtime.operators.contract import (
+    ASKED_AT,
+    Delta,
+    Link,
+    Operator,
+    StateNote,
+    Tick,
+    UpTo,
+    passed,
+    quoted,
+)
 from rowtime.operators.contract.requirement import VERSIONS, Requirement
 from rowtime.operators.event_groups import FROM, EventGroups
 from rowtime.operators.failing_events import results
@@ -35,6 +45,7 @@ class CountWindows(EventGroups):
 
     size: int
 
+    control: ClassVar = UpTo
     kind: ClassVar[str] = "count windows"
     counts: ClassVar[tuple[str, ...]] = ("size",)
 
@@ -56,7 +67,7 @@ class CountWindows(EventGroups):
         """The windows whose last start the bound has passed."""
         delta, control = deltas[0], tick.control(self)
         clocks = self.promises([delta.clocks], control)
-        before = control.get("bound", BEGINNING)
+        before = control.bound
         bound = max(before, clocks[""])
         ahead, last = WeightedLog(tick, self, "ahead"), WeightedLog(tick, self, "last")
         if delta.rows is not None:
@@ -89,9 +100,9 @@ class CountWindows(EventGroups):
         last.add(moved.selectExpr(*self._quoted, FROM, weight, f"{ALWAYS}L AS {N}"), None)
         return ranked
 
-    def _pass(self, control: Control, bound: int, ahead: WeightedLog, last: WeightedLog) -> None:
+    def _pass(self, control: UpTo, bound: int, ahead: WeightedLog, last: WeightedLog) -> None:
         """Forget what has been moved; at the end of the stream, everything."""
-        control["bound"] = bound
+        control.bound = bound
         ahead.forget(bound, self.identity)
         last.forget(bound if bound >= END else BEGINNING, self.identity)
 
@@ -162,7 +173,7 @@ class SpeculativeCountWindows(CountWindows):
         """What each new change makes of the windows of its group."""
         delta, control = deltas[0], tick.control(self)
         clocks = self.promises([delta.clocks], control)
-        before = control.get("bound", BEGINNING)
+        before = control.bound
         bound = max(before, clocks[""])
         ahead, last = WeightedLog(tick, self, "ahead"), WeightedLog(tick, self, "last")
         rows = None

@@ -8,15 +8,16 @@ made of others a row may change many, or put another in the place of one (`Versi
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from rowtime.core.clock import Clocks
 from rowtime.core.time import END, MIN_MICROS
 from rowtime.operators.contract import (
     ASKED_VERSION,
     Column,
+    Control,
     Delta,
     Link,
     Operator,
@@ -57,7 +58,7 @@ class EmitChanges(Unary):
         # The merge below let go of nothing but what is next, and a version comes as a whole.
         return Shape(columns, order=(T, P, f"{first} DESC", *others), placed=False, single=True, released=True)
 
-    def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:  # noqa: ARG002
+    def promises(self, clocks: Sequence[Clocks], control: Control) -> Clocks:  # noqa: ARG002
         """The input's bounds; no row has a rowtime before the first instant there is."""
         return {writer: max(at, MIN_MICROS) for writer, at in clocks[0].items()}
 

@@ -9,18 +9,17 @@ interval its end (chain order) or its start (full order, which waits for the old
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from rowtime.core.clock import Clocks, least
-from rowtime.core.time import BEGINNING, END, shift
+from rowtime.core.time import END, shift
 from rowtime.operators.contract import (
     Column,
-    Control,
     Delta,
     Link,
     Operator,
@@ -32,6 +31,7 @@ from rowtime.operators.contract import (
     T,
     Tick,
     Unary,
+    UpTo,
     W,
     passed,
     quoted,
@@ -52,6 +52,13 @@ NAMES: Mapping[str, tuple[str, ...]] = {
 """The columns that a form adds to the payload, by default."""
 
 
+@dataclass(slots=True)
+class NotFinal(UpTo):
+    """``held``: by writer the least start (µs UTC) of its events that are not final, anew after each tick."""
+
+    held: dict[str, int] = field(default_factory=dict)
+
+
 @dataclass(frozen=True)
 class EmitLifetimes(Unary):
     """``EMIT form (names) [FULLY ORDERED]``: the final events of the input as rows; ``names`` of the added columns."""
@@ -62,6 +69,7 @@ class EmitLifetimes(Unary):
     names: tuple[str, ...]
     fully: bool = False
 
+    control: ClassVar = NotFinal
     kind: ClassVar[str] = "emit lifetimes"
     promise: ClassVar[str] = "the input's bounds; in full order not beyond the start of the oldest event without an end"
     reason: ClassVar[str] = "whatever may yet go out is, or becomes final, at or above the bound"
@@ -89,9 +97,9 @@ class EmitLifetimes(Unary):
         made = Shape(columns, order=order, extra=extra, placed=below.placed, single=single, unmerged=True)
         return replace(made, released=released)
 
-    def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:
+    def promises(self, clocks: Sequence[Clocks], control: NotFinal) -> Clocks:
         """The input's bounds; of ends, so much later as events last; in full order, the least start still held."""
-        held, lasts = control.get("held", {}), 0 if self.fully else self._lasts
+        held, lasts = control.held, 0 if self.fully else self._lasts
         return {writer: min(shift(at, lasts), held.get(writer, END)) for writer, at in clocks[0].items()}
 
     @property
@@ -117,12 +125,12 @@ class EmitLifetimes(Unary):
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Put new and kept rows together, let go of what is final."""
         delta, control = deltas[0], tick.control(self)
-        kept, before = WeightedLog(tick, self), control.get("bound", BEGINNING)
+        kept, before = WeightedLog(tick, self), control.bound
         bound = max(before, shift(least(delta.clocks.values()), self._lasts))
         count = None if delta.count is None else (self._width * delta.count + kept.count(before, bound))
         here = self._released_here(tick, delta, kept, (before, bound), count)
         made = tuple(self._released(tick, delta, kept, (before, bound), count) if here is None else here)
-        control["bound"] = bound
+        control.bound = bound
         kept.forget(bound, [*self._identity])
         self._hold(kept, control)
         clocks = self.promises([delta.clocks], control)
@@ -244,10 +252,10 @@ class EmitLifetimes(Unary):
         ends = f"IF({ENDS} < {END}L, timestamp_micros({ENDS}), NULL)"
         return [*edge, f"timestamp_micros({FROM})", ends][: len(self.names)]
 
-    def _hold(self, kept: WeightedLog, control: Control) -> None:
+    def _hold(self, kept: WeightedLog, control: NotFinal) -> None:
         """In full order: the least start of what is held, writer by writer."""
         if not self.fully:
             return
-        rows = kept.between(control["bound"], END)
+        rows = kept.between(control.bound, END)
         found = [] if rows is None else netted(rows, self._identity).groupBy(W).agg({FROM: "min"}).toArrow().to_pylist()
-        control["held"] = {row[W]: row[f"min({FROM})"] for row in found}
+        control.held = {row[W]: row[f"min({FROM})"] for row in found}

@@ -15,8 +15,9 @@ import pyarrow as pa
 from rowtime.core.clock import NOBODY, Clocks
 from rowtime.core.time import BEGINNING, END, MAX_MICROS, MIN_MICROS
 from rowtime.operators.by_writer import beside
-from rowtime.operators.contract import A, Column, Control, Delta, P, T, Tick, W, micros, quoted
+from rowtime.operators.contract import A, Column, Delta, P, T, Tick, W, micros, quoted
 from rowtime.operators.intake import Intake
+from rowtime.operators.stream_clocks import StreamClocks
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -33,7 +34,7 @@ class Given(NamedTuple):
     before: Mapping[str, int]
 
 
-def without_bounds(intake: Intake, control: Control) -> tuple[Intake, Given]:
+def without_bounds(intake: Intake, control: StreamClocks) -> tuple[Intake, Given]:
     """What is left of an intake for the clocks, and the bounds of the event time; the end is both.
 
     A bound for the stream as a whole is not in a writer's order; it stays in ``control``. Of bounds
@@ -43,13 +44,13 @@ def without_bounds(intake: Intake, control: Control) -> tuple[Intake, Given]:
         intake = replace(intake, rows=intake.rows.where(f"__b IS NULL OR __b >= {micros(END)}"))
     given = [item for item in intake.bounds if item[2] < END]
     if BEGINNING < intake.bound < END:
-        control["given"] = max(intake.bound, control.get("given", BEGINNING))
+        control.given = max(intake.bound, BEGINNING if control.given is None else control.given)
         intake = replace(intake, bound=BEGINNING)
     ends = [item for item in intake.bounds if item[2] >= END]
-    return replace(intake, bounds=ends, peek=None), Given(given, dict(control.get("clocks", {})))
+    return replace(intake, bounds=ends, peek=None), Given(given, dict(control.clocks))
 
 
-def with_bounds(tick: Tick, delta: Delta, columns: Sequence[Column], control: Control, given: Given) -> Delta:
+def with_bounds(tick: Tick, delta: Delta, columns: Sequence[Column], control: StreamClocks, given: Given) -> Delta:
     """The rows of a stream with the bounds among them."""
     spoke = {writer for writer, _, _ in given.items}
     # A writer that sent nothing but a bound has a clock, so that the bound is not held for ever.
@@ -62,12 +63,12 @@ def with_bounds(tick: Tick, delta: Delta, columns: Sequence[Column], control: Co
     return replace(delta, rows=rows, clocks=clocks, count=count, lowest=BEGINNING, peek=None)
 
 
-def speaking(clocks: Clocks, spoke: Collection[str], control: Control) -> dict[str, int]:
+def speaking(clocks: Clocks, spoke: Collection[str], control: StreamClocks) -> dict[str, int]:
     """The clocks of a stream, where those in ``spoke`` have one; so has a stream that they have left."""
     after = {w: max(at, MIN_MICROS) if w in spoke or (spoke and w == NOBODY) else at for w, at in clocks.items()}
-    control["clocks"] = after
+    control.clocks = after
     if spoke:
-        control["shown"] = max(MIN_MICROS, control.get("shown", BEGINNING))
+        control.shown = max(MIN_MICROS, control.shown)
     return after
 
 

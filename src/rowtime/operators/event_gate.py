@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -33,6 +33,19 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 K, FROM, AS_GIVEN = "__k", "__s", "__f"  # what a row is; its start after adjustment and as it was given, µs
+
+
+class Judging(Protocol):
+    """What the operator of a gate has for it in the journal.
+
+    ``early`` (µs): the guard's distance, for whoever re-admits early events; ``None`` without a guard. By writer, as
+    long as the query runs: ``marks``, the greatest start (µs UTC) and how many rows there were; ``raised``, the row
+    that raised its bound last by far.
+    """
+
+    early: int | None
+    marks: dict[str, list[int]]
+    raised: dict[str, list[int]]
 
 
 class Judged(NamedTuple):
@@ -112,13 +125,12 @@ class EventGate:
         return in_micros(column, self.shape.resolution)
 
     def judged(
-        self, tick: Tick, items: pa.Table, intake: Intake, before: Mapping[str, int], *, ordered: bool = True
+        self, control: Judging, items: pa.Table, intake: Intake, before: Mapping[str, int], *, ordered: bool = True
     ) -> dict[str, Judged]:
         """Each writer's rows and what becomes of them."""
         if self.shape.beyond is not None:
-            tick.control(self.node)["early"] = self.shape.beyond  # for whoever re-admits early events
-        marks = tick.control(self.node).setdefault("marks", {})
-        jumps = tick.control(self.node).setdefault("raised", {})
+            control.early = self.shape.beyond  # for whoever re-admits early events
+        marks, jumps = control.marks, control.raised
         said: dict[str, list[tuple[int, int]]] = {}
         for writer, position, at in intake.bounds:
             said.setdefault(writer, []).append((position, at))

@@ -5,7 +5,7 @@ The operators differ in which events a group holds and when it is final: what th
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -38,7 +38,7 @@ class EventGroups(Groups, Unary):
         """The select list, as events."""
         return derived(Shape(tuple(item.column for item in self.items)))
 
-    def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:  # noqa: ARG002
+    def promises(self, clocks: Sequence[Clocks], control: Any) -> Clocks:  # noqa: ARG002
         """The least of the input's: below it nothing comes, so no group changes."""
         return {"": least(clocks[0].values())}
 

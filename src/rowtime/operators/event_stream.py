@@ -10,7 +10,7 @@ finds none is refused as ``UNMATCHED_EDGE``.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import numpy as np
@@ -29,8 +29,17 @@ from rowtime.operators.intake import Intake
 from rowtime.operators.lifetimes import D, E
 from rowtime.operators.peek import Peek
 from rowtime.operators.stream import Stream
+from rowtime.operators.stream_clocks import StreamClocks
 
 POINTS = EventShape("POINT", "start")
+
+
+@dataclass(slots=True)
+class EventClocks(StreamClocks):
+    """What the gate keeps beside the clocks (`event_gate.Judging`)."""
+
+    marks: dict[str, list[int]] = field(default_factory=dict)
+    raised: dict[str, list[int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -39,6 +48,7 @@ class EventStream(Stream):
 
     shape: EventShape = POINTS
 
+    control: ClassVar = EventClocks
     kind: ClassVar[str] = "event stream"
     has_own_time: ClassVar[bool] = True
     promise: ClassVar[str] = "the strongest bound that each writer gave or its rows generated"
@@ -71,7 +81,7 @@ class EventStream(Stream):
             rows = self.gate.timed(self._checked(intake.rows, intake))
             peeked = self._peeked_items(intake)
             items = collected_items(tick, self, rows, in_band=intake.in_band) if peeked is None else peeked
-            judged = self.gate.judged(tick, items, intake, before, ordered=not self.batched)
+            judged = self.gate.judged(control, items, intake, before, ordered=not self.batched)
             made, edged = self.gate.made(tick, rows, judged, intake.count)
             plain = not (edged or intake.in_band or intake.decodes or self.demands)
             peek = self._peek(intake.peek, judged) if plain and intake.peek is not None else None

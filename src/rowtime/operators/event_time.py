@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
@@ -23,7 +23,6 @@ from rowtime.core.time import BEGINNING, END, MAX_MICROS, MIN_MICROS
 from rowtime.kernels.guard import EARLY, Items, Limits, guard
 from rowtime.kernels.timeline import FIRST, LAST, Timeline, advances
 from rowtime.operators.contract import (
-    Control,
     Delta,
     EventTime,
     Link,
@@ -34,6 +33,7 @@ from rowtime.operators.contract import (
     T,
     Tick,
     Unary,
+    UpTo,
     W,
     quoted,
 )
@@ -43,6 +43,7 @@ from rowtime.operators.event_micros import in_micros
 from rowtime.operators.gates import READMITTED, Verdict
 from rowtime.operators.merge import ORIGIN
 from rowtime.operators.raises import marks_of
+from rowtime.operators.stream import Stream
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -50,6 +51,25 @@ if TYPE_CHECKING:
 REGION = "__g"  # INT: which of the regions that meet a row or bound is of
 BETWEEN = 1024  # how many positions there are from one item to the next where bounds pass among rows
 OUTPUT, FORWARDED, SET = "OUTPUT_EVENT_TIME", "INPUT_WATERMARK", "MANUAL"
+
+
+@dataclass(slots=True)
+class EventClock(UpTo):
+    """Where the event time stands, for as long as the query runs; instants in µs UTC.
+
+    ``bound``: the bound last sent.
+    ``reached``: where the bound would stand without the gap.
+    ``regions``: where the bound of each region stands.
+    ``highest``: by writer, the greatest time that the guard let through.
+    ``early`` (µs): the distance of the guard, for whoever re-admits early rows; ``None`` without it.
+    ``set``: bounds that were set by hand, until the next tick takes them.
+    """
+
+    reached: int = BEGINNING
+    regions: list[int] = field(default_factory=list)
+    highest: dict[str, int] = field(default_factory=dict)
+    early: int | None = None
+    set: list[int] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -70,10 +90,11 @@ class EventTimed(Unary):
     lag: int = 0
     gap: int = 0
     mode: str = "OUTPUT_EVENT_TIME"
-    gate: Operator | None = None
+    gate: Stream | None = None
     regions: int = 0
     beyond: int | None = None
 
+    control: ClassVar = EventClock
     kind: ClassVar[str] = "event time"
     is_gate: ClassVar[bool] = True
 
@@ -145,22 +166,22 @@ class EventTimed(Unary):
         positions = items[P].to_numpy()
         return items if (np.diff(positions) > 0).all() else items.take(pa.array(np.argsort(positions, kind="stable")))
 
-    def _timeline(self, tick: Tick, items: pa.Table, control: Control, *, ended: bool) -> Timeline:
-        before = control.get("bound", BEGINNING)
-        known = control.get("regions", [BEGINNING] * self.regions)
+    def _timeline(self, tick: Tick, items: pa.Table, control: EventClock, *, ended: bool) -> Timeline:
+        before = control.bound
+        known = control.regions
         by_region = self._reached(items, control)
         wanted = self._wanted(items) if not by_region else np.minimum.reduce(by_region)
         # What was set by hand came after everything that earlier ticks have read.
-        first = control.pop("set", [])
+        first, control.set = control.set, []
         last = [*self._given(tick), *([END] if ended else [])]
         positions = np.concatenate([np.full(len(first), FIRST), items[P].to_numpy(), np.full(len(last), LAST)])
         wanted = np.concatenate([np.array(first, np.int64), wanted, np.array(last, np.int64)])
-        where, values, reached = advances(positions, wanted, control.get("reached", BEGINNING), before, self.gap)
-        control["reached"] = reached
+        where, values, reached = advances(positions, wanted, control.reached, before, self.gap)
+        control.reached = reached
         is_row = pc.is_valid(items["t"]).to_numpy()
         times = pc.fill_null(items["t"], BEGINNING).to_numpy()
         line = Timeline(before, where, values, items[P].to_numpy()[is_row], times[is_row])
-        control["bound"] = line.after
+        control.bound = line.after
         return replace(line, regions=_by_region(items, is_row, known, by_region))
 
     def _wanted(self, items: pa.Table) -> np.ndarray:
@@ -171,21 +192,21 @@ class EventTimed(Unary):
             return np.where(wanted > BEGINNING, wanted - self.lag, BEGINNING)
         return wanted
 
-    def _reached(self, items: pa.Table, control: Control) -> list[np.ndarray]:
+    def _reached(self, items: pa.Table, control: EventClock) -> list[np.ndarray]:
         """The bound of each region after each item; the least of them is that of all."""
         if not self.regions or REGION not in items.column_names:
             return []
         wanted, region = self._wanted(items), items[REGION].to_numpy()
-        known = control.get("regions", [BEGINNING] * self.regions)
+        known = control.regions
         reached = [_running(wanted, region == n, known[n]) for n in range(self.regions)]
-        control["regions"] = [int(of[-1]) if len(of) else known[n] for n, of in enumerate(reached)]
+        control.regions = [int(of[-1]) if len(of) else known[n] for n, of in enumerate(reached)]
         return reached
 
     def _given(self, tick: Tick) -> list[int]:
         """A bound of the event time that was given to the stream as a whole, not in a writer's order."""
         if self.gate is None:
             return []
-        found = tick.control(self.gate).get("given")
+        found = tick.control(self.gate).given
         return [] if found is None else [found]
 
     # -- the guard --------------------------------------------------------------------
@@ -195,12 +216,12 @@ class EventTimed(Unary):
         """The column of the writer of a row, also where rows of several were merged."""
         return ORIGIN[0] if ORIGIN[0] in self.input.emits().extra else W
 
-    def _guarded(self, items: pa.Table, control: Control) -> tuple[pa.Table, dict[int, int]]:
+    def _guarded(self, items: pa.Table, control: EventClock) -> tuple[pa.Table, dict[int, int]]:
         """The items, the times of early rows NULL; and the mark above which each of these is, by its position."""
         if self.beyond is None or not items.num_rows:
             return items, {}
-        control["early"] = self.beyond  # for whoever re-admits early rows
-        marks = control.setdefault("highest", {})
+        control.early = self.beyond  # for whoever re-admits early rows
+        marks = control.highest
         writers = items[self._writer].combine_chunks().cast(pa.string())
         times, known = pc.fill_null(items["t"], BEGINNING).to_numpy(), pc.is_valid(items["t"]).to_numpy()
         early, above = np.zeros(items.num_rows, bool), np.zeros(items.num_rows, np.int64)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from rowtime.core.clock import Clocks, least
 from rowtime.core.time import BEGINNING
@@ -18,6 +18,7 @@ from rowtime.operators.collations import grouped
 from rowtime.operators.contract import (
     LARGE,
     NOTHING,
+    Closed,
     Column,
     Delta,
     Link,
@@ -45,6 +46,20 @@ if TYPE_CHECKING:
 END_OF_GROUP = "__n"  # BIGINT: the first instant past the group, µs
 
 
+@dataclass(slots=True)
+class ClosedGroups(Closed):
+    """Which groups have gone out; times in µs UTC, which only rise.
+
+    ``closed``: the bound up to which groups have ended. ``stamp``: the rowtime that a row at that bound would get;
+    ``None`` before the first tick. ``next``: the end of the group at that bound. ``types``: the Spark types of partial
+    columns, from the first rows on, for ever.
+    """
+
+    stamp: int | None = None
+    next: int = BEGINNING
+    types: dict[str, str] | None = None
+
+
 @dataclass(frozen=True)
 class GroupBy(RowGroups, Unary):
     """``GROUP BY keys`` with ``aggregates``; ``items`` and ``having`` are over both by name.
@@ -70,6 +85,7 @@ class GroupBy(RowGroups, Unary):
     sort: tuple[Item, ...] = ()
     directions: tuple[str, ...] = ()
 
+    control: ClassVar = ClosedGroups
     kind: ClassVar[str] = "group by"
     computes: ClassVar[bool] = True
     promise: ClassVar[str] = "the stamp of the group that holds the bound of its input"
@@ -96,9 +112,9 @@ class GroupBy(RowGroups, Unary):
             released = self.lead is None and self.stamp is None and len(self.closers) == 1
         return Shape(columns, order=order, extra=extra, placed=False, single=True, released=released)
 
-    def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:
+    def promises(self, clocks: Sequence[Clocks], control: ClosedGroups) -> Clocks:
         """The stamp of the group that holds the bound, evaluated there by ``step``."""
-        return {"": control.get("stamp", least(clocks[0].values()))}
+        return {"": least(clocks[0].values()) if control.stamp is None else control.stamp}
 
     def link(self, n: int) -> Link:
         """The rows of the same keys."""
@@ -111,20 +127,20 @@ class GroupBy(RowGroups, Unary):
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Aggregate new rows with the kept ones that are due; keep the rest."""
         delta, control = deltas[0], tick.control(self)
-        bound = max(least(delta.clocks.values()), control.get("closed", BEGINNING))
+        bound = max(least(delta.clocks.values()), control.closed)
         segments = tick.segments(self)
         # Between two ends of groups nothing kept can be due, whatever times its segment spans.
-        reached = control.get("next", BEGINNING) <= bound
-        kept = reached and segments.overlapping(control.get("closed", BEGINNING), bound)
+        reached = control.next <= bound
+        kept = reached and segments.overlapping(control.closed, bound)
         due = bool(kept) or (delta.rows is not None and self._ends.end_at(tick, delta.lowest) <= bound)
         done: tuple[Segment, ...] = ()
         if due:
             done = self._close(tick, delta, bound)
         elif delta.rows is not None:
             self._keep(tick, delta)
-        control["closed"] = bound
-        control["stamp"] = self._ends.stamp_at(tick, bound)
-        control["next"] = self._ends.end_at(tick, bound)
+        control.closed = bound
+        control.stamp = self._ends.stamp_at(tick, bound)
+        control.next = self._ends.end_at(tick, bound)
         segments.forget(bound)
         self._compact(tick)
         clocks = self.promises([delta.clocks], control)
@@ -141,7 +157,7 @@ class GroupBy(RowGroups, Unary):
 
     def _close(self, tick: Tick, delta: Delta, bound: int) -> tuple[Segment, ...]:
         """One job: what is complete at ``bound`` goes out, the rest is kept."""
-        kept = tick.segments(self).overlapping(tick.control(self).get("closed", BEGINNING), bound)
+        kept = tick.segments(self).overlapping(tick.control(self).closed, bound)
         known = delta.rows is None or delta.count is not None
         count = (delta.count or 0) + sum(s.rows for s in kept) if known else None
         groups = self._groups(tick, delta, kept, bound)
@@ -186,7 +202,7 @@ class GroupBy(RowGroups, Unary):
 
     def _aggregated(self, tick: Tick, rows: DataFrame) -> DataFrame:
         if tick.trying:
-            types = tick.control(self).get("types", {})
+            types = tick.control(self).types or {}
             return self._ended(self._accumulators.exact(rows, self._key_names(), self._seen(), types))
         return self._ended(grouped(rows, self._key_names(), [*self._accumulators.finals({}), *self._seen()]))
 
@@ -199,9 +215,7 @@ class GroupBy(RowGroups, Unary):
         if kept:
             # Of large segments only the part that is due is read, which takes numbers in the filter.
             large = sum(segment.rows for segment in kept) > LARGE
-            low, high = (
-                f"{at}L" if large else passed(at, END_OF_GROUP) for at in (control.get("closed", BEGINNING), bound)
-            )
+            low, high = (f"{at}L" if large else passed(at, END_OF_GROUP) for at in (control.closed, bound))
             due = f"{END_OF_GROUP} > {low} AND {END_OF_GROUP} <= {high}"
             parts.append(segments.read(kept).where(due).drop(END_OF_GROUP))
         rows = parts[0] if len(parts) == 1 else parts[0].unionByName(parts[1])
@@ -229,9 +243,9 @@ class GroupBy(RowGroups, Unary):
         crowded = segments.crowded()
         if not crowded or tick.trying:
             return
-        closed = tick.control(self)["closed"]
+        closed = tick.control(self).closed
         rows = segments.read(crowded).where(f"{END_OF_GROUP} > {closed}L").drop(END_OF_GROUP)
-        merged = self._merged(rows, tick.control(self)["types"])
+        merged = self._merged(rows, tick.control(self).types or {})
         tick.describe(self, "compact partial results")
         # In the order of their ends, so that closing reads only the part that is due.
         merged = merged.sortWithinPartitions(END_OF_GROUP)
@@ -269,7 +283,6 @@ class GroupBy(RowGroups, Unary):
     def _types(self, tick: Tick, delta: Delta) -> Mapping[str, str]:
         """The types of partial columns, which only Spark knows; asked once a checkpoint."""
         control = tick.control(self)
-        if "types" not in control and delta.rows is not None:
-            control["types"] = self._accumulators.types(delta.rows)
-        types: Mapping[str, str] = control.get("types", {})
-        return types
+        if control.types is None and delta.rows is not None:
+            control.types = self._accumulators.types(delta.rows)
+        return control.types or {}

@@ -10,14 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from rowtime.core.clock import Clocks, least
 from rowtime.core.time import BEGINNING, END
 from rowtime.operators.collations import grouped
 from rowtime.operators.contract import (
     NOTHING,
-    Control,
     Delta,
     Link,
     Operator,
@@ -36,7 +35,7 @@ from rowtime.operators.ordered import Ordered
 from rowtime.operators.over_calls import RunningMark
 from rowtime.operators.partials import Accumulators
 from rowtime.operators.select import Item
-from rowtime.operators.value_clocks import Closer, ValueClocks, promised
+from rowtime.operators.value_clocks import Closer, ValueClocks, ValueControl, promised
 from rowtime.sql.generate import to_spark
 
 if TYPE_CHECKING:
@@ -45,6 +44,13 @@ if TYPE_CHECKING:
 
 LAST = "__l"  # BIGINT: the rowtime of the group's last row, µs
 FIRST = "__e"  # BIGINT: that of its first row
+
+
+@dataclass(slots=True)
+class GroupClocks(ValueControl):
+    """``types``: the Spark types of partial columns, from the first rows on, for ever."""
+
+    types: dict[str, str] | None = None
 
 
 @dataclass(frozen=True)
@@ -66,6 +72,7 @@ class GroupByValues(RowGroups, Unary):
     stamp: exp.Expr | None = None
     ordered: bool = True
 
+    control: ClassVar = GroupClocks
     kind: ClassVar[str] = "group by"
     computes: ClassVar[bool] = True
     promise: ClassVar[str] = "the first row of the groups that are open, if that is before the bound"
@@ -93,7 +100,7 @@ class GroupByValues(RowGroups, Unary):
             released=self.ordered and all(gate.exact for gate in self.gates),
         )
 
-    def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:
+    def promises(self, clocks: Sequence[Clocks], control: GroupClocks) -> Clocks:
         """The bound, or the first row of the groups that are still open."""
         return promised(least(clocks[0].values()), control)
 
@@ -113,9 +120,9 @@ class GroupByValues(RowGroups, Unary):
         elif delta.rows is not None:
             self._keep(tick, delta, control)
         if self.stamp is not None:
-            control["reached"] = self._clocks.stamp_at(tick, self.stamp, bound)
+            control.reached = self._clocks.stamp_at(tick, self.stamp, bound)
         clocks = self.promises([delta.clocks], control)
-        control["stamp"] = clocks[""]
+        control.stamp = clocks[""]
         rows = tick.segments(self, "complete").read(done) if done else None
         return Delta(rows, clocks, sum(segment.rows for segment in done))
 
@@ -134,7 +141,9 @@ class GroupByValues(RowGroups, Unary):
         rows = self._together(tick, delta, kept)
         open_rows: Sequence[Segment] = ()
         if self._merges(tick):
-            groups = self._merged(rows, control["types"]).selectExpr("*", *self._accumulators.finals(control["types"]))
+            groups = self._merged(rows, control.types or {}).selectExpr(
+                "*", *self._accumulators.finals(control.types or {})
+            )
         else:
             open_rows = self._write(tick, rows.where(f"NOT ({past})"), count)
             groups = self._aggregated(tick, rows.where(past))
@@ -147,37 +156,37 @@ class GroupByValues(RowGroups, Unary):
         segments.forget(END)
         left = [*open_rows, *written.get("state", ())]
         segments.add(left)
-        control["since"] = min((segment.lowest for segment in left), default=END)
+        control.since = min((segment.lowest for segment in left), default=END)
         return tuple(written["complete"])
 
     def _merges(self, tick: Tick) -> bool:
         """True if rows are put together before their group is complete: in a tick that fails a sum may be too large."""
         return self._accumulators.splits and not tick.trying
 
-    def _keep(self, tick: Tick, delta: Delta, control: Control) -> None:
+    def _keep(self, tick: Tick, delta: Delta, control: GroupClocks) -> None:
         rows = self._together(tick, delta, ())
         if self._merges(tick):
-            rows = self._merged(rows, control["types"])
+            rows = self._merged(rows, control.types or {})
         tick.describe(self, "keep partial results" if self._accumulators.splits else "keep rows of open groups")
         written = self._write(tick, rows, delta.count)
         segments = tick.segments(self)
         segments.add(written)
-        control["since"] = min([control.get("since", END), *(segment.lowest for segment in written)])
+        control.since = min([control.since, *(segment.lowest for segment in written)])
         crowded = () if tick.trying else segments.crowded()
         if crowded:
             tick.describe(self, "compact partial results")
             together = segments.read(crowded)
             if self._accumulators.splits:
-                together = self._merged(together, control["types"])
+                together = self._merged(together, control.types or {})
             segments.replace(crowded, self._write(tick, together, sum(s.rows for s in crowded)))
 
     def _together(self, tick: Tick, delta: Delta, kept: Sequence[Segment]) -> DataFrame:
         control, parts = tick.control(self), []
         if delta.rows is not None:
-            if "types" not in control:
-                control["types"] = self._accumulators.types(delta.rows) if self._accumulators.splits else {}
+            if control.types is None:
+                control.types = self._accumulators.types(delta.rows) if self._accumulators.splits else {}
             keys = [key.sql for key in self.keys]
-            seeds = self._accumulators.seeds(control["types"])
+            seeds = self._accumulators.seeds(control.types)
             times = (f"unix_micros({T}) AS {name}" for name in (LAST, FIRST))
             parts.append(delta.rows.selectExpr(*keys, *seeds, *times))
         if kept:
@@ -189,7 +198,7 @@ class GroupByValues(RowGroups, Unary):
 
     def _aggregated(self, tick: Tick, rows: DataFrame) -> DataFrame:
         if tick.trying:
-            return self._accumulators.exact(rows, self._key_names(), _TIMES, tick.control(self).get("types", {}))
+            return self._accumulators.exact(rows, self._key_names(), _TIMES, tick.control(self).types or {})
         return self._grouped(rows, self._accumulators.finals({}))
 
     def _grouped(self, rows: DataFrame, aggregates: Sequence[str]) -> DataFrame:

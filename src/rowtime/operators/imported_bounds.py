@@ -7,8 +7,8 @@ stands at the clock of its writer after it (SPEC 3), among the rows of whoever t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import pyarrow as pa
@@ -56,6 +56,31 @@ class _Known(NamedTuple):
     timed: bool = False
 
 
+@dataclass(slots=True)
+class Imported(Control):
+    """What is known of the other stream; clocks are times of arrival, all in µs UTC.
+
+    ``writers``: by writer that is present, what it has shown (`_Known`).
+    ``away``: by writer that has left, its clock, until it is back.
+    ``bounds``: by writer that holds the stream, its bound.
+    ``pending``: [clock, writer, position, bound] of bounds above the least clock, until that passes them.
+    ``shown``: the greatest clock of any writer.
+    ``clock``: the least clock of those present, which is promised.
+    ``said``: the greatest bound of any writer.
+    ``bound``, ``sent``: the bound that went out last, and how many have.
+    """
+
+    writers: dict[str, list[Any]] = field(default_factory=dict)
+    away: dict[str, int] = field(default_factory=dict)
+    bounds: dict[str, int] = field(default_factory=dict)
+    pending: list[list[Any]] = field(default_factory=list)
+    shown: int = BEGINNING
+    clock: int = BEGINNING
+    said: int = BEGINNING
+    bound: int = BEGINNING
+    sent: int = 0
+
+
 @dataclass(frozen=True)
 class ImportedBounds(Operator):
     """The bounds of ``source``, beside NULL in ``columns``: those of the stream that takes them."""
@@ -64,6 +89,7 @@ class ImportedBounds(Operator):
     source: EventStream
     columns: tuple[Column, ...]
 
+    control: ClassVar = Imported
     kind: ClassVar[str] = "imported bounds"
     promise: ClassVar[str] = "the time of arrival below which no item of that stream can come any more"
     reason: ClassVar[str] = "its writers' arrival times do not go back"
@@ -84,9 +110,9 @@ class ImportedBounds(Operator):
         """Rows of NULLs with a bound, in the order in which they took effect."""
         return Shape((*self.columns, Column(GIVEN, "BIGINT")), single=True, released=True)
 
-    def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:  # noqa: ARG002
+    def promises(self, clocks: Sequence[Clocks], control: Imported) -> Clocks:  # noqa: ARG002
         """The least arrival clock of the stream's writers."""
-        return {"": control.get("clock", BEGINNING)}
+        return {"": control.clock}
 
     def link(self, n: int) -> Link:  # noqa: ARG002 - one input
         """Nothing: bounds, and no rows."""
@@ -103,13 +129,13 @@ class ImportedBounds(Operator):
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """The bounds whose place in the merged order is certain."""
         intake, control = tick.intake(self.source), tick.control(self)
-        known, bounds = control.setdefault("writers", {}), control.setdefault("bounds", {})
-        starts, here = tick.control(self.source).get("starts", {}), [*intake.present, *intake.left]
+        known, bounds = control.writers, control.bounds
+        starts, here = tick.control(self.source).starts, [*intake.present, *intake.left]
         for writer in here:
             if writer not in known or writer in intake.joined:
                 known[writer] = list(_Known(starts.get(writer, BEGINNING)))
                 self._return(control, writer)
-                control.setdefault("away", {}).pop(writer, None)
+                control.away.pop(writer, None)
         for writer in known.keys() - set(here):
             self._leave(control, writer)
         items, said = self._items(tick, intake), self._said(intake)
@@ -121,12 +147,12 @@ class ImportedBounds(Operator):
             elif writer in intake.arrived:
                 before = _Known(*known[writer])
                 known[writer] = list(before._replace(clock=max(before.clock, intake.arrived[writer])))
-        control["shown"] = max(control.get("shown", BEGINNING), *clocks_of(control).values(), BEGINNING)
+        control.shown = max(control.shown, *clocks_of(control).values(), BEGINNING)
         for writer in intake.left:
             self._leave(control, writer)
         # With no writer present the greatest that any had shown is certain (SPEC 2.6).
-        now = least(clocks_of(control).values()) if known else control["shown"]
-        control["clock"] = max(control.get("clock", BEGINNING), now)
+        now = least(clocks_of(control).values()) if known else control.shown
+        control.clock = max(control.clock, now)
         risen = self._risen(control)
         return Delta(self._rows(tick, control, risen), self.promises([deltas[0].clocks], control), len(risen))
 
@@ -146,10 +172,10 @@ class ImportedBounds(Operator):
         return found
 
     def _advanced(
-        self, control: Control, writer: str, items: pa.Table, said: Sequence[tuple[int, int, int]], intake: Intake
+        self, control: Imported, writer: str, items: pa.Table, said: Sequence[tuple[int, int, int]], intake: Intake
     ) -> _Known:
         """What a writer has shown after the tick; where its bound rose is pending from now on."""
-        known, floor = _Known(*control["writers"][writer]), control.get("clock", BEGINNING)
+        known, floor = _Known(*control.writers[writer]), control.clock
         timed = known.timed or bool(pc.any(items["timed"]).as_py())
         inside = items.filter(pc.is_valid(items["b"]))
         given = [*said, *zip(*(inside[name].to_pylist() for name in (P, "b", "at")), strict=True)]
@@ -161,50 +187,50 @@ class ImportedBounds(Operator):
         mark = Mark(known.bound, known.highest, known.rows)
         steps, mark, clock = advances(self.source.shape, mark, items_of(own), given, own["at"].to_numpy(), known.clock)
         clock = END if mark.bound >= END else max(clock, intake.arrived.get(writer, BEGINNING))
-        pending = control.setdefault("pending", [])
+        pending = control.pending
         pending += [[max(at, floor), writer, position, bound] for at, position, bound in steps]
         return _Known(mark.bound, mark.highest, mark.rows, clock, timed)
 
-    def _return(self, control: Control, writer: str) -> None:
+    def _return(self, control: Imported, writer: str) -> None:
         """Who comes back holds the stream again, and has not left."""
-        control["pending"] = [step for step in control.get("pending", ()) if step[1:3] != [writer, END]]
-        control["bounds"].pop(writer, None)
+        control.pending = [step for step in control.pending if step[1:3] != [writer, END]]
+        control.bounds.pop(writer, None)
 
-    def _leave(self, control: Control, writer: str) -> None:
+    def _leave(self, control: Imported, writer: str) -> None:
         """Who has left holds nobody, behind what it has sent."""
-        bound, _, _, clock, _ = control["writers"].pop(writer)
-        control.setdefault("away", {})[writer] = clock
+        bound, _, _, clock, _ = control.writers.pop(writer)
+        control.away[writer] = clock
         if bound < END:
-            control.setdefault("pending", []).append([max(clock, control.get("clock", BEGINNING)), writer, END, END])
+            control.pending.append([max(clock, control.clock), writer, END, END])
 
-    def _risen(self, control: Control) -> list[tuple[int, int]]:
+    def _risen(self, control: Imported) -> list[tuple[int, int]]:
         """(clock, bound) wherever the least bound rose below the clock; the end of the stream is no bound of others."""
-        bounds, found = control["bounds"], []
-        pending = sorted(control.get("pending", ()))
-        last = control["clock"] + (not control["writers"])  # nobody can send another item at the clock
+        bounds, found = control.bounds, []
+        pending = sorted(control.pending)
+        last = control.clock + (not control.writers)  # nobody can send another item at the clock
         due = [step for step in pending if step[0] < last]
-        control["pending"] = pending[len(due) :]
+        control.pending = pending[len(due) :]
         for at, writer, _, bound in due:
             bounds[writer] = max(bound, bounds.get(writer, BEGINNING))
-            if bound >= END and writer not in control["writers"]:
+            if bound >= END and writer not in control.writers:
                 del bounds[writer]
             elif bound < END:
-                control["said"] = max(bound, control.get("said", BEGINNING))
-            low = least(bounds.values()) if bounds else control.get("said", BEGINNING)
-            if control.get("bound", BEGINNING) < low < END:
-                control["bound"] = low
+                control.said = max(bound, control.said)
+            low = least(bounds.values()) if bounds else control.said
+            if control.bound < low < END:
+                control.bound = low
                 found.append((at, low))
         return found
 
-    def _rows(self, tick: Tick, control: Control, risen: Sequence[tuple[int, int]]) -> DataFrame | None:
+    def _rows(self, tick: Tick, control: Imported, risen: Sequence[tuple[int, int]]) -> DataFrame | None:
         if not risen:
             return None
-        first = control.get("sent", 0)
-        control["sent"] = first + len(risen)
+        first = control.sent
+        control.sent = first + len(risen)
         items = [("", first + n, bound) for n, (_, bound) in enumerate(risen)]
         return bound_rows(tick, self.columns, items, [at for at, _ in risen])
 
 
-def clocks_of(control: Mapping[str, Any]) -> dict[str, int]:
+def clocks_of(control: Imported) -> dict[str, int]:
     """The arrival clocks of the other stream's writers, as the operator's scalars have them."""
-    return {writer: _Known(*known).clock for writer, known in control.get("writers", {}).items()}
+    return {writer: _Known(*known).clock for writer, known in control.writers.items()}

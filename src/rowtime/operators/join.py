@@ -13,11 +13,11 @@ any cut.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import reduce
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from rowtime.core.clock import Clocks, frontier, least
 from rowtime.core.time import BEGINNING, END, MAX_MICROS, MIN_MICROS, shift
@@ -42,7 +42,7 @@ from rowtime.operators.contract import (
     quoted,
 )
 from rowtime.operators.contract.requirement import PLACED, Requirement
-from rowtime.operators.join_edge import ARRIVED, PLACES, Edge
+from rowtime.operators.join_edge import ARRIVED, PLACES, Edge, Joined
 from rowtime.operators.join_rows import SideRows, between
 from rowtime.operators.lifetimes import instant
 from rowtime.operators.sides import beside
@@ -85,6 +85,7 @@ class Join(Operator):
     on: exp.Expr | None = None
     alone: str = ""
 
+    control: ClassVar = Joined
     kind: ClassVar[str] = "join"
 
     def requires(self) -> tuple[Requirement, ...]:
@@ -108,9 +109,9 @@ class Join(Operator):
         columns = tuple(column for n in (0, 1) for column in self._columns(n))
         return Shape(columns, order=(T, *places), extra=places, placed=False, single=True, released=True)
 
-    def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:
+    def promises(self, clocks: Sequence[Clocks], control: Joined) -> Clocks:
         """The least of the inputs, as one writer's; of an outer join, none beyond the last instant but the end."""
-        bound = max(min(least(side.values()) for side in clocks), control.get("bound", BEGINNING))
+        bound = max(min(least(side.values()) for side in clocks), control.bound)
         return {"": min(bound, MAX_MICROS) if bound < END and self._outer else bound}
 
     def link(self, n: int) -> Link:
@@ -140,7 +141,7 @@ class Join(Operator):
         after = self._edge(tick, sides, [delta.clocks for delta in deltas], before, bound)
         new = after.side is not None and (after.frontier != before.frontier or deltas[after.side].rows is not None)
         rows = self._results(tick, sides, before, after) if bound > before.at or new else None
-        control["bound"], control["edge"] = bound, after.entry
+        control.bound, control.edge = bound, after.entry
         about = sum(side.segments.rows for side in sides) if all(side.new is None for side in sides) else None
         for n in (0, 1):
             self._forget(tick, n, bound)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rowtime.core.time import BEGINNING
-from rowtime.operators.contract import passed
+from rowtime.operators.contract import UpTo, passed
 from rowtime.sql.generate import literal
 
 PLACES = (("__lt", "__lw", "__lp"), ("__rt", "__rw", "__rp"))
@@ -15,6 +13,13 @@ PLACES = (("__lt", "__lw", "__lp"), ("__rt", "__rw", "__rp"))
 ARRIVED = ("__lk", "__rk")
 """BIGINT: the tick in which each side's row came."""
 _LATER = f"greatest({', '.join(f'unix_micros({side[0]})' for side in PLACES)})"
+
+
+@dataclass(slots=True)
+class Joined(UpTo):
+    """``edge``: which pairs at ``bound`` itself have gone out (`Edge.entry`); ``None`` before the first tick."""
+
+    edge: list[Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -32,10 +37,10 @@ class Edge:
     first: tuple[int, str, int] | None = None
 
     @classmethod
-    def of(cls, control: Mapping[str, Any]) -> Edge:
+    def of(cls, control: Joined) -> Edge:
         """The edge that a tick has left behind."""
-        side, writer, tick, first = control.get("edge") or (None, "", 0, None)
-        return cls(control.get("bound", BEGINNING), side, writer, tick, first and tuple(first))
+        side, writer, tick, first = control.edge or (None, "", 0, None)
+        return cls(control.bound, side, writer, tick, first and tuple(first))
 
     @property
     def entry(self) -> list[Any]:

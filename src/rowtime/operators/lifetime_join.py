@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from rowtime.core.clock import Clocks, least
-from rowtime.core.time import BEGINNING, END
+from rowtime.core.time import END
 from rowtime.operators.alter_lifetime import AlterLifetime
 from rowtime.operators.attempt import BROKEN, judged
 from rowtime.operators.collected import collected
@@ -26,6 +26,7 @@ from rowtime.operators.contract import (
     Shape,
     StateNote,
     Tick,
+    UpTo,
     named,
     passed,
     quoted,
@@ -63,6 +64,7 @@ class LifetimeJoin(Operator):
     on: exp.Expr | None
     versioned: bool = False
 
+    control: ClassVar = UpTo
     kind: ClassVar[str] = "lifetime join"
     keeps_versions: ClassVar[bool] = True
     writes_final: ClassVar[bool] = True
@@ -86,7 +88,7 @@ class LifetimeJoin(Operator):
     def _retracts(self, side: int) -> bool:
         return self.inputs[side].emits().retracts != "none"
 
-    def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:  # noqa: ARG002
+    def promises(self, clocks: Sequence[Clocks], control: UpTo) -> Clocks:  # noqa: ARG002
         """The least of both."""
         return {"": min(least(one.values()) for one in clocks)}
 
@@ -116,7 +118,7 @@ class LifetimeJoin(Operator):
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Join what is new, keep it."""
         control = tick.control(self)
-        clocks, before = self.promises([delta.clocks for delta in deltas], control), control.get("bound", BEGINNING)
+        clocks, before = self.promises([delta.clocks for delta in deltas], control), control.bound
         kept, bound = [WeightedLog(tick, self, side) for side in SIDES], max(before, clocks[""])
         here = LifetimePairs(self, (tick.types(self.left), tick.types(self.right)))
         if self._fit(here, kept, deltas, before):
@@ -124,7 +126,7 @@ class LifetimeJoin(Operator):
             made = Delta(found.rows, clocks, found.count, peek=found.peek, final=found.final)
         else:
             made = Delta(self._in_spark(tick, kept, deltas, before, bound), clocks)
-        control["bound"] = bound
+        control.bound = bound
         for n, one in enumerate(kept):
             one.forget(bound, self._identity(n))
         return made

@@ -6,14 +6,14 @@ extent, or a point at its last instant.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from rowtime.core.clock import Clocks, least
 from rowtime.core.errors import Failure, Problem
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import Delta, Link, Operator, Shape, StateNote, Tick, passed, quoted
+from rowtime.operators.contract import Delta, Link, Operator, Shape, StateNote, Tick, UpTo, passed, quoted
 from rowtime.operators.event_groups import FROM, EventGroups
 from rowtime.operators.event_windows import WINDOW, clipped, first_start, in_windows, last_window
 from rowtime.operators.failing_events import results
@@ -38,6 +38,7 @@ class LifetimeWindows(EventGroups):
     point: bool = False
     clips: str = ""
 
+    control: ClassVar = UpTo
     kind: ClassVar[str] = "lifetime windows"
     promise: ClassVar[str] = "the beginning of the first window that is not final"
     reason: ClassVar[str] = "a window goes out as a whole once the bound has reached its end, and begins before"
@@ -50,7 +51,7 @@ class LifetimeWindows(EventGroups):
         """The select list; a window is final when it goes out, and lasts as long as all others."""
         return replace(super().emits(), retracts="none", lasts=1 if self.point else self.size)
 
-    def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:  # noqa: ARG002
+    def promises(self, clocks: Sequence[Clocks], control: UpTo) -> Clocks:  # noqa: ARG002
         """The least start of a window that may yet go out."""
         bound = least(clocks[0].values())
         if not BEGINNING < bound < END:
@@ -71,7 +72,7 @@ class LifetimeWindows(EventGroups):
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Aggregate the windows that the bound has reached the end of; keep the events of others."""
         delta, control = deltas[0], tick.control(self)
-        kept, before = WeightedLog(tick, self), control.get("bound", BEGINNING)
+        kept, before = WeightedLog(tick, self), control.bound
         bound = max(before, least(delta.clocks.values()))
         parts = [] if delta.rows is None else [self._events(delta.rows)]
         old = kept.between(before, END) if bound > before else None
@@ -81,7 +82,7 @@ class LifetimeWindows(EventGroups):
             rows = self._windows(tick, whole[0] if len(whole) == 1 else whole[0].unionByName(whole[1]), before, bound)
         if parts and bound < END:
             kept.add(parts[0].where(f"{N} > {passed(bound, N)}"), delta.count)
-        control["bound"] = bound
+        control.bound = bound
         kept.forget(bound, self.identity)
         return Delta(rows, self.promises([delta.clocks], control))
 

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from rowtime.core.clock import Clocks
 from rowtime.core.time import END
-from rowtime.operators.contract import Delta, Link, Operator, P, Tick, Unary
+from rowtime.operators.contract import Control, Delta, Link, Operator, P, Tick, Unary
 from rowtime.operators.contract.requirement import COUNTED, Requirement
+from rowtime.operators.merge import Merged
+
+
+@dataclass(slots=True)
+class Passed(Control):
+    """``full``: all rows that may pass have passed."""
+
+    full: bool = False
 
 
 @dataclass(frozen=True)
@@ -20,6 +28,7 @@ class Limit(Unary):
     input: Operator
     count: int
 
+    control: ClassVar = Passed
     kind: ClassVar[str] = "limit"
     promise: ClassVar[str] = "the bound of its input, and the end once the last row has gone out"
     reason: ClassVar[str] = "no row follows the last one"
@@ -28,9 +37,9 @@ class Limit(Unary):
         """The numbers of the rows in stream order."""
         return (replace(COUNTED, name="numbered"),)
 
-    def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:
+    def promises(self, clocks: Sequence[Clocks], control: Passed) -> Clocks:
         """The input's bounds, or the end."""
-        return dict.fromkeys(clocks[0], END) if control.get("full") else clocks[0]
+        return dict.fromkeys(clocks[0], END) if control.full else clocks[0]
 
     def link(self, n: int) -> Link:
         """The row itself, as it came."""
@@ -38,8 +47,9 @@ class Limit(Unary):
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """The rows whose numbers are low enough."""
-        delta, control = deltas[0], tick.control(self)
-        over = control.get("full", self.count == 0)
-        control["full"] = over or tick.control(self.input).get("numbered", 0) >= self.count
+        delta, control, below = deltas[0], tick.control(self), tick.control(self.input)
+        assert isinstance(below, Merged)  # as required: it numbers the rows
+        over = control.full or self.count == 0
+        control.full = over or below.numbered >= self.count
         rows = None if over or delta.rows is None else delta.rows.where(f"{P} < {self.count}L")
         return Delta(rows, self.promises([delta.clocks], control), None if rows is None else delta.count)

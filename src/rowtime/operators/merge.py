@@ -7,7 +7,7 @@ of the merged order (see `core.clock.frontier`), so the output does not depend o
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -16,6 +16,7 @@ from rowtime.core.time import BEGINNING, END
 from rowtime.expr.store_assignment import as_read, same_type
 from rowtime.operators.contract import (
     LARGE,
+    Control,
     Delta,
     Link,
     Operator,
@@ -44,6 +45,15 @@ Frontier = tuple[int, str]
 _MICROS = f"unix_micros({T})"
 
 
+@dataclass(slots=True)
+class Merged(Control):
+    """The place up to which rows have gone out, ``clock`` (µs UTC) and ``writer``; ``numbered``: how many have."""
+
+    clock: int = BEGINNING
+    writer: str = ""
+    numbered: int = 0
+
+
 @dataclass(frozen=True)
 class Merge(Unary):
     """Releases the input's rows in stream order.
@@ -59,6 +69,7 @@ class Merge(Unary):
     origins: bool = False
     traced: bool = False
 
+    control: ClassVar = Merged
     kind: ClassVar[str] = "merge"
     promise: ClassVar[str] = "the least clock of its input"
     reason: ClassVar[str] = "rows below the least clock have been released; none can follow them"
@@ -85,9 +96,9 @@ class Merge(Unary):
         """True if keys order equal rowtimes: then rows at the bound itself have to wait."""
         return self.input.emits().order[:2] != (T, W)
 
-    def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:
+    def promises(self, clocks: Sequence[Clocks], control: Merged) -> Clocks:
         """The least of the input's clocks, as one writer's."""
-        return {"": max(least(clocks[0].values()), control.get("clock", BEGINNING))}
+        return {"": max(least(clocks[0].values()), control.clock)}
 
     def link(self, n: int) -> Link:
         """The row itself; one that was numbered has another writer and position."""
@@ -96,10 +107,10 @@ class Merge(Unary):
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Release what the clocks allow of the kept and the new rows; keep the rest."""
         delta, control = deltas[0], tick.control(self)
-        before: Frontier = (control.get("clock", BEGINNING), control.get("writer", ""))
+        before: Frontier = (control.clock, control.writer)
         after = max(before, self._frontier(delta.clocks))
         clocks = self.promises([delta.clocks], control)
-        control["clock"], control["writer"] = after
+        control.clock, control.writer = after
         released = self._release(tick, delta, before, after)
         tick.segments(self).forget(after[0] - 1)
         self._compact(tick, after)
@@ -196,7 +207,7 @@ class Merge(Unary):
         if not self.numbers:
             return rows, count
         control = tick.control(self)
-        base = control.get("numbered", 0)
+        base = control.numbered
         internals = [name for name in self.emits().internals if name not in (W, P, *self._origin)]
         columns = [*map(quoted, self.emits().names), *internals]
         # Below a union writers have the number of the input before their names.
@@ -210,5 +221,5 @@ class Merge(Unary):
         names = {name: name for name in (*self.emits().names, *internals, *self._origin, W, P)}
         written = tick.write(self, rows, {"merged": Route(0, names, "__time")}, count)["merged"]
         total = sum(segment.rows for segment in written)
-        control["numbered"] = base + total
+        control.numbered = base + total
         return (tick.segments(self, "merged").read(written) if total else None), total

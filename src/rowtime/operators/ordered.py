@@ -11,7 +11,7 @@ is an item among the rows: the mark is not below it from there on.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rowtime.core.time import BEGINNING
@@ -45,6 +45,24 @@ if TYPE_CHECKING:
 VALUE = "__o"  # TIMESTAMP: the value as µs, in an order that ascends
 
 
+@dataclass(slots=True)
+class OrderMarks(Control):
+    """Where the value stands; values are coded as `coded` does it.
+
+    ``type``: the Spark type of the value, from the first rows on.
+    ``marks``: by writer, the furthest value so far.
+    ``recent``: by writer, the last values, if some rows may come out of order.
+    ``bounds``: by writer, the furthest bound that was given.
+    ``heard``: how many bounds of the stream have come through.
+    """
+
+    type: str = ""
+    marks: dict[str, Any] = field(default_factory=dict)
+    recent: dict[str, Any] = field(default_factory=dict)
+    bounds: dict[str, Any] = field(default_factory=dict)
+    heard: int = 0
+
+
 @dataclass(frozen=True)
 class Ordered(Unary):
     """Lets rows pass whose ``value`` does not go back; ``strict``: nor stays.
@@ -68,6 +86,7 @@ class Ordered(Unary):
     more: bool = False
 
     starts_null: ClassVar[bool] = False
+    control: ClassVar = OrderMarks
     kind: ClassVar[str] = "order check"
     keeps_places: ClassVar[bool] = True
     is_gate: ClassVar[bool] = True
@@ -128,8 +147,8 @@ class Ordered(Unary):
         delta, control = deltas[0], tick.control(self)
         if delta.rows is None:
             return Delta(None, delta.clocks)
-        if "type" not in control:
-            control["type"] = delta.rows.selectExpr(f"{to_spark(self.value)} AS v").schema[0].dataType.simpleString()
+        if not control.type:
+            control.type = delta.rows.selectExpr(f"{to_spark(self.value)} AS v").schema[0].dataType.simpleString()
         items = None if self.gate is None else heard(tick, self.gate, delta.rows, control)
         rows = delta.rows if items is None else delta.rows.where(f"{SAID} IS NULL")
         bounds = [] if items is None else self._bounds(items, control)
@@ -141,24 +160,24 @@ class Ordered(Unary):
             rows = rows.unionByName(delta.rows.where(f"{SAID} IS NOT NULL"), allowMissingColumns=True)
         return Delta(rows.selectExpr(*map(quoted, shape.names), *shape.internals), delta.clocks, delta.count)
 
-    def _bounds(self, items: pa.Table, control: Control) -> list[tuple[str, int, Any]]:
+    def _bounds(self, items: pa.Table, control: OrderMarks) -> list[tuple[str, int, Any]]:
         """The bounds of this column as marks are kept."""
         assert self.declares is not None
         found = about(items, self.declares.name)
-        return [(writer, place, numbered(at, control["type"], self.descending)) for writer, place, at in found]
+        return [(writer, place, numbered(at, control.type, self.descending)) for writer, place, at in found]
 
-    def _remember(self, control: Control, bounds: Sequence[tuple[str, int, Any]]) -> None:
-        strongest = control.setdefault("bounds", {})
+    def _remember(self, control: OrderMarks, bounds: Sequence[tuple[str, int, Any]]) -> None:
+        strongest = control.bounds
         for writer, _, at in bounds:
-            strongest[writer] = furthest([at, strongest.get(writer, at)], control["type"], self.descending)
+            strongest[writer] = furthest([at, strongest.get(writer, at)], control.type, self.descending)
 
     def _judged(
-        self, tick: Tick, delta: Delta, control: Control, bounds: Sequence[tuple[str, int, Any]]
+        self, tick: Tick, delta: Delta, control: OrderMarks, bounds: Sequence[tuple[str, int, Any]]
     ) -> tuple[Any, Verdict]:
         """Rows and the verdict over their values: as whole numbers, or by their ranks."""
         assert delta.rows is not None
-        text = coded(to_spark(self.value), control["type"])
-        known, recent = control.get("marks", {}), control.get("recent", {})
+        text = coded(to_spark(self.value), control.type)
+        known, recent = control.marks, control.recent
         within = -1 if self.strict else self.within
         gate = Gate(VALUE, within, "BROKEN_ORDER", known, missing="BROKEN_ORDER", behind=self.rows, recent=recent)
         if text is not None:
@@ -166,10 +185,10 @@ class Ordered(Unary):
             rows = delta.rows.selectExpr("*", value)
             gate = replace(gate, bounds=[(w, p, at + within) for w, p, at in bounds])
             verdict = tick.judge(self, rows, gate, delta.count)
-            control["marks"], control["recent"] = dict(verdict.marks), verdict.recent
+            control.marks, control.recent = dict(verdict.marks), dict(verdict.recent)
             return rows, verdict
         values = delta.rows.selectExpr(W, P, f"{to_spark(self.value)} AS v")
-        before = control.get("bounds", {})
+        before = control.bounds
         ranks = Ranks.of(values, known, recent, self.descending, [*(at for _, _, at in bounds), *before.values()])
         marks = dict(ranks.marks)
         for writer, at in zip(before, ranks.bounds[len(bounds) :], strict=True):
@@ -177,15 +196,16 @@ class Ordered(Unary):
         placed = [(w, p, at + within) for (w, p, _), at in zip(bounds, ranks.bounds, strict=False)]
         gate = replace(gate, marks=marks, recent=ranks.recent, bounds=placed)
         verdict = tick.judge(self, delta.rows, gate, delta.count, [ranks.table])
-        control["marks"], control["recent"] = ranks.values(verdict.marks), ranks.lists(verdict.recent)
+        control.marks, control.recent = ranks.values(verdict.marks), ranks.lists(verdict.recent)
         return delta.rows, verdict
 
-    def mark(self, control: Control) -> str | None:
+    def mark(self, tick: Tick) -> str | None:
         """The mark as Spark SQL of the value's own type; ``None`` before the first row or bound."""
-        marks = [mark for mark in control.get("marks", {}).values() if mark is not None and mark != BEGINNING]
+        control = tick.control(self)
+        marks = [mark for mark in control.marks.values() if mark is not None and mark != BEGINNING]
         if self.within:
             marks = [mark - self.within for mark in marks]
-        marks += control.get("bounds", {}).values()
+        marks += control.bounds.values()
         if not marks:
             return None
-        return decoded(furthest(marks, control["type"], self.descending), control["type"], 0, self.descending)
+        return decoded(furthest(marks, control.type, self.descending), control.type, 0, self.descending)

@@ -26,7 +26,6 @@ from rowtime.operators.collations import keyed, paired
 from rowtime.operators.collected import collected
 from rowtime.operators.contract import (
     ASKED_AT,
-    Control,
     Delta,
     Link,
     Operator,
@@ -42,7 +41,7 @@ from rowtime.operators.contract import (
 from rowtime.operators.contract.requirement import NUMBERED, Requirement
 from rowtime.operators.ends import SEEN, Ends
 from rowtime.operators.lifetimes import S
-from rowtime.operators.over_calls import Call, RunningMark
+from rowtime.operators.over_calls import Call, OverControl, RunningMark
 from rowtime.operators.over_limits import answered
 from rowtime.operators.over_results import to_files, to_spark_rows, type_calls
 from rowtime.operators.over_rows import alive, gathered, in_stream_order, of_keys
@@ -91,6 +90,7 @@ class Over(Unary):
     closers: tuple[int, ...] = ()
     expires: int | None = None
 
+    control: ClassVar = OverControl
     kind: ClassVar[str] = "over"
 
     def requires(self) -> tuple[Requirement, ...]:
@@ -173,8 +173,8 @@ class Over(Unary):
         count = 0
         if delta.rows is not None:
             type_calls(self, delta.rows, control)
-            collated = frozenset(control.get("collated", ()))
-            taken = tick.taker(self) if control.get("straight") and not tick.trying else None
+            collated = frozenset(control.collated)
+            taken = tick.taker(self) if control.straight and not tick.trying else None
             for piece in self._pieces(tick, delta, self.emits().internals if taken is None else (T, P), collated):
                 fresh, answer = self._answer(tick, piece, control, clock)
                 if answer is None:
@@ -182,7 +182,7 @@ class Over(Unary):
                 if taken is not None:
                     files += to_files(tick, self, fresh, answer, taken)
                 else:
-                    made.append(to_spark_rows(tick, self, fresh, answer, control["types"]))
+                    made.append(to_spark_rows(tick, self, fresh, answer, control.types))
                 count += fresh.num_rows
         for what in (ROWS, HEADS):
             tick.segments(self, what).forget(clock)
@@ -315,16 +315,17 @@ class Over(Unary):
             ends.append(f"{measured} + {(self.windows.span or 0) + 1}L")
         return ends[0] if len(ends) == 1 else f"least({', '.join(ends)})"
 
-    def _answer(self, tick: Tick, piece: pa.Table, control: Control, clock: int) -> tuple[pa.Table, Answer | None]:
+    def _answer(self, tick: Tick, piece: pa.Table, control: OverControl, clock: int) -> tuple[pa.Table, Answer | None]:
         fresh, answer = answered(tick, self, piece, lambda what: self._known(tick, what, piece))
         if answer is None:
             return fresh, None
         self._keep(tick, answer, min(clock, self._reached(fresh)))
         for call in self.calls:
             if call.mark:
-                kind = control["types"][call.column.name]
+                kind = control.types[call.column.name]
                 last = remembered(answer.values[call.column.name][-1], kind)
-                tick.control(RunningMark(call.mark)).update({"mark": last, "type": kind})
+                mark = tick.control(RunningMark(call.mark))
+                mark.mark, mark.type = last, kind
         return fresh, answer
 
     @staticmethod
@@ -387,8 +388,8 @@ class Over(Unary):
         control = tick.control(self)
         if self._measured is None or not BEGINNING < bound < END:
             return bound
-        if control.get("bound") != bound:
+        if control.bound != bound:
             # Names and numbers of ours, and an expression that was parsed and bound.
             query = f"SELECT {self._measured} FROM (SELECT timestamp_micros({bound}L) AS {T})"  # noqa: S608
-            control["bound"], control["clock"] = bound, min(bound, tick.scalar(query))
-        return int(control["clock"])
+            control.bound, control.clock = bound, min(bound, tick.scalar(query))
+        return control.clock

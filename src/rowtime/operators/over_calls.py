@@ -2,17 +2,43 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from rowtime.core.time import BEGINNING
 from rowtime.kernels.window_functions import Count, Distinct, Function, Nth
-from rowtime.operators.contract import Column, Control
+from rowtime.operators.contract import Column, Control, Tick
 from rowtime.operators.values import decoded
 from rowtime.operators.windowed import Frame
 from rowtime.sql.generate import to_rowtime
 
 if TYPE_CHECKING:
     from sqlglot import exp
+
+
+@dataclass(slots=True)
+class LastValue(Control):
+    """``mark``: the last value, coded as `coded` does it; ``type``: its Spark type. From the first rows on."""
+
+    mark: Any = None
+    type: str = ""
+
+
+@dataclass(slots=True)
+class OverControl(Control):
+    """What Spark has said of the calls, from the first rows on, and where another measure of time stands.
+
+    ``types``: the Spark type of each call.
+    ``straight``: the kernel gives the very types that Spark gives.
+    ``collated``: the columns that hold text with a collation.
+    ``bound`` (µs UTC), ``clock``: the bound at which Spark was asked last, and the value there that RANGE measures.
+    """
+
+    types: dict[str, str] = field(default_factory=dict)
+    straight: bool = False
+    collated: list[str] = field(default_factory=list)
+    bound: int | None = None
+    clock: int = BEGINNING
 
 
 @dataclass(frozen=True)
@@ -24,12 +50,14 @@ class RunningMark:
 
     name: str
 
+    control: ClassVar = LastValue
     exact: ClassVar[bool] = True
     starts_null: ClassVar[bool] = True
 
-    def mark(self, control: Control) -> str | None:
+    def mark(self, tick: Tick) -> str | None:
         """The value as Spark SQL of its own type; ``None`` before the first."""
-        return None if control.get("mark") is None else decoded(control["mark"], control["type"], 0, descending=False)
+        control = tick.control(self)
+        return None if control.mark is None else decoded(control.mark, control.type, 0, descending=False)
 
 
 @dataclass(frozen=True)

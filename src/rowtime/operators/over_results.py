@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from rowtime.core.errors import refuse
 from rowtime.kernels.window_functions import Count, Distinct, Extreme, Function, Nth
 from rowtime.operators.collations import has_collation
-from rowtime.operators.contract import Control, Route, Tick, quoted
+from rowtime.operators.contract import Route, Tick, quoted
 from rowtime.operators.values import type_text
 from rowtime.operators.windowed import AT, Answer, takes
 from rowtime.sql.generate import to_rowtime, to_spark
@@ -23,11 +23,12 @@ if TYPE_CHECKING:
 
     from rowtime.operators.contract import Segment
     from rowtime.operators.over import Over
+    from rowtime.operators.over_calls import OverControl
 
 
-def type_calls(node: Over, rows: DataFrame, control: Control) -> None:
+def type_calls(node: Over, rows: DataFrame, control: OverControl) -> None:
     """Let Spark type the calls once; what it refuses it refuses here."""
-    if "types" in control:
+    if control.types:
         return
     typed = rows.selectExpr(*(f"{to_spark(call.typed)} AS {call.column.name}" for call in node.calls)).schema
     given = rows.selectExpr(*(f"{to_spark(call.argument)} AS {call.column.name}" for call in node.calls)).schema
@@ -43,9 +44,9 @@ def type_calls(node: Over, rows: DataFrame, control: Control) -> None:
             what = f"{node.name}: {to_rowtime(node.made[name])} holds text with a collation inside of another value"
             raise refuse("R107", what, "Take the text itself, or give it the collation UTF8_BINARY.")
     if collated:
-        control["collated"] = collated
-    control["types"] = {field.name: type_text(field.dataType) for field in typed}
-    control["straight"] = all(_straight(call.function, kind) for call, kind in zip(node.calls, kinds, strict=True))
+        control.collated = collated
+    control.types = {field.name: type_text(field.dataType) for field in typed}
+    control.straight = all(_straight(call.function, kind) for call, kind in zip(node.calls, kinds, strict=True))
 
 
 def _straight(function: Function, kind: str) -> bool:

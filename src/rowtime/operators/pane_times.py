@@ -2,11 +2,32 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from rowtime.core.time import BEGINNING
+from rowtime.operators.contract import UpTo
 
 if TYPE_CHECKING:
     import numpy as np
+
+
+@dataclass(slots=True)
+class PaneControl(UpTo):
+    """What panes keep beside ``bound``, up to where they have fired.
+
+    ``types``: the Spark types of partial columns, from the first rows on; ``None`` before.
+    ``highest`` (µs UTC): the greatest event time.
+    ``raised``: by writer, the row that raised it last by far.
+    ``place``: where that row stood in what its writer sent.
+    ``jumps``: by number of a bound that comes from elsewhere, the item that raised it last by far.
+    """
+
+    types: dict[str, str] | None = None
+    highest: int = BEGINNING
+    raised: dict[str, list[int]] = field(default_factory=dict)
+    place: int | None = None
+    jumps: dict[str, list[int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -24,7 +24,6 @@ from rowtime.operators.contract import (
     ASKED_FROM,
     ASKED_UPTO,
     NOTHING,
-    Control,
     Delta,
     Fired,
     Link,
@@ -47,7 +46,7 @@ from rowtime.operators.grouping import RowGroups
 from rowtime.operators.lifetimes import instant
 from rowtime.operators.merge import ORIGIN
 from rowtime.operators.pane_fires import CHANGE, FIRE, INDEX, LAST, PANE, Fires
-from rowtime.operators.pane_times import PaneTimes
+from rowtime.operators.pane_times import PaneControl, PaneTimes
 from rowtime.operators.partials import Accumulators
 from rowtime.operators.raises import marks_of, raised
 from rowtime.operators.select import Item
@@ -82,6 +81,7 @@ class Panes(RowGroups):
     changes: bool = False
     every: int | None = None
 
+    control: ClassVar = PaneControl
     kind: ClassVar[str] = "panes"
     has_own_time: ClassVar[bool] = True
     holds_itself: ClassVar[bool] = True
@@ -116,9 +116,9 @@ class Panes(RowGroups):
         columns = tuple(item.column for item in self.items)
         return Shape(columns, order=(T, *hidden), extra=hidden, placed=False, single=True, released=True)
 
-    def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:  # noqa: ARG002
+    def promises(self, clocks: Sequence[Clocks], control: PaneControl) -> Clocks:  # noqa: ARG002
         """The bound of the event time: every later fire is caused by a later one."""
-        return {"": control.get("bound", BEGINNING)}
+        return {"": control.bound}
 
     def link(self, n: int) -> Link:
         """The rows of the same keys in the pane that came up to the fire."""
@@ -137,7 +137,7 @@ class Panes(RowGroups):
         """Refuse rows behind the discard age, keep the others, fire what the bound has come to."""
         delta, line, control = deltas[0], deltas[1].timeline, tick.control(self)
         assert line is not None
-        before, control["bound"] = control.get("bound", BEGINNING), line.after
+        before, control.bound = control.bound, line.after
         late = self._resolve(tick, line) + self._take(tick, delta, line)  # what waits is of earlier ticks
         done = self._fire(tick, before, line, late)
         tick.segments(self).forget(shift(line.after, -self.age))
@@ -206,10 +206,10 @@ class Panes(RowGroups):
         if self.event.mode != OUTPUT:
             self._watch_bounds(control, late, line)
             return
-        jumps: dict[str, list[int]] = control.pop("raised", {})
+        jumps, control.raised = control.raised, {}
         writer, known = next(iter(jumps.items()), ("", None))
-        highest = np.maximum.accumulate(np.concatenate([[control.get("highest", BEGINNING)], line.times]))
-        control["highest"] = int(highest[-1])
+        highest = np.maximum.accumulate(np.concatenate([[control.highest], line.times]))
+        control.highest = int(highest[-1])
         poison = raised(known, line.rows, highest, np.isin(line.rows, late))
         if poison is None:
             return
@@ -217,13 +217,13 @@ class Panes(RowGroups):
             at = np.array(poison[:1], np.int64)
             found = refusals(rows, at, [""], at) if line.origins is None else line.origins(at)
             writer, place = (found[name][0].as_py() for name in ((W, P) if line.origins is None else ORIGIN))
-            control["place"] = place
-        control["raised"] = {writer: poison}
+            control.place = place
+        control.raised = {writer: poison}
 
-    def _watch_bounds(self, control: Control, late: np.ndarray, line: Timeline) -> None:
+    def _watch_bounds(self, control: PaneControl, late: np.ndarray, line: Timeline) -> None:
         """The same of each bound that comes from elsewhere: those of regions that meet, or what is set by hand."""
         found = line.regions or (marks_of(line.before, line.rows, line.at(line.rows), line.after),)
-        jumps: dict[str, list[int]] = control.setdefault("jumps", {})
+        jumps = control.jumps
         for number, (positions, risen) in enumerate(found):
             poison = raised(jumps.pop(str(number), None), positions, risen, np.isin(positions, late))
             if poison is not None:
@@ -298,7 +298,7 @@ class Panes(RowGroups):
         again = state.overlapping(min(late) - 1, max(late)) if late else ()
         if line.after <= before or not (due or again):
             return ()
-        parts, shown = [], self._fires(tick.control(self).get("types", {}), exact=tick.trying)
+        parts, shown = [], self._fires((tick.control(self).types or {}), exact=tick.trying)
         if due:
             rows = state.read(due).where(f"{PANE} > {before}L AND {PANE} <= {line.after}L AND {FIRE} = {PANE}")
             parts.append(shown.first(rows))
@@ -378,17 +378,16 @@ class Panes(RowGroups):
             return
         rows = segments.read(crowded).where(f"{PANE} > {shift(bound, -self.age)}L")
         tick.describe(self, "compact partial results")
-        merged = self._fires(tick.control(self).get("types", {})).merged(rows).sortWithinPartitions(PANE)
+        merged = self._fires(tick.control(self).types or {}).merged(rows).sortWithinPartitions(PANE)
         merged = merged.selectExpr(*map(quoted, self._columns), "0 AS __route")
         route = {"state": Route(0, {name: name for name in self._columns}, PANE)}
         segments.replace(crowded, tick.write(self, merged, route, sum(s.rows for s in crowded))["state"])
 
     def _types(self, tick: Tick, rows: DataFrame) -> Mapping[str, str]:
-        control: Control = tick.control(self)
-        if "types" not in control:
-            control["types"] = self._accumulators.types(rows)
-        types: Mapping[str, str] = control["types"]
-        return types
+        control = tick.control(self)
+        if control.types is None:
+            control.types = self._accumulators.types(rows)
+        return control.types
 
 
 def _back(bounds: np.ndarray, age: int) -> np.ndarray:

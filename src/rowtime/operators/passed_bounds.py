@@ -8,7 +8,7 @@ A bound that no item caused stands behind everything that was there; the end sta
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -45,6 +45,20 @@ if TYPE_CHECKING:
     from rowtime.kernels.timeline import Timeline
 
 
+@dataclass(slots=True)
+class PassedOn(Control):
+    """``clock`` (µs UTC): that of the input. ``last``: the position of the last item, below which none comes.
+
+    ``highest`` (µs UTC): the greatest event time. ``jump``: [writer, position, from, to] of the row that raised it last
+    by far, until another does.
+    """
+
+    clock: int = BEGINNING
+    last: int = -1
+    highest: int = BEGINNING
+    jump: list[Any] | None = None
+
+
 @dataclass(frozen=True)
 class PassedBounds(Operator):
     """The rows of ``input`` with the bounds of their ``event`` time as rows between them; ``region`` numbers both."""
@@ -54,6 +68,7 @@ class PassedBounds(Operator):
     event: EventTimed
     region: int = 0
 
+    control: ClassVar = PassedOn
     kind: ClassVar[str] = "passed bounds"
 
     @property
@@ -75,7 +90,7 @@ class PassedBounds(Operator):
         columns = (*below.columns, Column(GIVEN, "BIGINT"), Column(REGION, "INT"))
         return replace(below, columns=columns, arrival=False, event=None)
 
-    def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:  # noqa: ARG002
+    def promises(self, clocks: Sequence[Clocks], control: PassedOn) -> Clocks:  # noqa: ARG002
         """Those of the input: no bound stands below the clock of its item."""
         return clocks[0]
 
@@ -102,27 +117,27 @@ class PassedBounds(Operator):
         place = f"{P} * {BETWEEN}L AS {P}"
         return rows.selectExpr(*columns, f"CAST(NULL AS BIGINT) AS {GIVEN}", f"{self.region} AS {REGION}", T, W, place)
 
-    def _watch(self, line: Timeline, control: Control) -> None:
+    def _watch(self, line: Timeline, control: PassedOn) -> None:
         """Remember which row raised the bound by far: where regions meet it is known what that made of others."""
         if self.event.mode != OUTPUT:
             return
-        highest = np.maximum.accumulate(np.concatenate([[control.get("highest", BEGINNING)], line.times]))
-        control["highest"] = int(highest[-1])
+        highest = np.maximum.accumulate(np.concatenate([[control.highest], line.times]))
+        control.highest = int(highest[-1])
         jump = raised(None, line.rows, highest, np.zeros(len(line.rows), bool))
         if jump is not None and line.origins is not None:
             found = line.origins(np.array(jump[:1], np.int64))
-            control["jump"] = [*(found[name][0].as_py() for name in ORIGIN), *jump[1:3]]
+            control.jump = [*(found[name][0].as_py() for name in ORIGIN), *jump[1:3]]
 
-    def _bounds(self, line: Timeline, control: Control, clock: int) -> pa.Table:
+    def _bounds(self, line: Timeline, control: PassedOn, clock: int) -> pa.Table:
         """Rowtime (BIGINT µs), position and value of each advance."""
-        before, last = control.get("clock", BEGINNING), control.get("last", -1)
+        before, last = control.clock, control.last
         where, values = line.positions, line.values
-        control["clock"] = clock
+        control.clock = clock
         stands, known = [], last
         if len(line.rows) or len(where):
             items = where[(where > FIRST) & (where < LAST)]
             known = max([last, *line.rows[-1:].tolist(), *items[-1:].tolist()])
-        control["last"] = known
+        control.last = known
         for kind, at, after, first in ((FIRST, before, last, 2), (LAST, clock, known, BETWEEN // 2)):
             found = np.flatnonzero(where == kind)
             rest = np.minimum(np.arange(len(found)) + first, first + BETWEEN // 2 - 3)

@@ -7,21 +7,40 @@ comparison that is open is NULL in the meantime, so that AND, OR and NOT know wh
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from sqlglot import exp
 
 from rowtime.core.clock import Clocks, least
-from rowtime.core.time import BEGINNING, END
+from rowtime.core.time import END
 from rowtime.expr.conditions import col
-from rowtime.operators.contract import Delta, Link, Operator, Shape, StateNote, T, Tick, Unary, passed, quoted
+from rowtime.operators.contract import (
+    Delta,
+    Link,
+    Operator,
+    Shape,
+    StateNote,
+    T,
+    Tick,
+    Unary,
+    UpTo,
+    passed,
+    quoted,
+)
 from rowtime.operators.lifetimes import D, E, N, S, WeightedLog, derived, made, netted
 from rowtime.operators.select import Item, Select
 from rowtime.sql.generate import to_spark
 
 _ORDERS = (exp.LT, exp.LTE, exp.EQ)
+
+
+@dataclass(slots=True)
+class NotJudged(UpTo):
+    """``oldest`` (µs UTC): the least start of the events that are not judged yet, which hold the bound; END if none."""
+
+    oldest: int = END
 
 
 @dataclass(frozen=True)
@@ -38,6 +57,7 @@ class PeriodFilter(Unary):
     ends: tuple[str, ...] = (E,)
     hidden: tuple[str, ...] = ()
 
+    control: ClassVar = NotJudged
     kind: ClassVar[str] = "period filter"
     promise: ClassVar[str] = "the least start of the events that are not judged yet"
     reason: ClassVar[str] = "an event waits for the bound to pass what its end is compared with"
@@ -50,9 +70,9 @@ class PeriodFilter(Unary):
         """The columns of the events."""
         return derived(Shape(tuple(c for c in self.input.emits().columns if c.name not in self.hidden)))
 
-    def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:
+    def promises(self, clocks: Sequence[Clocks], control: NotJudged) -> Clocks:
         """The input's bound, but not beyond the start of what is held."""
-        return {"": min(least(clocks[0].values()), control.get("oldest", END))}
+        return {"": min(least(clocks[0].values()), control.oldest)}
 
     def link(self, n: int) -> Link:
         """The row under its own rowtime, with other columns beside its own."""
@@ -65,7 +85,7 @@ class PeriodFilter(Unary):
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Let out what holds by now, keep what is open."""
         delta, control = deltas[0], tick.control(self)
-        kept, before = WeightedLog(tick, self), control.get("bound", BEGINNING)
+        kept, before = WeightedLog(tick, self), control.bound
         bound = max(before, least(delta.clocks.values()))
         rows = None
         if delta.rows is not None:
@@ -77,9 +97,9 @@ class PeriodFilter(Unary):
         if old is not None:
             found = old.where(f"NOT coalesce({self._known(before)}, false) AND {self._known(bound)}")
             rows = found if rows is None else rows.unionByName(found)
-        control["bound"] = bound
+        control.bound = bound
         kept.forget(bound, self._identity)
-        control["oldest"] = self._oldest(kept, bound)
+        control.oldest = self._oldest(kept, bound)
         names = [quoted(name) for name in self.emits().names]
         out = None if rows is None else rows.selectExpr(*names, *made(S, E, D))
         return Delta(out, self.promises([delta.clocks], control))

@@ -8,9 +8,9 @@ that are still without a permit when the permits have ended are refused (``NO_PE
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +21,6 @@ from rowtime.core.time import BEGINNING, END
 from rowtime.operators.contract import (
     ASKED_AT,
     Column,
-    Control,
     Delta,
     Link,
     Operator,
@@ -31,6 +30,7 @@ from rowtime.operators.contract import (
     StateNote,
     T,
     Tick,
+    UpTo,
     W,
     quoted,
 )
@@ -50,6 +50,21 @@ TOTAL = "__c"  # BIGINT: how many permits there are up to and with this row of t
 REASON = "NO_PERMIT"
 
 
+@dataclass(slots=True)
+class Queues(UpTo):
+    """How many rows ``came``, were ``given`` a permit, were ``sent``; those below ``refused`` can have none any more.
+
+    ``row``, ``permit``: the rowtimes (µs UTC) of the first of each that wait; ``None`` if none does.
+    """
+
+    came: int = 0
+    given: int = 0
+    sent: int = 0
+    refused: int = 0
+    row: int | None = None
+    permit: int | None = None
+
+
 @dataclass(frozen=True)
 class PermitGate(Operator):
     """``GATE(TABLE s, TABLE permits [, n])``: each row of ``permits`` lets one row of ``input`` out, or ``n``.
@@ -62,6 +77,7 @@ class PermitGate(Operator):
     permits: Operator
     count: str | None = None
 
+    control: ClassVar = Queues
     kind: ClassVar[str] = "permit gate"
     is_gate: ClassVar[bool] = True
     promise: ClassVar[str] = "the later of what the next row and the next permit can have"
@@ -90,11 +106,12 @@ class PermitGate(Operator):
         extra = tuple(name for name in below.extra if name not in ORIGIN)
         return replace(below, columns=columns, extra=extra, arrival=False, event=None)
 
-    def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:
+    def promises(self, clocks: Sequence[Clocks], control: Queues) -> Clocks:
         """The later of the next row's rowtime and the next permit's, as far as they are known."""
         rows, permits = (least(side.values()) for side in clocks)
-        row, permit = control.get("row", rows), control.get("permit", permits)
-        return {"": max(min(max(row, permit), END), control.get("bound", BEGINNING))}
+        row = rows if control.row is None else control.row
+        permit = permits if control.permit is None else control.permit
+        return {"": max(min(max(row, permit), END), control.bound)}
 
     def link(self, n: int) -> Link:
         """The row under another rowtime."""
@@ -103,14 +120,14 @@ class PermitGate(Operator):
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Let out every row that has its permit by now."""
         rows, control = deltas[0].rows, tick.control(self)
-        sent = control.get("sent", 0)
+        sent = control.sent
         self._permitted(tick, deltas[1].rows, control)
         new = self._arrived(tick, deltas[0], control)
-        upto = min(control.get("came", 0), control.get("given", 0))
+        upto = min(control.came, control.given)
         found = self._let_out(tick, rows, (sent, upto)) if upto > sent else None
-        if new and control["came"] > upto:
+        if new and control.came > upto:
             self._wait(tick, rows, upto)
-        control["sent"] = upto
+        control.sent = upto
         if upto > sent:
             tick.count(self, upto - sent)
         tick.segments(self).forget(upto - 1)
@@ -119,25 +136,25 @@ class PermitGate(Operator):
         self._head(tick, control, upto)
         self._compact(tick)
         clocks = self.promises([delta.clocks for delta in deltas], control)
-        control["bound"] = clocks[""]
+        control.bound = clocks[""]
         return Delta(found, clocks, upto - sent)
 
     # -- what comes in ----------------------------------------------------------------
 
-    def _permitted(self, tick: Tick, rows: DataFrame | None, control: Control) -> None:
+    def _permitted(self, tick: Tick, rows: DataFrame | None, control: Queues) -> None:
         """New permits, with their running number."""
         if rows is None:
             return
         tick.describe(self, "read permits")
         many = f"greatest(coalesce(CAST({quoted(self.count)} AS BIGINT), 0L), 0L)" if self.count else "1L"
         read = rows.selectExpr(P, f"unix_micros({T}) AS {PERMIT}", f"{many} AS n").toArrow().sort_by(P)
-        totals = np.cumsum(read["n"].to_numpy()) + control.get("given", 0)
+        totals = np.cumsum(read["n"].to_numpy()) + control.given
         if len(totals):
-            control["given"] = int(totals[-1])
+            control.given = int(totals[-1])
             kept = pa.table({TOTAL: totals, PERMIT: read[PERMIT]}).filter(pa.array(read["n"].to_numpy() > 0))
             tick.segments(self, "permits").add(tick.keep(self, "permits", kept, TOTAL))
 
-    def _arrived(self, tick: Tick, delta: Delta, control: Control) -> bool:
+    def _arrived(self, tick: Tick, delta: Delta, control: Queues) -> bool:
         """Where the new rows stand; their times are needed for the promise."""
         rows = delta.rows
         if rows is None:
@@ -147,7 +164,7 @@ class PermitGate(Operator):
         read = rows.selectExpr(P, f"unix_micros({T}) AS {PERMIT}", *origins).toArrow().sort_by(P)
         if not read.num_rows:
             return False
-        control["came"] = int(read[P][-1].as_py()) + 1
+        control.came = int(read[P][-1].as_py()) + 1
         if origins:
             told, read = read.select([P, *origins]), read.select([P, PERMIT])
             if delta.origins is not None:  # an event time has merged them before
@@ -193,7 +210,7 @@ class PermitGate(Operator):
         return tick.write(self, held, {"state": Route(0, {name: name for name in names}, "__n")}, count)["state"]
 
     def _compact(self, tick: Tick) -> None:
-        tick.segments(self, "origins").forget(tick.control(self).get("sent", 0) - 1)
+        tick.segments(self, "origins").forget(tick.control(self).sent - 1)
         for what, by in (("places", P), ("permits", TOTAL), ("origins", P)):
             crowded = tick.segments(self, what).crowded()
             if crowded:
@@ -206,11 +223,11 @@ class PermitGate(Operator):
             rows = segments.read(crowded)
             segments.replace(crowded, self._kept(tick, rows, sum(segment.rows for segment in crowded)))
 
-    def _refuse(self, tick: Tick, control: Control, upto: int) -> None:
+    def _refuse(self, tick: Tick, control: Queues, upto: int) -> None:
         """No permit is to come: what waits is refused."""
-        came = control.get("came", 0)
-        lost = np.arange(max(upto, control.get("refused", 0)), came)
-        control["refused"] = came
+        came = control.came
+        lost = np.arange(max(upto, control.refused), came)
+        control.refused = came
         if not len(lost):
             return
         rows = self._queued(tick, None, int(lost[0]))
@@ -233,14 +250,15 @@ class PermitGate(Operator):
             refused = refused.append_column(name, found[name])
         return refused
 
-    def _head(self, tick: Tick, control: Control, upto: int) -> None:
+    def _head(self, tick: Tick, control: Queues, upto: int) -> None:
         """The rowtimes of the first row and of the first permit that wait."""
-        for what, key, total in (("places", "row", "came"), ("permits", "permit", "given")):
-            control.pop(key, None)
-            tick.segments(self, what).forget(upto if what == "permits" else upto - 1)
-            if control.get(total, 0) > upto and tick.segments(self, what).rows:
-                table = self._table(tick, what, upto, END)
-                control[key] = int(table[PERMIT][0].as_py())
+        tick.segments(self, "places").forget(upto - 1)
+        tick.segments(self, "permits").forget(upto)
+        control.row = self._first(tick, "places", upto) if control.came > upto else None
+        control.permit = self._first(tick, "permits", upto) if control.given > upto else None
+
+    def _first(self, tick: Tick, what: str, upto: int) -> int | None:
+        return int(self._table(tick, what, upto, END)[PERMIT][0].as_py()) if tick.segments(self, what).rows else None
 
     def _table(self, tick: Tick, what: str, first: int, last: int) -> pa.Table:
         """What is kept of positions from ``first`` on, in order."""

@@ -8,9 +8,9 @@ counts, before more rows have come. That row and everything behind it waits here
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rowtime.core.time import BEGINNING, END
 from rowtime.operators.contract import Control, Operator, P, Route, Segments, Tick, W
@@ -27,36 +27,44 @@ HELD, BEHIND = "held", "behind"
 Item = tuple[str, int, int]  # writer, position, µs
 
 
+@dataclass(slots=True)
+class Waiting(Control):
+    """What a gate knows of rows on which others decide, until these do.
+
+    ``held``: writer -> first position, how many items. ``behind``: bounds behind them (writer, position, µs).
+    """
+
+    held: dict[str, list[int]] = field(default_factory=dict)
+    behind: list[list[Any]] = field(default_factory=list)
+
+
 @dataclass(frozen=True)
 class Quarantine:
-    """What a gate keeps; its control has ``held``: writer -> first position, how many items.
-
-    So have bounds behind a row that is open: they are kept in ``behind`` (writer, position, µs).
-    """
+    """What a gate keeps: rows that are open, and what stands behind them."""
 
     gate: Operator
     tick: Tick
-    control: Control
+    control: Waiting
     segments: Segments
 
     @classmethod
-    def of(cls, gate: Operator, tick: Tick) -> Quarantine:
+    def of(cls, gate: Operator, tick: Tick, control: Waiting) -> Quarantine:
         """That of a gate, in this tick."""
-        return cls(gate, tick, tick.control(gate), tick.segments(gate, HELD))
+        return cls(gate, tick, control, tick.segments(gate, HELD))
 
     @property
     def bounds(self) -> list[Item]:
         """The bounds that stand behind rows that are open."""
-        return [(writer, position, at) for writer, position, at in self.control.get(BEHIND, ())]
+        return [(writer, position, at) for writer, position, at in self.control.behind]
 
     def decided(self, present: Collection[str]) -> bool:
         """True if a writer has gone whose rows are kept."""
-        return any(writer not in present for writer in self.control.get(HELD, {}))
+        return any(writer not in present for writer in self.control.held)
 
     @property
     def is_open(self) -> bool:
         """True if rows are kept."""
-        return bool(self.control.get(HELD))
+        return bool(self.control.held)
 
     def before(
         self, rows: DataFrame | None, count: int | None, peeked: Iterable[pa.Table] | None
@@ -81,13 +89,13 @@ class Quarantine:
         held = {writer: (places[0], places[-1]) for writer, places in verdict.held.items()}
         kept = [item for item in bounds if item[0] in held and item[1] >= held[item[0]][0]]
         everyone = [(writer, last, bound) for writer, (_, last) in held.items() if bound > BEGINNING]
-        self.control[BEHIND] = [list(item) for item in [*kept, *everyone]]
+        self.control.behind = [list(item) for item in [*kept, *everyone]]
         return [item for item in bounds if item not in kept]
 
     def after(self, rows: DataFrame, verdict: Verdict) -> DataFrame:
         """Keep what is open; the rows that are judged come back."""
         self.segments.forget(END)
-        self.control[HELD] = {writer: [places[0], len(places)] for writer, places in verdict.held.items()}
+        self.control.held = {writer: [places[0], len(places)] for writer, places in verdict.held.items()}
         if not verdict.held:
             return rows
         cases = " ".join(f"WHEN {literal(w)} THEN {P} >= {places[0]}" for w, places in sorted(verdict.held.items()))

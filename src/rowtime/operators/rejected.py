@@ -6,14 +6,15 @@ of the year 0001, so that no refused row is lost for want of a time.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from rowtime.core.clock import NOBODY, Clocks
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import NOTHING, Column, Delta, Link, Operator, Shape, Tick, quoted
+from rowtime.operators.contract import NOTHING, Column, Control, Delta, Link, Operator, Shape, Tick, quoted
+from rowtime.operators.tsort import SortMarks
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -34,6 +35,13 @@ def shown_as(column: str) -> str:
     return f"row_{column}" if column.lower() in {added.name for added in ADDED} else column
 
 
+@dataclass(slots=True)
+class GateMarks(Control):
+    """``marks``: by writer the mark (µs UTC) by which the gate refuses, if that lies below its clock; else ``None``."""
+
+    marks: dict[str, int] | None = None
+
+
 @dataclass(frozen=True)
 class Rejected(Operator):
     """``SELECT STREAM … FROM gate.rejected``; ``gate`` is the operator that refuses.
@@ -46,6 +54,7 @@ class Rejected(Operator):
     columns: tuple[Column, ...]
     failing: str = ""
 
+    control: ClassVar = GateMarks
     kind: ClassVar[str] = "rejected"
     promise: ClassVar[str] = "the clocks of the gate"
     reason: ClassVar[str] = "a later refusal is made by the same or a later clock of the writer"
@@ -59,14 +68,14 @@ class Rejected(Operator):
         """The columns of the refused rows, then why and by what they were refused."""
         return Shape((*(replace(column, name=shown_as(column.name)) for column in self.columns), *ADDED))
 
-    def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:
+    def promises(self, clocks: Sequence[Clocks], control: GateMarks) -> Clocks:
         """The clocks of the gate's writers before tolerance; its own promise is below them.
 
         A T-sort that follows its input's bound refuses by its marks, which may lie below it.
         """
-        if "marks" not in control:
+        if control.marks is None:
             return clocks[0]
-        marks = control["marks"]
+        marks = control.marks
         return {w: at if at >= END or w == NOBODY else min(at, marks.get(w, BEGINNING)) for w, at in clocks[0].items()}
 
     def link(self, n: int) -> Link:  # noqa: ARG002 - one input
@@ -76,8 +85,8 @@ class Rejected(Operator):
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """The rows refused in this tick."""
         gate = tick.control(self.gate)
-        if "followed" in gate:
-            tick.control(self)["marks"] = dict(gate.get("marks", {}))
+        if isinstance(gate, SortMarks) and gate.followed is not None:
+            tick.control(self).marks = dict(gate.marks)
         clocks = self.promises([delta.clocks for delta in deltas], tick.control(self))
         parts = tick.refused(self.failing or self.gate.name)
         if not parts:

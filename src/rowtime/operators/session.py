@@ -8,9 +8,9 @@ its own pieces, and those due ones whose session goes on.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from rowtime.core.clock import Clocks, least
 from rowtime.core.time import BEGINNING, END, MAX_MICROS
@@ -18,8 +18,8 @@ from rowtime.operators.chains import DUE, FIRST, IS_DUE, LAST, SESSION, Chains
 from rowtime.operators.collations import grouped
 from rowtime.operators.contract import (
     ASKED_AT,
+    Closed,
     Column,
-    Control,
     Delta,
     Link,
     Operator,
@@ -47,6 +47,17 @@ if TYPE_CHECKING:
 STARTS, ENDS = "__kstart", "__kend"  # TIMESTAMP: the edges of the session, for items and HAVING
 
 
+@dataclass(slots=True)
+class ClosedSessions(Closed):
+    """``closed`` (µs UTC): the bound up to which sessions have ended; ``stamp`` (µs UTC): what such a row would get.
+
+    ``types``: the Spark types of partial columns, from the first rows on, for ever.
+    """
+
+    stamp: int | None = None
+    types: dict[str, str] | None = None
+
+
 @dataclass(frozen=True)
 class SessionGroup(RowGroups, Unary):
     """``GROUP BY keys, SESSION(ROWTIME, gap)``; ``items``, ``having`` and ``stamp`` as in `GroupBy`.
@@ -66,6 +77,7 @@ class SessionGroup(RowGroups, Unary):
     sort: tuple[Item, ...] = ()
     directions: tuple[str, ...] = ()
 
+    control: ClassVar = ClosedSessions
     kind: ClassVar[str] = "session"
     edges: ClassVar[tuple[str, ...]] = (STARTS, ENDS)
     computes: ClassVar[bool] = True
@@ -89,9 +101,9 @@ class SessionGroup(RowGroups, Unary):
         order, released = (T, *ways, DUE, *keys), self.stamp is None
         return Shape(columns, order=order, extra=(*names, DUE, *keys), placed=False, single=True, released=released)
 
-    def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:
+    def promises(self, clocks: Sequence[Clocks], control: ClosedSessions) -> Clocks:
         """The bound; or what AS ROWTIME makes of it, evaluated by ``step``."""
-        return {"": control.get("stamp", least(clocks[0].values()))}
+        return {"": least(clocks[0].values()) if control.stamp is None else control.stamp}
 
     def link(self, n: int) -> Link:  # noqa: ARG002 - one input
         """The rows of the same keys up to the end of the session."""
@@ -100,12 +112,12 @@ class SessionGroup(RowGroups, Unary):
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Keep the pieces of new sessions; join those that are due."""
         delta, control = deltas[0], tick.control(self)
-        before = control.get("closed", BEGINNING)
+        before = control.closed
         bound = max(least(delta.clocks.values()), before)
         if delta.rows is not None:
             self._keep(tick, delta, control)
         done = self._close(tick, before, bound)
-        control["closed"], control["stamp"] = bound, self._stamp_at(tick, bound)
+        control.closed, control.stamp = bound, self._stamp_at(tick, bound)
         segments = tick.segments(self)
         segments.forget(bound)
         self._compact(tick, bound)
@@ -114,14 +126,14 @@ class SessionGroup(RowGroups, Unary):
 
     # -- pieces -----------------------------------------------------------------------
 
-    def _keep(self, tick: Tick, delta: Delta, control: Control) -> None:
+    def _keep(self, tick: Tick, delta: Delta, control: ClosedSessions) -> None:
         assert delta.rows is not None
-        if "types" not in control:
-            control["types"] = self._accumulators.types(delta.rows) if self._accumulators.splits else {}
+        if control.types is None:
+            control.types = self._accumulators.types(delta.rows) if self._accumulators.splits else {}
         at = f"unix_micros({T})"
         times = (f"{at} AS {FIRST}", f"{at} AS {LAST}", f"{at} + {self.gap}L AS {DUE}")
         keys = (key.sql for key in self.keys)
-        rows = delta.rows.selectExpr(*keys, *self._accumulators.seeds(control["types"]), *times)
+        rows = delta.rows.selectExpr(*keys, *self._accumulators.seeds(control.types), *times)
         tick.describe(self, "keep pieces of sessions")
         self._write(tick, self._merged(tick, rows), delta.count)
 
@@ -131,7 +143,7 @@ class SessionGroup(RowGroups, Unary):
             return pieces
         return self._by_session(
             self._chains.numbered(pieces),
-            *self._accumulators.merges(tick.control(self)["types"]),
+            *self._accumulators.merges(tick.control(self).types or {}),
             f"min({FIRST}) AS {FIRST}",
             f"max({LAST}) AS {LAST}",
             f"max({DUE}) AS {DUE}",
@@ -184,7 +196,7 @@ class SessionGroup(RowGroups, Unary):
 
     def _joined(self, tick: Tick, pieces: DataFrame) -> DataFrame:
         """One row a session: its due pieces merged, and its end as far as it is known."""
-        types = tick.control(self)["types"]
+        types = tick.control(self).types or {}
         groups = self._by_session(
             pieces,
             *self._accumulators.merges(types),
@@ -197,7 +209,7 @@ class SessionGroup(RowGroups, Unary):
     def _aggregated(self, tick: Tick, rows: DataFrame) -> DataFrame:
         edges = (f"min({FIRST}) AS {FIRST}", f"max({DUE}) AS {DUE}")
         if tick.trying:
-            by, types = [*self._chains.keys, SESSION], tick.control(self).get("types", {})
+            by, types = [*self._chains.keys, SESSION], tick.control(self).types or {}
             return self._accumulators.exact(rows, by, (*edges, f"max({LAST}) AS {LAST}"), types)
         return self._by_session(rows, *self._accumulators.finals({}), *edges)
 

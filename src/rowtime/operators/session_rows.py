@@ -5,14 +5,15 @@ SPEC 12: the rows of a session get its end as their rowtime, and their own order
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from rowtime.core.clock import Clocks, least
 from rowtime.core.time import BEGINNING, END, MAX_MICROS
 from rowtime.operators.chains import DUE, FIRST, IS_DUE, LAST, SESSION, Chains
 from rowtime.operators.contract import (
+    Closed,
     Column,
     Delta,
     Link,
@@ -48,6 +49,7 @@ class SessionRows(Unary):
     gap: int
     names: tuple[str, str]
 
+    control: ClassVar = Closed
     kind: ClassVar[str] = "session rows"
     promise: ClassVar[str] = "past the bound of its input"
     reason: ClassVar[str] = "every session that ends at the bound is out, and each later one ends after it"
@@ -71,7 +73,7 @@ class SessionRows(Unary):
             unmerged=False, event=None,
         )  # fmt: skip
 
-    def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:  # noqa: ARG002
+    def promises(self, clocks: Sequence[Clocks], control: Closed) -> Clocks:  # noqa: ARG002
         """The bound, strictly."""
         bound = least(clocks[0].values())
         return {"": bound + 1 if BEGINNING < bound < END else bound}
@@ -83,8 +85,8 @@ class SessionRows(Unary):
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Keep the new rows; let out those whose session has ended."""
         delta, control = deltas[0], tick.control(self)
-        before = control.get("closed", BEGINNING)
-        bound = control["closed"] = max(least(delta.clocks.values()), before)
+        before = control.closed
+        bound = control.closed = max(least(delta.clocks.values()), before)
         if delta.rows is not None:
             at = f"unix_micros({T})"
             times = (f"{at} AS {FIRST}", f"{at} AS {LAST}", f"{at} + {self.gap}L AS {DUE}")

@@ -6,8 +6,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from rowtime.operators.contract import Delta, Link, Operator, Tick, Unary
+from rowtime.operators.contract import Control, Delta, Link, Operator, Tick, Unary
 from rowtime.operators.contract.requirement import RELEASED, UNORDERED, Requirement
+
+
+@dataclass(slots=True)
+class Sent(Control):
+    """What has gone out: ``sequence`` rows in all, up to ``bound`` (µs UTC); ``None`` before the first tick.
+
+    ``base``, ``floor`` (µs UTC): how many rows of another pump were there when this one took over, and up to where; it
+    starts behind them. ``skipped``: how many of the rows were skipped by hand. All for as long as the query runs.
+    """
+
+    sequence: int | None = None
+    bound: int | None = None
+    base: int = 0
+    floor: int | None = None
+    skipped: int = 0
 
 
 @dataclass(frozen=True)
@@ -25,6 +40,7 @@ class Sink(Unary):
     ordered: bool = True
     rowtime: str = "rowtime"
 
+    control: ClassVar = Sent
     kind: ClassVar[str] = "sink"
     in_traces: ClassVar[bool] = False
 

@@ -8,14 +8,26 @@ group the sums at the bound are kept. So a tick costs its own events and the ope
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import TYPE_CHECKING, ClassVar
 
 from sqlglot import exp
 
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import Delta, Operator, Route, Segment, Shape, StateNote, T, Tick, passed, quoted
+from rowtime.operators.contract import (
+    Delta,
+    Operator,
+    Route,
+    Segment,
+    Shape,
+    StateNote,
+    T,
+    Tick,
+    UpTo,
+    passed,
+    quoted,
+)
 from rowtime.operators.event_groups import EventGroups
 from rowtime.operators.failing_events import selected
 from rowtime.operators.lifetimes import ALWAYS, D, E, N, S, WeightedLog, instant, made, netted
@@ -31,10 +43,18 @@ AHEAD, ENDED, OPENED, CLOSED, LEFT_OUT = range(5)
 lasted so far has ended; and that one, where HAVING leaves it out of the result."""
 
 
+@dataclass(slots=True)
+class SnapshotTypes(UpTo):
+    """``types``: the Spark type of each aggregate's sum, empty if it only counts; from the first rows on, for ever."""
+
+    types: list[str] = field(default_factory=list)
+
+
 @dataclass(frozen=True)
 class Snapshot(EventGroups):
     """Counts and sums ``aggregates`` of each snapshot and ``keys``; ``items`` and ``having`` are over both by name."""
 
+    control: ClassVar = SnapshotTypes
     kind: ClassVar[str] = "snapshot"
     writes_final: ClassVar[bool] = True
 
@@ -55,32 +75,32 @@ class Snapshot(EventGroups):
         """Add the new starts and ends to what is due, let the snapshots below the bound go out. One job."""
         delta, control = deltas[0], tick.control(self)
         ahead, sums = WeightedLog(tick, self), WeightedLog(tick, self, "open")
-        before = control.get("bound", BEGINNING)
+        before = control.bound
         clocks = self.promises([delta.clocks], control)
         bound = max(before, clocks[""])
-        if delta.rows is not None and "types" not in control:
-            control["types"] = self._types(delta.rows)
+        if delta.rows is not None and not control.types:
+            control.types = self._types(delta.rows)
         known = delta.rows is None or delta.count is not None
         count = (
             4 * (2 * (delta.count or 0) + ahead.count(before, bound) + sums.count(BEGINNING, END)) if known else None
         )
-        parts = [] if delta.rows is None else [self._points(delta.rows, control["types"])]
+        parts = [] if delta.rows is None else [self._points(delta.rows, control.types)]
         due = ahead.between(before, bound) if bound > before else None
         parts += [] if due is None else [due.drop(N).selectExpr("*", f"0 AS {OLD}")]
         rows, final = None, tuple[Segment, ...]()
         if parts:
             kept = sums.between(BEGINNING, END)
             if kept is not None:
-                kept = netted(kept, [*self.key_names, AT, STARTS, *self._sums(control["types"])])
+                kept = netted(kept, [*self.key_names, AT, STARTS, *self._sums(control.types)])
                 parts.append(
                     kept.selectExpr(
-                        *self.key_names, AT, STARTS, f"0L AS {ENDS}", *self._sums(control["types"]), f"1 AS {OLD}"
+                        *self.key_names, AT, STARTS, f"0L AS {ENDS}", *self._sums(control.types), f"1 AS {OLD}"
                     )
                 )
             rows, final, count = self._advance(tick, parts, bound, count)
-        control["bound"] = bound
+        control.bound = bound
         ahead.segments.forget(bound)
-        sums.forget(bound, [*self.key_names, AT, STARTS, *self._sums(control.get("types", []))])
+        sums.forget(bound, [*self.key_names, AT, STARTS, *self._sums(control.types)])
         return Delta(rows, clocks, count, final=final)
 
     # -- starts and ends --------------------------------------------------------------
@@ -130,7 +150,7 @@ class Snapshot(EventGroups):
         self, tick: Tick, parts: Sequence[DataFrame], bound: int, count: int | None
     ) -> tuple[DataFrame | None, tuple[Segment, ...], int]:
         """Events that are new or change, those that are final where somebody takes these, how many the former are."""
-        types, taker = tick.control(self)["types"], None if tick.trying else tick.taker(self)
+        types, taker = tick.control(self).types, None if tick.trying else tick.taker(self)
         sums, keys = self._sums(types), self.key_names
         changes = self._changes(reduce(lambda one, other: one.unionByName(other), parts), sums, bound)
         ended = {c: c for c in (*keys, AT, *sums)} | {E: "__next"}

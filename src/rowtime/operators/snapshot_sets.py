@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import Delta, Operator, StateNote, Tick, passed, quoted
+from rowtime.operators.contract import Delta, Operator, StateNote, Tick, UpTo, passed, quoted
 from rowtime.operators.elementary import AT, NEXT, in_snapshots
 from rowtime.operators.event_groups import FROM, EventGroups
 from rowtime.operators.lifetimes import D, E, N, S, WeightedLog, due, made, netted, revised
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 class SnapshotSets(EventGroups):
     """Any ``aggregates`` of each snapshot and ``keys``; ``items`` and ``having`` are over both by name."""
 
+    control: ClassVar = UpTo
     kind: ClassVar[str] = "snapshot sets"
 
     def keeps(self) -> tuple[StateNote, ...]:
@@ -45,7 +46,7 @@ class SnapshotSets(EventGroups):
         """The snapshots as far as the bound, less those that went out before."""
         delta, control = deltas[0], tick.control(self)
         clocks = self.promises([delta.clocks], control)
-        before = control.get("bound", BEGINNING)
+        before = control.bound
         bound = max(before, clocks[""])
         kept, going = WeightedLog(tick, self), WeightedLog(tick, self, "open")
         if delta.rows is not None:
@@ -53,7 +54,7 @@ class SnapshotSets(EventGroups):
             kept.add(delta.rows.selectExpr(*columns, f"{S} AS {FROM}", E, D, due(E)), delta.count)
         events = kept.between(before, END)
         result = None if bound <= before or events is None else self._changes(tick, events, going, bound)
-        control["bound"] = bound
+        control.bound = bound
         kept.forget(bound, self.identity)
         going.forget(bound, [*self._values, "__x"])
         return Delta(result, clocks)

@@ -8,11 +8,11 @@ here: whoever needs the order has a `Merge` planned above, and lets a value out 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, ClassVar
 
 from rowtime.core.clock import Clocks
-from rowtime.operators.contract import Column, Delta, Link, Operator, Shape, T, Tick, Unary, quoted
+from rowtime.operators.contract import Column, Control, Delta, Link, Operator, Shape, T, Tick, Unary, quoted
 from rowtime.operators.contract.requirement import PLACED, UNORDERED, Requirement
 from rowtime.operators.ends import SEEN, Ends
 from rowtime.operators.grouping import Groups
@@ -39,6 +39,13 @@ def sortable(below: Operator) -> Requirement:
     return UNORDERED if isinstance(below, Groups) else PLACED
 
 
+@dataclass(slots=True)
+class Stamps(Control):
+    """``stamps``: for each clock of the input the rowtime of a row there (both µs UTC), anew in each tick."""
+
+    stamps: dict[str, int] = field(default_factory=dict)
+
+
 @dataclass(frozen=True)
 class SortBy(Unary):
     """``key`` is m, named ``__m``; ``keys`` are hidden columns that order equal values, ``directions`` theirs.
@@ -53,6 +60,7 @@ class SortBy(Unary):
     directions: tuple[str, ...] = ()
     stamp: exp.Expr | None = None
 
+    control: ClassVar = Stamps
     kind: ClassVar[str] = "order by"
     promise: ClassVar[str] = "the end of the value that holds each writer's clock"
     reason: ClassVar[str] = "a later row is of that value or a later one, and takes its end as rowtime"
@@ -66,9 +74,9 @@ class SortBy(Unary):
         keys = tuple(f"{key} {way}" for key, way in zip(self.keys, self.directions, strict=True))
         return moved_shape(self.input.emits(), keys, self.keys, released=False)
 
-    def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:
+    def promises(self, clocks: Sequence[Clocks], control: Stamps) -> Clocks:
         """The stamp of the value that holds each writer's clock, evaluated by ``step``."""
-        known: Mapping[str, int] = control.get("stamps", {})
+        known: Mapping[str, int] = control.stamps
         return {writer: known.get(str(at), at) for writer, at in clocks[0].items()}
 
     def link(self, n: int) -> Link:
@@ -78,7 +86,7 @@ class SortBy(Unary):
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Give the new rows their stamp."""
         delta, control, ends = deltas[0], tick.control(self), Ends((self.key,), self.stamp)
-        control["stamps"] = {str(at): ends.stamp_at(tick, at) for at in set(delta.clocks.values())}
+        control.stamps = {str(at): ends.stamp_at(tick, at) for at in set(delta.clocks.values())}
         clocks = self.promises([delta.clocks], control)
         if delta.rows is None:
             return Delta(None, clocks)

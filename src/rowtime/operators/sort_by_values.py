@@ -6,14 +6,13 @@ the rowtime of the last of them, as the groups that such a value closes do.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from rowtime.core.clock import Clocks, least
 from rowtime.core.time import BEGINNING, END
 from rowtime.operators.contract import (
-    Control,
     Delta,
     Link,
     Operator,
@@ -31,7 +30,7 @@ from rowtime.operators.finished import COMPLETE, KEPT
 from rowtime.operators.ordered import Ordered
 from rowtime.operators.over_calls import RunningMark
 from rowtime.operators.sort_by import BEFORE, moved_shape, sortable
-from rowtime.operators.value_clocks import Closer, ValueClocks, promised
+from rowtime.operators.value_clocks import Closer, ValueClocks, ValueControl, promised
 from rowtime.sql.generate import to_spark
 
 if TYPE_CHECKING:
@@ -59,6 +58,7 @@ class SortByValues(Unary):
     directions: tuple[str, ...] = ()
     stamp: exp.Expr | None = None
 
+    control: ClassVar = ValueControl
     kind: ClassVar[str] = "order by"
     promise: ClassVar[str] = "the first row of the value that is open, if that is before the bound"
     reason: ClassVar[str] = "a value that is open or still to come has no last row before it"
@@ -77,7 +77,7 @@ class SortByValues(Unary):
         ways = (f"{key} {way}" for key, way in zip(self.keys, self.directions, strict=True))
         return moved_shape(self.input.emits(), (value, *ways), (VALUE, *self.keys), released=True)
 
-    def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:
+    def promises(self, clocks: Sequence[Clocks], control: ValueControl) -> Clocks:
         """The bound, or the first row of the value that is still open."""
         return promised(least(clocks[0].values()), control)
 
@@ -97,9 +97,9 @@ class SortByValues(Unary):
         elif delta.rows is not None:
             self._keep(tick, delta, control)
         if self.stamp is not None:
-            control["reached"] = clocks.stamp_at(tick, self.stamp, bound)
+            control.reached = clocks.stamp_at(tick, self.stamp, bound)
         out = self.promises([delta.clocks], control)
-        control["stamp"] = out[""]
+        control.stamp = out[""]
         rows = tick.segments(self, "complete").read(done) if done else None
         return Delta(rows, out, sum(segment.rows for segment in done))
 
@@ -129,15 +129,15 @@ class SortByValues(Unary):
         )
         segments.forget(END)
         segments.add(written["state"])
-        control["since"] = min((segment.lowest for segment in written["state"]), default=END)
+        control.since = min((segment.lowest for segment in written["state"]), default=END)
         return written["complete"]
 
-    def _keep(self, tick: Tick, delta: Delta, control: Control) -> None:
+    def _keep(self, tick: Tick, delta: Delta, control: ValueControl) -> None:
         tick.describe(self, "keep rows of the last value")
         written = self._write(tick, self._new(delta), delta.count)
         segments = tick.segments(self)
         segments.add(written)
-        control["since"] = min([control.get("since", END), *(segment.lowest for segment in written)])
+        control.since = min([control.since, *(segment.lowest for segment in written)])
         crowded = segments.crowded()
         if crowded:
             tick.describe(self, "compact rows of the last value")

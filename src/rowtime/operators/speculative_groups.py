@@ -7,14 +7,14 @@ function of the order of the changes, and any aggregate has it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from rowtime.core.clock import Clocks, least
 from rowtime.core.errors import Failure, Problem
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import Delta, Link, Operator, StateNote, Tick, quoted
+from rowtime.operators.contract import Delta, Link, Operator, StateNote, Tick, UpTo, quoted
 from rowtime.operators.contract.requirement import VERSIONS, Requirement
 from rowtime.operators.elementary import AT, NEXT, in_snapshots
 from rowtime.operators.event_groups import FROM, EventGroups
@@ -25,6 +25,13 @@ from rowtime.sql.generate import to_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+
+@dataclass(slots=True)
+class GroupsSoFar(UpTo):
+    """``low`` (µs UTC): the start below which no window can change any more; what has ended by then is forgotten."""
+
+    low: int = BEGINNING
 
 
 @dataclass(frozen=True)
@@ -41,6 +48,7 @@ class SpeculativeGroups(EventGroups):
     clips: str = ""
     inner: bool = field(default=False, kw_only=True)
 
+    control: ClassVar = GroupsSoFar
     kind: ClassVar[str] = "speculative groups"
     promise: ClassVar[str] = (
         "the input's bound; below what keeps events the beginning of the first window that ends later"
@@ -59,7 +67,7 @@ class SpeculativeGroups(EventGroups):
             return (StateNote("events", "the bound reaches the end of their last window"),)
         return (StateNote("events", "the bound has passed their end and that of all that began before it"),)
 
-    def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:
+    def promises(self, clocks: Sequence[Clocks], control: GroupsSoFar) -> Clocks:
         """The least of the input's, or the least time that a change may touch."""
         (bound,) = super().promises(clocks, control).values()
         known = BEGINNING < bound < END
@@ -81,15 +89,15 @@ class SpeculativeGroups(EventGroups):
         """What each new change makes of the groups it is in."""
         delta, control, kept = deltas[0], tick.control(self), WeightedLog(tick, self)
         clocks = self.promises([delta.clocks], control)
-        bound, low = max(control.get("bound", BEGINNING), least(delta.clocks.values())), control.get("low", BEGINNING)
+        bound, low = max(control.bound, least(delta.clocks.values())), control.low
         old, rows = kept.between(low, END), None
         if delta.rows is not None:
             written = kept.add(self._events(delta.rows), delta.count)
             if written:
-                rows = self._revised(kept.segments.read(written), old, control.get("bound", BEGINNING))
-        control["low"] = bound if self.size or bound >= END else kept.oldest(bound, self.identity, FROM)
-        control["bound"] = bound
-        kept.forget(control["low"], self.identity)
+                rows = self._revised(kept.segments.read(written), old, control.bound)
+        control.low = bound if self.size or bound >= END else kept.oldest(bound, self.identity, FROM)
+        control.bound = bound
+        kept.forget(control.low, self.identity)
         return Delta(rows, clocks)
 
     @property

@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rowtime.core.clock import least
-from rowtime.core.time import BEGINNING, END
+from rowtime.core.time import END
 from rowtime.operators.contract import (
+    Closed,
     Column,
     Delta,
     Link,
@@ -46,6 +47,7 @@ class Stagger(Unary):
     length: int
     column: str
 
+    control: ClassVar = Closed
     kind: ClassVar[str] = "stagger"
     keeps_places: ClassVar[bool] = True
 
@@ -69,8 +71,8 @@ class Stagger(Unary):
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Open windows for the new rows that no open one holds; give each row its own."""
         delta, control = deltas[0], tick.control(self)
-        before = control.get("closed", BEGINNING)
-        bound = control["closed"] = max(least(delta.clocks.values()), before)
+        before = control.closed
+        bound = control.closed = max(least(delta.clocks.values()), before)
         rows = None if delta.rows is None else self._windowed(tick, delta, before)
         segments = tick.segments(self)
         segments.forget(bound)

@@ -7,13 +7,13 @@ puts events together as they are known after every change.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from rowtime.core.clock import Clocks, least
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import Delta, Link, Operator, Shape, StateNote, Tick, Unary, quoted
+from rowtime.operators.contract import Delta, Link, Operator, Shape, StateNote, Tick, Unary, UpTo, quoted
 from rowtime.operators.contract.requirement import VERSIONS, Requirement
 from rowtime.operators.lifetimes import TOUCHES, C, D, E, N, Q, S, WeightedLog, derived, due, made, netted, revised
 from rowtime.operators.versions import BEFORE, VERSION, as_of, differences, versions_of
@@ -29,6 +29,7 @@ class Stitch(Unary):
     name: str
     input: Operator
 
+    control: ClassVar = UpTo
     kind: ClassVar[str] = "stitch"
     keeps_versions: ClassVar[bool] = True
 
@@ -41,7 +42,7 @@ class Stitch(Unary):
         """The columns of the events."""
         return derived(Shape(self.input.emits().columns))
 
-    def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:  # noqa: ARG002
+    def promises(self, clocks: Sequence[Clocks], control: UpTo) -> Clocks:  # noqa: ARG002
         """The least of the input's."""
         return {"": least(clocks[0].values())}
 
@@ -57,7 +58,7 @@ class Stitch(Unary):
         """The stitched events as far as the bound, less what went out before."""
         control = tick.control(self)
         clocks = self.promises([deltas[0].clocks], control)
-        before = control.get("bound", BEGINNING)
+        before = control.bound
         bound = max(before, clocks[""])
         kept, going = WeightedLog(tick, self), WeightedLog(tick, self, "open")
         if deltas[0].rows is not None:
@@ -67,7 +68,7 @@ class Stitch(Unary):
         result = None
         if bound > before and events is not None:
             result = self._results(tick, events, going, (before, bound))
-        control["bound"] = bound
+        control.bound = bound
         kept.forget(bound, [*self._names, "__ls", "__le"])
         going.forget(bound, [*self._names, "__x"])
         return Delta(result, clocks)
@@ -101,10 +102,18 @@ class Stitch(Unary):
         return [quoted(name) for name in self._names]
 
 
+@dataclass(slots=True)
+class StitchSoFar(UpTo):
+    """``low`` (µs UTC): up to where what is put together can change no more; its events are forgotten."""
+
+    low: int = BEGINNING
+
+
 @dataclass(frozen=True)
 class SpeculativeStitch(Stitch):
     """A `Stitch` of versions of events: each payload is put together anew for every change of one of its events."""
 
+    control: ClassVar = StitchSoFar
     kind: ClassVar[str] = "speculative stitch"
 
     def requires(self) -> tuple[Requirement, ...]:
@@ -119,15 +128,15 @@ class SpeculativeStitch(Stitch):
         """What each new change makes of its payload."""
         delta, control, kept = deltas[0], tick.control(self), WeightedLog(tick, self)
         clocks = self.promises([delta.clocks], control)
-        bound, low = max(control.get("bound", BEGINNING), clocks[""]), control.get("low", BEGINNING)
+        bound, low = max(control.bound, clocks[""]), control.low
         old, rows = kept.between(low, END), None
         if delta.rows is not None:
             new = delta.rows.selectExpr(*self._quoted, f"{S} AS __ls", f"{E} AS __le", D, Q, C, due(E))
             written = kept.add(new, delta.count)
             rows = self._revised(kept.segments.read(written), old) if written else None
-        control["bound"] = bound
-        control["low"] = self._begun(kept, low, bound)
-        kept.forget(control["low"], self._identity)
+        control.bound = bound
+        control.low = self._begun(kept, low, bound)
+        kept.forget(control.low, self._identity)
         return Delta(rows, clocks)
 
     @property

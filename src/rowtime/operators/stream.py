@@ -23,7 +23,6 @@ from rowtime.operators.column_bounds import SAID, with_column_bounds
 from rowtime.operators.contract import (
     A,
     Column,
-    Control,
     Delta,
     Operator,
     P,
@@ -40,6 +39,7 @@ from rowtime.operators.gates import Gate, Verdict
 from rowtime.operators.intake import Intake
 from rowtime.operators.quarantine import Quarantine
 from rowtime.operators.sized_texts import holds_lengths, in_length, in_size
+from rowtime.operators.stream_clocks import StreamClocks
 from rowtime.sql.generate import literal, to_rowtime, to_spark
 
 if TYPE_CHECKING:
@@ -80,6 +80,7 @@ class Stream(Operator):
     column_bounds: bool = False
     from_now: bool = False
 
+    control: ClassVar = StreamClocks
     kind: ClassVar[str] = "stream"
     is_gate: ClassVar[bool] = True
     promise: ClassVar[str] = "each writer's clock"
@@ -103,9 +104,9 @@ class Stream(Operator):
         columns = (*columns, Column(SAID, "STRING")) if self.column_bounds else columns
         return Shape(columns, single=self.single, released=released, arrival=True, batched=self.batched)
 
-    def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:  # noqa: ARG002
+    def promises(self, clocks: Sequence[Clocks], control: StreamClocks) -> Clocks:  # noqa: ARG002
         """The clock of each writer that holds the stream."""
-        return dict(control.get("clocks", {}))
+        return dict(control.clocks)
 
     def timed_by(self, below: Sequence[frozenset[str]]) -> frozenset[str]:  # noqa: ARG002 - it has no inputs
         """Itself."""
@@ -115,7 +116,7 @@ class Stream(Operator):
         """Take the tick's range, give each row its rowtime, refuse what is below the clock."""
         intake, control = tick.intake(self), tick.control(self)
         if self.column_bounds:
-            before = dict(control.get("clocks", {}))
+            before = dict(control.clocks)
             delta = self._stepped(tick, intake, control)
             return with_column_bounds(tick, delta, self.columns, control, intake, before)
         if not self.event_bounds:
@@ -123,10 +124,10 @@ class Stream(Operator):
         intake, given = without_bounds(intake, control)
         return with_bounds(tick, self._stepped(tick, intake, control), self.columns, control, given)
 
-    def _stepped(self, tick: Tick, intake: Intake, control: Control) -> Delta:
-        control.update({name: at for name, at in (("early", self.early), ("ahead", self.ahead)) if at is not None})
+    def _stepped(self, tick: Tick, intake: Intake, control: StreamClocks) -> Delta:
+        control.early, control.ahead = self.early, self.ahead
         before, own = self._welcome(intake, control)
-        quarantine = Quarantine.of(self, tick) if self.resync else None
+        quarantine = Quarantine.of(self, tick, control) if self.resync else None
         waits = quarantine is not None and quarantine.is_open
         if waits or (intake.rows is not None and self._is_guarded(intake, before, control)):
             return self._guarded(tick, intake, control, (before, own), quarantine)
@@ -156,7 +157,7 @@ class Stream(Operator):
         self,
         tick: Tick,
         intake: Intake,
-        control: Control,
+        control: StreamClocks,
         clocks: tuple[Mapping[str, int], Mapping[str, int]],
         quarantine: Quarantine | None,
     ) -> Delta:
@@ -177,7 +178,7 @@ class Stream(Operator):
         if peeked is None:
             timed = self._raised(tick, timed, intake, before, verdict)
         rows = tick.account(self, timed, verdict, CANDIDATE)
-        control["started"] = sorted(verdict.started)
+        control.started = sorted(verdict.started)
         marks = self._bounded(verdict.marks, replace(intake, shown={}), verdict.held)
         left = self._settle(intake, control, marks)
         # Who has been raised stands at a mark or where the stream stood, not at the time that was judged.
@@ -189,14 +190,14 @@ class Stream(Operator):
     def _emitted(self, rows: DataFrame) -> DataFrame:
         return rows.selectExpr(*(quoted(column.name) for column in self.columns), f"{CANDIDATE} AS {T}", W, P, A)
 
-    def _gate(self, intake: Intake, before: Mapping[str, int], control: Control, *, guarded: bool) -> Gate:
+    def _gate(self, intake: Intake, before: Mapping[str, int], control: StreamClocks, *, guarded: bool) -> Gate:
         return Gate(
             CANDIDATE,
             0,
             "OUT_OF_ORDER",
             before,
             intake.bounds,
-            control["floors"],
+            control.floors,
             "__b" if intake.in_band else None,
             "__m" if intake.decodes or self.demands else None,
             far=_beyond_arrival(self.ahead) if guarded and self.ahead is not None else None,
@@ -206,7 +207,7 @@ class Stream(Operator):
             present=intake.present if intake.bound < END else (),
             guarded="true" if intake.stamped else f"{T} IS NOT NULL",
             lifted=f"{T} IS NULL" if guarded else "false",
-            started=control.get("started", ()),
+            started=control.started,
         )
 
     def _peeked(self, intake: Intake) -> Iterable[pa.Table] | None:
@@ -215,34 +216,33 @@ class Stream(Operator):
             return None
         return intake.peek.times(T) if self.ahead is None else None
 
-    def _is_guarded(self, intake: Intake, clocks: Mapping[str, int], control: Control) -> bool:
+    def _is_guarded(self, intake: Intake, clocks: Mapping[str, int], control: StreamClocks) -> bool:
         """False if no row of the range can be too far above its writer's clock, or its arrival."""
         if self.ahead is not None and intake.given:
             return True
         if self.early is None or not (intake.given or intake.stamped):
             return False
-        known = set(intake.present) <= set(control.get("started", ()))
+        known = set(intake.present) <= set(control.started)
         return not known or intake.highest > least(clocks.values()) + self.early
 
-    def _welcome(self, intake: Intake, control: Control) -> tuple[dict[str, int], dict[str, int]]:
+    def _welcome(self, intake: Intake, control: StreamClocks) -> tuple[dict[str, int], dict[str, int]]:
         """The clock of each writer of the tick, and of it what the writer has shown itself.
 
         SPEC 2.6: who comes starts at the stream's clock, who comes back at the greater of that and its own last one.
         Who leaves in this tick leaves behind its items, so it is one of them.
         """
         here, joined = [*intake.present, *intake.left], set(intake.joined)
-        away, floors = control.setdefault("away", {}), control.setdefault("floors", {})
-        shown = {**control.setdefault("clocks", {}), **control.get("own", {})}
+        away, floors = control.away, control.floors
+        shown = {**control.clocks, **control.own}
         away.update({w: at for w, at in shown.items() if w not in here and w != NOBODY})
-        started = "clock" in control
-        now = max(control.get("clock", BEGINNING), least(at for w, at in control["clocks"].items() if w in here))
+        now = max(control.reached, least(at for w, at in control.clocks.items() if w in here))
         own: dict[str, int] = {}
-        control["starts"] = starts = {}
+        control.starts = starts = {}
         for writer in here:
             own[writer] = shown.get(writer, BEGINNING)
             if writer in joined:
                 own[writer] = max(own[writer], away.pop(writer, BEGINNING))
-                if started:
+                if control.clock is not None:
                     floors[writer] = now
                     starts[writer] = max(now, own[writer])
         return {w: max(at, floors.get(w, BEGINNING)) for w, at in own.items()}, own
@@ -258,23 +258,23 @@ class Stream(Operator):
             after[writer] = max(after.get(writer, BEGINNING), at)
         return after
 
-    def _settle(self, intake: Intake, control: Control, own: Mapping[str, int]) -> dict[str, int]:
+    def _settle(self, intake: Intake, control: StreamClocks, own: Mapping[str, int]) -> dict[str, int]:
         """Keep where the writers stand after the tick; the clocks of those that left behind their items come back."""
-        present, floors = set(intake.present), control["floors"]
+        present, floors = set(intake.present), control.floors
         after = {w: max(at, floors.get(w, BEGINNING)) for w, at in own.items()}
-        control["clocks"] = {w: at for w, at in after.items() if w in present}
-        control["own"] = {w: own[w] for w, at in control["clocks"].items() if own[w] < at}
-        control["floors"] = {w: at for w, at in floors.items() if w in present}
-        control["away"].update({w: own[w] for w in intake.left if w in own})
-        before = control.get("clock", BEGINNING)
+        control.clocks = {w: at for w, at in after.items() if w in present}
+        control.own = {w: own[w] for w, at in control.clocks.items() if own[w] < at}
+        control.floors = {w: at for w, at in floors.items() if w in present}
+        control.away.update({w: own[w] for w in intake.left if w in own})
+        before = control.reached
         if after:
-            control["shown"] = max(control.get("shown", BEGINNING), *after.values())
+            control.shown = max(control.shown, *after.values())
         if intake.present:
-            control["clock"] = max(before, least(control["clocks"].values()))
-        elif after or intake.bound > BEGINNING or "clock" in control:
+            control.clock = max(before, least(control.clocks.values()))
+        elif after or intake.bound > BEGINNING or control.clock is not None:
             # Nobody is present: what any writer had shown is certain, whatever the order in which they left.
-            control["clock"] = max(before, intake.bound, control.get("shown", BEGINNING))
-            control["clocks"] = {NOBODY: control["clock"]}
+            control.clock = max(before, intake.bound, control.shown)
+            control.clocks = {NOBODY: control.clock}
         return {w: after[w] for w in intake.left if w in after}
 
     @property

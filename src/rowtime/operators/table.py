@@ -6,16 +6,23 @@ numbered, with the first tick's commit; a restart reads the copy.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from rowtime.core.clock import Clocks
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import Column, Delta, Operator, Route, Shape, StateNote, Tick, quoted
+from rowtime.operators.contract import Column, Control, Delta, Operator, Route, Shape, StateNote, Tick, quoted
 
 NUMBER = "__i"  # BIGINT: the number of a row of the table
 PINNED = "table"  # what the copy is called among the segments
+
+
+@dataclass(slots=True)
+class Pinned(Control):
+    """``pinned``: the rows have been kept, once and for ever."""
+
+    pinned: bool = False
 
 
 @dataclass(frozen=True)
@@ -27,6 +34,7 @@ class Table(Operator):
     columns: tuple[Column, ...]
     source: tuple[str, tuple[tuple[str, str], ...]]
 
+    control: ClassVar = Pinned
     kind: ClassVar[str] = "table"
     in_traces: ClassVar[bool] = False
     promise: ClassVar[str] = "the end"
@@ -45,21 +53,21 @@ class Table(Operator):
         """The declared columns; rows have a number and no rowtime."""
         return Shape(self.columns, order=(NUMBER,), extra=(NUMBER,), placed=False, single=True, released=True)
 
-    def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:  # noqa: ARG002
+    def promises(self, clocks: Sequence[Clocks], control: Pinned) -> Clocks:  # noqa: ARG002
         """The end."""
         return {"": END}
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:  # noqa: ARG002
         """All rows of the table, in every tick; copied in the first."""
         control, segments = tick.control(self), tick.segments(self, PINNED)
-        if not control.get("pinned"):
+        if not control.pinned:
             names = [column.name for column in self.columns]
             rows = tick.lookup(self)
             rows = rows.selectExpr(*map(quoted, names), f"monotonically_increasing_id() AS {NUMBER}", "0 AS __route")
             tick.describe(self, "copy the table")
             route = Route(0, {name: name for name in (*names, NUMBER)}, NUMBER)
             segments.add(tick.write(self, rows, {PINNED: route}, None)[PINNED])
-            control["pinned"] = True
+            control.pinned = True
         found = segments.overlapping(BEGINNING, END)
         return Delta(segments.read(found) if found else None, {"": END}, segments.rows)
 

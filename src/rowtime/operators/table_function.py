@@ -19,6 +19,7 @@ from rowtime.core.errors import Failure, Problem
 from rowtime.operators.collected import collected
 from rowtime.operators.contract import (
     Column,
+    Control,
     Delta,
     Operator,
     P,
@@ -66,6 +67,14 @@ Make = Callable[..., TableFunction]
 """Makes a table function from its arguments."""
 
 
+@dataclass(slots=True)
+class Remembered(Control):
+    """By writer: ``states``, what the function remembers; ``places``, how many rows it has made."""
+
+    states: dict[str, Any] = field(default_factory=dict)
+    places: dict[str, int] = field(default_factory=dict)
+
+
 @dataclass(frozen=True)
 class TableFunctionCall(Unary):
     """``function(input, arguments)``; ``made`` is the function with its arguments."""
@@ -77,6 +86,7 @@ class TableFunctionCall(Unary):
     columns: tuple[Column, ...]
     made: TableFunction = field(compare=False, repr=False)
 
+    control: ClassVar = Remembered
     kind: ClassVar[str] = "table function"
 
     def requires(self) -> tuple[Requirement, ...]:
@@ -111,10 +121,10 @@ class TableFunctionCall(Unary):
     def _writer(self, control: Any, writer: str, rows: pa.Table) -> pa.Table:
         """What the function makes of one writer's rows, with their places."""
         mine = rows.filter(pc.equal(rows[W], writer)).drop_columns([W, P])
-        state = control.setdefault("states", {}).setdefault(writer, {})
+        state = control.states.setdefault(writer, {})
         try:
             found = self.made.process(mine, state)
-            control["states"][writer] = json.loads(json.dumps(state))
+            control.states[writer] = json.loads(json.dumps(state))
         except Exception as error:
             raise self._failure(f"{type(error).__name__}: {error}") from error
         known = {name.lower(): name for name in found.column_names}
@@ -125,8 +135,8 @@ class TableFunctionCall(Unary):
         edges, given = pc.min_max(times.cast(pa.int64())), pc.min_max(mine[ROWTIME].cast(pa.int64()))
         if found.num_rows and (times.null_count or edges["min"].as_py() < given["min"].as_py()):
             raise self._failure("a row goes out with an earlier rowtime than any that came, or with none")
-        first = control.setdefault("places", {}).get(writer, 0)
-        control["places"][writer] = first + found.num_rows
+        first = control.places.get(writer, 0)
+        control.places[writer] = first + found.num_rows
         columns = {column.name: found[known[column.name.lower()]] for column in self.columns}
         places = pa.array(range(first, first + found.num_rows), pa.int64())
         return pa.table({**columns, T: times, W: pa.array([writer] * found.num_rows, pa.string()), P: places})

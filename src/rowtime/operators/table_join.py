@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from rowtime.core.clock import Clocks
 from rowtime.expr.conditions import columns_in
 from rowtime.operators.attempt import BROKEN, judged
 from rowtime.operators.conditions import holds, sorted_out
-from rowtime.operators.contract import Column, Delta, Link, Operator, P, Shape, T, Tick, W, named, quoted
+from rowtime.operators.contract import Column, Control, Delta, Link, Operator, P, Shape, T, Tick, W, named, quoted
 from rowtime.operators.join import Side
 from rowtime.operators.sides import beside
 from rowtime.operators.table import NUMBER
@@ -54,7 +54,7 @@ class TableJoin(Operator):
         order, extra = (*stream.order, self._number), (*stream.extra, self._number)
         return replace(stream, columns=columns, order=order, extra=extra, placed=False)
 
-    def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:  # noqa: ARG002
+    def promises(self, clocks: Sequence[Clocks], control: Control) -> Clocks:  # noqa: ARG002
         """Those of the stream."""
         return clocks[0]
 

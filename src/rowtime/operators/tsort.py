@@ -9,9 +9,9 @@ about the time itself: it is a floor of each present writer, beside its mark.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, ClassVar
 
 from rowtime.core.clock import NOBODY, Clocks, least, strongest
 from rowtime.core.errors import refuse
@@ -19,7 +19,6 @@ from rowtime.core.time import BEGINNING, END, shift
 from rowtime.operators.contract import (
     A,
     Column,
-    Control,
     Delta,
     Link,
     Operator,
@@ -35,7 +34,7 @@ from rowtime.operators.contract import (
 )
 from rowtime.operators.contract.requirement import WRITERS, Requirement
 from rowtime.operators.gates import Gate, Raise
-from rowtime.operators.quarantine import Quarantine
+from rowtime.operators.quarantine import Quarantine, Waiting
 from rowtime.sql.generate import to_spark
 
 if TYPE_CHECKING:
@@ -45,6 +44,35 @@ if TYPE_CHECKING:
 TIME = "__g"  # TIMESTAMP: the time to be promoted, a hidden item of the select list below
 BEFORE = "__before"  # TIMESTAMP: the rowtime that the row had, where somebody above asks for it
 JUDGED = "__j"  # TIMESTAMP: the last instant of the time's group, where a group decides who is late
+
+
+@dataclass(slots=True)
+class SortMarks(Waiting):
+    """Where the new time stands; instants in µs UTC.
+
+    ``marks``: by writer, until it leaves, the greatest time.
+    ``floors``: by writer, until it leaves, below what its rows are late: it came later, or a bound was set.
+    ``raised``: by writer, until it leaves, the row that raised its mark last by far (`Raise`).
+    ``followed``: by bound of the input, the new time there, anew in each tick; ``None`` if it follows from no other.
+    ``shown``: the greatest promise of any writer.
+    ``clock``: the least promise, where who comes starts.
+    ``known``: the writers of the last tick; ``None`` before the first.
+    ``timed``: Spark has said that the time is a timestamp.
+    ``early``, ``ahead`` (µs): the distances of the guard, for whoever re-admits rows; ``None`` without it.
+    ``set``: bounds that were set by hand, until the next tick takes them.
+    """
+
+    marks: dict[str, int] = field(default_factory=dict)
+    floors: dict[str, int] = field(default_factory=dict)
+    raised: dict[str, list[int]] = field(default_factory=dict)
+    followed: dict[str, int] | None = None
+    shown: int = BEGINNING
+    clock: int = BEGINNING
+    known: list[str] | None = None
+    timed: bool = False
+    early: int | None = None
+    ahead: int | None = None
+    set: list[int] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -74,6 +102,7 @@ class TSort(Unary):
     ahead: int | None = None
     before: bool = False
 
+    control: ClassVar = SortMarks
     kind: ClassVar[str] = "t-sort"
     has_own_time: ClassVar[bool] = True
     is_gate: ClassVar[bool] = True
@@ -105,19 +134,17 @@ class TSort(Unary):
             released=False, unmerged=True, event=None,
         )  # fmt: skip
 
-    def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:
+    def promises(self, clocks: Sequence[Clocks], control: SortMarks) -> Clocks:
         """Each writer's mark less the tolerance, its floor or the time at its bound; the end where it has ended.
 
         With no writer present the greatest of these that any had shown (SPEC 2.6).
         """
-        marks, floors, followed = (control.get(name, {}) for name in ("marks", "floors", "followed"))
+        marks, floors, followed = control.marks, control.floors, control.followed or {}
 
         def shown(writer: str) -> int:
             if writer == NOBODY:
-                greatest: int = control.get("shown", BEGINNING)
-                return greatest
-            own: int = max(shift(marks.get(writer, BEGINNING), -self.within), floors.get(writer, BEGINNING))
-            return own
+                return control.shown
+            return max(shift(marks.get(writer, BEGINNING), -self.within), floors.get(writer, BEGINNING))
 
         return {
             writer: END if bound >= END else max(shown(writer), followed.get(str(bound), BEGINNING))
@@ -135,18 +162,15 @@ class TSort(Unary):
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Judge the new rows by the marks, promote the accepted ones."""
         delta, control = deltas[0], tick.control(self)
-        if self.early is not None:
-            control["early"] = self.early  # for whoever re-admits early rows
-        if self.ahead is not None:
-            control["ahead"] = self.ahead
+        control.early, control.ahead = self.early, self.ahead
         if self.follows is not None:
             bounds = {*delta.clocks.values(), *delta.left.values()}
-            control["followed"] = {str(at): self._time_at(tick, at) for at in bounds}
+            control.followed = {str(at): self._time_at(tick, at) for at in bounds}
         here = {w: at for w, at in {**delta.left, **delta.clocks}.items() if w != NOBODY}
         self._set(here, control)
         self._welcome(here, control)
         present = [writer for writer, bound in delta.clocks.items() if bound < END]
-        quarantine = Quarantine.of(self, tick) if self.resync else None
+        quarantine = Quarantine.of(self, tick, control) if self.resync else None
         if delta.rows is None and (quarantine is None or not quarantine.decided(present)):
             return Delta(None, self._settled(delta, here, control))
         by_time = not self.by_group and self.ahead is None
@@ -157,35 +181,35 @@ class TSort(Unary):
         assert rows is not None
         self._refuse_untimed(rows, control)
         verdict = tick.judge(self, rows, self._gate(control, present), count, peeked)
-        control["marks"] = dict(verdict.marks)
-        control["raised"] = {writer: list(known) for writer, known in verdict.raised.items()}
+        control.marks = dict(verdict.marks)
+        control.raised = {writer: list(known) for writer, known in verdict.raised.items()}
         if quarantine is not None:
             rows = quarantine.after(rows, verdict)
         rows = tick.account(self, rows, verdict, TIME, peek=delta.peek if quarantine is None else None)
         rows = rows.selectExpr(*self._columns())
         return Delta(rows, self._settled(delta, here, control), count, verdict.lowest, verdict.highest)
 
-    def _settled(self, delta: Delta, here: Clocks, control: Control) -> Clocks:
+    def _settled(self, delta: Delta, here: Clocks, control: SortMarks) -> Clocks:
         """The promises after the tick; what writers that leave have shown stays certain (SPEC 2.6)."""
         if here:
             promised = self.promises([here], control).values()
-            control["shown"] = max(control.get("shown", BEGINNING), *promised)
+            control.shown = max(control.shown, *promised)
         clocks = self.promises([delta.clocks], control)
         now = least(clocks.values())
         if now < END:
-            control["clock"] = max(now, control.get("clock", BEGINNING))
-        control["known"] = sorted(writer for writer in delta.clocks if writer != NOBODY)
+            control.clock = max(now, control.clock)
+        control.known = sorted(writer for writer in delta.clocks if writer != NOBODY)
         return clocks
 
-    def _refuse_untimed(self, rows: DataFrame, control: Control) -> None:
+    def _refuse_untimed(self, rows: DataFrame, control: SortMarks) -> None:
         """Refuse (R188) what is no timestamp: of some expressions only Spark knows, which is asked once."""
-        if control.get("timed"):
+        if control.timed:
             return
         kind = rows.schema[TIME].dataType.typeName()
         if kind not in ("timestamp", "timestamp_ntz", "timestamp_ltz", "void"):
             what = f"{self.name}: only a timestamp can be ROWTIME, and what is promoted is of type {kind.upper()}"
             raise refuse("R188", what, "Make a timestamp of it: CAST(… AS TIMESTAMP), timestamp_millis(…).")
-        control["timed"] = True
+        control.timed = True
 
     def _time_at(self, tick: Tick, bound: int) -> int:
         if not BEGINNING < bound < END:
@@ -195,20 +219,20 @@ class TSort(Unary):
         text = f"SELECT unix_micros(CAST({to_spark(self.follows)} AS TIMESTAMP)) FROM (SELECT {micros(bound)} AS {T})"  # noqa: S608
         return tick.scalar(text)
 
-    def _gate(self, control: Control, present: Sequence[str]) -> Gate:
+    def _gate(self, control: SortMarks, present: Sequence[str]) -> Gate:
         return Gate(
             TIME,
             self.within,
             "LATE",
-            control.setdefault("marks", {}),
-            floors=control["floors"],
+            control.marks,
+            floors=control.floors,
             far=None if self.ahead is None else _beyond_arrival(self.ahead),
             judged=JUDGED if self.by_group else None,
             batched=self.input.emits().batched,
             early=self.early,
             resync=self.resync,
             present=present,
-            raised={writer: Raise(*known) for writer, known in control.get("raised", {}).items()},
+            raised={writer: Raise(*known) for writer, known in control.raised.items()},
         )
 
     def _columns(self) -> list[str]:
@@ -216,25 +240,28 @@ class TSort(Unary):
         internals = [name for name in shape.internals if name != T]
         return [*map(quoted, shape.names), f"CAST({TIME} AS TIMESTAMP) AS {T}", *internals]
 
-    def _set(self, clocks: Clocks, control: Control) -> None:
+    def _set(self, clocks: Clocks, control: SortMarks) -> None:
         """Bounds of the time itself that were set by hand, after all that earlier ticks have read (SPEC 5)."""
-        given = max(control.pop("set", ()), default=BEGINNING)
+        given = max(control.set, default=BEGINNING)
+        control.set = []
         if given > BEGINNING:
-            control["floors"] = strongest(control.get("floors", {}), dict.fromkeys(clocks, given))
-            control["clock"] = max(given, control.get("clock", BEGINNING))
-            control["shown"] = max(given, control.get("shown", BEGINNING))
+            control.floors = strongest(control.floors, dict.fromkeys(clocks, given))
+            control.clock = max(given, control.clock)
+            control.shown = max(given, control.shown)
 
-    def _welcome(self, clocks: Clocks, control: Control) -> None:
+    def _welcome(self, clocks: Clocks, control: SortMarks) -> None:
         # SPEC 2.6: a writer that comes or comes back starts at the stream's clock, so that
         # the clock never goes back; its rows below are late.
-        known = set(control.setdefault("known", sorted(clocks)))
-        floors = control.setdefault("floors", {})
+        if control.known is None:
+            control.known = sorted(clocks)
+        known = set(control.known)
+        floors = control.floors
         present = {writer: clocks[writer] for writer in known if writer in clocks}
-        now = max(control.get("clock", BEGINNING), least(self.promises([present], control).values()))
+        now = max(control.clock, least(self.promises([present], control).values()))
         for writer in clocks:
             if writer not in known:
                 floors[writer] = max(now, floors.get(writer, BEGINNING))
-        control["clock"] = now if now < END else control.get("clock", BEGINNING)
+        control.clock = now if now < END else control.clock
 
 
 def _beyond_arrival(limit: int) -> str:

@@ -8,14 +8,14 @@ these names is (input, writer).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rowtime.core.clock import Clocks
 from rowtime.core.time import BEGINNING
-from rowtime.operators.contract import A, Column, Delta, Link, Operator, P, Shape, T, Tick, W, named, quoted
+from rowtime.operators.contract import A, Column, Control, Delta, Link, Operator, P, Shape, T, Tick, W, named, quoted
 from rowtime.operators.contract.requirement import PLACED, UNORDERED, Requirement
 from rowtime.operators.lifetimes import EVENT, E
 from rowtime.sql.generate import literal
@@ -65,7 +65,7 @@ class UnionAll(Operator):
             )
         return Shape(columns, placed=all(shape.placed for shape in shapes), arrival=arrival, unmerged=not self.optional)
 
-    def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:  # noqa: ARG002
+    def promises(self, clocks: Sequence[Clocks], control: Control) -> Clocks:  # noqa: ARG002
         """Every input's bounds side by side; the stream's bound is the least of them."""
         nobody = {} if self.optional else {"": BEGINNING}
         return {

@@ -6,9 +6,7 @@ perhaps of the rowtime. Law: no later row has a closer before its value at (mark
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from sqlglot import exp
 
@@ -21,6 +19,21 @@ from rowtime.sql.generate import to_spark
 from rowtime.sql.script import parse_expression
 
 MARK = "__m:"  # a column of this name stands for the mark of the order check named behind it
+
+
+@dataclass(slots=True)
+class ValueControl(Control):
+    """How far rows that leave value by value have come.
+
+    ``clock``: a hash of the values at which the clocks stand. ``reached``: the rowtime (µs UTC) of a row at the clocks;
+    ``None`` before there is one. ``since``: the least rowtime that is kept (µs UTC).
+    ``stamp``: the greatest promise so far (µs UTC).
+    """
+
+    clock: int | None = None
+    reached: int | None = None
+    since: int = END
+    stamp: int = BEGINNING
 
 
 @dataclass(frozen=True)
@@ -54,15 +67,15 @@ class ValueClocks:
                     found.append(f"{name} IS NULL")
         return found
 
-    def moved(self, tick: Tick, bound: int, control: Control) -> bool:
+    def moved(self, tick: Tick, bound: int, control: ValueControl) -> bool:
         """True if a clock has another value than in the tick before; Spark folds the constants."""
         if bound >= END:
             return True
         texts = [text for closer in self.closers if (text := self.at(tick, closer, bound)) is not None]
         value = tick.scalar(f"SELECT xxhash64({', '.join(texts)}, {len(texts)})")
-        if control.get("clock") == value:
+        if control.clock == value:
             return False
-        control["clock"] = value
+        control.clock = value
         return True
 
     def stamp_at(self, tick: Tick, stamp: exp.Expr, bound: int) -> int:
@@ -78,7 +91,7 @@ class ValueClocks:
 
     def at(self, tick: Tick, closer: Closer, bound: int) -> str | None:
         """Where the clock of a closer stands, as Spark SQL; ``None`` before the first row."""
-        marks = {MARK + gate.name: gate.mark(tick.control(gate)) for gate in self.gates}
+        marks = {MARK + gate.name: gate.mark(tick) for gate in self.gates}
         marks[T] = micros(bound) if bound > BEGINNING else None
         wanted = {column.name for column in closer.at.find_all(exp.Column)}
         if any(marks[name] is None for name in wanted):
@@ -88,12 +101,12 @@ class ValueClocks:
         return to_spark(found.transform(lambda p: _parsed(marks[p.name]) if isinstance(p, exp.Column) else p))
 
 
-def promised(bound: int, control: Mapping[str, Any]) -> Clocks:
+def promised(bound: int, control: ValueControl) -> Clocks:
     """The promise of rows that leave value by value: where a stamp stands, or the bound and what is open."""
     if bound >= END:
         return {"": END}
-    now = control["reached"] if "reached" in control else min(bound, control.get("since", bound))
-    return {"": max(control.get("stamp", BEGINNING), now)}
+    now = control.reached if control.reached is not None else min(bound, control.since)
+    return {"": max(control.stamp, now)}
 
 
 def _parsed(text: str | None) -> exp.Expr:

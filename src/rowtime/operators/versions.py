@@ -8,13 +8,27 @@ with the later one of its two.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from rowtime.core.clock import Clocks, least
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import Column, Delta, Link, Operator, P, Shape, T, Tick, Unary, W, named, quoted
+from rowtime.operators.contract import (
+    Column,
+    Control,
+    Delta,
+    Link,
+    Operator,
+    P,
+    Shape,
+    T,
+    Tick,
+    Unary,
+    W,
+    named,
+    quoted,
+)
 from rowtime.operators.contract.requirement import COUNTED, Requirement
 from rowtime.operators.lifetimes import C, D, E, Q, S, derived, netted
 
@@ -53,7 +67,7 @@ class Versions(Unary):
         """The payload of the events."""
         return derived(Shape(tuple(column for _, column in self.columns)))
 
-    def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:  # noqa: ARG002
+    def promises(self, clocks: Sequence[Clocks], control: Control) -> Clocks:  # noqa: ARG002
         """The least of the input's."""
         return {"": least(clocks[0].values())}
 

@@ -13,6 +13,7 @@ from rowtime.operators.contract import Column, Operator, walk
 from rowtime.operators.event_time import FORWARDED, EventTimed
 from rowtime.operators.merge import Merge
 from rowtime.operators.passed_bounds import PassedBounds
+from rowtime.operators.stream import Stream
 from rowtime.operators.tsort import TSort
 from rowtime.operators.union_all import UnionAll
 from rowtime.plan.finite import endable
@@ -72,7 +73,7 @@ def _micros(node: exp.Expr | None, word: str, place: Place, default: int) -> int
 
 
 def event_timed(
-    node: Operator, settings: EventTimeSettings, name: str, place: Place, gate: Operator | None = None
+    node: Operator, settings: EventTimeSettings, name: str, place: Place, gate: Stream | None = None
 ) -> EventTimed:
     """The declaration on one sequence of rows. Raises ``Refused`` (R103, R170) for a column that is none."""
     columns = {column.name.lower(): column for column in node.emits().columns if not column.name.startswith("__")}

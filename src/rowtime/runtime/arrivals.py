@@ -7,7 +7,7 @@ from typing import Any
 
 from rowtime.core.time import BEGINNING
 from rowtime.operators.contract import Operator
-from rowtime.operators.imported_bounds import clocks_of
+from rowtime.operators.imported_bounds import Imported, clocks_of
 
 
 class Arrivals:
@@ -21,7 +21,7 @@ class Arrivals:
         taker = self._takers.get(stream)
         away: Mapping[str, int] = _control(entry, taker or stream).get("away", {})
         found: Mapping[str, int] = entry.get("clocks", {}).get(stream, {})
-        return {**away, **(found if taker is None else clocks_of(_control(entry, taker)))}
+        return {**away, **(found if taker is None else clocks_of(Imported.of(_control(entry, taker))))}
 
     def waiting(self, entry: Mapping[str, Any]) -> set[str]:
         """The operators that hold bounds until arrival clocks pass them."""

@@ -18,8 +18,10 @@ from pyspark.errors import AnalysisException
 
 from rowtime.core.errors import refuse
 from rowtime.core.time import BEGINNING
-from rowtime.operators.contract import Control, Delta, Operator
+from rowtime.operators.contract import Delta, Operator
 from rowtime.operators.intake import Intake
+from rowtime.operators.stream import Stream
+from rowtime.operators.stream_clocks import StreamClocks
 from rowtime.operators.table import PINNED
 from rowtime.plan.clock_functions import fixed
 from rowtime.plan.program import Program
@@ -212,7 +214,7 @@ class Engine:
         running = self._running(taken)
         show(running, self.program, self.skipped_in or self.checkpoint, shown)
         for setting in set_by_hand:
-            running.controls.setdefault(setting["operator"], {}).setdefault("set", []).append(setting["at"])
+            running.set_by_hand(setting["operator"], setting["at"])
         self.hook("before state")
         deltas = self._step(running)
         self.hook("after state")
@@ -269,7 +271,7 @@ class Engine:
         return bool(set_by_hand) or joined or other or self.entry.get("bounded", False)
 
     def _running(self, taken: Mapping[str, Taken]) -> RunningTick:
-        def intakes(node: Operator, control: Control) -> Intake:
+        def intakes(node: Operator, control: StreamClocks) -> Intake:
             return intake_of(self.spark, taken[node.name], control)
 
         self._fresh = False

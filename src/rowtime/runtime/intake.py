@@ -13,9 +13,9 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import Control
 from rowtime.operators.intake import Intake
 from rowtime.operators.peek import Peek
+from rowtime.operators.stream_clocks import StreamClocks
 from rowtime.runtime.sources.contract import Slice, Source
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class Taken:
     left: Sequence[str] = ()
 
 
-def intake_of(spark: SparkSession, taken: Taken, control: Control) -> Intake:
+def intake_of(spark: SparkSession, taken: Taken, control: StreamClocks) -> Intake:
     """The intake of one stream for one tick."""
     source, part = taken.source, taken.part
     bounds = [(item.writer, item.position, item.at) for item in part.bounds]
@@ -83,9 +83,9 @@ def intake_of(spark: SparkSession, taken: Taken, control: Control) -> Intake:
     )
 
 
-def _ends_inside(part: Slice, control: Control) -> bool:
+def _ends_inside(part: Slice, control: StreamClocks) -> bool:
     """True if rows of the range may stand behind the end of their stream."""
-    return "end inside" in part.detail or any(at >= END for at in control.get("clocks", {}).values())
+    return "end inside" in part.detail or any(at >= END for at in control.clocks.values())
 
 
 Run = Sequence[Any]  # first position, count, least, greatest (µs UTC), order
@@ -107,7 +107,7 @@ class _Runs:
     def __init__(
         self,
         runs: Mapping[str, Sequence[Run]],
-        control: Control,
+        control: StreamClocks,
         joined: Sequence[str],
         bounds: Sequence[tuple[str, int, int]] = (),
     ) -> None:
@@ -117,12 +117,12 @@ class _Runs:
             # Only a bound with rows behind it has a say in what becomes of rows.
             if writer in self._runs and position < self._runs[writer][-1][0]:
                 self._bounds[writer].append((position, at))
-        self._clocks: dict[str, int] = dict(control.get("clocks", {}))
+        self._clocks: dict[str, int] = dict(control.clocks)
         # SPEC 2.6: who comes starts at the stream's clock, who comes back also at its own.
-        for writer in joined if "clock" in control else ():
-            own = control.get("away", {}).get(writer, BEGINNING)
-            self._clocks[writer] = max(control["clock"], own, self._clocks.get(writer, BEGINNING))
-        self._modes: dict[str, str] = control.setdefault("modes", {})
+        for writer in () if control.clock is None else joined:
+            own = control.away.get(writer, BEGINNING)
+            self._clocks[writer] = max(control.reached, own, self._clocks.get(writer, BEGINNING))
+        self._modes = control.modes
         for writer, found in self._runs.items():
             given = [run for run in found if _given(run)]
             mode = "given" if len(given) == len(found) else "mixed" if given else "arrival"

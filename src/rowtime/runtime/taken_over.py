@@ -29,7 +29,8 @@ class TakeoverGate:
 
 def above(tick: RunningTick, node: Sink, delta: Delta, floor: int) -> Delta:
     """The rows at ``floor`` (µs UTC) or above; the others are refused."""
-    if delta.rows is None or max(delta.lowest, tick.control(node).get("bound", BEGINNING)) >= floor:
+    bound = tick.control(node).bound
+    if delta.rows is None or max(delta.lowest, BEGINNING if bound is None else bound) >= floor:
         return delta
     gate = TakeoverGate(f"{node.name.removesuffix('.sink')}.takeover")
     broken = f"CASE WHEN unix_micros({T}) < {floor}L THEN 'below what the target has' END AS __m"

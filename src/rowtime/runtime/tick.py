@@ -21,17 +21,12 @@ from pyspark.sql.types import StructField, StructType
 from rowtime.core.errors import Failure, Problem, Refused
 from rowtime.expr.store_assignment import as_read
 from rowtime.operators.collected import loose
-from rowtime.operators.contract import (
-    Control,
-    Delta,
-    Named,
-    Operator,
-    Route,
-    Segment,
-    quoted,
-)
+from rowtime.operators.contract import C, Control, Delta, Keeper, Named, Operator, Route, Segment, quoted
 from rowtime.operators.gates import Gate, Verdict
 from rowtime.operators.intake import Intake
+from rowtime.operators.sink import Sink
+from rowtime.operators.stream_clocks import StreamClocks
+from rowtime.operators.table import Table
 from rowtime.runtime import clock_pass
 from rowtime.runtime.apart import apart
 from rowtime.runtime.column_types import ColumnTypes
@@ -108,13 +103,14 @@ class RunningTick:
         number: int,
         folder: Path,
         entry: Mapping[str, Any],
-        intakes: Callable[[Operator, Control], Intake],
+        intakes: Callable[[Operator, StreamClocks], Intake],
         deliver: Mapping[str, Deliver],
         adopted: Mapping[str, Mapping[str, str]],
         memory: Memory,
     ) -> None:
         self.spark, self.number, self.folder, self.memory = spark, number, folder, memory
-        self.controls: dict[str, dict[str, Any]] = json.loads(json.dumps(entry.get("control", {})))
+        self._stored: dict[str, Any] = json.loads(json.dumps(entry.get("control", {})))
+        self.controls: dict[str, Control] = {}
         self.schemas: dict[str, Any] = dict(entry.get("schemas", {}))
         sums = entry.get("sums", {})
         self.logs = {key: SegmentLog(rows, sums) for key, rows in entry.get("segments", {}).items()}
@@ -140,11 +136,21 @@ class RunningTick:
 
     def intake(self, node: Operator) -> Intake:
         """What this tick takes from the source of a stream."""
-        return self._intakes(node, self.control(node))
+        control = self.control(node)
+        assert isinstance(control, StreamClocks)
+        return self._intakes(node, control)
 
-    def control(self, node: Named) -> Control:
+    def set_by_hand(self, operator: str, at: int) -> None:
+        """Give an operator a bound (µs UTC) that was set by hand."""
+        self._stored.setdefault(operator, {}).setdefault("set", []).append(at)
+
+    def control(self, node: Keeper[C]) -> C:
         """The operator's own scalars."""
-        return self.controls.setdefault(node.name, {})
+        if node.name not in self.controls:
+            self.controls[node.name] = node.control.of(self._stored.get(node.name, {}))
+        found = self.controls[node.name]
+        assert isinstance(found, node.control)
+        return found
 
     def segments(self, node: Operator, what: str = "state") -> TickSegments:
         """The operator's kept rows."""
@@ -346,7 +352,7 @@ class RunningTick:
         written = [segment for parts in self._refused.values() for _, part in parts for segment in part]
         refused = {segment.path: segment.sum for segment in written if segment.sum is not None}
         return {
-            "control": self.controls,
+            "control": self._stored | {name: control.stored() for name, control in self.controls.items()},
             **({LIMITS: self.narrowed} if self.narrowed else {}),
             "schemas": self.schemas,
             "segments": {k: log.entries() for k, log in kept.items()},

@@ -13,7 +13,19 @@ from rowtime.operators.contract.lineage import (
     named,
 )
 from rowtime.operators.contract.operator import Operator, Unary, walk
-from rowtime.operators.contract.state import LARGE, Control, Named, Route, Segment, Segments, StateNote
+from rowtime.operators.contract.state import (
+    LARGE,
+    C,
+    Closed,
+    Control,
+    Keeper,
+    Named,
+    Route,
+    Segment,
+    Segments,
+    StateNote,
+    UpTo,
+)
 from rowtime.operators.contract.texts import micros, passed, quoted
 from rowtime.operators.contract.tick import Tick
 
@@ -25,11 +37,14 @@ __all__ = [
     "LARGE",
     "NOTHING",
     "A",
+    "C",
+    "Closed",
     "Column",
     "Control",
     "Delta",
     "EventTime",
     "Fired",
+    "Keeper",
     "Link",
     "Named",
     "Operator",
@@ -43,6 +58,7 @@ __all__ = [
     "T",
     "Tick",
     "Unary",
+    "UpTo",
     "W",
     "micros",
     "named",

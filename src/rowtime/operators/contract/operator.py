@@ -15,7 +15,7 @@ from rowtime.core.clock import Clocks
 from rowtime.operators.contract.edge import Column, Delta, Shape
 from rowtime.operators.contract.lineage import Link, Pairs, named
 from rowtime.operators.contract.requirement import UNORDERED, Requirement
-from rowtime.operators.contract.state import StateNote
+from rowtime.operators.contract.state import Control, StateNote
 from rowtime.operators.contract.tick import Tick
 
 if TYPE_CHECKING:
@@ -65,6 +65,9 @@ class Operator(ABC):
     counts: ClassVar[tuple[str, ...]] = ()
     """Fields that are numbers and no times, though other operators have times under these names."""
 
+    control: ClassVar[type[Control]] = Control
+    """The class of its scalars, declared in its own file."""
+
     name: str
     """Unique in its plan and stable from run to run."""
 
@@ -88,7 +91,7 @@ class Operator(ABC):
         """What the output edge carries."""
 
     @abstractmethod
-    def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:
+    def promises(self, clocks: Sequence[Clocks], control: Any) -> Clocks:
         """The output's bounds, given those of the inputs and the operator's scalars."""
 
     def link(self, n: int) -> Link:  # noqa: ARG002 - the operator's
@@ -218,7 +221,7 @@ class Unary(Operator):
         """What the input carries."""
         return self.input.emits()
 
-    def promises(self, clocks: Sequence[Clocks], control: Mapping[str, Any]) -> Clocks:  # noqa: ARG002 - the operator's
+    def promises(self, clocks: Sequence[Clocks], control: Any) -> Clocks:  # noqa: ARG002 - the operator's
         """The bounds of the input."""
         return clocks[0]
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, MutableMapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
+
+from rowtime.core.time import BEGINNING
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -12,7 +14,43 @@ if TYPE_CHECKING:
 
 LARGE = 200_000  # rows of state: of more, files skip what is not wanted
 
-Control = MutableMapping[str, Any]
+
+@dataclass(slots=True)
+class Control:
+    """The scalars that an operator keeps from tick to tick; its own class says what each of them means.
+
+    A tick changes a copy of its own; what that holds at its end is journaled, by name. A field that does not stand in
+    the journal has its default, and one that has its default is not written: a default is what older checkpoints mean.
+    """
+
+    @classmethod
+    def of(cls, stored: Mapping[str, Any]) -> Self:
+        """What the journal has."""
+        return cls(**{field.name: stored[field.name] for field in fields(cls) if field.name in stored})
+
+    def stored(self) -> dict[str, Any]:
+        """What the journal gets."""
+        first = type(self)()
+        found = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: value for name, value in found.items() if value != getattr(first, name)}
+
+
+@dataclass(slots=True)
+class UpTo(Control):
+    """``bound`` (µs UTC): up to where its results are certain and have gone out. It never goes back."""
+
+    bound: int = BEGINNING
+
+
+@dataclass(slots=True)
+class Closed(Control):
+    """``closed`` (µs UTC): the bound up to which groups or windows have ended and have gone out. It never goes back."""
+
+    closed: int = BEGINNING
+
+
+C = TypeVar("C", bound=Control)
+C_co = TypeVar("C_co", bound=Control, covariant=True)
 
 
 @dataclass(frozen=True)
@@ -56,11 +94,20 @@ class Route:
 
 
 class Named(Protocol):
-    """What has scalars of its own in the journal."""
+    """What the journal knows by name."""
 
     @property
     def name(self) -> str:
         """Unique in its plan and stable from run to run."""
+        ...
+
+
+class Keeper(Named, Protocol[C_co]):
+    """What has scalars of its own in the journal."""
+
+    @property
+    def control(self) -> type[C_co]:
+        """Their class."""
         ...
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from rowtime.operators.contract.edge import Delta
-from rowtime.operators.contract.state import Control, Named, Route, Segment, Segments
+from rowtime.operators.contract.state import C, Keeper, Route, Segment, Segments
 from rowtime.operators.intake import Intake
 from rowtime.operators.peek import Peek
 
@@ -54,7 +54,7 @@ class Tick(Protocol):
         """The one value of a query over constants, computed by Spark without a job."""
         ...
 
-    def control(self, node: Named) -> Control:
+    def control(self, node: Keeper[C]) -> C:
         """The operator's own scalars; what it holds after the tick is journaled."""
         ...
 

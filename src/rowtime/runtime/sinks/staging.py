@@ -70,11 +70,11 @@ class Stage:
     def __call__(self, tick: RunningTick, node: SinkNode, delta: Delta) -> Mapping[str, Any] | None:
         """Write the tick's rows; what the journal records of them comes back."""
         control, bound = tick.control(node), least(delta.clocks.values())
-        first = control.setdefault("sequence", self.base)
+        first = self.base if control.sequence is None else control.sequence
         if self.base:
-            control["base"] = self.base
+            control.base = self.base
         if self.floor is not None:
-            control["floor"] = self.floor
+            control.floor = self.floor
         files: list[list[Any]] = []
         self._sums = {}
         if delta.files is not None:
@@ -82,12 +82,12 @@ class Stage:
         elif delta.rows is not None:
             files = self._write(tick, node, delta)
         count = sum(rows for _, rows in files)
-        control["sequence"] = first + count
-        if not count and bound == control.get("bound"):
+        control.sequence = first + count
+        if not count and bound == control.bound:
             return None
-        control["bound"] = bound
+        control.bound = bound
         staged = {"files": files, "first": first, "count": count, "bound": bound, "sums": self._sums}
-        staged |= {"folder": self._place(), "skipped": control.get("skipped", 0)}
+        staged |= {"folder": self._place(), "skipped": control.skipped}
         check = getattr(self.sink, "check", None)
         if count and check is not None:
             check(node, self._batch(tick.spark, tick.number, staged, self._tables))
