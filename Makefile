@@ -48,9 +48,10 @@ wheel: env ## build the wheel, install it in an environment of its own, and run 
 	@$(WITH_JAVA) cd build && env -u PYSPARK_PYTHON -u PYSPARK_DRIVER_PYTHON -u PYTHONPATH \
 		wheel-venv/bin/rowtime test ../tests/transcripts/sqlstream ../tests/transcripts/*.yaml
 
-lint: env ## run every linter, the type checker and the checks of sizes and of switches over operators
+lint: env ## run every linter, the type checker and the checks of sizes, import circles and switches over operators
 	@failed=; \
-	for check in "ruff check" "ruff format --check" mypy lint-imports "python scripts/check_sizes.py" \
+	for check in "ruff check" "ruff format --check" mypy lint-imports \
+		"lint-imports --config scripts/import_circles.toml" "python scripts/check_sizes.py" \
 		"python scripts/check_operators.py"; do \
 		echo "== $$check"; \
 		$(BIN)/$$check || failed="$$failed, $$check"; \

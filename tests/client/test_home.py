@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 import rowtime as rt
 from rowtime.client.arrow_types import arrow_schema, arrow_type
-from rowtime.client.home import Home, escape, unescape
+from rowtime.client.file_names import escape, unescape
+from rowtime.client.home import Home
 from rowtime.core.errors import Failure, Refused
 
 BIDS: dict[str, Any] = {"columns": [{"name": "price", "type": "INT", "nullable": True}], "format": None, "options": {}}

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from rowtime.client import stream_log
-from rowtime.client.home import escape
+from rowtime.client.file_names import escape
 from rowtime.client.stream_log import Bound, Entry, Order, Rows
 from rowtime.client.writer import EVERYONE
 from rowtime.core.time import BEGINNING, END

@@ -18,42 +18,15 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import unquote
 
 from rowtime.client.definitions import fault
+from rowtime.client.file_names import escape, unescape
+from rowtime.client.starts import settle_all
 from rowtime.core.errors import Failure, Problem, refuse
 from rowtime.core.shared_paths import local, sync
 
 DEFAULT_HOME: Final = ".rowtime"
 PRIVATE: Final = 0o700
-
-_PLAIN: Final = frozenset(b"abcdefghijklmnopqrstuvwxyz0123456789_-")
-_LONGEST: Final = 200  # bytes; file systems allow 255, and a suffix must fit as well
-
-
-def escape(name: str) -> str:
-    """A name as one safe component of a path: all but ``[a-z0-9_-]`` is percent-encoded.
-
-    Law: ``unescape(escape(name)) == name``; no two names share a path, not even where the
-    file system ignores case. Raises ``Refused`` (R207) for names that fit no file name.
-    """
-    try:
-        encoded = name.encode()
-    except UnicodeEncodeError:
-        raise refuse("R207", f"{name!r} is not valid Unicode, so it cannot be a name") from None
-    escaped = "".join(chr(byte) if byte in _PLAIN else f"%{byte:02X}" for byte in encoded)
-    if not 0 < len(escaped) <= _LONGEST:
-        raise refuse(
-            "R207",
-            f"the name {name[:40]!r} is {'too long' if escaped else 'empty'}",
-            f"A name takes 1 to {_LONGEST} bytes; each byte other than a-z, 0-9, _ and - counts three times.",
-        )
-    return escaped
-
-
-def unescape(component: str) -> str:
-    """The name that ``escape`` turned into this component of a path."""
-    return unquote(component)
 
 
 class Home:
@@ -172,8 +145,6 @@ class Home:
     def _settle(self) -> None:
         """Take back what starts have changed that died before they succeeded."""
         if (self.path / "starts").is_dir():
-            from rowtime.client.starts import settle_all  # noqa: PLC0415 - it reads logs, whose names are made here
-
             with _reaching(self.path):
                 settle_all(self)
 

@@ -33,7 +33,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
-from rowtime.client.home import escape, unescape
+from rowtime.client.file_names import escape, unescape
 from rowtime.core.checksums import checksum
 from rowtime.core.errors import Failure, Problem
 from rowtime.core.shared_paths import sync

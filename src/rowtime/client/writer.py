@@ -24,7 +24,8 @@ import pyarrow.parquet as pq
 
 from rowtime.client import bound_items, stream_log
 from rowtime.client.arrow_types import INSTANT, arrow_schema
-from rowtime.client.home import PRIVATE, Home, escape
+from rowtime.client.file_names import escape
+from rowtime.client.home import PRIVATE, Home
 from rowtime.client.parquet_statistics import trusted
 from rowtime.client.rows import Batch, Rows, batch
 from rowtime.client.stream_log import Bound, ColumnBound, Entry, Leave, Order

@@ -29,7 +29,6 @@ from rowtime.runtime.endings import recorded_end
 from rowtime.runtime.engine import Engine
 from rowtime.runtime.intake import Taken
 from rowtime.runtime.narrow_tables import LIMITS, Narrowed
-from rowtime.runtime.pipeline import Pipeline
 from rowtime.runtime.sinks.staging import Stage
 from rowtime.runtime.skipped_rows import SEEN, shown_in
 from rowtime.runtime.upgrades import bound
@@ -41,6 +40,7 @@ if TYPE_CHECKING:
 
     from rowtime.operators.sink import Sink as SinkNode
     from rowtime.plan.program import Program
+    from rowtime.runtime.pipeline import Pipeline
     from rowtime.runtime.sinks.contract import Batch
     from rowtime.runtime.sources.contract import Repeatable, Source
 

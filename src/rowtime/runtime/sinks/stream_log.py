@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 import pyarrow.parquet as pq
 
 from rowtime.client.arrow_types import arrow_schema
-from rowtime.client.home import Home, escape
+from rowtime.client.file_names import escape
+from rowtime.client.home import Home
 from rowtime.client.rows import batch as rows_of
 from rowtime.client.stream_log import Bound, Entry, Leave, Order, Rows, last_entry, scan
 from rowtime.client.writer import Writer

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rowtime.client import stream_log
 from rowtime.client.bound_items import read_item
-from rowtime.client.home import unescape
+from rowtime.client.file_names import unescape
 from rowtime.client.stream_log import Bound, ColumnBound, Entry, Leave, Order, Rows, Seen
 from rowtime.client.writer import EVERYONE
 from rowtime.core.errors import Failure, Problem, refuse
