@@ -151,13 +151,14 @@ def test_what_a_torn_commit_left_is_swept_and_not_believed(spark: SparkSession, 
     write_input(tmp_path)
     engine = engine_of(spark, tmp_path)
     engine.tick()
+    staging = next(made.folder for made in engine.stages.values() if made.folder.is_relative_to(tmp_path / "copies"))
     engine.stop()
     check = tmp_path / "check"
     (check / "journal" / ".000000000001.json.0123456789abcdef").write_bytes(b'{"format":1,"tick":1,"sour')
     torn = [
         check / "state/gone/000000000001-00000-state-x.parquet",
         check / "rejected/s/000000000001-00000-rejected-x.parquet",
-        tmp_path / "copies/_rowtime/0000000001-00000-part-x.parquet",
+        staging / "0000000001-00000-part-x.parquet",
     ]
     for file in torn:
         file.parent.mkdir(parents=True, exist_ok=True)

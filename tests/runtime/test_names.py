@@ -143,12 +143,12 @@ def test_what_cannot_be_a_name_is_refused(tmp_path: Path, name: str) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_views_pumps_and_columns_may_have_long_names(spark: SparkSession, tmp_path: Path) -> None:
+def test_views_and_columns_may_have_long_names(spark: SparkSession, tmp_path: Path) -> None:
     long = "x" * 300
     made = rt.Pipeline(spark, home=tmp_path / "home").sql(f"""CREATE STREAM s ({long} INT, at TIMESTAMP);
       CREATE STREAM o ({long} INT) USING parquet OPTIONS (path '{tmp_path / "out"}');
       CREATE VIEW {long}v AS SELECT STREAM at AS ROWTIME, {long} FROM s ORDER BY at WITHIN INTERVAL '1' SECOND;
-      CREATE PUMP {long} AS INSERT INTO o SELECT STREAM {long} FROM {long}v;
+      CREATE PUMP {long[:200]} AS INSERT INTO o SELECT STREAM {long} FROM {long}v;
       SELECT STREAM {long} FROM {long}v.rejected""")
     received: list[int] = []
     made.sink("result", lambda batch: received.extend(batch.table()[long].to_pylist()))
@@ -163,13 +163,14 @@ def test_views_pumps_and_columns_may_have_long_names(spark: SparkSession, tmp_pa
     assert len(query.rejected(f"{long}v")) == 1
 
 
-def test_a_pump_into_a_log_is_a_writer_whose_name_must_fit_a_file(spark: SparkSession, tmp_path: Path) -> None:
-    made = rt.Pipeline(spark, home=tmp_path / "home").sql(
-        f"""CREATE STREAM s (v INT); CREATE STREAM o (v INT);
+@pytest.mark.parametrize("target", ["", "USING parquet OPTIONS (path '{path}')"])
+def test_the_name_of_a_pump_must_fit_a_file_as_it_is_a_writer_and_owns_a_folder(tmp_path: Path, target: str) -> None:
+    made = rt.Pipeline(home=tmp_path / "home").sql(
+        f"""CREATE STREAM s (v INT); CREATE STREAM o (v INT) {target.format(path=tmp_path / "out")};
         CREATE PUMP {"x" * 300} AS INSERT INTO o SELECT STREAM v FROM s"""
     )
     with pytest.raises(Refused) as caught:
-        made.run_available(tmp_path / "check", end=True)
+        made.compile()
     assert [problem.code for problem in caught.value.problems] == ["R207"]
 
 

@@ -244,17 +244,15 @@ class Pipeline:
             return self._acquired(spark, start)
 
     def _acquired(self, spark: SparkSession, start: _Start) -> Engine:
-        place = start.place
+        place, engine = start.place, None
         place.acquire()
         try:
             with FirstStart(start.program, self.home, place) as first:
                 engine = self._begun(spark, start)
-                try:
-                    first.perform()
-                except BaseException:
-                    engine.stop()
-                    raise
+                first.perform()
         except BaseException:
+            if engine is not None:
+                engine.stop()
             place.release()
             raise
         engine.settle = first.settle
