@@ -20,7 +20,6 @@ LEFT: Final[dict[str, int]] = {
     "plan/buffers.py": 1,
     "plan/canonical.py": 2,
     "plan/difference.py": 1,
-    "plan/event_pumps.py": 10,
     "plan/event_time.py": 4,
     "plan/group_order.py": 3,
     "plan/imported.py": 1,

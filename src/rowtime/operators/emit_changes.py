@@ -21,6 +21,7 @@ from rowtime.operators.contract import (
     Delta,
     Link,
     Operator,
+    Origin,
     P,
     Shape,
     T,
@@ -73,6 +74,10 @@ class EmitChanges(Unary):
             version=P,
             span=(f"unix_micros({start})", f"coalesce(unix_micros({stop}), {END}L)"),
         )
+
+    def origin(self, column: str) -> Origin | None:  # noqa: ARG002 - all come in one order
+        """A part of a change."""
+        return Origin("change", "as they change")
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """The rows of one change of one event as one row."""

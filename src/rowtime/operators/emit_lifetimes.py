@@ -19,10 +19,12 @@ import pyarrow.compute as pc
 from rowtime.core.clock import Clocks, least
 from rowtime.core.time import END, shift
 from rowtime.operators.contract import (
+    EDGES,
     Column,
     Delta,
     Link,
     Operator,
+    Origin,
     P,
     Route,
     Segment,
@@ -121,6 +123,13 @@ class EmitLifetimes(Unary):
     def files_are_results(self, *, ordered: bool, at_once: bool) -> bool:  # noqa: ARG002 - renamed ones too
         """True where order does not matter: events are written in any order."""
         return not ordered
+
+    def origin(self, column: str) -> Origin | None:
+        """A time of the event; its start is the rowtime where rows come in the order of these."""
+        parts = ("edge", *EDGES) if self.form == "EDGES" else ("start", "stop")
+        what = dict(zip(self.names, parts, strict=False)).get(column, "payload")
+        by_start = what == "start" and (self.form == "POINTS" or self.fully)
+        return Origin(T if by_start else what, "in the order of their ends")
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Put new and kept rows together, let go of what is final."""

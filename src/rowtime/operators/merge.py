@@ -20,6 +20,7 @@ from rowtime.operators.contract import (
     Delta,
     Link,
     Operator,
+    Origin,
     P,
     Route,
     Segment,
@@ -103,6 +104,10 @@ class Merge(Unary):
     def link(self, n: int) -> Link:
         """The row itself; one that was numbered has another writer and position."""
         return Link(self.passed_on(n, T)) if self.numbers else self.unchanged(n)
+
+    def origin(self, column: str) -> Origin | None:
+        """That of the same column of the input."""
+        return self.input.origin(column)
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Release what the clocks allow of the kept and the new rows; keep the rest."""

@@ -14,7 +14,7 @@ from sqlglot import exp
 from rowtime.expr.conditions import columns_in, conjuncts
 from rowtime.expr.generators import generator
 from rowtime.expr.store_assignment import same_type
-from rowtime.operators.contract import Column, Delta, Link, Operator, Shape, Tick, Unary, named, quoted
+from rowtime.operators.contract import Column, Delta, Link, Operator, Origin, Shape, T, Tick, Unary, named, quoted
 from rowtime.operators.first_rows import unknown_at_first
 from rowtime.sql.generate import to_spark
 
@@ -110,6 +110,17 @@ class Select(Unary):
         """True if what computes the column is."""
         item = next((item for item in self.items if item.column.name == name), None)
         return item is not None and unknown_at_first(item.expression, self.input) is not None
+
+    def origin(self, column: str) -> Origin | None:
+        """That of the column that it passes on."""
+        value = self.value_of(column)
+        if not isinstance(value, exp.Column):
+            return None
+        return Origin(T) if value.name == T else self.input.origin(value.name)
+
+    def value_of(self, column: str) -> exp.Expr | None:
+        """What one of its columns is over its input."""
+        return next((item.expression.unnest() for item in self.items if item.column.name == column), None)
 
     def listed(self) -> Sequence[Item]:
         """Its items."""

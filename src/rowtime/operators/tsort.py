@@ -22,6 +22,7 @@ from rowtime.operators.contract import (
     Delta,
     Link,
     Operator,
+    Origin,
     P,
     Shape,
     StateNote,
@@ -35,6 +36,7 @@ from rowtime.operators.contract import (
 from rowtime.operators.contract.requirement import WRITERS, Requirement
 from rowtime.operators.gates import Gate, Raise
 from rowtime.operators.quarantine import Quarantine, Waiting
+from rowtime.operators.select import Select
 from rowtime.sql.generate import to_spark
 
 if TYPE_CHECKING:
@@ -158,6 +160,13 @@ class TSort(Unary):
     def checks_pump(self, pump: str) -> bool:
         """True for the T-sort that the query of the pump ends with."""
         return self.name == pump
+
+    def origin(self, column: str) -> Origin | None:
+        """The column that it makes the rowtime has it."""
+        if not isinstance(self.input, Select):
+            return None
+        time = next((item.expression for item in self.input.hidden if item.column.name == TIME), None)
+        return Origin(T) if time is not None and time == self.input.value_of(column) else None
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Judge the new rows by the marks, promote the accepted ones."""

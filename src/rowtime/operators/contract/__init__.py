@@ -1,6 +1,6 @@
 """What an operator is, and what it may use: the one interface between operators and everything else."""
 
-from rowtime.operators.contract.edge import A, Column, Delta, EventTime, P, Shape, T, W
+from rowtime.operators.contract.edge import EDGES, A, Column, Delta, EventTime, Origin, P, Shape, T, W
 from rowtime.operators.contract.lineage import (
     ASKED_AT,
     ASKED_FROM,
@@ -34,6 +34,7 @@ __all__ = [
     "ASKED_FROM",
     "ASKED_UPTO",
     "ASKED_VERSION",
+    "EDGES",
     "LARGE",
     "NOTHING",
     "A",
@@ -48,6 +49,7 @@ __all__ = [
     "Link",
     "Named",
     "Operator",
+    "Origin",
     "P",
     "Pairs",
     "Route",

@@ -71,6 +71,21 @@ class Trait(Enum):
 
 
 @dataclass(frozen=True)
+class Origin:
+    """What a column is: the rowtime of its row (`T`), or another part of an event that was made a row.
+
+    ``order``: in which order such rows come, in words.
+    """
+
+    what: str
+    order: str = ""
+
+
+EDGES = ("start of an edge", "stop of an edge")
+"""What columns of edges are, by which events are put together again."""
+
+
+@dataclass(frozen=True)
 class Shape:
     """What an edge carries.
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rowtime.core.clock import Clocks
-from rowtime.operators.contract.edge import Column, Delta, Shape
+from rowtime.operators.contract.edge import Column, Delta, Origin, Shape
 from rowtime.operators.contract.lineage import Link, Pairs, named
 from rowtime.operators.contract.requirement import UNORDERED, Requirement
 from rowtime.operators.contract.state import Control, StateNote
@@ -163,6 +163,10 @@ class Operator(ABC):
     def null_at_first(self, name: str) -> bool:
         """True if a column may be NULL in the first rows alone: it comes from a window that is empty there."""
         return len(self.inputs) == 1 and name in self.inputs[0].emits().names and self.inputs[0].null_at_first(name)
+
+    def origin(self, column: str) -> Origin | None:  # noqa: ARG002 - the operator's
+        """Where one of its columns comes from, under the same rowtime; ``None`` if that is not known."""
+        return None
 
     def listed(self) -> Sequence[Any]:
         """The select list (`Item`) whose orders follow from those of its input; EXPLAIN proves them."""
