@@ -9,7 +9,7 @@ their end, so closing reads only the segments that hold one that is due.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from rowtime.core.clock import Clocks, least
@@ -123,6 +123,10 @@ class GroupBy(RowGroups, Unary):
     def files_are_results(self, *, ordered: bool, at_once: bool) -> bool:
         """True for what goes to the directory as it is; groups are written in any order."""
         return at_once and not ordered
+
+    def in_order(self, lead: Lead | None, keys: tuple[Item, ...], ways: tuple[str, ...]) -> GroupBy:
+        """Groups go out in the order that they are asked for."""
+        return replace(self, lead=lead, sort=keys, directions=ways)
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Aggregate new rows with the kept ones that are due; keep the rest."""

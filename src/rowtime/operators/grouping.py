@@ -17,6 +17,7 @@ from rowtime.sql.generate import to_spark
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from rowtime.operators.ends import Lead
     from rowtime.operators.select import Item
 
 _WRAPPERS = (exp.AggFunc, exp.Filter, exp.Where, exp.WithinGroup, exp.Order, exp.Ordered, exp.Distinct, exp.Tuple,
@@ -61,6 +62,13 @@ class Groups(Operator):
             shown = own if own in hidden else names[own].column.name if own in names else None
             found += [] if shown is None else [(quoted(shown), to_spark(key.expression))]
         return tuple(found)
+
+    def in_order(self, lead: Lead | None, keys: tuple[Item, ...], ways: tuple[str, ...]) -> Operator | None:  # noqa: ARG002
+        """The same whose groups come in the order of ``lead``, or else of their rowtimes, and then of keys.
+
+        ``None`` where a sort above has to do that.
+        """
+        return None
 
     def typed(self, rows: Callable[[Operator], DataFrame]) -> DataFrame:
         """The select list over groups of no rows."""

@@ -18,6 +18,7 @@ from rowtime.operators.contract import (
     LARGE,
     Control,
     Delta,
+    EventTime,
     Link,
     Operator,
     Origin,
@@ -108,6 +109,10 @@ class Merge(Unary):
     def origin(self, column: str) -> Origin | None:
         """That of the same column of the input."""
         return self.input.origin(column)
+
+    def event_of_rows(self) -> EventTime | None:
+        """That of its input, whose rows it puts in order."""
+        return self.input.event_of_rows()
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Release what the clocks allow of the kept and the new rows; keep the rest."""

@@ -10,11 +10,12 @@ is an item among the rows: the mark is not below it from there on.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rowtime.core.time import BEGINNING
+from rowtime.expr.facts import Fact
 from rowtime.expr.order import Order
 from rowtime.operators.column_bounds import SAID, about, heard
 from rowtime.operators.contract import (
@@ -141,6 +142,10 @@ class Ordered(Unary):
     def checks_pump(self, pump: str) -> bool:
         """True for an order that the target of the pump declares."""
         return self.declares is None and self.name.startswith(f"{pump}.")
+
+    def marks(self) -> Mapping[str, Fact]:
+        """The mark of a declared order; a value within a tolerance has no order, but its mark has."""
+        return {self.name: replace(self.declares.known, order=self.order)} if self.declares is not None else {}
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Refuse the rows that go back."""

@@ -20,6 +20,7 @@ from sqlglot import exp
 
 from rowtime.core.clock import least
 from rowtime.core.time import BEGINNING, END
+from rowtime.expr.facts import Fact
 from rowtime.kernels.hashes import hashes
 from rowtime.kernels.window_functions import Nth
 from rowtime.operators.collations import keyed, paired
@@ -163,6 +164,10 @@ class Over(Unary):
         """No rows with the calls beside them."""
         given, calls = rows(self.input), ((call.typed, call.column.name) for call in self.calls)
         return given.crossJoin(given.selectExpr(*(f"{to_spark(of)} AS {quoted(name)}" for of, name in calls)))
+
+    def marks(self) -> Mapping[str, Fact]:
+        """Those of its calls."""
+        return {call.mark: call.column.fact for call in self.calls if call.mark}
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Compute the calls over new rows and kept ones; keep what later rows will ask for."""

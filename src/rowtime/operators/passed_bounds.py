@@ -23,6 +23,7 @@ from rowtime.operators.contract import (
     Column,
     Control,
     Delta,
+    EventTime,
     Link,
     Operator,
     P,
@@ -97,6 +98,10 @@ class PassedBounds(Operator):
     def link(self, n: int) -> Link:
         """The row under its own rowtime."""
         return Link(self.passed_on(n, T)) if n == 0 else NOTHING
+
+    def event_of_rows(self) -> EventTime | None:
+        """That of its input, whose bounds are rows."""
+        return self.input.event_of_rows()
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """The new rows and bounds."""

@@ -9,7 +9,7 @@ its own pieces, and those due ones whose session goes on.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from rowtime.core.clock import Clocks, least
@@ -43,6 +43,8 @@ from rowtime.sql.generate import to_spark
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from sqlglot import exp
+
+    from rowtime.operators.ends import Lead
 
 STARTS, ENDS = "__kstart", "__kend"  # TIMESTAMP: the edges of the session, for items and HAVING
 
@@ -108,6 +110,10 @@ class SessionGroup(RowGroups, Unary):
     def link(self, n: int) -> Link:  # noqa: ARG002 - one input
         """The rows of the same keys up to the end of the session."""
         return Link(self.same_keys(), meets=f"{S} <= {ASKED_AT}")
+
+    def in_order(self, lead: Lead | None, keys: tuple[Item, ...], ways: tuple[str, ...]) -> SessionGroup | None:
+        """Sessions go out as they end."""
+        return replace(self, sort=keys, directions=ways) if lead is None else None
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Keep the pieces of new sessions; join those that are due."""

@@ -75,3 +75,8 @@ class Table(Operator):
 def tables_of(operators: Iterable[Operator]) -> list[Table]:
     """The tables among some operators."""
     return [node for node in operators if isinstance(node, Table)]
+
+
+def is_table(node: Operator) -> bool:
+    """True for an operator whose rows are those of a table: they have numbers and no rowtimes."""
+    return node.emits().order == (NUMBER,)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from rowtime.core.errors import Place, Problem, Refused, refuse
 from rowtime.core.time import BEGINNING, END
 from rowtime.expr.facts import Kind, kind_of
 from rowtime.operators.contract import Column, Operator, walk
 from rowtime.operators.event_time import FORWARDED, EventTimed
-from rowtime.operators.merge import Merge
 from rowtime.operators.passed_bounds import PassedBounds
 from rowtime.operators.stream import Stream
 from rowtime.operators.tsort import TSort
@@ -155,31 +154,22 @@ def differing(parts: Sequence[Operator]) -> str:
     return ""
 
 
-def declarations(node: Operator) -> Iterator[EventTimed]:
-    """The event times declared below, the nearest last."""
-    yield from (part for part in walk(node) if isinstance(part, EventTimed))
-
-
 def declared_by(node: Operator) -> EventTimed | None:
     """The declaration whose event time a node still has."""
     event = node.emits().event
-    return next((part for part in declarations(node) if event and part.name == event.declared), None)
+    found = next((part for part in walk(node) if event and part.name == event.declared), None)
+    return cast("EventTimed | None", found)  # only these declare event times
 
 
 def lost_at(node: Operator) -> str:
     """Where the event time of what is below ends, in words; empty if there never was one."""
     found = ""
     for part in walk(node):
-        events = [event for child in part.inputs if (event := _unmerged(child).emits().event)]
-        if events and part.emits().event is None and not isinstance(part, PassedBounds | Merge):
-            why = differing(part.inputs) if isinstance(part, UnionAll) else ""
+        events = [event for child in part.inputs if (event := child.event_of_rows())]
+        if events and part.event_of_rows() is None:
+            why = differing(part.inputs) if part.emits().unmerged else ""
             found = f"the event time {events[0].column} ends at {part.kind} {part.name}{': ' + why if why else ''}"
     return found
-
-
-def _unmerged(node: Operator) -> Operator:
-    """What a merge puts in order for an operator above."""
-    return node.input if isinstance(node, Merge) else node
 
 
 def manual(plan: Mapping[str, Any], name: str, at: int = BEGINNING) -> str:

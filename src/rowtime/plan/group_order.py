@@ -53,14 +53,12 @@ class GroupSort:
         """Their directions."""
         return tuple(way for _, way in self.keys)
 
-    def put_on(self, node: Operator, fresh: Callable[[], str]) -> Operator:
+    def put_on(self, node: GroupBy | GroupByValues | SessionGroup, fresh: Callable[[], str]) -> Operator:
         """The groups in this order; ``fresh`` names an operator."""
-        if isinstance(node, SessionGroup) and self.at is None:
-            return replace(node, sort=self.items, directions=self.ways)
-        if isinstance(node, GroupBy):
-            lead = Lead(self.value, self.at) if self.value is not None and self.at is not None else None
-            return replace(node, lead=lead, sort=self.items, directions=self.ways)
-        assert isinstance(node, GroupByValues | SessionGroup)
+        lead = Lead(self.value, self.at) if self.value is not None and self.at is not None else None
+        ordered = node.in_order(lead, self.items, self.ways)
+        if ordered is not None:
+            return ordered
         if self.value is None or self.at is None or columns_of([self.at]) == {T}:
             # The rowtime of a row is that of a row of its group, or of its session: the value can be computed from it.
             key = self.at or exp.column(exp.to_identifier(T, quoted=True))

@@ -54,12 +54,11 @@ class GroupPlan:
 
     def build(self, name: str, source: Operator, fresh: Callable[[str], str]) -> Operator:
         """The operator on its input, and what orders its rows."""
-        node = self._grouped(fresh(f"{name}.group"), source)
-        if self.sort is not None:
-            node = self.sort.put_on(node, lambda: fresh(f"{name}.order"))
+        groups = self._grouped(fresh(f"{name}.group"), source)
+        node = groups if self.sort is None else self.sort.put_on(groups, lambda: fresh(f"{name}.order"))
         return distinct_rows(node, self.items, lambda: fresh(f"{name}.distinct")) if self.distinct else node
 
-    def _grouped(self, name: str, source: Operator) -> Operator:
+    def _grouped(self, name: str, source: Operator) -> GroupBy | GroupByValues | SessionGroup:
         if self.gap is not None:
             return SessionGroup(name, source, self.keys, self.aggregates, self.items, self.gap, self.having, self.stamp)
         if self.by_value or self.endless:

@@ -16,7 +16,7 @@ from rowtime.core.time import END
 from rowtime.operators.contract import T
 from rowtime.operators.join import EVER, Join, Side
 from rowtime.operators.join_edge import PLACES
-from rowtime.operators.table import Table
+from rowtime.operators.table import is_table
 from rowtime.operators.table_join import TableJoin
 from rowtime.plan import rewrites
 from rowtime.plan.aggregates import has_aggregates
@@ -51,7 +51,7 @@ class Joins:
     def bind(self, left: From, right: From, node: exp.Join) -> From:
         """The join of what stands before a JOIN with what stands behind it."""
         take_match(self.text, node, right.inputs[0].alias)
-        tables = [isinstance(source.node, Table) for source in (left, right)]
+        tables = [is_table(source.node) for source in (left, right)]
         clause = self._clause(left, right, node, tabled=any(tables))
         on, merged = self._condition(clause)
         if node.this.args.get("version"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from sqlglot import exp
@@ -14,8 +14,6 @@ from rowtime.expr.facts import ROWTIME, Fact, Kind
 from rowtime.expr.monotonicity import OF_SESSION, is_constant, non_deterministic
 from rowtime.operators.contract import A, Column, Operator, T, walk
 from rowtime.operators.lifetimes import is_lifetimes
-from rowtime.operators.ordered import Ordered
-from rowtime.operators.over import Over
 from rowtime.operators.select import Item
 from rowtime.operators.value_clocks import MARK
 from rowtime.plan.catalog import suggestion
@@ -334,15 +332,8 @@ def mark_of(gate: str) -> exp.Column:
 
 
 def marks_of(root: Operator) -> dict[str, Fact]:
-    """What is known of the marks of the order checks below, and of the rowtime.
-
-    A value within a tolerance has no order, but its mark has.
-    """
-    orders = (node for node in walk(root) if isinstance(node, Ordered) and node.declares is not None)
-    known = {MARK + gate.name: replace(gate.declares.known, order=gate.order) for gate in orders if gate.declares}
-    calls = (call for node in walk(root) if isinstance(node, Over) for call in node.calls if call.mark)
-    known |= {MARK + call.mark: call.column.fact for call in calls}
-    return {T: ROWTIME, **known}
+    """What is known of the marks below, by the columns that stand for them, and of the rowtime."""
+    return {T: ROWTIME, **{MARK + name: fact for node in walk(root) for name, fact in node.marks().items()}}
 
 
 def follows(node: exp.Expr) -> bool:

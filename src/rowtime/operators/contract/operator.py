@@ -12,7 +12,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rowtime.core.clock import Clocks
-from rowtime.operators.contract.edge import Column, Delta, Origin, Shape
+from rowtime.expr.facts import Fact
+from rowtime.operators.contract.edge import Column, Delta, EventTime, Origin, Shape
 from rowtime.operators.contract.lineage import Link, Pairs, named
 from rowtime.operators.contract.requirement import UNORDERED, Requirement
 from rowtime.operators.contract.state import Control, StateNote
@@ -167,6 +168,14 @@ class Operator(ABC):
     def origin(self, column: str) -> Origin | None:  # noqa: ARG002 - the operator's
         """Where one of its columns comes from, under the same rowtime; ``None`` if that is not known."""
         return None
+
+    def event_of_rows(self) -> EventTime | None:
+        """The event time that its rows have, even if nobody above learns its bounds from them."""
+        return self.emits().event
+
+    def marks(self) -> Mapping[str, Fact]:
+        """What is known of the marks that it has, by the names of what has them."""
+        return {}
 
     def listed(self) -> Sequence[Any]:
         """The select list (`Item`) whose orders follow from those of its input; EXPLAIN proves them."""
