@@ -94,7 +94,7 @@ def _run(
         return
     folder = checkpoint or pipeline.home.path / "checkpoints" / name
     with _traceback_kept(folder):
-        if not program.sinks and (program.defines or program.once or program.drops):
+        if not program.sinks and (program.defines or program.actions or program.drops):
             _define(program, pipeline, folder, as_json)
             return
         follow = _run_as_json if as_json else _run_with_display
@@ -146,7 +146,7 @@ def _define(program: Program, pipeline: Pipeline, folder: Path, as_json: bool) -
     from rowtime.runtime.first_start import FirstStart  # noqa: PLC0415
 
     place = Checkpoint(local(folder, "the checkpoint"))
-    if program.once or program.drops:
+    if program.actions or program.drops:
         place.acquire()
     try:
         with FirstStart(program, pipeline.home, place) as first:
@@ -155,12 +155,12 @@ def _define(program: Program, pipeline: Pipeline, folder: Path, as_json: bool) -
         place.release()
     names = [stream.name for stream in program.defines]
     if as_json:
-        summary = {"defined": names, "dropped": list(program.drops), "statements": len(program.once)}
+        summary = {"defined": names, "dropped": list(program.drops), "statements": len(program.actions)}
         write_json({"summary": summary}, indent=None)
     else:
         dropped = f"{_count(program.drops, 'stream')} dropped, " if program.drops else ""
         defined = f"{_count(names, 'stream')} defined"
-        typer.echo(f"done: {dropped}{defined}, {_count(program.once, 'statement')} carried out")
+        typer.echo(f"done: {dropped}{defined}, {_count(program.actions, 'statement')} carried out")
 
 
 def _count(things: Sized, noun: str) -> str:

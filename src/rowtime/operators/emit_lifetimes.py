@@ -143,7 +143,7 @@ class EmitLifetimes(Unary):
         kept.forget(bound, [*self._identity])
         self._hold(kept, control)
         clocks = self.promises([delta.clocks], control)
-        if tick.taker(self) is not None:
+        if tick.adopted_as(self) is not None:
             return Delta(None, clocks, files=(*delta.final, *made))
         return Delta(self._rows(tick.segments(self, "complete").read(made)) if made else None, clocks, count)
 
@@ -154,9 +154,9 @@ class EmitLifetimes(Unary):
 
         ``None`` where the driver has not got the rows, or may have to put them together.
         """
-        taker, below = tick.taker(self), self.input.emits()
+        adopted, below = tick.adopted_as(self), self.input.emits()
         plain = self.form == "INTERVALS" and not self.fully and below.retracts == "none"
-        if taker is None or not plain or count is None or count > MOST:
+        if adopted is None or not plain or count is None or count > MOST:
             return None
         new = None
         if delta.rows is not None:
@@ -170,7 +170,7 @@ class EmitLifetimes(Unary):
         over = pc.less_equal(whole[N], span[1])
         kept.put(whole.filter(pc.invert(over)))
         shown = self._shown
-        columns = {name: shown.get(own, own) for name, own in taker.items()}
+        columns = {name: shown.get(own, own) for name, own in adopted.items()}
         rows = as_rows(whole.filter(over), FROM, ENDS, shown)
         if not rows.num_rows:
             return ()
@@ -196,13 +196,13 @@ class EmitLifetimes(Unary):
             whole = netted(whole, [*self._identity, N])
         rows = whole.selectExpr("*", f"IF({N} <= {passed(bound, N)}, 0, 1) AS __route")
         columns = {name: name for name in rows.columns if name != "__route"}
-        taker, complete = tick.taker(self), columns
-        if taker is not None:
+        adopted, complete = tick.adopted_as(self), columns
+        if adopted is not None:
             others = f"IF(__route = 1 OR {D} = 1, array(1L), sequence(1L, {D}))"
             shown = self._shown
             values = zip(shown.values(), [instant(self._at), *self._added()], strict=True)
             rows = rows.selectExpr("*", *(f"{value} AS {name}" for name, value in values), f"explode({others}) AS __i")
-            complete = {name: shown.get(own, own) for name, own in taker.items()}
+            complete = {name: shown.get(own, own) for name, own in adopted.items()}
         tick.describe(self, "what is final goes out")
         routes = {"complete": Route(0, complete, N), "state": Route(1, columns, N)}
         written = tick.write(self, rows, routes, count)

@@ -148,7 +148,7 @@ class GroupBy(RowGroups, Unary):
         segments.forget(bound)
         self._compact(tick)
         clocks = self.promises([delta.clocks], control)
-        if tick.taker(self) is not None:
+        if tick.adopted_as(self) is not None:
             return Delta(None, clocks, files=done)
         rows = tick.segments(self, "complete").read(done) if done else None
         return Delta(rows, clocks, sum(segment.rows for segment in done))
@@ -183,14 +183,14 @@ class GroupBy(RowGroups, Unary):
         return self._accumulators.splits and not tick.trying
 
     def _routes(self, tick: Tick) -> dict[str, Route]:
-        shape, taker = self.emits(), tick.taker(self)
+        shape, adopted = self.emits(), tick.adopted_as(self)
         names = [*shape.names, *(item.column.name for item in self.sort)]
         complete = dict(zip(names, self._accumulators.places((*self.items, *self.sort)), strict=True))
         shown = {name: complete[name] for name in shape.names}
-        if taker is None:
+        if adopted is None:
             complete = {name: name for name in shape.internals} | complete
         else:
-            complete = {name: complete.get(own, own) for name, own in taker.items()}
+            complete = {name: complete.get(own, own) for name, own in adopted.items()}
         routes = {"complete": Route(COMPLETE, complete, END_OF_GROUP)}
         if self._accumulators.splits:
             state = {name: name for name in self._state_columns()}

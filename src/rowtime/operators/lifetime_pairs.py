@@ -130,9 +130,9 @@ class LifetimePairs:
 
     def emitted(self, tick: Tick, pairs: Iterator[pa.Table], bound: int) -> Emitted:
         """Pairs as events; those that are final in files, where a sink takes these."""
-        taker, (_, others) = tick.taker(self.node), self._split
+        adopted, (_, others) = tick.adopted_as(self.node), self._split
         final: list[Segment] = []
-        tables = [*gathered(self._lasting(tick, pairs, bound, taker if not others else None, final), PAIRS)]
+        tables = [*gathered(self._lasting(tick, pairs, bound, adopted if not others else None, final), PAIRS)]
         if not tables:
             return Emitted(None, 0, tuple(final), None)
         names = [quoted(name) for side in self.node.names for name in side]
@@ -147,22 +147,22 @@ class LifetimePairs:
         return Emitted(rows, sum(table.num_rows for table in tables), tuple(final), peek)
 
     def _lasting(
-        self, tick: Tick, pairs: Iterator[pa.Table], bound: int, taker: Mapping[str, str] | None, final: list[Segment]
+        self, tick: Tick, pairs: Iterator[pa.Table], bound: int, adopted: Mapping[str, str] | None, final: list[Segment]
     ) -> Iterator[pa.Table]:
-        """Pairs without those that are final, which go into files where there is a ``taker``."""
+        """Pairs without those that are final, which go into files where a sink has ``adopted`` them."""
         for table in pairs:
             over = pc.and_(pc.less_equal(table[E], bound), pc.less(table[E], END))
-            if taker is not None:
-                final += self._to_files(tick, table.filter(over), taker)
-            yield table if taker is None else table.filter(pc.invert(over))
+            if adopted is not None:
+                final += self._to_files(tick, table.filter(over), adopted)
+            yield table if adopted is None else table.filter(pc.invert(over))
 
-    def _to_files(self, tick: Tick, table: pa.Table, taker: Mapping[str, str]) -> Sequence[Segment]:
+    def _to_files(self, tick: Tick, table: pa.Table, adopted: Mapping[str, str]) -> Sequence[Segment]:
         if not table.num_rows:
             return []
         table = table.take(pa.array(np.repeat(np.arange(table.num_rows), np.asarray(table[D]))))
         table = table.append_column(T, table[START].cast(pa.timestamp("us")).cast(UTC))
         table = table.append_column("__ended", table[E].cast(pa.timestamp("us")).cast(UTC))
-        columns = {name: {E: "__ended"}.get(of, of) for name, of in taker.items()}
+        columns = {name: {E: "__ended"}.get(of, of) for name, of in adopted.items()}
         return tick.write(self.node, table, {"complete": Route(0, columns, E)}, table.num_rows)["complete"]
 
     def kept(self, tick: Tick, side: str, table: pa.Table, bound: int) -> Sequence[Segment]:

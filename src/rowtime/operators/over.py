@@ -179,7 +179,7 @@ class Over(Unary):
         if delta.rows is not None:
             type_calls(self, delta.rows, control)
             collated = frozenset(control.collated)
-            taken = tick.taker(self) if control.straight and not tick.trying else None
+            taken = tick.adopted_as(self) if control.straight and not tick.trying else None
             for piece in self._pieces(tick, delta, self.emits().internals if taken is None else (T, P), collated):
                 fresh, answer = self._answer(tick, piece, control, clock)
                 if answer is None:

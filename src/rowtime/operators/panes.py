@@ -143,7 +143,7 @@ class Panes(RowGroups):
         tick.segments(self).forget(shift(line.after, -self.age))
         self._compact(tick, line.after)
         clocks, count = self.promises([], control), sum(segment.rows for segment in done)
-        if tick.taker(self) is not None:
+        if tick.adopted_as(self) is not None:
             return Delta(None, clocks, files=tuple(done))
         return Delta(tick.segments(self, "complete").read(done) if count else None, clocks, count)
 
@@ -311,13 +311,13 @@ class Panes(RowGroups):
             written = tick.write(self, *self._tried(tick, fires, before, line), count)
             refuse_failing(tick, self, written)
             return written["complete"]
-        selected, routes = self._shown(fires, before, line), self._routes(tick.taker(self))
+        selected, routes = self._shown(fires, before, line), self._routes(tick.adopted_as(self))
         return tick.write(self, selected, routes, count)["complete"]
 
     def _tried(self, tick: Tick, fires: DataFrame, before: int, line: Timeline) -> tuple[DataFrame, dict[str, Route]]:
         """The select list of each fire, where those that cannot be computed have a route of their own."""
         places = {item.column.name: f"__f{n}" for n, item in enumerate(self.items)}
-        complete = self._routes(tick.taker(self))["complete"]
+        complete = self._routes(tick.adopted_as(self))["complete"]
         columns = {name: places.get(own, own) for name, own in complete.columns.items()}
         routes = {"complete": replace(complete, key=COMPLETE, columns=columns)}
         routes = with_failing(tick, self, routes, places)
@@ -338,9 +338,9 @@ class Panes(RowGroups):
         end = int(last[-1]) if len(last) else before
         return instant(f"CASE WHEN {FIRE} >= {END}L THEN {end}L ELSE {FIRE} END")
 
-    def _routes(self, taker: Mapping[str, str] | None) -> dict[str, Route]:
+    def _routes(self, adopted: Mapping[str, str] | None) -> dict[str, Route]:
         shape = self.emits()
-        return {"complete": Route(0, taker or {name: name for name in (*shape.names, *shape.internals)}, FIRE)}
+        return {"complete": Route(0, adopted or {name: name for name in (*shape.names, *shape.internals)}, FIRE)}
 
     # -- what is kept -----------------------------------------------------------------
 

@@ -150,13 +150,13 @@ class Snapshot(EventGroups):
         self, tick: Tick, parts: Sequence[DataFrame], bound: int, count: int | None
     ) -> tuple[DataFrame | None, tuple[Segment, ...], int]:
         """Events that are new or change, those that are final where somebody takes these, how many the former are."""
-        types, taker = tick.control(self).types, None if tick.trying else tick.taker(self)
+        types, adopted = tick.control(self).types, None if tick.trying else tick.adopted_as(self)
         sums, keys = self._sums(types), self.key_names
         changes = self._changes(reduce(lambda one, other: one.unionByName(other), parts), sums, bound)
         ended = {c: c for c in (*keys, AT, *sums)} | {E: "__next"}
-        if taker is not None:
-            changes = self._with_ended(changes, types, taker)
-            ended = {name: f"__final{n}" for n, name in enumerate(taker)}
+        if adopted is not None:
+            changes = self._with_ended(changes, types, adopted)
+            ended = {name: f"__final{n}" for n, name in enumerate(adopted)}
         kept = {c: c for c in (*keys, AT, STARTS, *sums, N)}
         routes = {
             "complete": Route(ENDED, ended, N, more=(CLOSED,)),
@@ -169,15 +169,15 @@ class Snapshot(EventGroups):
         for what in ("state", "open"):
             tick.segments(self, what).add(written[what])
         missing = {"complete": f"1L AS {D}", "merged": f"{END}L AS {E}"}
-        made = {what: written[what] for what in missing if written[what] and (what == "merged" or taker is None)}
+        made = {what: written[what] for what in missing if written[what] and (what == "merged" or adopted is None)}
         rows = [tick.segments(self, what).read(files).selectExpr("*", missing[what]) for what, files in made.items()]
         events = reduce(lambda one, other: one.unionByName(other), rows) if rows else None
-        final = () if taker is None else tuple(written["complete"])
+        final = () if adopted is None else tuple(written["complete"])
         known = sum(segment.rows for files in made.values() for segment in files)
         return None if events is None else self._selected(tick, events, types), final, known
 
-    def _with_ended(self, changes: DataFrame, types: Sequence[str], taker: Mapping[str, str]) -> DataFrame:
-        """Changes, of which the snapshots that have ended have the columns of the taker's file as well."""
+    def _with_ended(self, changes: DataFrame, types: Sequence[str], adopted: Mapping[str, str]) -> DataFrame:
+        """Changes, of which the snapshots that have ended have the columns of the file that is adopted as well."""
         kept = {name: f"__kept{n}" for n, name in enumerate(changes.columns)}
         rows = changes.selectExpr("*", f"__route IN ({ENDED}, {CLOSED}) AS __over", *self._finals(types))
         # Of the others nothing is computed: that may fail.
@@ -190,7 +190,7 @@ class Snapshot(EventGroups):
         events = rows.selectExpr(*named, route, *items, f"{instant(AT)} AS {T}", f"__next AS {E}")
         own = [f"{other} AS {name}" for name, other in kept.items() if name != "__route"]
         values = {T: T, E: instant(E)}
-        final = [f"{values.get(of, quoted(of))} AS __final{n}" for n, of in enumerate(taker.values())]
+        final = [f"{values.get(of, quoted(of))} AS __final{n}" for n, of in enumerate(adopted.values())]
         return events.where("__route IS NOT NULL").selectExpr(*own, "__route", *final)
 
     def _changes(self, points: DataFrame, sums: Sequence[str], bound: int) -> DataFrame:

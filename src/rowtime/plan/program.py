@@ -56,7 +56,7 @@ class Program:
 
     What is ``written`` has no secrets: those written out have variables, whose values are ``literal``.
 
-    ``sinks`` are the roots of the plan; ``once`` the statements that insert rows or set
+    ``sinks`` are the roots of the plan; ``actions`` the statements that insert rows or set
     bounds, which take effect once per checkpoint; ``defines`` the streams to remember, and
     ``drops`` those to forget before; ``take_over`` the pumps that take their targets over;
     ``edges`` where pumps assign values to columns; ``stops``: a row that cannot be computed
@@ -65,7 +65,7 @@ class Program:
 
     text: str
     sinks: tuple[Sink, ...] = ()
-    once: tuple[Statement, ...] = ()
+    actions: tuple[Statement, ...] = ()
     defines: tuple[StreamDef, ...] = ()
     drops: tuple[str, ...] = ()
     take_over: frozenset[str] = frozenset()
@@ -167,7 +167,7 @@ class _Compiler:
         self.text, self.catalog, self.functions = text, catalog, functions
         self.keeper = Keeper(text, catalog.variables)
         self.problems: list[Problem] = []
-        self.once: list[Statement] = []
+        self.actions: list[Statement] = []
         self.defines: list[StreamDef] = []
         self.drops: list[str] = []
         self.take_over: set[str] = set()
@@ -198,11 +198,11 @@ class _Compiler:
         for name, view in self.catalog.views.items():
             if name not in self.sources.bound:
                 self._guard(partial(self.sources.named, self.binder, name, view.query), view.place)
-        self._guard(lambda: check_set(Program(self.text, tuple(sinks)).described(), self.once))
+        self._guard(lambda: check_set(Program(self.text, tuple(sinks)).described(), self.actions))
         return Program(
             self.text,
             tuple(sinks),
-            tuple(self.once),
+            tuple(self.actions),
             tuple(self.defines),
             tuple(self.drops),
             frozenset(self.take_over),
@@ -265,7 +265,7 @@ class _Compiler:
                 self._logged(stream, statement.stream.place)
             if isinstance(statement, SetBound) and statement.column:
                 check_bound(stream, statement.column)
-        self.once.append(statement)
+        self.actions.append(statement)
 
     def _define(self, statement: CreateStream) -> None:
         try:

@@ -51,11 +51,11 @@ def performed(program: Program, checkpoint: Checkpoint) -> bool:
 def perform(program: Program, home: Home, checkpoint: Checkpoint) -> None:
     """Insert the rows and set the bounds of a script, what is not done yet."""
     done = checkpoint.folder / DONE
-    if not (program.once or program.drops) or performed(program, checkpoint):
+    if not (program.actions or program.drops) or performed(program, checkpoint):
         return
     writer = writer_of(checkpoint)
     by_stream: dict[str, list[Statement]] = defaultdict(list)
-    for statement in program.once:
+    for statement in program.actions:
         assert isinstance(statement, InsertValues | SetBound | EndStream)
         if isinstance(statement, SetBound) and statement.view:
             put(checkpoint.folder, manual(program.described(), statement.stream.text), _bound(statement))

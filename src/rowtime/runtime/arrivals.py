@@ -11,21 +11,21 @@ from rowtime.operators.imported_bounds import Imported, clocks_of
 
 
 class Arrivals:
-    """Those of the streams of a program; those of an event stream are known to who takes its bounds."""
+    """Those of the streams of a program; those of an event stream are known to who imports its bounds."""
 
     def __init__(self, operators: Sequence[Operator]) -> None:
-        self._takers = {source: node.name for node in operators if (source := node.imports_from()) is not None}
+        self._importers = {source: node.name for node in operators if (source := node.imports_from()) is not None}
 
     def of(self, entry: Mapping[str, Any], stream: str) -> Mapping[str, int]:
         """Of the writers of a stream, µs; of those that are away what they had reached."""
-        taker = self._takers.get(stream)
-        away: Mapping[str, int] = _control(entry, taker or stream).get("away", {})
+        importer = self._importers.get(stream)
+        away: Mapping[str, int] = _control(entry, importer or stream).get("away", {})
         found: Mapping[str, int] = entry.get("clocks", {}).get(stream, {})
-        return {**away, **(found if taker is None else clocks_of(Imported.of(_control(entry, taker))))}
+        return {**away, **(found if importer is None else clocks_of(Imported.of(_control(entry, importer))))}
 
     def waiting(self, entry: Mapping[str, Any]) -> set[str]:
         """The operators that hold bounds until arrival clocks pass them."""
-        return {name for name in self._takers.values() if _control(entry, name).get("pending")}
+        return {name for name in self._importers.values() if _control(entry, name).get("pending")}
 
     def move(self, entry: Mapping[str, Any], stream: str, arrived: Mapping[str, int]) -> bool:
         """True if a reading has raised one of a stream whose rows come with none of their own."""

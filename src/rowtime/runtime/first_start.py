@@ -78,9 +78,9 @@ class FirstStart:
 
     def _writers(self) -> list[str]:
         """Who writes what the script says once."""
-        once = self.program.once
-        if not once:
+        actions = self.program.actions
+        if not actions:
             return []
-        named = {one.writer for one in once if isinstance(one, SetBound | EndStream) and one.writer}
+        named = {one.writer for one in actions if isinstance(one, SetBound | EndStream) and one.writer}
         make_folder(self.checkpoint.folder)
         return [writer_of(self.checkpoint), EVERYONE, *sorted(named)]

@@ -173,7 +173,7 @@ class RunningTick:
         """What the columns of the table behind a pump take, where that is less than is declared."""
         return self.narrowed.get(node.name, ())
 
-    def taker(self, node: Operator) -> Mapping[str, str] | None:
+    def adopted_as(self, node: Operator) -> Mapping[str, str] | None:
         """The columns of a sink that takes the operator's files as they are."""
         return self._adopted.get(node.name)
 

@@ -90,7 +90,7 @@ class Tick(Protocol):
         """What the columns of the table behind a pump take, where that is less than is declared (`column_limits`)."""
         ...
 
-    def taker(self, node: Operator) -> Mapping[str, str] | None:
+    def adopted_as(self, node: Operator) -> Mapping[str, str] | None:
         """Which of its own are the columns of a sink that takes its files; of events from ``__t`` to ``__e``."""
         ...
 
