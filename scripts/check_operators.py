@@ -17,14 +17,9 @@ from rowtime.operators.contract import Operator
 SOURCES: Final = Path(rowtime.operators.__file__).parents[1]
 ROOMS: Final = ("plan", "runtime", "state", "client", "cli", "testing")
 LEFT: Final[dict[str, int]] = {
-    "plan/buffers.py": 1,
     "plan/canonical.py": 2,
     "plan/difference.py": 1,
-    "plan/imported.py": 1,
     "plan/orders.py": 2,
-    "plan/pump_edge.py": 2,
-    "plan/sinks.py": 4,
-    "plan/sources.py": 3,
     "plan/upgrade.py": 11,
     "runtime/upgrades.py": 2,
 }

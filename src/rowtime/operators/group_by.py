@@ -128,6 +128,10 @@ class GroupBy(RowGroups, Unary):
         """Groups go out in the order that they are asked for."""
         return replace(self, lead=lead, sort=keys, directions=ways)
 
+    def gives_groups(self) -> bool:
+        """True, unless an order of them is asked for."""
+        return not (self.sort or self.lead)
+
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Aggregate new rows with the kept ones that are due; keep the rest."""
         delta, control = deltas[0], tick.control(self)

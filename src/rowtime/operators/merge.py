@@ -114,6 +114,10 @@ class Merge(Unary):
         """That of its input, whose rows it puts in order."""
         return self.input.event_of_rows()
 
+    def gives_groups(self) -> bool:
+        """False: they are in order."""
+        return False
+
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Release what the clocks allow of the kept and the new rows; keep the rest."""
         delta, control = deltas[0], tick.control(self)

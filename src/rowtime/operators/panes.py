@@ -133,6 +133,10 @@ class Panes(RowGroups):
         """True where order does not matter: panes are written in any order."""
         return not ordered
 
+    def gives_groups(self) -> bool:
+        """True."""
+        return True
+
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Refuse rows behind the discard age, keep the others, fire what the bound has come to."""
         delta, line, control = deltas[0], deltas[1].timeline, tick.control(self)

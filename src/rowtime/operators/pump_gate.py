@@ -56,6 +56,7 @@ class PumpGate(Unary):
     limited: bool = False
 
     kind: ClassVar[str] = "pump gate"
+    at_edge: ClassVar[bool] = True
     is_gate: ClassVar[bool] = True
 
     def link(self, n: int) -> Link:

@@ -82,6 +82,10 @@ class Rejected(Operator):
         """Nothing: what a gate refuses passes over no edge but this."""
         return NOTHING
 
+    def gives_groups(self) -> bool:
+        """False: these are refused rows."""
+        return False
+
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """The rows refused in this tick."""
         gate = tick.control(self.gate)

@@ -115,6 +115,10 @@ class SessionGroup(RowGroups, Unary):
         """Sessions go out as they end."""
         return replace(self, sort=keys, directions=ways) if lead is None else None
 
+    def gives_groups(self) -> bool:
+        """True."""
+        return True
+
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Keep the pieces of new sessions; join those that are due."""
         delta, control = deltas[0], tick.control(self)

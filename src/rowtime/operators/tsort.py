@@ -168,6 +168,10 @@ class TSort(Unary):
         time = next((item.expression for item in self.input.hidden if item.column.name == TIME), None)
         return Origin(T) if time is not None and time == self.input.value_of(column) else None
 
+    def gives_groups(self) -> bool:
+        """False: they have another order."""
+        return False
+
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Judge the new rows by the marks, promote the accepted ones."""
         delta, control = deltas[0], tick.control(self)

@@ -96,6 +96,10 @@ class UnionAll(Operator):
         """The same."""
         return replace(self, inputs=tuple(below))
 
+    def gives_groups(self) -> bool:
+        """False: they are of several streams."""
+        return False
+
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """The new rows of all inputs; lazily, without a job."""
         clocks = self.promises([delta.clocks for delta in deltas], tick.control(self))

@@ -38,7 +38,7 @@ def buffered(  # noqa: PLR0913 - a call, its inputs, and where it stands
     made = _delay(sources, inputs[0], rest, name) if kind == "DELAY" else _gate(sources, inputs, rest, name, place)
     if made is None:
         raise Refused(Problem("R141", f"{kind} cannot be called like this", place, _HINTS[kind]))
-    if isinstance(made, PermitGate) and not endless:
+    if kind == "GATE" and not endless:
         what = "GATE keeps every row that has no permit yet, which nothing limits"
         raise Refused(Problem("R152", what, place, "Write WITH UNBOUNDED STATE behind the query."))
     event = declared_by(inputs[0])

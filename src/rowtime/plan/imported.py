@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from sqlglot import exp
 
@@ -39,5 +39,4 @@ def _lender(sources: Sources, binder: Binder, name: str, shape: EventShape) -> E
         hint = "Name the stream whose writers send bounds, or that generates them."
         raise Refused(Problem("R199", what, Place(1, 1), hint))
     node = sources.named(binder, other, exp.to_table(other)).node
-    assert isinstance(node, EventStream)  # it has a shape, and imports nothing
-    return node
+    return cast("EventStream", node)  # it has a shape, and imports nothing

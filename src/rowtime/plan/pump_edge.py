@@ -105,7 +105,7 @@ def behind(node: Operator) -> Operator:
 
 def is_edge(node: Operator) -> bool:
     """True for what a pump puts between its query and its target, beside the checks of declared orders."""
-    return isinstance(node, PumpGate) or (isinstance(node, Select) and node.name.endswith(ARRANGED))
+    return node.at_edge or node.name.endswith(ARRANGED)
 
 
 def _name(pump: CreatePump) -> str:

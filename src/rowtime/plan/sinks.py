@@ -8,18 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from rowtime.core.errors import Place, Problem, Refused
 from rowtime.operators.contract import Operator
 from rowtime.operators.contract.requirement import PLACED
-from rowtime.operators.group_by import GroupBy
-from rowtime.operators.merge import Merge
-from rowtime.operators.panes import Panes
-from rowtime.operators.rejected import Rejected
-from rowtime.operators.session import SessionGroup
 from rowtime.operators.sink import Sink
-from rowtime.operators.tsort import TSort
 from rowtime.operators.union_all import UnionAll
 from rowtime.plan.emit import as_rows
 from rowtime.plan.finite import FINITE
@@ -96,7 +90,7 @@ class SinkBinder:
         asked = dict(options).get("ordered", "").lower()
         # A directory is read as a set, and the rows of a GROUP BY leave it when they are
         # final, so their order within a tick is not worth a sort.
-        ordered = asked != "false" and not (kind in FINITE and _grouped(node) and asked != "true")
+        ordered = asked != "false" and not (kind in FINITE and node.gives_groups() and asked != "true")
         rowtime = dict(options).get("rowtime.column", "rowtime")
         if rowtime and rowtime.lower() in {column.lower() for column in node.emits().names}:
             raise Refused(
@@ -106,14 +100,5 @@ class SinkBinder:
                     hint="Rename it, or set OPTIONS (rowtime.column 'other'), or '' for none.",
                 )
             )
-        made = self.sources.enforced(Sink(self.sources.fresh(name), node, kind, options, ordered, rowtime), name)
-        assert isinstance(made, Sink)
-        return made
-
-
-def _grouped(node: Operator) -> bool:
-    while not isinstance(node, GroupBy | SessionGroup | Panes):
-        if len(node.inputs) != 1 or isinstance(node, TSort | Merge | UnionAll | Rejected):
-            return False
-        node = node.inputs[0]
-    return not isinstance(node, GroupBy) or not (node.sort or node.lead)
+        made = Sink(self.sources.fresh(name), node, kind, options, ordered, rowtime)
+        return cast("Sink", self.sources.enforced(made, name))

@@ -145,13 +145,14 @@ class Sources:
                     raise Refused(*unknown)
                 if lacks := read_problems(stream.format, stream.options, place_of(binder.text, item)):
                     raise Refused(*lacks)
-                bound = self._in_order(stream, self._stream(binder, stream))
+                bound = self._in_order(stream, *self._stream(binder, stream))
             self.bound[name] = replace(bound, node=self.enforced(bound.node, name))
         finally:
             self.open.pop()
         return self.bound[name]
 
-    def _stream(self, binder: Binder, stream: StreamDef) -> Operator:
+    def _stream(self, binder: Binder, stream: StreamDef) -> tuple[Operator, Stream | None]:
+        """The rows of a stream, and what reads them and the bounds of their writers."""
         columns = tuple(Column(name, kind) for name, kind in stream.columns)
         pumps = [p for p in self.catalog.pumps.values() if p.target.text.lower() == stream.name and p.started]
         if self.fresh(stream.name) != stream.name:
@@ -180,13 +181,13 @@ class Sources:
                 hint = "Read the query of the pump, or read the stream in a script of its own."
                 raise Refused(Problem("R190", what, pumps[0].place, hint))
             if stream.shape.imports is not None:
-                return importing(self, binder, source, stream.shape)
-            return EventStream(**vars(source), shape=stream.shape)
+                return importing(self, binder, source, stream.shape), None
+            source = EventStream(**vars(source), shape=stream.shape)
         if not pumps:
-            return source
+            return source, source
         _check_filled(source, pumps[0])
         fed = tuple(self._pumped(binder, pump, source) for pump in pumps)
-        return UnionAll(self.fresh(f"{stream.name}.writers"), (source, *fed), optional=True)
+        return UnionAll(self.fresh(f"{stream.name}.writers"), (source, *fed), optional=True), source
 
     def _sets_bounds(self, stream: StreamDef, pumps: Sequence[CreatePump]) -> bool:
         """True if the bounds that writers send are about the event time."""
@@ -209,13 +210,12 @@ class Sources:
         node = event_timed(bound.node, settings, self.fresh(f"{name}.event_time"), view.event_time.place)
         return BoundQuery(node, bound.lineage)
 
-    def _in_order(self, stream: StreamDef, node: Operator) -> BoundQuery:
-        """A stream behind the checks of its declared orders."""
+    def _in_order(self, stream: StreamDef, node: Operator, source: Stream | None) -> BoundQuery:
+        """A stream behind the checks of its declared orders; ``source``: what has the bounds of its writers."""
         lineage: dict[str, exp.Expr] = {}
-        source = node.inputs[0] if isinstance(node, UnionAll) else node
-        gate = source if isinstance(source, Stream) and source.column_bounds else None
+        gate = source if source is not None and source.column_bounds else None
         if stream.event_time is not None:
-            given = node if isinstance(node, Stream) and node.event_bounds else None
+            given = source if source is not None and source.event_bounds else None
             node = event_timed(node, stream.event_time, self.fresh(f"{stream.name}.event_time"), Place(1, 1), given)
         for number, (name, kind, text) in enumerate(stream.orders, 1):
             definition, order = order_of(stream.name, name, kind, text)

@@ -54,6 +54,9 @@ class Operator(ABC):
     in_traces: ClassVar[bool] = True
     """True if the trace of a row lists the operator's own rows."""
 
+    at_edge: ClassVar[bool] = False
+    """True if it stands between the query of a pump and its target."""
+
     has_own_time: ClassVar[bool] = False
     """True if its rows come out by a time of their own, and by no clock of arrivals."""
 
@@ -172,6 +175,10 @@ class Operator(ABC):
     def event_of_rows(self) -> EventTime | None:
         """The event time that its rows have, even if nobody above learns its bounds from them."""
         return self.emits().event
+
+    def gives_groups(self) -> bool:
+        """True if its rows are groups that leave when they are final, of which nobody asks for an order."""
+        return len(self.inputs) == 1 and self.inputs[0].gives_groups()
 
     def marks(self) -> Mapping[str, Fact]:
         """What is known of the marks that it has, by the names of what has them."""
