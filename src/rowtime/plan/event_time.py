@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -22,7 +22,6 @@ from rowtime.sql.statements import EventTimeDef, SetBound, Statement
 if TYPE_CHECKING:
     from sqlglot import exp
 
-    from rowtime.plan.sources import Sources
 
 GAP = 100_000  # µs: MINIMUM GAP where nothing is said, as in the source
 MANUAL = "MANUAL"
@@ -103,7 +102,9 @@ def _unit(column: Column, unit: str | None, place: Place) -> str | None:
     return unit
 
 
-def forwarded(sources: Sources, node: Operator, settings: EventTimeSettings, name: str, place: Place) -> Operator:
+def forwarded(
+    fresh: Callable[[str], str], node: Operator, settings: EventTimeSettings, name: str, place: Place
+) -> Operator:
     """A region in MODE INPUT_WATERMARK above another. Raises ``Refused`` (R170) where there is none below."""
     event = declared_by(node)
     if event is None:
@@ -113,27 +114,25 @@ def forwarded(sources: Sources, node: Operator, settings: EventTimeSettings, nam
         raise Refused(Problem("R170", f"{what}; {why}" if why else what, place, hint))
     if event.column.lower() == settings.column.lower() and settings.unit in (None, event.unit):
         return node
-    below = PassedBounds(sources.fresh(f"{name}.passed_bounds"), node, event)
-    made = event_timed(below, settings, sources.fresh(f"{name}.event_time"), place)
+    below = PassedBounds(fresh(f"{name}.passed_bounds"), node, event)
+    made = event_timed(below, settings, fresh(f"{name}.event_time"), place)
     return replace(made, gap=0, regions=1)
 
 
-def meeting(sources: Sources, parts: Sequence[Operator], name: str) -> Operator | None:
+def meeting(fresh: Callable[[str], str], parts: Sequence[Operator], name: str) -> Operator | None:
     """The region of a UNION ALL: that of all its inputs, if they have one event time; ``None`` if not."""
     events = [declared_by(node) for node in parts]
     if differing(parts):
         return None
     passed = tuple(
-        PassedBounds(sources.fresh(f"{name}.{n + 1}.passed_bounds"), node, event, n)
+        PassedBounds(fresh(f"{name}.{n + 1}.passed_bounds"), node, event, n)
         for n, (node, event) in enumerate(zip(parts, events, strict=True))
         if event is not None
     )
-    union = UnionAll(sources.fresh(f"{name}.union"), passed)
+    union = UnionAll(fresh(f"{name}.union"), passed)
     assert events[0] is not None
     column, unit = events[0].column, events[0].unit
-    return EventTimed(
-        sources.fresh(f"{name}.union.event_time"), union, column, unit, mode=FORWARDED, regions=len(parts)
-    )
+    return EventTimed(fresh(f"{name}.union.event_time"), union, column, unit, mode=FORWARDED, regions=len(parts))
 
 
 def differing(parts: Sequence[Operator]) -> str:

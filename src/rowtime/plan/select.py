@@ -104,7 +104,10 @@ class QueryBinder:
             )
         alike(self.text, query, [part.node for part in parts])
         inputs = tuple(part.node for part in parts)
-        if any(node.emits().event for node in inputs) and (met := meeting(self.sources, inputs, name)) is not None:
+        if (
+            any(node.emits().event for node in inputs)
+            and (met := meeting(self.sources.fresh, inputs, name)) is not None
+        ):
             return BoundQuery(met, common(parts))
         return BoundQuery(UnionAll(self.sources.fresh(f"{name}.union"), inputs), common(parts))
 

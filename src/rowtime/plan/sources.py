@@ -206,7 +206,7 @@ class Sources:
         name = view.name.text.lower()
         settings = settings_of(view.event_time)
         if settings.mode == FORWARDED:
-            return BoundQuery(forwarded(self, bound.node, settings, name, view.event_time.place), bound.lineage)
+            return BoundQuery(forwarded(self.fresh, bound.node, settings, name, view.event_time.place), bound.lineage)
         node = event_timed(bound.node, settings, self.fresh(f"{name}.event_time"), view.event_time.place)
         return BoundQuery(node, bound.lineage)
 
