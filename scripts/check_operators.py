@@ -17,11 +17,7 @@ from rowtime.operators.contract import Operator
 SOURCES: Final = Path(rowtime.operators.__file__).parents[1]
 ROOMS: Final = ("plan", "runtime", "state", "client", "cli", "testing")
 LEFT: Final[dict[str, int]] = {
-    "plan/canonical.py": 2,
-    "plan/difference.py": 1,
     "plan/orders.py": 2,
-    "plan/upgrade.py": 11,
-    "runtime/upgrades.py": 2,
 }
 
 

@@ -1,8 +1,9 @@
 """Makes the checkpoints of this version's format: ``python tests/checkpoints/make.py``, from the root.
 
-Each folder ``format_<n>/<name>`` is a pipeline that stopped halfway: ``script.sql``, ``home`` with the log of its
-stream, ``checkpoint`` and ``out``. Folders that are there already are left as they are: they are what an older
-version wrote. ``feed`` writes the items; `tests/state/test_old_checkpoints.py` sends the second half.
+Each folder ``format_<n>/<name>`` is a pipeline that stopped halfway, with a plan of that format: ``script.sql``,
+``home`` with the log of its stream, ``checkpoint`` and ``out``. Folders that are there already are left as they are:
+they are what an older version wrote. ``feed`` writes the items; `tests/state/test_old_checkpoints.py` sends the second
+half.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import shutil
 from pathlib import Path
 
 import rowtime as rt
-from rowtime.state.sealed import FORMAT
+from rowtime.plan.stored import FORMAT
 
 HERE = Path(__file__).parent
 ITEMS = 12
@@ -72,8 +73,17 @@ OF_EVENTS = {
     "snapshots": _EVENTS,
     "changes_of_joined_events": _EVENTS,
 }
+SCRIPTS["typed_edge"] = (
+    "m BIGINT NOT NULL, c INT CHECK (c < 1000), total DECIMAL(12, 2)",
+    """CREATE VIEW sorted AS SELECT STREAM ev AS ROWTIME, k, v FROM s
+  ORDER BY ev WITHIN INTERVAL '20' SECOND EARLY BEYOND INTERVAL '1' HOUR;
+CREATE VIEW best AS SELECT STREAM v, MAX(v) OVER (ORDER BY x.ROWTIME ROWS UNBOUNDED PRECEDING) AS m FROM sorted AS x;
+CREATE PUMP tops AS INSERT INTO found SELECT STREAM m, COUNT(*) AS c, SUM(v) AS total FROM best GROUP BY m;
+""",
+)
 SCRIPTS["renamed_view"] = (SCRIPTS["sorted_groups"][0], SCRIPTS["sorted_groups"][1].replace("sorted", "in_order"))
-BEFORE = {"renamed_view": "sorted_groups"}
+SCRIPTS["renamed_running_call"] = (SCRIPTS["typed_edge"][0], SCRIPTS["typed_edge"][1].replace("best", "running"))
+BEFORE = {"renamed_view": "sorted_groups", "renamed_running_call": "typed_edge"}
 """Pipelines whose first tick was run by another script."""
 
 

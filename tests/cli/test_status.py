@@ -106,7 +106,7 @@ def test_panes_wait_for_the_bound_of_their_event_time(
     made = Checkpoint(tmp_path / "panes")
     made.folder.mkdir()
     made.bind(compile_script(PANES).described())
-    clocks = {name: {"": AT + 60_000_000} for name in compile_script(PANES).described()["inputs"]}
+    clocks = {name: {"": AT + 60_000_000} for name in compile_script(PANES).described().operators}
     control = {"u.union.event_time": {"bound": AT, "regions": regions}}
     made.journal.commit(0, {**ENTRY, "control": control, "clocks": clocks, "held": {"query/state": 2}, "sources": {}})
     (wait,) = json.loads(rowtime("status", "panes", "--waiting", "--json").stdout)

@@ -8,25 +8,32 @@ from __future__ import annotations
 import difflib
 import importlib
 import inspect
+import json
 import pkgutil
 from pathlib import Path
 
 import pytest
+from upgrades.former import former
 
 import rowtime.operators
 from rowtime.plan.explain import as_text, explain, orders_as_text
-from rowtime.plan.program import compile_script
+from rowtime.plan.program import Program, compile_script
+from rowtime.plan.stored import FORMAT
+from rowtime.plan.stored_before import read_plan
 from tests.goldens.scripts import Script, scripts
 
 PLANS = Path(__file__).parent / "plans"
 FOLDER = rowtime.operators.__path__
 
 
-def golden(script: Script) -> str:
+def compiled(script: Script) -> Program:
+    return compile_script(script.text, variables=script.variables)
+
+
+def golden(program: Program) -> str:
     """The plan, EXPLAIN and EXPLAIN MONOTONICITY of a script, or why it is refused."""
-    program = compile_script(script.text, variables=script.variables)
     told = [f"{problem.code} {problem.message}" for problem in (*program.problems, *program.warnings)]
-    plan = [f"{name} = {text}" for name, text in program.described()["operators"].items()]
+    plan = [f"{name} = {text}" for name, text in program.described().operators.items()]
     entries = explain(program)
     parts = {"problems": told, "plan": plan, "explain": [as_text(entries)], "orders": [orders_as_text(entries)]}
     return "\n\n".join(f"== {title}\n\n" + "\n".join(lines) for title, lines in parts.items() if any(lines)) + "\n"
@@ -34,12 +41,16 @@ def golden(script: Script) -> str:
 
 @pytest.mark.parametrize("name", scripts())
 def test_the_plan_is_the_one_in_its_golden_file(name: str, rewrite_goldens: bool) -> None:
-    path, found = PLANS / f"{name}.txt", golden(scripts()[name])
+    program = compiled(scripts()[name])
+    path, found = PLANS / f"{name}.txt", golden(program)
     if rewrite_goldens:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(found, encoding="utf-8")
     known = path.read_text(encoding="utf-8") if path.exists() else ""
     changed = "\n".join(difflib.unified_diff(known.splitlines(), found.splitlines(), "golden", "now", lineterm="", n=1))
+    for written in ({"format": FORMAT, **program.described().as_json()}, former(program)):
+        read = read_plan(json.loads(json.dumps(written)))
+        assert read.is_of(program.operators), "it has another plan once it was written and read"
     assert found == known, f"the plan of {name} has changed; if it should, run `make goldens`:\n{changed}"
 
 
@@ -57,6 +68,6 @@ def test_every_class_of_operators_stands_in_a_golden_file() -> None:
     modules = [importlib.import_module(f"rowtime.operators.{found.name}") for found in pkgutil.iter_modules(FOLDER)]
     there = {made for module in modules for made in vars(module).values() if inspect.isclass(made)}
     classes = {made for made in there if hasattr(made, "step") and isinstance(getattr(made, "kind", None), str)}
-    programs = [compile_script(script.text, variables=script.variables) for script in scripts().values()]
+    programs = [compiled(script) for script in scripts().values()]
     assert classes - {type(node) for program in programs for node in program.operators} == set()
     assert len(classes) > 50

@@ -12,6 +12,7 @@ from rowtime.plan.catalog import StreamDef
 from rowtime.plan.clock_functions import fixed
 from rowtime.plan.explain import as_text, explain
 from rowtime.plan.program import Program, compile_script
+from rowtime.plan.stored import StoredPlan
 from rowtime.sql.generate import to_spark
 from rowtime.testing import verdicts
 
@@ -178,7 +179,7 @@ def test_the_words_change_nothing_where_state_is_bounded_and_do_not_reach_views(
     bounded = f"SELECT STREAM w, COUNT(*) AS c FROM a {HOURS}, w"
     said, unsaid = compile_script(A + bounded + " WITH UNBOUNDED STATE"), compile_script(A + bounded)
     assert not said.warnings
-    assert said.described()["operators"] == unsaid.described()["operators"]
+    assert said.described().operators == unsaid.described().operators
     view = (
         "CREATE VIEW x AS SELECT STREAM w, COUNT(*) AS c FROM a GROUP BY w; SELECT STREAM w FROM x WITH UNBOUNDED STATE"
     )
@@ -230,16 +231,16 @@ def test_a_list_of_columns_puts_the_query_in_the_order_of_the_stream() -> None:
 
 
 def test_the_plan_keeps_how_a_broker_is_reached_to_itself() -> None:
-    def described(servers: str, **variables: str) -> dict[str, object]:
+    def described(servers: str, **variables: str) -> StoredPlan:
         sql = f"""CREATE STREAM k (v INT ASCENDING) USING kafka OPTIONS (subscribe 'topic',
               kafka.bootstrap.servers '{servers}', kafka.sasl.jaas.config '${{login}}');
             SELECT STREAM v, COUNT(*) AS c FROM k GROUP BY v"""
         return compile_script(sql, variables=variables).described()
 
     one, other = described("one:9092", login="secret"), described("two:9092", login="hidden")
-    assert one["fingerprint"] == other["fingerprint"]
-    assert "secret" not in json.dumps(one)
-    assert "topic" in json.dumps(one["operators"])
+    assert one.operators == other.operators
+    assert "secret" not in json.dumps(one.as_json())
+    assert one.operators["k"].fields["source"] == ["kafka", [["subscribe", "topic"]]]
 
 
 class Stored:

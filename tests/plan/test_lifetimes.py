@@ -204,7 +204,7 @@ TWO = "CREATE STREAM t (a TIMESTAMP, b TIMESTAMP, k INT) EVENT SHAPE INTERVAL (a
 def test_not_exists_is_a_left_anti_join(written: str, joined: str) -> None:
     found, expected = program(TWO + written), program(TWO + joined)
     assert (found.problems, expected.problems) == ((), ())
-    assert found.described()["operators"] == expected.described()["operators"]
+    assert found.described().operators == expected.described().operators
 
 
 @pytest.mark.parametrize(

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from upgrades.former import former
 
 import rowtime as rt
 from rowtime.operators.pump_gate import PumpGate
 from rowtime.plan.formats import FORMATS
 from rowtime.plan.formats.files import names_of
+from rowtime.plan.stored_before import read_plan
 from rowtime.plan.upgrade import upgrade_of
 
 PUMP = " CREATE STREAM a (s STRING); CREATE PUMP p AS INSERT INTO x SELECT STREAM s FROM a;"
@@ -162,6 +164,6 @@ def test_a_checkpoint_from_before_the_gate_looked_at_values_goes_on(monkeypatch:
     assert not [node for node in old.operators if isinstance(node, PumpGate)]
     new = rt.Pipeline().sql(sql).compile()
     assert [node.holds[0][0] for node in new.operators if isinstance(node, PumpGate)] == ["s without the character NUL"]
-    upgrade = upgrade_of({name: part for name, part in old.described().items() if name != "edges"}, new)
+    upgrade = upgrade_of(read_plan(former(old, edges=False)), new)
     assert upgrade is not None
     assert upgrade.continues["into_o.sink"] == "into_o.sink"

@@ -6,13 +6,15 @@ import json
 from pathlib import Path
 
 import pytest
+from upgrades.former import former
 
 import rowtime as rt
 from rowtime.client.home import Home
 from rowtime.core.secrets import Secrets, is_secret, kept, shown, starred
-from rowtime.plan.canonical import describe, fingerprint
 from rowtime.plan.explain import as_text, explain
 from rowtime.plan.program import Program, compile_script
+from rowtime.plan.stored import stored
+from rowtime.plan.stored_before import read_plan
 from rowtime.plan.upgrade import upgrade_of
 
 VARIABLES = {"pw": "Var1Zw", "jaas_pw": "Var2Zw", "store": "Var3Zw", "token": "Var4Zw"}
@@ -41,7 +43,7 @@ def secrets_in(text: str) -> list[str]:
 def test_the_script_and_its_plan_have_no_secrets() -> None:
     program = compiled()
     assert program.problems == ()
-    assert secrets_in(json.dumps(program.described())) == []
+    assert secrets_in(json.dumps(program.described().as_json())) == []
     assert secrets_in("".join(json.dumps(stream.as_json()) for stream in program.defines)) == []
     assert secrets_in(repr(program.secrets)) == []
 
@@ -130,14 +132,14 @@ def test_the_script_that_a_checkpoint_keeps_compiles_with_the_secrets_of_the_new
 
 def test_a_plan_that_an_older_version_wrote_with_its_secrets_still_fits() -> None:
     program = compiled()
-    plan = program.described()
-    sink = next(name for name, text in plan["operators"].items() if text.startswith("sink("))
+    plan = former(program)
+    sink = program.sinks[0].name
     text = plan["operators"][sink]
     assert "[dbtable, latest]" in text
     old = text.replace("[dbtable, latest]", "[dbtable, latest], [sslpassword, Old], [sslkey, old]")
     operators = {**plan["operators"], sink: old}
-    assert upgrade_of({**plan, "operators": operators, "fingerprint": fingerprint(operators)}, program) is None
-    assert describe(program.sinks[0]) == text
+    assert upgrade_of(read_plan({**plan, "operators": operators}), program) is None
+    assert str(stored(program.sinks[0])) == text
 
 
 def test_names_of_options_say_what_is_secret() -> None:

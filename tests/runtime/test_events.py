@@ -70,7 +70,7 @@ def test_a_method_has_the_plan_of_its_sql(sql: str, tmp_path: Path) -> None:
     METHODS[sql](s, t).to()
     expected = compile_script(DECLARE + sql)
     assert expected.problems == ()
-    assert pipeline.compile().described()["operators"] == expected.described()["operators"]
+    assert pipeline.compile().described().operators == expected.described().operators
 
 
 def test_a_view_of_events_and_what_is_selected_of_them_are_events(tmp_path: Path) -> None:
@@ -79,4 +79,4 @@ def test_a_view_of_events_and_what_is_selected_of_them_are_events(tmp_path: Path
     view.select("k").stitch().to()
     sql = "SELECT STREAM * FROM STITCH((SELECT STREAM k FROM v))"
     expected = compile_script(f"{DECLARE}CREATE VIEW v AS SELECT STREAM * FROM s WHERE x > 0; {sql}")
-    assert pipeline.compile().described()["operators"] == expected.described()["operators"]
+    assert pipeline.compile().described().operators == expected.described().operators

@@ -47,7 +47,9 @@ def test_a_bound_that_is_set_stands_in_the_journal_and_is_taken_once(spark: Spar
         return engine
 
     run(2)
-    settings.put(tmp_path, manual(runner.Checkpoint(tmp_path).plan or {}, "v"), AT + 10_000_000)
+    plan = runner.Checkpoint(tmp_path).plan
+    assert plan is not None
+    settings.put(tmp_path, manual(plan, "v"), AT + 10_000_000)
     entry = run(3).entry  # the bound comes after rows 1 and 2, and before row 3
     assert [row for _, row in found.rows] == [{"rowtime": found.rows[0][1]["rowtime"], "i": 0, "c": 2}]
     (setting,) = entry["settings"]

@@ -34,7 +34,7 @@ def _stream(tmp_path: Path) -> tuple[rt.Pipeline, rt.Relation]:
 def _plan(sql: str) -> dict[str, Any]:
     program = compile_script(sql)
     assert program.problems == ()
-    return dict(program.described()["operators"])
+    return dict(program.described().operators)
 
 
 @pytest.mark.parametrize("name", queries.SETTINGS)
@@ -44,7 +44,7 @@ def test_the_cases_have_the_same_plan_from_python(name: str, tmp_path: Path) -> 
     made, s = _stream(tmp_path)
     keys = [queries.KEYS[name]] if name in queries.KEYS else []
     s.panes("t", discard_age=age, keys=keys, **spans).aggregate(**FACTS, **LISTS).to(print)  # type: ignore[arg-type]
-    assert made.compile().described()["operators"] == _plan(queries.PANES[name])
+    assert made.compile().described().operators == _plan(queries.PANES[name])
 
 
 def test_generated_bounds_buffers_and_the_least_of_inputs_have_the_same_plans(tmp_path: Path) -> None:
@@ -52,18 +52,18 @@ def test_generated_bounds_buffers_and_the_least_of_inputs_have_the_same_plans(tm
     lagged = rt.EventTime("t", lag=SECOND, minimum_gap=0.2 * SECOND)
     panes = made.stream("s", COLUMNS, event_time=lagged).panes("t", duration=SECOND)
     panes.aggregate(e="PANE_END", c="COUNT(*)").to()
-    assert made.compile().described()["operators"] == _plan(queries.GENERATED)
+    assert made.compile().described().operators == _plan(queries.GENERATED)
 
     made, s = _stream(tmp_path)
     sent = s.view("sent", event_time=rt.EventTime("t", minimum_gap=NO_GAP))
     sent.panes("t", duration=SECOND).aggregate(e="PANE_END", c="COUNT(*)").to()
-    assert made.compile().described()["operators"] == _plan(queries.BUFFERED)
+    assert made.compile().described().operators == _plan(queries.BUFFERED)
 
     made = rt.Pipeline(home=tmp_path)
     s0, s1 = (made.stream(name, {"n": "INT"}) for name in ("s0", "s1"))
     s0.select("n").union_all(s1.select("n")).to()
     # A query of a query is the inner one with a projection around it.
-    assert {"s0", "s1", "query.union"} <= set(made.compile().described()["operators"])
+    assert {"s0", "s1", "query.union"} <= set(made.compile().described().operators)
 
 
 def test_durations_and_names_are_written_as_sql_reads_them() -> None:

@@ -13,6 +13,7 @@ import pytest
 from reliability.crash.cases import Case, close
 from rowtime.core.errors import Failure
 from rowtime.operators.contract import Route
+from rowtime.plan.stored import StoredPlan
 from rowtime.runtime import segment_writer
 from rowtime.runtime.file_form import FileForm
 from rowtime.state.checkpoint import Checkpoint
@@ -89,7 +90,7 @@ def test_a_file_that_the_driver_does_not_find_is_an_error(tmp_path: Path) -> Non
 
 def test_refused_rows_are_those_that_an_entry_names(tmp_path: Path) -> None:
     place = Checkpoint(tmp_path)
-    place.bind({})
+    place.bind(StoredPlan("", {}))
     names = [f"{7:012d}-{attempt}.parquet" for attempt in "ab"]
     (tmp_path / "state" / "s").mkdir(parents=True)
     for name in names:

@@ -12,6 +12,7 @@ import pytest
 import rowtime as rt
 from rowtime.cli.status import status_of
 from rowtime.operators.stream import NOBODY
+from rowtime.plan.stored import StoredOperator, StoredPlan
 from rowtime.plan.waiting import PATIENCE, Wait, waiting
 from rowtime.runtime.sources.contract import Limits
 
@@ -116,7 +117,13 @@ OFFERED = """CREATE STREAM s (ev TIMESTAMP, n INT);
 CREATE VIEW v AS SELECT STREAM ev AS ROWTIME, n FROM s ORDER BY ev WITHIN INTERVAL '2' MINUTE;"""
 
 
-PLAN = {"inputs": {"s": [], "g": ["s"]}, "kinds": {"s": "stream", "g": "group by"}, "operators": {"s": "", "g": ""}}
+PLAN = StoredPlan(
+    "",
+    {
+        "s": StoredOperator("stream", "s", (), {"source": ["log", []]}),
+        "g": StoredOperator("group by", "g", ("s",), {}),
+    },
+)
 
 
 def entry(clocks: dict[str, int], *, since: int) -> dict[str, Any]:

@@ -16,6 +16,7 @@ import rowtime as rt
 from rowtime.cli.run import _traceback_kept
 from rowtime.core.checksums import checksum
 from rowtime.operators.contract import Route, Segment
+from rowtime.plan.stored import StoredPlan
 from rowtime.runtime.segment_writer import write_routes, write_table
 from rowtime.state import refused_files
 from rowtime.state.checkpoint import Checkpoint
@@ -102,7 +103,7 @@ def test_tasks_report_the_checksums_of_what_they_write(spark: SparkSession, tmp_
 def journaled(folder: Path, ticks: int) -> Checkpoint:
     place = Checkpoint(folder)
     place.acquire()
-    place.bind({"fingerprint": "x"})
+    place.bind(StoredPlan("", {}))
     for tick in range(ticks):
         place.journal.commit(tick, EMPTY)
         place.published = tick
@@ -175,7 +176,7 @@ def test_a_plan_that_is_gone_is_not_written_anew_under_a_journal(tmp_path: Path)
 def refused_in(place: Checkpoint, ticks: Sequence[int]) -> dict[int, Path]:
     """Commit ticks of which each refuses one row at the gate s; the files in ``rejected``."""
     if place.plan is None:
-        place.bind({})
+        place.bind(StoredPlan("", {}))
     entry = place.journal.last() or {}
     for tick in ticks:
         path = place.folder / "state" / "s" / f"{tick:012d}-abc.parquet"

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rowtime.core.errors import Failure, Refused
+from rowtime.plan.stored import FORMAT as PLAN_FORMAT
+from rowtime.plan.stored import StoredOperator, StoredPlan
 from rowtime.state import files
 from rowtime.state.checkpoint import Checkpoint, folder_of
 from rowtime.state.journal import KEPT_ENTRIES, Journal
 from rowtime.state.sealed import FORMAT, READ
 
-PLAN: dict[str, Any] = {"fingerprint": "abc", "sql": "SELECT", "operators": {"s": "stream(; x)"}}
+PLAN = StoredPlan("SELECT 1", {"s": StoredOperator("stream", "s", (), {"within": {"micros": 5}})})
 
 
 def code(refused: pytest.ExceptionInfo[Refused]) -> str:
@@ -109,8 +111,8 @@ def test_a_checkpoint_has_the_plan_that_it_was_given(tmp_path: Path) -> None:
     assert Checkpoint(tmp_path).plan is None
     Checkpoint(tmp_path).bind(PLAN)
     found = Checkpoint(tmp_path).plan
-    assert found is not None
-    assert (found["fingerprint"], found["format"]) == ("abc", FORMAT)
+    assert found == PLAN
+    assert json.loads((tmp_path / "plan.json").read_text())["format"] == PLAN_FORMAT
 
 
 def test_a_plan_counts_once_an_entry_names_it(tmp_path: Path) -> None:
@@ -119,16 +121,15 @@ def test_a_plan_counts_once_an_entry_names_it(tmp_path: Path) -> None:
     for tick in (0, 1):
         place.journal.commit(tick, {"segments": {}})
     with pytest.raises(Refused):
-        place.change({"fingerprint": "never"}, {"tick": 1, "segments": {}})
-    assert place.plan is not None
-    assert place.plan["fingerprint"] == "abc"
+        place.change(replace(PLAN, sql="never"), {"tick": 1, "segments": {}})
+    assert place.plan == PLAN
     assert len(list((tmp_path / "plans").iterdir())) == 1
     place.sweep(place.journal.last())
     assert list((tmp_path / "plans").iterdir()) == []
-    journaled = place.change({"fingerprint": "xyz"}, {"tick": 2, "segments": {}})
+    journaled = place.change(replace(PLAN, sql="SELECT 2"), {"tick": 2, "segments": {}})
     place.sweep(place.journal.last())
-    assert [plan["fingerprint"] for plan in (place.first_plan, *place.later_plans(journaled))] == ["abc", "xyz"]
-    assert (place.plan["fingerprint"], place.plan["since"]) == ("xyz", 2)
+    assert [plan.sql for plan in (place.first_plan, *place.later_plans(journaled))] == ["SELECT 1", "SELECT 2"]
+    assert place.plan == replace(PLAN, sql="SELECT 2", since=2)
 
 
 def test_refused_rows_are_found_under_the_names_that_their_gate_had(tmp_path: Path) -> None:
@@ -138,7 +139,7 @@ def test_refused_rows_are_found_under_the_names_that_their_gate_had(tmp_path: Pa
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text("")
     place = Checkpoint(tmp_path)
-    place.bind({**PLAN, "spans": {"b": [["a", 0, 2], ["b", 4, 2**62]], "a": [["a", 4, 2**62]]}})
+    place.bind(replace(PLAN, spans={"b": [["a", 0, 2], ["b", 4, 2**62]], "a": [["a", 4, 2**62]]}))
     assert [path.parent.name + path.name[11] for path in place.rejected("b", 9)] == ["a1", "a2", "b5"]
     assert [path.name[11] for path in place.rejected("a", 9)] == ["7"]
     assert [path.name[11] for path in place.rejected("b", 1)] == ["1"]
@@ -146,7 +147,7 @@ def test_refused_rows_are_found_under_the_names_that_their_gate_had(tmp_path: Pa
 
 @pytest.mark.parametrize("format_", [READ[0] - 1, READ[-1] + 1])
 def test_a_checkpoint_of_another_format_is_refused_and_not_touched(tmp_path: Path, format_: int) -> None:
-    (tmp_path / "plan.json").write_text(json.dumps({"format": format_, **PLAN}))
+    (tmp_path / "plan.json").write_text(json.dumps({"format": format_, **PLAN.as_json()}))
     before = tree(tmp_path)
     with pytest.raises(Refused) as refused:
         _ = Checkpoint(tmp_path).plan

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from upgrades.changing import LATE, LOG, MINUTES, OTHER, RAW, script
+from upgrades.former import former
 
 from rowtime.client.home import Home
 from rowtime.core.errors import Refused
 from rowtime.plan.program import Program, compile_script
+from rowtime.plan.stored import FORMAT, StoredPlan
+from rowtime.plan.stored_before import read_plan
 from rowtime.plan.upgrade import Upgrade, check_same, retired, upgrade_of
 
 
@@ -22,10 +26,21 @@ def compiled(sql: str, **given: Any) -> Program:
     return program
 
 
-def plan_of(sql: str, **given: Any) -> dict[str, Any]:
+def newest(program: Program) -> dict[str, Any]:
+    return {"format": FORMAT, **program.described().as_json()}
+
+
+_written = newest
+
+
+@pytest.fixture(autouse=True, params=[newest, former], ids=["newest", "former"])
+def how_plans_are_written(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(globals(), "_written", request.param)
+
+
+def plan_of(sql: str, **given: Any) -> StoredPlan:
     """A plan as a checkpoint gives it back."""
-    found: dict[str, Any] = json.loads(json.dumps(compiled(sql, **given).described()))
-    return found
+    return read_plan(json.loads(json.dumps(_written(compiled(sql, **given)))))
 
 
 def upgraded(before: str, after: str) -> Upgrade:
@@ -87,7 +102,7 @@ CREATE STREAM o (id BIGINT, c BIGINT) USING parquet OPTIONS (path 'o');
 CREATE VIEW one AS {MARKS[what]};
 CREATE PUMP p AS INSERT INTO o SELECT STREAM m, COUNT(*) FROM one GROUP BY m;
 """
-    assert "__m:" in str(plan_of(sql)["operators"])
+    assert "__m:" in str(plan_of(sql).operators)
     found = upgraded(sql, sql.replace("one", "another"))
     assert (found.new, found.gone, found.lines) == ((), (), ("one is called another",))
     assert all(now == was or now.replace("another", "one") == was for now, was in found.marks.items())
@@ -230,7 +245,8 @@ def test_a_pump_that_was_gone_may_come_back_and_no_other_takes_its_place() -> No
     assert upgrade.gone == ("p2.select", "p2.sink.merge", "p2.sink")
     kept = retired(plan_of(BOTH), upgrade)
     assert list(kept) == ["p2.sink"]
-    without = {**plan_of(script(MINUTES, LATE, LOG)), "retired": kept}
+    assert kept["p2.sink"] == {"format": "parquet", "options": [["path", "out/raw"], ["stream", "raw"]]}
+    without = replace(plan_of(script(MINUTES, LATE, LOG)), retired=kept)
     back = upgrade_of(without, compiled(BOTH))
     assert back is not None
     assert back.lines == ("p2 is new",)

@@ -53,16 +53,12 @@ def status_of(folder: Path) -> dict[str, Any]:
         "tick": entry["tick"],
         "at": to_text(entry["at"]),
         "age_seconds": max(0, now - entry["at"]) / SECOND,
-        "streams": [_stream(name, entry) for name in _of_kind(plan, "stream")],
+        "streams": [_stream(name, entry) for name in plan.of_kind("stream")],
         "ledger": entry["totals"],
         "held": {key: rows for key, rows in entry.get("held", {}).items() if rows},
         "waiting": [{**wait.as_json(), "text": str(wait)} for wait in waiting(plan, entry, now)],
-        "outputs": [_output(name, entry) for name in _of_kind(plan, "sink")],
+        "outputs": [_output(name, entry) for name in plan.of_kind("sink")],
     }
-
-
-def _of_kind(plan: Mapping[str, Any], kind: str) -> list[str]:
-    return [name for name, its in plan["kinds"].items() if its == kind]
 
 
 def _stream(name: str, entry: Mapping[str, Any]) -> dict[str, Any]:

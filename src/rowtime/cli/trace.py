@@ -40,7 +40,7 @@ def trace(
     plan = Checkpoint(checkpoint.absolute()).plan
     if plan is None:
         raise refuse("R405", f"{checkpoint} is no checkpoint: it has no plan.json", "Give the folder of a pipeline.")
-    pipeline = Pipeline(home=home).sql(plan["sql"], variables(settings))
+    pipeline = Pipeline(home=home).sql(plan.sql, variables(settings))
     found = trace_of(pipeline, checkpoint, where, number=number, sink=sink)
     if not as_json:
         typer.echo(str(found))

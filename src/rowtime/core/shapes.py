@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import timedelta
 from typing import Any, Literal
+
+from rowtime.core.fields import LATER, Micros
 
 Kind = Literal["POINT", "INTERVAL", "EDGE", "BY"]
 
@@ -28,11 +30,11 @@ class EventShape:
     by: str | None = None
     adjusts: bool = False
     rows: int | None = None
-    every: int | None = None
-    delay: int = 0
-    imports: str | None = None
-    resolution: str | None = None
-    beyond: int | None = None
+    every: Micros | None = None
+    delay: Micros = 0
+    imports: str | None = field(default=None, metadata=LATER)
+    resolution: str | None = field(default=None, metadata=LATER)
+    beyond: Micros | None = field(default=None, metadata=LATER)
 
     def __str__(self) -> str:
         """As a statement says it, behind EVENT SHAPE; durations as Python shows them."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 from rowtime.core.clock import Clocks
+from rowtime.core.fields import Micros
 from rowtime.core.time import BEGINNING, END, shift
 from rowtime.operators.contract import Control, Delta, Link, Operator, P, Shape, T, Tick, Unary, W, quoted
 from rowtime.operators.lifetimes import C, D, E, Q, S, instant
@@ -25,8 +26,8 @@ class AlterLifetime(Unary):
     name: str
     input: Operator
     how: How
-    by: int | None = None
-    offset: int = 0
+    by: Micros | None = None
+    offset: Micros = 0
 
     kind: ClassVar[str] = "alter lifetime"
     promise: ClassVar[str] = "the input's bounds, moved as a change at the bound is moved"

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from rowtime.core.clock import Clocks, least
 from rowtime.core.errors import Failure, Problem
+from rowtime.core.fields import Micros
 from rowtime.core.time import BEGINNING, END
 from rowtime.operators.contract import Delta, Link, Operator, Shape, StateNote, Tick, Unary, UpTo, quoted
 from rowtime.operators.lifetimes import OVERLAPS, C, D, E, Q, S, WeightedLog, derived, due, made, netted, revised
@@ -27,8 +28,8 @@ class Chop(Unary):
 
     name: str
     input: Operator
-    by: int
-    offset: int = 0
+    by: Micros
+    offset: Micros = 0
 
     control: ClassVar = UpTo
     kind: ClassVar[str] = "chop"

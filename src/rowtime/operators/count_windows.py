@@ -47,7 +47,6 @@ class CountWindows(EventGroups):
 
     control: ClassVar = UpTo
     kind: ClassVar[str] = "count windows"
-    counts: ClassVar[tuple[str, ...]] = ("size",)
 
     def keeps(self) -> tuple[StateNote, ...]:
         """What the next windows hold of the past."""

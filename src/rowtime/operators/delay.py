@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from rowtime.core.fields import Micros
 from rowtime.core.time import MAX_MICROS, shift
 from rowtime.operators.contract import Column, Delta, Link, Operator, Shape, T, Tick, Unary, quoted
 from rowtime.operators.lifetimes import S
@@ -22,7 +23,7 @@ class Delay(Unary):
 
     name: str
     input: Operator
-    by: int
+    by: Micros
 
     kind: ClassVar[str] = "delay"
     promise: ClassVar[str] = "the input's bounds"

@@ -67,6 +67,10 @@ class EventStream(Stream):
         """The payload, and the lifetime in hidden columns."""
         return self.gate.emits(single=self.single)
 
+    def may_change(self) -> Mapping[str, str]:
+        """The conditions on its rows alone: its guard is that of its events."""
+        return {"checks": super().may_change()["checks"]}
+
     def refused_columns(self) -> tuple[Column, ...]:
         """Those of the stream, with the times."""
         return self.columns

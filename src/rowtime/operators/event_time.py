@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rowtime.core.clock import least
+from rowtime.core.fields import LATER, UNSTORED, Micros
 from rowtime.core.time import BEGINNING, END, MAX_MICROS, MIN_MICROS
 from rowtime.kernels.guard import EARLY, Items, Limits, guard
 from rowtime.kernels.timeline import FIRST, LAST, Timeline, advances
@@ -87,12 +88,12 @@ class EventTimed(Unary):
     input: Operator
     column: str
     unit: str | None = None
-    lag: int = 0
-    gap: int = 0
+    lag: Micros = 0
+    gap: Micros = 0
     mode: str = "OUTPUT_EVENT_TIME"
-    gate: Stream | None = None
+    gate: Stream | None = field(default=None, metadata=UNSTORED)
     regions: int = 0
-    beyond: int | None = None
+    beyond: Micros | None = field(default=None, metadata=LATER)
 
     control: ClassVar = EventClock
     kind: ClassVar[str] = "event time"

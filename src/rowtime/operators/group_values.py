@@ -9,10 +9,11 @@ that lies before it is complete. It is stamped with the rowtime of its last row.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
 from rowtime.core.clock import Clocks, least
+from rowtime.core.fields import UNSTORED
 from rowtime.core.time import BEGINNING, END
 from rowtime.operators.collations import grouped
 from rowtime.operators.contract import (
@@ -67,7 +68,7 @@ class GroupByValues(RowGroups, Unary):
     aggregates: tuple[Item, ...]
     items: tuple[Item, ...]
     closers: tuple[Closer, ...]
-    gates: tuple[Ordered | RunningMark, ...]
+    gates: tuple[Ordered | RunningMark, ...] = field(metadata=UNSTORED)
     having: exp.Expr | None = None
     stamp: exp.Expr | None = None
     ordered: bool = True

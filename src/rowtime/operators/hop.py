@@ -7,9 +7,10 @@ once for each window that holds it, in the order of their ends. Windows are ``[s
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
+from rowtime.core.fields import UNSTORED, Micros
 from rowtime.operators.contract import Delta, Link, Operator, P, Shape, T, Tick, Unary, quoted
 from rowtime.operators.contract.requirement import PLACED, UNORDERED, Requirement
 from rowtime.operators.gates import Gate
@@ -41,12 +42,13 @@ class Hop(Unary):
     start: Item
     end: Item
     copies: int = 1
-    slide: int = 0
-    size: int = 0
+    slide: Micros = 0
+    size: Micros = 0
     grows: bool = False
-    gate: bool = False
+    gate: bool = field(default=False, metadata=UNSTORED)
 
     kind: ClassVar[str] = "windows"
+    begins_anywhere: ClassVar[bool] = True
     keeps_places: ClassVar[bool] = True
 
     def requires(self) -> tuple[Requirement, ...]:

@@ -20,6 +20,7 @@ from functools import reduce
 from typing import TYPE_CHECKING, ClassVar
 
 from rowtime.core.clock import Clocks, frontier, least
+from rowtime.core.fields import Micros
 from rowtime.core.time import BEGINNING, END, MAX_MICROS, MIN_MICROS, shift
 from rowtime.expr.conditions import columns_in
 from rowtime.operators.attempt import BROKEN, judged
@@ -66,7 +67,7 @@ class Side:
 
     columns: tuple[tuple[str, str], ...]
     rowtimes: tuple[str, ...] = ()
-    stamp: int | None = None
+    stamp: Micros | None = None
 
 
 @dataclass(frozen=True)
@@ -80,8 +81,8 @@ class Join(Operator):
     name: str
     inputs: tuple[Operator, Operator]
     sides: tuple[Side, Side]
-    low: int
-    high: int
+    low: Micros
+    high: Micros
     on: exp.Expr | None = None
     alone: str = ""
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from rowtime.core.clock import Clocks, least
 from rowtime.core.errors import Failure, Problem
+from rowtime.core.fields import Micros
 from rowtime.core.time import BEGINNING, END
 from rowtime.operators.contract import Delta, Link, Operator, Shape, StateNote, Tick, UpTo, passed, quoted
 from rowtime.operators.event_groups import FROM, EventGroups
@@ -32,9 +33,9 @@ class LifetimeWindows(EventGroups):
     ``clips``: whether aggregates see lifetimes, and cut to the window at both ends (``both``) or at its end (``end``).
     """
 
-    size: int
-    hop: int
-    offset: int = 0
+    size: Micros
+    hop: Micros
+    offset: Micros = 0
     point: bool = False
     clips: str = ""
 

@@ -8,10 +8,11 @@ of the merged order (see `core.clock.frontier`), so the output does not depend o
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rowtime.core.clock import Clocks, frontier, least
+from rowtime.core.fields import UNSTORED
 from rowtime.core.time import BEGINNING, END
 from rowtime.expr.store_assignment import as_read, same_type
 from rowtime.operators.contract import (
@@ -69,7 +70,7 @@ class Merge(Unary):
     input: Operator
     numbers: bool = False
     origins: bool = False
-    traced: bool = False
+    traced: bool = field(default=False, metadata=UNSTORED)
 
     control: ClassVar = Merged
     kind: ClassVar[str] = "merge"
@@ -101,6 +102,10 @@ class Merge(Unary):
     def promises(self, clocks: Sequence[Clocks], control: Merged) -> Clocks:
         """The least of the input's clocks, as one writer's."""
         return {"": max(least(clocks[0].values()), control.clock)}
+
+    def begins_now(self) -> bool:
+        """True if it only puts rows in order: those that are read from then on."""
+        return not self.numbers
 
     def link(self, n: int) -> Link:
         """The row itself; one that was numbered has another writer and position."""

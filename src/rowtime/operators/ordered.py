@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from rowtime.core.fields import UNSTORED, Micros
 from rowtime.core.time import BEGINNING
 from rowtime.expr.facts import Fact
 from rowtime.expr.order import Order
@@ -80,9 +81,9 @@ class Ordered(Unary):
     descending: bool = False
     strict: bool = False
     declares: Column | None = None
-    within: int = 0
+    within: Micros = 0
     rows: int = 0
-    gate: Operator | None = None
+    gate: Operator | None = field(default=None, metadata=UNSTORED)
     passes: bool = False
     more: bool = False
 

@@ -19,6 +19,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from rowtime.core.clock import least
+from rowtime.core.fields import Micros
 from rowtime.core.time import BEGINNING, END
 from rowtime.expr.facts import Fact
 from rowtime.kernels.hashes import hashes
@@ -89,7 +90,7 @@ class Over(Unary):
     passed: tuple[str, ...]
     order: exp.Expr | None = None
     closers: tuple[int, ...] = ()
-    expires: int | None = None
+    expires: Micros | None = None
 
     control: ClassVar = OverControl
     kind: ClassVar[str] = "over"
@@ -107,15 +108,11 @@ class Over(Unary):
             until = f"the key has had no row for {timedelta(microseconds=self.expires)}"
         each = " a key" if self.keys else ""
         by = "keys" if self.keys and until == "the stream ends" else "time" if self.keys else ""
-        kept = []
+        kept, span = [], timedelta(microseconds=windows.span or 0)
         if windows.timed:
-            kept.append(StateNote("rows", f"the bound is {timedelta(microseconds=windows.span or 0)} past them"))
+            kept.append(StateNote("rows", f"the bound is {span} past them"))
         elif windows.span is not None:
-            kept.append(
-                StateNote(
-                    f"the last rows{each}, back to {timedelta(microseconds=windows.span or 0)}", until, by or "time"
-                )
-            )
+            kept.append(StateNote(f"the last rows{each}, back to {span}", until, by or "time"))
         if windows.rows_kept:
             kept.append(
                 StateNote(f"{windows.rows_kept} row{'s' if windows.rows_kept > 1 else ''}{each}", until, by or "rows")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from rowtime.core.fields import Mark
 from rowtime.core.time import BEGINNING
 from rowtime.kernels.window_functions import Count, Distinct, Function, Nth
 from rowtime.operators.contract import Column, Control, Tick
@@ -72,7 +73,7 @@ class Call:
     argument: exp.Expr
     frame: Frame
     typed: exp.Expr
-    mark: str = ""
+    mark: Mark = ""
 
     def may_be_empty(self) -> bool:
         """True if there may be no row to compute it from, and the value then is NULL."""

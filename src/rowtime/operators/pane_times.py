@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from rowtime.core.fields import Micros
 from rowtime.core.time import BEGINNING
 from rowtime.operators.contract import UpTo
 
@@ -37,9 +38,9 @@ class PaneTimes:
     ``offset`` counts from 1970-01-01 UTC and is taken modulo the period.
     """
 
-    duration: int
-    period: int
-    offset: int = 0
+    duration: Micros
+    period: Micros
+    offset: Micros = 0
 
     @property
     def most(self) -> int:

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import pyarrow as pa
 
 from rowtime.core.clock import Clocks
+from rowtime.core.fields import UNSTORED, Micros
 from rowtime.core.time import BEGINNING, END, shift
 from rowtime.kernels.timeline import Timeline
 from rowtime.operators.contract import (
@@ -71,15 +72,15 @@ class Panes(RowGroups):
 
     name: str
     input: Operator
-    event: EventTimed
+    event: EventTimed = field(metadata=UNSTORED)
     times: PaneTimes
-    age: int
+    age: Micros
     keys: tuple[Item, ...]
     aggregates: tuple[Item, ...]
     items: tuple[Item, ...]
     having: exp.Expr | None = None
     changes: bool = False
-    every: int | None = None
+    every: Micros | None = None
 
     control: ClassVar = PaneControl
     kind: ClassVar[str] = "panes"

@@ -9,13 +9,14 @@ A bound that no item caused stands behind everything that was there; the end sta
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 
 from rowtime.core.clock import Clocks, least
+from rowtime.core.fields import UNSTORED
 from rowtime.core.time import BEGINNING, END, MAX_MICROS, MIN_MICROS
 from rowtime.kernels.timeline import FIRST, LAST
 from rowtime.operators.contract import (
@@ -66,7 +67,7 @@ class PassedBounds(Operator):
 
     name: str
     input: Operator
-    event: EventTimed
+    event: EventTimed = field(metadata=UNSTORED)
     region: int = 0
 
     control: ClassVar = PassedOn

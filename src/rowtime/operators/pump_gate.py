@@ -9,9 +9,10 @@ cast to is computed above. If the types show that everything fits, the gate cost
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
+from rowtime.core.fields import LATER, UNSTORED
 from rowtime.expr.store_assignment import always_fits, as_read, is_nested, length_of
 from rowtime.operators.attempt import BROKEN, attempted
 from rowtime.operators.column_limits import Limit
@@ -52,12 +53,17 @@ class PumpGate(Unary):
     assigned: tuple[Assigned, ...]
     checks: tuple[exp.Expr, ...] = ()
     over: tuple[exp.Expr, ...] = ()
-    holds: tuple[tuple[str, exp.Expr], ...] = ()
-    limited: bool = False
+    holds: tuple[tuple[str, exp.Expr], ...] = field(default=(), metadata=LATER)
+    limited: bool = field(default=False, metadata=UNSTORED)
 
     kind: ClassVar[str] = "pump gate"
     at_edge: ClassVar[bool] = True
+    begins_anywhere: ClassVar[bool] = True
     is_gate: ClassVar[bool] = True
+
+    def is_addition(self) -> bool:
+        """True if it only looks at what a table takes."""
+        return self.limited
 
     def link(self, n: int) -> Link:
         """The row itself, as it came."""

@@ -7,11 +7,12 @@ of the year 0001, so that no refused row is lost for want of a time.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import TYPE_CHECKING, ClassVar
 
 from rowtime.core.clock import NOBODY, Clocks
+from rowtime.core.fields import LATER, UNSTORED
 from rowtime.core.time import BEGINNING, END
 from rowtime.operators.contract import NOTHING, Column, Control, Delta, Link, Operator, Shape, Tick, quoted
 from rowtime.operators.tsort import SortMarks
@@ -50,12 +51,13 @@ class Rejected(Operator):
     """
 
     name: str
-    gate: Operator
+    gate: Operator = field(metadata=UNSTORED)
     columns: tuple[Column, ...]
-    failing: str = ""
+    failing: str = field(default="", metadata=LATER)
 
     control: ClassVar = GateMarks
     kind: ClassVar[str] = "rejected"
+    begins_anywhere: ClassVar[bool] = True
     promise: ClassVar[str] = "the clocks of the gate"
     reason: ClassVar[str] = "a later refusal is made by the same or a later clock of the writer"
 

@@ -46,6 +46,7 @@ class Select(Unary):
     hidden: tuple[Item, ...] = ()
 
     kind: ClassVar[str] = "select"
+    begins_anywhere: ClassVar[bool] = True
     keeps_places: ClassVar[bool] = True
     computes: ClassVar[bool] = True
     fuses: ClassVar[bool] = True

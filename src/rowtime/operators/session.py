@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from rowtime.core.clock import Clocks, least
+from rowtime.core.fields import Micros
 from rowtime.core.time import BEGINNING, END, MAX_MICROS
 from rowtime.operators.chains import DUE, FIRST, IS_DUE, LAST, SESSION, Chains
 from rowtime.operators.collations import grouped
@@ -73,7 +74,7 @@ class SessionGroup(RowGroups, Unary):
     keys: tuple[Item, ...]
     aggregates: tuple[Item, ...]
     items: tuple[Item, ...]
-    gap: int
+    gap: Micros
     having: exp.Expr | None = None
     stamp: exp.Expr | None = None
     sort: tuple[Item, ...] = ()

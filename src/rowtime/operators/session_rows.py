@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from rowtime.core.clock import Clocks, least
+from rowtime.core.fields import Micros
 from rowtime.core.time import BEGINNING, END, MAX_MICROS
 from rowtime.operators.chains import DUE, FIRST, IS_DUE, LAST, SESSION, Chains
 from rowtime.operators.contract import (
@@ -46,7 +47,7 @@ class SessionRows(Unary):
     name: str
     input: Operator
     keys: tuple[str, ...]
-    gap: int
+    gap: Micros
     names: tuple[str, str]
 
     control: ClassVar = Closed

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
+from rowtime.core.fields import OPTIONS
 from rowtime.operators.contract import Control, Delta, Link, Operator, Tick, Unary
 from rowtime.operators.contract.requirement import RELEASED, UNORDERED, Requirement
 
@@ -36,12 +37,13 @@ class Sink(Unary):
     name: str
     input: Operator
     format: str
-    options: tuple[tuple[str, str], ...] = ()
+    options: tuple[tuple[str, str], ...] = field(default=(), metadata=OPTIONS)
     ordered: bool = True
     rowtime: str = "rowtime"
 
     control: ClassVar = Sent
     kind: ClassVar[str] = "sink"
+    begins_anywhere: ClassVar[bool] = True
     in_traces: ClassVar[bool] = False
 
     @property
@@ -52,6 +54,10 @@ class Sink(Unary):
     def requires(self) -> tuple[Requirement, ...]:
         """Stream order, unless the rows may go out in any order."""
         return (RELEASED if self.ordered else UNORDERED,)
+
+    def found_by_name(self) -> bool:
+        """True, but for the console, which keeps nothing."""
+        return self.format != "console"
 
     def link(self, n: int) -> Link:
         """The row itself, as it came."""

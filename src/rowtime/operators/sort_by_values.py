@@ -7,10 +7,11 @@ the rowtime of the last of them, as the groups that such a value closes do.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
 from rowtime.core.clock import Clocks, least
+from rowtime.core.fields import UNSTORED
 from rowtime.core.time import BEGINNING, END
 from rowtime.operators.contract import (
     Delta,
@@ -53,7 +54,7 @@ class SortByValues(Unary):
     input: Operator
     value: exp.Expr
     closer: Closer
-    gates: tuple[Ordered | RunningMark, ...]
+    gates: tuple[Ordered | RunningMark, ...] = field(metadata=UNSTORED)
     keys: tuple[str, ...] = ()
     directions: tuple[str, ...] = ()
     stamp: exp.Expr | None = None

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from rowtime.core.clock import Clocks, least
 from rowtime.core.errors import Failure, Problem
+from rowtime.core.fields import LATER, Micros
 from rowtime.core.time import BEGINNING, END
 from rowtime.operators.contract import Delta, Link, Operator, StateNote, Tick, UpTo, quoted
 from rowtime.operators.contract.requirement import VERSIONS, Requirement
@@ -41,12 +42,12 @@ class SpeculativeGroups(EventGroups):
     ``inner``: what keeps events stands above, and has to know below which time no window changes any more.
     """
 
-    size: int = 0
-    hop: int = 0
-    offset: int = 0
+    size: Micros = 0
+    hop: Micros = 0
+    offset: Micros = 0
     point: bool = False
     clips: str = ""
-    inner: bool = field(default=False, kw_only=True)
+    inner: bool = field(default=False, kw_only=True, metadata=LATER)
 
     control: ClassVar = GroupsSoFar
     kind: ClassVar[str] = "speculative groups"

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rowtime.core.clock import least
+from rowtime.core.fields import Micros
 from rowtime.core.time import END
 from rowtime.operators.contract import (
     Closed,
@@ -44,7 +45,7 @@ class Stagger(Unary):
     name: str
     input: Operator
     keys: tuple[Item, ...]
-    length: int
+    length: Micros
     column: str
 
     control: ClassVar = Closed

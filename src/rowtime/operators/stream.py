@@ -10,12 +10,13 @@ So is one too far above its arrival time (SPEC 7.3).
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
 
 from rowtime.core.clock import NOBODY, Clocks, least
+from rowtime.core.fields import OPTIONS, UNSTORED, Micros
 from rowtime.core.time import BEGINNING, END
 from rowtime.operators.attempt import attempted
 from rowtime.operators.by_writer import beside
@@ -68,14 +69,14 @@ class Stream(Operator):
 
     name: str
     columns: tuple[Column, ...]
-    source: tuple[str, tuple[tuple[str, str], ...]] = ("log", ())
-    idle_after: int | None = None
+    source: tuple[str, tuple[tuple[str, str], ...]] = field(default=("log", ()), metadata=OPTIONS)
+    idle_after: Micros | None = field(default=None, metadata=UNSTORED)  # what it decides is journaled
     single: bool = False
     batched: bool = False
     checks: tuple[exp.Expr, ...] = ()
-    early: int | None = None
+    early: Micros | None = None
     resync: int = 0
-    ahead: int | None = None
+    ahead: Micros | None = None
     event_bounds: bool = False
     column_bounds: bool = False
     from_now: bool = False
@@ -107,6 +108,15 @@ class Stream(Operator):
     def promises(self, clocks: Sequence[Clocks], control: StreamClocks) -> Clocks:  # noqa: ARG002
         """The clock of each writer that holds the stream."""
         return dict(control.clocks)
+
+    def found_by_name(self) -> bool:
+        """True: offsets are."""
+        return True
+
+    def may_change(self) -> Mapping[str, str]:
+        """Its gate judges each row by itself; only rows that are held are judged by what was said when they came."""
+        guard = {} if self.resync else {"early": "EARLY BEYOND", "ahead": "EARLY BEYOND … AFTER ARRIVAL"}
+        return {**guard, "checks": "CHECK or NOT NULL of its rows"}
 
     def timed_by(self, below: Sequence[frozenset[str]]) -> frozenset[str]:  # noqa: ARG002 - it has no inputs
         """Itself."""

@@ -7,10 +7,11 @@ numbered, with the first tick's commit; a restart reads the copy.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from rowtime.core.clock import Clocks
+from rowtime.core.fields import OPTIONS
 from rowtime.core.time import BEGINNING, END
 from rowtime.operators.contract import Column, Control, Delta, Operator, Route, Shape, StateNote, Tick, quoted
 
@@ -32,7 +33,7 @@ class Table(Operator):
     name: str
     table: str
     columns: tuple[Column, ...]
-    source: tuple[str, tuple[tuple[str, str], ...]]
+    source: tuple[str, tuple[tuple[str, str], ...]] = field(metadata=OPTIONS)
 
     control: ClassVar = Pinned
     kind: ClassVar[str] = "table"

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rowtime.core.errors import Failure, Problem
+from rowtime.core.fields import UNSTORED
 from rowtime.operators.collected import collected
 from rowtime.operators.contract import (
     Column,
@@ -84,7 +85,7 @@ class TableFunctionCall(Unary):
     function: str
     arguments: tuple[exp.Expr, ...]
     columns: tuple[Column, ...]
-    made: TableFunction = field(compare=False, repr=False)
+    made: TableFunction = field(compare=False, repr=False, metadata=UNSTORED)
 
     control: ClassVar = Remembered
     kind: ClassVar[str] = "table function"

@@ -35,6 +35,7 @@ class TableJoin(Operator):
     outer: bool = False
 
     kind: ClassVar[str] = "table join"
+    begins_anywhere: ClassVar[bool] = True
     promise: ClassVar[str] = "that of the stream"
     reason: ClassVar[str] = "each row goes out at once, with its own rowtime"
 

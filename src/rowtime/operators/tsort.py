@@ -9,12 +9,13 @@ about the time itself: it is a floor of each present writer, beside its mark.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from rowtime.core.clock import NOBODY, Clocks, least, strongest
 from rowtime.core.errors import refuse
+from rowtime.core.fields import LATER, Micros
 from rowtime.core.time import BEGINNING, END, shift
 from rowtime.operators.contract import (
     A,
@@ -93,16 +94,16 @@ class TSort(Unary):
 
     name: str
     input: Operator
-    within: int
+    within: Micros
     keys: tuple[str, ...] = ()
     directions: tuple[str, ...] = ()
     sorts: bool = True
     by_group: bool = False
-    early: int | None = None
+    early: Micros | None = None
     resync: int = 0
     follows: exp.Expr | None = None
-    ahead: int | None = None
-    before: bool = False
+    ahead: Micros | None = None
+    before: bool = field(default=False, metadata=LATER)
 
     control: ClassVar = SortMarks
     kind: ClassVar[str] = "t-sort"
@@ -152,6 +153,16 @@ class TSort(Unary):
             writer: END if bound >= END else max(shown(writer), followed.get(str(bound), BEGINNING))
             for writer, bound in clocks[0].items()
         }
+
+    def may_change(self) -> Mapping[str, str]:
+        """Its tolerances; with RESYNC rows are held and judged later, by what was said when they came."""
+        guard = {"early": "EARLY BEYOND", "ahead": "EARLY BEYOND … AFTER ARRIVAL"}
+        return {} if self.resync else {"within": "WITHIN", **guard}
+
+    def kept_promises(self, control: Mapping[str, Any], clocks: Clocks) -> Mapping[str, Any]:
+        """A row that its old tolerance has ruled out is late under a wider one too."""
+        promised = {writer: at for writer, at in clocks.items() if at < END}
+        return {"floors": strongest(control.get("floors", {}), promised)}
 
     def link(self, n: int) -> Link:
         """The row of the same place."""

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 from rowtime.expr.readable import in_words
 from rowtime.operators.contract import Operator
-from rowtime.operators.sink import Sink
 from rowtime.plan.program import Program
 from rowtime.plan.sources import pump_name
+from rowtime.plan.stored import StoredOperator, StoredPlan
 from rowtime.sql.script import parse_script
 from rowtime.sql.statements import CreatePump, CreateStream, CreateTable, CreateView, Query, Statement
 
@@ -18,23 +17,23 @@ _VARIABLE, _STAND_IN = re.compile(r"\$\{(\w+)\}"), re.compile(r"v__(\w+?)__v")
 _MOST = 300  # characters of a statement
 
 
-def difference(old: Mapping[str, Any], program: Program, nodes: Sequence[Operator]) -> tuple[str, bool]:
+def difference(old: StoredPlan, program: Program, nodes: Sequence[Operator]) -> tuple[str, bool]:
     """What differs, and whether it is that something new would need rows of the past.
 
     ``nodes``: the operators, inputs first, that do not follow from the old plan; empty for any difference.
     """
-    before, after = statements_of(old["sql"]), statements_of(program.written)
-    for name in _owners(nodes or program.operators, after):
+    before, after = statements_of(old.sql), statements_of(program.written)
+    for name in _owners(program, nodes or program.operators, after):
         if name in before and name in after and before[name] != after[name]:
             return f"{name} was {_short(before[name])}, is {_short(after[name])}", False
     name = owner_of(nodes[-1].name, after) if nodes else ""
-    if nodes and name not in before and nodes[-1].name not in old["operators"]:
+    if nodes and name not in before and nodes[-1].name not in old.operators:
         return f"{name} is new, and its {nodes[-1].kind} would need rows from before the change", True
     added, gone = (sorted(set(a) - set(b)) for a, b in ((after, before), (before, after)))
     if added or gone:
         words = [f"the script {what} {', '.join(names)}" for what, names in (("adds", added), ("lacks", gone)) if names]
         return f"{' and '.join(words)}, and {_owner(nodes, after)} does not follow from what it was", False
-    return _operators(old["operators"], program.described(former="spelling" not in old)["operators"]), False
+    return _operators(old.operators, {node.name: old.of(node) for node in program.operators}), False
 
 
 def _owner(nodes: Sequence[Operator], statements: Mapping[str, str]) -> str:
@@ -54,11 +53,12 @@ def owner_of(operator: str, statements: Mapping[str, str]) -> str:
     return next((name for name in names if name in statements), parts[0])
 
 
-def _owners(nodes: Sequence[Operator], statements: Mapping[str, str]) -> dict[str, None]:
+def _owners(program: Program, nodes: Sequence[Operator], statements: Mapping[str, str]) -> dict[str, None]:
     """The statements that operators are of, the first one's first; of a sink also the stream that it writes to."""
     found: dict[str, None] = {}
     for node in nodes:
-        target = dict(node.options).get("stream") if isinstance(node, Sink) else None
+        sink = program.sink(node.name)
+        target = dict(sink.options).get("stream") if sink else None
         found |= dict.fromkeys(name for name in (owner_of(node.name, statements), target) if name)
     return found
 
@@ -74,11 +74,11 @@ def _named(statements: Sequence[Statement]) -> Iterator[tuple[str, str]]:
             yield "query" if len(queries) == 1 else f"query{queries.index(one) + 1}", one.text
 
 
-def _operators(before: Mapping[str, str], after: Mapping[str, str]) -> str:
+def _operators(before: Mapping[str, StoredOperator], after: Mapping[str, StoredOperator]) -> str:
     """Where the statements are the same: a variable differs, say, or what the home directory says of a stream."""
     for name in [*before, *after]:
         if before.get(name) != after.get(name):
-            was, now = before.get(name, "absent"), after.get(name, "absent")
+            was, now = (str(plan.get(name, "absent")) for plan in (before, after))
             return in_words(f"{name} was {_short(was)!r}, is {_short(now)!r}")
     return "the statements are not the same"
 

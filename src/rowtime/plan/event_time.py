@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from rowtime.core.errors import Place, Problem, Refused, refuse
 from rowtime.core.time import BEGINNING, END
@@ -15,7 +15,8 @@ from rowtime.operators.passed_bounds import PassedBounds
 from rowtime.operators.stream import Stream
 from rowtime.operators.tsort import TSort
 from rowtime.operators.union_all import UnionAll
-from rowtime.plan.finite import endable
+from rowtime.plan.finite import is_finite
+from rowtime.plan.stored import StoredPlan
 from rowtime.sql.intervals import duration_of
 from rowtime.sql.statements import EventTimeDef, SetBound, Statement
 
@@ -171,7 +172,7 @@ def lost_at(node: Operator) -> str:
     return found
 
 
-def manual(plan: Mapping[str, Any], name: str, at: int = BEGINNING) -> str:
+def manual(plan: StoredPlan, name: str, at: int = BEGINNING) -> str:
     """The operator of a described plan whose bound is set under a name. Raises ``Refused`` (R171).
 
     It is an event time in MODE MANUAL, or what promotes an event time to rowtime. A view that
@@ -182,22 +183,22 @@ def manual(plan: Mapping[str, Any], name: str, at: int = BEGINNING) -> str:
         if node in found:
             return node
     listed = [node.removesuffix(".event_time") for node in found]
-    if at >= END and endable(plan, wanted):
+    if at >= END and is_finite(plan.formats.get(wanted, "")):
         return wanted
     hint = f"These have one: {', '.join(listed)}." if listed else "Write EVENT TIME (t, MODE MANUAL), or t AS ROWTIME."
     raise refuse("R171", f"{name} has no event time whose bound can be set here", hint)
 
 
-def settable(plan: Mapping[str, Any]) -> list[str]:
+def settable(plan: StoredPlan) -> list[str]:
     """The operators of a described plan whose bound may be set by hand."""
     return [
-        node
-        for node, kind in plan["kinds"].items()
-        if kind == TSort.kind or (kind == EventTimed.kind and f"mode={MANUAL}" in plan["operators"][node])
+        name
+        for name, one in plan.operators.items()
+        if one.kind == TSort.kind or (one.kind == EventTimed.kind and one.fields["mode"] == MANUAL)
     ]
 
 
-def check_set(plan: Mapping[str, Any], statements: Iterable[Statement]) -> None:
+def check_set(plan: StoredPlan, statements: Iterable[Statement]) -> None:
     """ALTER VIEW … SET ROWTIME BOUND needs a view that takes it. Raises ``Refused`` (R171)."""
     for statement in statements:
         if isinstance(statement, SetBound) and statement.view:

@@ -7,12 +7,13 @@ use; nothing is said a second time here. No Spark and no Java are needed.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from dataclasses import Field, fields, is_dataclass
 from datetime import timedelta
 from typing import Any
 
 from sqlglot import exp
 
+from rowtime.core.fields import typed
 from rowtime.core.secrets import shown
 from rowtime.expr.facts import ROWTIME
 from rowtime.expr.monotonicity import prove
@@ -31,10 +32,6 @@ Entry = Mapping[str, Any]
 _SHOWN_ELSEWHERE = frozenset({
     "name", "input", "inputs", "gate", "gates", "columns", "items", "hidden", "timed", "closers", "declares", "made",
     "passed", "event", "sides", "passes", "more", "origins", "column_bounds", "over",
-})  # fmt: skip
-_MICROS = frozenset({
-    "ahead", "early", "within", "idle_after", "slide", "size", "length", "lag", "gap", "age", "every", "low", "high",
-    "hop", "offset", "duration", "period",
 })  # fmt: skip
 
 
@@ -162,16 +159,14 @@ def _settings(node: Operator) -> Iterator[tuple[str, str]]:
             continue
         if field.name == "keys" and _keys(node):
             continue  # shown one by one, with their orders
-        yield field.name, str(value) if field.name in node.counts else _setting(field.name, value)
+        yield field.name, _setting(field, value)
 
 
-def _setting(name: str, value: object) -> str:
-    if name in _MICROS and isinstance(value, int):
+def _setting(field: Field[Any], value: Any) -> str:
+    if typed(field, "Micros"):
         return f"{'-' if value < 0 else ''}{timedelta(microseconds=abs(value))}"
-    if name == "source" and isinstance(value, tuple):
-        return " ".join(filter(None, [value[0], _options(value[1])]))
-    if name == "options" and isinstance(value, tuple):
-        return _options(value)
+    if "options" in field.metadata:
+        return _options(value) if field.name == "options" else f"{value[0]} {_options(value[1])}".strip()
     return _value(value)
 
 
@@ -191,8 +186,8 @@ def _value(value: object) -> str:
     if isinstance(value, tuple):
         return ", ".join(map(_value, value))
     if is_dataclass(value) and type(value).__str__ is object.__str__:
-        parts = {field.name: getattr(value, field.name) for field in fields(value)}
-        return f"({', '.join(f'{name} {_setting(name, part)}' for name, part in parts.items() if _says(part))})"
+        parts = [(field, getattr(value, field.name)) for field in fields(value)]
+        return f"({', '.join(f'{field.name} {_setting(field, part)}' for field, part in parts if _says(part))})"
     return "yes" if value is True else in_words(str(value))
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from collections.abc import Iterable
+from typing import Final
 
 from rowtime.core.errors import Place, Problem, Refused
 
@@ -33,8 +33,3 @@ def check_ends(kind: str, options: Iterable[tuple[str, str]], place: Place) -> N
     if given[ENDS].lower() not in ("true", "false"):
         hint = "Write ends 'true' if no file will follow those that are there, else leave it out."
         raise Refused(Problem("R213", f"the option ends is 'true' or 'false', not {given[ENDS]!r}", place, hint))
-
-
-def endable(plan: Mapping[str, Any], name: str) -> bool:
-    """Tell whether a name of a described plan is a stream over files."""
-    return is_finite(plan.get("formats", {}).get(name.lower(), ""))

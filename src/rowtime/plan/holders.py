@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from rowtime.core.clock import least
+from rowtime.plan.stored import StoredPlan
 
 
 def slowest_of(inputs: Sequence[str], clocks: Mapping[str, Mapping[str, int]]) -> tuple[str, int]:
@@ -15,14 +15,14 @@ def slowest_of(inputs: Sequence[str], clocks: Mapping[str, Mapping[str, int]]) -
     return name, bounds[name]
 
 
-def holder(plan: Mapping[str, Any], clocks: Mapping[str, Mapping[str, int]], name: str) -> tuple[str, str]:
+def holder(plan: StoredPlan, clocks: Mapping[str, Mapping[str, int]], name: str) -> tuple[str, str]:
     """The stream and writer whose clock is the least below an operator."""
-    inputs = plan["inputs"][name]
+    inputs = plan.operators[name].inputs
     mine = clocks.get(name, {})
     slowest = min(mine, key=lambda writer: (mine[writer], writer), default="")
     if not inputs:
         return name, slowest
-    if plan["kinds"][name] == "union all" and slowest[:4].isdigit():
+    if plan.operators[name].kind == "union all" and slowest[:4].isdigit():
         child = inputs[int(slowest[:4])]
         return _deeper(plan, clocks, child, slowest[5:])
     if _merges(plan, clocks, name, slowest):
@@ -30,23 +30,22 @@ def holder(plan: Mapping[str, Any], clocks: Mapping[str, Mapping[str, int]], nam
     return _deeper(plan, clocks, inputs[0], slowest)
 
 
-def _deeper(
-    plan: Mapping[str, Any], clocks: Mapping[str, Mapping[str, int]], name: str, writer: str
-) -> tuple[str, str]:
+def _deeper(plan: StoredPlan, clocks: Mapping[str, Mapping[str, int]], name: str, writer: str) -> tuple[str, str]:
     """The same writer further down, until something merges writers."""
-    if not plan["inputs"][name]:
+    if not plan.operators[name].inputs:
         return name, writer
-    if plan["kinds"][name] == "union all" or _merges(plan, clocks, name, writer):
+    if plan.operators[name].kind == "union all" or _merges(plan, clocks, name, writer):
         return holder(plan, clocks, name)
-    return _deeper(plan, clocks, plan["inputs"][name][0], writer)
+    return _deeper(plan, clocks, plan.operators[name].inputs[0], writer)
 
 
-def _merges(plan: Mapping[str, Any], clocks: Mapping[str, Mapping[str, int]], name: str, writer: str) -> bool:
+def _merges(plan: StoredPlan, clocks: Mapping[str, Mapping[str, int]], name: str, writer: str) -> bool:
     """True if a writer of an operator is none of its input's: what comes out is that of all."""
-    return plan["kinds"][name] in ("merge", "group by", "join") or writer not in clocks.get(plan["inputs"][name][0], {})
+    one = plan.operators[name]
+    return one.kind in ("merge", "group by", "join") or writer not in clocks.get(one.inputs[0], {})
 
 
-def beneath(plan: Mapping[str, Any], name: str) -> set[str]:
+def beneath(plan: StoredPlan, name: str) -> set[str]:
     """Everything below an operator."""
-    inputs = plan["inputs"][name]
+    inputs = plan.operators[name].inputs
     return {*inputs, *(deeper for child in inputs for deeper in beneath(plan, child))}

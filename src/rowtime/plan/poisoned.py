@@ -17,6 +17,7 @@ from rowtime.operators.gates import Raise
 from rowtime.operators.panes import Panes
 from rowtime.operators.passed_bounds import PassedBounds
 from rowtime.plan.holders import holder
+from rowtime.plan.stored import StoredPlan
 
 
 @dataclass(frozen=True)
@@ -49,11 +50,11 @@ class Poisoned:
         return asdict(self)
 
 
-def poisoned(plan: Mapping[str, Any], entry: Mapping[str, Any]) -> list[Poisoned]:
+def poisoned(plan: StoredPlan, entry: Mapping[str, Any]) -> list[Poisoned]:
     """The clocks that one row or bound has set so far ahead that most rows since were refused, and at least three."""
     found = []
     for name, control in entry.get("control", {}).items():
-        if name not in plan["inputs"]:
+        if name not in plan.operators:
             continue
         for writer, known in control.get("raised", {}).items():
             row = Raise(*known)
@@ -61,7 +62,7 @@ def poisoned(plan: Mapping[str, Any], entry: Mapping[str, Any]) -> list[Poisoned
                 stream, _ = holder(plan, entry["clocks"], name)
                 place = control.get("place", row.position)
                 found.append(_found(name, stream, (writer, place), row, _guarded(_guard_of(plan, name))))
-        if plan["kinds"][name] == Panes.kind:
+        if plan.operators[name].kind == Panes.kind:
             found += _by_bounds(plan, entry, name, control.get("jumps", {}))
     return found
 
@@ -77,19 +78,19 @@ def _guarded(where: str) -> str:
 
 
 def _by_bounds(
-    plan: Mapping[str, Any], entry: Mapping[str, Any], name: str, jumps: Mapping[str, Sequence[int]]
+    plan: StoredPlan, entry: Mapping[str, Any], name: str, jumps: Mapping[str, Sequence[int]]
 ) -> Iterator[Poisoned]:
     """What raised the bounds that panes are given: rows of the regions that meet below, or what was set by hand."""
     for region, known in jumps.items():
         row = Raise(*known)
         if not row.poisons:
             continue
-        event, jump = _cause(plan, entry["control"], plan["inputs"][name][1], int(region))
+        event, jump = _cause(plan, entry["control"], plan.operators[name].inputs[1], int(region))
         stream, _ = holder(plan, entry["clocks"], event)
         if jump is not None:
             row = row._replace(before=jump[2], after=jump[3])
             yield _found(name, stream, (jump[0], jump[1]), row, _guarded(_guard_of_time(plan, event)))
-        elif _settings(plan, event)["mode"] == SET:
+        elif plan.operators[event].fields["mode"] == SET:
             yield _found(name, event.removesuffix(".event_time"), ("", None), row, _set_anew(plan, event, stream))
 
 
@@ -98,36 +99,32 @@ Jump = Sequence[Any]
 
 
 def _cause(
-    plan: Mapping[str, Any], control: Mapping[str, Any], event: str, region: int | None = None
+    plan: StoredPlan, control: Mapping[str, Any], event: str, region: int | None = None
 ) -> tuple[str, Jump | None]:
     """The event time whose bound went so far, below what only passes bounds on, and which row did it."""
     found: list[tuple[str, Jump | None]] = []
     for below in _passed(plan, event, region):
-        mine = plan["inputs"][below][1]
+        mine = plan.operators[below].inputs[1]
         jump = control.get(below, {}).get("jump")
         found.append((mine, jump) if jump is not None else _cause(plan, control, mine))
     return max(found, key=lambda one: one[1][3] if one[1] is not None else BEGINNING, default=(event, None))
 
 
-def _passed(plan: Mapping[str, Any], event: str, region: int | None) -> list[str]:
+def _passed(plan: StoredPlan, event: str, region: int | None) -> list[str]:
     """What passes the bounds of a region, or of each, on to an event time."""
-    below, found = [*plan["inputs"][event]] if int(_settings(plan, event).get("regions", 0)) else [], []
+    below, found = [*plan.operators[event].inputs] if plan.operators[event].fields.get("regions") else [], []
     while below:
         one = below.pop(0)
-        if plan["kinds"][one] != PassedBounds.kind:
-            below += plan["inputs"][one]
-        elif region in (None, int(_settings(plan, one)["region"])):
+        if plan.operators[one].kind != PassedBounds.kind:
+            below += plan.operators[one].inputs
+        elif region in (None, plan.operators[one].fields["region"]):
             found.append(one)
     return found
 
 
-def _settings(plan: Mapping[str, Any], name: str) -> dict[str, str]:
-    return dict(part.split("=", 1) for part in plan["operators"][name].rstrip(")").split("; ")[1:])
-
-
-def _set_anew(plan: Mapping[str, Any], event: str, stream: str) -> str:
+def _set_anew(plan: StoredPlan, event: str, stream: str) -> str:
     """What is to be done about a bound that was set, and is never taken back."""
-    column, name = _settings(plan, event)["column"], event.removesuffix(".event_time")
+    column, name = plan.operators[event].fields["column"], event.removesuffix(".event_time")
     if name != stream:
         return "a bound is not taken back: if it is wrong, start without it, with a new checkpoint"
     view = f"CREATE VIEW … EVENT TIME ({column}, MODE MANUAL) AS SELECT STREAM *"
@@ -135,19 +132,20 @@ def _set_anew(plan: Mapping[str, Any], event: str, stream: str) -> str:
     return f"a bound is not taken back: {own}"
 
 
-def _guard_of(plan: Mapping[str, Any], name: str) -> str:
+def _guard_of(plan: StoredPlan, name: str) -> str:
     """Where the guard of a gate is written."""
-    kind = plan["kinds"][name]
+    kind = plan.operators[name].kind
     if kind in (EventStream.kind, BoundedEvents.kind):
         return f"{_BEYOND} behind the EVENT SHAPE of {name.removesuffix('.events')}"
     if kind == Panes.kind:
-        return _guard_of_time(plan, plan["inputs"][name][1])
+        return _guard_of_time(plan, plan.operators[name].inputs[1])
     return f"ORDER BY … WITHIN … {_BEYOND} in {name}"
 
 
-def _guard_of_time(plan: Mapping[str, Any], event: str) -> str:
+def _guard_of_time(plan: StoredPlan, event: str) -> str:
     """Where the guard of an event time is written."""
-    return f"EVENT TIME ({_settings(plan, event)['column']}, {_BEYOND}) of {event.split('.event_time', maxsplit=1)[0]}"
+    column, name = plan.operators[event].fields["column"], event.split(".event_time", maxsplit=1)[0]
+    return f"EVENT TIME ({column}, {_BEYOND}) of {name}"
 
 
 _BEYOND: Final = "EARLY BEYOND INTERVAL '1' HOUR"

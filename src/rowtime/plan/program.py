@@ -15,7 +15,6 @@ from rowtime.operators.contract import Operator, walk
 from rowtime.operators.sink import Sink
 from rowtime.operators.stream import Stream, streams_of
 from rowtime.operators.table_function import Make
-from rowtime.plan.canonical import describe, fingerprint, without_secrets
 from rowtime.plan.catalog import Catalog, Definitions, StreamDef, check_bound, duration
 from rowtime.plan.clauses import asks_to_stop
 from rowtime.plan.event_time import check_set
@@ -28,6 +27,7 @@ from rowtime.plan.pump_edge import PumpEdge
 from rowtime.plan.select import QueryBinder
 from rowtime.plan.sinks import SinkBinder
 from rowtime.plan.sources import Sources, pump_name
+from rowtime.plan.stored import StoredPlan
 from rowtime.sql.filled import FilledText
 from rowtime.sql.places import place_at
 from rowtime.sql.script import NESTED_TOO_DEEPLY, parse_script
@@ -80,12 +80,6 @@ class Program:
     secrets: Secrets = field(default_factory=Secrets)
     stops: bool = False
 
-    def is_of(self, plan: Mapping[str, Any]) -> bool:
-        """True if this is the program of a plan."""
-        wanted = without_secrets(plan)["fingerprint"]
-        found: bool = self.described(former="spelling" not in plan)["fingerprint"] == wanted
-        return found
-
     @property
     def operators(self) -> tuple[Operator, ...]:
         """Every operator, inputs first, each once."""
@@ -100,24 +94,13 @@ class Program:
         """The streams that it reads, in the order of its operators."""
         return streams_of(self.operators)
 
-    def described(self, *, former: bool = False) -> dict[str, Any]:
-        """The canonical plan, for ``plan.json``: what each operator is, and one fingerprint.
+    def sink(self, name: str) -> Sink | None:
+        """The sink of that name, if there is one."""
+        return next((sink for sink in self.sinks if sink.name == name), None)
 
-        ``former``: as a plan has it that does not say how it spells (`sql.former`).
-        """
-        operators = {node.name: describe(node, former=former) for node in self.operators}
-        tree = {node.name: [child.name for child in node.inputs] for node in self.operators}
-        kinds = {node.name: node.kind for node in self.operators}
-        return {
-            "fingerprint": fingerprint(operators),
-            **({} if former else {"spelling": "as written"}),
-            "sql": self.written,
-            "operators": operators,
-            "inputs": tree,
-            "kinds": kinds,
-            "edges": 1,  # pumps cast and check what they write
-            "formats": {stream.name: stream.source[0] for stream in self.streams},
-        }
+    def described(self) -> StoredPlan:
+        """The plan as a checkpoint keeps it."""
+        return StoredPlan.made(self.written, self.operators)
 
 
 def compile_script(  # noqa: PLR0913 - a script and all that Python hands over beside it

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Final
 
 from rowtime.expr.store_assignment import always_fits, same_type
 from rowtime.plan.catalog import StreamDef, stream_of
+from rowtime.plan.stored import StoredOperator
 from rowtime.sql.script import parse_script
 from rowtime.sql.statements import CreateStream
 
@@ -22,7 +23,6 @@ _VARIABLE: Final = re.compile(r"\$\{(\w+)\}")
 _WHOLE: Final = re.compile("TINYINT|SMALLINT|INT|INTEGER|BIGINT", re.IGNORECASE)
 _FLOATING: Final = re.compile("FLOAT|REAL|DOUBLE", re.IGNORECASE)
 _TEXT: Final = re.compile(r"VARCHAR\s*\(.*\)|STRING", re.IGNORECASE)
-_CONDITIONS: Final = re.compile(r"(?<=; )checks=\[.*?\](?=; early=)")
 _DECIMAL: Final = re.compile(r"(?:DECIMAL|NUMERIC)\s*\(\s*\d+\s*(?:,\s*(\d+)\s*)?\)", re.IGNORECASE)
 
 
@@ -75,7 +75,7 @@ def _bears(was: str, now: str, format_: str) -> bool:
     return bool(whole or (len(scales) == 2 and scales[0] == scales[1])) and always_fits(was, now)  # noqa: PLR2004
 
 
-def below(operators: Mapping[str, str], sink: str, bottom: str) -> list[str] | None:
+def below(operators: Mapping[str, StoredOperator], sink: str, bottom: str) -> list[str] | None:
     """The operators of a plan between a sink and the query, from above; ``None`` if it has another query."""
     found: list[str] = []
     name = _input_of(operators, sink)
@@ -85,14 +85,6 @@ def below(operators: Mapping[str, str], sink: str, bottom: str) -> list[str] | N
     return None if name is None else found
 
 
-def _input_of(operators: Mapping[str, Any], name: str) -> str | None:
-    found = re.match(r"[a-z ]+\(([^;,]*); ", operators.get(name, ""))
-    return found[1] if found else None
-
-
-def same_rows(now: str, was: str) -> bool:
-    """True if two descriptions of a stream differ in nothing but the conditions on its rows.
-
-    Its gate judges each row by itself, so that other conditions rule from the next row on.
-    """
-    return _CONDITIONS.sub("", now) == _CONDITIONS.sub("", was)
+def _input_of(operators: Mapping[str, StoredOperator], name: str) -> str | None:
+    inputs = operators[name].inputs if name in operators else ()
+    return inputs[0] if len(inputs) == 1 else None

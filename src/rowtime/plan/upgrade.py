@@ -8,40 +8,20 @@ from the change on. Else it would need rows of the past, and the plan is refused
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import Any
 
 from rowtime.core.errors import Refused, refuse
 from rowtime.operators.contract import Operator, walk
-from rowtime.operators.hop import Hop
-from rowtime.operators.merge import Merge
-from rowtime.operators.pump_gate import PumpGate
-from rowtime.operators.rejected import Rejected
-from rowtime.operators.select import Select
 from rowtime.operators.sink import Sink
-from rowtime.operators.stream import Stream
-from rowtime.operators.table import Table
-from rowtime.operators.table_join import TableJoin
-from rowtime.operators.tsort import TSort
-from rowtime.plan.canonical import describe, without_secrets
 from rowtime.plan.difference import difference, owner_of, statements_of
 from rowtime.plan.program import Program
 from rowtime.plan.pump_edge import PumpEdge
-from rowtime.plan.retyped import below, changes, declared, same_rows, unfit
+from rowtime.plan.retyped import below, changes, declared, unfit
+from rowtime.plan.stored import Fields, StoredOperator, StoredPlan, micros_of
 
-Plan = Mapping[str, Any]
-STATELESS = (Sink, Select, Rejected, Hop, TableJoin, PumpGate)
-"""What may begin at any row: its results are those of the rows from there on."""
-TOLERANCES: Mapping[type, Mapping[str, str]] = {
-    TSort: {"within": "WITHIN", "early": "EARLY BEYOND", "ahead": "EARLY BEYOND … AFTER ARRIVAL"},
-    Stream: {"early": "EARLY BEYOND", "ahead": "EARLY BEYOND … AFTER ARRIVAL"},
-}
-"""Fields (µs) that may have another value from a tick on, and what they are called."""
 PASSING = ("console", "memory", "function")  # formats that keep nothing of what was handed over
-_TARGET = re.compile(r"format=.*(?=; ordered=)")
 _OWN_TARGET = (
     "Declare it as it was; or define a new target, with a directory, topic or table of its own, and write to it with a "
     "pump of another name in the place of this one."
@@ -68,34 +48,37 @@ class Upgrade:
     lines: tuple[str, ...]
 
 
-def upgrade_of(old: Plan, program: Program) -> Upgrade | None:
+def upgrade_of(old: StoredPlan, program: Program) -> Upgrade | None:
     """What changes where a checkpoint with the ``old`` plan goes on with a program; ``None`` for nothing.
 
     Raises ``Refused`` (R401) with the statement that differs where the state does not fit the new plan.
     """
-    old = without_secrets(old)
-    if program.is_of(old):
+    if old.is_of(program.operators):
         return None
     matching = _Matching(old, program)
     matching.match()
     admission = _Admission(old, program, matching)
     admission.admit()
-    gone = tuple(name for name in old["operators"] if name not in matching.taken)
+    gone = tuple(name for name in old.operators if name not in matching.taken)
     new = tuple(node.name for node in program.operators if node.name not in matching.continues)
     lines = tuple(_lines(old, program, matching, admission, gone))
     return Upgrade(matching.continues, matching.marks, admission.copies, matching.eased, new, gone, lines)
 
 
-def check_same(old: Plan | None, program: Program) -> None:
+def check_same(old: StoredPlan | None, program: Program) -> None:
     """Raise ``Refused`` (R401) unless a program is what the checkpoint was made for, or goes on with."""
-    if old is not None and not program.is_of(old):
+    if old is not None and not old.is_of(program.operators):
         raise _refused(old, program, ())
 
 
-def retired(old: Plan, upgrade: Upgrade) -> dict[str, str]:
+def retired(old: StoredPlan, upgrade: Upgrade) -> dict[str, Fields]:
     """The sinks that were gone at some time, by name, with what they wrote to; of the old plan and those before it."""
-    gone = (name for name in upgrade.gone if old["kinds"][name] == Sink.kind)
-    return {**old.get("retired", {}), **{name: _target(old["operators"][name]) for name in gone}}
+    return {**old.retired, **_targets(old, upgrade.gone)}
+
+
+def _targets(old: StoredPlan, names: Collection[str]) -> dict[str, Fields]:
+    """What those operators of an old plan write to that are sinks."""
+    return {name: old.operators[name].target for name in old.of_kind(Sink.kind) if name in names}
 
 
 # -- which old operator is which new one ----------------------------------------------
@@ -104,15 +87,14 @@ def retired(old: Plan, upgrade: Upgrade) -> dict[str, str]:
 class _Matching:
     """Finds for operators of a program, inputs first, the old one that they continue."""
 
-    def __init__(self, old: Plan, program: Program) -> None:
-        self._old: Mapping[str, str] = old["operators"]
-        self.former = "spelling" not in old
+    def __init__(self, plan: StoredPlan, program: Program) -> None:
+        self._plan, self._old = plan, plan.operators
         self._nodes = program.operators
         # A plan from before pumps cast and checked what they write: these begin with the rows from now on.
-        self._edges = tuple(edge for edge in program.edges if "edges" not in old or self._has_new_gate(edge))
+        self._edges = tuple(edge for edge in program.edges if not plan.casts or self._has_new_gate(edge))
         self.through: dict[str, str] = {}  # their operators, and the old one that stood in the place of each
         self.sunk: dict[str, str] = {}  # the same for sinks
-        self._targets = declared(old["sql"]) if "edges" in old else {}
+        self._targets = declared(plan.sql) if plan.casts else {}
         self._program = program
         self._above: dict[str, dict[str, str]] = {}  # the same for what stands above the edge of a retyped target
         # Operators of pumps whose targets have rows that do not bear another declaration: the pump, and why.
@@ -123,9 +105,8 @@ class _Matching:
         self.eased: dict[str, str] = {}
 
     def _has_new_gate(self, edge: PumpEdge) -> bool:
-        """True for a gate that only looks at what a table takes, which older plans have not."""
-        gates = (node for node in edge.operators if isinstance(node, PumpGate) and node.limited)
-        return any(node.name not in self._old for node in gates)
+        """True for a gate that older plans have not."""
+        return any(node.is_addition() and node.name not in self._old for node in edge.operators)
 
     @property
     def taken(self) -> set[str]:
@@ -147,9 +128,9 @@ class _Matching:
         for edge in self._edges:
             there = self.continues.get(edge.node.name)
             before = f"{edge.pump}.sink.merge"
-            held = before in self._old and not any(node.name == before for node in self._nodes)
+            held = self._old.get(before) if all(node.name != before for node in self._nodes) else None
             for node in edge.operators if there is not None else ():
-                if held and isinstance(node, Merge) and before not in self.taken:
+                if held and node.kind == held.kind and before not in self.taken:
                     self.continues[node.name] = before
                 if node.name not in self.continues:
                     own = node.name in self._old and node.name not in self.taken
@@ -179,7 +160,7 @@ class _Matching:
     def _stand_in(self, edge: PumpEdge, sink: str, stood: Sequence[str]) -> None:
         """Let the operators of an edge stand where those ``stood`` that were there, from above."""
         for node in edge.operators:
-            if self._old.get(node.name, "").startswith(f"{node.kind}("):
+            if node.name in self._old and self._old[node.name].kind == node.kind:
                 self.continues.setdefault(node.name, node.name)  # its counts go on
             else:
                 self.through.setdefault(node.name, stood[0])
@@ -196,68 +177,51 @@ class _Matching:
 
     def _match_renamed(self, node: Operator) -> bool:
         """Streams and sinks are what they are called: by their names logs, files and numbers of rows are found."""
-        if isinstance(node, Stream) or (isinstance(node, Sink) and node.format != "console"):
+        if node.found_by_name():
             return False
-        text = self._text(node)
+        now = self._stored(node)
         free = [name for name in self._old if name not in self.taken]
-        same = [name for name in free if self._old[name] == text]
+        same = [name for name in free if self._old[name] == now]
         return any(self._take(node, name) for name in [*same, *free])
 
     def _take(self, node: Operator, name: str) -> bool:
         """Let an operator continue the old one of a name, if it can."""
-        was = self._old[name]
-        before = _with_tolerances(node, was)
-        if not any(self._is(one, was) for one in (node, before)):
-            if not (isinstance(node, Stream) and same_rows(str(self._text(node)), was)):
-                return False
-            self.retyped[node.name] = "CHECK or NOT NULL of its rows has changed"
-            before = node
+        was, now = self._old[name], self._stored(node)
+        if now is None:
+            return False
+        changed = {part: words for part, words in node.may_change().items() if _may_differ(part, now, was)}
+        before = replace(now, fields={**now.fields, **{part: was.fields[part] for part in changed}})
+        if (marks := self._plan.marks(node, before, was)) is None:
+            return False
+        self.marks |= marks
         self.continues[node.name] = name
-        if self._text(node) != self._text(before):
-            self.eased[node.name] = ", ".join(_changes(before, node))
+        if changed:
+            self.eased[node.name] = ", ".join(_in_words(words, part, now, was) for part, words in changed.items())
         return True
 
-    def _text(self, node: Operator) -> str | None:
-        sunk = self.sunk if isinstance(node, Sink) else {}
+    def _stored(self, node: Operator) -> StoredOperator | None:
+        """An operator as the old plan would have it; ``None`` where an input was not there."""
+        sunk = self.sunk if self._program.sink(node.name) else {}
         above = self._above.get(node.name, {})
-        return text_of(node, {**self.continues, **self.through, **sunk, **self.marks, **above}, former=self.former)
-
-    def _is(self, node: Operator, was: str) -> bool:
-        """True if an operator is what an old description says, but for the names of its marks."""
-        text, marks = self._text(node), [call.mark for call in getattr(node, "calls", ()) if call.mark]
-        if text is None or not marks:
-            return text == was
-        parts = re.split("|".join(re.escape(f", {mark})") for mark in marks), text)
-        found = re.fullmatch(r", ([^ ,;()]+)\)".join(map(re.escape, parts)), was)
-        self.marks |= dict(zip(marks, found.groups(), strict=True)) if found else {}
-        return found is not None
+        return stored_as(self._plan, node, {**self.continues, **self.through, **sunk, **self.marks, **above})
 
 
-def text_of(node: Operator, names: Mapping[str, str], *, former: bool = False) -> str | None:
-    """The description of an operator with its inputs under old names; ``None`` where one has none."""
-    if not all(child.name in names for child in node.inputs):
-        return None
-    return describe(node, names, former=former)
+def stored_as(plan: StoredPlan, node: Operator, names: Mapping[str, str]) -> StoredOperator | None:
+    """How a plan would have an operator with its inputs under old names; ``None`` where one has none."""
+    return plan.of(node, names) if all(child.name in names for child in node.inputs) else None
 
 
-def _with_tolerances(node: Operator, was: str) -> Operator:
-    """The operator with the tolerances of an old description, where both have one.
-
-    With RESYNC rows are held and judged later, by what was said when they came: it stays as it is.
-    """
-    fields = TOLERANCES.get(type(node), {})
-    if getattr(node, "resync", 0):
-        return node
-    found = {name: re.search(rf"; {name}=(\d+)[;)]", was) for name in fields}
-    values = {name: int(at[1]) for name, at in found.items() if at and getattr(node, name) is not None}
-    return replace(node, **values) if values else node  # type: ignore[type-var]
+def _may_differ(part: str, now: StoredOperator, was: StoredOperator) -> bool:
+    """True if both have a field, with another value."""
+    values = [one.fields.get(part) for one in (now, was)]
+    return None not in values and values[0] != values[1]
 
 
-def _changes(before: Operator, after: Operator) -> Iterator[str]:
-    for name, words in TOLERANCES[type(after)].items():
-        was, now = getattr(before, name), getattr(after, name)
-        if was != now:
-            yield f"{words} {timedelta(microseconds=was)} is {timedelta(microseconds=now)}"
+def _in_words(words: str, part: str, now: StoredOperator, was: StoredOperator) -> str:
+    values = [one.fields[part] for one in (was, now)]
+    if not all(isinstance(value, int | Mapping) for value in values):
+        return f"{words} has changed"
+    return f"{words} {' is '.join(str(timedelta(microseconds=micros_of(value) or 0)) for value in values)}"
 
 
 # -- what is new ----------------------------------------------------------------------
@@ -266,7 +230,7 @@ def _changes(before: Operator, after: Operator) -> Iterator[str]:
 class _Admission:
     """Says of each operator without a predecessor how it can start; raises ``Refused`` (R401) where it cannot."""
 
-    def __init__(self, old: Plan, program: Program, matching: _Matching) -> None:
+    def __init__(self, old: StoredPlan, program: Program, matching: _Matching) -> None:
         self._old, self._program, self._matching = old, program, matching
         self._fresh: set[str] = set()  # nothing of the past has gone by: what they read begins with them
         self.copies: dict[str, str] = {}
@@ -282,33 +246,33 @@ class _Admission:
                 self._admit(node)
 
     def _admit(self, node: Operator) -> None:
-        if isinstance(node, Stream | Table | Sink) and node.name in self._old["operators"]:
+        sink = self._program.sink(node.name)
+        if (sink or not node.inputs) and node.name in self._old.operators:
             raise self._refused(node)
-        if isinstance(node, Sink):
-            self._check_sink(node)
+        if sink:
+            self._check_sink(sink)
         twin = self._twin(node)
         if twin is not None:
             self.copies[node.name] = twin
         elif all(child.name in self._fresh for child in node.inputs):
             self._fresh.add(node.name)
-        elif isinstance(node, Merge) and not node.numbers:
+        elif node.begins_now():
             self.begins.add(node.name)
-        elif not isinstance(node, STATELESS) and node.name not in self._matching.through:
+        elif not node.begins_anywhere and node.name not in self._matching.through:
             raise self._refused(node)
 
     def _twin(self, node: Operator) -> str | None:
         """An old operator that has computed the same all along."""
-        if isinstance(node, Stream | Sink):
+        if node.found_by_name() or self._program.sink(node.name):
             return None
         known = {**self._matching.continues, **self._matching.through, **self._matching.marks}
-        text = text_of(node, {**known, **self.copies}, former=self._matching.former)
-        return next((name for name, was in self._old["operators"].items() if was == text), None)
+        now = stored_as(self._old, node, {**known, **self.copies})
+        return next((name for name, was in self._old.operators.items() if was == now), None)
 
     def _check_sink(self, node: Sink) -> None:
         """A sink that is gone leaves its name and its target behind: rows there are numbered under that name."""
-        old, target = self._old, _target(describe(node, former=self._matching.former))
-        gone = [name for name, kind in old["kinds"].items() if kind == Sink.kind and name not in self._matching.taken]
-        known = {**old.get("retired", {}), **{name: _target(old["operators"][name]) for name in gone}}
+        target, gone = self._old.of(node).target, self._old.operators.keys() - self._matching.taken
+        known = {**self._old.retired, **_targets(self._old, gone)}
         same = [name for name, its in known.items() if its == target and node.format not in PASSING]
         if known.get(node.name, target) != target or (same and node.name not in same):
             who = _shown(node.name if node.name in known else same[0])
@@ -318,9 +282,8 @@ class _Admission:
 
     def _check_topic(self, node: Sink) -> None:
         """The pumps into one topic share its order and its numbers, so that no pump can come or go (R446)."""
-        target = _target(describe(node, former=self._matching.former))
-        gone = (name for name, kind in self._old["kinds"].items() if kind == Sink.kind)
-        same = [_shown(name) for name in gone if _target(self._old["operators"][name]) == target and name != node.name]
+        target, known = self._old.of(node).target, _targets(self._old, self._old.operators)
+        same = [_shown(name) for name, its in known.items() if its == target and name != node.name]
         if same:
             what = f"{' and '.join(same)} wrote into the topic of {_shown(node.name)}, whose pumps are others now"
             hint = (
@@ -337,12 +300,7 @@ class _Admission:
         return _refused(self._old, self._program, [*changed])
 
 
-def _target(text: str) -> str:
-    found = _TARGET.search(text)
-    return found[0] if found else text
-
-
-def _refused(old: Plan, program: Program, nodes: Iterable[Operator]) -> Refused:
+def _refused(old: StoredPlan, program: Program, nodes: Iterable[Operator]) -> Refused:
     """R401 for operators, inputs first, that do not follow from the old plan; the last of them cannot start."""
     what, new = difference(old, program, list(nodes))
     hint = (
@@ -357,9 +315,9 @@ def _refused(old: Plan, program: Program, nodes: Iterable[Operator]) -> Refused:
 
 
 def _lines(
-    old: Plan, program: Program, matching: _Matching, admission: _Admission, gone: tuple[str, ...]
+    old: StoredPlan, program: Program, matching: _Matching, admission: _Admission, gone: tuple[str, ...]
 ) -> Iterator[str]:
-    before, after = statements_of(old["sql"]), statements_of(program.written)
+    before, after = statements_of(old.sql), statements_of(program.written)
     pairs = ((owner_of(was, before), owner_of(now, after)) for now, was in matching.continues.items())
     yield from dict.fromkeys(f"{was} is called {now}" for was, now in pairs if was != now)
     yield from (f"{name}: {what}" for name, what in (*matching.eased.items(), *matching.retyped.items()))
@@ -367,7 +325,7 @@ def _lines(
         if sink.name not in matching.continues:
             begins = any(part.name in admission.begins for part in walk(sink))
             yield f"{_shown(sink.name)} is new{', and begins with the rows read from now on' if begins else ''}"
-    yield from (f"{_shown(name)} is gone" for name in gone if old["kinds"][name] == Sink.kind)
+    yield from (f"{_shown(name)} is gone" for name in _targets(old, gone))
 
 
 def _shown(sink: str) -> str:

@@ -21,6 +21,7 @@ from rowtime.operators.tsort import TSort
 from rowtime.plan.event_time import MANUAL, settable
 from rowtime.plan.holders import beneath, holder, slowest_of
 from rowtime.plan.poisoned import Poisoned, poisoned
+from rowtime.plan.stored import StoredPlan
 
 PATIENCE: Final = 30 * SECOND
 """How long (µs) a bound has to stand still before anything is advised that cannot be undone."""
@@ -56,9 +57,7 @@ class Wait:
         return asdict(self)
 
 
-def waiting(
-    plan: Mapping[str, Any], entry: Mapping[str, Any], now: int, patience: int = PATIENCE
-) -> list[Wait | Poisoned]:
+def waiting(plan: StoredPlan, entry: Mapping[str, Any], now: int, patience: int = PATIENCE) -> list[Wait | Poisoned]:
     """Every operator that holds rows after ``entry``, in plan order; first of all the poisoned clocks.
 
     ``now`` is the time of day, ``patience`` how long a bound may stand before it counts as stalled (both µs).
@@ -68,37 +67,38 @@ def waiting(
         name = key.rsplit("/", 1)[0]
         held[name] = held.get(name, 0) + rows
     found = (_wait(plan, entry, name, rows, now - patience) for name, rows in held.items() if rows)
-    order = list(plan["inputs"])
+    order = list(plan.operators)
     waits = sorted((w for w in found if w is not None), key=lambda wait: order.index(wait.operator))
     ahead = poisoned(plan, entry)
-    behind = {one.stream for one in ahead if plan["kinds"].get(one.operator) != TSort.kind}
+    behind = {one.stream for one in ahead if plan.operators[one.operator].kind != TSort.kind}
     return [*ahead, *(replace(w, release=_AHEAD) if w.stream in behind else w for w in waits)]
 
 
 _AHEAD = "see the clock that is ahead, above: what waits for it would wait until then"
 
 
-def _wait(plan: Mapping[str, Any], entry: Mapping[str, Any], name: str, rows: int, before: int) -> Wait | None:
+def _wait(plan: StoredPlan, entry: Mapping[str, Any], name: str, rows: int, before: int) -> Wait | None:
     """``before``: a bound that has stood since then, or longer, is stalled."""
-    if name not in plan["inputs"]:
+    if name not in plan.operators:
         return None
     _, began = entry.get("since", {}).get(name, (None, None))
     stalled = began is None or began <= before
-    if plan["kinds"][name] == "panes":
+    its = plan.operators[name]
+    if its.kind == "panes":
         return _panes(plan, entry, name, rows, stalled=stalled)
-    own = not plan["inputs"][name] or plan["kinds"][name] == BoundedEvents.kind  # what holds open edges is its bound
-    below, bound = slowest_of([name] if own else plan["inputs"][name], entry["clocks"])
+    own = not its.inputs or its.kind == BoundedEvents.kind  # what holds open edges is its bound
+    below, bound = slowest_of([name] if own else its.inputs, entry["clocks"])
     if bound >= END:
         return None
     since = "" if began is None else to_text(began)
     jumps = entry.get("control", {}).get(name, {}).get(HELD)
-    if jumps and plan["kinds"][name] in (TSort.kind, Stream.kind):
+    if jumps and its.kind in (TSort.kind, Stream.kind):
         return _open_jump(plan, entry, name, rows, jumps, (to_text(bound), since))
     stream, writer = holder(plan, entry["clocks"], below)
     remedy = _Remedy(
         stream,
         writer,
-        plan.get("formats", {}).get(stream, "log"),
+        plan.formats.get(stream, "log"),
         silent=bound <= BEGINNING,
         promoted=_promoted(plan, below, stream),
         bound=_bound_to_set(plan, entry, name, below, stream),
@@ -107,13 +107,13 @@ def _wait(plan: Mapping[str, Any], entry: Mapping[str, Any], name: str, rows: in
     known = entry["sources"].get(stream, {}).get("offsets", {})
     release = remedy.text(started=bool(known), stalled=stalled)
     writer = "" if writer == NOBODY else writer
-    return Wait(name, plan["kinds"][name], rows, to_text(bound), stream, writer, release, since, stalled)
+    return Wait(name, plan.operators[name].kind, rows, to_text(bound), stream, writer, release, since, stalled)
 
 
-def _panes(plan: Mapping[str, Any], entry: Mapping[str, Any], name: str, rows: int, *, stalled: bool) -> Wait | None:
+def _panes(plan: StoredPlan, entry: Mapping[str, Any], name: str, rows: int, *, stalled: bool) -> Wait | None:
     """Panes wait for the bound of their event time, not for a clock."""
     control = entry.get("control", {})
-    event = plan["inputs"][name][1]
+    event = plan.operators[name].inputs[1]
     bound = control.get(event, {}).get("bound", BEGINNING)
     if bound >= END:
         return None
@@ -121,28 +121,28 @@ def _panes(plan: Mapping[str, Any], entry: Mapping[str, Any], name: str, rows: i
     stream, _ = holder(plan, entry["clocks"], event)
     since = to_text(entry["since"][name][1]) if name in entry.get("since", {}) else ""
     release = _release_of(plan, event, stream, stalled=stalled)
-    return Wait(name, plan["kinds"][name], rows, to_text(bound), stream, "", release, since, stalled)
+    return Wait(name, plan.operators[name].kind, rows, to_text(bound), stream, "", release, since, stalled)
 
 
-def _slowest_region(plan: Mapping[str, Any], control: Mapping[str, Any], event: str) -> str:
+def _slowest_region(plan: StoredPlan, control: Mapping[str, Any], event: str) -> str:
     """Where regions meet, the one whose bound is the least; it holds the others."""
     reached = control.get(event, {}).get("regions")
     if not reached:
         return event
-    passed = [name for name in beneath(plan, event) if plan["kinds"][name] == "passed bounds"]
-    held = next((n for n in passed if f"region={reached.index(min(reached))}" in plan["operators"][n]), None)
-    return event if held is None else _slowest_region(plan, control, plan["inputs"][held][1])
+    passed = [name for name in beneath(plan, event) if plan.operators[name].kind == "passed bounds"]
+    held = next((n for n in passed if plan.operators[n].fields["region"] == reached.index(min(reached))), None)
+    return event if held is None else _slowest_region(plan, control, plan.operators[held].inputs[1])
 
 
-def _release_of(plan: Mapping[str, Any], event: str, stream: str, *, stalled: bool) -> str:
+def _release_of(plan: StoredPlan, event: str, stream: str, *, stalled: bool) -> str:
     """What moves the bound of an event time."""
-    settings = dict(part.split("=", 1) for part in plan["operators"][event].rstrip(")").split("; ")[1:])
+    settings = plan.operators[event].fields
     name = event.split(".event_time", maxsplit=1)[0]
     where = f"the bound of its event time {settings['column']}, of {name}, stands there"
     if settings["mode"] == MANUAL:
         setting = f"rowtime bound {name} '<time>'{'' if name == stream else ' --checkpoint DIR'}"
         return f"{where}: type {setting}{_or_end(stream) if stalled else ''}"
-    lag = int(settings.get("lag", 0))
+    lag = plan.operators[event].micros("lag")
     later = f" by more than the lag of {timedelta(microseconds=lag)}" if lag else ""
     return f"{where}: send a row whose {settings['column']} is later{later}{_or_end(stream) if stalled else ''}"
 
@@ -160,7 +160,7 @@ def timed_by(operators: Sequence[Operator]) -> dict[str, frozenset[str]]:
 
 
 def _open_jump(  # noqa: PLR0913 - what is known of it
-    plan: Mapping[str, Any],
+    plan: StoredPlan,
     entry: Mapping[str, Any],
     name: str,
     rows: int,
@@ -171,21 +171,21 @@ def _open_jump(  # noqa: PLR0913 - what is known of it
     writer, (position, _) = min(jumps.items())
     stream, _ = holder(plan, entry["clocks"], name)
     release = f"rows behind its row {position} decide whether that counts: send more"
-    return Wait(name, plan["kinds"][name], rows, times[0], stream, writer, release, times[1])
+    return Wait(name, plan.operators[name].kind, rows, times[0], stream, writer, release, times[1])
 
 
-def _promoted(plan: Mapping[str, Any], name: str, stream: str) -> bool:
+def _promoted(plan: StoredPlan, name: str, stream: str) -> bool:
     """True if the rowtime of ``name`` is an event time, of which the bounds of the stream say nothing."""
-    inputs = plan["inputs"][name]
+    inputs = plan.operators[name].inputs
     below = [child for child in inputs if child == stream or stream in beneath(plan, child)]
-    return bool(below) and (plan["kinds"][name] == "t-sort" or any(_promoted(plan, c, stream) for c in below))
+    return bool(below) and (plan.operators[name].kind == "t-sort" or any(_promoted(plan, c, stream) for c in below))
 
 
-def _bound_to_set(plan: Mapping[str, Any], entry: Mapping[str, Any], name: str, below: str, stream: str) -> str:
+def _bound_to_set(plan: StoredPlan, entry: Mapping[str, Any], name: str, below: str, stream: str) -> str:
     """``ALTER VIEW … SET ROWTIME BOUND …`` that lets out what ``name`` holds; empty where there is no such bound."""
     path = [below]
     while (gate := path[-1]) not in settable(plan):
-        under = [child for child in plan["inputs"][gate] if child == stream or stream in beneath(plan, child)]
+        under = [child for child in plan.operators[gate].inputs if child == stream or stream in beneath(plan, child)]
         if not under:
             return ""
         path.append(under[0])
@@ -194,7 +194,7 @@ def _bound_to_set(plan: Mapping[str, Any], entry: Mapping[str, Any], name: str, 
     if not MIN_MICROS <= until <= MAX_MICROS:
         return ""
     # A group is complete at its end; of rows that wait for their turn, others of the same time may come.
-    strict = "" if plan["kinds"][name] in ("group by", "session") else " STRICT"
+    strict = "" if plan.operators[name].kind in ("group by", "session") else " STRICT"
     view = gate.removesuffix(".event_time")
     view = view if view.isidentifier() else f'"{view}"'  # a sub-query, say
     return f"ALTER VIEW {view} SET ROWTIME BOUND TIMESTAMP '{to_text(until)}'{strict};"

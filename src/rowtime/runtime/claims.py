@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -18,8 +17,6 @@ if TYPE_CHECKING:
     from rowtime.runtime.sinks.staging import Stage
     from rowtime.sql.statements import CreatePump
     from rowtime.state.checkpoint import Checkpoint
-
-_LOG = re.compile(r"format=log; options=\[\[stream, (.*)\]\]")
 
 
 def claim(  # noqa: PLR0913 - whose pumps, and what is asked of their targets
@@ -62,7 +59,7 @@ def claim(  # noqa: PLR0913 - whose pumps, and what is asked of their targets
 def let_leave(checkpoint: Checkpoint, home: Home, at: int) -> None:
     """Let the writers of pumps that the script no longer has leave their logs, which would wait for them for ever."""
     entry = checkpoint.journal.last() or {}
-    for name, target in (checkpoint.plan or {}).get("retired", {}).items():
+    for name, target in (checkpoint.plan.retired if checkpoint.plan else {}).items():
         if stream := log_of(target):
             StreamLogSink(home, stream, pump_of(name)).leave(_asked(checkpoint, entry, name, (), at))
 
@@ -72,10 +69,9 @@ def pump_of(sink: str) -> str:
     return sink.removesuffix(".sink")
 
 
-def log_of(sink: str) -> str | None:
-    """The stream whose log a sink writes, by the sink's text in the plan."""
-    found = _LOG.search(sink)
-    return found[1] if found else None
+def log_of(target: Mapping[str, Any]) -> str | None:
+    """The stream whose log a sink writes, by what a plan says of its target."""
+    return dict(target["options"])["stream"] if target["format"] == "log" else None
 
 
 def _asked(checkpoint: Checkpoint, entry: Mapping[str, Any], sink: str, take_over: Collection[str], at: int) -> Asked:

@@ -9,7 +9,6 @@ nothing, for the position tells whether the rows are there.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +30,7 @@ from rowtime.operators.event_time import EventTimed
 from rowtime.operators.gates import READMITTED
 from rowtime.operators.rejected import shown_as
 from rowtime.operators.stream import Stream
+from rowtime.plan.stored import StoredPlan
 from rowtime.runtime.engine import wall_clock
 from rowtime.state.checkpoint import Checkpoint, folder_of
 
@@ -78,11 +78,12 @@ def readmit(
     return [_Gate(place, plan, entry, found, name).readmit() for name in ([gate] if gate else guarded)]
 
 
-def _unfit(plan: Mapping[str, Any], name: str) -> str:
+def _unfit(plan: StoredPlan, name: str) -> str:
     """Why early events of a gate would be others if they came back; empty if they would not."""
-    if plan["kinds"].get(name) == BoundedEvents.kind:
+    gate = plan.operators.get(name)
+    if gate is not None and gate.kind == BoundedEvents.kind:
         return "their bounds are those of another stream, which has gone on"
-    if plan["kinds"].get(name) == EventStream.kind and re.search(r"shape=\((EDGE|BY),", plan["operators"][name]):
+    if gate is not None and gate.kind == EventStream.kind and gate.fields["shape"]["kind"] in ("EDGE", "BY"):
         return "an edge is matched with those of its own writer, and these would come from another"
     return ""
 
@@ -96,7 +97,7 @@ def _highest(control: Mapping[str, Any], clock: int) -> int:
 @dataclass(frozen=True)
 class _Gate:
     place: Checkpoint
-    plan: Mapping[str, Any]
+    plan: StoredPlan
     entry: Mapping[str, Any]
     home: Home
     name: str
@@ -126,16 +127,16 @@ class _Gate:
 
     @property
     def _of_events(self) -> bool:
-        return self.plan["kinds"][self.name] in (EventTimed.kind, EventStream.kind)
+        return self.plan.operators[self.name].kind in (EventTimed.kind, EventStream.kind)
 
     def _reached(self, control: Mapping[str, Any]) -> list[int]:
         """How far the event times of each writer have come; a guard of events judges by them, not by the bound."""
-        if self.plan["kinds"][self.name] == EventTimed.kind:
+        if self.plan.operators[self.name].kind == EventTimed.kind:
             return [*control.get("highest", {}).values()]
         return [highest for highest, _ in control.get("marks", {}).values()] if self._of_events else []
 
     def _clock(self, control: Mapping[str, Any], stream: str) -> int:
-        if self.plan["kinds"][self.name] == EventTimed.kind:
+        if self.plan.operators[self.name].kind == EventTimed.kind:
             return int(control.get("bound", BEGINNING))
         if "followed" in control:  # it judges by its marks, and the stream will judge what comes back
             return max(least(self._clocks(stream).values()), least(control.get("marks", {}).values()))
@@ -147,13 +148,13 @@ class _Gate:
     def _stream(self) -> str:
         """The one stream below the gate, or that whose guard judges what a pump writes."""
         owner = self.name.partition(".")[0]
-        if self.plan["kinds"].get(owner) in (Stream.kind, EventStream.kind):
+        if owner in self.plan.formats:
             return owner
         below, found = [self.name], []
         while below:
             name = below.pop()
-            below += self.plan["inputs"][name]
-            found += [name] if self.plan["kinds"][name] == Stream.kind else []
+            below += self.plan.operators[name].inputs
+            found += [name] if self.plan.operators[name].kind == Stream.kind else []
         if len(found) != 1:
             raise refuse("R142", f"the rows of {self.name} come from {', '.join(found)}; it is not known which")
         return found[0]

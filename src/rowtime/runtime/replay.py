@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
     from rowtime.operators.sink import Sink as SinkNode
     from rowtime.plan.program import Program
+    from rowtime.plan.stored import StoredPlan
     from rowtime.runtime.pipeline import Pipeline
     from rowtime.runtime.sinks.contract import Batch
     from rowtime.runtime.sources.contract import Repeatable, Source
@@ -148,7 +149,7 @@ def recorded(checkpoint: Checkpoint, *, by_tick: bool = False) -> list[Part]:
     last = checkpoint.journal.last() if checkpoint.begun else None
     if last is None:
         raise refuse("R405", f"{checkpoint.folder} has no tick to run again", "Give the folder of a pipeline that ran.")
-    since = [plan["since"] for plan in checkpoint.later_plans(last)]
+    since = [plan.since or 0 for plan in checkpoint.later_plans(last)]
     ends: dict[int, Entry] = {last["tick"]: last}
     settings: dict[int, list[Mapping[str, Any]]] = defaultdict(list)
     for cut in noted(checkpoint.folder, last):
@@ -219,14 +220,14 @@ def _programs(pipeline: Pipeline, checkpoint: Checkpoint) -> list[Program]:
     return [*(_compiled(pipeline, plan) for plan in before), program]
 
 
-def _compiled(pipeline: Pipeline, plan: Mapping[str, Any]) -> Program:
+def _compiled(pipeline: Pipeline, plan: StoredPlan) -> Program:
     """A program of a plan that the checkpoint no longer has."""
     hint = "Give it what it had: its variables, functions and streams."
     try:
-        program = pipeline.compile_instead(plan["sql"])
+        program = pipeline.compile_instead(plan.sql)
     except Refused as refused:
         what = f"the script before its change no longer compiles: {refused.problems[0].message}"
         raise refuse("R407", what, hint) from None
-    if not program.is_of(plan):
+    if not plan.is_of(program.operators):
         raise refuse("R407", "the script before its change means something else today", hint)
     return program

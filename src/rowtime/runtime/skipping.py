@@ -7,7 +7,6 @@ entry of the journal; the numbers of the rows that follow go on behind theirs.
 
 from __future__ import annotations
 
-import re
 import shlex
 import uuid
 from collections import Counter
@@ -35,11 +34,10 @@ from rowtime.state.checkpoint import Checkpoint, folder_of
 
 if TYPE_CHECKING:
     from rowtime.operators.sink import Sink as SinkNode
+    from rowtime.plan.stored import Fields
 
 REASON: Final = "SKIPPED"
 _NOT_OFFERED: Final = frozenset({"R204", "R403", "R406", "R441", "R442", "R511"})  # nothing is wrong with the rows
-_ROWTIME: Final = re.compile(r"; rowtime=(.*)\)$")
-_HEADER: Final = re.compile(r"\[header, true\]", re.IGNORECASE)
 _TIME: Final = pa.timestamp("us", "UTC")
 
 
@@ -93,8 +91,9 @@ def _skipped(place: Checkpoint, pump: str, tick: int, home: Home) -> Skipped:
     entry = place.journal.last() or {}
     pending = _pending(place, entry)
     name = next((name for name, its in pending.items() if pump_of(name) == pump and its == tick), "")
-    plan = (place.plan or {})["operators"].get(name, "")
-    files = _waiting(place, entry, name, plan, home) if name else []
+    assert place.plan is not None
+    plan = place.plan.operators[name].fields if name in place.plan.operators else {}
+    files = _waiting(place, entry, name, plan, home) if plan else []
     if not files:
         listed = ", ".join(f"tick {at} of {pump_of(one)}" for one, at in pending.items()) or "nothing"
         what = f"no rows of tick {tick} of the pump {pump} wait to be handed over"
@@ -122,7 +121,7 @@ def _pending(place: Checkpoint, entry: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _waiting(
-    place: Checkpoint, entry: Mapping[str, Any], name: str, plan: str, home: Home
+    place: Checkpoint, entry: Mapping[str, Any], name: str, plan: Fields, home: Home
 ) -> list[tuple[Path, int, int]]:
     """The staged files that are still there, each with the number of its first row and how many it has."""
     staged, number = entry["outputs"][name], entry["outputs"][name]["first"]
@@ -145,12 +144,12 @@ def _found(place: Checkpoint, path: str) -> Path:
     return next((place.folder / "handover").glob(f"*/{path}"), place.folder / "handover" / path)
 
 
-def _rejected(file: Path, number: int, count: int, pump: str, plan: str) -> pa.Table:
+def _rejected(file: Path, number: int, count: int, pump: str, plan: Fields) -> pa.Table:
     """The rows of a staged file as ``rejected`` has them, with their numbers as positions; of text as raw records."""
     columns, times = {}, pa.nulls(count, _TIME)
     records: list[str] | None = None
     if file.suffix == ".parquet":
-        table, rowtime = pq.read_table(file), _ROWTIME.findall(plan)[-1]
+        table, rowtime = pq.read_table(file), plan["rowtime"]
         columns = {shown_as(column): table[column] for column in table.column_names if column != rowtime}
         times = table[rowtime] if rowtime else times
     else:
@@ -166,9 +165,10 @@ def _rejected(file: Path, number: int, count: int, pump: str, plan: str) -> pa.T
     return pa.table({**columns, **added})
 
 
-def has_header(plan: str) -> bool:
-    """Whether each file of a sink begins with the names of its columns, by the sink's text in the plan."""
-    return "format=csv" in plan and _HEADER.search(plan) is not None
+def has_header(target: Fields) -> bool:
+    """Whether each file of a sink begins with the names of its columns, by what a plan says of its target."""
+    options = {name.lower(): value.lower() for name, value in target["options"]}
+    return target["format"] == "csv" and options.get("header") == "true"
 
 
 def records_of(lines: Sequence[str], count: int) -> list[str]:

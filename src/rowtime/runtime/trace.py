@@ -129,7 +129,7 @@ def trace(
     alone = replace(output, format="memory", options=(), ordered=True)
     place = Checkpoint(Path(checkpoint).absolute())
     parts = recorded(place, by_tick=True)
-    if "since" in (place.plan or {}):
+    if place.plan is not None and place.plan.since is not None:
         what = "the SQL of this checkpoint has changed, and a row is not traced beyond that"
         raise refuse("R407", what, "Trace it with a checkpoint that has read the same input with one script.")
     with tempfile.TemporaryDirectory(prefix="rowtime-trace-") as folder:

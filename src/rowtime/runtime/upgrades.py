@@ -7,14 +7,11 @@ those that two operators go on from get a second one. Whatever a crash leaves be
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rowtime.core.clock import strongest
 from rowtime.core.errors import refuse
-from rowtime.core.time import END
-from rowtime.operators.stream import Stream
-from rowtime.operators.tsort import TSort
 from rowtime.plan.upgrade import Upgrade, retired, upgrade_of
 from rowtime.state import cuts, settings
 from rowtime.state.checkpoint import FOREVER, Checkpoint, folder_of, spans_of
@@ -22,6 +19,7 @@ from rowtime.state.files import link
 
 if TYPE_CHECKING:
     from rowtime.plan.program import Program
+    from rowtime.plan.stored import StoredPlan
 
 Entry = Mapping[str, Any]
 _BY_NAME = ("control", "clocks", "since", "totals")
@@ -36,7 +34,7 @@ def bound(checkpoint: Checkpoint, program: Program) -> Upgrade | None:
     """
     last, old = checkpoint.journal.last(), checkpoint.plan
     if last is None:  # it has no state, so any plan fits
-        if old is None or old["fingerprint"] != program.described()["fingerprint"]:
+        if old is None or not old.is_of(program.operators):
             checkpoint.bind(program.described())
         return None
     upgrade = None if old is None else upgrade_of(old, program)
@@ -51,7 +49,8 @@ def bound(checkpoint: Checkpoint, program: Program) -> Upgrade | None:
 
 def change(checkpoint: Checkpoint, program: Program, upgrade: Upgrade, entry: Entry, at: int) -> Entry:
     """Go over to the plan of a program after ``entry``; the entry that says so, committed ``at`` (µs UTC)."""
-    old, tick = checkpoint.plan or {}, entry["tick"] + 1
+    old, tick = checkpoint.plan, entry["tick"] + 1
+    assert old is not None  # it has an entry
     carried, known = _carried(entry, upgrade), retired(old, upgrade)
     # A sink that comes back goes on numbering its rows.
     carried["control"] |= {name: entry["control"][name] for name in known if name in entry["control"]}
@@ -60,14 +59,14 @@ def change(checkpoint: Checkpoint, program: Program, upgrade: Upgrade, entry: En
     _keep_promises(carried, program, upgrade)
     waiting = settings.waiting(checkpoint.folder, entry)
     moved = _set_by_hand(carried["control"], waiting, upgrade)
-    streams = {node.name for node in program.operators if isinstance(node, Stream)}
+    plan = program.described()
     journaled = {
         **entry,
         **carried,
         "tick": tick,
         "sums": {**sums, **{copy: sums[of] for copy, of in copied.items() if of in sums}},
         "at": at,
-        "sources": {name: notes for name, notes in entry["sources"].items() if name in streams},
+        "sources": {name: notes for name, notes in entry["sources"].items() if name in plan.formats},
         "outputs": {},
         "ledger": {},
         "bounded": False,
@@ -75,8 +74,7 @@ def change(checkpoint: Checkpoint, program: Program, upgrade: Upgrade, entry: En
         "cuts": cuts.note(checkpoint.folder, entry, moved),
     }
     left = {name: target for name, target in known.items() if name not in upgrade.new}
-    plan = {**program.described(), "retired": left, "spans": _spans(old, upgrade, tick)}
-    return checkpoint.change(plan, journaled)
+    return checkpoint.change(replace(plan, retired=left, spans=_spans(old, upgrade, tick)), journaled)
 
 
 def _carried(entry: Entry, upgrade: Upgrade) -> dict[str, dict[str, Any]]:
@@ -122,12 +120,11 @@ def _link_copies(folder: Path, segments: dict[str, Any], upgrade: Upgrade, tick:
 
 
 def _keep_promises(carried: Mapping[str, Mapping[str, Any]], program: Program, upgrade: Upgrade) -> None:
-    """What a T-sort has promised stays: a row that its old tolerance has ruled out is late under a wider one too."""
+    """What an operator has promised stays, whatever its tolerance is from now on."""
     for node in program.operators:
-        if isinstance(node, TSort) and node.name in upgrade.eased:
+        if node.name in upgrade.eased:
             control, clocks = carried["control"][node.name], carried["clocks"].get(node.name, {})
-            promised = {writer: at for writer, at in clocks.items() if at < END}
-            control["floors"] = strongest(control.get("floors", {}), promised)
+            control.update(node.kept_promises(control, clocks))
 
 
 def _set_by_hand(
@@ -141,7 +138,7 @@ def _set_by_hand(
     return moved
 
 
-def _spans(old: Mapping[str, Any], upgrade: Upgrade, tick: int) -> dict[str, Any]:
+def _spans(old: StoredPlan, upgrade: Upgrade, tick: int) -> dict[str, Any]:
     """What operators were called before, of those that are not called what they always were."""
     found: dict[str, list[Any]] = {name: [[name, tick, FOREVER]] for name in upgrade.new}
     for now, was in upgrade.continues.items():
@@ -149,6 +146,6 @@ def _spans(old: Mapping[str, Any], upgrade: Upgrade, tick: int) -> dict[str, Any
         if now != was:
             *before, (name, first, _) = spans
             spans = [*before, [name, first, tick - 1], [now, tick, FOREVER]]
-        if now != was or was in old.get("spans", {}):
+        if now != was or was in old.spans:
             found[now] = spans
     return found

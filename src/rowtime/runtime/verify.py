@@ -97,7 +97,7 @@ def verify(  # noqa: PLR0913 - what a pipeline may need beside its checkpoint
             f"the rows of tick {entry['tick']} have not all been handed over",
             "While the pipeline runs, ask again; if it has died, start it, which finishes the tick.",
         )
-    made = pipeline or Pipeline(spark, home=home).sql(plan["sql"], variables)
+    made = pipeline or Pipeline(spark, home=home).sql(plan.sql, variables)
     with tempfile.TemporaryDirectory(prefix="rowtime-verify-") as scratch:
         engine = replay(made, place, Path(scratch))
         try:

@@ -14,12 +14,15 @@ import os
 import re
 import uuid
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any, Final
 
 from rowtime.core.errors import refuse
 from rowtime.core.shared_paths import sync
+from rowtime.plan.stored import FORMAT, StoredPlan
+from rowtime.plan.stored_before import read_plan
 from rowtime.state import refused_files
 from rowtime.state.files import (
     able,
@@ -59,7 +62,7 @@ class Checkpoint:
         self._whole: set[Path] = set()
 
     @property
-    def plan(self) -> Mapping[str, Any] | None:
+    def plan(self) -> StoredPlan | None:
         """The plan of the newest entry; ``None`` for a fresh checkpoint."""
         last = self.journal.last()
         names = (last or {}).get("plans", ())
@@ -83,23 +86,23 @@ class Checkpoint:
         if last >= 0:
             self.first_plan  # noqa: B018 - raises if it is gone or damaged
 
-    def later_plans(self, entry: Entry) -> list[Mapping[str, Any]]:
+    def later_plans(self, entry: Entry) -> list[StoredPlan]:
         """The plans after the first one, up to that of an entry; each says ``since`` which tick it is there."""
         return [self._later_plan(name) for name in entry.get("plans", ())]
 
-    def _later_plan(self, name: str) -> Mapping[str, Any]:
+    def _later_plan(self, name: str) -> StoredPlan:
         path = self.folder / PLANS / name
         try:
-            return unsealed(path)
+            return read_plan(unsealed(path))
         except FileNotFoundError:
             raise damaged(f"{path}, which the journal names, is gone") from None
 
     @property
-    def first_plan(self) -> Mapping[str, Any]:
+    def first_plan(self) -> StoredPlan:
         """The plan that the checkpoint began with."""
         path = self.folder / "plan.json"
         try:
-            return unsealed(path)
+            return read_plan(unsealed(path))
         except FileNotFoundError:
             raise damaged(f"{path}, the plan of this checkpoint, is gone") from None
 
@@ -162,11 +165,11 @@ class Checkpoint:
             self._lock.close()
             self._lock = None
 
-    def bind(self, plan: Mapping[str, Any]) -> None:
+    def bind(self, plan: StoredPlan) -> None:
         """Write the plan of a checkpoint that has run no tick."""
-        write_over(self.folder / "plan.json", sealed(plan, indent=1))
+        write_over(self.folder / "plan.json", sealed(plan.as_json(), indent=1, number=FORMAT))
 
-    def change(self, plan: Mapping[str, Any], entry: Entry) -> Entry:
+    def change(self, plan: StoredPlan, entry: Entry) -> Entry:
         """Go over to another plan with an entry (with its ``tick``) that reads nothing; the entry as it is journaled.
 
         The plan is there before the entry, and counts for nothing until the entry names it. Raises what
@@ -175,7 +178,7 @@ class Checkpoint:
         tick, names = entry["tick"], entry.get("plans", ())
         name = f"{len(names) + 1:06d}-{uuid.uuid4().hex[:6]}.json"
         make_folder(self.folder / PLANS)
-        write_new(self.folder / PLANS / name, sealed({**plan, "since": tick}, indent=1))
+        write_new(self.folder / PLANS / name, sealed(replace(plan, since=tick).as_json(), indent=1, number=FORMAT))
         journaled = {**entry, "plans": [*names, name]}
         self.journal.commit(tick, journaled)
         return journaled
@@ -263,15 +266,15 @@ class Checkpoint:
 
     def spans(self, gate: str) -> Sequence[Span]:
         """What a gate has been called: its name, and the first and the last tick of it."""
-        return spans_of(self.plan or {}, gate)
+        return spans_of(self.plan, gate)
 
 
 Span = Sequence[Any]
 
 
-def spans_of(plan: Mapping[str, Any], gate: str) -> list[Span]:
+def spans_of(plan: StoredPlan | None, gate: str) -> list[Span]:
     """What a gate of a plan has been called, by name, first and last tick."""
-    return [*plan.get("spans", {}).get(gate, [[gate, 0, FOREVER]])]
+    return [*(plan.spans if plan else {}).get(gate, [[gate, 0, FOREVER]])]
 
 
 def _sum(text: str) -> int:

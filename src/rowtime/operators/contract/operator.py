@@ -66,8 +66,8 @@ class Operator(ABC):
     keeps_places: ClassVar[bool] = False
     """True if its rows stand in the order and the places of its input's, which a merge below it can make."""
 
-    counts: ClassVar[tuple[str, ...]] = ()
-    """Fields that are numbers and no times, though other operators have times under these names."""
+    begins_anywhere: ClassVar[bool] = False
+    """True if a plan that goes on may have it anew: its results are those of the rows from there on."""
 
     control: ClassVar[type[Control]] = Control
     """The class of its scalars, declared in its own file."""
@@ -191,6 +191,26 @@ class Operator(ABC):
     def timed_by(self, below: Sequence[frozenset[str]]) -> frozenset[str]:
         """The streams by whose arrival clocks its rows come out; ``below``: those of its inputs."""
         return frozenset() if self.has_own_time else frozenset().union(*below)
+
+    def begins_now(self) -> bool:
+        """True if a plan that goes on may have it anew, though it holds rows: of those read from then on."""
+        return False
+
+    def found_by_name(self) -> bool:
+        """True if something outside is found by its name: a log, files, numbers of rows. Nothing else goes on as it."""
+        return False
+
+    def is_addition(self) -> bool:
+        """True for a gate that older versions did not put there, though rows might have been refused."""
+        return False
+
+    def may_change(self) -> Mapping[str, str]:
+        """The fields that may have another value from a tick on, and what people call them."""
+        return {}
+
+    def kept_promises(self, control: Mapping[str, Any], clocks: Clocks) -> Mapping[str, Any]:  # noqa: ARG002
+        """What its scalars have to say of what it has promised, where it goes on with another tolerance."""
+        return {}
 
     def typed(self, rows: Callable[[Operator], DataFrame]) -> DataFrame:
         """No rows with its columns, of which Spark says the types; ``rows``: no rows of an input."""

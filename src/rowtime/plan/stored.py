@@ -1,0 +1,196 @@
+"""The stored plan: what each operator of a program is, as plain data that is read by key (``plan.json``, format 4).
+
+An operator is ``{"kind", "name", "inputs", "fields"}``. In its fields an expression is Spark SQL text, a column
+``{"name", "type"}``, a duration ``{"micros"}``, the mark of a running call ``{"mark"}``, any other part an object of
+its own fields. Names are unique in a plan and follow those of the script, so two operators are the same if all else is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass
+from typing import Any, Final, Self
+
+from sqlglot import exp
+
+from rowtime.core.fields import stored_fields, typed
+from rowtime.operators.contract import Column, Operator
+from rowtime.operators.event_stream import EventStream
+from rowtime.operators.stream import Stream
+from rowtime.operators.value_clocks import MARK
+from rowtime.plan.kept_options import lasting
+from rowtime.sql.generate import to_spark
+
+FORMAT: Final = 4
+Fields = Mapping[str, Any]
+Names = Mapping[str, str]
+TARGET: Final = ("format", "options")
+"""The fields of a sink that say what it writes to."""
+
+
+@dataclass(frozen=True)
+class StoredOperator:
+    """What a plan says of one operator; two are equal if they compute the same from the same inputs."""
+
+    kind: str
+    name: str = field(compare=False)
+    inputs: tuple[str, ...]
+    fields: Fields
+
+    def micros(self, name: str) -> int:
+        """A duration (µs); 0 where there is none."""
+        return micros_of(self.fields.get(name)) or 0
+
+    @property
+    def target(self) -> Fields:
+        """What a sink writes to: its format and options."""
+        return {name: self.fields[name] for name in TARGET}
+
+    def __str__(self) -> str:
+        """One line for people."""
+        parts = "; ".join(f"{name}={_shown(value)}" for name, value in self.fields.items())
+        return f"{self.kind}({', '.join(self.inputs)}; {parts})"
+
+
+@dataclass(frozen=True)
+class StoredPlan:
+    """A plan as a checkpoint keeps it: its script without secrets, and its operators by name, inputs first.
+
+    ``retired``: what the sinks wrote to that are gone. ``spans``: what operators were called before. ``since``: the
+    tick from which on it rules, where another plan came before. ``casts``: its pumps cast and check what they write.
+    """
+
+    sql: str
+    operators: Mapping[str, StoredOperator]
+    retired: Mapping[str, Fields] = field(default_factory=dict)
+    spans: Mapping[str, Sequence[Sequence[Any]]] = field(default_factory=dict)
+    since: int | None = None
+    casts: bool = True
+
+    @classmethod
+    def made(cls, sql: str, operators: Iterable[Operator]) -> Self:
+        """The plan of a script."""
+        return cls(sql, {node.name: stored(node) for node in operators})
+
+    @classmethod
+    def read(cls, found: Mapping[str, Any]) -> Self:
+        """The plan from its JSON object."""
+        listed = (StoredOperator(**{**one, "inputs": tuple(one["inputs"])}) for one in found["operators"])
+        others = {name: found[name] for name in ("retired", "spans", "since") if name in found}
+        return cls(found["sql"], {one.name: one for one in listed}, **others)
+
+    def as_json(self) -> dict[str, Any]:
+        """The plan as a JSON object."""
+        others = {"retired": self.retired, "spans": self.spans, "since": self.since}
+        said = {name: value for name, value in others.items() if value}
+        return {"sql": self.sql, "operators": [vars(one) for one in self.operators.values()], **said}
+
+    def of(self, node: Operator, names: Names | None = None) -> StoredOperator:
+        """How an operator would be stored in this plan, with its inputs and marks under other ``names``."""
+        return stored(node, names)
+
+    def is_of(self, operators: Iterable[Operator]) -> bool:
+        """True if it is the plan of these operators."""
+        return {node.name: self.of(node) for node in operators} == self.operators
+
+    def marks(self, node: Operator, now: StoredOperator, was: StoredOperator) -> Names | None:  # noqa: ARG002
+        """The marks of running calls of an old operator by those of the new one; ``None`` if more differs."""
+        if _unmarked(now) != _unmarked(was):
+            return None
+        return dict(zip(_marks(now.fields), _marks(was.fields), strict=True))
+
+    def of_kind(self, *kinds: str) -> list[str]:
+        """The names of the operators of some kinds."""
+        return [name for name, one in self.operators.items() if one.kind in kinds]
+
+    @property
+    def formats(self) -> dict[str, str]:
+        """The formats of its streams."""
+        streams = self.of_kind(Stream.kind, EventStream.kind)
+        return {name: str(self.operators[name].fields["source"][0]) for name in streams}
+
+
+def stored(node: Operator, names: Names | None = None) -> StoredOperator:
+    """An operator as plain data, with its inputs and marks under other ``names``."""
+    called = names or {}
+    own = [f for f in fields(node) if f.name not in ("name", "inputs")]  # type: ignore[arg-type]
+    own = [f for f in own if not any(getattr(node, f.name) is child for child in node.inputs)]
+    inputs = tuple(called.get(child.name, child.name) for child in node.inputs)
+    return StoredOperator(node.kind, node.name, inputs, _object(node, own, lambda e: to_spark(_renamed(e, called))))
+
+
+Spelled = Callable[[exp.Expr], str]
+
+
+def _object(one: Any, of: Sequence[Any], spelled: Spelled) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for f, value in stored_fields(one, tuple(of)).items():
+        plain = _plain(lasting_of(value) if "options" in f.metadata else value, spelled)
+        kind = next((key for name, key in (("Micros", "micros"), ("Mark", "mark")) if typed(f, name)), "")
+        found[f.name] = {kind: plain} if kind and plain is not None else plain
+    return found
+
+
+def _plain(value: Any, spelled: Spelled) -> Any:
+    if isinstance(value, exp.Expr):
+        return spelled(value)
+    if isinstance(value, tuple):
+        return [_plain(part, spelled) for part in value]
+    if isinstance(value, Column):
+        return {"name": value.name, "type": value.type}  # what is proved of it may grow without another meaning
+    if is_dataclass(value):
+        return _object(value, fields(value), spelled)
+    return value if value is None or isinstance(value, bool | int | float) else str(value)
+
+
+def lasting_of(value: Any) -> Any:
+    """Options, or a format with options, without what may change from start to start."""
+    return (value[0], lasting(value[1])) if value and isinstance(value[0], str) else lasting(value)
+
+
+def micros_of(value: Any) -> int | None:
+    """The µs of a stored duration."""
+    found: int | None = value["micros"] if isinstance(value, dict) else value
+    return found
+
+
+def _renamed(expression: exp.Expr, names: Names) -> exp.Expr:
+    """An expression with the marks in it under other names."""
+    if not any(mark.name.removeprefix(MARK) in names for mark in _columns(expression)):
+        return expression
+    renamed = expression.copy()
+    for column in _columns(renamed):
+        mark = column.name.removeprefix(MARK)
+        column.this.set("this", MARK + names.get(mark, mark))
+    return renamed
+
+
+def _columns(expression: exp.Expr) -> list[exp.Column]:
+    return [column for column in expression.find_all(exp.Column) if column.name.startswith(MARK)]
+
+
+def _marks(value: Any) -> Iterator[str]:
+    """The marks of running calls in a stored value."""
+    if isinstance(value, Mapping) and value.keys() == {"mark"}:
+        yield from filter(None, [value["mark"]])
+    elif isinstance(value, Mapping | list):
+        for part in value.values() if isinstance(value, Mapping) else value:
+            yield from _marks(part)
+
+
+def _unmarked(one: StoredOperator) -> StoredOperator:
+    def without(value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return {name: bool(part) if name == "mark" else without(part) for name, part in value.items()}
+        return [without(part) for part in value] if isinstance(value, list) else value
+
+    return StoredOperator(one.kind, one.name, one.inputs, without(one.fields))
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(map(_shown, value))}]"
+    if isinstance(value, Mapping):
+        text = ", ".join(map(_shown, value.values()))
+        return text if value.keys() in ({"micros"}, {"mark"}) else f"({text})"
+    return str(value)

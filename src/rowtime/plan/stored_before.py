@@ -1,0 +1,122 @@
+"""Stored plans of formats 2 and 3, which had a text for each operator: the only place that reads or writes such text.
+
+An operator is compared with such a plan by the text that it would have had there. Texts are taken apart into fields;
+of a field only what somebody asks for is read, and the rest stays text. Taking apart loses nothing, so two operators
+are equal if their texts are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any, Final, Self
+
+from sqlglot import exp
+
+from rowtime.core.fields import stored_fields
+from rowtime.operators.contract import Column, Operator
+from rowtime.operators.value_clocks import MARK
+from rowtime.plan.kept_options import lasts
+from rowtime.plan.stored import FORMAT, Names, StoredOperator, StoredPlan, lasting_of
+from rowtime.sql.former import to_former
+from rowtime.sql.generate import to_spark
+
+_WIRED: Final = ("gate", "gates", "made", "event", "idle_after")
+"""Fields that are not stored, but stood in the text of an operator inside of another's."""
+_SCALARS: Final[Mapping[str, object]] = {"None": None, "True": True, "False": False}
+_FIELD: Final = re.compile(r"(?:^|; )(?=\w+=)")
+_PAIR: Final = re.compile(r"\], \[(?=[\w.\-]+, )")
+_MARKED: Final = re.compile(f"`{MARK}([^`]*)`")
+
+
+def read_plan(found: Mapping[str, Any]) -> StoredPlan:
+    """A plan of any format from its JSON object."""
+    return StoredPlan.read(found) if found["format"] >= FORMAT else FormerPlan.read(found)
+
+
+@dataclass(frozen=True)
+class FormerPlan(StoredPlan):
+    """A plan of format 2 or 3; ``spelled``: how its texts spell expressions."""
+
+    spelled: Callable[[exp.Expr], str] = to_spark
+
+    @classmethod
+    def read(cls, found: Mapping[str, Any]) -> Self:
+        """The plan from its JSON object; a plan that does not say how it spells has `sql.former`."""
+        operators = {
+            name: _operator(found["kinds"][name], name, tuple(found["inputs"][name]), text.partition("; ")[2][:-1])
+            for name, text in found["operators"].items()
+        }
+        retired = {name: _fields(text) for name, text in found.get("retired", {}).items()}
+        spelled = to_spark if "spelling" in found else to_former
+        return cls(
+            found["sql"], operators, retired, found.get("spans", {}), found.get("since"), "edges" in found, spelled
+        )
+
+    def of(self, node: Operator, names: Names | None = None) -> StoredOperator:
+        """How an operator would have been stored."""
+        called = names or {}
+        text = _MARKED.sub(lambda mark: f"`{MARK}{called.get(mark[1], mark[1])}`", described(node, self.spelled))
+        return _operator(node.kind, node.name, tuple(called.get(one.name, one.name) for one in node.inputs), text)
+
+    def marks(self, node: Operator, now: StoredOperator, was: StoredOperator) -> Names | None:
+        """The marks of running calls stand behind everything else of a call."""
+        mine = [call.mark for call in getattr(node, "calls", ()) if call.mark]
+        if now == was or not mine:
+            return {} if now == was else None
+        parts = re.split("|".join(re.escape(f", {mark})") for mark in mine), str(now))
+        found = re.fullmatch(r", ([^ ,;()]+)\)".join(map(re.escape, parts)), str(was))
+        return None if found is None else dict(zip(mine, found.groups(), strict=True))
+
+
+def described(node: Operator, spelled: Callable[[exp.Expr], str]) -> str:
+    """The text of an operator's fields."""
+    own = tuple(f for f in fields(node) if f.name not in ("name", "input", "inputs"))  # type: ignore[arg-type]
+    values = ((f, lasting_of(v) if "options" in f.metadata else v) for f, v in stored_fields(node, own).items())
+    return "; ".join(f"{f.name}={_text(value, spelled)}" for f, value in values)
+
+
+def _text(value: object, spelled: Callable[[exp.Expr], str]) -> str:
+    if isinstance(value, exp.Expr):
+        return spelled(value)
+    if isinstance(value, tuple):
+        return "[" + ", ".join(_text(part, spelled) for part in value) + "]"
+    if isinstance(value, Column):
+        return f"({value.name}, {value.type})"
+    if is_dataclass(value) and not isinstance(value, type):
+        said = {f.name: part for f, part in stored_fields(value, fields(value)).items()}
+        names = (f.name for f in fields(value) if f.name in said or f.name in _WIRED)
+        return "(" + ", ".join(_text(getattr(value, name), spelled) for name in names) + ")"
+    return str(value)
+
+
+def _operator(kind: str, name: str, inputs: tuple[str, ...], text: str) -> StoredOperator:
+    return StoredOperator(kind, name, inputs, _fields(text))
+
+
+def _fields(text: str) -> dict[str, Any]:
+    found: dict[str, str] = {}
+    for part in filter(None, _FIELD.split(text)):
+        name, _, value = part.partition("=")
+        if name in found:  # a literal that looks like a field: it goes on
+            name, value = next(reversed(found)), f"{found[next(reversed(found))]}; {part}"
+        found[name] = value
+    return {name: _value(name, value) for name, value in found.items()}
+
+
+def _value(name: str, text: str) -> Any:
+    if name == "options":
+        return _options(text)
+    if name == "source" and text.startswith("["):
+        kind, _, options = text[1:-1].partition(", ")
+        return [kind, _options(options)]
+    if name == "shape":
+        kind, _, rest = text[1:-1].partition(", ")
+        return {"kind": kind, "rest": rest}
+    return int(text) if re.fullmatch(r"0|-?[1-9]\d*", text) else _SCALARS.get(text, text)
+
+
+def _options(text: str) -> list[list[str]]:
+    pairs = [part.split(", ", 1) for part in _PAIR.split(text[2:-2])] if len(text) > len("[]") else []
+    return [pair for pair in pairs if lasts(pair[0])]
