@@ -15,6 +15,7 @@ from sqlglot import exp
 
 from rowtime.core.errors import Problem, Refused
 from rowtime.core.time import END
+from rowtime.expr.conditions import col
 from rowtime.kernels.window_functions import Nth
 from rowtime.operators.contract import Column, Operator, T
 from rowtime.operators.join_edge import PLACES
@@ -195,9 +196,9 @@ class AsOf:
         """The columns of a side that go out, with what they are in its input."""
         made = []
         for old, new in self.clause.columns[side]:
-            value = _column(old)
+            value = col(old)
             made.append(Item(Column(new, self._type(side, value, self.clause.node.this)), value))
-        return made + ([Item(Column(self.time, "TIMESTAMP"), _column(T))] if side == RIGHT else [])
+        return made + ([Item(Column(self.time, "TIMESTAMP"), col(T))] if side == RIGHT else [])
 
     def _operators(self, keys: Sequence[tuple[exp.Expr, exp.Expr]]) -> Operator:
         left, right = self._columns(LEFT), self._columns(RIGHT)
@@ -212,15 +213,15 @@ class AsOf:
         )
         fresh, names = self.binder.sources.fresh, [item.column.name for item in left]
         union = UnionAll(fresh(f"{self.name}.union"), streams)
-        items = tuple(Item(Column(_key(n)), _column(_key(n))) for n in range(len(keys)))
-        typed = exp.IgnoreNulls(this=exp.Last(this=_column(ROW)))
-        latest = Call(Column(LATEST, kind), _LAST, _column(ROW), Frame(None), typed)
+        items = tuple(Item(Column(_key(n)), col(_key(n))) for n in range(len(keys)))
+        typed = exp.IgnoreNulls(this=exp.Last(this=col(ROW)))
+        latest = Call(Column(LATEST, kind), _LAST, col(ROW), Frame(None), typed)
         over = Over(fresh(f"{self.name}.as of"), union, items, (latest,), (IS_LEFT, *names))
-        found = [Item(item.column, exp.Dot(this=_column(LATEST), expression=exp.to_identifier(f"f{n}", quoted=True)))
+        found = [Item(item.column, exp.Dot(this=col(LATEST), expression=exp.to_identifier(f"f{n}", quoted=True)))
                  for n, item in enumerate(right)]  # fmt: skip
-        passed = [Item(item.column, _column(item.column.name)) for item in left]
-        matched = exp.Not(this=exp.Is(this=_column(LATEST), expression=exp.null()))
-        kept = _column(IS_LEFT) if self.clause.outer[LEFT] else exp.and_(_column(IS_LEFT), matched)
+        passed = [Item(item.column, col(item.column.name)) for item in left]
+        matched = exp.Not(this=exp.Is(this=col(LATEST), expression=exp.null()))
+        kept = col(IS_LEFT) if self.clause.outer[LEFT] else exp.and_(col(IS_LEFT), matched)
         return Select(fresh(f"{self.name}.join"), over, (*passed, *found), kept)
 
     def _side_rows(
@@ -235,10 +236,6 @@ class AsOf:
 
 def _key(number: int) -> str:
     return f"__k{number}"
-
-
-def _column(name: str) -> exp.Column:
-    return exp.column(exp.to_identifier(name, quoted=True))
 
 
 def _cast(value: exp.Expr, kind: str) -> exp.Expr:

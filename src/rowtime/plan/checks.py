@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from rowtime.core.errors import Problem, Refused
+from rowtime.expr.conditions import col
 from rowtime.expr.monotonicity import is_plain
 from rowtime.plan.catalog import StreamDef, suggestion
 from rowtime.sql.script import parse_expression
@@ -12,7 +13,7 @@ from rowtime.sql.script import parse_expression
 
 def demands_of(stream: StreamDef) -> tuple[exp.Expr, ...]:
     """All that a row must satisfy, over the stream's columns. Raises ``Refused`` (R102, R103)."""
-    required = (exp.Not(this=exp.Is(this=_column(name), expression=exp.null())) for name in stream.required)
+    required = (exp.Not(this=exp.Is(this=col(name), expression=exp.null())) for name in stream.required)
     return (*required, *checks_of(stream))
 
 
@@ -26,12 +27,8 @@ def checks_of(stream: StreamDef) -> tuple[exp.Expr, ...]:
             if column.name.lower() not in known:
                 hint = suggestion(column.name, known.values())
                 raise Refused(Problem("R103", f"CHECK ({text}): {stream.name} has no column {column.name}", hint=hint))
-            column.replace(_column(known[column.name.lower()]))
+            column.replace(col(known[column.name.lower()]))
         if not is_plain(check):
             raise Refused(Problem("R102", f"CHECK ({text}) is not computed from the columns of a row alone"))
         checks.append(check)
     return tuple(checks)
-
-
-def _column(name: str) -> exp.Column:
-    return exp.column(exp.to_identifier(name, quoted=True))

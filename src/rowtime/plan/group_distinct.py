@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from rowtime.expr.conditions import col
 from rowtime.expr.facts import ROWTIME
 from rowtime.expr.monotonicity import prove
 from rowtime.operators.contract import Column, Operator, T
@@ -67,15 +68,11 @@ def _complete(query: exp.Select, scope: Scope) -> str:
 
 def distinct_rows(node: Operator, items: Sequence[Item], fresh: Callable[[], str]) -> Operator:
     """Each row that differs once, at its rowtime."""
-    time = Item(Column("__k0", fact=ROWTIME), exp.column(exp.to_identifier(T, quoted=True)))
+    time = Item(Column("__k0", fact=ROWTIME), col(T))
     names = [item.column.name for item in items]
-    listed = [Item(Column(f"__k{n}"), _column(name)) for n, name in enumerate(names, 1)]
+    listed = [Item(Column(f"__k{n}"), col(name)) for n, name in enumerate(names, 1)]
     shown = tuple(
-        Item(replace(item.column, fact=Column("").fact), _column(key.column.name))
+        Item(replace(item.column, fact=Column("").fact), col(key.column.name))
         for item, key in zip(items, listed, strict=True)
     )
     return GroupBy(fresh(), node, (time, *listed), (), shown, (time,))
-
-
-def _column(name: str) -> exp.Column:
-    return exp.column(exp.to_identifier(name, quoted=True))

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
+from rowtime.expr.conditions import col
 from rowtime.expr.facts import Fact
 from rowtime.expr.monotonicity import prove
 from rowtime.operators.contract import Column, Operator, T
@@ -61,7 +62,7 @@ class GroupSort:
             return ordered
         if self.value is None or self.at is None or columns_of([self.at]) == {T}:
             # The rowtime of a row is that of a row of its group, or of its session: the value can be computed from it.
-            key = self.at or exp.column(exp.to_identifier(T, quoted=True))
+            key = self.at or col(T)
             node = replace(node, items=(*node.items, *self.items))
             return SortBy(fresh(), node, Item(Column(VALUE), key), self.names, self.ways)
         node = replace(node, items=(*node.items, *self.items, Item(Column(VALUE), self.value)))

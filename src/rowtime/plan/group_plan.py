@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from rowtime.expr.conditions import col
 from rowtime.expr.group_end import fixed_end
 from rowtime.operators.contract import Operator, T
 from rowtime.operators.group_by import GroupBy
@@ -80,7 +81,7 @@ class GroupPlan:
 
     def lineage(self) -> dict[str, exp.Expr]:
         """The columns that are functions of the rowtime of the groups: keys whose groups all end so much later."""
-        time = exp.column(exp.to_identifier(T, quoted=True))
+        time = col(T)
         own = self.stamp is not None or self.sort is not None
         if self.gap is not None:
             ended = [item.column.name for item in self.items if item.expression == reference(ENDS)]
@@ -99,7 +100,7 @@ def _is_key(item: Item) -> bool:
 
 def reference(name: str) -> exp.Column:
     """The column of a group row: a key, an aggregate, or an edge of its session."""
-    return exp.column(exp.to_identifier(name, quoted=True))
+    return col(name)
 
 
 def former(node: exp.Expr) -> exp.Expr:

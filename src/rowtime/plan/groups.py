@@ -9,6 +9,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from rowtime.expr.aggregates import ambiguous_order, decompose
+from rowtime.expr.conditions import col
 from rowtime.expr.facts import ROWTIME, Fact
 from rowtime.expr.generators import generator
 from rowtime.expr.group_end import fixed_end, group_end, unshifted
@@ -217,7 +218,7 @@ class Grouping:
         key = bound.copy()
         leaf = key.find(exp.Column)
         assert leaf is not None
-        leaf.replace(exp.column(exp.to_identifier(T, quoted=True)))
+        leaf.replace(col(T))
         # A row is late iff mark - within has reached the end n of its group: n + within <= mark.
         end = f"timestamp_micros({group_end(key, to_spark(bound)).text} - 1)"
         raw: exp.Expr = parse_expression(end)

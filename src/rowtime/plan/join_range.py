@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
+from rowtime.expr.conditions import col
 from rowtime.plan.scope import Input
 from rowtime.sql.intervals import duration_of
 
@@ -63,10 +64,10 @@ def windows(left: Sequence[Input], right: Input) -> Range:
 def _inside(one: Input, right: Input) -> exp.Expr:
     """Where the right row is the later one, an earlier row of the left is still inside its window."""
     window = exp.Interval(this=exp.Literal.string(str(one.window or 0)), unit=exp.var("MICROSECOND"))
-    last = exp.Add(this=_column(one.rowtime), expression=window)
-    inside: exp.Expr = exp.LTE(this=_column(right.rowtime), expression=last)
+    last = exp.Add(this=col(one.rowtime), expression=window)
+    inside: exp.Expr = exp.LTE(this=col(right.rowtime), expression=last)
     if one.optional:
-        inside = exp.paren(exp.or_(exp.Is(this=_column(one.rowtime), expression=exp.null()), inside))
+        inside = exp.paren(exp.or_(exp.Is(this=col(one.rowtime), expression=exp.null()), inside))
     return inside
 
 
@@ -136,7 +137,3 @@ def _linear(node: exp.Expr) -> tuple[dict[str, int], int] | None:
 def _constant(node: exp.Interval) -> tuple[dict[str, int], int] | None:
     length = duration_of(node)
     return None if length is None else ({}, length)
-
-
-def _column(name: str) -> exp.Column:
-    return exp.column(exp.to_identifier(name, quoted=True))

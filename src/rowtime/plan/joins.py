@@ -13,6 +13,7 @@ from sqlglot import exp
 
 from rowtime.core.errors import Problem, Refused
 from rowtime.core.time import END
+from rowtime.expr.conditions import col
 from rowtime.operators.contract import T
 from rowtime.operators.join import EVER, Join, Side
 from rowtime.operators.join_edge import PLACES
@@ -149,7 +150,7 @@ class Joins:
         """The column of USING on one side."""
         merged = clause.sources[0].merged if side == 0 else {}
         scope = Scope(self.text, From(clause.sources[side].node, clause.inputs[side], merged=merged))
-        column = exp.column(exp.to_identifier(name, quoted=True))
+        column = col(name)
         column.meta.update(clause.node.this.meta)
         bound = scope.bind(column)
         if scope.problems:

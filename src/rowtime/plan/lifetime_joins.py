@@ -8,7 +8,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from rowtime.core.errors import Problem, Refused
-from rowtime.expr.conditions import conjuncts
+from rowtime.expr.conditions import col, conjuncts
 from rowtime.operators.anti_join import AntiJoin
 from rowtime.operators.contract import Column, Operator, T
 from rowtime.operators.lifetime_join import LifetimeJoin
@@ -83,9 +83,9 @@ class LifetimeJoins:
         one = side.inputs[0]
         if len(side.inputs) > 1 or one.rowtime != T or one.alias.lower() not in self.starts:
             return side
-        items = [Item(c, exp.column(exp.to_identifier(c.name, quoted=True))) for c in side.node.emits().columns]
+        items = [Item(c, col(c.name)) for c in side.node.emits().columns]
         name = _unique(f"{one.alias}_ROWTIME", {column.lower() for column in side.node.emits().names})
-        start = Item(Column(name, "TIMESTAMP"), exp.column(exp.to_identifier(T, quoted=True)))
+        start = Item(Column(name, "TIMESTAMP"), col(T))
         node = Select(self._fresh("starts"), side.node, (*items, start))
         return replace(side, node=node, inputs=(replace(one, rowtime=name),))
 
@@ -129,7 +129,7 @@ class LifetimeJoins:
         anti = AntiJoin(self._fresh("anti"), left.node, right.node, names, on)  # type: ignore[arg-type]
         columns = joined.emits().columns
         nothing = [Item(replace(c), _null(c.type)) for c in columns[len(names[0]) :]]
-        alone = [Item(c, exp.column(exp.to_identifier(c.name, quoted=True))) for c in columns[: len(names[0])]]
+        alone = [Item(c, col(c.name)) for c in columns[: len(names[0])]]
         lonely = Select(self._fresh("unmatched"), anti, (*alone, *nothing))
         return UnionAll(self._fresh("outer"), (joined, lonely))
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from rowtime.expr.conditions import col
 from rowtime.expr.facts import Fact, Kind
 from rowtime.expr.monotonicity import order_of, prove
 from rowtime.expr.proof import Proof
@@ -119,7 +120,7 @@ def _entry(query: exp.Expr, scope: Scope, node: exp.Literal) -> exp.Expr:
     for entry in query.expressions:
         table = entry.text("table") if isinstance(entry, exp.Column) else ""
         names = [name for name, _ in scope.starred(table)] if entry.is_star else []
-        listed.extend([exp.column(exp.to_identifier(n, quoted=True)) for n in names] or [entry.unalias()])
+        listed.extend([col(n) for n in names] or [entry.unalias()])
     if not 1 <= int(node.name) <= len(listed):
         what = f"ORDER BY {node.name}: the select list has {len(listed)} entries"
         scope.refuse("R183", what, node, "Count from 1, or write the expression.")
@@ -224,7 +225,7 @@ def _stamp_over(query: exp.Expr, scope: Scope, promoted: exp.Expr | None, led: e
 
 def over(node: exp.Expr, part: exp.Expr, name: str) -> exp.Expr | None:
     """An expression as a function of one of its parts, under a name; ``None`` where there is more to it."""
-    found = node.copy().transform(lambda p: exp.column(exp.to_identifier(name, quoted=True)) if p == part else p)
+    found = node.copy().transform(lambda p: col(name) if p == part else p)
     return found if columns_of([found]) == {name} else None
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
+from rowtime.expr.conditions import col
 from rowtime.expr.facts import UNKNOWN, Fact
 from rowtime.expr.monotonicity import prove
 from rowtime.expr.readable import readable
@@ -87,11 +88,11 @@ class Windowing:
             raise NoWindow(
                 "R164", "RANGE is measured on ROWTIME, or on a function of it", f"Write ORDER BY {self.scope.rowtime}."
             )
-        by = order or exp.column(exp.to_identifier(T, quoted=True)) if ranked else None
+        by = order or col(T) if ranked else None
         wants = wants_of(node.this, frame, by)
         fact = prove(_as_node(node.this, window), self.scope.facts).fact
         columns = [self._column(want, keys, order, fact if len(wants.wants) == 1 else UNKNOWN) for want in wants.wants]
-        made = wants.value(*(exp.column(exp.to_identifier(column.name, quoted=True)) for column in columns))
+        made = wants.value(*(col(column.name) for column in columns))
         if isinstance(made, exp.Column):
             self.scope.made[made.name] = fact
         return made
@@ -130,7 +131,7 @@ class Windowing:
                 ),
             )
         ranked = columns_of([value]) == {T}
-        return (None if not ranked or value == exp.column(exp.to_identifier(T, quoted=True)) else value), ranked
+        return (None if not ranked or value == col(T) else value), ranked
 
     def _column(self, want: Want, keys: tuple[Item, ...], order: exp.Expr | None, fact: Fact) -> Column:
         """The column of a call; the same call has the same one."""

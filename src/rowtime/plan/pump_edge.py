@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from rowtime.core.errors import Place, Problem, Refused
+from rowtime.expr.conditions import col
 from rowtime.expr.store_assignment import as_read, is_padded, length_of, may_assign, same_type
 from rowtime.operators.contract import Column, Operator, quoted
 from rowtime.operators.ordered import Ordered
@@ -204,7 +205,7 @@ def _value(column: Assigned, given: str, *, tried: bool = False) -> exp.Expr:
     """What the target gets; ``tried``: NULL where that does not fit."""
     if not column.source:
         return exp.cast(exp.null(), column.type, dialect=Rowtime)
-    value = exp.column(exp.to_identifier(column.source, quoted=True))
+    value = col(column.source)
     if given and same_type(given, column.type):
         return value
     length = length_of(column.type)

@@ -10,6 +10,7 @@ from functools import cached_property
 from sqlglot import exp
 
 from rowtime.core.errors import Problem
+from rowtime.expr.conditions import col
 from rowtime.expr.facts import ROWTIME, Fact, Kind
 from rowtime.expr.monotonicity import OF_SESSION, is_constant, non_deterministic
 from rowtime.operators.contract import A, Column, Operator, T, walk
@@ -317,7 +318,7 @@ def _first(parts: Sequence[exp.Expr], count: int, origin: exp.Column) -> exp.Col
 
 
 def _named(name: str, origin: exp.Expr) -> exp.Column:
-    column = exp.column(exp.to_identifier(name, quoted=True))
+    column = col(name)
     for source in (origin, origin.this if isinstance(origin.this, exp.Expr) else origin):
         column.meta.update(source.meta)
     if (found := span(origin)) is not None and (place := position(origin)) is not None:  # with the name of the input
@@ -328,7 +329,7 @@ def _named(name: str, origin: exp.Expr) -> exp.Column:
 
 def mark_of(gate: str) -> exp.Column:
     """What stands for the mark of an order check."""
-    return exp.column(exp.to_identifier(MARK + gate, quoted=True))
+    return col(MARK + gate)
 
 
 def marks_of(root: Operator) -> dict[str, Fact]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from rowtime.core.errors import Problem, Refused
+from rowtime.expr.conditions import col
 from rowtime.expr.monotonicity import prove
 from rowtime.operators.contract import Column, Operator, T
 from rowtime.operators.first_rows import unknown_at_first
@@ -264,7 +265,7 @@ class _SelectBinder:
         return self.sources.enforced(source, self.name), None
 
     def _filtered(self, scope: Scope, source: Operator, where: exp.Expr) -> Operator:
-        everything = tuple(Item(c, exp.column(exp.to_identifier(c.name, quoted=True))) for c in scope.columns)
+        everything = tuple(Item(c, col(c.name)) for c in scope.columns)
         return Select(self.sources.fresh(f"{self.name}.where"), source, everything, where)
 
     def _items(self, scope: Scope) -> tuple[tuple[Item, ...], exp.Expr | None]:
@@ -297,7 +298,7 @@ class _SelectBinder:
         return [
             Item(Column(name, fact=prove(c, scope.facts).fact), c)
             if isinstance(c, exp.Expr)
-            else Item(replace(known[c.name], name=name), exp.column(exp.to_identifier(c.name, quoted=True)))
+            else Item(replace(known[c.name], name=name), col(c.name))
             for name, c in listed
         ]
 
@@ -353,8 +354,8 @@ class _SelectBinder:
         self, scope: Scope, source: Operator, plan: GroupPlan, within: WithinGroup, where: exp.Expr | None
     ) -> Operator:
         """GROUP BY … WITHIN: a T-sort that refuses by the end of the row's group."""
-        items = tuple(Item(c, exp.column(exp.to_identifier(c.name, quoted=True))) for c in scope.columns)
-        own = (Item(Column(BEFORE), exp.column(exp.to_identifier(T, quoted=True))),) if plan.asks_before else ()
+        items = tuple(Item(c, col(c.name)) for c in scope.columns)
+        own = (Item(Column(BEFORE), col(T)),) if plan.asks_before else ()
         below = Select(self.sources.fresh(f"{self.name}.select"), source, items, where, (*within.hidden, *own))
         return TSort(self.sources.fresh(self.name), below, within.micros, sorts=False, by_group=True, before=bool(own))
 

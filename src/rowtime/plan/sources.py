@@ -13,6 +13,7 @@ from typing import Protocol
 from sqlglot import exp
 
 from rowtime.core.errors import Place, Problem, Refused
+from rowtime.expr.conditions import col
 from rowtime.operators.column_bounds import SAID
 from rowtime.operators.contract import Column, Operator, T
 from rowtime.operators.contract.requirement import COUNTED
@@ -224,7 +225,7 @@ class Sources:
             known = Column(name, kind, declared(definition))
             more = number < len(stream.orders)
             way = not order.ascending, order.strict
-            node = Ordered(check, node, _column(name), *way, known, within, rows, gate, gate is not None and more, more)
+            node = Ordered(check, node, col(name), *way, known, within, rows, gate, gate is not None and more, more)
             lineage[name] = mark_of(check)
         return BoundQuery(node, lineage)
 
@@ -232,17 +233,17 @@ class Sources:
         """What a pump writes, as one writer: in order and numbered, as the log would have it; behind the guard."""
         node = self.pump(binder, pump).node
         if stream.column_bounds:  # a pump sets none, but other writers may
-            items = tuple(Item(column, _column(column.name)) for column in node.emits().columns)
+            items = tuple(Item(column, col(column.name)) for column in node.emits().columns)
             none = Item(Column(SAID, "STRING"), exp.cast(exp.null(), "STRING", dialect="spark"))
             node = Select(self.fresh(f"{pump_name(pump)}.rows"), node, (*items, none))
         node = self.enforcer.edge(node, COUNTED, f"{pump_name(pump)}.written")
         if stream.early is None:
             return node
-        items = tuple(Item(column, _column(column.name)) for column in node.emits().columns)
-        timed = Select(self.fresh(f"{pump_name(pump)}.timed"), node, items, hidden=(Item(Column(TIME), _column(T)),))
+        items = tuple(Item(column, col(column.name)) for column in node.emits().columns)
+        timed = Select(self.fresh(f"{pump_name(pump)}.timed"), node, items, hidden=(Item(Column(TIME), col(T)),))
         # Its rows are in order, and its clock is theirs; what it promises besides has no place among them.
         gate = self.fresh(f"{stream.name}.{pump_name(pump)}")
-        return TSort(gate, timed, 0, sorts=False, early=stream.early, follows=_column(T))
+        return TSort(gate, timed, 0, sorts=False, early=stream.early, follows=col(T))
 
     def pump(self, binder: Binder, pump: CreatePump) -> BoundQuery:
         """The query of a pump, bound once for its sink and for who reads its stream."""
@@ -272,7 +273,7 @@ class Sources:
             names = ", ".join(column.name for column in old)
             hint = "Give each a name; ROWTIME does not count and keeps its own."
             raise Refused(Problem("R118", f"the query has {len(old)} columns: {names}", place, hint))
-        items = tuple(Item(replace(c, name=to), _column(c.name)) for c, to in zip(old, new, strict=True))
+        items = tuple(Item(replace(c, name=to), col(c.name)) for c, to in zip(old, new, strict=True))
         moved = {to: bound.lineage[c.name] for c, to in zip(old, new, strict=True) if c.name in bound.lineage}
         return BoundQuery(Select(self.fresh(name), bound.node, items), moved)
 
@@ -307,10 +308,6 @@ def _check_filled(stream: Stream, pump: CreatePump) -> None:
 def _has_column_bounds(stream: StreamDef) -> bool:
     """True if writers may set bounds of the stream's columns (`core.column_bounds`)."""
     return bool(stream.orders) and stream.format == "log" and stream.event_time is None and stream.shape is None
-
-
-def _column(name: str) -> exp.Column:
-    return exp.column(exp.to_identifier(name, quoted=True))
 
 
 def pump_name(pump: CreatePump) -> str:

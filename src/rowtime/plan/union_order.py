@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from sqlglot import exp
 
 from rowtime.core.errors import Problem, Refused
+from rowtime.expr.conditions import col
 from rowtime.operators.contract import T
 from rowtime.plan.scope import columns_of
 from rowtime.plan.sources import BoundQuery
@@ -72,7 +73,7 @@ def _select(entries: Sequence[exp.Expr], inner: exp.Expr, order: exp.Expr) -> ex
 
 
 def _column(name: str, at: exp.Expr | None = None) -> exp.Column:
-    found = exp.column(exp.to_identifier(name, quoted=True))
+    found = col(name)
     if at is not None:
         found.meta.update(next((part.meta for part in at.walk() if part.meta), {}))
     return found

@@ -9,6 +9,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from rowtime.core.errors import Problem, Refused
+from rowtime.expr.conditions import col
 from rowtime.expr.monotonicity import order_of
 from rowtime.operators.contract import T
 from rowtime.operators.session_rows import SessionRows
@@ -112,7 +113,7 @@ class WindowTable:
             raise Refused(*scope.problems)
         sources, source = self.binder.sources, scope.input
         made = SessionRows(sources.fresh(f"{self.name}.session"), source, tuple(key.name for key in bound), gap, NAMES)
-        return BoundQuery(made, {NAMES[1]: exp.column(exp.to_identifier(T, quoted=True))})
+        return BoundQuery(made, {NAMES[1]: col(T)})
 
     def _time(self, scope: Scope, node: exp.Expr | None) -> exp.Expr | None:
         """What DESCRIPTOR names: one column, or ROWTIME."""

@@ -13,6 +13,7 @@ from typing import Protocol
 
 from sqlglot import exp
 
+from rowtime.expr.conditions import col
 from rowtime.expr.facts import ROWTIME, UNKNOWN, Fact
 from rowtime.expr.group_end import interval_micros, interval_months, unshifted
 from rowtime.expr.monotonicity import order_of, prove
@@ -181,9 +182,9 @@ class Windows:
     def staggered(self, keys: Sequence[exp.Expr], length: int) -> exp.Expr:
         """The end of the window that opened with the first row of the bound ``keys``, as a column."""
         self.stagger = (tuple(keys), length)
-        time = exp.column(exp.to_identifier(T, quoted=True))
+        time = col(T)
         self.lineage[STAGGERED] = Earliest(this=moved(time, 1))  # a window that may still get rows ends later
-        return exp.column(exp.to_identifier(STAGGERED, quoted=True))
+        return col(STAGGERED)
 
     def _session(self, scope: Names, call: exp.Anonymous, edge: str) -> exp.Expr:
         """An edge of the session, as a column that the grouping has."""
@@ -191,13 +192,13 @@ class Windows:
         if gap is not None and self.gap not in (None, gap):
             scope.refuse("R106", f"{readable(call)} has another gap than the one in GROUP BY", call)
         self.gap = self.gap or gap
-        column = exp.column(exp.to_identifier(STARTS if edge == "START" else ENDS, quoted=True))
+        column = col(STARTS if edge == "START" else ENDS)
         return exp.Sub(this=column, expression=TICK.copy()) if edge == "ROWTIME" else column
 
     def _hop(self, scope: Names, spans: Spans, time: exp.Expr) -> tuple[exp.Expr, exp.Expr]:
         column, _ = self.hops.setdefault((to_spark(time), spans), (f"__h{len(self.hops)}", time.copy()))
         self.lineage |= spans.lineage((f"{column}_", column), scope.inlined(time))
-        end: exp.Expr = exp.column(exp.to_identifier(column, quoted=True))
+        end: exp.Expr = col(column)
         return exp.Sub(this=end, expression=of_micros(spans.size)), end.copy()
 
     def above(self, source: Operator, keys: Sequence[Item], fresh: str) -> Operator:

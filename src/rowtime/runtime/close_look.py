@@ -20,6 +20,7 @@ from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j 
 from pyspark.errors import PySparkException
 from sqlglot import exp
 
+from rowtime.expr.conditions import col
 from rowtime.kernels.exact import Overflow
 from rowtime.operators.attempt import BROKEN, judged
 from rowtime.operators.contract import Delta, Operator
@@ -112,7 +113,7 @@ class CloseLook:
         """The rows of a chain with the columns of ``shape``, if the conditions and ``demands`` can be computed."""
         rows, emitted = chain.base.rows, shape.emits()
         assert rows is not None
-        values = chain.columns or {name: _column(name) for name in emitted.names}
+        values = chain.columns or {name: col(name) for name in emitted.names}
         if all(isinstance(one.unnest(), exp.Column) for one in (*chain.conditions, *values.values(), *demands)):
             return shape.step(tick, [chain.base]) if chain.columns is not None else chain.base
         found = judged(
@@ -128,10 +129,6 @@ class CloseLook:
 
 def _told(node: exp.Expr) -> tuple[str, str]:
     return to_spark(node), to_rowtime(node)
-
-
-def _column(name: str) -> exp.Column:
-    return exp.column(exp.to_identifier(name, quoted=True))
 
 
 def closer(error: Exception, program: Program, tap: object, before: CloseLook | None) -> CloseLook | None:
