@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from rowtime.core.time import END
 from rowtime.testing.transcripts import ScriptItem, Transcript
@@ -12,18 +13,21 @@ from tests.laws.pipelines import HALF, ORIGIN
 
 LARGE = 2**62 - 1  # two of them fit in a BIGINT, three do not
 EVENTS = (
-    "CREATE STREAM {} (n BIGINT, v BIGINT, k STRING, since TIMESTAMP, until TIMESTAMP) "
+    "CREATE STREAM {} (n BIGINT, v BIGINT, w BIGINT, k STRING, since TIMESTAMP, until TIMESTAMP) "
     "EVENT SHAPE INTERVAL (since, until);"
 )
 DECLARE = (
     "CREATE STREAM a (n BIGINT, v BIGINT, w BIGINT, k STRING, ev TIMESTAMP) EVENT TIME (ev);"
     "CREATE STREAM b (n BIGINT, v BIGINT, w BIGINT, k STRING, ev TIMESTAMP);"
-    "CREATE TABLE t (n BIGINT, u BIGINT);" + EVENTS.format("e") + EVENTS.format("r")
+    "CREATE TABLE t (n BIGINT, u BIGINT);" + EVENTS.format("e") + EVENTS.format("r") + "CREATE STREAM o "
+    "(kind STRING, n BIGINT, v BIGINT, w BIGINT, k STRING, since TIMESTAMP, until TIMESTAMP) "
+    "EVENT SHAPE BY kind (since, until);"
 )
 TABLE = [{"n": 0, "u": 1}, {"n": 1, "u": 0}, {"n": 2, "u": 5}, {"n": 2, "u": -1}]
 WINDOW = "OVER (RANGE INTERVAL '1' SECOND PRECEDING)"
 MEET = f"FROM a {WINDOW} JOIN b {WINDOW} ON a.k = b.k"
 OUTER = f"FROM a {WINDOW} LEFT JOIN b {WINDOW} ON a.k = b.k"
+STREAMS = "abero"
 STEPS = "STEP(a.ROWTIME BY INTERVAL '3' SECOND)"
 SHOWN = "EMIT INTERVALS (since, until)"
 SECONDS = "FLOOR(a.ROWTIME TO SECOND)"
@@ -107,6 +111,8 @@ CLAUSES = (
         "SELECT STREAM ev AS ROWTIME, 10 / n AS q FROM a WHERE v <> 9 ORDER BY ev WITHIN INTERVAL '2' SECOND",
         ("v <> 9", "n <> 0")),
     _of("select list over events", f"SELECT STREAM 10 / n AS q, v FROM e WHERE v <> 9 {SHOWN}", ("v <> 9", "n <> 0")),
+    _of("select list over edges", f"SELECT STREAM 10 / n AS q, v FROM o WHERE v <> 9 {SHOWN}", ("v <> 9", "n <> 0"),
+        "10 / `n`"),
     _of("windows of events",
         f"SELECT STREAM k, 10 / SUM(n) AS s FROM e GROUP BY TUMBLE(INTERVAL '1' SECOND), k HAVING true {SHOWN}",
         ("HAVING true", "HAVING SUM(n) <> 0")),
@@ -114,6 +120,40 @@ CLAUSES = (
         ("HAVING true", "HAVING SUM(n) <> 0")),
     _of("count windows", f"SELECT STREAM k, 10 / SUM(n) AS s FROM e GROUP BY COUNT_WINDOW(2), k HAVING true {SHOWN}",
         ("HAVING true", "HAVING SUM(n) <> 0")),
+    _of("arguments over events",
+        f"SELECT STREAM k, SUM(10 DIV n) AS s FROM o WHERE true GROUP BY TUMBLE(INTERVAL '1' SECOND), k {SHOWN}",
+        ("WHERE true", "WHERE n <> 0"), "10 DIV `n`"),
+    _of("keys and arguments of snapshots",
+        f"SELECT STREAM 10 DIV n AS q, MAX(5 DIV v) AS s FROM o WHERE true GROUP BY SNAPSHOT(), 10 DIV n {SHOWN}",
+        ("WHERE true", "WHERE n <> 0 AND v <> 0")),
+    _of("filtered arguments of snapshots",
+        f"SELECT STREAM k, SUM(10 DIV n) FILTER (WHERE n <> 0) AS s, SUM(5 DIV v) AS q FROM o WHERE true "
+        f"GROUP BY SNAPSHOT(), k {SHOWN}", ("WHERE true", "WHERE v <> 0"), "5 DIV `v`"),
+    _of("sum of snapshots",
+        f"SELECT STREAM k, SUM(w) AS s, AVG(w) AS a FROM o GROUP BY SNAPSHOT(), k HAVING true {SHOWN}",
+        ("HAVING true", f"HAVING {FITS}"), "SUM(`w`)", value=EXACT),
+    _of("sum of decimals of snapshots", f"SELECT STREAM k, SUM({WIDE}) AS s FROM o GROUP BY SNAPSHOT(), k "
+        f"HAVING true {SHOWN}", ("HAVING true", "HAVING ABS(SUM(v)) < 3")),
+    _of("largest of snapshots", f"SELECT STREAM k, 10 / MAX(n) AS s FROM o GROUP BY SNAPSHOT(), k HAVING true {SHOWN}",
+        ("HAVING true", "HAVING MAX(n) <> 0"), "10 / MAX(`n`)"),
+    _of("sum beside the largest of snapshots",
+        f"SELECT STREAM k, SUM(w) AS s, MAX(n) AS m FROM o GROUP BY SNAPSHOT(), k HAVING true {SHOWN}",
+        ("HAVING true", f"HAVING {FITS}"), "SUM(`w`)", value=EXACT),
+    _of("changes of snapshots",
+        "SELECT STREAM k, SUM(w) AS s, 10 DIV MAX(n) AS m FROM o GROUP BY SNAPSHOT(), k HAVING true EMIT CHANGES",
+        ("HAVING true", f"HAVING {FITS} AND MAX(n) <> 0"), value=EXACT),
+    _of("changes of windows of events",
+        "SELECT STREAM k, 10 / SUM(n) AS s FROM e GROUP BY TUMBLE(INTERVAL '1' SECOND), k HAVING true EMIT CHANGES",
+        ("HAVING true", "HAVING SUM(n) <> 0")),
+    _of("changes of count windows",
+        "SELECT STREAM k, 10 / SUM(n) AS s FROM o GROUP BY COUNT_WINDOW(2), k HAVING true EMIT CHANGES",
+        ("HAVING true", "HAVING SUM(n) <> 0")),
+    _of("having of changes",
+        "SELECT STREAM k, COUNT(*) AS c FROM o GROUP BY SNAPSHOT(), k HAVING 10 / SUM(n) > 3 EMIT CHANGES",
+        ("10 / SUM(n)", "10 / NULLIF(SUM(n), 0)"), "10 / SUM(`n`) > 3"),
+    _of("changes of an outer join of events",
+        "SELECT STREAM e.v AS ev, r.v AS rv FROM e LEFT JOIN r ON e.k = r.k AND 10 / (e.n - r.n) > 0 EMIT CHANGES",
+        ("(e.n - r.n)", "NULLIF(e.n - r.n, 0)")),
     _of("join of events",
         f"SELECT STREAM e.v AS ev, r.v AS rv FROM e JOIN r ON e.k = r.k AND 10 / (e.n - r.n) > 0 {SHOWN}",
         ("(e.n - r.n)", "NULLIF(e.n - r.n, 0)")),
@@ -122,20 +162,38 @@ CLAUSES = (
 
 def items(seed: int, rows: int = 12) -> list[ScriptItem]:
     """Rows of all streams in the order of time, many of which make something fail; then the ends."""
-    chance, at, made = random.Random(seed), ORIGIN, list[ScriptItem]()
+    chance, at, made, going = random.Random(seed), ORIGIN, list[ScriptItem](), list[dict[str, Any]]()
     for _ in range(rows):
         at += chance.choice((0, HALF, HALF, 2 * HALF))
         values = {"n": chance.choice((0, 0, 1, -1, 2)), "v": chance.choice((0, 1, 1, 2, -1)), "k": chance.choice("xy")}
         for stream in "er" if chance.random() < 0.2 else "ab" if chance.random() < 0.3 else "ae":
             times = {"since": at, "until": at + chance.choice((1, 2, 3)) * HALF} if stream in "er" else {"ev": at}
-            wide = {} if stream in "er" else {"w": LARGE * values["v"]}
-            made.append(ScriptItem(len(made) + 1, stream, "x", {"rowtime": at, **values, **wide, **times}, None))
-    for stream in "aber":
+            values["w"] = LARGE * values["v"]
+            made.append(ScriptItem(len(made) + 1, stream, "x", {"rowtime": at, **values, **times}, None))
+            if stream == "e":
+                made += edges(chance, values, at, going, len(made) + 1)
+    made += [ScriptItem(len(made) + n, "o", "x", _ended(one, at + HALF), None) for n, one in enumerate(going, 1)]
+    for stream in STREAMS:
         made.append(ScriptItem(len(made) + 1, stream, "x", None, END))
     return made
 
 
+def edges(
+    chance: random.Random, values: dict[str, Any], at: int, going: list[dict[str, Any]], number: int
+) -> list[ScriptItem]:
+    """The start of an event, and perhaps the end of one that is ``going``."""
+    going.append({"kind": "start", "since": at, **values})
+    found = [going[-1]]
+    if chance.random() < 0.6 and going[0]["since"] < at:
+        found.append(_ended(going.pop(0), at))
+    return [ScriptItem(n, "o", "x", one, None) for n, one in enumerate(found, number)]
+
+
+def _ended(start: dict[str, Any], at: int) -> dict[str, Any]:
+    return {**start, "kind": "end", "until": at}
+
+
 def transcript(sql: str, made: list[ScriptItem]) -> Transcript:
     """The items for a query."""
-    writers: Mapping[str, list[str]] = {name: ["x"] for name in "aber"}
+    writers: Mapping[str, list[str]] = {name: ["x"] for name in STREAMS}
     return Transcript("failing", "failing", DECLARE + sql, tuple(made), (), "exact", frozenset(), writers, {"t": TABLE})

@@ -53,6 +53,7 @@ from rowtime.operators.versions import BEFORE, VERSION, as_of, differences, vers
 from rowtime.sql.generate import to_spark
 
 if TYPE_CHECKING:
+    from pyspark.sql import Column as Condition
     from pyspark.sql import DataFrame
 
 
@@ -68,6 +69,8 @@ class AntiJoin(Operator):
 
     control: ClassVar = UpTo
     kind: ClassVar[str] = "lifetime anti-join"
+    covering: ClassVar[str] = "__ls < __re AND __rs < __le"
+    """The times of a right event that covers a left one."""
     keeps_versions: ClassVar[bool] = True
 
     @property
@@ -163,29 +166,27 @@ class AntiJoin(Operator):
 
     def _pieces(self, tick: Tick, left: DataFrame, right: DataFrame | None, span: tuple[int, int]) -> DataFrame:
         """Of each left event that is not over: the gaps between the right events that cover it."""
-        from pyspark.sql import functions as F  # noqa: N812, PLC0415
-
         before, bound = span
         identity = [*self.names[0], "__ls", "__le"]
         alive = netted(left.drop(N), identity).where(f"__ls < {bound}L")
         covers = alive.selectExpr("*", "__le AS __rs", "__le AS __re")
         if right is not None:
             others = netted(right.drop(N), [*self.names[1], "__rs", "__re"]).where(f"__rs < {bound}L").drop(D)
-            condition = F.expr("__ls < __re AND __rs < __le")
-            if self.on is not None and tick.trying:
-                condition &= holds(alive.sparkSession, [(to_spark(part), "") for part in conjuncts(self.on)])
-            elif self.on is not None:
-                condition = F.expr(self._condition)
-            met = alive.join(others, condition, "inner").select(*map(quoted, covers.columns))
+            met = alive.join(others, self.meeting(tick), "inner").select(*map(quoted, covers.columns))
             covers = covers.unionByName(met)
         found = gaps(covers, identity).where(f"__x < {bound}L AND __rs >= {before}L")
         until = f"IF(__rs < {bound}L, __rs, {END}L) AS {E}"
         return found.selectExpr(*map(quoted, self.names[0]), "__x", until, D)
 
-    @property
-    def _condition(self) -> str:
+    def meeting(self, tick: Tick) -> Condition:
         """When a right event covers a left one."""
-        return "__ls < __re AND __rs < __le" + (f" AND ({to_spark(self.on)})" if self.on is not None else "")
+        from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+        if self.on is None:
+            return F.expr(self.covering)
+        if tick.trying:
+            return F.expr(self.covering) & holds(tick.spark, [(to_spark(part), "") for part in conjuncts(self.on)])
+        return F.expr(f"{self.covering} AND ({to_spark(self.on)})")
 
     def _forget(self, kept: Sequence[WeightedLog], bound: int) -> None:
         kept[0].forget(bound, [*self.names[0], "__ls", "__le"])
@@ -216,7 +217,7 @@ class SpeculativeAntiJoin(AntiJoin):
         for n, delta in enumerate(deltas):
             written = [] if delta.rows is None else kept[n].add(self._side(n, delta.rows, (Q, C)), delta.count)
             new[n] = kept[n].segments.read(written).drop(N) if written else None
-        rows = self._revised(old, new)
+        rows = self._revised(tick, old, new)
         control.bound = max(before, clocks[""])
         self._forget(kept, control.bound)
         return Delta(rows, clocks)
@@ -228,10 +229,12 @@ class SpeculativeAntiJoin(AntiJoin):
         """What was there before the new changes, as one version."""
         return None if rows is None else netted(rows.drop(N, Q, C), self._identity(n)).selectExpr("*", *BEFORE)
 
-    def _revised(self, old: Sequence[DataFrame | None], new: Sequence[DataFrame | None]) -> DataFrame | None:
+    def _revised(
+        self, tick: Tick, old: Sequence[DataFrame | None], new: Sequence[DataFrame | None]
+    ) -> DataFrame | None:
         left, right = (both(before, now) for before, now in zip(old, new, strict=True))
         own = self._identity(0)
-        met = None if left is None or new[1] is None else self._met(left, new[1])
+        met = None if left is None or new[1] is None else self._met(tick, left, new[1])
         touched = [None if rows is None else rows.select(*map(quoted, own), Q, C) for rows in (new[0], met)]
         changes = both(*touched)
         if left is None or changes is None:
@@ -241,7 +244,7 @@ class SpeculativeAntiJoin(AntiJoin):
         alive = as_of(left, versions, own, own)
         covers = alive.selectExpr("*", "__le AS __rs", "__le AS __re")
         if right is not None:
-            covering = as_of(self._met(left, right), versions, own, [*own, "__rs", "__re"])
+            covering = as_of(self._met(tick, left, right), versions, own, [*own, "__rs", "__re"])
             covers = covers.unionByName(covering.drop(D).selectExpr("*", f"CAST(NULL AS BIGINT) AS {D}"))
         weight = f"max({D}) OVER (PARTITION BY {', '.join(map(quoted, identity))}) AS {D}"
         covers = covers.selectExpr(*map(quoted, identity), "__rs", "__re", weight).where(f"{D} IS NOT NULL")
@@ -249,12 +252,10 @@ class SpeculativeAntiJoin(AntiJoin):
         pieces = gaps(covers, identity).selectExpr(*names, *VERSION, "__x", f"__rs AS {E}", D)
         return differences(pieces, self.names[0]).selectExpr(*names, *made("__x", E, D, Q, C))
 
-    def _met(self, left: DataFrame, right: DataFrame) -> DataFrame:
+    def _met(self, tick: Tick, left: DataFrame, right: DataFrame) -> DataFrame:
         """The left events that right rows cover, with their times, weights and versions."""
-        from pyspark.sql import functions as F  # noqa: N812, PLC0415
-
         own = [quoted(name) for name in self._identity(0)]
-        met = left.select(*own).distinct().join(right, F.expr(self._condition), "inner")
+        met = left.select(*own).distinct().join(right, self.meeting(tick), "inner")
         return met.select(*own, "__rs", "__re", D, Q, C)
 
 

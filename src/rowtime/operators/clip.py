@@ -192,6 +192,7 @@ class SpeculativeClip(SpeculativeAntiJoin):
     """A `Clip` of versions of events; ``on``: which right events cut which left ones."""
 
     kind: ClassVar[str] = "speculative clip"
+    covering: ClassVar[str] = f"{SpeculativeAntiJoin.covering} AND __rs > __ls"
 
     def keeps(self) -> tuple[StateNote, ...]:
         """What may yet be cut, and the starts that cut it."""
@@ -203,7 +204,3 @@ class SpeculativeClip(SpeculativeAntiJoin):
         if n == 0:
             return rows
         return rows.selectExpr(*self.names[1], "__rs", f"{END}L AS __re", D, *more, f"__rs + 1 AS {N}")
-
-    @property
-    def _condition(self) -> str:
-        return f"{super()._condition} AND __rs > __ls"

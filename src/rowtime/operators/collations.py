@@ -5,6 +5,7 @@ Spark has such keys and no function of SQL that gives them, so its expression is
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import DataType
 
+_COLLATION = re.compile(r" collate \w+")
+
 
 def has_collation(kind: DataType) -> bool:
     """True if values of a type are, or hold, text that is not compared by its bytes."""
@@ -25,6 +28,16 @@ def has_collation(kind: DataType) -> bool:
 def collated_of(rows: DataFrame, names: Iterable[str]) -> list[str]:
     """Those of some columns whose values have a collation."""
     return [name for name in names if has_collation(rows.schema[name].dataType)]
+
+
+def in_bytes(rows: DataFrame, names: Iterable[str]) -> tuple[DataFrame, dict[str, Column]]:
+    """The rows with text without a collation in some columns, and what makes it text with the collation again."""
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415 - `check` does without Spark
+
+    kinds = {name: type_text(rows.schema[name].dataType) for name in collated_of(rows, names)}
+    plain = {name: F.expr(f"CAST({quoted(name)} AS {_COLLATION.sub('', kind)})") for name, kind in kinds.items()}
+    back = {name: F.expr(f"CAST({quoted(name)} AS {kind})") for name, kind in kinds.items()}
+    return (rows.withColumns(plain) if plain else rows), back
 
 
 def least(name: str) -> str:
@@ -42,7 +55,7 @@ def grouped(rows: DataFrame, keys: Sequence[str], aggregates: Sequence[str]) -> 
 
     collated = {name: f"__c_{name}" for name in collated_of(rows, keys)}
     shown = [f"{least(name)} AS {quoted(other)}" for name, other in collated.items()]
-    groups = rows.groupBy(*keys).agg(*map(F.expr, (*aggregates, *shown)))
+    groups = rows.groupBy(*keys).agg(*map(F.expr, (*aggregates, *shown) or ["1 AS __one"])).drop("__one")
     if not collated:
         return groups
     names = [name for name in groups.columns if name not in collated.values()]

@@ -14,6 +14,7 @@ from functools import reduce
 from typing import TYPE_CHECKING, ClassVar
 
 from rowtime.core.time import BEGINNING, END
+from rowtime.operators.attempt import BROKEN
 from rowtime.operators.contract import (
     ASKED_AT,
     Delta,
@@ -27,15 +28,15 @@ from rowtime.operators.contract import (
 )
 from rowtime.operators.contract.requirement import VERSIONS, Requirement
 from rowtime.operators.event_groups import FROM, EventGroups
-from rowtime.operators.failing_events import results
+from rowtime.operators.failing_events import changed, fitting, results, tried_groups
 from rowtime.operators.lifetimes import ALWAYS, C, D, E, N, Q, S, WeightedLog, made, netted
-from rowtime.operators.versions import BEFORE, VERSION, as_of, differences, versions_of
-from rowtime.sql.generate import to_spark
+from rowtime.operators.versions import BEFORE, VERSION, as_of, versions_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 WINDOW = "__z"  # the last start of a window, µs
+LAST = f"max({FROM}) AS {WINDOW}"
 RANK, MOST, FIRST = "__r", "__m", "__f"  # the number of a start in its group; the greatest; that a window begins with
 
 
@@ -64,7 +65,7 @@ class CountWindows(EventGroups):
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """The windows whose last start the bound has passed."""
-        delta, control = deltas[0], tick.control(self)
+        delta, control = fitting(tick, self, deltas[0]), tick.control(self)
         clocks = self.promises([delta.clocks], control)
         before = control.bound
         bound = max(before, clocks[""])
@@ -128,9 +129,8 @@ class CountWindows(EventGroups):
         """The results of the windows that these starts end."""
         times = made(WINDOW, f"{WINDOW} + 1")
         if tick.trying:
-            by, last = [*self.key_names, FIRST], [f"max({FROM}) AS {WINDOW}"]
-            return results(tick, self, self._each(ranked), by, last, times)
-        return self._aggregated(ranked, self.key_names).selectExpr(*(item.sql for item in self.items), *times)
+            return results(tick, self, self._each(ranked), [*self.key_names, FIRST], [LAST], times)
+        return self.selected(self._windowed(ranked, self.key_names), times)
 
     def _each(self, ranked: DataFrame) -> DataFrame:
         """Every event in each of the windows that it is in, which `FIRST` tells apart."""
@@ -139,14 +139,9 @@ class CountWindows(EventGroups):
         each = each.selectExpr("*", f"explode(sequence(__lo, __hi)) AS {FIRST}")
         return each.selectExpr("*", f"explode(sequence(1L, {D})) AS __i")
 
-    def _aggregated(self, ranked: DataFrame, groups: Sequence[str]) -> DataFrame:
+    def _windowed(self, ranked: DataFrame, groups: Sequence[str]) -> DataFrame:
         """Keys and aggregates of each window of a group, and its last start (`WINDOW`)."""
-        from pyspark.sql import functions as F  # noqa: N812, PLC0415
-
-        each = self._each(ranked)
-        finals = [F.expr(f"{to_spark(item.expression)} AS {item.column.name}") for item in self.aggregates]
-        found = each.groupBy(*groups, FIRST).agg(F.expr(f"max({FROM}) AS {WINDOW}"), *finals)
-        return found if self.having is None else found.where(to_spark(self.having))
+        return self.aggregated(self._each(ranked), [*groups, FIRST], [LAST])
 
     @property
     def identity(self) -> list[str]:
@@ -163,6 +158,7 @@ class SpeculativeCountWindows(CountWindows):
     """`CountWindows` of versions of events; what is kept is the same."""
 
     kind: ClassVar[str] = "speculative count windows"
+    numbered: ClassVar[bool] = True
 
     def requires(self) -> tuple[Requirement, ...]:
         """Versions, all up to the last one."""
@@ -170,7 +166,7 @@ class SpeculativeCountWindows(CountWindows):
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """What each new change makes of the windows of its group."""
-        delta, control = deltas[0], tick.control(self)
+        delta, control = fitting(tick, self, deltas[0]), tick.control(self)
         clocks = self.promises([delta.clocks], control)
         before = control.bound
         bound = max(before, clocks[""])
@@ -179,7 +175,7 @@ class SpeculativeCountWindows(CountWindows):
         if delta.rows is not None:
             old = [ahead.between(before, END), last.between(BEGINNING, END)]
             written = ahead.add(self._changes(delta.rows, before), delta.count)
-            rows = self._revised(ahead.segments.read(written), old) if written else None
+            rows = self._revised(tick, ahead.segments.read(written), old) if written else None
         due = ahead.between(before, bound) if before < bound < END else None
         if due is not None:
             self._move(tick, due, last)
@@ -191,7 +187,7 @@ class SpeculativeCountWindows(CountWindows):
         changes = netted(self._starts(rows, before, (Q, C)), [*self.identity, Q, N])
         return changes.select(*self._quoted, FROM, D, Q, C, N)
 
-    def _revised(self, new: DataFrame, old: Sequence[DataFrame | None]) -> DataFrame:
+    def _revised(self, tick: Tick, new: DataFrame, old: Sequence[DataFrame | None]) -> DataFrame:
         """The windows of each version of the groups with new changes, less those of the one before it."""
         keys, groups = [key.sql for key in self.keys], [*self.key_names, *VERSION]
         changes = new.drop(N).selectExpr("*", *keys)
@@ -199,8 +195,8 @@ class SpeculativeCountWindows(CountWindows):
         known = [one.drop(N, Q, C).selectExpr("*", *BEFORE, *keys) for one in old if one is not None]
         events = reduce(lambda one, other: one.unionByName(other), known, changes)
         alive = as_of(events, versions, self.key_names, [*self.identity, *self.key_names])
-        results = self._aggregated(self._ranked(alive, groups), groups)
-        items = [item.sql for item in self.items]
-        events = results.selectExpr(*items, *VERSION, f"{WINDOW} AS __x", f"{WINDOW} + 1 AS {E}", f"1L AS {D}")
-        names = [quoted(item.column.name) for item in self.items]
-        return differences(events, self.emits().names).selectExpr(*names, *made("__x", E, D, Q, C))
+        ranked, times = self._ranked(alive, groups), (f"{WINDOW} AS __x", f"{WINDOW} + 1 AS {E}", f"1L AS {D}")
+        if tick.trying:
+            found = tried_groups(self, self._each(ranked), [*groups, FIRST], [LAST])
+            return changed(tick, self, found.selectExpr(*self.item_names, *VERSION, *times, BROKEN))
+        return changed(tick, self, self.selected(self._windowed(ranked, groups), [*VERSION, *times]))

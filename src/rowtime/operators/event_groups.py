@@ -10,12 +10,16 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rowtime.core.clock import Clocks, least
-from rowtime.operators.contract import Link, Operator, Shape, Unary
+from rowtime.expr.aggregates import ordered_text
+from rowtime.operators.collations import grouped, has_collation
+from rowtime.operators.contract import Link, Operator, Shape, Unary, quoted
 from rowtime.operators.grouping import Groups
 from rowtime.operators.lifetimes import TOUCHES, E, derived
 from rowtime.operators.select import Item
+from rowtime.sql.generate import to_spark
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
     from sqlglot import exp
 
 FROM = "__s"  # the start of a kept event, µs
@@ -33,6 +37,9 @@ class EventGroups(Groups, Unary):
     having: exp.Expr | None = field(default=None, kw_only=True)
 
     keeps_versions: ClassVar[bool] = True
+    computes: ClassVar[bool] = True
+    numbered: ClassVar[bool] = False
+    """True if its results come with changes that are numbered."""
 
     def emits(self) -> Shape:
         """The select list, as events."""
@@ -41,6 +48,22 @@ class EventGroups(Groups, Unary):
     def promises(self, clocks: Sequence[Clocks], control: Any) -> Clocks:  # noqa: ARG002
         """The least of the input's: below it nothing comes, so no group changes."""
         return {"": least(clocks[0].values())}
+
+    def aggregated(self, rows: DataFrame, by: Sequence[str], more: Sequence[str] = ()) -> DataFrame:
+        """The groups ``by`` of rows with their aggregates and ``more``."""
+        text = ordered_text if has_collation(rows.schema) else to_spark
+        calls = [f"{text(item.expression)} AS {item.column.name}" for item in self.aggregates]
+        return grouped(rows, by, [*calls, *more])
+
+    def selected(self, groups: DataFrame, times: Sequence[str]) -> DataFrame:
+        """The select list over groups, as far as HAVING lets them through, with columns that are their times."""
+        found = groups if self.having is None else groups.where(to_spark(self.having))
+        return found.selectExpr(*(item.sql for item in self.items), *times)
+
+    @property
+    def item_names(self) -> list[str]:
+        """The columns of the select list, in Spark SQL."""
+        return [quoted(item.column.name) for item in self.items]
 
     @property
     def key_names(self) -> list[str]:

@@ -10,15 +10,54 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 
-_DECIMAL = re.compile(r"decimal\(38,(\d+)\)")
-_MOST = 28  # digits behind the point, beyond which a limb has no room for a sum
+DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")  # precision and scale
+_MOST = 38  # digits of a decimal
+_DIGITS = 20  # of the low limb of a number of 38, so that the high one fits in a BIGINT
+_LIMB = f"CAST(1{'0' * _DIGITS} AS DECIMAL({_DIGITS + 1}, 0))"
+
+
+def may_be_beyond(kind: str) -> bool:
+    """True for a type of sums that rows can exceed."""
+    return kind == "bigint" or kind.startswith(f"decimal({_MOST},")
+
+
+def limbs(value: str, kind: str) -> tuple[str, str]:
+    """The low and high limb of a number of type BIGINT or DECIMAL, each a whole number.
+
+    Both have room for the sum of as many rows as there can be.
+    """
+    number = f"CAST({value} AS DECIMAL(38, {_scale(kind)}))"
+    if _scale(kind):  # the number without its point
+        number = f"CAST(replace(CAST({number} AS STRING), '.', '') AS DECIMAL(38, 0))"
+    return f"({number} % {_LIMB})", f"CAST({number} DIV {_LIMB} AS DECIMAL(19, 0))"
+
+
+def whole(low: str, high: str, kind: str) -> str:
+    """The number that sums of both limbs make, as text: what the low one has above its digits moves to the high one."""
+    h, r = f"({high} + {low} DIV {_LIMB})", f"({low} % {_LIMB})"
+    # Both of one sign.
+    borrow = f"CASE WHEN {h} > 0 AND {r} < 0 THEN 1 WHEN {h} < 0 AND {r} > 0 THEN -1 ELSE 0 END"
+    h2, r2 = f"({h} - {borrow})", f"({r} + {borrow} * {_LIMB})"
+    sign = f"IF({h2} < 0 OR {r2} < 0, '-', '')"
+    digits = f"concat(CAST(abs({h2}) AS STRING), lpad(CAST(abs({r2}) AS STRING), {_DIGITS}, '0'))"
+    scale = _scale(kind)
+    if not scale:
+        return f"concat({sign}, {digits})"
+    padded = f"lpad({digits}, greatest(length({digits}), {scale + 1}), '0')"
+    return f"concat({sign}, regexp_replace({padded}, '(.{{{scale}}})$', '.$1'))"
+
+
+def _scale(kind: str) -> int:
+    """Digits behind the point."""
+    found = DECIMAL.fullmatch(kind)
+    return int(found[2]) if found else 0
 
 
 @dataclass(frozen=True)
 class ExactSum:
     """The sum of ``value`` as type ``kind``, in columns of the name ``name``.
 
-    ``modifier``: DISTINCT, ``over``: FILTER; ``function`` may be AVG.
+    ``modifier``: DISTINCT; ``function`` may be AVG.
     `aggregates` are computed of a group, and then `value_text` of these, which is NULL where the sum is beyond its type
     or there is none; `fails` tells which.
     """
@@ -27,7 +66,6 @@ class ExactSum:
     value: str
     kind: str
     modifier: str = ""
-    over: str = ""
     function: str = "sum"
 
     @cached_property
@@ -40,9 +78,9 @@ class ExactSum:
         """The sum, of the aggregates."""
         if self._is_whole:
             return f"try_cast({self.name}w AS BIGINT)"
-        if self._scale is None:
+        if not self._has_limbs:
             return f"{self.name}w"
-        return f"try_cast({self._whole} AS {self.kind})"
+        return f"try_cast({whole(f'{self.name}l', f'{self.name}h', self.kind)} AS {self.kind})"
 
     @property
     def fails(self) -> str:
@@ -50,54 +88,22 @@ class ExactSum:
         return f"({self.name}n > 0 AND {self.value_text} IS NULL)"
 
     @property
-    def _scale(self) -> int | None:
-        """Digits behind the point of a decimal whose sum can be beyond its type."""
-        found = _DECIMAL.fullmatch(self.kind)
-        return int(found[1]) if found and self._is_plain and int(found[1]) <= _MOST else None
-
-    @property
-    def _is_plain(self) -> bool:
-        return not self.modifier and self.function == "sum"
-
-    @property
     def _is_whole(self) -> bool:
         return self.kind == "bigint" and self.function == "sum"
 
     @property
+    def _has_limbs(self) -> bool:
+        return may_be_beyond(self.kind) and not self.modifier and self.function == "sum"
+
+    @property
     def _parts(self) -> dict[str, str]:
-        counted = f"count({self.modifier}{self.value}){self.over}"
+        counted = f"count({self.modifier}{self.value})"
         if self._is_whole:
             return {"w": self._sum("sum", f"CAST({self.value} AS DECIMAL(38, 0))"), "n": counted}
-        if self._scale is None:
+        if not self._has_limbs:
             return {"w": self._sum(f"try_{self.function}", self.value), "n": counted}
-        # Two limbs, each of which has room for the sum of as many rows as there can be.
-        low = f"({self.value}) % {self._limb}"
-        high = f"CAST((({self.value}) - {low}) / {self._limb} AS DECIMAL(38, 0))"
+        low, high = limbs(self.value, self.kind)
         return {"l": self._sum("sum", low), "h": self._sum("sum", high), "n": counted}
 
     def _sum(self, function: str, value: str) -> str:
-        return f"{function}({self.modifier}{value}){self.over}"
-
-    @property
-    def _digits(self) -> int:
-        assert self._scale is not None
-        return (38 - self._scale) // 2
-
-    @property
-    def _limb(self) -> str:
-        return f"CAST({'1' + '0' * self._digits} AS DECIMAL({self._digits + 1}, 0))"
-
-    @property
-    def _whole(self) -> str:
-        """The number that both limbs make, as text: what the low one has above its digits moves to the high one."""
-        low, high = f"{self.name}l", f"{self.name}h"
-        carry = f"CAST(({low} - {low} % {self._limb}) / {self._limb} AS DECIMAL(38, 0))"
-        h, r = f"({high} + {carry})", f"({low} % {self._limb})"
-        # Both of one sign.
-        borrow = f"CASE WHEN {h} > 0 AND {r} < 0 THEN 1 WHEN {h} < 0 AND {r} > 0 THEN -1 ELSE 0 END"
-        kind = f"DECIMAL(38, {self._scale})"
-        h2 = f"CAST({h} - ({borrow}) AS DECIMAL(38, 0))"
-        r2 = f"CAST({r} + ({borrow}) * {self._limb} AS {kind})"
-        width = self._digits + (1 + (self._scale or 0) if self._scale else 0)
-        sign = f"IF({h2} < 0 OR {r2} < 0, '-', '')"
-        return f"concat({sign}, CAST(abs({h2}) AS STRING), lpad(CAST(abs({r2}) AS STRING), {width}, '0'))"
+        return f"{function}({self.modifier}{value})"

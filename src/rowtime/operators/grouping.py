@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from rowtime.operators.ends import Lead
     from rowtime.operators.select import Item
 
-_WRAPPERS = (exp.AggFunc, exp.Filter, exp.Where, exp.WithinGroup, exp.Order, exp.Ordered, exp.Distinct, exp.Tuple,
-             exp.IgnoreNulls, exp.RespectNulls)  # fmt: skip
+_WRAPPERS = (exp.AggFunc, exp.WithinGroup, exp.Order, exp.Ordered, exp.Distinct, exp.Tuple, exp.IgnoreNulls,
+             exp.RespectNulls, exp.Anonymous)  # fmt: skip
 
 
 def is_sorted_collection(node: exp.Expr) -> bool:
@@ -51,6 +51,11 @@ class Groups(Operator):
     def requires(self) -> tuple[Requirement, ...]:
         """Places, if an aggregate depends on the order of rows."""
         return (PLACED if needs_places(self.aggregates) else UNORDERED,)
+
+    def computed_first(self) -> Iterable[exp.Expr]:
+        """What is computed of each row: the keys, and what aggregates are computed over."""
+        yield from (key.expression for key in self.keys)
+        yield from (part for item in self.aggregates for part in _arguments(item.expression))
 
     def same_keys(self) -> Pairs:
         """The keys of a group and of its rows, as they stand beside the columns or among them."""
@@ -101,18 +106,21 @@ class RowGroups(Groups):
 
     def row_expressions(self) -> Iterable[exp.Expr]:
         """The keys, and what aggregates are computed over."""
-        yield from (key.expression for key in self.keys)
-        yield from (part for item in self.aggregates for part in _arguments(item.expression))
+        return self.computed_first()
 
 
 def _arguments(node: exp.Expr) -> Iterator[exp.Expr]:
-    """What an aggregate is computed over, row by row."""
-    if not isinstance(node, (*_WRAPPERS, exp.Anonymous)):
-        if not isinstance(node, exp.Star | exp.Literal) and _is_text(node):
-            yield node
-        return
-    for part in node.iter_expressions():
-        yield from _arguments(part)
+    """What an aggregate is computed over, row by row: of rows that FILTER leaves out its condition alone."""
+    if isinstance(node, exp.Filter):
+        condition = node.expression.this
+        yield condition
+        for part in _arguments(node.this):
+            yield exp.Case(ifs=[exp.If(this=condition.copy(), true=part.copy())])
+    elif isinstance(node, _WRAPPERS):
+        for part in node.iter_expressions():
+            yield from _arguments(part)
+    elif not isinstance(node, exp.Star | exp.Literal) and _is_text(node):
+        yield node
 
 
 def _is_text(node: exp.Expr) -> bool:

@@ -17,10 +17,9 @@ from rowtime.core.time import BEGINNING, END
 from rowtime.operators.contract import Delta, Link, Operator, Shape, StateNote, Tick, UpTo, passed, quoted
 from rowtime.operators.event_groups import FROM, EventGroups
 from rowtime.operators.event_windows import WINDOW, clipped, first_start, in_windows, last_window
-from rowtime.operators.failing_events import results
+from rowtime.operators.failing_events import fitting, results
 from rowtime.operators.lifetimes import OVERLAPS, D, E, N, S, WeightedLog, made, netted
 from rowtime.operators.speculative_groups import SpeculativeGroups
-from rowtime.sql.generate import to_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -72,7 +71,7 @@ class LifetimeWindows(EventGroups):
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Aggregate the windows that the bound has reached the end of; keep the events of others."""
-        delta, control = deltas[0], tick.control(self)
+        delta, control = fitting(tick, self, deltas[0]), tick.control(self)
         kept, before = WeightedLog(tick, self), control.bound
         bound = max(before, least(delta.clocks.values()))
         parts = [] if delta.rows is None else [self._events(delta.rows)]
@@ -94,8 +93,6 @@ class LifetimeWindows(EventGroups):
 
     def _windows(self, tick: Tick, events: DataFrame, before: int, bound: int) -> DataFrame:
         """The windows with an end in (before, bound]."""
-        from pyspark.sql import functions as F  # noqa: N812, PLC0415
-
         events = netted(events, [*self.identity, N])
         if bound >= END and events.where(f"{N} >= {END}L").limit(1).count():
             what = f"{self.name}: an event without an end lies in endless windows, and its stream has ended"
@@ -109,12 +106,7 @@ class LifetimeWindows(EventGroups):
             WINDOW,
             *clipped(self.size, self.clips),
         )
-        start = f"{WINDOW} - {1 if self.point else self.size}L"
+        groups, times = [*self.key_names, WINDOW], made(f"{WINDOW} - {1 if self.point else self.size}L", WINDOW)
         if tick.trying:
-            return results(tick, self, each, [*self.key_names, WINDOW], [], made(start, WINDOW))
-        finals = [F.expr(f"{to_spark(item.expression)} AS {item.column.name}") for item in self.aggregates]
-        groups = each.groupBy(*self.key_names, WINDOW)
-        made_of = groups.agg(*finals) if finals else groups.count()
-        if self.having is not None:
-            made_of = made_of.where(to_spark(self.having))
-        return made_of.selectExpr(*(item.sql for item in self.items), *made(start, WINDOW))
+            return results(tick, self, each, groups, [], times)
+        return self.selected(self.aggregated(each, groups), times)

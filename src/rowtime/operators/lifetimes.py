@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rowtime.core.time import END, MAX_MICROS
+from rowtime.operators.collations import in_bytes
 from rowtime.operators.contract import (
     ASKED_FROM,
     ASKED_UPTO,
@@ -70,12 +71,14 @@ def instant(micros: str) -> str:
 
 
 def netted(rows: DataFrame, columns: Sequence[str]) -> DataFrame:
-    """Rows put together by all ``columns``, without those that cancel out."""
+    """Rows put together by all ``columns``, without those that cancel out; texts by their bytes, whatever is equal."""
     from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
     # The first row that gave an event its present lifetime places it; later ones may cancel out.
     others = [F.expr(f"min({name}) AS {name}") for name in (Q, C) if name in rows.columns and name not in columns]
-    return rows.groupBy(*map(quoted, columns)).agg(F.expr(f"sum({D}) AS {D}"), *others).where(f"{D} <> 0")
+    rows, back = in_bytes(rows, columns)
+    found = rows.groupBy(*map(quoted, columns)).agg(F.expr(f"sum({D}) AS {D}"), *others).where(f"{D} <> 0")
+    return found.withColumns(back) if back else found
 
 
 def due(end: str) -> str:

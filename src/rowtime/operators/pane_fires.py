@@ -129,4 +129,4 @@ class Fires:
 
 
 def _aggregated(rows: DataFrame, by: Sequence[str], values: Sequence[str]) -> DataFrame:
-    return grouped(rows, by, values or ["1 AS __one"]).drop("__one")
+    return grouped(rows, by, values)

@@ -112,7 +112,7 @@ class Accumulators:
             kept = {name: ordered_text(call) for name, call in self.aggregates}
             finals = []
         made += [f"{text} AS {name}" for name, text in kept.items() if name not in sums]
-        found = grouped(rows, by, [*made, *more]) if made or more else rows.select(*by).distinct()
+        found = grouped(rows, by, [*made, *more])
         found = found.withColumns({name: F.expr(one.value_text) for name, one in sums.items()})
         return found.withColumns({f"{name}x": F.expr(one.fails) for name, one in sums.items()}).selectExpr("*", *finals)
 
@@ -135,10 +135,11 @@ class Accumulators:
                 kind = _type_of(rows, to_spark(call))
                 distinct = isinstance(summed.this, exp.Distinct)
                 value = to_spark(summed.this.expressions[0] if distinct else summed.this)
-                over = f" FILTER (WHERE {condition})" if condition else ""
+                if condition:  # with FILTER Spark may compute what it leaves out
+                    value = f"CASE WHEN {condition} THEN {value} END"
                 function = "avg" if isinstance(summed, exp.Avg) else "sum"
                 if kind != "double":
-                    found[name] = ExactSum(name, value, kind, "DISTINCT " if distinct else "", over, function)
+                    found[name] = ExactSum(name, value, kind, "DISTINCT " if distinct else "", function)
         return found
 
     def types(self, rows: DataFrame) -> dict[str, str]:

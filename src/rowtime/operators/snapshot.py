@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, ClassVar
 from sqlglot import exp
 
 from rowtime.core.time import BEGINNING, END
+from rowtime.operators.collations import grouped, in_bytes
 from rowtime.operators.contract import (
     Delta,
     Operator,
@@ -29,8 +30,10 @@ from rowtime.operators.contract import (
     quoted,
 )
 from rowtime.operators.event_groups import EventGroups
-from rowtime.operators.failing_events import selected
+from rowtime.operators.failing_events import fitting, refused, tried
+from rowtime.operators.finished import in_words
 from rowtime.operators.lifetimes import ALWAYS, D, E, N, S, WeightedLog, instant, made, netted
+from rowtime.operators.running_sums import RunningSums
 from rowtime.operators.speculative_groups import SpeculativeGroups
 from rowtime.sql.generate import to_spark
 
@@ -45,7 +48,10 @@ lasted so far has ended; and that one, where HAVING leaves it out of the result.
 
 @dataclass(slots=True)
 class SnapshotTypes(UpTo):
-    """``types``: the Spark type of each aggregate's sum, empty if it only counts; from the first rows on, for ever."""
+    """``types``: the Spark type of each aggregate's sum, empty if it only counts; from the first rows on.
+
+    "exact " stands before that of a sum that is kept in limbs (`RunningSums`), as it stays for ever.
+    """
 
     types: list[str] = field(default_factory=list)
 
@@ -73,89 +79,62 @@ class Snapshot(EventGroups):
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Add the new starts and ends to what is due, let the snapshots below the bound go out. One job."""
-        delta, control = deltas[0], tick.control(self)
+        delta, control = fitting(tick, self, deltas[0]), tick.control(self)
         ahead, sums = WeightedLog(tick, self), WeightedLog(tick, self, "open")
         before = control.bound
         clocks = self.promises([delta.clocks], control)
         bound = max(before, clocks[""])
         if delta.rows is not None and not control.types:
-            control.types = self._types(delta.rows)
+            control.types = list(RunningSums.of(self.aggregates, delta.rows).kinds)
         known = delta.rows is None or delta.count is not None
         count = (
             4 * (2 * (delta.count or 0) + ahead.count(before, bound) + sums.count(BEGINNING, END)) if known else None
         )
-        parts = [] if delta.rows is None else [self._points(delta.rows, control.types)]
+        running = RunningSums(self.aggregates, control.types)
         due = ahead.between(before, bound) if bound > before else None
+        kept = sums.between(BEGINNING, END)
+        roomy = running.roomy(trying=tick.trying)
+        if roomy != running:  # all that is kept is written anew
+            old = ahead.between(before, END), kept
+            due, kept = (None if rows is None else running.moved(rows, roomy) for rows in old)
+            running, control.types = roomy, list(roomy.kinds)
+            for log in (ahead, sums):
+                log.segments.forget(END)
+        parts = [] if delta.rows is None else [self._points(delta.rows, running)]
         parts += [] if due is None else [due.drop(N).selectExpr("*", f"0 AS {OLD}")]
-        rows, final = None, tuple[Segment, ...]()
+        rows, final, columns = None, tuple[Segment, ...](), [*self.key_names, AT, STARTS, *running.columns]
         if parts:
-            kept = sums.between(BEGINNING, END)
             if kept is not None:
-                kept = netted(kept, [*self.key_names, AT, STARTS, *self._sums(control.types)])
-                parts.append(
-                    kept.selectExpr(
-                        *self.key_names, AT, STARTS, f"0L AS {ENDS}", *self._sums(control.types), f"1 AS {OLD}"
-                    )
-                )
-            rows, final, count = self._advance(tick, parts, bound, count)
+                own = [*self.key_names, AT, STARTS, f"0L AS {ENDS}", *running.columns]
+                parts.append(netted(kept, columns).selectExpr(*own, f"1 AS {OLD}"))
+            rows, final, count = self._advance(tick, parts, running, bound, count)
         control.bound = bound
         ahead.segments.forget(bound)
-        sums.forget(bound, [*self.key_names, AT, STARTS, *self._sums(control.types)])
+        sums.forget(bound, columns)
         return Delta(rows, clocks, count, final=final)
 
     # -- starts and ends --------------------------------------------------------------
 
-    def _types(self, rows: DataFrame) -> list[str]:
-        """The Spark type of the sum of each aggregate's argument; empty for what only counts."""
-        types = []
-        for item in self.aggregates:
-            texts = [] if isinstance(item.expression, exp.Count) else [f"sum({to_spark(item.expression.this)}) AS v"]
-            types.append(rows.selectExpr(*texts).schema[0].dataType.simpleString() if texts else "")
-        return types
-
-    def _sums(self, types: Sequence[str]) -> list[str]:
-        """The names of the running sums: how many values, their sum, how many that are no finite number."""
-        return [
-            name
-            for n, kind in enumerate(types)
-            for name in (f"__n{n}", *([f"__s{n}"] if kind else []), *([f"__b{n}"] if kind == "double" else []))
-        ]
-
-    def _values(self, types: Sequence[str], weight: str) -> list[str]:
-        values = []
-        for n, (item, kind) in enumerate(zip(self.aggregates, types, strict=True)):
-            text = "1" if isinstance(item.expression.this, exp.Star) else to_spark(item.expression.this)
-            values.append(f"IF(({text}) IS NULL, 0L, {weight}) AS __n{n}")
-            if kind == "double":
-                bad = f"(isnan({text}) OR abs({text}) = double('infinity'))"
-                values.append(f"IF(({text}) IS NULL OR {bad}, 0D, ({text}) * {weight}) AS __s{n}")
-                values.append(f"IF(({text}) IS NOT NULL AND {bad}, {weight}, 0L) AS __b{n}")
-            elif kind:
-                values.append(f"CAST(coalesce(({text}) * {weight}, 0) AS {kind}) AS __s{n}")
-        return values
-
-    def _points(self, rows: DataFrame, types: Sequence[str]) -> DataFrame:
+    def _points(self, rows: DataFrame, sums: RunningSums) -> DataFrame:
         """Each event as its start and, where it has one, its end."""
         keys = [key.sql for key in self.keys]
         start = f"struct({S} AS {AT}, {D} AS {STARTS}, 0L AS {ENDS}, {D} AS w)"
         end = f"struct({E} AS {AT}, 0L AS {STARTS}, {D} AS {ENDS}, -{D} AS w)"
         both = rows.selectExpr("*", f"explode(IF({E} < {END}L, array({start}, {end}), array({start}))) AS __x")
-        return both.selectExpr(
-            *keys, f"__x.{AT}", f"__x.{STARTS}", f"__x.{ENDS}", *self._values(types, "__x.w"), f"0 AS {OLD}"
-        )
+        return both.selectExpr(*keys, f"__x.{AT}", f"__x.{STARTS}", f"__x.{ENDS}", *sums.values("__x.w"), f"0 AS {OLD}")
 
     # -- snapshots --------------------------------------------------------------------
 
     def _advance(
-        self, tick: Tick, parts: Sequence[DataFrame], bound: int, count: int | None
+        self, tick: Tick, parts: Sequence[DataFrame], running: RunningSums, bound: int, count: int | None
     ) -> tuple[DataFrame | None, tuple[Segment, ...], int]:
         """Events that are new or change, those that are final where somebody takes these, how many the former are."""
-        types, adopted = tick.control(self).types, None if tick.trying else tick.adopted_as(self)
-        sums, keys = self._sums(types), self.key_names
+        adopted = None if tick.trying else tick.adopted_as(self)
+        sums, keys = running.columns, self.key_names
         changes = self._changes(reduce(lambda one, other: one.unionByName(other), parts), sums, bound)
         ended = {c: c for c in (*keys, AT, *sums)} | {E: "__next"}
         if adopted is not None:
-            changes = self._with_ended(changes, types, adopted)
+            changes = self._with_ended(changes, running, adopted)
             ended = {name: f"__final{n}" for n, name in enumerate(adopted)}
         kept = {c: c for c in (*keys, AT, STARTS, *sums, N)}
         routes = {
@@ -174,12 +153,12 @@ class Snapshot(EventGroups):
         events = reduce(lambda one, other: one.unionByName(other), rows) if rows else None
         final = () if adopted is None else tuple(written["complete"])
         known = sum(segment.rows for files in made.values() for segment in files)
-        return None if events is None else self._selected(tick, events, types), final, known
+        return None if events is None else self._results(tick, events, running), final, known
 
-    def _with_ended(self, changes: DataFrame, types: Sequence[str], adopted: Mapping[str, str]) -> DataFrame:
+    def _with_ended(self, changes: DataFrame, running: RunningSums, adopted: Mapping[str, str]) -> DataFrame:
         """Changes, of which the snapshots that have ended have the columns of the file that is adopted as well."""
         kept = {name: f"__kept{n}" for n, name in enumerate(changes.columns)}
-        rows = changes.selectExpr("*", f"__route IN ({ENDED}, {CLOSED}) AS __over", *self._finals(types))
+        rows = changes.selectExpr("*", f"__route IN ({ENDED}, {CLOSED}) AS __over", *running.finals())
         # Of the others nothing is computed: that may fail.
         named = [f"{name} AS {other}" for name, other in kept.items() if name != "__route"]
         items = [f"IF(__over, {to_spark(i.expression)}, NULL) AS {quoted(i.column.name)}" for i in self.items]
@@ -198,11 +177,14 @@ class Snapshot(EventGroups):
         from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
         keys = self.key_names
-        totals = [F.expr(f"sum({name}) AS {name}") for name in (STARTS, ENDS, *sums)]
+        totals = [*(f"sum({name}) AS {name}" for name in (STARTS, ENDS, *sums)), f"max({OLD}) AS {OLD}"]
         if keys:  # one exchange for the groups and the windows over them
             points = points.repartition(*keys)
-        times = points.groupBy(*keys, AT).agg(*totals, F.expr(f"max({OLD}) AS {OLD}"))
-        times = times.where(f"{STARTS} <> 0 OR {ENDS} <> 0").selectExpr("*", f"{AT} < {passed(bound, AT)} AS __due")
+        points, back = in_bytes(points, keys)
+        times = points.groupBy(*keys, AT).agg(*map(F.expr, totals)).where(f"{STARTS} <> 0 OR {ENDS} <> 0")
+        if back:  # of equal texts the least of those that begin or end there
+            times = grouped(times.withColumns(back), [*keys, AT], totals)
+        times = times.selectExpr("*", f"{AT} < {passed(bound, AT)} AS __due")
         by = ", ".join([*keys, "__due"])
         running = f"OVER (PARTITION BY {by} ORDER BY {AT} ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)"
         so_far = [f"sum({name}) {running} AS __r{name}" for name in sums]
@@ -224,29 +206,13 @@ class Snapshot(EventGroups):
             route,
         ).where("__route IS NOT NULL")
 
-    def _selected(self, tick: Tick, rows: DataFrame, types: Sequence[str]) -> DataFrame:
+    def _results(self, tick: Tick, rows: DataFrame, sums: RunningSums) -> DataFrame:
         """The select list over keys and sums, as events."""
-        rows = rows.selectExpr("*", *self._finals(types))
+        rows = rows.selectExpr("*", *sums.finals(trying=tick.trying))
         if tick.trying:
-            return selected(tick, self, rows, made(AT, E, D))
-        if self.having is not None:
-            rows = rows.where(to_spark(self.having))
-        return rows.selectExpr(*(item.sql for item in self.items), *made(AT, E, D))
-
-    def _finals(self, types: Sequence[str]) -> list[str]:
-        """The aggregates under their names."""
-        named = enumerate(zip(self.aggregates, types, strict=True))
-        return [f"{self._final(n, kind)} AS {item.column.name}" for n, (item, kind) in named]
-
-    def _final(self, n: int, kind: str) -> str:
-        call = self.aggregates[n].expression
-        if isinstance(call, exp.Count):
-            return f"__n{n}"
-        total = f"IF(__b{n} > 0, double('NaN'), __s{n})" if kind == "double" else f"__s{n}"
-        count = f"__n{n}" if kind != "double" else f"(__n{n})"
-        if isinstance(call, exp.Avg):
-            total = f"CAST({total} AS DOUBLE) / {count}" if not kind.startswith("decimal") else f"{total} / {count}"
-        return f"IF(__n{n} = 0, NULL, {total})"
+            beyond = [(condition, in_words(call)) for condition, call in sums.beyond()]
+            return refused(tick, self, tried(self, rows, beyond), made(AT, E, D))
+        return self.selected(rows, made(AT, E, D))
 
 
 SUMS = (exp.Count, exp.Sum, exp.Avg)

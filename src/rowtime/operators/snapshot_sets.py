@@ -12,15 +12,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from rowtime.core.time import BEGINNING, END
+from rowtime.operators.attempt import Told
 from rowtime.operators.contract import Delta, Operator, StateNote, Tick, UpTo, passed, quoted
 from rowtime.operators.elementary import AT, NEXT, in_snapshots
 from rowtime.operators.event_groups import FROM, EventGroups
+from rowtime.operators.failing_events import exact_groups, fitting, refused, tried
+from rowtime.operators.finished import in_words
 from rowtime.operators.lifetimes import D, E, N, S, WeightedLog, due, made, netted, revised
 from rowtime.operators.speculative_groups import SpeculativeGroups
-from rowtime.sql.generate import to_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+    from sqlglot import exp
+
+BAD = "__bad"  # INT: the number of the aggregate of a snapshot that is beyond its type
 
 
 @dataclass(frozen=True)
@@ -44,7 +49,7 @@ class SnapshotSets(EventGroups):
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """The snapshots as far as the bound, less those that went out before."""
-        delta, control = deltas[0], tick.control(self)
+        delta, control = fitting(tick, self, deltas[0]), tick.control(self)
         clocks = self.promises([delta.clocks], control)
         before = control.bound
         bound = max(before, clocks[""])
@@ -61,22 +66,32 @@ class SnapshotSets(EventGroups):
 
     @property
     def _values(self) -> list[str]:
-        return [*self.key_names, *(item.column.name for item in self.aggregates)]
+        return [*self.key_names, *(item.column.name for item in self.aggregates), BAD]
+
+    @property
+    def _calls(self) -> list[exp.Expr]:
+        return [item.expression for item in self.aggregates]
+
+    @property
+    def _beyond(self) -> list[Told]:
+        return [(f"{BAD} = {n}", in_words(call)) for n, call in enumerate(self._calls)]
 
     def _changes(self, tick: Tick, events: DataFrame, going: WeightedLog, bound: int) -> DataFrame:
         alive = netted(events.drop(N), self.identity).where(f"{FROM} < {passed(bound, FROM)}")
         alive = alive.selectExpr("*", *(key.sql for key in self.keys))
         gone = going.between(BEGINNING, END)
         if gone is not None:
+            if BAD not in gone.columns:  # kept by an older version, of which nothing failed
+                gone = gone.selectExpr("*", f"CAST(NULL AS INT) AS {BAD}")
             gone = netted(gone.drop(N), [*self._values, "__x"]).selectExpr(*self._values, "__x", f"{END}L AS {E}", D)
             alive = self._since(alive, gone)
         tick.describe(self, "aggregate snapshots")
-        found = revised(tick, self, self._values, self._snapshots(alive, bound), gone)
+        found = revised(tick, self, self._values, self._snapshots(tick, alive, bound), gone)
         if bound < END:
             going.add(found.where(f"{E} >= {END}L").select(*self._values, "__x", D, N), None)
-        if self.having is not None:
-            found = found.where(to_spark(self.having))
-        return found.selectExpr(*(item.sql for item in self.items), *made("__x", E, D))
+        if tick.trying:
+            return refused(tick, self, tried(self, found, self._beyond), made("__x", E, D))
+        return self.selected(found, made("__x", E, D))
 
     def _since(self, events: DataFrame, open_: DataFrame) -> DataFrame:
         """Events from the begin of the snapshot on that their group was in: what began it may be forgotten."""
@@ -89,14 +104,14 @@ class SnapshotSets(EventGroups):
             *others, f"greatest({FROM}, coalesce(__x, {FROM})) AS {FROM}"
         )
 
-    def _snapshots(self, alive: DataFrame, bound: int) -> DataFrame:
+    def _snapshots(self, tick: Tick, alive: DataFrame, bound: int) -> DataFrame:
         """Those that begin below the bound; what reaches it is open."""
-        from pyspark.sql import functions as F  # noqa: N812, PLC0415
-
         others = [quoted(name) for name in alive.columns if name != E]
         events = alive.selectExpr(*others, f"least({E}, {passed(bound, E)}) AS {E}")
         each = in_snapshots(events, FROM, self.key_names).selectExpr("*", f"explode(sequence(1L, {D})) AS __i")
-        finals = [F.expr(f"{to_spark(item.expression)} AS {item.column.name}") for item in self.aggregates]
-        found = each.groupBy(*self.key_names, AT, NEXT).agg(*finals)
+        groups = [*self.key_names, AT, NEXT]
+        found, beyond = exact_groups(self, each, groups) if tick.trying else (self.aggregated(each, groups), [])
+        cases = " ".join(f"WHEN {flag} THEN {self._calls.index(call)}" for flag, call in beyond)
+        bad = f"CAST({f'CASE {cases} END' if cases else 'NULL'} AS INT) AS {BAD}"
         until = f"IF({NEXT} < {passed(bound, NEXT)}, {NEXT}, {END}L) AS {E}"
-        return found.selectExpr(*self._values, f"{AT} AS __x", until, f"1L AS {D}")
+        return found.selectExpr(*self._values[:-1], bad, f"{AT} AS __x", until, f"1L AS {D}")

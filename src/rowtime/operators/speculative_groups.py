@@ -15,14 +15,15 @@ from rowtime.core.clock import Clocks, least
 from rowtime.core.errors import Failure, Problem
 from rowtime.core.fields import LATER, Micros
 from rowtime.core.time import BEGINNING, END
+from rowtime.operators.attempt import BROKEN
 from rowtime.operators.contract import Delta, Link, Operator, StateNote, Tick, UpTo, quoted
 from rowtime.operators.contract.requirement import VERSIONS, Requirement
 from rowtime.operators.elementary import AT, NEXT, in_snapshots
 from rowtime.operators.event_groups import FROM, EventGroups
 from rowtime.operators.event_windows import WINDOW, clipped, first_start, in_windows, last_window
-from rowtime.operators.lifetimes import OVERLAPS, C, D, E, N, Q, S, WeightedLog, due, made, netted
-from rowtime.operators.versions import BEFORE, VERSION, as_of, differences, versions_of
-from rowtime.sql.generate import to_spark
+from rowtime.operators.failing_events import changed, fitting, tried_groups
+from rowtime.operators.lifetimes import OVERLAPS, C, D, E, N, Q, S, WeightedLog, due, netted
+from rowtime.operators.versions import BEFORE, VERSION, as_of, versions_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -51,6 +52,7 @@ class SpeculativeGroups(EventGroups):
 
     control: ClassVar = GroupsSoFar
     kind: ClassVar[str] = "speculative groups"
+    numbered: ClassVar[bool] = True
     promise: ClassVar[str] = (
         "the input's bound; below what keeps events the beginning of the first window that ends later"
     )
@@ -88,14 +90,14 @@ class SpeculativeGroups(EventGroups):
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """What each new change makes of the groups it is in."""
-        delta, control, kept = deltas[0], tick.control(self), WeightedLog(tick, self)
+        delta, control, kept = fitting(tick, self, deltas[0]), tick.control(self), WeightedLog(tick, self)
         clocks = self.promises([delta.clocks], control)
         bound, low = max(control.bound, least(delta.clocks.values())), control.low
         old, rows = kept.between(low, END), None
         if delta.rows is not None:
             written = kept.add(self._events(delta.rows), delta.count)
             if written:
-                rows = self._revised(kept.segments.read(written), old, control.bound)
+                rows = self._revised(tick, kept.segments.read(written), old, control.bound)
         control.low = bound if self.size or bound >= END else kept.oldest(bound, self.identity, FROM)
         control.bound = bound
         kept.forget(control.low, self.identity)
@@ -112,7 +114,7 @@ class SpeculativeGroups(EventGroups):
 
     # -- versions of groups -----------------------------------------------------------
 
-    def _revised(self, new: DataFrame, old: DataFrame | None, before: int) -> DataFrame:
+    def _revised(self, tick: Tick, new: DataFrame, old: DataFrame | None, before: int) -> DataFrame:
         """The results of each version of the groups with new changes, less those of the one before it."""
         if self.size:
             self._refuse_endless(new)
@@ -121,9 +123,8 @@ class SpeculativeGroups(EventGroups):
         if old is not None:
             old = netted(old.drop(Q, C), [*self.identity, N]).selectExpr("*", *BEFORE)
             events = events.unionByName(self._grouped(old, before))
-        results = self._results(as_of(events, versions, self._groups, [*self.identity, *self._groups]))
-        names = [quoted(item.column.name) for item in self.items]
-        return differences(results, self.emits().names).selectExpr(*names, *made("__x", E, D, Q, C))
+        results = self._results(tick, as_of(events, versions, self._groups, [*self.identity, *self._groups]))
+        return changed(tick, self, results)
 
     def _refuse_endless(self, events: DataFrame) -> None:
         if events.where(f"{E} >= {END}L").limit(1).count():
@@ -138,20 +139,14 @@ class SpeculativeGroups(EventGroups):
             rows = in_windows(rows, (before, END), self.size, self.hop, self.offset)
         return rows.drop(N)
 
-    def _results(self, events: DataFrame) -> DataFrame:
+    def _results(self, tick: Tick, events: DataFrame) -> DataFrame:
         """The select list at each version, with the extent of the window or snapshot."""
-        from pyspark.sql import functions as F  # noqa: N812, PLC0415
-
         groups, extent = [*self._groups, *VERSION], (f"{WINDOW} - {1 if self.point else self.size}L", WINDOW)
         if not self.size:
             events, extent = in_snapshots(events, FROM, groups), (AT, NEXT)
             groups = [*groups, *extent]
-        finals = [F.expr(f"{to_spark(item.expression)} AS {item.column.name}") for item in self.aggregates]
-        each = events.selectExpr("*", *clipped(self.size, self.clips), f"explode(sequence(1L, {D})) AS __i").groupBy(
-            *groups
-        )
-        found = each.agg(*finals) if finals else each.count()
-        if self.having is not None:
-            found = found.where(to_spark(self.having))
-        items = [item.sql for item in self.items]
-        return found.selectExpr(*items, *VERSION, f"{extent[0]} AS __x", f"{extent[1]} AS {E}", f"1L AS {D}")
+        each = events.selectExpr("*", *clipped(self.size, self.clips), f"explode(sequence(1L, {D})) AS __i")
+        times = [f"{extent[0]} AS __x", f"{extent[1]} AS {E}", f"1L AS {D}"]
+        if tick.trying:
+            return tried_groups(self, each, groups).selectExpr(*self.item_names, *VERSION, *times, BROKEN)
+        return self.selected(self.aggregated(each, groups), [*VERSION, *times])

@@ -23,7 +23,9 @@ from sqlglot import exp
 from rowtime.expr.conditions import col
 from rowtime.kernels.exact import Overflow
 from rowtime.operators.attempt import BROKEN, judged
-from rowtime.operators.contract import Delta, Operator
+from rowtime.operators.contract import Delta, Operator, walk
+from rowtime.operators.failing_events import refuse_events
+from rowtime.operators.lifetimes import is_lifetimes
 from rowtime.runtime.asked_for import columns_asked_for
 from rowtime.sql.generate import to_rowtime, to_spark
 
@@ -123,7 +125,11 @@ class CloseLook:
             [_told(one) for one in demands],
             [name for name in emitted.internals if name not in values],
         )
-        accepted = tick.refuse_failing(self.query_of(node), node, found, BROKEN, chain.base.count)
+        if is_lifetimes(shape):
+            numbered = any(one.numbers_changes for one in walk(shape))
+            accepted = refuse_events(tick, node, found, numbered=numbered)
+        else:
+            accepted = tick.refuse_failing(self.query_of(node), node, found, BROKEN, chain.base.count)
         return replace(chain.base, rows=accepted, peek=None, files=None, timeline=None)
 
 
