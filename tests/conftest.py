@@ -89,6 +89,35 @@ def _what_operators_require_is_given() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _an_operator_keeps_what_it_declares() -> Iterator[None]:
+    """A law over every plan and every tick of any test: what is kept has a name, its place and its time declared."""
+    from rowtime.plan import program
+    from rowtime.runtime.tick import RunningTick
+    from tests.plan.declared_state import undeclared, unfounded
+
+    made, write, keep = program._Compiler.program, RunningTick.write, RunningTick.keep
+
+    def checked(compiler: program._Compiler) -> program.Program:
+        found = made(compiler)
+        assert list(unfounded(found.operators)) == []
+        return found
+
+    def written(tick: RunningTick, node: Any, rows: Any, routes: Any, count: Any) -> Any:
+        assert [what for name, route in routes.items() for what in undeclared(node, name, route.time)] == []
+        return write(tick, node, rows, routes, count)
+
+    def kept(tick: RunningTick, node: Any, what: str, rows: Any, time: str) -> Any:
+        assert list(undeclared(node, what, time)) == []
+        return keep(tick, node, what, rows, time)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(program._Compiler, "program", checked)
+        patch.setattr(RunningTick, "write", written)
+        patch.setattr(RunningTick, "keep", kept)
+        yield
+
+
 LARGE_PLAN = 300  # operators; what would take minutes to look through edge by edge
 
 

@@ -81,9 +81,14 @@ class AntiJoin(Operator):
     def keeps(self) -> tuple[StateNote, ...]:
         """Events of both sides, and what has gone out and may still end."""
         right = StateNote(
-            "right events", "the left events that began before their end have ended, and the bound has passed it"
+            "right events",
+            "the left events that began before their end have ended, and the bound has passed it",
+            rows={"right": N},
         )
-        return (StateNote("left events", "the bounds of both have passed their end"), right)
+        return (
+            StateNote("left events", "the bounds of both have passed their end", rows={"left": N, "open": N}),
+            right,
+        )
 
     def emits(self) -> Shape:
         """The columns of the left side."""

@@ -36,7 +36,7 @@ from rowtime.operators.union_all import prefix
 
 @dataclass(slots=True)
 class BoundedControl(UpTo):
-    """What the gate keeps beside the bound (`event_gate.Judging`), of the one writer that all rows count as."""
+    """``early``, ``marks``, ``raised``: what the gate keeps (`Judging`), of the one writer that all rows count as."""
 
     early: int | None = None
     marks: dict[str, list[int]] = field(default_factory=dict)
@@ -73,7 +73,7 @@ class BoundedEvents(Unary):
 
     def keeps(self) -> tuple[StateNote, ...]:
         """Open edges, and the bound."""
-        return (StateNote("the bound", "the stream ends", "one"), *self.gate.keeps())
+        return (StateNote("the bound", "the stream ends", "one", fields=("bound",)), *self.gate.keeps())
 
     def emits(self) -> Shape:
         """The payload, and the lifetime in hidden columns; as one writer's."""

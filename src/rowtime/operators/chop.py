@@ -16,7 +16,7 @@ from rowtime.core.errors import Failure, Problem
 from rowtime.core.fields import Micros
 from rowtime.core.time import BEGINNING, END
 from rowtime.operators.contract import Delta, Link, Operator, Shape, StateNote, Tick, Unary, UpTo, quoted
-from rowtime.operators.lifetimes import OVERLAPS, C, D, E, Q, S, WeightedLog, derived, due, made, netted, revised
+from rowtime.operators.lifetimes import OVERLAPS, C, D, E, N, Q, S, WeightedLog, derived, due, made, netted, revised
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -36,7 +36,7 @@ class Chop(Unary):
 
     def keeps(self) -> tuple[StateNote, ...]:
         """What has not ended."""
-        return (StateNote("events that are open", "the bound has passed their end"),)
+        return (StateNote("events that are open", "the bound has passed their end", rows={"state": N}),)
 
     def emits(self) -> Shape:
         """The columns of the events."""

@@ -62,8 +62,8 @@ class Clip(Operator):
     def keeps(self) -> tuple[StateNote, ...]:
         """What may still be cut, and what may still cut."""
         return (
-            StateNote("events that are open", "they are cut, or the bound has passed their end"),
-            StateNote("starts ahead of the bound", "the bound passes them"),
+            StateNote("events that are open", "they are cut, or the bound has passed their end", rows={"left": N}),
+            StateNote("starts ahead of the bound", "the bound passes them", rows={"right": N}),
         )
 
     def emits(self) -> Shape:
@@ -196,8 +196,8 @@ class SpeculativeClip(SpeculativeAntiJoin):
 
     def keeps(self) -> tuple[StateNote, ...]:
         """What may yet be cut, and the starts that cut it."""
-        left = StateNote("left events", "the bound has passed their end")
-        return (left, StateNote("starts of right events", "no left event that began before is kept"))
+        left = StateNote("left events", "the bound has passed their end", rows={"left": N})
+        return (left, StateNote("starts of right events", "no left event that began before is kept", rows={"right": N}))
 
     def _side(self, n: int, rows: DataFrame, more: Sequence[str] = ()) -> DataFrame:
         rows = super()._side(n, rows, more)

@@ -51,8 +51,13 @@ class CountWindows(EventGroups):
 
     def keeps(self) -> tuple[StateNote, ...]:
         """What the next windows hold of the past."""
-        ahead = StateNote("events ahead of the bound", "the bound passes their start")
-        return (ahead, StateNote(f"those of the last {self.size - 1} starts of each key", "others start", "keys"))
+        ahead = StateNote("events ahead of the bound", "the bound passes their start", rows={"ahead": N})
+        return (
+            ahead,
+            StateNote(
+                f"those of the last {self.size - 1} starts of each key", "others start", "keys", rows={"last": N}
+            ),
+        )
 
     def link(self, n: int) -> Link:  # noqa: ARG002 - one input
         """What began up to the start of the window."""

@@ -78,7 +78,7 @@ class EmitLifetimes(Unary):
 
     def keeps(self) -> tuple[StateNote, ...]:
         """Events that are not final."""
-        return (StateNote("events that are not final", "the bound reaches their end"),)
+        return (StateNote("events that are not final", "the bound reaches their end", rows={"state": N}),)
 
     def emits(self) -> Shape:
         """The payload and the columns of the form, as ordinary rows."""

@@ -65,7 +65,7 @@ class EventGate:
 
     def keeps(self) -> tuple[StateNote, ...]:
         """Open edges."""
-        what = StateNote("events without an end", "their end edges come, or the stream ends", "edges")
+        what = StateNote("events without an end", "their end edges come, or the stream ends", "edges", rows={"open": N})
         return (what,) if self.shape.edges else ()
 
     def emits(self, *, single: bool) -> Shape:

@@ -36,7 +36,7 @@ POINTS = EventShape("POINT", "start")
 
 @dataclass(slots=True)
 class EventClocks(StreamClocks):
-    """What the gate keeps beside the clocks (`event_gate.Judging`)."""
+    """``marks``, ``raised``: what the gate keeps beside the clocks (`Judging`)."""
 
     marks: dict[str, list[int]] = field(default_factory=dict)
     raised: dict[str, list[int]] = field(default_factory=dict)
@@ -61,7 +61,12 @@ class EventStream(Stream):
 
     def keeps(self) -> tuple[StateNote, ...]:
         """Open edges, and a mark a writer."""
-        return (StateNote("a bound and a greatest start a writer", "the writer leaves", "writers"), *self.gate.keeps())
+        return (
+            StateNote(
+                "a bound and a greatest start a writer", "the writer leaves", "writers", fields=("clocks", "marks")
+            ),
+            *self.gate.keeps(),
+        )
 
     def emits(self) -> Shape:
         """The payload, and the lifetime in hidden columns."""

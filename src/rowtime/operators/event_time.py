@@ -107,8 +107,14 @@ class EventTimed(Unary):
         """The bound of the event time."""
         says = {"MANUAL": "the bound that was set", FORWARDED: "the bound of each input"}
         what = says.get(self.mode, f"the greatest {self.column} less the lag")
-        kept = (StateNote(f"{what}, and the bound last sent", "the stream ends", "one"),)
-        guard = StateNote(f"the greatest {self.column} of each writer", "the stream ends", "writers")
+        kept = (
+            StateNote(
+                f"{what}, and the bound last sent", "the stream ends", "one", fields=("reached", "regions", "bound")
+            ),
+        )
+        guard = StateNote(
+            f"the greatest {self.column} of each writer", "the stream ends", "writers", fields=("highest",)
+        )
         return kept if self.beyond is None else (*kept, guard)
 
     def emits(self) -> Shape:

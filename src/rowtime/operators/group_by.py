@@ -97,7 +97,7 @@ class GroupBy(RowGroups, Unary):
     def keeps(self) -> tuple[StateNote, ...]:
         """Partial results, or rows where an aggregate has no partial form."""
         what = "partial results a group" if self._accumulators.splits else "the aggregated columns of each row"
-        return (StateNote(what, "the bound reaches the end of the group"),)
+        return (StateNote(what, "the bound reaches the end of the group", rows={"state": END_OF_GROUP}),)
 
     def emits(self) -> Shape:
         """The select list; rows are released, ordered by the end of the group and the keys."""

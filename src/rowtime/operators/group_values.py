@@ -83,8 +83,8 @@ class GroupByValues(RowGroups, Unary):
         """The groups of the values at the mark."""
         what = "partial results a group" if self._accumulators.splits else "the aggregated columns of each row"
         if not self.closers:
-            return (StateNote(what, "the stream ends", "nothing"),)
-        return (StateNote(what, "the closing value moves on", "values"),)
+            return (StateNote(what, "the stream ends", "nothing", rows={"state": FIRST}),)
+        return (StateNote(what, "the closing value moves on", "values", rows={"state": FIRST}),)
 
     def emits(self) -> Shape:
         """The select list, in the order in which groups are complete."""

@@ -102,8 +102,8 @@ class ImportedBounds(Operator):
     def keeps(self) -> tuple[StateNote, ...]:
         """What an earlier item of another writer may stand before."""
         return (
-            StateNote("a bound a writer", "the writer leaves", "writers"),
-            StateNote("bounds above the least clock of the writers", "that clock passes them"),
+            StateNote("a bound a writer", "the writer leaves", "writers", fields=("writers", "bounds")),
+            StateNote("bounds above the least clock of the writers", "that clock passes them", fields=("pending",)),
         )
 
     def emits(self) -> Shape:

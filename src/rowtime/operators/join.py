@@ -95,14 +95,12 @@ class Join(Operator):
 
     def keeps(self) -> tuple[StateNote, ...]:
         """The rows of each side that a later row can match."""
-        return tuple(
-            StateNote(f"rows of {node.name}", "the stream ends", "nothing")
-            if keep >= EVER
-            else StateNote(
-                f"rows of {node.name}", f"the bound is {span(keep)} past their rowtime" if keep else "the bound is"
-            )
-            for node, keep in zip(self.inputs, self._kept_for, strict=True)
-        )
+        found = []
+        for side, node, keep in zip(_SIDES, self.inputs, self._kept_for, strict=True):
+            until = f"the bound is {span(keep)} past their rowtime" if keep else "the bound is"
+            ends = ("the stream ends", "nothing") if keep >= EVER else (until, "time")
+            found.append(StateNote(f"rows of {node.name}", *ends, rows={side: "__n"}))
+        return tuple(found)
 
     def emits(self) -> Shape:
         """Both sides' columns and rowtimes; in order of T, the left row, the right row."""

@@ -76,7 +76,9 @@ class LifetimeJoin(Operator):
 
     def keeps(self) -> tuple[StateNote, ...]:
         """Events of both sides."""
-        return (StateNote("events of both sides", "the bounds of both have passed their end"),)
+        return (
+            StateNote("events of both sides", "the bounds of both have passed their end", rows=dict.fromkeys(SIDES, N)),
+        )
 
     def emits(self) -> Shape:
         """The columns of both."""

@@ -79,7 +79,9 @@ class Merge(Unary):
 
     def keeps(self) -> tuple[StateNote, ...]:
         """The rows that run ahead of the bound."""
-        return (StateNote("rows above the bound", "the least clock of its writers passes them"),)
+        return (
+            StateNote("rows above the bound", "the least clock of its writers passes them", rows={"state": "__time"}),
+        )
 
     def emits(self) -> Shape:
         """The same columns, released in order, as one writer's."""

@@ -110,12 +110,10 @@ class Ordered(Unary):
 
     def keeps(self) -> tuple[StateNote, ...]:
         """The mark, and the values that do not count for it yet."""
-        mark = StateNote(f"the {'least' if self.descending else 'greatest'} value so far", "the stream ends", "one")
-        return (
-            (mark, StateNote(f"the values of the last {self.rows} rows", "as many have come", "rows"))
-            if self.rows
-            else (mark,)
-        )
+        what = f"the {'least' if self.descending else 'greatest'} value so far"
+        mark = StateNote(what, "the stream ends", "one", fields=("marks", "bounds"))
+        last = StateNote(f"the values of the last {self.rows} rows", "as many have come", "rows", fields=("recent",))
+        return (mark, last) if self.rows else (mark,)
 
     def emits(self) -> Shape:
         """The input's columns; of a declared one the order is known from here on."""

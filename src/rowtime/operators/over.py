@@ -108,20 +108,18 @@ class Over(Unary):
             until = f"the key has had no row for {timedelta(microseconds=self.expires)}"
         each = " a key" if self.keys else ""
         by = "keys" if self.keys and until == "the stream ends" else "time" if self.keys else ""
-        kept, span = [], timedelta(microseconds=windows.span or 0)
+        back, kept = timedelta(microseconds=windows.span or 0), []
         if windows.timed:
-            kept.append(StateNote("rows", f"the bound is {span} past them"))
+            kept.append(StateNote("rows", f"the bound is {back} past them", rows={ROWS: DEAD}))
         elif windows.span is not None:
-            kept.append(StateNote(f"the last rows{each}, back to {span}", until, by or "time"))
+            kept.append(StateNote(f"the last rows{each}, back to {back}", until, by or "time", rows={ROWS: DEAD}))
         if windows.rows_kept:
-            kept.append(
-                StateNote(f"{windows.rows_kept} row{'s' if windows.rows_kept > 1 else ''}{each}", until, by or "rows")
-            )
-        running = [call.function for call in windows.calls if call.running]
-        if running and all(isinstance(function, Nth) for function in running):
-            kept.append(StateNote(f"{len(running)} row{'s' if len(running) > 1 else ''}{each}", until, by or "one"))
-        elif running:
-            kept.append(StateNote(f"one accumulator a call{' and key' if self.keys else ''}", until, by or "one"))
+            kept.append(StateNote(f"{_rows(windows.rows_kept)}{each}", until, by or "rows", rows={ROWS: DEAD}))
+        if running := [call.function for call in windows.calls if call.running]:
+            last = all(isinstance(function, Nth) for function in running)
+            calls = f"one accumulator a call{' and key' if self.keys else ''}"
+            what = f"{_rows(len(running))}{each}" if last else calls
+            kept.append(StateNote(what, until, by or "one", rows={HEADS: DEAD}))
         return tuple(kept)
 
     def emits(self) -> Shape:
@@ -395,3 +393,7 @@ class Over(Unary):
             query = f"SELECT {self._measured} FROM (SELECT timestamp_micros({bound}L) AS {T})"  # noqa: S608
             control.bound, control.clock = bound, min(bound, tick.scalar(query))
         return control.clock
+
+
+def _rows(count: int) -> str:
+    return f"{count} row{'s' if count > 1 else ''}"

@@ -105,10 +105,10 @@ class Panes(RowGroups):
 
     def keeps(self) -> tuple[StateNote, ...]:
         """Partial results, or rows where an aggregate has no partial form."""
-        what = (
-            "partial results a fire of a group" if self._accumulators.splits else "the aggregated columns of each row"
-        )
-        return (StateNote(what, "the bound reaches the end of the pane + the discard age"),)
+        partials, rows = "partial results a fire of a group", "the aggregated columns of each row"
+        until = "the bound reaches the end of the pane + the discard age"
+        kept = {"state": PANE, "waiting": PANE}
+        return (StateNote(partials if self._accumulators.splits else rows, until, rows=kept),)
 
     def emits(self) -> Shape:
         """The select list; rows are released, ordered by their fire's rowtime, the pane and the keys."""

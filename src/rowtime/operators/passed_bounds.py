@@ -84,7 +84,7 @@ class PassedBounds(Operator):
 
     def keeps(self) -> tuple[StateNote, ...]:
         """Where the last item stood."""
-        return (StateNote("the place of the last item", "the stream ends", "one"),)
+        return (StateNote("the place of the last item", "the stream ends", "one", fields=("last",)),)
 
     def emits(self) -> Shape:
         """The input's columns, a bound (null for a row), and which input it is of."""

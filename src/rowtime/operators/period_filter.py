@@ -64,7 +64,11 @@ class PeriodFilter(Unary):
 
     def keeps(self) -> tuple[StateNote, ...]:
         """What may be judged either way."""
-        return (StateNote("events that are not judged", "the bound passes what their ends are compared with"),)
+        return (
+            StateNote(
+                "events that are not judged", "the bound passes what their ends are compared with", rows={"state": N}
+            ),
+        )
 
     def emits(self) -> Shape:
         """The columns of the events."""

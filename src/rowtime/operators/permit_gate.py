@@ -95,8 +95,13 @@ class PermitGate(Operator):
     def keeps(self) -> tuple[StateNote, ...]:
         """What waits for the other side."""
         return (
-            StateNote("rows without a permit", "permits come, or end", "nothing"),
-            StateNote("permits without a row", "rows come", "nothing"),
+            StateNote(
+                "rows without a permit",
+                "permits come, or end",
+                "nothing",
+                rows={"state": "__n", "places": P, "origins": P},
+            ),
+            StateNote("permits without a row", "rows come", "nothing", rows={"permits": TOTAL}),
         )
 
     def emits(self) -> Shape:

@@ -13,7 +13,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import Control, Operator, P, Route, Segments, Tick, W
+from rowtime.operators.contract import Control, Operator, P, Route, Segments, StateNote, Tick, W
 from rowtime.operators.gates import Verdict
 from rowtime.sql.generate import literal
 
@@ -36,6 +36,12 @@ class Waiting(Control):
 
     held: dict[str, list[int]] = field(default_factory=dict)
     behind: list[list[Any]] = field(default_factory=list)
+
+
+def undecided(resync: int) -> StateNote:
+    """What a gate keeps that takes ``resync`` rows for a jump."""
+    what, until = f"less than {2 * resync} rows a writer", "the rows behind them decide on a jump"
+    return StateNote(what, until, "rows", rows={HELD: "__n"}, fields=("held", "behind"))
 
 
 @dataclass(frozen=True)

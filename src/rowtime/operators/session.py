@@ -90,7 +90,7 @@ class SessionGroup(RowGroups, Unary):
     def keeps(self) -> tuple[StateNote, ...]:
         """Pieces of open sessions, or their rows where an aggregate has no partial form."""
         what = "partial results a session" if self._accumulators.splits else "the aggregated columns of each row"
-        return (StateNote(what, "the bound reaches the end of the session"),)
+        return (StateNote(what, "the bound reaches the end of the session", rows={"state": DUE}),)
 
     def emits(self) -> Shape:
         """The select list; rows are released, ordered by the end of the session and the keys."""

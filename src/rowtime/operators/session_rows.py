@@ -61,7 +61,9 @@ class SessionRows(Unary):
 
     def keeps(self) -> tuple[StateNote, ...]:
         """The rows of open sessions."""
-        return (StateNote("the rows of open sessions", "the bound reaches the end of the session"),)
+        return (
+            StateNote("the rows of open sessions", "the bound reaches the end of the session", rows={"state": DUE}),
+        )
 
     def emits(self) -> Shape:
         """The input's columns and the session's edges; rows of one end in the order that they had."""

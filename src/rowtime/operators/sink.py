@@ -13,7 +13,7 @@ from rowtime.operators.contract.requirement import RELEASED, UNORDERED, Requirem
 
 @dataclass(slots=True)
 class Sent(Control):
-    """What has gone out: ``sequence`` rows in all, up to ``bound`` (µs UTC); ``None`` before the first tick.
+    """What a `Stage` has sent: ``sequence`` rows, up to ``bound`` (µs UTC); ``None`` before the first tick.
 
     ``base``, ``floor`` (µs UTC): how many rows of another pump were there when this one took over, and up to where; it
     starts behind them. ``skipped``: how many of the rows were skipped by hand. All for as long as the query runs.

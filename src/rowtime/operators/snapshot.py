@@ -66,8 +66,11 @@ class Snapshot(EventGroups):
 
     def keeps(self) -> tuple[StateNote, ...]:
         """What lies ahead of the bound, and the sums at it."""
-        ahead = StateNote("starts and ends ahead of the bound", "the bound passes them")
-        return (ahead, StateNote("the sums of each group in which events are alive", "they have ended"))
+        ahead = StateNote("starts and ends ahead of the bound", "the bound passes them", rows={"state": N})
+        return (
+            ahead,
+            StateNote("the sums of each group in which events are alive", "they have ended", rows={"open": N}),
+        )
 
     def emits(self) -> Shape:
         """The select list; a snapshot has no end until the next change of its group."""

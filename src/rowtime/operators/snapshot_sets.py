@@ -39,8 +39,8 @@ class SnapshotSets(EventGroups):
         """What has not ended, and the snapshot that it is in."""
         until = "the bound has passed their end"
         return (
-            StateNote("events that are open", until),
-            StateNote("the last snapshot of each group with such events", until),
+            StateNote("events that are open", until, rows={"state": N}),
+            StateNote("the last snapshot of each group with such events", until, rows={"open": N}),
         )
 
     def on_versions(self, below: Sequence[Operator]) -> Operator:

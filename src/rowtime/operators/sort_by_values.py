@@ -70,7 +70,7 @@ class SortByValues(Unary):
 
     def keeps(self) -> tuple[StateNote, ...]:
         """The rows of the value at the mark."""
-        return (StateNote("the rows of the last value", "the value moves on", "values"),)
+        return (StateNote("the rows of the last value", "the value moves on", "values", rows={"state": FIRST}),)
 
     def emits(self) -> Shape:
         """The input's columns under the new rowtime, value by value."""

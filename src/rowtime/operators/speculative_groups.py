@@ -67,8 +67,12 @@ class SpeculativeGroups(EventGroups):
     def keeps(self) -> tuple[StateNote, ...]:
         """What groups that may yet change are made of."""
         if self.size:
-            return (StateNote("events", "the bound reaches the end of their last window"),)
-        return (StateNote("events", "the bound has passed their end and that of all that began before it"),)
+            return (StateNote("events", "the bound reaches the end of their last window", rows={"state": N}),)
+        return (
+            StateNote(
+                "events", "the bound has passed their end and that of all that began before it", rows={"state": N}
+            ),
+        )
 
     def promises(self, clocks: Sequence[Clocks], control: GroupsSoFar) -> Clocks:
         """The least of the input's, or the least time that a change may touch."""

@@ -58,7 +58,7 @@ class Stagger(Unary):
 
     def keeps(self) -> tuple[StateNote, ...]:
         """When each window opened."""
-        return (StateNote("the first rowtime of each open window", "the bound reaches its end"),)
+        return (StateNote("the first rowtime of each open window", "the bound reaches its end", rows={"state": ENDS}),)
 
     def emits(self) -> Shape:
         """The input's columns and the window's end."""

@@ -36,7 +36,10 @@ class Stitch(Unary):
     def keeps(self) -> tuple[StateNote, ...]:
         """What has not ended, and since when it lasts."""
         until = "the bound has passed their end"
-        return (StateNote("events that are open", until), StateNote("the start of each that is put together", until))
+        return (
+            StateNote("events that are open", until, rows={"state": N}),
+            StateNote("the start of each that is put together", until, rows={"open": N}),
+        )
 
     def emits(self) -> Shape:
         """The columns of the events."""
@@ -122,7 +125,13 @@ class SpeculativeStitch(Stitch):
 
     def keeps(self) -> tuple[StateNote, ...]:
         """Events of what may yet become longer."""
-        return (StateNote("events", "the bound has passed the end of what they are part of, and of what began before"),)
+        return (
+            StateNote(
+                "events",
+                "the bound has passed the end of what they are part of, and of what began before",
+                rows={"state": N},
+            ),
+        )
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """What each new change makes of its payload."""

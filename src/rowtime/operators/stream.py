@@ -38,7 +38,7 @@ from rowtime.operators.contract import (
 from rowtime.operators.event_bounds import GIVEN, with_bounds, without_bounds
 from rowtime.operators.gates import Gate, Verdict
 from rowtime.operators.intake import Intake
-from rowtime.operators.quarantine import Quarantine
+from rowtime.operators.quarantine import Quarantine, undecided
 from rowtime.operators.sized_texts import holds_lengths, in_length, in_size
 from rowtime.operators.stream_clocks import StreamClocks
 from rowtime.sql.generate import literal, to_rowtime, to_spark
@@ -94,9 +94,8 @@ class Stream(Operator):
 
     def keeps(self) -> tuple[StateNote, ...]:
         """A clock a writer, and the rows on which those behind them have to decide."""
-        clock = StateNote("one clock a writer", "the writer leaves", "writers")
-        held = StateNote(f"less than {2 * self.resync} rows a writer", "the rows behind them decide on a jump", "rows")
-        return (clock, held) if self.resync else (clock,)
+        clock = StateNote("one clock a writer", "the writer leaves", "writers", fields=("clocks",))
+        return (clock, undecided(self.resync)) if self.resync else (clock,)
 
     def emits(self) -> Shape:
         """The declared columns, placed by writer and position, with the arrival time."""

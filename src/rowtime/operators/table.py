@@ -48,7 +48,11 @@ class Table(Operator):
 
     def keeps(self) -> tuple[StateNote, ...]:
         """The rows, once."""
-        return (StateNote("its rows as they were at the first start", "the checkpoint is given up", "one"),)
+        return (
+            StateNote(
+                "its rows as they were at the first start", "the checkpoint is given up", "one", rows={PINNED: NUMBER}
+            ),
+        )
 
     def emits(self) -> Shape:
         """The declared columns; rows have a number and no rowtime."""

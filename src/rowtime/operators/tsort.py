@@ -36,7 +36,7 @@ from rowtime.operators.contract import (
 )
 from rowtime.operators.contract.requirement import WRITERS, Requirement
 from rowtime.operators.gates import Gate, Raise
-from rowtime.operators.quarantine import Quarantine, Waiting
+from rowtime.operators.quarantine import Quarantine, Waiting, undecided
 from rowtime.operators.select import Select
 from rowtime.sql.generate import to_spark
 
@@ -121,9 +121,8 @@ class TSort(Unary):
 
     def keeps(self) -> tuple[StateNote, ...]:
         """A mark a writer, and the rows on which those behind them have to decide."""
-        mark = StateNote("one mark a writer", "the writer leaves", "writers")
-        held = StateNote(f"less than {2 * self.resync} rows a writer", "the rows behind them decide on a jump", "rows")
-        return (mark, held) if self.resync else (mark,)
+        mark = StateNote("one mark a writer", "the writer leaves", "writers", fields=("marks",))
+        return (mark, undecided(self.resync)) if self.resync else (mark,)
 
     def emits(self) -> Shape:
         """The input's columns under a new rowtime; rows run ahead of the bound."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
 from rowtime.core.time import BEGINNING
@@ -58,11 +58,15 @@ class StateNote:
     """State that an operator keeps: what, until when, and what bounds it.
 
     ``by``: time, values (of an order), rows, keys, writers, edges (of events), one, or nothing (UNBOUNDED STATE).
+    ``rows``: the names of the segments that have it, each with the column (BIGINT) by which these are forgotten.
+    ``fields``: the scalars that have it, by their names in the class of the operator's `Control`.
     """
 
     what: str
     until: str
     by: str = "time"
+    rows: Mapping[str, str] = field(default_factory=dict)
+    fields: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,43 @@
+"""The law of declared state: an operator keeps only what it declares, and what it declares is there to be kept."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import fields
+
+from rowtime.operators.contract import Control, Operator
+
+PASSING = ("complete", "merged", "failed")  # files of results on their way inside a tick; nothing of them is kept
+
+
+def unfounded(operators: Iterable[Operator]) -> Iterator[str]:
+    """What operators say that they keep without saying where."""
+    for node in operators:
+        scalars = {field.name for field in fields(node.control)}
+        for note in node.keeps():
+            if not (note.rows or note.fields):
+                yield f"{node.name} keeps {note.what} nowhere"
+            yield from (f"{node.name} has no scalar {name}" for name in note.fields if name not in scalars)
+
+
+def undeclared(node: Operator, what: str, time: str) -> Iterator[str]:
+    """What is wrong if an operator keeps rows under a name, forgotten by a column."""
+    if what not in PASSING and {name: by for note in node.keeps() for name, by in note.rows.items()}.get(what) != time:
+        yield f"{node.name} ({type(node).__name__}) keeps {what} by {time}, which it does not declare"
+
+
+def unexplained(control: type[Control]) -> Iterator[str]:
+    """The scalars of a class that its docstring, or one that it names, does not explain."""
+    told = inspect.getdoc(control) or ""
+    own = inspect.get_annotations(control)
+    yield from (f"{control.__name__}.{name}" for name in own if not re.search(rf"``{name}``", told))
+
+
+def controls(above: type[Control] = Control) -> Iterator[type[Control]]:
+    """Every class of scalars that there is."""
+    for found in above.__subclasses__():
+        if found.__module__.startswith("rowtime."):
+            yield found
+            yield from controls(found)
