@@ -142,9 +142,9 @@ class Ordered(Unary):
         """True for an order that the target of the pump declares."""
         return self.declares is None and self.name.startswith(f"{pump}.")
 
-    def marks(self) -> Mapping[str, Fact]:
-        """The mark of a declared order; a value within a tolerance has no order, but its mark has."""
-        return {self.name: replace(self.declares.known, order=self.order)} if self.declares is not None else {}
+    def marks(self) -> Mapping[str, tuple[Ordered, Fact | None]]:
+        """Its own, known of a declared order; a value within a tolerance has no order, but its mark has."""
+        return {self.name: (self, replace(self.declares.known, order=self.order) if self.declares else None)}
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Refuse the rows that go back."""

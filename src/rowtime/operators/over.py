@@ -160,9 +160,9 @@ class Over(Unary):
         given, calls = rows(self.input), ((call.typed, call.column.name) for call in self.calls)
         return given.crossJoin(given.selectExpr(*(f"{to_spark(of)} AS {quoted(name)}" for of, name in calls)))
 
-    def marks(self) -> Mapping[str, Fact]:
+    def marks(self) -> Mapping[str, tuple[RunningMark, Fact]]:
         """Those of its calls."""
-        return {call.mark: call.column.fact for call in self.calls if call.mark}
+        return {call.mark: (RunningMark(call.mark), call.column.fact) for call in self.calls if call.mark}
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Compute the calls over new rows and kept ones; keep what later rows will ask for."""

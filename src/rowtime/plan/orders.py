@@ -14,7 +14,6 @@ from rowtime.expr.proof import Proof
 from rowtime.expr.readable import readable
 from rowtime.operators.contract import Column, Operator, T, walk
 from rowtime.operators.ordered import Ordered
-from rowtime.operators.over import Over
 from rowtime.operators.over_calls import RunningMark
 from rowtime.operators.select import Item
 from rowtime.operators.sort_by_values import VALUE
@@ -232,9 +231,8 @@ def over(node: exp.Expr, part: exp.Expr, name: str) -> exp.Expr | None:
 def gates_of(source: Operator, closer: Closer) -> tuple[Ordered | RunningMark, ...]:
     """The order checks and window calls whose marks a clock needs."""
     wanted = {column.name.removeprefix(MARK) for column in closer.at.find_all(exp.Column)}
-    checks = tuple(node for node in walk(source) if isinstance(node, Ordered) and node.name in wanted)
-    calls = (call for node in walk(source) if isinstance(node, Over) for call in node.calls)
-    return (*checks, *(RunningMark(call.mark) for call in calls if call.mark in wanted))
+    found = (gate for node in walk(source) for name, (gate, _) in node.marks().items() if name in wanted)
+    return tuple(sorted(found, key=lambda gate: isinstance(gate, RunningMark)))
 
 
 def micros(scope: Scope, node: exp.Expr, word: str = "WITHIN") -> int:

@@ -334,7 +334,8 @@ def mark_of(gate: str) -> exp.Column:
 
 def marks_of(root: Operator) -> dict[str, Fact]:
     """What is known of the marks below, by the columns that stand for them, and of the rowtime."""
-    return {T: ROWTIME, **{MARK + name: fact for node in walk(root) for name, fact in node.marks().items()}}
+    marks = (mark for node in walk(root) for mark in node.marks().items())
+    return {T: ROWTIME, **{MARK + name: fact for name, (_, fact) in marks if fact is not None}}
 
 
 def follows(node: exp.Expr) -> bool:

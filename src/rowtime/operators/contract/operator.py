@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from sqlglot import exp
 
+    from rowtime.operators.ordered import Ordered
+    from rowtime.operators.over_calls import RunningMark
+
 
 class Operator(ABC):
     """A plan node. What most operators have in common stands here; each says in its own file where it differs."""
@@ -180,8 +183,8 @@ class Operator(ABC):
         """True if its rows are groups that leave when they are final, of which nobody asks for an order."""
         return len(self.inputs) == 1 and self.inputs[0].gives_groups()
 
-    def marks(self) -> Mapping[str, Fact]:
-        """What is known of the marks that it has, by the names of what has them."""
+    def marks(self) -> Mapping[str, tuple[Ordered | RunningMark, Fact | None]]:
+        """The marks that it has, by their names: what keeps them for clocks, and what is known of them."""
         return {}
 
     def listed(self) -> Sequence[Any]:
