@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from rowtime.operators.ordered import OrderMarks
+    from rowtime.operators.stream import Stream
 
 SAID = "__c"  # STRING: the text of a bound; null for a row
 
@@ -85,7 +86,7 @@ def _among(items: DataFrame, rows: DataFrame | None) -> DataFrame:
     return both.selectExpr(*others, time)
 
 
-def heard(tick: Tick, gate: Any, rows: DataFrame, control: OrderMarks) -> pa.Table | None:
+def heard(tick: Tick, gate: Stream, rows: DataFrame, control: OrderMarks) -> pa.Table | None:
     """Writer, position and text of the bounds that come out of the merge, in order; ``None``: there can be none.
 
     A job of its own, only while bounds are on their way from the stream ``gate``.

@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from sqlglot import exp
 
+    from rowtime.operators.stream import Stream
+
 VALUE = "__o"  # TIMESTAMP: the value as µs, in an order that ascends
 
 
@@ -83,7 +85,7 @@ class Ordered(Unary):
     declares: Column | None = None
     within: Micros = 0
     rows: int = 0
-    gate: Operator | None = field(default=None, metadata=UNSTORED)
+    gate: Stream | None = field(default=None, metadata=UNSTORED)
     passes: bool = False
     more: bool = False
 
