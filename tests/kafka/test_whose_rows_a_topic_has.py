@@ -114,8 +114,9 @@ def test_a_new_checkpoint_wrote_the_rows_of_a_topic_twice(
         old.tick()
     old.stop()
     (tmp_path / "check1" / "handover" / "kafka-o" / KNOWN).unlink()
-    with pytest.raises(Refused, match="R441"):
+    with pytest.raises(Refused, match="R441") as told:
         topic.run("check1", take_over=["p"])
+    assert told.value.problems[0].hint.endswith("or write into another topic with a new --checkpoint.")
     topic.run("check2", "even", "odd")
     assert topic.records() == [(0, 0), (1, 1), (2, 2)]
     assert topic.read() == ([0, 1, 2], {"in": 3, "accepted": 3})
@@ -125,6 +126,10 @@ def test_a_new_checkpoint_wrote_the_rows_of_a_topic_twice(
     with caplog.at_level(logging.WARNING, "rowtime"):
         topic.run("check3")
     assert "check2 writes the stream o into the topic of other" in caplog.text
+
+    another = Topic(spark, broker, tmp_path, "another")  # as the hint of R441 says
+    another.run("check4")
+    assert another.records() == [(0, 0), (1, 1), (2, 2)]
 
 
 def test_a_checkpoint_of_an_older_version_adopts_its_topic(

@@ -21,6 +21,11 @@ QUERIES = {
     "SELECT STREAM t.s.y.z AS v FROM t WHERE S.Y.Z > 200": [202, 299],
     "SELECT STREAM SUM(s.x) AS v FROM t GROUP BY FLOOR(t.ROWTIME TO DAY), s.x > 1 HAVING MAX(s.y.z) > 250": [5],
     "SELECT STREAM SUM(s.x) OVER (PARTITION BY s.x > 1 ROWS 1 PRECEDING) AS v FROM t": [1, 2, 5],
+    "SELECT STREAM s.x AS v FROM t JOIN (SELECT STREAM k AS q FROM t) AS s ON t.ROWTIME = s.ROWTIME AND t.k = s.q": [
+        1,
+        2,
+        3,
+    ],
     "SELECT STREAM transform(array(1), s -> s + 1)[0] + s.x AS v FROM t": [3, 4, 5],
 }
 ROWS = [
@@ -46,9 +51,13 @@ def test_a_field_of_a_struct_column_was_taken_for_a_column_of_a_stream(spark: Sp
 
 @pytest.mark.parametrize(
     ("query", "code"),
-    [("SELECT STREAM u.x FROM t", "R103"), ("SELECT STREAM u.s.x FROM t", "R103"), ("SELECT STREAM t.y FROM t", "R103"),
-     ("SELECT STREAM s.x AS v FROM t AS a JOIN t AS b ON a.k = b.k AND a.ROWTIME = b.ROWTIME", "R150")],
-)  # fmt: skip
+    [
+        ("SELECT STREAM u.x FROM t", "R103"),
+        ("SELECT STREAM u.s.x FROM t", "R103"),
+        ("SELECT STREAM t.y FROM t", "R103"),
+        ("SELECT STREAM s.x AS v FROM t AS a JOIN t AS b ON a.k = b.k AND a.ROWTIME = b.ROWTIME", "R150"),
+    ],
+)
 def test_names_that_are_neither_columns_nor_fields_are_refused(query: str, code: str) -> None:
     assert [problem.code for problem in rt.check(STREAMS + query) if not problem.warns] == [code]
 

@@ -81,7 +81,7 @@ class Joins:
         if "" in names or len(set(names)) < len(names):
             what = "an input of a join has no name" if "" in names else f"two inputs have the name {names[-1]}"
             raise self._refused("R151", what, node.this, "Give each input a name of its own with AS.")
-        wanted = _wanted(self.query)
+        wanted = _wanted(self.query, (*left.inputs, *right.inputs))
         times = (T, T) if tabled else (PLACES[0][0], PLACES[1][0])
         sides = [self._qualified(source, time, wanted) for source, time in zip((left, right), times, strict=True)]
         same = {name: time for _, _, found in sides for name, time in found.items()}
@@ -342,20 +342,23 @@ def _all(tests: Sequence[exp.Expr]) -> exp.Expr | None:
     return exp.and_(*tests) if tests else None
 
 
-def _wanted(query: exp.Select) -> set[str] | None:
-    """The names of the columns that a query mentions, in lower case; ``None``: all."""
+def _wanted(query: exp.Select, known: Sequence[Input]) -> set[str] | None:
+    """The names of the columns that a query mentions of ``known`` inputs, in lower case; ``None``: all."""
     everything = any(isinstance(node.parent, exp.Select | exp.Column) for node in query.find_all(exp.Star))
     natural = any(str(join.args.get("method") or "").upper() == "NATURAL" for join in query.args["joins"])
     if everything or natural:
         return None
     using = {name.name.lower() for join in query.args["joins"] for name in join.args.get("using") or ()}
     inputs = {item.alias_or_name.lower() for item in (query.args["from_"].this, *(j.this for j in query.args["joins"]))}
-    return using | {name for column in query.find_all(exp.Column) for name in _named(column, inputs)}
+    columns = {one.alias.lower(): {name.lower() for name, _ in one.columns} | {"rowtime"} for one in known}
+    return using | {name for column in query.find_all(exp.Column) for name in _named(column, inputs, columns)}
 
 
-def _named(column: exp.Column, inputs: set[str]) -> list[str]:
+def _named(column: exp.Column, inputs: set[str], columns: Mapping[str, set[str]]) -> list[str]:
     """What may be the name of a column in ``s.x``: a column of s, or a struct column s with a field."""
     names = [part.name.lower() for part in column.parts]
+    if len(names) == 2 and names[1] not in columns.get(names[0], {names[1]}):  # noqa: PLR2004 - a name and its input
+        return names
     return names if len(names) > 2 or names[0] not in inputs else names[1:] or names  # noqa: PLR2004 - a name and its input
 
 

@@ -123,7 +123,7 @@ def entitled(record: Record | None, asked: Asked, target: str, look: Callable[[]
     new = Record(asked.pump, asked.identity, asked.place, asked.at)
     if record is not None:
         if asked.identity in {one["identity"] for one in record.before}:
-            raise fenced(record, target)
+            raise fenced(record, target, shared=asked.shared)
         if not asked.take_over and not _never_began(record, look()):
             raise _other(asked, target, f"the pipeline of {record.place}", look())
     there = look()
@@ -196,9 +196,12 @@ def _other(asked: Asked, target: str, whose: str, there: There | None) -> Refuse
     return refuse("R440", what, hint)
 
 
-def fenced(record: Record, target: str) -> Refused:
-    """R441: the checkpoint of a record has taken over."""
+def fenced(record: Record, target: str, *, shared: bool = False) -> Refused:
+    """R441: the checkpoint of a record has taken over; ``shared``: as in `Asked`."""
     what = f"the pipeline of {record.place} has taken over {target} from this one (pump {record.pump})"
     since = to_text(record.since)
+    if shared:
+        hint = f"It did so at {since}. Go on with that pipeline, or write into another topic with a new --checkpoint."
+        return refuse("R441", what, hint)
     hint = f"It did so at {since}. Go on with that pipeline, or give this pump another name."
     return refuse("R441", what, hint)
