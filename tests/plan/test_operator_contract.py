@@ -19,6 +19,7 @@ from rowtime.operators import (
 )
 from rowtime.operators.contract import Operator, Unary
 from rowtime.operators.event_groups import EventGroups
+from rowtime.plan.stored import CLASSES
 
 
 class Silent(Unary):
@@ -48,3 +49,15 @@ def test_an_operator_has_a_form_for_versions_or_says_that_it_has_none(known: typ
     else:
         with pytest.raises(TypeError, match=f"{known.kind}: it has no form for versions"):
             known.on_versions(object.__new__(known), [])
+
+
+ASKED_OF_A_KIND = (
+    "awaits_event", "holds_itself", "holds_results", "is_gate", "merges_writers", "passes_bounds", "promotes",
+    "side_by_side",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("known", OPERATORS, ids=lambda known: known.__name__)
+def test_classes_of_one_kind_answer_alike_for_plans_that_have_kinds_alone(known: type[Operator]) -> None:
+    for name in ASKED_OF_A_KIND:
+        assert getattr(CLASSES[known.kind], name) is getattr(known, name), name

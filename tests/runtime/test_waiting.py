@@ -11,10 +11,14 @@ import pytest
 
 import rowtime as rt
 from rowtime.cli.status import status_of
+from rowtime.operators.bounded_events import BoundedEvents
+from rowtime.operators.contract import Delta
 from rowtime.operators.stream import NOBODY
+from rowtime.plan.program import compile_script
 from rowtime.plan.stored import StoredOperator, StoredPlan
 from rowtime.plan.waiting import PATIENCE, Wait, waiting
 from rowtime.runtime.sources.contract import Limits
+from rowtime.runtime.standing import since
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -161,3 +165,18 @@ def test_a_stream_whose_writers_have_all_left_is_told_without_a_name_of_ours() -
         assert wait.writer == ""
         assert wait.release.startswith("every writer of s has left, and another one may come: send it a ")
         assert NOBODY not in str(wait) + str(wait.as_json())
+
+
+def test_open_edges_under_imported_bounds_wait_for_as_long_as_their_own_bound_stands() -> None:
+    sql = """CREATE STREAM data (at TIMESTAMP) EVENT SHAPE POINT (at);
+    CREATE STREAM prices (a TIMESTAMP, b TIMESTAMP, n INT) EVENT SHAPE EDGE (a, b) BOUND FROM data;
+    SELECT STREAM n FROM prices"""
+    program = compile_script(sql)
+    (name,) = (node.name for node in program.operators if node.kind == BoundedEvents.kind)
+
+    def after(entry: dict[str, Any], clock: int, now: int) -> dict[str, list[int]]:
+        deltas = {node.name: Delta(None, {"": 3 if node.name == name else clock}) for node in program.operators}
+        return since(program, entry, [f"{name}/open"], deltas, now)
+
+    first = after({}, 5, now=100)
+    assert first == after({"since": first}, 7, now=200) == {name: [3, 100]}

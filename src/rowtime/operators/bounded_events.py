@@ -57,6 +57,7 @@ class BoundedEvents(Unary):
 
     control: ClassVar = BoundedControl
     kind: ClassVar[str] = "events under imported bounds"
+    holds_itself: ClassVar[bool] = True
     has_own_time: ClassVar[bool] = True
     is_gate: ClassVar[bool] = True
     promise: ClassVar[str] = "the strongest bound of the other stream that stands among the rows so far"

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -137,6 +137,11 @@ class EventTimed(Unary):
     def checks_declared(self) -> bool:
         """True: of the time that the definition gives."""
         return True
+
+    @classmethod
+    def is_settable(cls, fields: Mapping[str, Any]) -> bool:
+        """True in MODE MANUAL."""
+        return fields["mode"] == SET  # type: ignore[no-any-return]
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Read the event times of the new rows, and find out which of them moved the bound."""

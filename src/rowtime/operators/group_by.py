@@ -87,6 +87,7 @@ class GroupBy(RowGroups, Unary):
 
     control: ClassVar = ClosedGroups
     kind: ClassVar[str] = "group by"
+    merges_writers: ClassVar[bool] = True
     computes: ClassVar[bool] = True
     promise: ClassVar[str] = "the stamp of the group that holds the bound of its input"
     reason: ClassVar[str] = (

@@ -75,6 +75,7 @@ class GroupByValues(RowGroups, Unary):
 
     control: ClassVar = GroupClocks
     kind: ClassVar[str] = "group by"
+    merges_writers: ClassVar[bool] = True
     computes: ClassVar[bool] = True
     promise: ClassVar[str] = "the first row of the groups that are open, if that is before the bound"
     reason: ClassVar[str] = "a group that is open or still to come has no last row before it"

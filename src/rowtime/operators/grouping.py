@@ -98,6 +98,8 @@ class Groups(Operator):
 class RowGroups(Groups):
     """Groups of rows; those of events are changed by each of them."""
 
+    holds_results: ClassVar[bool] = True
+
     fuses: ClassVar[bool] = True
 
     def required_columns(self, n: int, asked: Collection[str]) -> Iterable[str]:  # noqa: ARG002 - one of rows

@@ -88,6 +88,7 @@ class Join(Operator):
 
     control: ClassVar = Joined
     kind: ClassVar[str] = "join"
+    merges_writers: ClassVar[bool] = True
 
     def requires(self) -> tuple[Requirement, ...]:
         """Places: they order the pairs of one rowtime."""

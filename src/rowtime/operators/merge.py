@@ -74,6 +74,7 @@ class Merge(Unary):
 
     control: ClassVar = Merged
     kind: ClassVar[str] = "merge"
+    merges_writers: ClassVar[bool] = True
     promise: ClassVar[str] = "the least clock of its input"
     reason: ClassVar[str] = "rows below the least clock have been released; none can follow them"
 

@@ -84,6 +84,7 @@ class Panes(RowGroups):
 
     control: ClassVar = PaneControl
     kind: ClassVar[str] = "panes"
+    awaits_event: ClassVar[bool] = True
     has_own_time: ClassVar[bool] = True
     holds_itself: ClassVar[bool] = True
     numbers: ClassVar[tuple[str, ...]] = (LAST, INDEX)
@@ -126,8 +127,7 @@ class Panes(RowGroups):
         if n:
             return NOTHING
         time = self.event.micros
-        meets = f"{time} >= {ASKED_FROM} AND {time} < {ASKED_UPTO}"
-        fired = Fired(self.event.name, time, self.age)
+        meets, fired = f"{time} >= {ASKED_FROM} AND {time} < {ASKED_UPTO}", Fired(self.event.name, time, self.age)
         return Link(self.same_keys(), meets=meets, span=(f"{PANE} - {self.times.duration}L", PANE), fired=fired)
 
     def files_are_results(self, *, ordered: bool, at_once: bool) -> bool:  # noqa: ARG002 - renamed ones too

@@ -72,6 +72,7 @@ class PassedBounds(Operator):
 
     control: ClassVar = PassedOn
     kind: ClassVar[str] = "passed bounds"
+    passes_bounds: ClassVar[bool] = True
 
     @property
     def inputs(self) -> tuple[Operator, ...]:

@@ -107,6 +107,7 @@ class TSort(Unary):
 
     control: ClassVar = SortMarks
     kind: ClassVar[str] = "t-sort"
+    promotes: ClassVar[bool] = True
     has_own_time: ClassVar[bool] = True
     is_gate: ClassVar[bool] = True
     promise: ClassVar[str] = "each writer's mark less the tolerance; what ascends with the rowtime also at its bound"

@@ -42,6 +42,7 @@ class UnionAll(Operator):
     optional: bool = False
 
     kind: ClassVar[str] = "union all"
+    side_by_side: ClassVar[bool] = True
 
     def requires(self) -> tuple[Requirement, ...]:
         """Places, since a row keeps its own; events may have none."""

@@ -13,7 +13,6 @@ from rowtime.operators.contract import Column, Operator, walk
 from rowtime.operators.event_time import FORWARDED, EventTimed
 from rowtime.operators.passed_bounds import PassedBounds
 from rowtime.operators.stream import Stream
-from rowtime.operators.tsort import TSort
 from rowtime.operators.union_all import UnionAll
 from rowtime.plan.finite import is_finite
 from rowtime.plan.stored import StoredPlan
@@ -191,11 +190,7 @@ def manual(plan: StoredPlan, name: str, at: int = BEGINNING) -> str:
 
 def settable(plan: StoredPlan) -> list[str]:
     """The operators of a described plan whose bound may be set by hand."""
-    return [
-        name
-        for name, one in plan.operators.items()
-        if one.kind == TSort.kind or (one.kind == EventTimed.kind and one.fields["mode"] == MANUAL)
-    ]
+    return [name for name, one in plan.operators.items() if one.answers.is_settable(one.fields)]
 
 
 def check_set(plan: StoredPlan, statements: Iterable[Statement]) -> None:

@@ -22,7 +22,7 @@ def holder(plan: StoredPlan, clocks: Mapping[str, Mapping[str, int]], name: str)
     slowest = min(mine, key=lambda writer: (mine[writer], writer), default="")
     if not inputs:
         return name, slowest
-    if plan.operators[name].kind == "union all" and slowest[:4].isdigit():
+    if plan.operators[name].answers.side_by_side and slowest[:4].isdigit():
         child = inputs[int(slowest[:4])]
         return _deeper(plan, clocks, child, slowest[5:])
     if _merges(plan, clocks, name, slowest):
@@ -34,7 +34,7 @@ def _deeper(plan: StoredPlan, clocks: Mapping[str, Mapping[str, int]], name: str
     """The same writer further down, until something merges writers."""
     if not plan.operators[name].inputs:
         return name, writer
-    if plan.operators[name].kind == "union all" or _merges(plan, clocks, name, writer):
+    if plan.operators[name].answers.side_by_side or _merges(plan, clocks, name, writer):
         return holder(plan, clocks, name)
     return _deeper(plan, clocks, plan.operators[name].inputs[0], writer)
 
@@ -42,7 +42,7 @@ def _deeper(plan: StoredPlan, clocks: Mapping[str, Mapping[str, int]], name: str
 def _merges(plan: StoredPlan, clocks: Mapping[str, Mapping[str, int]], name: str, writer: str) -> bool:
     """True if a writer of an operator is none of its input's: what comes out is that of all."""
     one = plan.operators[name]
-    return one.kind in ("merge", "group by", "join") or writer not in clocks.get(one.inputs[0], {})
+    return one.answers.merges_writers or writer not in clocks.get(one.inputs[0], {})
 
 
 def beneath(plan: StoredPlan, name: str) -> set[str]:

@@ -10,12 +10,8 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from rowtime.core.time import BEGINNING, to_text
-from rowtime.operators.bounded_events import BoundedEvents
-from rowtime.operators.event_stream import EventStream
 from rowtime.operators.event_time import SET
 from rowtime.operators.gates import Raise
-from rowtime.operators.panes import Panes
-from rowtime.operators.passed_bounds import PassedBounds
 from rowtime.plan.holders import holder
 from rowtime.plan.stored import StoredPlan
 
@@ -62,7 +58,7 @@ def poisoned(plan: StoredPlan, entry: Mapping[str, Any]) -> list[Poisoned]:
                 stream, _ = holder(plan, entry["clocks"], name)
                 place = control.get("place", row.position)
                 found.append(_found(name, stream, (writer, place), row, _guarded(_guard_of(plan, name))))
-        if plan.operators[name].kind == Panes.kind:
+        if plan.operators[name].answers.awaits_event:
             found += _by_bounds(plan, entry, name, control.get("jumps", {}))
     return found
 
@@ -115,7 +111,7 @@ def _passed(plan: StoredPlan, event: str, region: int | None) -> list[str]:
     below, found = [*plan.operators[event].inputs] if plan.operators[event].fields.get("regions") else [], []
     while below:
         one = below.pop(0)
-        if plan.operators[one].kind != PassedBounds.kind:
+        if not plan.operators[one].answers.passes_bounds:
             below += plan.operators[one].inputs
         elif region in (None, plan.operators[one].fields["region"]):
             found.append(one)
@@ -134,11 +130,11 @@ def _set_anew(plan: StoredPlan, event: str, stream: str) -> str:
 
 def _guard_of(plan: StoredPlan, name: str) -> str:
     """Where the guard of a gate is written."""
-    kind = plan.operators[name].kind
-    if kind in (EventStream.kind, BoundedEvents.kind):
+    its = plan.operators[name]
+    if "shape" in its.fields:
         return f"{_BEYOND} behind the EVENT SHAPE of {name.removesuffix('.events')}"
-    if kind == Panes.kind:
-        return _guard_of_time(plan, plan.operators[name].inputs[1])
+    if its.answers.awaits_event:
+        return _guard_of_time(plan, its.inputs[1])
     return f"ORDER BY … WITHIN … {_BEYOND} in {name}"
 
 

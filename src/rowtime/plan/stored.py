@@ -14,6 +14,7 @@ from typing import Any, Final, Self
 from sqlglot import exp
 
 from rowtime.core.fields import stored_fields, typed
+from rowtime.operators import OPERATORS
 from rowtime.operators.contract import Column, Operator
 from rowtime.operators.event_stream import EventStream
 from rowtime.operators.stream import Stream
@@ -24,6 +25,8 @@ from rowtime.sql.generate import to_spark
 FORMAT: Final = 4
 Fields = Mapping[str, Any]
 Names = Mapping[str, str]
+CLASSES: Final = {one.kind: one for one in OPERATORS}
+"""Operators by their kinds; classes of one kind give the same answers."""
 TARGET: Final = ("format", "options")
 """The fields of a sink that say what it writes to."""
 
@@ -36,6 +39,11 @@ class StoredOperator:
     name: str = field(compare=False)
     inputs: tuple[str, ...]
     fields: Fields
+
+    @property
+    def answers(self) -> type[Operator]:
+        """The class of such operators, for what it says of all of them."""
+        return CLASSES[self.kind]
 
     def micros(self, name: str) -> int:
         """A duration (µs); 0 where there is none."""

@@ -13,15 +13,12 @@ from typing import Any, Final
 
 from rowtime.core.clock import NOBODY
 from rowtime.core.time import BEGINNING, END, MAX_MICROS, MIN_MICROS, SECOND, to_text
-from rowtime.operators.bounded_events import BoundedEvents
 from rowtime.operators.contract import Operator
 from rowtime.operators.quarantine import HELD
-from rowtime.operators.stream import Stream
-from rowtime.operators.tsort import TSort
 from rowtime.plan.event_time import MANUAL, settable
 from rowtime.plan.holders import beneath, holder, slowest_of
 from rowtime.plan.poisoned import Poisoned, poisoned
-from rowtime.plan.stored import StoredPlan
+from rowtime.plan.stored import CLASSES, StoredPlan
 
 PATIENCE: Final = 30 * SECOND
 """How long (µs) a bound has to stand still before anything is advised that cannot be undone."""
@@ -45,9 +42,7 @@ class Wait:
     stalled: bool = False
 
     def __str__(self) -> str:
-        what = ("partial result" if self.kind in ("group by", "session", "panes") else "row") + (
-            "s" if self.held != 1 else ""
-        )
+        what = ("partial result" if CLASSES[self.kind].holds_results else "row") + ("s" if self.held != 1 else "")
         who = f"writer {self.writer} of {self.stream}" if self.writer else self.stream
         since = f" since {self.since}" if self.since else ""
         return f"{self.operator} holds {self.held:,} {what} at {self.bound}{since}: waits for {who}; {self.release}"
@@ -70,7 +65,7 @@ def waiting(plan: StoredPlan, entry: Mapping[str, Any], now: int, patience: int 
     order = list(plan.operators)
     waits = sorted((w for w in found if w is not None), key=lambda wait: order.index(wait.operator))
     ahead = poisoned(plan, entry)
-    behind = {one.stream for one in ahead if plan.operators[one.operator].kind != TSort.kind}
+    behind = {one.stream for one in ahead if not plan.operators[one.operator].answers.promotes}
     return [*ahead, *(replace(w, release=_AHEAD) if w.stream in behind else w for w in waits)]
 
 
@@ -84,15 +79,15 @@ def _wait(plan: StoredPlan, entry: Mapping[str, Any], name: str, rows: int, befo
     _, began = entry.get("since", {}).get(name, (None, None))
     stalled = began is None or began <= before
     its = plan.operators[name]
-    if its.kind == "panes":
+    if its.answers.awaits_event:
         return _panes(plan, entry, name, rows, stalled=stalled)
-    own = not its.inputs or its.kind == BoundedEvents.kind  # what holds open edges is its bound
+    own = not its.inputs or its.answers.holds_itself
     below, bound = slowest_of([name] if own else its.inputs, entry["clocks"])
     if bound >= END:
         return None
     since = "" if began is None else to_text(began)
     jumps = entry.get("control", {}).get(name, {}).get(HELD)
-    if jumps and its.kind in (TSort.kind, Stream.kind):
+    if jumps and its.answers.is_gate:
         return _open_jump(plan, entry, name, rows, jumps, (to_text(bound), since))
     stream, writer = holder(plan, entry["clocks"], below)
     remedy = _Remedy(
@@ -129,7 +124,7 @@ def _slowest_region(plan: StoredPlan, control: Mapping[str, Any], event: str) ->
     reached = control.get(event, {}).get("regions")
     if not reached:
         return event
-    passed = [name for name in beneath(plan, event) if plan.operators[name].kind == "passed bounds"]
+    passed = [name for name in beneath(plan, event) if plan.operators[name].answers.passes_bounds]
     held = next((n for n in passed if plan.operators[n].fields["region"] == reached.index(min(reached))), None)
     return event if held is None else _slowest_region(plan, control, plan.operators[held].inputs[1])
 
@@ -178,7 +173,7 @@ def _promoted(plan: StoredPlan, name: str, stream: str) -> bool:
     """True if the rowtime of ``name`` is an event time, of which the bounds of the stream say nothing."""
     inputs = plan.operators[name].inputs
     below = [child for child in inputs if child == stream or stream in beneath(plan, child)]
-    return bool(below) and (plan.operators[name].kind == "t-sort" or any(_promoted(plan, c, stream) for c in below))
+    return bool(below) and (plan.operators[name].answers.promotes or any(_promoted(plan, c, stream) for c in below))
 
 
 def _bound_to_set(plan: StoredPlan, entry: Mapping[str, Any], name: str, below: str, stream: str) -> str:
@@ -194,7 +189,7 @@ def _bound_to_set(plan: StoredPlan, entry: Mapping[str, Any], name: str, below: 
     if not MIN_MICROS <= until <= MAX_MICROS:
         return ""
     # A group is complete at its end; of rows that wait for their turn, others of the same time may come.
-    strict = "" if plan.operators[name].kind in ("group by", "session") else " STRICT"
+    strict = "" if plan.operators[name].answers.holds_results else " STRICT"
     view = gate.removesuffix(".event_time")
     view = view if view.isidentifier() else f'"{view}"'  # a sub-query, say
     return f"ALTER VIEW {view} SET ROWTIME BOUND TIMESTAMP '{to_text(until)}'{strict};"

@@ -75,6 +75,24 @@ class Operator(ABC):
     control: ClassVar[type[Control]] = Control
     """The class of its scalars, declared in its own file."""
 
+    holds_results: ClassVar[bool] = False
+    """True if what it holds are partial results, each of which is whole at its end."""
+
+    awaits_event: ClassVar[bool] = False
+    """True if the bound of an event time, its second input, lets its rows out."""
+
+    passes_bounds: ClassVar[bool] = False
+    """True if it passes the bounds of an event time, its second input, on among its rows."""
+
+    promotes: ClassVar[bool] = False
+    """True if its rows have a rowtime of which the bounds below say nothing."""
+
+    merges_writers: ClassVar[bool] = False
+    """True if none of its writers is one of its input's."""
+
+    side_by_side: ClassVar[bool] = False
+    """True if its writers are those of its inputs, with the numbers of these before their names."""
+
     name: str
     """Unique in its plan and stable from run to run."""
 
@@ -178,6 +196,11 @@ class Operator(ABC):
     def event_of_rows(self) -> EventTime | None:
         """The event time that its rows have, even if nobody above learns its bounds from them."""
         return self.emits().event
+
+    @classmethod
+    def is_settable(cls, fields: Mapping[str, Any]) -> bool:  # noqa: ARG003 - the operator's
+        """True if the bound of one with these stored fields may be set by hand."""
+        return cls.promotes
 
     def gives_groups(self) -> bool:
         """True if its rows are groups that leave when they are final, of which nobody asks for an order."""
