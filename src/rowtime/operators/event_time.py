@@ -180,7 +180,7 @@ class EventTimed(Unary):
 
     def _timeline(self, tick: Tick, items: pa.Table, control: EventClock, *, ended: bool) -> Timeline:
         before = control.bound
-        known = control.regions
+        known = control.regions or [BEGINNING] * self.regions
         by_region = self._reached(items, control)
         wanted = self._wanted(items) if not by_region else np.minimum.reduce(by_region)
         # What was set by hand came after everything that earlier ticks have read.
@@ -209,7 +209,7 @@ class EventTimed(Unary):
         if not self.regions or REGION not in items.column_names:
             return []
         wanted, region = self._wanted(items), items[REGION].to_numpy()
-        known = control.regions
+        known = control.regions or [BEGINNING] * self.regions
         reached = [_running(wanted, region == n, known[n]) for n in range(self.regions)]
         control.regions = [int(of[-1]) if len(of) else known[n] for n, of in enumerate(reached)]
         return reached
