@@ -82,7 +82,8 @@ def test_a_text_that_looks_like_parts_of_a_plan_stays_one(option: str) -> None:
     odd = (f"a], [{option}, b", "x; where=1; items=[y]")
     plan = read_plan(former(compiled(sql.format(*odd))))
     assert plan.is_of(compiled(sql.format(*odd)).operators)
-    for other in (("a", odd[1]), (odd[0], "x; where=2; items=[y]"), (odd[0], "x; where=1; items=[z]")):
+    others = (f"{first}; where={second}; items=[{third}]" for first, second, third in ("y1y", "x2y", "x1z"))
+    for other in (("a", odd[1]), *((odd[0], text) for text in others)):
         assert not plan.is_of(compiled(sql.format(*other)).operators)
 
 
