@@ -64,6 +64,19 @@ class ImportingLaw(LifetimeLaw):
         return {**gates, "s": o.importing(made, "s", writers_of(known or made), self.lends, **self.gate)}
 
 
+@dataclass(frozen=True)
+class LeavingLaw(LifetimeLaw):
+    """A law whose items tell, too, that writers leave (and do not come back)."""
+
+    def gates(self, made: Sequence[ScriptItem], known: Sequence[ScriptItem] = ()) -> Gates:
+        """What passes the gates, with the clocks that leaves make."""
+        found = super().gates(*([item for item in items if not item.leaves] for items in (made, known or made)))
+        for name, gated in found.items():
+            left = {item.writer for item in made if item.leaves and item.stream == name}
+            gated.clocks = o.after_leaves(gated.clocks, left)
+        return found
+
+
 def writers_of(made: Sequence[ScriptItem]) -> dict[str, list[str]]:
     """The writers of each stream."""
     return {name: sorted({i.writer for i in made if i.stream == name} | {"x"}) for name in "sr"}

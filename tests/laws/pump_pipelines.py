@@ -11,10 +11,13 @@ from tests.laws.as_of_pipelines import AS_OF
 from tests.laws.deeper_pipelines import DEEPER
 from tests.laws.guard_pipelines import GUARDS
 from tests.laws.join_pipelines import JOINS
+from tests.laws.lifetime_pipelines import LIFETIMES, LifetimeLaw
 from tests.laws.over_pipelines import OVER
+from tests.laws.panes_pipelines import PANES
 from tests.laws.pipelines import DECLARE, LAWS, Feeds, Law
 from tests.laws.session_pipelines import SESSIONS
 from tests.laws.sorted_pipelines import SORTED
+from tests.laws.window_pipelines import WINDOWS
 from tests.oracle import feed as f
 from tests.oracle.select import select
 
@@ -65,5 +68,26 @@ def behind_a_pump(law: Law) -> Law:
     )
 
 
-ALL = (*LAWS, *DEEPER, *SORTED, *GUARDS, *JOINS, *OVER, *SESSIONS, *AS_OF)
+ALL = (*LAWS, *DEEPER, *SORTED, *GUARDS, *JOINS, *OVER, *SESSIONS, *AS_OF, *PANES, *WINDOWS)
 PUMPED = tuple(behind_a_pump(law) for law in ALL if _number(law))
+
+
+def events_behind_a_pump(law: LifetimeLaw, columns: str) -> LifetimeLaw:
+    """A law over events, of which a pump puts the rows whose count fits into a stream of rows."""
+    sql = (
+        f"CREATE STREAM typed (start TIMESTAMP, stop TIMESTAMP, {columns}); "
+        f"CREATE VIEW whole AS {law.sql} EMIT INTERVALS (start, stop); "
+        "CREATE PUMP through AS INSERT INTO typed SELECT STREAM * FROM whole; SELECT STREAM * FROM typed"
+    )
+    return replace(
+        law,
+        name=f"{law.name}, behind a pump",
+        operators=("pump gate",),
+        sql=sql,
+        oracle=lambda gates: select(law.oracle(gates), lambda row: _fits(row["c"])),
+    )
+
+
+COUNT = "c TINYINT NOT NULL CHECK (c % 5 <> 3)"
+COLUMNS = {"snapshots": f"k INT, {COUNT}, t BIGINT", "hopping windows over events": f"{COUNT}, m INT"}
+PUMPED_EVENTS = tuple(events_behind_a_pump(law, COLUMNS[law.name]) for law in LIFETIMES if law.name in COLUMNS)

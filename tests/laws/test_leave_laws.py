@@ -16,8 +16,9 @@ from rowtime.testing.runner import Outcome, play
 from rowtime.testing.transcripts import ScriptItem
 from tests.laws.checking import promises_kept, row_of
 from tests.laws.leave_pipelines import LEAVING, Script, fed, scripts
-from tests.laws.lifetime_pipelines import LIFETIMES, LifetimeLaw, events
+from tests.laws.lifetime_pipelines import LIFETIMES, LeavingLaw, LifetimeLaw, events
 from tests.laws.pipelines import HALF, LONG, ORIGIN, Law, transcript
+from tests.laws.test_lifetime_laws import check as agrees
 from tests.oracle import feed as f
 
 if TYPE_CHECKING:
@@ -113,33 +114,47 @@ EVENTS = (
 
 @st.composite
 def departures(draw: Callable[..., Any]) -> list[ScriptItem]:
-    """Events, and of some writers that they leave behind the last one of theirs."""
+    """Events, and of some writers that they leave behind the last one of theirs; x may have none."""
     made: list[ScriptItem] = [item for item in draw(events()) if item.at != f.END]
-    for name, writer in sorted({(item.stream, item.writer) for item in made}):
+    for name, writer in sorted({("s", "x"), ("r", "x"), *((item.stream, item.writer) for item in made)}):
         if draw(st.booleans()):
-            last = max(n for n, item in enumerate(made) if (item.stream, item.writer) == (name, writer))
+            mine = (n for n, item in enumerate(made) if (item.stream, item.writer) == (name, writer))
+            last = max(mine, default=-1)
             made.insert(draw(st.integers(last + 1, len(made))), ScriptItem(0, name, writer, None, None, leaves=True))
     return [replace(item, number=number) for number, item in enumerate(made, 1)]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("law", [law for law in LIFETIMES if law.name in EVENTS], ids=lambda law: law.name)
-def test_events_of_writers_that_leave_do_not_depend_on_the_cut(spark: SparkSession, law: LifetimeLaw) -> None:
-    session = derive(spark)
+def test_events_of_writers_that_leave_are_those_of_the_oracle(spark: SparkSession, law: LifetimeLaw) -> None:
+    session, leaving = derive(spark), LeavingLaw(**vars(law))
 
     @settings(max_examples=40 if LONG else 6, deadline=None, derandomize=not LONG, database=None)
     @given(departures())
     def holds(made: list[ScriptItem]) -> None:
         count = len(made)
         cut = sorted({*random.Random(count).sample(range(1, count + 1), min(4, count)), count})
-        once = play(session, law.transcript(made), [count])
-        found = play(session, law.transcript(made), cut, restart=True)
-        assert [values for _, values in found.rows] == [values for _, values in once.rows]
-        assert found.rejected == once.rejected
-        assert found.clocks[-1] == once.clocks[-1]
-        promises_kept(found)
+        agrees(leaving, made, play(session, law.transcript(made), [count]))
+        agrees(leaving, made, play(session, law.transcript(made), cut, restart=True))
 
     holds()
+
+
+def test_a_writer_of_events_that_leaves_holds_nobody_back(spark: SparkSession) -> None:
+    law = next(law for law in LIFETIMES if law.name == "points")
+    sent = [("x", 1, 5, False), ("y", 2, 4, False), ("x", None, 3, False), ("y", None, 9, False),
+            ("x", None, None, True), ("y", 9, 12, False), ("y", None, None, True)]  # fmt: skip
+    made = [
+        ScriptItem(n, "s", writer, None, stop, leaves=leaves)
+        if start is None
+        else ScriptItem(n, "s", writer, {"kind": "interval", "start": start, "stop": stop, "k": 0}, None)
+        for n, (writer, start, stop, leaves) in enumerate(sent, 1)
+    ]
+    found = play(derive(spark), law.transcript(made), [4, 5, 7])
+    agrees(LeavingLaw(**vars(law)), made, found)
+    assert len(found.rows) == 2
+    with pytest.raises(AssertionError):
+        agrees(law, [item for item in made if not item.leaves], found)
 
 
 def row(number: int, writer: str, at: int, ev: int | None = None) -> ScriptItem:

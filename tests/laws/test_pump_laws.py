@@ -6,15 +6,18 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 
-from rowtime.core.time import END
+from rowtime.core.time import END, to_micros
 from rowtime.runtime.session import derive
+from rowtime.testing.runner import play
 from rowtime.testing.transcripts import ScriptItem
 from tests.laws.checking import check_cuts
+from tests.laws.lifetime_pipelines import LifetimeLaw, events
 from tests.laws.pipelines import Law, items
-from tests.laws.pump_pipelines import PUMPED
+from tests.laws.pump_pipelines import PUMPED, PUMPED_EVENTS
 from tests.laws.test_laws import ticks
+from tests.oracle import feed as f
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,7 +30,7 @@ def ends(made: Sequence[ScriptItem]) -> list[ScriptItem]:
 
 
 def test_there_are_pipelines_of_many_kinds() -> None:
-    assert len(PUMPED) >= 90, [law.name for law in PUMPED]
+    assert len(PUMPED) >= 110, [law.name for law in PUMPED]
 
 
 @pytest.mark.parametrize(
@@ -41,5 +44,27 @@ def test_what_a_pump_refuses_is_a_function_of_the_items(spark: SparkSession, law
     @given(items())
     def holds(made: list[ScriptItem]) -> None:
         check_cuts(session, law, [*made, *ends(made)])
+
+    holds()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("law", PUMPED_EVENTS, ids=[law.name for law in PUMPED_EVENTS])
+def test_a_pump_takes_what_fits_of_groups_of_events(spark: SparkSession, law: LifetimeLaw) -> None:
+    session = derive(spark)
+
+    @ticks
+    @given(events())
+    def holds(sent: list[ScriptItem]) -> None:
+        open_yet = [name for name in "sr" if not any(item.stream == name and item.at == END for item in sent)]
+        made = [*sent, *(ScriptItem(len(sent) + n, name, "x", None, END) for n, name in enumerate(open_yet, 1))]
+        assume(all(event.end < END for event in law.gates(made)["s"].events))
+        count = len(made)
+        for cut in ([count], sorted({count // 2 or 1, count})):
+            found = play(session, law.transcript(made), cut)
+            (items,) = law.oracle(law.gates(made)).values()
+            rows = [{"rowtime": row.at, **row.values} for row in f.rows_of(items)]
+            shown = [{n: v if isinstance(v, int) else to_micros(v) for n, v in row.items()} for _, row in found.rows]
+            assert shown == rows
 
     holds()

@@ -5,7 +5,7 @@ Every function sees the whole input at once. An event that is open has the end E
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -211,6 +211,16 @@ def _end(found: Gated, writer: _Writer, item: Item, times: tuple[int, int], payl
     found.events.remove(event)
     if end > event.start:
         found.events.append(replace(event, end=end, changed=item.number))
+
+
+def after_leaves(clocks: Mapping[str, int], left: Collection[str]) -> dict[str, int]:
+    """SPEC 2.6: the clocks once these writers have left: they hold nobody back, and stand at least where the others do.
+
+    If nobody is there, the greatest clock that any has shown counts.
+    """
+    here = [at for writer, at in clocks.items() if writer not in left]
+    bound = min(here) if here else max(clocks.values(), default=BEGINNING)
+    return {writer: max(at, bound) if writer in left else at for writer, at in clocks.items()}
 
 
 # -- altered lifetimes ------------------------------------------------------------------
