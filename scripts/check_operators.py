@@ -9,15 +9,10 @@ from typing import Final
 
 import rowtime.operators
 from rowtime.operators.contract import Operator
+from rowtime.operators.every import OPERATORS
 
 SOURCES: Final = Path(rowtime.operators.__file__).parents[1]
-ROOMS: Final = ("plan", "runtime", "state", "client", "cli", "testing")
-
-
-def operators(base: type[Operator] = Operator) -> set[str]:
-    """The names of all classes of operators."""
-    below: list[type[Operator]] = base.__subclasses__()
-    return {made.__name__ for made in below}.union(*map(operators, below))
+ROOMS: Final = ("plan", "runtime", "api", "audit", "state", "client", "cli", "testing")
 
 
 def classes_of_operators(tree: ast.Module) -> set[str]:
@@ -69,7 +64,10 @@ def switches(path: Path) -> list[int]:
     return sorted(found)
 
 
-NAMES: Final = operators()
+NAMES: Final = {base.__name__ for one in OPERATORS for base in one.__mro__ if issubclass(base, Operator)} - {
+    "Operator",
+    "Unary",
+}
 NODES: Final = ("node", "part", "one", "operator", "below", "gate")  # what modules call an operator
 
 

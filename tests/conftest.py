@@ -47,11 +47,11 @@ def _no_message_has_an_internal_name() -> Iterator[None]:
     ``explain``, ``trace``, … in both forms) and every report of a run's progress.
     What the user wrote may be repeated; R205 and R209 tell which names are reserved.
     """
+    from rowtime.api import query
+    from rowtime.audit.trace import Traced
     from rowtime.core.errors import Problem
     from rowtime.plan.poisoned import Poisoned
     from rowtime.plan.waiting import Wait
-    from rowtime.runtime import query
-    from rowtime.runtime.trace import Traced
 
     def of_problem(problem: Problem) -> str:
         return "" if problem.code in TELLS_RESERVED_NAMES else f"{problem.message} {problem.hint}"

@@ -16,33 +16,33 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from rowtime.api.events import Events
+    from rowtime.api.pipeline import Pipeline
+    from rowtime.api.query import Query
+    from rowtime.api.relations import EventTime, Folded, Relation
+    from rowtime.api.verification import verify
+    from rowtime.audit.readmit import readmit
     from rowtime.client.writer import open_writer as writer
     from rowtime.core.errors import Failure, Problem, Refused, RowtimeError
-    from rowtime.operators.table_function import TableFunction
+    from rowtime.operators.rows.table_function import TableFunction
     from rowtime.plan.check import check, order_of
-    from rowtime.runtime.events import Events
-    from rowtime.runtime.pipeline import Pipeline
-    from rowtime.runtime.query import Query
-    from rowtime.runtime.readmit import readmit
-    from rowtime.runtime.relations import EventTime, Folded, Relation
     from rowtime.runtime.sinks.contract import Batch
     from rowtime.runtime.sources.contract import Limits
-    from rowtime.runtime.verify import verify
 
 __version__ = "0.1.0"
 
 _WHERE = {
-    "Pipeline": ("rowtime.runtime.pipeline", "Pipeline"),
-    "Query": ("rowtime.runtime.query", "Query"),
+    "Pipeline": ("rowtime.api.pipeline", "Pipeline"),
+    "Query": ("rowtime.api.query", "Query"),
     "Batch": ("rowtime.runtime.sinks.contract", "Batch"),
-    "TableFunction": ("rowtime.operators.table_function", "TableFunction"),
-    "EventTime": ("rowtime.runtime.relations", "EventTime"),
-    "Events": ("rowtime.runtime.events", "Events"),
-    "Folded": ("rowtime.runtime.relations", "Folded"),
-    "Relation": ("rowtime.runtime.relations", "Relation"),
+    "TableFunction": ("rowtime.operators.rows.table_function", "TableFunction"),
+    "EventTime": ("rowtime.api.relations", "EventTime"),
+    "Events": ("rowtime.api.events", "Events"),
+    "Folded": ("rowtime.api.relations", "Folded"),
+    "Relation": ("rowtime.api.relations", "Relation"),
     "Limits": ("rowtime.runtime.sources.contract", "Limits"),
-    "readmit": ("rowtime.runtime.readmit", "readmit"),
-    "verify": ("rowtime.runtime.verify", "verify"),
+    "readmit": ("rowtime.audit.readmit", "readmit"),
+    "verify": ("rowtime.api.verification", "verify"),
     "check": ("rowtime.plan.check", "check"),
     "order_of": ("rowtime.plan.check", "order_of"),
     "writer": ("rowtime.client.writer", "open_writer"),

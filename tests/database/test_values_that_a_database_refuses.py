@@ -12,7 +12,7 @@ import pytest
 from postgres import programs
 
 import rowtime as rt
-from rowtime.operators.pump_gate import PumpGate
+from rowtime.operators.gates.pump_gate import PumpGate
 from rowtime.plan.upgrade import upgrade_of
 from rowtime.sql.generate import to_spark
 
@@ -169,7 +169,7 @@ def test_a_checkpoint_from_before_the_gate_looked_at_the_table_goes_on(
     jdbc = "USING jdbc OPTIONS (url 'jdbc:postgresql:d', dbtable 't')"
     sql = f"CREATE STREAM a (n INT); CREATE STREAM o (n {kind}) {jdbc}; INSERT INTO o SELECT STREAM n FROM a"
     with monkeypatch.context() as before:
-        before.setattr("rowtime.plan.pump_edge._gated", lambda _sources, node, *_: node)
+        before.setattr("rowtime.plan.bind.pump_edge._gated", lambda _sources, node, *_: node)
         old = rt.Pipeline().sql(sql).compile()
     new = rt.Pipeline().sql(sql).compile()
     assert [node.name for node in new.operators if isinstance(node, PumpGate)] == ["into_o"]

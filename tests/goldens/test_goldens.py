@@ -6,16 +6,12 @@
 from __future__ import annotations
 
 import difflib
-import importlib
-import inspect
 import json
-import pkgutil
 from pathlib import Path
 
 import pytest
 from upgrades.former import former
 
-import rowtime.operators
 from rowtime.plan.explain import as_text, explain, orders_as_text
 from rowtime.plan.program import Program, compile_script
 from rowtime.plan.stored import FORMAT
@@ -23,7 +19,6 @@ from rowtime.plan.stored_before import read_plan
 from tests.goldens.scripts import Script, scripts
 
 PLANS = Path(__file__).parent / "plans"
-FOLDER = rowtime.operators.__path__
 
 
 def compiled(script: Script) -> Program:
@@ -62,12 +57,3 @@ def test_every_golden_file_is_that_of_a_script(rewrite_goldens: bool) -> None:
             path.unlink()
     assert [path for path in left if path.exists()] == []
     assert len(scripts()) > 200
-
-
-def test_every_class_of_operators_stands_in_a_golden_file() -> None:
-    modules = [importlib.import_module(f"rowtime.operators.{found.name}") for found in pkgutil.iter_modules(FOLDER)]
-    there = {made for module in modules for made in vars(module).values() if inspect.isclass(made)}
-    classes = {made for made in there if hasattr(made, "step") and isinstance(getattr(made, "kind", None), str)}
-    programs = [compiled(script) for script in scripts().values()]
-    assert classes - {type(node) for program in programs for node in program.operators} == set()
-    assert len(classes) > 50

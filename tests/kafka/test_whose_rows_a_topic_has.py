@@ -12,7 +12,7 @@ import pytest
 
 import rowtime as rt
 from rowtime.core.errors import Failure, Refused
-from rowtime.plan.sinks import SinkBinder
+from rowtime.plan.bind.sinks import SinkBinder
 from rowtime.runtime.sinks.kafka_topic import KNOWN, KafkaSink
 from rowtime.runtime.sinks.ownership import Record
 from rowtime.runtime.sinks.topic_owner import Found

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from rowtime.core.time import BEGINNING, END
 from rowtime.kernels.high_water import calm, scan
-from rowtime.operators.gates import Gate, Verdict
-from rowtime.runtime import blocks, clock_pass, gate_verdicts
+from rowtime.operators.contract.gates import Gate, Verdict
+from rowtime.runtime.clock_pass import blocks, clock_pass, gate_verdicts
 from tests.oracle.guard import judge
 
 if TYPE_CHECKING:

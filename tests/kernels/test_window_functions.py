@@ -14,8 +14,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from rowtime.kernels import window_functions as k
-from rowtime.operators.slices import compute
-from rowtime.operators.windowed import AT, DEAD, HASH, Answer, Frame, Wanted, Windows, lasting, newest, renewed
+from rowtime.operators.over.slices import compute
+from rowtime.operators.over.windowed import AT, DEAD, HASH, Answer, Frame, Wanted, Windows, lasting, newest, renewed
 from tests.laws.pipelines import LONG
 from tests.oracle import over as oracle
 from tests.oracle.aggregates import mean, total

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given
 
-import rowtime.plan.as_of as as_of_module
+import rowtime.plan.bind.as_of as as_of_module
 from rowtime.kernels.window_functions import Nth
-from rowtime.operators.over import Over
-from rowtime.operators.union_all import UnionAll
+from rowtime.operators.over.over import Over
+from rowtime.operators.streams.union_all import UnionAll
 from rowtime.runtime.session import derive
 from tests.laws.as_of_pipelines import AS_OF
 from tests.laws.checking import check, check_cuts, outcome

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given
 
-from rowtime.operators import Delay, PermitGate
+from rowtime.operators.gates.permit_gate import PermitGate
+from rowtime.operators.streams.delay import Delay
 from rowtime.runtime.session import derive
 from rowtime.testing.transcripts import ScriptItem
 from tests.laws.buffer_pipelines import BUFFERS

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from rowtime.core.time import END
-from rowtime.operators import attempt
+from rowtime.operators.rows import attempt
 from rowtime.plan.program import compile_script
 from rowtime.runtime.session import derive
 from rowtime.testing.runner import Outcome, play
@@ -92,7 +92,7 @@ def test_groups_and_pairs_that_fail_are_a_stream_like_others(spark: SparkSession
 @pytest.mark.slow
 def test_a_planted_fault_is_found(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     clause = next(one for one in CLAUSES if one.name == "join condition")
-    monkeypatch.setattr("rowtime.operators.join.judged", _first_test_only)
+    monkeypatch.setattr("rowtime.operators.joins.join.judged", _first_test_only)
     session = derive(spark)
     with pytest.raises(AssertionError):
         check(session, clause, items(1), 1)

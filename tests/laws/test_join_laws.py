@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import given
 
-import rowtime.operators.join as join_module
+import rowtime.operators.joins.join as join_module
 from rowtime.core.clock import least
-from rowtime.operators.join import Join
-from rowtime.operators.join_edge import Edge
-from rowtime.operators.join_rows import SideRows
-from rowtime.operators.table import NUMBER
-from rowtime.operators.table_join import TableJoin
+from rowtime.operators.joins.join import Join
+from rowtime.operators.joins.join_edge import Edge
+from rowtime.operators.joins.join_rows import SideRows
+from rowtime.operators.joins.table_join import TableJoin
+from rowtime.operators.streams.table import NUMBER
 from rowtime.runtime.session import derive
 from tests.laws.checking import check, check_cuts, outcome
 from tests.laws.deeper_pipelines import close_items

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from rowtime.operators import TSort
+from rowtime.operators.gates.tsort import TSort
 from rowtime.runtime.session import derive
 from rowtime.testing.runner import Outcome, play
 from rowtime.testing.transcripts import ScriptItem

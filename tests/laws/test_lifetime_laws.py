@@ -11,8 +11,11 @@ import pytest
 from hypothesis import given
 
 from rowtime.core.time import END, to_micros
-from rowtime.operators import Clip, ImportedBounds, LifetimeWindows, PeriodFilter
-from rowtime.operators.lifetimes import WeightedLog
+from rowtime.operators.events.clip import Clip
+from rowtime.operators.events.imported_bounds import ImportedBounds
+from rowtime.operators.events.lifetime_windows import LifetimeWindows
+from rowtime.operators.events.period_filter import PeriodFilter
+from rowtime.operators.rows.lifetimes import WeightedLog
 from rowtime.runtime.session import derive
 from rowtime.sql.generate import to_spark
 from rowtime.testing.runner import Outcome, play

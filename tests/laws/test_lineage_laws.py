@@ -12,16 +12,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from rowtime.audit.trace import Sought, Taps, Tracing
 from rowtime.core.time import to_micros
-from rowtime.operators import EventStream, Stream
 from rowtime.operators.contract import P
-from rowtime.operators.lifetimes import Q
+from rowtime.operators.events.event_stream import EventStream
+from rowtime.operators.rows.lifetimes import Q
+from rowtime.operators.streams.stream import Stream
 from rowtime.plan.program import compile_script
 from rowtime.runtime.engine import Engine
 from rowtime.runtime.session import derive
 from rowtime.runtime.sinks.callables import MemorySink
 from rowtime.runtime.sinks.staging import Stage
-from rowtime.runtime.trace import Sought, Taps, Tracing
 from rowtime.state.checkpoint import Checkpoint
 from rowtime.testing.scripted import ScriptedSource
 from tests.laws.lifetime_pipelines import LIFETIMES, LifetimeLaw

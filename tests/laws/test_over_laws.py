@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given
 
-import rowtime.operators.over as over_module
-import rowtime.operators.slices as slices_module
+import rowtime.operators.over.over as over_module
+import rowtime.operators.over.slices as slices_module
 from rowtime.runtime.session import derive
 from tests.laws.checking import check, outcome
 from tests.laws.deeper_pipelines import close_items

@@ -13,9 +13,10 @@ from hypothesis import given
 
 from rowtime.core.time import END
 from rowtime.kernels.timeline import Timeline
-from rowtime.operators import Panes, event_time
 from rowtime.operators.contract import Segment, Tick
-from rowtime.operators.pane_fires import Fires
+from rowtime.operators.panes import event_time
+from rowtime.operators.panes.pane_fires import Fires
+from rowtime.operators.panes.panes import Panes
 from rowtime.runtime.session import derive
 from rowtime.state.segments import SegmentLog
 from rowtime.testing.transcripts import ScriptItem

@@ -10,31 +10,39 @@ import numpy as np
 import pytest
 from pyspark.sql import functions as F  # noqa: N812
 
-import rowtime.operators.over as over_module
-import rowtime.operators.slices as slices_module
-import rowtime.operators.stream as stream_module
-import rowtime.operators.tsort as tsort_module
-import rowtime.operators.union_all as union_module
-import rowtime.operators.windowed as windowed_module
+import rowtime.operators.gates.tsort as tsort_module
+import rowtime.operators.over.over as over_module
+import rowtime.operators.over.slices as slices_module
+import rowtime.operators.over.windowed as windowed_module
+import rowtime.operators.streams.stream as stream_module
+import rowtime.operators.streams.union_all as union_module
 from rowtime.core.time import END
 from rowtime.kernels import guard as guard_module
 from rowtime.kernels import window_functions
 from rowtime.kernels.high_water import Scan
-from rowtime.operators import GroupBy, Hop, Merge, Over, PumpGate, Rejected, Select, Stream, TSort
-from rowtime.operators.chains import IS_DUE, Chains
 from rowtime.operators.contract import Delta
-from rowtime.operators.ends import Ends
-from rowtime.operators.group_values import GroupByValues
-from rowtime.operators.limit import Limit
-from rowtime.operators.ordered import Ordered
-from rowtime.operators.quarantine import Quarantine
-from rowtime.operators.session import SessionGroup
-from rowtime.operators.sort_by import SortBy
-from rowtime.operators.stagger import Stagger
-from rowtime.operators.value_clocks import ValueClocks
-from rowtime.plan import group_plan, numbering
-from rowtime.plan import orders as orders_module
-from rowtime.runtime import judged_runs
+from rowtime.operators.gates.pump_gate import PumpGate
+from rowtime.operators.gates.rejected import Rejected
+from rowtime.operators.gates.tsort import TSort
+from rowtime.operators.groups.group_by import GroupBy
+from rowtime.operators.groups.group_values import GroupByValues
+from rowtime.operators.order.limit import Limit
+from rowtime.operators.order.merge import Merge
+from rowtime.operators.order.ordered import Ordered
+from rowtime.operators.over.over import Over
+from rowtime.operators.over.value_clocks import ValueClocks
+from rowtime.operators.rows.ends import Ends
+from rowtime.operators.rows.select import Select
+from rowtime.operators.sorts.sort_by import SortBy
+from rowtime.operators.streams.quarantine import Quarantine
+from rowtime.operators.streams.stream import Stream
+from rowtime.operators.windows.chains import IS_DUE, Chains
+from rowtime.operators.windows.hop import Hop
+from rowtime.operators.windows.session import SessionGroup
+from rowtime.operators.windows.stagger import Stagger
+from rowtime.plan.bind import group_plan, numbering
+from rowtime.plan.bind import orders as orders_module
+from rowtime.runtime.clock_pass import judged_runs
 from rowtime.runtime.session import derive
 from rowtime.state.segments import SegmentLog
 from rowtime.testing.transcripts import ScriptItem

@@ -11,16 +11,14 @@ import pytest
 from hypothesis import given
 
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators import (
-    LifetimeJoin,
-    SpeculativeAntiJoin,
-    SpeculativeClip,
-    SpeculativeCountWindows,
-    SpeculativeGroups,
-    SpeculativeStitch,
-)
-from rowtime.operators.event_groups import FROM
-from rowtime.operators.lifetimes import C, D, Q
+from rowtime.operators.events.anti_join import SpeculativeAntiJoin
+from rowtime.operators.events.clip import SpeculativeClip
+from rowtime.operators.events.count_windows import SpeculativeCountWindows
+from rowtime.operators.events.event_groups import FROM
+from rowtime.operators.events.lifetime_join import LifetimeJoin
+from rowtime.operators.events.speculative_groups import SpeculativeGroups
+from rowtime.operators.events.stitch import SpeculativeStitch
+from rowtime.operators.rows.lifetimes import C, D, Q
 from rowtime.plan.program import compile_script
 from rowtime.runtime.session import derive
 from rowtime.testing.runner import play

@@ -31,7 +31,7 @@ class Hint:
 
     @property
     def words(self) -> bool:
-        """False if all of it is filled in, as the rewrites of `plan.rewrites` are, each of which was bound."""
+        """False if all of it is filled in, as the rewrites of `plan.bind.rewrites` are, each of which was bound."""
         return bool(re.search(r"\w", self.text))
 
     @property

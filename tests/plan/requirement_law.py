@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 
 from rowtime.operators.contract import Operator, walk
 from rowtime.operators.contract.requirement import Requirement
-from rowtime.operators.merge import Merge
+from rowtime.operators.order.merge import Merge
 
 LOG = ".written"
 """Ends the name of the merge that makes of a pump's rows what its log would have; no operator above asks for it."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rowtime.operators.over import Over
+from rowtime.operators.over.over import Over
 from rowtime.plan.explain import as_text, explain
 from rowtime.plan.program import compile_script
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from rowtime.plan.catalog import StreamDef
+from rowtime.plan.bind.catalog import StreamDef
 from rowtime.plan.clock_functions import fixed
 from rowtime.plan.explain import as_text, explain
 from rowtime.plan.program import Program, compile_script

@@ -14,8 +14,8 @@ import pytest
 
 import rowtime
 from rowtime.core.time import BEGINNING
-from rowtime.operators.chop import Chop
 from rowtime.operators.contract import Control, Operator, StateNote, UpTo, walk
+from rowtime.operators.events.chop import Chop
 from rowtime.plan.program import compile_script
 from tests.plan.declared_state import controls, undeclared, unexplained, unfounded
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rowtime.operators.join import EVER, Join
-from rowtime.operators.table_join import TableJoin
+from rowtime.operators.joins.join import EVER, Join
+from rowtime.operators.joins.table_join import TableJoin
 from rowtime.plan.explain import as_text, explain
 from rowtime.plan.program import compile_script
 from rowtime.sql.generate import to_rowtime

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from rowtime.operators import OPERATORS, EventStream, Stream, Table, TableFunctionCall
 from rowtime.operators.contract import Operator
+from rowtime.operators.events.event_stream import EventStream
+from rowtime.operators.every import OPERATORS
+from rowtime.operators.rows.table_function import TableFunctionCall
+from rowtime.operators.streams.stream import Stream
+from rowtime.operators.streams.table import Table
 
 WITHOUT = {Stream, EventStream, Table, TableFunctionCall}
 

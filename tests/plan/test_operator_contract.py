@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from rowtime.operators import (
-    OPERATORS,
-    AlterLifetime,
-    AntiJoin,
-    Chop,
-    Clip,
-    LifetimeJoin,
-    PeriodFilter,
-    Select,
-    SpeculativeGroups,
-    Stitch,
-    UnionAll,
-)
 from rowtime.operators.contract import Operator, Unary
-from rowtime.operators.event_groups import EventGroups
+from rowtime.operators.events.alter_lifetime import AlterLifetime
+from rowtime.operators.events.anti_join import AntiJoin
+from rowtime.operators.events.chop import Chop
+from rowtime.operators.events.clip import Clip
+from rowtime.operators.events.event_groups import EventGroups
+from rowtime.operators.events.lifetime_join import LifetimeJoin
+from rowtime.operators.events.period_filter import PeriodFilter
+from rowtime.operators.events.speculative_groups import SpeculativeGroups
+from rowtime.operators.events.stitch import Stitch
+from rowtime.operators.every import OPERATORS
+from rowtime.operators.rows.select import Select
+from rowtime.operators.streams.union_all import UnionAll
 from rowtime.plan.stored import CLASSES
 
 

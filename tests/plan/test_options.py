@@ -6,7 +6,7 @@ import pytest
 from upgrades.former import former
 
 import rowtime as rt
-from rowtime.operators.pump_gate import PumpGate
+from rowtime.operators.gates.pump_gate import PumpGate
 from rowtime.plan.formats import FORMATS
 from rowtime.plan.formats.files import names_of
 from rowtime.plan.stored_before import read_plan
@@ -159,7 +159,7 @@ def test_a_checkpoint_from_before_the_gate_looked_at_values_goes_on(monkeypatch:
     jdbc = "USING jdbc OPTIONS (url 'jdbc:postgresql:d', dbtable 't')"
     sql = f"CREATE STREAM a (s STRING); CREATE STREAM o (s STRING) {jdbc}; INSERT INTO o SELECT STREAM s FROM a"
     with monkeypatch.context() as before:
-        before.setattr("rowtime.plan.pump_edge._gated", lambda _sources, node, *_: node)
+        before.setattr("rowtime.plan.bind.pump_edge._gated", lambda _sources, node, *_: node)
         old = rt.Pipeline().sql(sql).compile()
     assert not [node for node in old.operators if isinstance(node, PumpGate)]
     new = rt.Pipeline().sql(sql).compile()

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from rowtime.cli.main import app
-from rowtime.operators.merge import Merge
+from rowtime.operators.order.merge import Merge
 from rowtime.plan.program import compile_script
 
 DECLARED = """CREATE STREAM s (ev TIMESTAMP, k INT, v INT);

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rowtime.operators.over import Over
+from rowtime.operators.over.over import Over
 from rowtime.plan.program import Program, compile_script
 
 A = "CREATE STREAM a (v INT, t TIMESTAMP, w STRING, n BIGINT ASCENDING);\n"

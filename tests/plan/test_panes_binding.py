@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from rowtime.operators.event_time import EventTimed
-from rowtime.operators.panes import Panes
-from rowtime.plan.catalog import Catalog
+from rowtime.operators.panes.event_time import EventTimed
+from rowtime.operators.panes.panes import Panes
+from rowtime.plan.bind.catalog import Catalog
 from rowtime.plan.program import Program, compile_script
 
 STREAM = (

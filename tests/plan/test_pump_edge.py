@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 import rowtime as rt
-from rowtime.operators.ordered import Ordered
-from rowtime.operators.pump_gate import PumpGate
-from rowtime.operators.select import Select
-from rowtime.operators.tsort import TSort
+from rowtime.operators.gates.pump_gate import PumpGate
+from rowtime.operators.gates.tsort import TSort
+from rowtime.operators.order.ordered import Ordered
+from rowtime.operators.rows.select import Select
 from rowtime.plan.program import Program, compile_script
 
 A = "CREATE STREAM a (n BIGINT, k STRING, t TIMESTAMP);\n"

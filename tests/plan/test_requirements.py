@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rowtime.operators.contract import Operator, walk
-from rowtime.operators.merge import Merge
+from rowtime.operators.order.merge import Merge
 from rowtime.plan.program import compile_script
 from tests.plan.requirement_law import broken
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rowtime.operators import GroupBy, Hop
+from rowtime.operators.groups.group_by import GroupBy
+from rowtime.operators.windows.hop import Hop
 from rowtime.plan.explain import as_text, explain_query
 from rowtime.plan.program import compile_script
 from rowtime.sql.generate import to_rowtime

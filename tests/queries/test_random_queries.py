@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import rowtime as rt
-from rowtime.operators import over
+from rowtime.operators.over import over
 from tests.queries.agreement import differences, same_stream
 from tests.queries.random_queries import KINDS, Case, drawn
 

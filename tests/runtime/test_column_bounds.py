@@ -13,8 +13,8 @@ import rowtime as rt
 from rowtime.cli.main import app
 from rowtime.client.home import Home
 from rowtime.core.errors import Refused
-from rowtime.operators import ordered as ordered_module
-from rowtime.operators.column_bounds import about
+from rowtime.operators.order import ordered as ordered_module
+from rowtime.operators.streams.column_bounds import about
 from rowtime.plan.program import compile_script
 from tests.oracle import feed as f
 from tests.oracle.merge import merge

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import rowtime as rt
-from rowtime.operators import event_gate
+from rowtime.operators.events import event_gate
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

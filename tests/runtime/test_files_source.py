@@ -15,7 +15,7 @@ import pytest
 
 import rowtime as rt
 from reliability.crash.writes import failing, watched
-from rowtime.runtime import blocks, clock_pass
+from rowtime.runtime.clock_pass import blocks, clock_pass
 from rowtime.runtime.sources import files as files_source
 from rowtime.runtime.sources.files import FilesSource
 

@@ -16,9 +16,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import rowtime as rt
-from rowtime.operators import lifetime_pairs
-from rowtime.operators.emit_tables import together
-from rowtime.operators.lifetimes import N
+from rowtime.operators.events import lifetime_pairs
+from rowtime.operators.events.emit_tables import together
+from rowtime.operators.rows.lifetimes import N
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -174,7 +174,7 @@ def test_final_events_are_those_of_a_loop(
     if ways == "spark":
         monkeypatch.setattr(lifetime_pairs, "LARGEST", 0)
     if ways == "driver, collected":
-        monkeypatch.setattr("rowtime.operators.lifetime_join.peeked", lambda *_: None)
+        monkeypatch.setattr("rowtime.operators.events.lifetime_join.peeked", lambda *_: None)
     names = ", ".join(column.split()[0] for column in columns.split(", "))
     more = f", ordered '{str(ordered).lower()}'"
     text = STREAMS.format(policy="ADJUST" if adjusts else "DROP", folder=tmp_path)

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from rowtime.cli.main import app
 from rowtime.core.errors import Refused
 from rowtime.core.time import to_micros
-from rowtime.plan.event_time import manual
+from rowtime.plan.bind.event_time import manual
 from rowtime.plan.program import compile_script
 from rowtime.runtime.session import derive
 from rowtime.state import settings

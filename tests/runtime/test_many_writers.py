@@ -12,8 +12,8 @@ import pytest
 
 import rowtime as rt
 from rowtime.core.time import END
-from rowtime.operators.by_writer import FEW, beside
 from rowtime.operators.contract import W
+from rowtime.operators.rows.by_writer import FEW, beside
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import rowtime as rt
-import rowtime.operators.over as over_module
+import rowtime.operators.over.over as over_module
 from rowtime.runtime.session import derive
 
 if TYPE_CHECKING:

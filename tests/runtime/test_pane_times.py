@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from rowtime.operators.pane_times import PaneTimes
+from rowtime.operators.panes.pane_times import PaneTimes
 from tests.oracle.panes import Windows
 
 if TYPE_CHECKING:

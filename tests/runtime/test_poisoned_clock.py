@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import rowtime as rt
-from rowtime.runtime import blocks, clock_pass, gate_verdicts
+from rowtime.runtime.clock_pass import blocks, clock_pass, gate_verdicts
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -11,7 +11,7 @@ import pytest
 
 from rowtime.core.errors import Failure
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.peek import Peek
+from rowtime.operators.contract.peek import Peek
 from rowtime.runtime import refusal, segment_writer
 from rowtime.runtime.refusal import Refusal
 

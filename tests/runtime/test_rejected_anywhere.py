@@ -12,8 +12,8 @@ import pytest
 
 import rowtime as rt
 from rowtime.core.errors import Failure
-from rowtime.operators.gates import Verdict
-from rowtime.runtime import clock_pass
+from rowtime.operators.contract.gates import Verdict
+from rowtime.runtime.clock_pass import clock_pass
 from rowtime.state.checkpoint import Checkpoint
 
 if TYPE_CHECKING:

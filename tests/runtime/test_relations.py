@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import rowtime as rt
+from rowtime.api.relations import interval
 from rowtime.plan.program import compile_script
-from rowtime.runtime.relations import interval
 from tests import streams_queries as queries
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import rowtime as rt
-from rowtime.runtime.replay import Replay, recorded, replay
+from rowtime.audit.replay import Replay, recorded, replay
 from rowtime.state.checkpoint import Checkpoint
 
 if TYPE_CHECKING:

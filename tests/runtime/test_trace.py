@@ -10,9 +10,9 @@ import pytest
 from typer.testing import CliRunner
 
 import rowtime as rt
+from rowtime.audit.trace import Trace, trace
 from rowtime.cli.main import app
 from rowtime.core.time import to_micros
-from rowtime.runtime.trace import Trace, trace
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

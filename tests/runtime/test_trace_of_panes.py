@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import rowtime as rt
-from rowtime.runtime.trace import trace
+from rowtime.audit.trace import trace
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,10 +9,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import rowtime as rt
+from rowtime.api.verification import verify
 from rowtime.client.stream_log import Leave, Rows, last_entry, scan
 from rowtime.core.errors import Refused
 from rowtime.runtime.sinks.ownership import read
-from rowtime.runtime.verify import verify
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

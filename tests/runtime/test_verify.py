@@ -14,8 +14,8 @@ import pytest
 from typer.testing import CliRunner
 
 import rowtime as rt
+from rowtime.audit.verify import Verified
 from rowtime.cli.main import app
-from rowtime.runtime.verify import Verified
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -11,9 +11,9 @@ import pytest
 
 import rowtime as rt
 from rowtime.cli.status import status_of
-from rowtime.operators.bounded_events import BoundedEvents
 from rowtime.operators.contract import Delta
-from rowtime.operators.stream import NOBODY
+from rowtime.operators.events.bounded_events import BoundedEvents
+from rowtime.operators.streams.stream import NOBODY
 from rowtime.plan.program import compile_script
 from rowtime.plan.stored import StoredOperator, StoredPlan
 from rowtime.plan.waiting import PATIENCE, Wait, waiting

@@ -14,9 +14,9 @@ from typer.testing import CliRunner
 from upgrades.changing import LATE, MINUTES, OTHER, RAW, Place, random_rows, script
 
 import rowtime as rt
+from rowtime.audit.readmit import readmit
 from rowtime.cli.main import app
 from rowtime.core.errors import Refused
-from rowtime.runtime.readmit import readmit
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

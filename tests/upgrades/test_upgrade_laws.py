@@ -29,9 +29,9 @@ from upgrades.changing import (
 )
 
 import rowtime as rt
+from rowtime.audit.read_back import tables
 from rowtime.core.errors import Refused
 from rowtime.core.time import to_text
-from rowtime.runtime.read_back import tables
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

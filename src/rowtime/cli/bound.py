@@ -16,7 +16,7 @@ from rowtime.client.writer import DEFAULT_WRITER, EVERYONE, Writer, only_writer,
 from rowtime.core.clock import strict as strictly
 from rowtime.core.errors import Refused, refuse
 from rowtime.core.time import to_micros, to_text
-from rowtime.plan.event_time import manual
+from rowtime.plan.bind.event_time import manual
 from rowtime.state.checkpoint import Checkpoint
 from rowtime.state.settings import put
 

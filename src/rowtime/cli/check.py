@@ -47,7 +47,7 @@ def _findings(file: Path, home: Home, values: dict[str, str], *, spark: bool) ->
     program = compile_script(text, home, values)
     problems = [*program.problems, *program.warnings]
     if spark and not program.problems:
-        from rowtime.runtime.pipeline import Pipeline  # noqa: PLC0415 - without the flag there is no need of Java
+        from rowtime.api.pipeline import Pipeline  # noqa: PLC0415 - without the flag there is no need of Java
 
         problems = [*Pipeline(home=home.path).sql(text, values).check_types(program), *problems]
     return problems, program.statements

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.live import Live
 
-    from rowtime.runtime.query import Query
+    from rowtime.api.query import Query
 
 REFRESH = 4  # a second
 BEAT = 0.5  # seconds

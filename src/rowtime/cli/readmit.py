@@ -19,7 +19,7 @@ def readmit(
     checkpoint: CheckpointFolder, gate: GateName = None, home: HomeFolder = None, as_json: AsJson = False
 ) -> None:
     """Write early rows that are due by now into their stream, as items of the writer `readmitted`."""
-    from rowtime.runtime.readmit import readmit as write  # noqa: PLC0415 - pyarrow's datasets take their time
+    from rowtime.audit.readmit import readmit as write  # noqa: PLC0415 - pyarrow's datasets take their time
 
     found = write(checkpoint, gate, home=home)
     if as_json:

@@ -29,9 +29,9 @@ from rowtime.state.checkpoint import Checkpoint
 from rowtime.state.files import make_private
 
 if TYPE_CHECKING:
+    from rowtime.api.pipeline import Pipeline
+    from rowtime.api.query import Query
     from rowtime.plan.program import Program
-    from rowtime.runtime.pipeline import Pipeline
-    from rowtime.runtime.query import Query
 
 Folder = Annotated[
     Path | None,
@@ -84,7 +84,7 @@ def _run(
     *,
     as_json: bool,
 ) -> None:
-    from rowtime.runtime.pipeline import Pipeline  # noqa: PLC0415 - the other commands need no Spark
+    from rowtime.api.pipeline import Pipeline  # noqa: PLC0415 - the other commands need no Spark
 
     pipeline = Pipeline(home=home).sql(script, settings)
     program = pipeline.compile()

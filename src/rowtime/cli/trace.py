@@ -32,8 +32,8 @@ def trace(
     as_json: AsJson = False,
 ) -> None:
     """Show the inserts, retractions and bounds that made an output row; reads the recorded input again."""
-    from rowtime.runtime.pipeline import Pipeline  # noqa: PLC0415 - it runs the pipeline, which needs Spark
-    from rowtime.runtime.trace import trace as trace_of  # noqa: PLC0415
+    from rowtime.api.pipeline import Pipeline  # noqa: PLC0415 - it runs the pipeline, which needs Spark
+    from rowtime.audit.trace import trace as trace_of  # noqa: PLC0415
 
     if (number is None) == (where is None):
         raise typer.BadParameter("give one of the two", param_hint="--number, --where")

@@ -12,7 +12,7 @@ from rowtime.cli.options import AsJson, HomeFolder, Settings, variables
 from rowtime.cli.outcome import REFUSED, write_json
 
 if TYPE_CHECKING:
-    from rowtime.runtime.verify import Compared, Verified
+    from rowtime.audit.verify import Compared, Verified
 
 CheckpointFolder = Annotated[Path, typer.Argument(metavar="CHECKPOINT", help="The checkpoint folder of a pipeline.")]
 
@@ -21,7 +21,7 @@ def verify(
     checkpoint: CheckpointFolder, home: HomeFolder = None, settings: Settings = None, as_json: AsJson = False
 ) -> None:
     """Run the recorded input again as one batch and compare it with what was written; status 1 if it differs."""
-    from rowtime.runtime.verify import verify as compare  # noqa: PLC0415 - most commands need no Spark
+    from rowtime.api.verification import verify as compare  # noqa: PLC0415 - most commands need no Spark
 
     found = compare(checkpoint, home=home, variables=variables(settings))
     if as_json:

@@ -10,8 +10,8 @@ from rowtime.core.errors import Problem
 from rowtime.expr.facts import ROWTIME, Fact
 from rowtime.expr.monotonicity import prove
 from rowtime.expr.proof import Proof
-from rowtime.plan.catalog import Definitions
-from rowtime.plan.declared import declared
+from rowtime.plan.bind.catalog import Definitions
+from rowtime.plan.bind.declared import declared
 from rowtime.plan.program import compile_script
 from rowtime.sql.script import parse_column, parse_expression
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from rowtime.operators.contract import Operator
 from rowtime.operators.contract.requirement import Requirement
-from rowtime.operators.merge import Merge
+from rowtime.operators.order.merge import Merge
 
 
 @dataclass

@@ -22,8 +22,8 @@ from rowtime.expr.proof import Proof, lines_of
 from rowtime.expr.readable import in_words, readable
 from rowtime.operators.contract import Column, Operator, Shape, T, walk
 from rowtime.operators.contract.requirement import UNORDERED
-from rowtime.operators.select import Item
-from rowtime.operators.value_clocks import Closer
+from rowtime.operators.over.value_clocks import Closer
+from rowtime.operators.rows.select import Item
 from rowtime.plan.program import Program
 
 Entry = Mapping[str, Any]

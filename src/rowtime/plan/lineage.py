@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rowtime.operators.contract import ASKED_VERSION, Link, Operator, walk
-from rowtime.operators.lifetimes import Q, is_lifetimes
+from rowtime.operators.rows.lifetimes import Q, is_lifetimes
 
 
 def link_of(node: Operator, n: int) -> Link:

@@ -10,8 +10,8 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from rowtime.core.time import BEGINNING, to_text
-from rowtime.operators.event_time import SET
-from rowtime.operators.gates import Raise
+from rowtime.operators.contract.gates import Raise
+from rowtime.operators.panes.event_time import SET
 from rowtime.plan.holders import holder
 from rowtime.plan.stored import StoredPlan
 

@@ -12,21 +12,21 @@ from sqlglot.errors import SqlglotError
 from rowtime.core.errors import Place, Problem, Refused
 from rowtime.core.secrets import Secrets
 from rowtime.operators.contract import Operator, walk
-from rowtime.operators.sink import Sink
-from rowtime.operators.stream import Stream, streams_of
-from rowtime.operators.table_function import Make
-from rowtime.plan.catalog import Catalog, Definitions, StreamDef, check_bound, duration
-from rowtime.plan.clauses import asks_to_stop
-from rowtime.plan.event_time import check_set
+from rowtime.operators.rows.table_function import Make
+from rowtime.operators.sinks.sink import Sink
+from rowtime.operators.streams.stream import Stream, streams_of
+from rowtime.plan.bind.catalog import Catalog, Definitions, StreamDef, check_bound, duration
+from rowtime.plan.bind.clauses import asks_to_stop
+from rowtime.plan.bind.event_time import check_set
+from rowtime.plan.bind.functions import defined
+from rowtime.plan.bind.pump_edge import PumpEdge
+from rowtime.plan.bind.select import QueryBinder
+from rowtime.plan.bind.sinks import SinkBinder
+from rowtime.plan.bind.sources import Sources, pump_name
 from rowtime.plan.finite import check_ends, is_finite
 from rowtime.plan.formats import checked_options
 from rowtime.plan.formats.foreign import of_server
-from rowtime.plan.functions import defined
 from rowtime.plan.kept_options import Keeper, hidden
-from rowtime.plan.pump_edge import PumpEdge
-from rowtime.plan.select import QueryBinder
-from rowtime.plan.sinks import SinkBinder
-from rowtime.plan.sources import Sources, pump_name
 from rowtime.plan.stored import StoredPlan
 from rowtime.sql.filled import FilledText
 from rowtime.sql.places import place_at

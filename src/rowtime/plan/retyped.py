@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from rowtime.expr.store_assignment import always_fits, same_type
-from rowtime.plan.catalog import StreamDef, stream_of
+from rowtime.plan.bind.catalog import StreamDef, stream_of
 from rowtime.plan.stored import StoredOperator
 from rowtime.sql.script import parse_script
 from rowtime.sql.statements import CreateStream

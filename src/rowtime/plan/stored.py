@@ -14,11 +14,11 @@ from typing import Any, Final, Self
 from sqlglot import exp
 
 from rowtime.core.fields import stored_fields, typed
-from rowtime.operators import OPERATORS
 from rowtime.operators.contract import Column, Operator
-from rowtime.operators.event_stream import EventStream
-from rowtime.operators.stream import Stream
-from rowtime.operators.value_clocks import MARK
+from rowtime.operators.events.event_stream import EventStream
+from rowtime.operators.every import OPERATORS
+from rowtime.operators.over.value_clocks import MARK
+from rowtime.operators.streams.stream import Stream
 from rowtime.plan.kept_options import lasting
 from rowtime.sql.generate import to_spark
 

@@ -16,7 +16,7 @@ from sqlglot import exp
 
 from rowtime.core.fields import stored_fields
 from rowtime.operators.contract import Column, Operator
-from rowtime.operators.value_clocks import MARK
+from rowtime.operators.over.value_clocks import MARK
 from rowtime.plan.kept_options import lasts
 from rowtime.plan.stored import FORMAT, Names, StoredOperator, StoredPlan, lasting_of
 from rowtime.sql.former import to_former

@@ -14,10 +14,10 @@ from datetime import timedelta
 
 from rowtime.core.errors import Refused, refuse
 from rowtime.operators.contract import Operator, walk
-from rowtime.operators.sink import Sink
+from rowtime.operators.sinks.sink import Sink
+from rowtime.plan.bind.pump_edge import PumpEdge
 from rowtime.plan.difference import difference, owner_of, statements_of
 from rowtime.plan.program import Program
-from rowtime.plan.pump_edge import PumpEdge
 from rowtime.plan.retyped import below, changes, declared, unfit
 from rowtime.plan.stored import Fields, StoredOperator, StoredPlan, micros_of
 

@@ -14,8 +14,8 @@ from typing import Any, Final
 from rowtime.core.clock import NOBODY
 from rowtime.core.time import BEGINNING, END, MAX_MICROS, MIN_MICROS, SECOND, to_text
 from rowtime.operators.contract import Operator
-from rowtime.operators.quarantine import HELD
-from rowtime.plan.event_time import MANUAL, settable
+from rowtime.operators.streams.quarantine import HELD
+from rowtime.plan.bind.event_time import MANUAL, settable
 from rowtime.plan.holders import beneath, holder, slowest_of
 from rowtime.plan.poisoned import Poisoned, poisoned
 from rowtime.plan.stored import CLASSES, StoredPlan

@@ -19,7 +19,7 @@ from rowtime.client.writer import EVERYONE, only_writer, open_writer
 from rowtime.core.clock import strict
 from rowtime.core.errors import Problem, Refused
 from rowtime.core.time import END, to_micros
-from rowtime.plan.event_time import manual
+from rowtime.plan.bind.event_time import manual
 from rowtime.plan.finite import is_finite
 from rowtime.sql.generate import to_rowtime
 from rowtime.sql.statements import EndStream, InsertValues, SetBound, Statement

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 from rowtime.operators.contract import Operator, T
+from rowtime.plan.bind.pump_edge import behind
 from rowtime.plan.program import Program
-from rowtime.plan.pump_edge import behind
 from rowtime.runtime.file_form import FileForm
 
 Types = Callable[[Operator], Sequence[str]]

@@ -23,7 +23,7 @@ from rowtime.core.errors import Problem
 from rowtime.expr.aggregates import orders_rows
 from rowtime.expr.generators import generator
 from rowtime.expr.readable import in_words, readable
-from rowtime.plan.aggregates import has_aggregates
+from rowtime.plan.bind.aggregates import has_aggregates
 from rowtime.plan.clock_functions import fixed, trees_of
 from rowtime.runtime.column_types import ColumnTypes
 from rowtime.sql.generate import to_spark

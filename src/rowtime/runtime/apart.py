@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 from pyspark.sql import functions as F  # noqa: N812
 
 from rowtime.operators.contract import P, T, W, quoted
-from rowtime.operators.merge import ORIGIN
-from rowtime.operators.rejected import shown_as
+from rowtime.operators.gates.rejected import shown_as
+from rowtime.operators.order.merge import ORIGIN
 from rowtime.runtime.refusal import Rejection
 from rowtime.runtime.segment_writer import SMALL
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from rowtime.core.time import BEGINNING
 from rowtime.operators.contract import Operator
-from rowtime.operators.imported_bounds import Imported, clocks_of
+from rowtime.operators.events.imported_bounds import Imported, clocks_of
 
 
 class Arrivals:

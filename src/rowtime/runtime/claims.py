@@ -13,7 +13,7 @@ from rowtime.state.journal import behind
 
 if TYPE_CHECKING:
     from rowtime.client.home import Home
-    from rowtime.operators.sink import Sink as SinkNode
+    from rowtime.operators.sinks.sink import Sink as SinkNode
     from rowtime.runtime.sinks.staging import Stage
     from rowtime.sql.statements import CreatePump
     from rowtime.state.checkpoint import Checkpoint

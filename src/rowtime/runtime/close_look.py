@@ -2,8 +2,8 @@
 
 In ANSI mode one row whose expression cannot be computed (`10 / 0`, a text that is no number) ends Spark's whole job. So
 a tick runs without a thought of that, and only one that fails for a value is run again like this. Then WHERE and the
-select list of each row are tried (`operators.attempt`), and a row for which one fails is refused as MALFORMED at the
-gate of its query. What is tried is what is computed without this look: a chain of views is tried as one query,
+select list of each row are tried (`operators.rows.attempt`), and a row for which one fails is refused as MALFORMED at
+the gate of its query. What is tried is what is computed without this look: a chain of views is tried as one query,
 condition after condition, and of a view below groups only what the groups ask for. So the refused rows follow from the
 input, and not from what else a tick holds.
 """
@@ -22,10 +22,10 @@ from sqlglot import exp
 
 from rowtime.expr.conditions import col
 from rowtime.kernels.exact import Overflow
-from rowtime.operators.attempt import BROKEN, judged
 from rowtime.operators.contract import Delta, Operator, walk
-from rowtime.operators.failing_events import refuse_events
-from rowtime.operators.lifetimes import is_lifetimes
+from rowtime.operators.events.failing_events import refuse_events
+from rowtime.operators.rows.attempt import BROKEN, judged
+from rowtime.operators.rows.lifetimes import is_lifetimes
 from rowtime.runtime.asked_for import columns_asked_for
 from rowtime.sql.generate import to_rowtime, to_spark
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 from pyspark.errors import AnalysisException
 
 from rowtime.operators.contract import A, Operator, P, T, W, quoted
-from rowtime.operators.session import ENDS, STARTS
-from rowtime.operators.tsort import BEFORE
-from rowtime.operators.values import type_text
+from rowtime.operators.gates.tsort import BEFORE
+from rowtime.operators.rows.values import type_text
+from rowtime.operators.windows.session import ENDS, STARTS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -12,8 +12,8 @@ from rowtime.runtime.column_types import ColumnTypes
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from rowtime.plan.bind.pump_edge import PumpEdge
     from rowtime.plan.program import Program
-    from rowtime.plan.pump_edge import PumpEdge
 
 
 def misfits(program: Program, spark: SparkSession) -> list[Problem]:

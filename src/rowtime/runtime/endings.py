@@ -14,7 +14,7 @@ from typing import Any
 
 from rowtime.core.clock import least
 from rowtime.core.time import END
-from rowtime.operators.stream import Stream
+from rowtime.operators.streams.stream import Stream
 from rowtime.plan.finite import declared_to_end, is_finite
 from rowtime.runtime.sources.contract import BoundItem, Slice, Source
 from rowtime.runtime.sources.files import ROWS_BITS

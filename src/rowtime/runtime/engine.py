@@ -19,10 +19,10 @@ from pyspark.errors import AnalysisException
 from rowtime.core.errors import refuse
 from rowtime.core.time import BEGINNING
 from rowtime.operators.contract import Delta, Operator
-from rowtime.operators.intake import Intake
-from rowtime.operators.stream import Stream
-from rowtime.operators.stream_clocks import StreamClocks
-from rowtime.operators.table import PINNED
+from rowtime.operators.contract.intake import Intake
+from rowtime.operators.streams.stream import Stream
+from rowtime.operators.streams.stream_clocks import StreamClocks
+from rowtime.operators.streams.table import PINNED
 from rowtime.plan.clock_functions import fixed
 from rowtime.plan.program import Program
 from rowtime.plan.waiting import timed_by
@@ -54,7 +54,7 @@ from rowtime.state.memory import Memory
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from rowtime.operators.stream import Stream
+    from rowtime.operators.streams.stream import Stream
     from rowtime.plan.upgrade import Upgrade
     from rowtime.runtime.sinks.staging import Stage
     from rowtime.state.checkpoint import Checkpoint

@@ -15,7 +15,7 @@ from rowtime.plan.formats.files import PARQUET_CODECS, TEXT_CODECS, WRITES
 from rowtime.sql.generate import literal
 
 if TYPE_CHECKING:
-    from rowtime.operators.sink import Sink as SinkNode
+    from rowtime.operators.sinks.sink import Sink as SinkNode
 
 FUNCTIONS: Final = {"csv": "to_csv", "json": "to_json"}
 _OPENED: Final[Mapping[str, Callable[[Path, str], object]]] = {"": Path.open, ".gz": gzip.open, ".bz2": bz2.open}

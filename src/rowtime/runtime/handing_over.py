@@ -11,7 +11,7 @@ from rowtime.runtime.skipping import offering
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from rowtime.operators.sink import Sink as SinkNode
+    from rowtime.operators.sinks.sink import Sink as SinkNode
     from rowtime.runtime.sinks.staging import Stage
     from rowtime.state.checkpoint import Checkpoint
 

@@ -13,9 +13,9 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.intake import Intake
-from rowtime.operators.peek import Peek
-from rowtime.operators.stream_clocks import StreamClocks
+from rowtime.operators.contract.intake import Intake
+from rowtime.operators.contract.peek import Peek
+from rowtime.operators.streams.stream_clocks import StreamClocks
 from rowtime.runtime.sources.contract import Slice, Source
 
 if TYPE_CHECKING:

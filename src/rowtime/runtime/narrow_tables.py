@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from rowtime.operators.pump_gate import PumpGate, limited_gate
+from rowtime.operators.gates.pump_gate import PumpGate, limited_gate
 
 if TYPE_CHECKING:
-    from rowtime.operators.sink import Sink as SinkNode
+    from rowtime.operators.sinks.sink import Sink as SinkNode
     from rowtime.runtime.sinks.staging import Stage
 
 LIMITS = "limits"  # the part of a journal entry

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from rowtime.client.writer import EVERYONE
 from rowtime.core.time import BEGINNING
-from rowtime.operators.stream import Stream
+from rowtime.operators.streams.stream import Stream
 from rowtime.runtime.sources.contract import Slice
 
 Notes = Mapping[str, Any]

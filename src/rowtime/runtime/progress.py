@@ -9,7 +9,7 @@ from rowtime.core.clock import least
 from rowtime.core.time import BEGINNING, to_text
 
 if TYPE_CHECKING:
-    from rowtime.operators.stream import Stream
+    from rowtime.operators.streams.stream import Stream
     from rowtime.runtime.engine import Engine
     from rowtime.runtime.report import TickReport
 

@@ -22,18 +22,18 @@ from pyspark.sql.types import LongType, StringType, StructType, TimestampType
 
 from rowtime.core.errors import Failure, Problem
 from rowtime.core.time import MAX_MICROS, MIN_MICROS
-from rowtime.operators.calendar import in_calendar, those_in_calendar
-from rowtime.operators.collected import collected
 from rowtime.operators.contract import P, T, W, passed, quoted
-from rowtime.operators.merge import ORIGIN
-from rowtime.operators.rejected import shown_as
+from rowtime.operators.gates.rejected import shown_as
+from rowtime.operators.order.merge import ORIGIN
+from rowtime.operators.rows.calendar import in_calendar, those_in_calendar
+from rowtime.operators.rows.collected import collected
 from rowtime.runtime.segment_writer import fits_the_driver
 from rowtime.sql.generate import literal
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-    from rowtime.operators.peek import Peek
+    from rowtime.operators.contract.peek import Peek
 
 GAP = 1 << 20  # positions without a refused row, behind which another mask begins
 MASKS, BYTES = 32, 1 << 24  # at most, of one tick

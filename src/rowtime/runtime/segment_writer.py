@@ -27,8 +27,8 @@ from rowtime.client.parquet_statistics import trusted
 from rowtime.core.checksums import checksum
 from rowtime.core.errors import Failure, Problem
 from rowtime.core.shared_paths import sync
-from rowtime.operators.collected import collected, loosened
 from rowtime.operators.contract import Route, Segment, W
+from rowtime.operators.rows.collected import collected, loosened
 from rowtime.runtime.file_form import FileForm
 from rowtime.state.files import make_folder
 

@@ -19,7 +19,7 @@ from rowtime.core.clock import least
 from rowtime.core.time import END, MIN_MICROS
 from rowtime.expr.store_assignment import as_read
 from rowtime.operators.contract import P, T, W, quoted
-from rowtime.operators.rejected import ADDED, Rejected, readers_of, shown_as
+from rowtime.operators.gates.rejected import ADDED, Rejected, readers_of, shown_as
 from rowtime.runtime.skipping import is_skipped
 from rowtime.runtime.sources.statistics import unskipped
 from rowtime.runtime.spark_paths import for_spark

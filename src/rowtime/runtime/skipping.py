@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from rowtime.client.home import Home
 from rowtime.client.stream_log import scan
 from rowtime.core.errors import RowtimeError, refuse
-from rowtime.operators.rejected import shown_as
+from rowtime.operators.gates.rejected import shown_as
 from rowtime.runtime.claims import log_of, pump_of
 from rowtime.runtime.file_form import lines_of
 from rowtime.runtime.segment_writer import write_table
@@ -33,7 +33,7 @@ from rowtime.state import refused_files
 from rowtime.state.checkpoint import Checkpoint, folder_of
 
 if TYPE_CHECKING:
-    from rowtime.operators.sink import Sink as SinkNode
+    from rowtime.operators.sinks.sink import Sink as SinkNode
     from rowtime.plan.stored import Fields
 
 REASON: Final = "SKIPPED"

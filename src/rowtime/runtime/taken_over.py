@@ -14,7 +14,7 @@ from rowtime.operators.contract import Delta, T
 from rowtime.runtime.apart import apart
 
 if TYPE_CHECKING:
-    from rowtime.operators.sink import Sink
+    from rowtime.operators.sinks.sink import Sink
     from rowtime.runtime.tick import RunningTick
 
 REASON: Final = "OUT_OF_ORDER"

@@ -20,15 +20,15 @@ from pyspark.sql.types import StructField, StructType
 
 from rowtime.core.errors import Failure, Problem, Refused
 from rowtime.expr.store_assignment import as_read
-from rowtime.operators.collected import loose
 from rowtime.operators.contract import C, Control, Delta, Keeper, Named, Operator, Route, Segment, quoted
-from rowtime.operators.gates import Gate, Verdict
-from rowtime.operators.intake import Intake
-from rowtime.operators.sink import Sink
-from rowtime.operators.stream_clocks import StreamClocks
-from rowtime.operators.table import Table
-from rowtime.runtime import clock_pass
+from rowtime.operators.contract.gates import Gate, Verdict
+from rowtime.operators.contract.intake import Intake
+from rowtime.operators.rows.collected import loose
+from rowtime.operators.sinks.sink import Sink
+from rowtime.operators.streams.stream_clocks import StreamClocks
+from rowtime.operators.streams.table import Table
 from rowtime.runtime.apart import apart
+from rowtime.runtime.clock_pass import clock_pass
 from rowtime.runtime.column_types import ColumnTypes
 from rowtime.runtime.narrow_tables import LIMITS, Narrowed
 from rowtime.runtime.refusal import Refusal, Rejection
@@ -46,9 +46,9 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from rowtime.operators.peek import Peek
-    from rowtime.operators.sink import Sink
-    from rowtime.operators.table import Table
+    from rowtime.operators.contract.peek import Peek
+    from rowtime.operators.sinks.sink import Sink
+    from rowtime.operators.streams.table import Table
 
 GivenTable = Callable[["SparkSession"], "DataFrame"]
 Ledger = MutableMapping[str, Counter[str]]

@@ -26,8 +26,8 @@ from rowtime.client.rows import batch
 from rowtime.core.clock import least
 from rowtime.core.errors import RowtimeError
 from rowtime.core.time import to_micros, to_text
-from rowtime.operators.stream import Stream
-from rowtime.operators.table import Table, tables_of
+from rowtime.operators.streams.stream import Stream
+from rowtime.operators.streams.table import Table, tables_of
 from rowtime.plan.program import Program, compile_script
 from rowtime.runtime.engine import Engine
 from rowtime.runtime.sinks.callables import FunctionSink

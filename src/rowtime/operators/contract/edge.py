@@ -14,8 +14,8 @@ from rowtime.core.clock import Clocks
 from rowtime.core.time import BEGINNING, END
 from rowtime.expr.facts import UNKNOWN, Fact, Kind, kind_of
 from rowtime.expr.order import Order
+from rowtime.operators.contract.peek import Peek
 from rowtime.operators.contract.state import Segment
-from rowtime.operators.peek import Peek
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from sqlglot import exp
 
-    from rowtime.operators.ordered import Ordered
-    from rowtime.operators.over_calls import RunningMark
+    from rowtime.operators.order.ordered import Ordered
+    from rowtime.operators.over.over_calls import RunningMark
 
 
 class Operator(ABC):

@@ -6,18 +6,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from rowtime.operators.contract.edge import Delta
+from rowtime.operators.contract.intake import Intake
+from rowtime.operators.contract.peek import Peek
 from rowtime.operators.contract.state import C, Keeper, Route, Segment, Segments
-from rowtime.operators.intake import Intake
-from rowtime.operators.peek import Peek
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
+    from rowtime.operators.contract.gates import Gate, Verdict
     from rowtime.operators.contract.operator import Operator
-    from rowtime.operators.gates import Gate, Verdict
-    from rowtime.operators.sink import Sink
-    from rowtime.operators.table import Table
+    from rowtime.operators.sinks.sink import Sink
+    from rowtime.operators.streams.table import Table
 
 
 class Tick(Protocol):

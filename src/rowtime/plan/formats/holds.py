@@ -13,7 +13,7 @@ from sqlglot import exp
 from rowtime.sql.script import parse_expression
 
 if TYPE_CHECKING:
-    from rowtime.plan.catalog import StreamDef
+    from rowtime.plan.bind.catalog import StreamDef
 
 Hold = tuple[str, exp.Expr]  # what is demanded, in words, and as a condition over the target's columns
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from rowtime.operators.sink import Sink as SinkNode
+from rowtime.operators.sinks.sink import Sink as SinkNode
 
 if TYPE_CHECKING:
     import pyarrow as pa

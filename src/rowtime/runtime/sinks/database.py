@@ -24,8 +24,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from rowtime.core.errors import Failure, Problem, RowtimeError, refuse
-from rowtime.operators.column_limits import Limit
-from rowtime.plan.sink_options import CHANGE, TableOptions
+from rowtime.operators.gates.column_limits import Limit
+from rowtime.plan.bind.sink_options import CHANGE, TableOptions
 from rowtime.runtime.sinks.ownership import Asked, Record, entitled, fenced, tag_of
 from rowtime.runtime.sinks.table_book import BOOK, Book, key_of
 from rowtime.runtime.sinks.table_limits import limits_of
@@ -36,7 +36,7 @@ from rowtime.state.files import sweep
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from rowtime.operators.sink import Sink as SinkNode
+    from rowtime.operators.sinks.sink import Sink as SinkNode
     from rowtime.runtime.sinks.contract import Batch
 
 SEQUENCE: Final = "rowtime_seq"

@@ -29,7 +29,7 @@ from rowtime.state.files import able, make_folder, move, remove
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from rowtime.operators.sink import Sink as SinkNode
+    from rowtime.operators.sinks.sink import Sink as SinkNode
     from rowtime.runtime.sinks.contract import Batch
 
 STAGING = "_rowtime"

@@ -13,7 +13,7 @@ from rowtime.core.errors import Failure, Problem
 from rowtime.runtime.retries import of_the_machine
 
 if TYPE_CHECKING:
-    from rowtime.operators.sink import Sink as SinkNode
+    from rowtime.operators.sinks.sink import Sink as SinkNode
 
 UNREACHABLE = "R501"
 _HINT = "Check that the folder exists, who may write to it, and the space on its disk. The tick is repeated."

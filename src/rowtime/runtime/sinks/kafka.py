@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from rowtime.core.time import BEGINNING, END
-from rowtime.plan.sink_options import CHANGE, TopicOptions
+from rowtime.plan.bind.sink_options import CHANGE, TopicOptions
 from rowtime.runtime.brokers import SERVERS, Brokers, answering
 from rowtime.runtime.sources.contract import ROWTIME
 from rowtime.runtime.sources.kafka_rows import BOUND_HEADER, quoted

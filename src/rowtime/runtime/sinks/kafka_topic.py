@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from rowtime.core.errors import Failure
 from rowtime.core.time import BEGINNING, MIN_MICROS
 from rowtime.operators.contract import quoted
-from rowtime.plan.sink_options import TopicOptions
+from rowtime.plan.bind.sink_options import TopicOptions
 from rowtime.runtime.sinks.kafka import write_bound, write_kafka
 from rowtime.runtime.sinks.ownership import Asked, Record, There, entitled
 from rowtime.runtime.sinks.topic_owner import Found, TopicEnds, told
@@ -22,7 +22,7 @@ from rowtime.state.checkpoint import folder_of
 from rowtime.state.files import make_folder, sweep
 
 if TYPE_CHECKING:
-    from rowtime.operators.sink import Sink as SinkNode
+    from rowtime.operators.sinks.sink import Sink as SinkNode
     from rowtime.runtime.sinks.contract import Batch
 
 LOG: Final = logging.getLogger("rowtime")

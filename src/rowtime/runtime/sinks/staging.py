@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rowtime.core.clock import least
-from rowtime.operators.collected import collected
 from rowtime.operators.contract import Delta, P, Route, Segment, T, W, quoted
-from rowtime.operators.sink import Sink as SinkNode
+from rowtime.operators.rows.collected import collected
+from rowtime.operators.sinks.sink import Sink as SinkNode
 from rowtime.runtime.file_form import FUNCTIONS, FileForm, writer_options
 from rowtime.runtime.segment_writer import SMALL, fits_the_driver, write_routes
 from rowtime.runtime.sinks.contract import Batch, Owned, Sink
@@ -24,7 +24,7 @@ from rowtime.state.files import check_sum, move
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-    from rowtime.operators.column_limits import Limit
+    from rowtime.operators.gates.column_limits import Limit
     from rowtime.runtime.sinks.ownership import Asked
     from rowtime.runtime.tick import RunningTick
 

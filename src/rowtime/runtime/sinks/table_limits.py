@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from rowtime.operators.column_limits import Limit
+from rowtime.operators.gates.column_limits import Limit
 
 # The numbers of java.sql.Types.
 _TEXTS: Final = (1, 12, -1, -9, -15)

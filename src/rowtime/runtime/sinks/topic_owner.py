@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from rowtime.core.time import END, MIN_MICROS
-from rowtime.plan.sink_options import TopicOptions
+from rowtime.plan.bind.sink_options import TopicOptions
 from rowtime.runtime.brokers import SERVERS, Brokers, Extent, Partition, answering
 from rowtime.runtime.sinks.kafka import OWNER_HEADER, SEQUENCE_HEADER, STREAM_HEADER
 from rowtime.runtime.sinks.ownership import Record

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from rowtime.core.errors import refuse
 from rowtime.core.time import END
-from rowtime.operators.calendar import in_calendar
+from rowtime.operators.rows.calendar import in_calendar
 from rowtime.runtime.sources.contract import ARRIVAL, BOUND, MALFORMED, POSITION, ROWTIME, WRITER
 
 if TYPE_CHECKING:

@@ -1,0 +1,1 @@
+"""What users of Python hold: pipelines, queries, relations and events."""

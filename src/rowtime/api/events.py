@@ -1,0 +1,219 @@
+"""Events with lifetimes as Python objects; each method is called what its function or clause is called in SQL.
+
+As with every `Relation` what comes of it is SQL text, so both surfaces have one plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from rowtime.api.relations import Relation, interval, named, queried
+
+if TYPE_CHECKING:
+    from datetime import timedelta
+
+Period = tuple[str | datetime, str | datetime] | str
+"""Two times (without a zone in UTC) or SQL texts of times; or the text of a period, as ``PERIOD (a, b)``."""
+
+
+@dataclass(frozen=True)
+class Events(Relation):
+    """A stream, view or query of events."""
+
+    def to_point(self) -> Events:
+        """One microsecond at the start."""
+        return self._called("TO_POINT")
+
+    def point_at_end(self) -> Events:
+        """One microsecond at the end."""
+        return self._called("POINT_AT_END")
+
+    def shift(self, by: timedelta) -> Events:
+        """Both ends moved."""
+        return self._called("SHIFT", interval(by))
+
+    def extend(self, by: timedelta | None = None) -> Events:
+        """The end moved, or for ever."""
+        return self._called("EXTEND", *([] if by is None else [interval(by)]))
+
+    def alter_duration(self, duration: timedelta) -> Events:
+        """From the start as long as that."""
+        return self._called("ALTER_DURATION", interval(duration))
+
+    def quantize(self, step: timedelta, offset: timedelta | None = None) -> Events:
+        """The start rounded down and the end rounded up."""
+        return self._called("QUANTIZE", *_steps(step, offset))
+
+    def chop(self, step: timedelta, offset: timedelta | None = None) -> Events:
+        """Pieces between the steps."""
+        return self._called("CHOP", *_steps(step, offset))
+
+    def stitch(self) -> Events:
+        """Events of one payload that touch or overlap as one."""
+        return self._called("STITCH")
+
+    def clip(self, other: Events, *keys: str) -> Events:
+        """Cut at the first later start of another, of the same values of some columns."""
+        return self._called("CLIP", other.argument, *map(named, keys))
+
+    def point_to_signal(self, *keys: str) -> Events:
+        """From each start to the next one of the same values of some columns."""
+        return self._called("POINT_TO_SIGNAL", *map(named, keys))
+
+    @property
+    def argument(self) -> str:
+        """How the events are written as an argument."""
+        return f"({self.text})" if self.text else self.source
+
+    def _called(self, function: str, *arguments: str) -> Events:
+        return Events(self.pipeline, f"{function}({', '.join([self.argument, *arguments])})")
+
+    # -- by their lifetimes -------------------------------------------------------------
+
+    def contains(self, period: Period | datetime) -> Events:
+        """The events whose lifetime contains a period or a time."""
+        return self._said("CONTAINS", period)
+
+    def overlaps(self, period: Period) -> Events:
+        """The events whose lifetime overlaps a period."""
+        return self._said("OVERLAPS", period)
+
+    def equals(self, period: Period) -> Events:
+        """The events whose lifetime is a period."""
+        return self._said("EQUALS", period)
+
+    def precedes(self, period: Period) -> Events:
+        """The events that are over when a period begins."""
+        return self._said("PRECEDES", period)
+
+    def succeeds(self, period: Period) -> Events:
+        """The events that begin when a period is over."""
+        return self._said("SUCCEEDS", period)
+
+    def immediately_precedes(self, period: Period) -> Events:
+        """The events that end when a period begins."""
+        return self._said("IMMEDIATELY PRECEDES", period)
+
+    def immediately_succeeds(self, period: Period) -> Events:
+        """The events that begin when a period ends."""
+        return self._said("IMMEDIATELY SUCCEEDS", period)
+
+    def _said(self, how: str, period: Period | datetime) -> Events:
+        said = f"LIFETIME(e) {how} {_period(period)}"
+        return self._query(f"SELECT STREAM * FROM {self.argument} AS e WHERE {said}")  # noqa: S608 - the user's own query
+
+    # -- groups -----------------------------------------------------------------------
+
+    def snapshot(self, *keys: str) -> Grouped:
+        """Groups by what is alive between two changes, and by columns."""
+        return Grouped(self, "SNAPSHOT()", keys)
+
+    def tumble(
+        self,
+        size: timedelta,
+        *keys: str,
+        offset: timedelta | None = None,
+        point_at_end: bool = False,
+        clip_end: bool = False,
+    ) -> Grouped:
+        """Groups by windows that follow each other, and by columns; ``clip_end``: lifetimes are cut at their end."""
+        options = _options(point_at_end=point_at_end, clip_end=clip_end)
+        return Grouped(self, f"TUMBLE({', '.join([*_steps(size, offset), *options])})", keys)
+
+    def hop(
+        self,
+        hop: timedelta,
+        size: timedelta,
+        *keys: str,
+        offset: timedelta | None = None,
+        point_at_end: bool = False,
+        clip_end: bool = False,
+    ) -> Grouped:
+        """Groups by windows that begin every ``hop``, and by columns."""
+        options = _options(point_at_end=point_at_end, clip_end=clip_end)
+        return Grouped(self, f"HOP({', '.join([interval(hop), *_steps(size, offset), *options])})", keys)
+
+    def count_window(self, starts: int, *keys: str) -> Grouped:
+        """Groups by so many start times in a row, and by columns."""
+        return Grouped(self, f"COUNT_WINDOW({starts})", keys)
+
+    # -- two streams ------------------------------------------------------------------
+
+    def join(self, other: Events, on: str | None = None, **columns: str) -> Events:
+        """Pairs that meet a condition; this side is called ``l``, the other ``r``, in it and in the columns."""
+        return self._joined("JOIN", other, on, columns)
+
+    def left_join(self, other: Events, on: str | None = None, **columns: str) -> Events:
+        """The same, and this side alone where it meets nothing."""
+        return self._joined("LEFT JOIN", other, on, columns)
+
+    def left_anti_join(self, other: Events, on: str | None = None) -> Events:
+        """These events while they meet none of the other."""
+        return self._joined("LEFT ANTI JOIN", other, on, {})
+
+    def _joined(self, how: str, other: Events, on: str | None, columns: dict[str, str]) -> Events:
+        items = ", ".join(f"{text} AS {named(name)}" for name, text in columns.items()) or "l.*"
+        sides = f"{self.argument} AS l {how} {other.argument} AS r"
+        return self._query(f"SELECT STREAM {items} FROM {sides}{f' ON {on}' if on else ''}")  # noqa: S608 - the user's own query
+
+    # -- out of the engine ------------------------------------------------------------
+
+    def emit_intervals(self, start: str = "start", stop: str = "stop", *, fully_ordered: bool = False) -> Relation:
+        """Rows of events that have ended."""
+        return self._emitted("INTERVALS", (start, stop), " FULLY ORDERED" if fully_ordered else "")
+
+    def emit_points(self, start: str = "start") -> Relation:
+        """Rows of starts."""
+        return self._emitted("POINTS", (start,))
+
+    def emit_edges(self, edge: str = "edge", start: str = "start", stop: str = "stop") -> Relation:
+        """Rows of starts and of ends."""
+        return self._emitted("EDGES", (edge, start, stop))
+
+    def emit_changes(self) -> Relation:
+        """Rows of inserts and retractions, at once."""
+        return Relation(self.pipeline, *queried(f"{self.sql} EMIT CHANGES"))
+
+    def _emitted(self, form: str, columns: Sequence[str], more: str = "") -> Relation:
+        names = ", ".join(map(named, columns))
+        return Relation(self.pipeline, *queried(f"{self.sql} EMIT {form} ({names}){more}"))
+
+
+@dataclass(frozen=True)
+class Grouped:
+    """Groups of events, to be aggregated."""
+
+    below: Events
+    window: str
+    keys: tuple[str, ...]
+
+    def aggregate(self, *, having: str | None = None, **values: str) -> Events:
+        """The keys, then aggregates under names."""
+        items = [*map(named, self.keys), *(f"{text} AS {named(name)}" for name, text in values.items())]
+        text = f"SELECT STREAM {', '.join(items)} FROM {self.below.source}"  # noqa: S608 - the user's own query
+        text += f" GROUP BY {', '.join([self.window, *map(named, self.keys)])}"
+        return Events(self.below.pipeline, *queried(text + (f" HAVING {having}" if having else "")))
+
+
+def _period(period: Period | datetime) -> str:
+    """A period or a time as SQL text."""
+    if isinstance(period, tuple):
+        return f"PERIOD ({', '.join(map(_time, period))})"
+    return _time(period)
+
+
+def _time(time: str | datetime) -> str:
+    if isinstance(time, str):
+        return time
+    return f"TIMESTAMP '{time.astimezone(UTC) if time.tzinfo else time:%Y-%m-%d %H:%M:%S.%f}'"
+
+
+def _steps(step: timedelta, offset: timedelta | None) -> list[str]:
+    return [interval(step)] if offset is None else [interval(step), interval(offset)]
+
+
+def _options(*, point_at_end: bool, clip_end: bool) -> list[str]:
+    return [*(["'point at end'"] if point_at_end else []), *(["'clip end'"] if clip_end else [])]

@@ -1,0 +1,84 @@
+"""A streaming DataFrame that a pipeline is handed: what is said of it, and the stream that it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from rowtime.api.relations import EventTime, columns_text, named
+from rowtime.core.errors import Place, Problem, Refused
+from rowtime.core.shapes import EventShape
+from rowtime.plan.bind.catalog import StreamDef, stream_of
+from rowtime.plan.bind.resync import rows_of
+from rowtime.sql.script import parse_script
+from rowtime.sql.statements import CreateStream
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True)
+class GivenStream:
+    """A DataFrame with the ``names`` of its rowtime, writer and position columns, as `Pipeline.source` takes them."""
+
+    frame: DataFrame
+    names: Mapping[str, str | None]
+    early_beyond: timedelta | None = None
+    resync_after: int = 0
+    early_beyond_arrival: timedelta | None = None
+    event_time: EventTime | None = None
+    shape: str | None = None
+
+    def stream(self, name: str) -> StreamDef:
+        """The stream. Raises ``Refused`` where what is said of it does not go together."""
+        shape = None if self.shape is None else self._shape(name, self.shape)
+        columns = tuple(
+            (field.name, field.dataType.simpleString())
+            for field in self.frame.schema.fields
+            if shape is None or field.name.lower() not in self._of_rows(shape)
+        )
+        options = tuple((key, value or "") for key, value in self.names.items())
+        limits = (self.early_beyond, self.early_beyond_arrival)
+        early, ahead = (None if limit is None else limit // timedelta(microseconds=1) for limit in limits)
+        resync, wrong = rows_of(str(self.resync_after) if self.resync_after else "", Place(1, 1))
+        if wrong is not None:
+            raise Refused(wrong)
+        event = None if self.event_time is None else self.event_time.settings()
+        if event is not None and event.beyond is None:
+            event = replace(event, beyond=early)  # as EARLY BEYOND beside EVENT TIME
+        return StreamDef(name, columns, "dataframe", options, None, (), (), (), early, resync, ahead, event, shape)
+
+    def _of_rows(self, shape: EventShape) -> set[str]:
+        """Columns that say something of a row and not of its event: the two edges of an event differ in them."""
+        told = (self.names["position"], self.names["rowtime"]) if shape.edges else ()
+        return {column.lower() for column in told if column} - {column.lower() for column in shape.columns}
+
+    def _shape(self, name: str, text: str) -> EventShape | None:
+        """What the text says behind EVENT SHAPE; a batch without positions has no order, which edges need."""
+        if self.event_time or self.early_beyond or self.early_beyond_arrival:
+            raise _together(name, "a guard or an event time", "Leave one of the two out.")
+        columns = {field.name: _TIMES.get(field.dataType.typeName(), "STRING") for field in self.frame.schema.fields}
+        script = parse_script(f"CREATE STREAM {named(name)} ({columns_text(columns)}) EVENT SHAPE {text}")
+        if script.problems:
+            raise Refused(*script.problems)
+        statement, *more = script.statements
+        if more:
+            raise Refused(Problem("R101", f"more than a shape stands in {text!r}"))
+        assert isinstance(statement, CreateStream)
+        shape = stream_of(statement).shape
+        if shape is not None and self.names["position"] is None and (shape.edges or shape.imports is not None):
+            raise _together(name, "rows without an order", "Name the column that has the position of each row.")
+        return shape
+
+
+_TIMES = {
+    **dict.fromkeys(("byte", "short", "integer", "long"), "BIGINT"), **dict.fromkeys(("float", "double"), "DOUBLE"),
+    **dict.fromkeys(("decimal", "decimal(38,18)"), "DOUBLE"), "boolean": "BOOLEAN", "timestamp": "TIMESTAMP",
+}  # fmt: skip
+"""What the types of columns are for an event shape, which asks whether they are times; others are STRING."""
+
+
+def _together(name: str, what: str, hint: str) -> Refused:
+    return Refused(Problem("R190", f"{what} beside the event shape of {name} is not supported yet", hint=hint))

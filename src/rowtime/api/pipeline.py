@@ -1,0 +1,374 @@
+"""The Python surface: a pipeline is SQL, sources and sinks; a query is a pipeline at work."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rowtime.api.events import Events
+from rowtime.api.given_streams import GivenStream
+from rowtime.api.query import Query
+from rowtime.api.relations import EventTime, Relation, columns_text, named
+from rowtime.client.home import Home
+from rowtime.core.errors import Problem, Refused, refuse
+from rowtime.core.shared_paths import local
+from rowtime.expr.store_assignment import as_read
+from rowtime.operators.rows.table_function import Make
+from rowtime.operators.sinks.sink import Sink as SinkNode
+from rowtime.operators.streams.stream import Stream
+from rowtime.plan.bind.catalog import Definitions, Without
+from rowtime.plan.difference import statements_of
+from rowtime.plan.program import Program, compile_script
+from rowtime.plan.upgrade import upgrade_of
+from rowtime.runtime.claims import let_leave, pump_of
+from rowtime.runtime.edge_types import misfits
+from rowtime.runtime.engine import Engine, wall_clock
+from rowtime.runtime.first_start import FirstStart
+from rowtime.runtime.quiet import quietly
+from rowtime.runtime.sinks.callables import ConsoleSink, FunctionSink, MemorySink
+from rowtime.runtime.sinks.contract import Batch, Sink
+from rowtime.runtime.sinks.directory import DirectorySink
+from rowtime.runtime.sinks.staging import Stage
+from rowtime.runtime.sinks.stream_log import StreamLogSink, writer_of
+from rowtime.runtime.sources.contract import Limits, Repeatable
+from rowtime.runtime.sources.files import FilesSource
+from rowtime.runtime.sources.stream_log import StreamLogSource
+from rowtime.state.checkpoint import Checkpoint, folder_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+DEFAULT_LIMITS = Limits(rows=2_000_000, files=1000, bytes=1 << 30)
+
+
+@dataclass(frozen=True)
+class _Start:
+    """A program to start on a checkpoint; ``ends`` and ``available_now`` as in `Engine`, ``take_over`` as asked for."""
+
+    program: Program
+    place: Checkpoint
+    limits: Limits
+    ends: bool
+    available_now: bool
+    take_over: Collection[str]
+
+
+class Pipeline:
+    """SQL text with its sources and sinks.
+
+    ``spark``: the user's session, of which rowtime derives one of its own; without it a
+    local one is made. ``home``: where named streams live (default ``ROWTIME_HOME``, else
+    ``.rowtime``).
+    """
+
+    def __init__(self, spark: SparkSession | None = None, *, home: str | Path | None = None) -> None:
+        self._spark = spark
+        self.home = Home(home)
+        self._text: list[str] = []
+        self._variables: dict[str, str] = {}
+        self._functions: dict[str, Callable[[Batch], object]] = {}
+        self._table_functions: dict[str, Make] = {}
+        self._given: dict[str, GivenStream] = {}
+        self._python: dict[str, tuple[Callable[[Any], Any], str]] = {}
+
+    def sql(self, text: str, variables: Mapping[str, str] | None = None) -> Pipeline:
+        """Add statements; ``${name}`` in the text stands for a variable."""
+        self._text.append(text)
+        self._variables.update(variables or {})
+        return self
+
+    def stream(
+        self, name: str, columns: Mapping[str, str] | None = None, *, event_time: EventTime | None = None
+    ) -> Relation:
+        """A stream as an object to query: one that is known, or, with ``columns``, a new stream log."""
+        if columns is not None:
+            clause = f" {event_time}" if event_time else ""
+            self.sql(f"CREATE STREAM {named(name)} ({columns_text(columns)}){clause}")
+        return Relation(self, named(name))
+
+    def events(self, name: str, columns: Mapping[str, str] | None = None, *, shape: str = "") -> Events:
+        """A stream of events with lifetimes: one that is known, or, with ``columns``, a new stream log.
+
+        ``shape`` is what follows EVENT SHAPE: ``"INTERVAL (departure, arrival) ON LATE ADJUST"``.
+        """
+        if columns is not None:
+            self.sql(f"CREATE STREAM {named(name)} ({columns_text(columns)}) EVENT SHAPE {shape}")
+        return Events(self, named(name))
+
+    def python_function(self, function: Callable[[Any], Any], returns: str) -> str:
+        """Let expressions call a function of one value by the name that comes back; ``returns``: a Spark type."""
+        name = f"python_{len(self._python)}"
+        self._python[name] = (_in_floats(function) if returns.upper() in ("DOUBLE", "FLOAT") else function, returns)
+        return name
+
+    def source(  # noqa: PLR0913 - the names of columns, each said by its keyword
+        self,
+        name: str,
+        streaming: DataFrame,
+        *,
+        rowtime: str | None = None,
+        writer: str | None = None,
+        position: str | None = None,
+        early_beyond: timedelta | None = None,
+        resync_after: int = 0,
+        early_beyond_arrival: timedelta | None = None,
+        event_time: EventTime | None = None,
+        shape: str | None = None,
+    ) -> Pipeline:
+        """Make a streaming DataFrame the stream ``name``.
+
+        It is read through Spark's ``foreachBatch``. ``rowtime`` names the column that gives
+        the rowtime; ``writer`` and ``position`` those that give the order of rows (topic and
+        partition, offset, say). Without them a batch is an unordered set, sorted by rowtime
+        and judged against the clock before the batch. ``early_beyond`` is the guard: a row
+        whose rowtime lies further above its writer's clock is refused as EARLY, unless
+        ``resync_after`` rows behind it lie near it. ``early_beyond_arrival``: so is a row whose
+        rowtime lies so far above its arrival time, which is that of its batch. ``event_time``
+        declares one of the columns. ``shape`` is what follows EVENT SHAPE, as `events` takes it: rows are
+        events with lifetimes. Without positions those of one batch are judged by the bound before it, and
+        edges, whose order matters, are refused (R190). Of edges the columns of position and rowtime are
+        left out, since the two rows of an event have the same values in all others.
+        """
+        names = {"rowtime": rowtime, "writer": writer, "position": position}
+        guard = (early_beyond, resync_after, early_beyond_arrival)
+        self._given[name.lower()] = GivenStream(streaming, names, *guard, event_time, shape)
+        return self
+
+    def sink(self, name: str, function: Callable[[Batch], object]) -> Pipeline:
+        """Let pumps write to a function: it is called once a tick with a ``Batch``."""
+        self._functions[name.lower()] = function
+        return self
+
+    def function(self, name: str, make: Make) -> Pipeline:
+        """Let queries call a table function: ``STREAM(name(CURSOR(query), …))`` calls ``make(…)`` once a run."""
+        self._table_functions[name.lower()] = make
+        return self
+
+    def compile(self) -> Program:
+        """Bind the SQL; raises ``Refused`` with all problems there are."""
+        return self._compiled(";\n".join(part.rstrip().rstrip(";") for part in self._text), self.home)
+
+    def check_types(self, program: Program, spark: SparkSession | None = None) -> list[Problem]:
+        """What only Spark finds wrong with a program (R107, R111, R220); starts Spark, and runs no job."""
+        from rowtime.runtime.analysis import analysed  # noqa: PLC0415 - only this and a run need Spark
+
+        spark = spark or self.session(program)
+        return analysed(spark, program) or misfits(program, spark)
+
+    def compile_instead(self, text: str) -> Program:
+        """Bind another text, which this pipeline had before: what it defines may be defined otherwise today."""
+        return self._compiled(text, Without(self.home, frozenset(statements_of(text))), self.compile().literal)
+
+    def _compiled(self, text: str, home: Definitions, literal: Mapping[str, str] | None = None) -> Program:
+        streams = {name: given.stream(name) for name, given in self._given.items()}
+        values = {**(literal or {}), **self._variables}  # secrets that the script has, which the text names
+        program = compile_script(text, home, values, streams, tuple(self._functions), self._table_functions)
+        if program.problems:
+            raise Refused(*program.problems)
+        return program
+
+    def start(  # noqa: PLR0913 - how a run goes, each said by its keyword
+        self,
+        checkpoint: str | Path | None = None,
+        *,
+        available_now: bool = False,
+        end: bool = False,
+        limits: Limits = DEFAULT_LIMITS,
+        interval: float = 0.1,
+        take_over: Collection[str] = (),
+        **options: Any,
+    ) -> Query:
+        """Run in the background until ``Query.stop``; ``interval``: seconds between two looks for input.
+
+        ``available_now``: come to a stop once what is there has been read. That ends no stream, so the next start
+        goes on. ``end``: no file will follow those that are there, so streams over files end once these are read.
+        ``take_over``: pumps that take their targets over from the pumps of the same names of other checkpoints,
+        as ``ALTER PUMP p TAKE OVER`` does; otherwise they are refused (R440).
+        """
+        engine = self._engine(checkpoint, limits, ends=end, available_now=available_now, take_over=take_over)
+        return Query(engine, interval, available_now=available_now, pipeline=self, **options).start()
+
+    def run_available(
+        self,
+        checkpoint: str | Path | None = None,
+        *,
+        end: bool = False,
+        limits: Limits = DEFAULT_LIMITS,
+        take_over: Collection[str] = (),
+        **options: Any,
+    ) -> Query:
+        """Process what is there now, and come back; what waits for more input waits for the next run.
+
+        ``end``: no file will follow those that are there, so streams over files end, and everything comes out.
+        """
+        engine = self._engine(checkpoint, limits, ends=end, available_now=True, take_over=take_over)
+        query = Query(engine, 0.0, available_now=True, pipeline=self, **options)
+        query.run()
+        return query
+
+    def _engine(
+        self,
+        checkpoint: str | Path | None,
+        limits: Limits,
+        *,
+        ends: bool,
+        available_now: bool = False,
+        take_over: Collection[str] = (),
+    ) -> Engine:
+        program = self.compile()
+        if not program.sinks:
+            raise refuse(
+                "R134",
+                "nothing would run: there is no query and no started pump",
+                "Add a SELECT STREAM, or CREATE PUMP … AS INSERT INTO … SELECT STREAM ….",
+            )
+        with quietly(program.secrets):
+            folder = local(checkpoint, "the checkpoint") if checkpoint else Path(tempfile.mkdtemp(prefix="rowtime-"))
+            place = Checkpoint(folder.absolute())
+            return self._started(_Start(program, place, limits, ends, available_now, take_over))
+
+    def _started(self, start: _Start) -> Engine:
+        program, place = start.program, start.place
+        if (old := place.plan) is not None and place.journal.last() is not None:
+            upgrade_of(old, program)  # first of all: where it is refused, nothing is written
+        from rowtime.runtime.session import active  # noqa: PLC0415 - only a run needs Spark
+
+        spark = self.session(program)
+        with active(spark):
+            if problems := self.check_types(program, spark):
+                raise Refused(*problems)
+            return self._acquired(spark, start)
+
+    def _acquired(self, spark: SparkSession, start: _Start) -> Engine:
+        place, engine = start.place, None
+        place.acquire()
+        try:
+            with FirstStart(start.program, self.home, place) as first:
+                engine = self._begun(spark, start)
+                first.perform()
+        except BaseException:
+            if engine is not None:
+                engine.stop()
+            place.release()
+            raise
+        engine.settle = first.settle
+        return engine
+
+    def _begun(self, spark: SparkSession, start: _Start) -> Engine:
+        """An engine that has taken the checkpoint over."""
+        program, place = start.program, start.place
+        sources = self.sources(program, place)
+        stages = {n.name: Stage(self._sink(n), place.folder) for n in program.sinks}
+        engine = Engine(spark, program, place, sources, stages, start.limits, start.ends, start.available_now)
+        engine.take_over = {*(name.lower() for name in start.take_over), *program.take_over}
+        engine.start()
+        try:
+            let_leave(place, self.home, engine.clock())
+        except BaseException:
+            engine.stop()
+            raise
+        return engine
+
+    def session(self, program: Program) -> SparkSession:
+        """The session in which a program computes."""
+        from rowtime.runtime.session import derive, new_spark, whole_files  # noqa: PLC0415 - only a run needs Spark
+
+        spark = derive(self._spark or new_spark(self._jars(program)))
+        for name, (function, returns) in self._python.items():
+            spark.udf.register(name, function, returns)
+        if any(stream.source[0] in ("csv", "json") for stream in program.streams):
+            whole_files(spark)
+        return spark
+
+    def sources(self, program: Program, place: Checkpoint) -> dict[str, Repeatable]:
+        """The sources of a program, whose notes stand in a checkpoint."""
+        return {stream.name: self._source(stream, place, program) for stream in program.streams}
+
+    def _jars(self, program: Program) -> list[str]:
+        formats = {*(stream.source[0] for stream in program.streams), *(sink.format for sink in program.sinks)}
+        urls = [
+            value for node in program.sinks if node.format == "jdbc" for name, value in node.options if name == "url"
+        ]
+        from rowtime.runtime.jars import jdbc_jars, kafka_jars  # noqa: PLC0415
+
+        return [*(kafka_jars() if "kafka" in formats else []), *(jar for url in urls for jar in jdbc_jars(url))]
+
+    def _source(self, node: Stream, place: Checkpoint, program: Program) -> Repeatable:
+        kind, options = node.source[0], dict(node.source[1])
+        columns = [(column.name, as_read(column.type)) for column in node.columns]
+        if kind == "log":
+            filled = (n for n in program.sinks if dict(n.options).get("stream") == node.name)
+            pumps = [writer_of(pump_of(sink.name)) for sink in filled]
+            return StreamLogSource(self.home.log_path(node.name), columns, exclude=pumps, from_now=node.from_now)
+        if kind in ("parquet", "csv", "json"):
+            notes = place.folder / "sources" / folder_of(node.name)
+            return FilesSource(kind, options, columns, notes, from_now=node.from_now)
+        if kind == "kafka":
+            if node.from_now:
+                options = {name: value for name, value in options.items() if name.lower() != "startingoffsets"}
+                options["startingOffsets"] = "latest"
+            return _kafka(options, columns)
+        if kind == "rate":
+            from rowtime.runtime.sources.rate import RateSource  # noqa: PLC0415
+
+            return RateSource(options, wall_clock)
+        if kind == "dataframe":
+            from rowtime.runtime.sources.batches import BatchSource  # noqa: PLC0415
+
+            given = self._given[node.name]
+            return BatchSource(given.frame, given.names, wall_clock, [name for name, _ in columns])
+        raise Refused(Problem("R210", f"{kind} cannot be read as a stream"))
+
+    def _sink(self, node: SinkNode) -> Sink:
+        options = dict(node.options)
+        if node.format in ("parquet", "csv", "json"):
+            if "path" not in options:
+                raise refuse("R207", f"a {node.format} sink needs a path", "Add OPTIONS (path '/data/out').")
+            return DirectorySink(local(options["path"], "the path of the sink"), pump_of(node.name))
+        if node.format == "log":
+            return StreamLogSink(self.home, options["stream"], pump_of(node.name))
+        if node.format == "function":
+            return FunctionSink(self._functions[options["function"]], node.name)
+        if node.format == "memory":
+            return MemorySink(node.name)
+        if node.format in ("kafka", "jdbc"):
+            return _server(node)
+        if node.format == "console":
+            return self._functions_or_console(node)
+        raise Refused(Problem("R210", f"{node.format} cannot be written to"))
+
+    def _functions_or_console(self, node: SinkNode) -> Sink:
+        result = self._functions.get("result")
+        return FunctionSink(result, node.name) if result else ConsoleSink(node.name)
+
+
+def _in_floats(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """A function whose whole numbers are floats; Spark would take them for NULL."""
+
+    def called(value: Any) -> Any:
+        found = function(value)
+        return None if found is None else float(found)
+
+    return called
+
+
+def _server(node: SinkNode) -> Sink:
+    """A sink on a server, whose client comes only where it is used."""
+    if node.format == "jdbc":
+        from rowtime.runtime.sinks.database import JdbcSink  # noqa: PLC0415
+
+        return JdbcSink(node)
+    from rowtime.runtime.sinks.kafka_topic import KafkaSink  # noqa: PLC0415
+
+    return KafkaSink(dict(node.options), dict(node.options)["stream"])
+
+
+def _kafka(options: Mapping[str, str], columns: list[tuple[str, str]]) -> Repeatable:
+    from rowtime.runtime.sources.kafka import KafkaSource  # noqa: PLC0415
+
+    found = {name.lower(): value for name, value in options.items()}
+    return KafkaSource(options, columns, found.get("format", "json"))

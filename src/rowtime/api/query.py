@@ -1,0 +1,254 @@
+"""A running pipeline: Spark's ``StreamingQuery``, with bounds, ledger and what waits for what."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections import deque
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rowtime.core.clock import least
+from rowtime.core.errors import headline, refuse
+from rowtime.core.time import to_micros, to_text
+from rowtime.plan.bind.event_time import manual
+from rowtime.plan.poisoned import Poisoned
+from rowtime.plan.waiting import PATIENCE, Wait, waiting
+from rowtime.runtime.batch_driver import BatchDriver
+from rowtime.runtime.progress import progress_of
+from rowtime.runtime.retries import LOG, Retries, permanent
+from rowtime.runtime.sinks.callables import MemorySink
+from rowtime.state.settings import put
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    import pyarrow as pa
+
+    from rowtime.api.pipeline import Pipeline
+    from rowtime.audit.trace import Trace
+    from rowtime.runtime.engine import Engine
+    from rowtime.runtime.report import TickReport
+
+Listener = Callable[[dict[str, Any]], None]
+
+
+class Query:
+    """One pipeline at work. ``listener`` is called with the progress of every tick."""
+
+    def __init__(  # noqa: PLR0913 - what a query is made of, and how it runs
+        self,
+        engine: Engine,
+        interval: float,
+        *,
+        available_now: bool = False,
+        listener: Listener | None = None,
+        keep: int = 100,
+        pipeline: Pipeline | None = None,
+    ) -> None:
+        self.engine, self._interval, self._available_now = engine, interval, available_now
+        self._pipeline = pipeline
+        self._listener = listener
+        self.id, self.runId = _identity(engine), str(uuid.uuid4())
+        self.recentProgress: deque[dict[str, Any]] = deque(maxlen=keep)
+        self.exception: BaseException | None = None
+        self._stop, self._done = threading.Event(), threading.Event()
+        self._alone = False  # in a thread of its own, where nobody may wait for the error
+        self._retries = Retries()
+
+    # -- Spark's names ----------------------------------------------------------------
+
+    @property
+    def lastProgress(self) -> dict[str, Any] | None:  # noqa: N802 - Spark's name
+        """The progress of the newest tick."""
+        return self.recentProgress[-1] if self.recentProgress else None
+
+    @property
+    def isActive(self) -> bool:  # noqa: N802 - Spark's name
+        """True while ticks may follow."""
+        return not self._done.is_set()
+
+    @property
+    def status(self) -> dict[str, Any]:
+        """What the query does now, in Spark's words; while a tick fails, the attempts and the error as well."""
+        active, retries = self.isActive, self._retries
+        found: dict[str, Any] = {"isDataAvailable": active, "isTriggerActive": active}
+        if not active:
+            ended = "Stopped" if self.exception is None else f"Terminated with exception: {headline(self.exception)}"
+            return {"message": ended, **found}
+        if retries.error is None:
+            return {"message": "Processing new data", **found}
+        return {"message": str(retries), **found, "attempts": retries.failures, "error": headline(retries.error)}
+
+    @property
+    def failing(self) -> BaseException | None:
+        """The failure after which the tick is tried again; ``None`` if the last try succeeded."""
+        return self._retries.error
+
+    def awaitTermination(self, timeout: float | None = None) -> bool:  # noqa: N802 - Spark's name
+        """Wait for the end; raises what made the query fail."""
+        ended = self._done.wait(timeout)
+        if self.exception is not None:
+            raise self.exception
+        return ended
+
+    def stop(self) -> None:
+        """End after the tick under way."""
+        self._stop.set()
+        self._done.wait()
+
+    # -- ours -------------------------------------------------------------------------
+
+    @property
+    def checkpoint(self) -> Path:
+        """The checkpoint folder."""
+        return self.engine.checkpoint.folder
+
+    @property
+    def changes(self) -> tuple[str, ...]:
+        """How the SQL differs from that which the checkpoint had before this start; nothing for the same."""
+        return self.engine.changes
+
+    @property
+    def bounds(self) -> Mapping[str, str]:
+        """The bound of every operator, as people read it (UTC)."""
+        return {name: to_text(least(clocks.values())) for name, clocks in self.engine.entry.get("clocks", {}).items()}
+
+    @property
+    def ledger(self) -> Mapping[str, Mapping[str, int]]:
+        """Rows in, accepted and refused by reason, for every gate that judged rows."""
+        return dict(self.engine.entry["totals"])
+
+    def set_watermark(self, operator: str, at: datetime | str | int) -> None:
+        """Set the bound of an event time in MODE MANUAL, or of the time of a T-sort, from the next tick on.
+
+        It takes effect after everything that earlier ticks have read, and is journaled with
+        these positions. Raises ``Refused`` (R171) where no bound can be set.
+        """
+        micros = to_micros(at)
+        put(self.checkpoint, manual(self.engine.plan, operator, micros), micros)
+
+    def waiting(self, patience: timedelta = timedelta(microseconds=PATIENCE)) -> list[Wait | Poisoned]:
+        """What is held, by what, and what would release it.
+
+        What cannot be undone (a bound, the end of a stream) is named once a bound has stood still for ``patience``.
+        """
+        limit = patience // timedelta(microseconds=1)
+        return waiting(self.engine.plan, self.engine.entry, self.engine.clock(), limit)
+
+    def rejected(self, gate: str) -> list[Path]:
+        """The Parquet files that hold the rows which a gate refused."""
+        return self.engine.checkpoint.rejected(gate, self.engine.entry["tick"])
+
+    def table(self, stream: str) -> pa.Table | None:
+        """The rows of a stream ``USING memory`` so far, for notebooks; ``None`` before the first row."""
+        for node in self.engine.program.sinks:
+            sink = self.engine.stages[node.name].sink
+            if isinstance(sink, MemorySink) and dict(node.options).get("stream") == stream.lower():
+                return sink.table
+        raise refuse("R103", f"no stream {stream} is kept in memory here", "Create it USING memory and pump into it.")
+
+    def trace(
+        self,
+        row: Mapping[str, Any] | str | None = None,
+        *,
+        number: int | None = None,
+        sink: str | None = None,
+    ) -> Trace:
+        """What made a row of an output: the one with a sequence ``number``, or the first with these values.
+
+        ``row`` may be a condition instead. ``sink`` may be left out where there is one. The recorded input
+        is read again; raises ``Refused``: R409 for a row that is not there, and what `replay` raises.
+        """
+        from rowtime.audit.trace import trace  # noqa: PLC0415 - a trace runs the pipeline again
+
+        assert self._pipeline is not None
+        return trace(self._pipeline, self.checkpoint, row, number=number, sink=sink)
+
+    # -- the loop ---------------------------------------------------------------------
+
+    def start(self) -> Query:
+        """Run in a thread of its own."""
+        threading.Thread(target=self._guarded, name="rowtime", daemon=True).start()
+        return self
+
+    def run(self) -> None:
+        """Run in this thread, until there is nothing more to do or ``stop`` is called."""
+        try:
+            self._loop()
+            self.engine.settle(succeeded=True)  # it may have had nothing to do
+        except BaseException as error:
+            self.exception = error
+            if self._alone:
+                LOG.error("the run ends: %s", headline(error), exc_info=error)
+            raise
+        finally:
+            self.engine.close()
+            self.engine.stop()
+            self._done.set()
+
+    def _guarded(self) -> None:
+        # The error is kept for whoever waits, and logged before the query is seen to have ended.
+        self._alone = True
+        with suppress(BaseException):  # the last stop of the thread
+            self.run()
+
+    def _loop(self) -> None:
+        if BatchDriver(self.engine, self._tell).sources:
+            self._batches()
+            return
+        while not self._stop.is_set():
+            report = self._try()
+            if report is not None:
+                self._tell(report)
+            elif self._available_now:
+                return
+            else:
+                self._stop.wait(self._interval)
+
+    def _batches(self) -> None:
+        """Ticks that Spark's streaming queries cause; after a failure in continuous mode, new queries."""
+        while not self._stop.is_set():
+            try:
+                BatchDriver(self.engine, self._tell).run(self._stop, available_now=self._available_now)
+            except Exception as error:
+                if self._available_now or permanent(error):
+                    raise
+                self._pause(error)
+            else:
+                return
+
+    def _try(self) -> TickReport | None:
+        """One tick; in continuous mode a failing one is tried again, after a growing pause."""
+        try:
+            report = self.engine.tick()
+        except Exception as error:
+            if self._available_now or permanent(error):
+                raise
+            self._pause(error)
+            return None
+        self._retries.succeeded()
+        return report
+
+    def _pause(self, error: Exception) -> None:
+        self._retries.failed(error)
+        self.recentProgress.append({"failure": headline(error), "failures": self._retries.failures})
+        if self._listener is not None:
+            self._listener(self.recentProgress[-1])
+        self._stop.wait(self._retries.pause)
+
+    def _tell(self, report: TickReport) -> None:
+        self._retries.succeeded()
+        for stream, files in report.noted.items():
+            for file in files:
+                LOG.warning("%s: %s %s: %s", stream, file["code"], file["file"], file["why"])
+        self.recentProgress.append(progress_of(self.engine, report, self.id, self.runId))
+        if self._listener is not None:
+            self._listener(self.recentProgress[-1])
+
+
+def _identity(engine: Engine) -> str:
+    return str(uuid.uuid5(uuid.NAMESPACE_URL, str(engine.checkpoint.folder)))

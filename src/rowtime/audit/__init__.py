@@ -1,0 +1,1 @@
+"""What looks back at a run: traces, replays, verification, and rows that are admitted again."""

@@ -1,0 +1,90 @@
+"""What sinks have written, read back: the rows up to a tick, in the order of their sequence numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from operator import itemgetter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from rowtime.client.stream_log import Rows, scan
+from rowtime.core.errors import Failure, Problem
+from rowtime.runtime.claims import pump_of
+from rowtime.runtime.file_form import FileForm, lines_of
+from rowtime.runtime.sinks.directory import files_of
+from rowtime.runtime.sinks.staging import TEXT_FORMATS
+from rowtime.runtime.sinks.stream_log import writer_of
+from rowtime.runtime.sources.contract import ROWTIME
+
+if TYPE_CHECKING:
+    from rowtime.client.home import Home
+    from rowtime.operators.sinks.sink import Sink as SinkNode
+    from rowtime.state.checkpoint import Checkpoint
+
+LINE = "line"  # the one column of a text file
+NONE: Mapping[str, Sequence[str]] = {}
+
+
+def read_back(  # noqa: PLR0913 - which rows of which sink, and where they are
+    node: SinkNode,
+    home: Home,
+    tick: int,
+    numbers: tuple[int, int],
+    checkpoint: Checkpoint,
+    *,
+    skipped: Mapping[str, Sequence[str]],
+) -> pa.Table | None:
+    """The rows with ``numbers`` that a checkpoint has written up to a tick; ``None`` where the sink cannot be read.
+
+    Text files come as their lines, with those of files that were ``skipped`` in their places. Raises ``Failure``
+    (R501) where a file cannot be read.
+    """
+    options = dict(node.options)
+    if node.format in ("parquet", *TEXT_FORMATS):
+        files = files_of(Path(options["path"]).absolute(), pump_of(node.name), checkpoint.identity)
+        return rows_of(node, _up_to(files, tick), skipped)
+    if node.format == "log":
+        return _of_log(home.log_path(options["stream"]), writer_of(pump_of(node.name)), node, numbers)
+    return None
+
+
+def rows_of(node: SinkNode, files: Sequence[Path], skipped: Mapping[str, Sequence[str]] = NONE) -> pa.Table:
+    """The rows of files as a sink's directory has them, or before they get there."""
+    if node.format in TEXT_FORMATS:
+        header = FileForm.of(node, node.columns).header is not None
+        found = [(file.name.removeprefix("part-"), lines_of(file)[int(header) :]) for file in files]
+        if skipped:
+            found = sorted([*found, *((name, [*lines]) for name, lines in skipped.items())], key=itemgetter(0))
+        return pa.table({LINE: pa.array([line for _, lines in found for line in lines], pa.string())})
+    return tables(files)
+
+
+def tables(files: Iterable[Path]) -> pa.Table:
+    """Parquet files as one table, in their order."""
+    parts = [_read(file) for file in files]
+    return pa.concat_tables(parts, promote_options="permissive") if parts else pa.table({})
+
+
+def _read(file: Path) -> pa.Table:
+    try:
+        return pq.read_table(file, partitioning=None)
+    except (OSError, pa.ArrowInvalid) as error:
+        raise Failure(Problem("R501", f"{file} cannot be read: {error}", hint="Restore it from a copy.")) from error
+
+
+def _up_to(files: Sequence[Path], tick: int) -> list[Path]:
+    found = [(path, path.name.split("-")) for path in files]
+    return [path for path, parts in found if len(parts) > 2 and parts[1].isdigit() and int(parts[1]) <= tick]  # noqa: PLR2004
+
+
+def _of_log(log: Path, writer: str, node: SinkNode, numbers: tuple[int, int]) -> pa.Table:
+    entries: Sequence[Any] = scan(log, {}).get(writer, ())
+    found = tables(log / entry.path for entry in entries if isinstance(entry, Rows))
+    found = found.slice(numbers[0], numbers[1] - numbers[0])
+    if not found.num_columns:
+        return found
+    declared = [name for name in found.column_names if not name.startswith("__")]
+    return found.select([*([ROWTIME] if node.rowtime else []), *declared])

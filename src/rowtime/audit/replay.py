@@ -1,0 +1,233 @@
+"""The recorded input of a checkpoint, run again in a scratch checkpoint.
+
+What a pipeline has read stands in its checkpoint: positions, clocks, bounds set by hand. A replay
+reads these ranges again, of the sources as they are now: as one batch, but for the moments that cut it
+(`state.cuts`), or tick by tick as far as the journal goes back. Where the plan changed it changes here too, by the
+same rules. Nothing of the checkpoint that is replayed is written.
+"""
+
+from __future__ import annotations
+
+import shutil
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from rowtime.client.writer import EVERYONE
+from rowtime.core.clock import least
+from rowtime.core.errors import Refused, refuse
+from rowtime.core.time import END
+from rowtime.operators.streams.stream import Stream
+from rowtime.plan.clock_functions import fixed
+from rowtime.plan.finite import is_finite
+from rowtime.plan.upgrade import check_same
+from rowtime.runtime.endings import recorded_end
+from rowtime.runtime.engine import Engine
+from rowtime.runtime.intake import Taken
+from rowtime.runtime.narrow_tables import LIMITS, Narrowed
+from rowtime.runtime.sinks.staging import Stage
+from rowtime.runtime.skipped_rows import SEEN, shown_in
+from rowtime.runtime.upgrades import bound
+from rowtime.state.checkpoint import Checkpoint, folder_of
+from rowtime.state.cuts import noted
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from rowtime.api.pipeline import Pipeline
+    from rowtime.operators.sinks.sink import Sink as SinkNode
+    from rowtime.plan.program import Program
+    from rowtime.plan.stored import StoredPlan
+    from rowtime.runtime.sinks.contract import Batch
+    from rowtime.runtime.sources.contract import Repeatable, Source
+
+    Later = tuple[Program, Mapping[str, Source], Mapping[str, Stage]]
+
+Entry = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of the input: all up to what the entry ``until`` had read; ``settings`` take effect before it.
+
+    ``plan``: the number of the plan by which it was read. ``skips``: those whose rows queries saw in its first tick.
+    """
+
+    until: Entry
+    settings: Sequence[Mapping[str, Any]] = ()
+    plan: int = 0
+    skips: Sequence[Mapping[str, Any]] = ()
+
+
+@dataclass
+class KeptSink:
+    """Keeps the staged files of a sink in a folder, in their order, and hands nothing over."""
+
+    place: Path
+    files: list[Path] = field(default_factory=list)
+
+    def folder(self, checkpoint: Path) -> Path:  # noqa: ARG002 - its own
+        """The folder."""
+        return self.place
+
+    def publish(self, spark: SparkSession, node: SinkNode, batch: Batch) -> None:  # noqa: ARG002
+        """Remember the files."""
+        self.files.extend(batch.files)
+
+    def recover(self, staged: Sequence[str]) -> None:
+        """Nothing was there before."""
+
+
+class Replay(Engine):
+    """An engine whose ticks take recorded parts, one after the other; ``later`` are the plans after its first."""
+
+    later: Sequence[Later] = ()
+
+    def run(self, parts: Sequence[Part]) -> Iterator[Part]:
+        """Run the parts; each comes back once its tick is committed."""
+        for number in range(len(self.later) + 1):
+            if number:
+                self._go_over(*self.later[number - 1])
+            for part in (part for part in parts if part.plan == number):
+                self._part = part
+                self.tick()
+                yield part
+
+    def _go_over(self, program: Program, sources: Mapping[str, Source], stages: Mapping[str, Stage]) -> None:
+        """Go on with the next plan, as the pipeline did."""
+        self.sources, self.stages, self.plan = sources, stages, program.described()
+        upgrade = bound(self.checkpoint, program)
+        self._take_over(fixed(program, self._began))
+        if upgrade is not None:
+            self._change(upgrade)
+
+    def _set_by_hand(self) -> Sequence[Mapping[str, Any]]:
+        return self._part.settings
+
+    def _skips(self) -> Sequence[Mapping[str, Any]]:
+        return [{**skip, SEEN: self.entry["tick"] + 1} for skip in self._part.skips]
+
+    def _limits(self) -> Narrowed:
+        return dict(self._part.until.get(LIMITS, {}))
+
+    def _worth(self, taken: Mapping[str, Taken], notes: Mapping[str, Any]) -> bool:  # noqa: ARG002
+        return True
+
+    def _ask(self, node: Stream) -> tuple[Taken, dict[str, Any]]:
+        source, until = cast("Repeatable", self.sources[node.name]), self._part.until
+        notes, clocks = until["sources"][node.name], until["clocks"][node.name]
+        arrived = self._arrivals.of(until, node.name)
+        before = self.entry["sources"].get(node.name, {"offsets": {}, "away": {}})
+        start = {**{w: at for w, at in notes["first"].items() if w in notes["offsets"]}, **before["offsets"]}
+        part = source.between(start, notes["offsets"], notes["state"])
+        part = replace(part, arrived={w: arrived[w] for w in notes["offsets"] if w in arrived})
+        if is_finite(node.source[0]) and ("ended" in notes or least(clocks.values()) >= END):
+            # Before the place of an end was journaled, nothing was read behind it.
+            part = recorded_end(part, notes.get("ended", notes["offsets"]))
+        present = sorted(w for w in _writers(notes) if w not in notes["away"])
+        known = _writers(before)
+        moved = [w for w in _writers(notes) if part.end.get(w, 0) > part.start.get(w, 0)]
+        left = sorted(w for w in notes["away"] if w in moved or (w in known and w not in before["away"]))
+        joined = [w for w in [*present, *left] if w not in known or w in before["away"]]
+        return Taken(source, part, present, joined, left), dict(notes)
+
+
+def _writers(notes: Mapping[str, Any]) -> Collection[str]:
+    return [w for w in notes["offsets"] if w != EVERYONE]
+
+
+def recorded(checkpoint: Checkpoint, *, by_tick: bool = False) -> list[Part]:
+    """The parts of all that a checkpoint has read: as few as there can be, or as many as there were.
+
+    ``by_tick``: a part a tick, as far back as the journal goes; what came before is one part. Raises
+    ``Refused``: R405 where there is no checkpoint or no tick, R407 where cuts are no longer there.
+    """
+    last = checkpoint.journal.last() if checkpoint.begun else None
+    if last is None:
+        raise refuse("R405", f"{checkpoint.folder} has no tick to run again", "Give the folder of a pipeline that ran.")
+    since = [plan.since or 0 for plan in checkpoint.later_plans(last)]
+    ends: dict[int, Entry] = {last["tick"]: last}
+    settings: dict[int, list[Mapping[str, Any]]] = defaultdict(list)
+    for cut in noted(checkpoint.folder, last):
+        ends[cut.before["tick"]] = cut.before
+        settings[_reading(cut.before["tick"], since)] += cut.settings
+    if by_tick:
+        ends.update((entry["tick"], entry) for entry in checkpoint.journal.entries())
+    skips = last.get("skipped", ())
+    places = [-1, *sorted(tick for tick in ends if tick >= 0 and tick not in since)]
+    return [
+        Part(ends[tick], settings[before], bisect_right(since, tick), shown_in(skips, _after(before, since)))
+        for before, tick in zip(places, places[1:], strict=False)
+    ]
+
+
+def _reading(tick: int, since: Collection[int]) -> int:
+    """The last tick up to one that has read anything: those in which the plan changed have not."""
+    while tick in since:
+        tick -= 1
+    return tick
+
+
+def _after(tick: int, since: Collection[int]) -> int:
+    """The first tick after one in which the plan did not change."""
+    return next(later for later in count(tick + 1) if later not in since)
+
+
+def replay(
+    pipeline: Pipeline,
+    checkpoint: Checkpoint,
+    scratch: Path,
+    part: Callable[[Program], Program] = lambda program: program,
+) -> Replay:
+    """An engine in ``scratch`` for the parts of a checkpoint; its sinks are `KeptSink`. ``part``: of the program.
+
+    Raises ``Refused``: R401 where the pipeline is not the one of the checkpoint, R407 where one that it was before
+    cannot be had any more.
+    """
+    programs = [part(program) for program in _programs(pipeline, checkpoint)]
+    notes = checkpoint.folder / "sources"
+    scratch.mkdir(parents=True, exist_ok=True)
+    (scratch / ".lock").touch()  # it is a checkpoint, whatever it holds from the other one
+    if notes.is_dir():
+        shutil.copytree(notes, scratch / "sources")
+    place = Checkpoint(scratch.absolute())
+    names = {node.name for program in programs for node in program.sinks}
+    kept = {name: Stage(KeptSink(place.folder / "outputs" / folder_of(name)), place.folder) for name in names}
+    controls = (checkpoint.journal.last() or {}).get("control", {})
+    for name, stage in kept.items():  # what took over from another pump goes on with its numbers
+        stage.base, stage.floor = controls.get(name, {}).get("base", 0), controls.get(name, {}).get("floor")
+    stages = [{node.name: kept[node.name] for node in program.sinks} for program in programs]
+    sources = [pipeline.sources(program, place) for program in programs]
+    began = (checkpoint.journal.last() or {}).get("began", 0)
+    first = programs[0]
+    engine = Replay(pipeline.session(programs[-1]), first, place, sources[0], stages[0], clock=lambda: began)
+    engine.later = list(zip(programs, sources, stages, strict=True))[1:]
+    engine.skipped_in = checkpoint
+    engine.start()
+    return engine
+
+
+def _programs(pipeline: Pipeline, checkpoint: Checkpoint) -> list[Program]:
+    """The programs that a checkpoint has had, the pipeline's own last."""
+    program, last = pipeline.compile(), checkpoint.journal.last()
+    check_same(checkpoint.plan, program)
+    later = [] if last is None else checkpoint.later_plans(last)
+    before = [checkpoint.first_plan, *later[:-1]] if later else []
+    return [*(_compiled(pipeline, plan) for plan in before), program]
+
+
+def _compiled(pipeline: Pipeline, plan: StoredPlan) -> Program:
+    """A program of a plan that the checkpoint no longer has."""
+    hint = "Give it what it had: its variables, functions and streams."
+    try:
+        program = pipeline.compile_instead(plan.sql)
+    except Refused as refused:
+        what = f"the script before its change no longer compiles: {refused.problems[0].message}"
+        raise refuse("R407", what, hint) from None
+    if not plan.is_of(program.operators):
+        raise refuse("R407", "the script before its change means something else today", hint)
+    return program

@@ -1,0 +1,399 @@
+"""The trace of an output row: what made it, operator by operator, from the sink down to the streams.
+
+SPEC 9.5. Nothing is recorded for it: the recorded input of the checkpoint is run again, tick by tick, in a scratch
+checkpoint, where a tap keeps what passes over each edge. Then the rows that can have made the chosen one are looked up
+from edge to edge (`plan.lineage`).
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.errors import AnalysisException
+from pyspark.sql.types import LongType, StructField, StructType
+
+from rowtime.audit.fire_times import FireTimes
+from rowtime.audit.replay import recorded, replay
+from rowtime.core.clock import least
+from rowtime.core.errors import refuse
+from rowtime.core.time import BEGINNING, to_micros, to_text
+from rowtime.operators.contract import ASKED_AT, ASKED_FROM, ASKED_UPTO, ASKED_VERSION, Delta, Operator, P, T, quoted
+from rowtime.operators.events.versions import CHANGED
+from rowtime.operators.panes.pane_fires import CHANGE, FIRE, PANE
+from rowtime.operators.rows.collected import collected
+from rowtime.operators.rows.lifetimes import D, E, Q, S, is_lifetimes
+from rowtime.operators.sinks.sink import Sink
+from rowtime.plan.lineage import link_of
+from rowtime.plan.program import Program
+from rowtime.runtime.analysis import words_of
+from rowtime.runtime.plain_rows import plain_rows
+from rowtime.state.checkpoint import Checkpoint, folder_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+    from rowtime.api.pipeline import Pipeline
+    from rowtime.operators.contract import Fired
+
+MOST = 10_000  # rows of an operator that are listed, and followed further down
+TICK, ROW, NUMBER = "__tick", "__row", "__number"
+Values = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Traced:
+    """One thing that passed: ``kind`` is row, insert, retract or bound.
+
+    ``at``: its rowtime, the start of its lifetime or the bound; ``until``: the end of its lifetime, END while it is not
+    known, ``None`` where it is no event. µs UTC. ``tick``: the one in which it passed.
+    """
+
+    operator: str
+    tick: int
+    kind: str
+    at: int
+    until: int | None = None
+    columns: Values = field(default_factory=dict)
+
+    def as_json(self) -> dict[str, Any]:
+        """As plain values, with times as text (UTC)."""
+        time = {"at": to_text(self.at)} if self.until is None else {"from": to_text(self.at), "to": to_text(self.until)}
+        columns = {name: _shown(value) for name, value in self.columns.items()}
+        rest = {} if self.kind == "bound" else {"columns": columns}
+        return {"operator": self.operator, "tick": self.tick, "kind": self.kind, **time, **rest}
+
+    def __str__(self) -> str:
+        time = to_text(self.at) if self.until is None else f"[{to_text(self.at)}, {to_text(self.until)})"
+        cells = (f"{name}={'NULL' if value is None else _shown(value)}" for name, value in self.columns.items())
+        return f"tick {self.tick}  {self.kind:<7}  {'  '.join([time, *cells])}"
+
+
+@dataclass(frozen=True)
+class Trace:
+    """What made row ``number`` of ``sink``: ``items``, the sink's first, the streams' last.
+
+    ``kinds``: what each operator is. ``cut``: the operators of which there are more rows than are listed; these are
+    not followed.
+    """
+
+    sink: str
+    number: int
+    items: tuple[Traced, ...]
+    kinds: Mapping[str, str]
+    cut: tuple[str, ...] = ()
+
+    def __iter__(self) -> Iterator[Traced]:
+        return iter(self.items)
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def of(self, operator: str) -> list[Traced]:
+        """The items of one operator."""
+        return [item for item in self.items if item.operator == operator]
+
+    def __str__(self) -> str:
+        lines = [f"row {self.number} of {self.sink}"]
+        for name in dict.fromkeys(item.operator for item in self.items):
+            lines.append(f"{name} ({self.kinds[name]})")
+            lines += [f"  {item}" for item in self.of(name)]
+            lines += [f"  more than {MOST:,} rows: the others are not shown"] if name in self.cut else []
+        return "\n".join(lines)
+
+
+def trace(
+    pipeline: Pipeline,
+    checkpoint: str | Path,
+    row: Values | str | None = None,
+    *,
+    number: int | None = None,
+    sink: str | None = None,
+) -> Trace:
+    """What made a row of an output: the one with a sequence ``number``, or the first that fits ``row``.
+
+    That is a condition over the columns of the output, or values of some of them. ``sink`` may be left out where
+    there is one. Raises ``Refused``: R409 for a row that is not there, and what `replay` raises.
+    """
+    program = pipeline.compile()
+    output = _sink(program, sink)
+    if number is not None and not output.ordered:
+        raise refuse("R409", f"the rows of {output.name} have no order, so numbers say nothing", "Give values instead.")
+    alone = replace(output, format="memory", options=(), ordered=True)
+    place = Checkpoint(Path(checkpoint).absolute())
+    parts = recorded(place, by_tick=True)
+    if place.plan is not None and place.plan.since is not None:
+        what = "the SQL of this checkpoint has changed, and a row is not traced beyond that"
+        raise refuse("R407", what, "Trace it with a checkpoint that has read the same input with one script.")
+    with tempfile.TemporaryDirectory(prefix="rowtime-trace-") as folder:
+        engine = replay(pipeline, place, Path(folder), lambda known: replace(known, sinks=(alone,)))
+        taps = engine.tap = Taps(engine.spark, Path(folder) / "taps")
+        sought = Sought(alone, number, row)
+        try:
+            for part in engine.run(parts):
+                taps.ticks.append(part.until["tick"])
+                chosen = sought.among(taps, engine.entry["control"][alone.name]["sequence"])
+                if chosen is not None:
+                    return Tracing(engine.program, alone, taps).trace(chosen)
+        finally:
+            engine.stop()
+    raise refuse("R409", f"{output.name} has no row {sought}", f"It has the rows 0 to {sought.rows - 1}.")
+
+
+def _sink(program: Program, name: str | None) -> Sink:
+    """The sink of a name, of a query's or a pump's name; or the only one."""
+    found = [s for s in program.sinks if name is None or name.lower() in (s.name, s.name.rsplit(".", 1)[0])]
+    if len(found) != 1:
+        there = ", ".join(sink.name for sink in program.sinks)
+        which = "it is not said which output" if name is None else f"there is no output {name}"
+        raise refuse("R409", f"{which} is meant", f"There are {there}.")
+    return found[0]
+
+
+class Taps:
+    """What passes over each edge of a run; many rows as Parquet files below ``folder``.
+
+    ``ticks``: the recorded numbers of its ticks; here these count from 0.
+    """
+
+    def __init__(self, spark: SparkSession, folder: Path) -> None:
+        self.spark, self.folder = spark, folder
+        self.ticks: list[int] = []
+        self.bounds: dict[str, list[tuple[int, int]]] = defaultdict(list)
+        self.fires = FireTimes()
+        self._schemas: dict[str, StructType] = {}
+        self._files: dict[str, list[tuple[int, str]]] = defaultdict(list)
+        self._tables: dict[str, list[tuple[int, pa.Table]]] = defaultdict(list)
+
+    def __call__(self, node: Operator, delta: Delta) -> None:
+        """Keep what an operator has made of the tick under way."""
+        tick = len(self.ticks)
+        bound = least(delta.clocks.values()) if delta.clocks else BEGINNING
+        if bound > (self.bounds[node.name][-1][1] if self.bounds[node.name] else BEGINNING):
+            self.bounds[node.name].append((tick, bound))
+        if delta.timeline is not None:
+            self.fires.add(node.name, tick, delta.timeline)
+        if delta.rows is None or not node.in_traces:
+            return
+        columns = [
+            f"CAST(NULL AS STRING) AS {quoted(f.name)}" if f.dataType.typeName() == "void" else quoted(f.name)
+            for f in delta.rows.schema.fields
+        ]
+        marks = [f"{tick}L AS {TICK}", f"monotonically_increasing_id() AS {ROW}"]
+        self._put(node.name, tick, delta.rows.selectExpr(*columns, *marks), small=(delta.count or MOST + 1) <= MOST)
+
+    def forget(self) -> None:
+        """The tick under way is run again: what it has shown so far does not count."""
+        tick = len(self.ticks)
+        everything: tuple[dict[str, Any], ...] = (self.bounds, self._files, self._tables)
+        for kept in everything:
+            kept.update({name: [one for one in found if one[0] != tick] for name, found in kept.items()})
+
+    def _put(self, name: str, tick: int, rows: DataFrame, *, small: bool) -> None:
+        if name not in self._schemas:
+            self._schemas[name] = StructType([StructField(f.name, f.dataType) for f in rows.schema.fields])
+        known = self._schemas[name].fields
+        if [f.dataType for f in known] != [f.dataType for f in rows.schema.fields]:  # a NULL may have no type yet
+            rows = rows.select(*(rows[quoted(f.name)].cast(f.dataType).alias(f.name) for f in known))
+        if small:
+            self._tables[name].append((tick, collected(rows)))
+            return
+        path = str(self.folder / folder_of(name) / f"{tick:06d}")
+        rows.write.parquet(path)
+        self._files[name].append((tick, path))
+
+    def rows(self, name: str, tick: int | None = None) -> DataFrame | None:
+        """The rows of an operator, in one tick or in all."""
+        paths = [path for at, path in self._files[name] if tick in (None, at)]
+        tables = [table for at, table in self._tables[name] if tick in (None, at) and table.num_rows]
+        parts = [self.spark.read.schema(self._schemas[name]).parquet(*paths)] if paths else []
+        parts += (
+            [self.spark.createDataFrame(pa.concat_tables(tables, promote_options="default"), self._schemas[name])]
+            if tables
+            else []
+        )
+        return reduce(lambda one, other: one.unionByName(other), parts) if parts else None
+
+    def frame(self, name: str, found: pa.Table) -> DataFrame:
+        """Rows of an operator that were found, with the spans asked for."""
+        spans = [StructField(span, LongType()) for span in (ASKED_FROM, ASKED_UPTO)]
+        return self.spark.createDataFrame(found, StructType([*self._schemas[name].fields, *spans]))
+
+
+class Sought:
+    """The row that is sought; ``rows``: how many there have been."""
+
+    def __init__(self, sink: Sink, number: int | None, row: Values | str | None) -> None:
+        self._sink, self._number, self._row = sink, number, row
+        self.rows = 0
+
+    def __str__(self) -> str:
+        if self._number is not None:
+            return str(self._number)
+        return f"where {self._row}" if isinstance(self._row, str) else f"with {dict(self._row or {})}"
+
+    def among(self, taps: Taps, after: int) -> DataFrame | None:
+        """The first row that fits among those of the last tick, with its number; ``after``: rows so far."""
+        first, self.rows = self.rows, after
+        if first == after or (self._number is not None and not first <= self._number < after):
+            return None
+        rows = taps.rows(self._sink.input.name, len(taps.ticks) - 1)
+        assert rows is not None
+        order = ", ".join(self._sink.input.emits().order)
+        rows = rows.selectExpr("*", f"row_number() OVER (ORDER BY {order}) - 1L + {first}L AS {NUMBER}")
+        rows = rows.selectExpr("*", f"{S} AS {ASKED_FROM}", f"{S} + 1 AS {ASKED_UPTO}")
+        time = [f"{T} AS {quoted(self._sink.rowtime)}"] if self._sink.rowtime else []
+        try:
+            found = rows.selectExpr("*", *time).where(self._fits).orderBy(NUMBER).limit(1)
+        except AnalysisException as wrong:
+            message = words_of(wrong).split(" Did you mean", 1)[0]  # of columns that only the engine has
+            hint = f"The output has {', '.join(self._sink.columns)}."
+            raise refuse("R409", f"no row can be found by that: {message}", hint) from None
+        table = collected(found.select(*map(quoted, rows.columns)))
+        return taps.spark.createDataFrame(table, rows.schema) if table.num_rows else None
+
+    @property
+    def _fits(self) -> Column:
+        from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+        if self._number is not None:
+            return F.expr(f"{NUMBER} = {self._number}L")
+        if isinstance(self._row, str):
+            return F.expr(self._row)
+        each = (F.col(quoted(name)).eqNullSafe(F.lit(value)) for name, value in (self._row or {}).items())
+        return reduce(lambda one, other: one & other, each, F.lit(True))  # noqa: FBT003 - a literal of Spark
+
+
+class Tracing:
+    """Follows a row of ``sink`` down the edges of ``taps``."""
+
+    def __init__(self, program: Program, sink: Sink, taps: Taps) -> None:
+        self._program, self._sink, self._taps = program, sink, taps
+
+    def trace(self, chosen: DataFrame) -> Trace:
+        """The rows that can have made the chosen one, operator by operator."""
+        row = plain_rows(collected(chosen))[0]
+        asked: dict[str, list[DataFrame]] = defaultdict(list)
+        asked[self._sink.input.name].append(chosen.select(TICK, ROW, ASKED_FROM, ASKED_UPTO))
+        items = [*self._items(self._sink, [row]), *self._bound(self._sink, row[TICK])]
+        cut: list[str] = []
+        for node in reversed(self._program.operators[:-1]):
+            if node.name not in asked:
+                continue
+            found = self.found(node, asked[node.name])
+            if found is None:
+                items += self._bound(node, row[TICK])
+                continue
+            cut += [node.name] if found.num_rows > MOST else []
+            rows = found.slice(0, MOST)
+            items += [*self._items(node, plain_rows(rows)), *self._bound(node, row[TICK])]
+            for n, below in enumerate(node.inputs):
+                match = self._match(node, n, rows) if rows.num_rows else None
+                asked[below.name] += [] if match is None else [match]
+        kinds = {node.name: node.kind for node in self._program.operators}
+        return Trace(self._sink.name, row[NUMBER], tuple(items), kinds, tuple(cut))
+
+    def _match(self, node: Operator, n: int, rows: pa.Table) -> DataFrame | None:
+        """The places (`TICK`, `ROW`) of the n-th input's rows that can have made ``rows``, and the spans asked for."""
+        from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+        below, link = self._taps.rows(node.inputs[n].name), link_of(node, n)
+        if below is None or link.meets == "false":
+            return None
+        fired = self._fired(link.fired, rows) if link.fired else []
+        above = self._taps.frame(node.name, rows).selectExpr(
+            *(f"{text} AS __o{k}" for k, (text, _) in enumerate(link.same)), f"{TICK} AS __of_tick",
+            f"{link.span[0]} AS {ASKED_FROM}", f"{link.span[1]} AS {ASKED_UPTO}",
+            f"{S} AS {ASKED_AT}", f"{link.version} AS {ASKED_VERSION}",
+            *fired,
+        )  # fmt: skip
+        below = below.where(link.where).selectExpr("*", *(f"{text} AS __i{k}" for k, (_, text) in enumerate(link.same)))
+        like = [k for k in range(len(link.same)) if _comparable(above, f"__o{k}") and _comparable(below, f"__i{k}")]
+        above = above.drop(*(f"__o{k}" for k in range(len(link.same)) if k not in like)).distinct()
+        on = [f"{TICK} <= __of_tick", f"({link.meets})", *(f"__o{k} <=> __i{k}" for k in like)]
+        on += [f"({TICK} < __cut_tick OR {TICK} = __cut_tick AND {P} <= __cut)"] if fired else []
+        pairs = below.join(F.broadcast(above), F.expr(" AND ".join(on)))
+        if link.fired:
+            pairs = self._taken(link.fired, pairs)
+        low, high = (ASKED_FROM, ASKED_UPTO) if E not in below.columns or link.narrows == "no" else (S, E)
+        if E in below.columns and link.narrows == "meet":
+            met = f"greatest({ASKED_FROM}, {S}) < least({ASKED_UPTO}, {E})"
+            low, high = f"IF({met}, greatest({ASKED_FROM}, {S}), {S})", f"IF({met}, least({ASKED_UPTO}, {E}), {E})"
+        return pairs.selectExpr(TICK, ROW, f"{low} AS {ASKED_FROM}", f"{high} AS {ASKED_UPTO}")
+
+    def _fired(self, by: Fired, rows: pa.Table) -> list[str]:
+        """Up to which item each fire has rows, as columns: the tick and the position."""
+        fires = pc.unique(rows[FIRE]).to_pylist()
+        cuts = [self._taps.fires.cut(by.event, fire) for fire in fires]
+        texts = (
+            f"CASE {FIRE} {' '.join(f'WHEN {fire}L THEN {cut[n]}L' for fire, cut in zip(fires, cuts, strict=True))} END"
+            for n in (0, 1)
+        )
+        return [f"{text} AS {name}" for text, name in zip(texts, ("__cut_tick", "__cut"), strict=True)]
+
+    def _taken(self, by: Fired, pairs: DataFrame) -> DataFrame:
+        """The rows of panes without those that these have refused."""
+        seen = pairs.selectExpr(TICK, P, ROW, f"{by.micros} AS t").distinct().limit(2 * MOST).toArrow()
+        places = list(zip(seen[TICK].to_pylist(), seen[P].to_pylist(), strict=True))
+        lost = self._taps.fires.refused(by.event, by.age, places, seen["t"].to_pylist())
+        if not any(lost):
+            return pairs
+        refused = self._taps.spark.createDataFrame(seen.filter(pa.array(lost)).select([TICK, ROW]))
+        return pairs.join(refused, [TICK, ROW], "left_anti")
+
+    def found(self, node: Operator, asked: Sequence[DataFrame]) -> pa.Table | None:
+        """The rows at these places, and the spans asked for."""
+        from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+        rows = self._taps.rows(node.name)
+        if rows is None or not asked:
+            return None
+        places = reduce(lambda one, other: one.unionByName(other), asked)
+        places = places.groupBy(TICK, ROW).agg(F.min(ASKED_FROM).alias(ASKED_FROM), F.max(ASKED_UPTO).alias(ASKED_UPTO))
+        return (
+            rows.join(places, [TICK, ROW])
+            .select(*map(quoted, rows.columns), ASKED_FROM, ASKED_UPTO)
+            .limit(MOST + 1)
+            .toArrow()
+        )
+
+    def _items(self, node: Operator, rows: Sequence[Values]) -> Iterator[Traced]:
+        events = is_lifetimes(node)
+        shown = {name: name.removeprefix("__") for name in node.emits().names if name[:2] != "__" or name in CHANGED}
+        ours = [name for name in (FIRE, PANE, CHANGE) if name in node.emits().extra]  # in this order panes fire
+        order = (
+            (lambda r: (r[TICK], r[T], r[Q], r[D] > 0, r[E]))
+            if events
+            else (lambda r: (r[TICK], r[T], r[P], *(r[name] for name in ours)))
+        )
+        for row in sorted(rows, key=order):
+            columns = {to: row[name] for name, to in shown.items()}
+            kind = ("insert" if row[D] > 0 else "retract") if events else "row"
+            item = Traced(
+                node.name, self._taps.ticks[row[TICK]], kind, to_micros(row[T]), row[E] if events else None, columns
+            )
+            yield from [item] * (abs(row[D]) if events else 1)
+
+    def _bound(self, node: Operator, tick: int) -> Iterator[Traced]:
+        """The bound after the tick of the row, with the tick that reached it."""
+        reached = [(at, bound) for at, bound in self._taps.bounds[node.name] if at <= tick]
+        if reached:
+            yield Traced(node.name, self._taps.ticks[reached[-1][0]], "bound", reached[-1][1])
+
+
+def _comparable(rows: DataFrame, name: str) -> bool:
+    """False for what Spark does not compare."""
+    kind = rows.schema[name].dataType.simpleString()
+    return "map<" not in kind and "variant" not in kind
+
+
+def _shown(value: Any) -> Any:
+    """A value as JSON and people read it: instants as text (UTC)."""
+    return to_text(to_micros(value)) if hasattr(value, "tzinfo") else value

@@ -1,0 +1,193 @@
+"""Verification: what a pipeline has written equals what one batch over its recorded input gives.
+
+Every output row by row with its sequence number, or as a set where the sink has no order; the rows
+that gates refused; counts, bounds and the ledger. The checkpoint and the outputs are only read.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import zip_longest
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from rowtime.audit.read_back import read_back, rows_of, tables
+from rowtime.audit.replay import KeptSink, Part, Replay, recorded, replay
+from rowtime.core.errors import refuse
+from rowtime.core.time import BEGINNING, to_text
+from rowtime.runtime.plain_rows import plain_rows
+from rowtime.runtime.skipping import is_skipped, put_back, skipped_lines, unskipped
+from rowtime.state.checkpoint import Checkpoint
+
+if TYPE_CHECKING:
+    from rowtime.api.pipeline import Pipeline
+    from rowtime.client.home import Home
+    from rowtime.operators.sinks.sink import Sink as SinkNode
+
+Received = Mapping[str, pa.Table]
+SHOWN = 5  # differences of an output
+_TOGETHER = 65_536  # rows that are compared at once
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One output beside what it should be: how many rows, how they were compared, what differs.
+
+    ``how``: ``in order``, ``as a set``, or ``counted`` where a sink cannot be read back.
+    ``first`` are the first of the ``differences``.
+    """
+
+    name: str
+    kind: str
+    rows: int
+    how: str
+    differences: int
+    first: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Verified:
+    """The outputs of a checkpoint up to a tick, beside those of ``batches`` over its recorded input."""
+
+    tick: int
+    batches: int
+    outputs: tuple[Compared, ...]
+
+    @property
+    def equal(self) -> bool:
+        """True if nothing differs."""
+        return not any(output.differences for output in self.outputs)
+
+    def as_json(self) -> dict[str, Any]:
+        """All of it as plain values."""
+        return {**asdict(self), "equal": self.equal}
+
+
+def verified(place: Checkpoint, pipeline: Pipeline, received: Received) -> Verified:
+    """A checkpoint's outputs beside those of its recorded input, run again by ``pipeline``; see `rowtime.verify`."""
+    entry = place.journal.last()
+    if entry is None:
+        raise refuse("R405", f"{place.folder} has no tick to verify", "Give the folder of a pipeline that ran.")
+    if place.published < entry["tick"]:
+        raise refuse(
+            "R408",
+            f"the rows of tick {entry['tick']} have not all been handed over",
+            "While the pipeline runs, ask again; if it has died, start it, which finishes the tick.",
+        )
+    with tempfile.TemporaryDirectory(prefix="rowtime-verify-") as scratch:
+        engine = replay(pipeline, place, Path(scratch))
+        try:
+            done = len(list(engine.run(_parts(place, engine))))
+            return Verified(entry["tick"], done, tuple(_compared(place, entry, engine, pipeline.home, received)))
+        finally:
+            engine.close()
+            engine.stop()
+
+
+def _parts(place: Checkpoint, engine: Replay) -> list[Part]:
+    """One part, but for what cuts it; every tick where the times of rows hang on when they were read."""
+    stamped = [name for name, source in engine.sources.items() if not (source.steady or source.gives_rowtime)]
+    parts = recorded(place, by_tick=bool(stamped))
+    if stamped and parts[0].until["tick"] > 0:
+        what = f"{stamped[0]} takes the time of reading for rows that arrive behind it"
+        raise refuse("R407", f"{what}, and the journal no longer has every tick", "Name a rowtime.column.")
+    return parts
+
+
+def _compared(
+    place: Checkpoint, entry: Mapping[str, Any], engine: Replay, home: Home, received: Received
+) -> Iterator[Compared]:
+    for node in engine.program.sinks:
+        control = entry["control"].get(node.name, {})
+        numbers = control.get("base", 0), control.get("sequence", 0)
+        given = received.get(node.name)
+        if given is None:
+            skipped = skipped_lines(place, entry, node)
+            given = read_back(node, home, entry["tick"], numbers, place, skipped=skipped)
+        there = None if given is None else put_back(place, entry, node, numbers[0], given)
+        yield _output(node, entry, engine, there)
+    ledgers = unskipped(entry), engine.entry["totals"]
+    for gate in sorted({*ledgers[0], *ledgers[1]}):
+        files = (
+            [file for file in at.rejected(gate, entry["tick"]) if not is_skipped(file)]
+            for at in (place, engine.checkpoint)
+        )
+        written, computed = map(tables, files)
+        found = [*_told(f"the ledger of {gate}", *(at.get(gate, {}) for at in ledgers)), *_as_sets(written, computed)]
+        yield _one(f"{gate}.rejected", "ledger", written.num_rows, "as a set", found)
+
+
+def _output(node: SinkNode, entry: Mapping[str, Any], engine: Replay, there: pa.Table | None) -> Compared:
+    told, computed = (at["control"].get(node.name, {}) for at in (entry, engine.entry))
+    counts = [
+        *_told("rows in all", told.get("sequence", 0), computed.get("sequence", 0)),
+        *_told("bound", *(to_text(at.get("bound", BEGINNING)) for at in (told, computed))),
+    ]
+    sink = engine.stages[node.name].sink
+    assert isinstance(sink, KeptSink)
+    if there is None:
+        return _one(node.name, node.format, told.get("sequence", 0), "counted", counts)
+    compare = _in_order if node.ordered else _as_sets
+    found = [*counts, *compare(there, rows_of(node, sink.files))]
+    return _one(node.name, node.format, there.num_rows, "in order" if node.ordered else "as a set", found)
+
+
+def _one(name: str, kind: str, rows: int, how: str, found: Sequence[str]) -> Compared:
+    return Compared(name, kind, rows, how, len(found), tuple(found[:SHOWN]))
+
+
+def _told(what: str, written: object, computed: object) -> Iterator[str]:
+    if written != computed:
+        yield f"{what}: recorded {written}, computed {computed}"
+
+
+# -- rows -----------------------------------------------------------------------------
+
+
+def _in_order(written: pa.Table, computed: pa.Table) -> Iterator[str]:
+    """Where rows of the same number differ."""
+    computed = _alike(computed, written)
+    for start in range(0, max(written.num_rows, computed.num_rows), _TOGETHER):
+        # A slice of a table without columns has as many rows as it was asked for.
+        parts = [table.slice(start, max(0, min(_TOGETHER, table.num_rows - start))) for table in (written, computed)]
+        if not parts[0].equals(parts[1]):
+            for number, pair in enumerate(zip_longest(*map(_texts, parts)), start):
+                if pair[0] != pair[1]:
+                    yield f"row {number}: written {pair[0] or 'nothing'}, computed {pair[1] or 'nothing'}"
+
+
+def _as_sets(written: pa.Table, computed: pa.Table) -> Iterator[str]:
+    """Rows that are more often on one side."""
+    computed = _alike(computed, written)
+    if _sorted(written).equals(_sorted(computed)):
+        return
+    ours, theirs = (Counter(_texts(table)) for table in (written, computed))
+    yield from (f"{times} more written: {row}" for row, times in (ours - theirs).items())
+    yield from (f"{times} more computed: {row}" for row, times in (theirs - ours).items())
+
+
+def _alike(computed: pa.Table, written: pa.Table) -> pa.Table:
+    """The computed rows with the names and types of what was written, where that can be."""
+    if not written.num_columns or computed.num_columns != written.num_columns:
+        return computed
+    named = computed.rename_columns(written.column_names)
+    try:
+        return named.cast(written.schema)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return named  # a value or type that does not fit is a difference, and is told as one
+
+
+def _sorted(table: pa.Table) -> pa.Table:
+    try:
+        return table.sort_by([(name, "ascending") for name in table.column_names]) if table.num_rows else table
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, pa.ArrowKeyError):
+        return table  # of types without an order, or with a name twice: unless equal as they are, rows are counted
+
+
+def _texts(table: pa.Table) -> Iterator[str]:
+    return (repr(row) for row in plain_rows(table))

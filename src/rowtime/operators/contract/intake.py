@@ -1,0 +1,48 @@
+"""Intake: what a stream operator is handed of its source in one tick."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from rowtime.core.time import BEGINNING, END
+from rowtime.operators.contract.peek import Peek
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True)
+class Intake:
+    """What one tick takes from a source (see `runtime.sources.contract` for the words).
+
+    ``gated``: the rows pass the clock pass, unless all are known to be in order. ``shown`` are the
+    clocks that ordered rows show without one, ``arrived`` those of arrival times; ``bound`` is given
+    to each present writer after them; ``columns``: bounds of columns. ``present``: who holds the
+    stream after the tick; ``left``: who held it and left behind its items; ``joined``: who is new or came back.
+    ``raises``: arrival times may go back, so each is raised to the running maximum. ``given``: writers may give
+    rowtimes, ``stamped``: and arrival times; ``peek`` of ``__t``: rowtimes that all rows have. µs UTC, known ones in
+    [``lowest``, ``highest``]. ``sent``: when the bound of a writer at a position arrived, where that is recorded.
+    """
+
+    rows: DataFrame | None
+    count: int | None = None
+    peek: Peek | None = None
+    gated: bool = False
+    raises: bool = False
+    in_band: bool = False
+    decodes: bool = False
+    given: bool = True
+    stamped: bool = False
+    bounds: Sequence[tuple[str, int, int]] = ()
+    bound: int = BEGINNING
+    sent: Mapping[tuple[str, int], int] = field(default_factory=dict)
+    columns: Sequence[tuple[str, int, str]] = ()
+    shown: Mapping[str, int] = field(default_factory=dict)
+    arrived: Mapping[str, int] = field(default_factory=dict)
+    present: Sequence[str] = ()
+    left: Sequence[str] = ()
+    joined: Sequence[str] = ()
+    lowest: int = BEGINNING
+    highest: int = END

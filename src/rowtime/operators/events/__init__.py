@@ -1,0 +1,1 @@
+"""Events with lifetimes: their gate, what combines them, and how they leave."""

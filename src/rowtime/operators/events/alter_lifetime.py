@@ -1,0 +1,92 @@
+"""Alters lifetimes one by one: to-point, shift, extend, alter duration, quantize (SPEC 9.6).
+
+Each row is mapped by itself, those that take an event back as well, so nothing is kept. An
+event that has no length left is no event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
+
+from rowtime.core.clock import Clocks
+from rowtime.core.fields import Micros
+from rowtime.core.time import BEGINNING, END, shift
+from rowtime.operators.contract import Control, Delta, Link, Operator, P, Shape, T, Tick, Unary, W, quoted
+from rowtime.operators.rows.lifetimes import C, D, E, Q, S, instant
+
+How = Literal["TO_POINT", "POINT_AT_END", "SHIFT", "EXTEND", "ALTER_DURATION", "QUANTIZE"]
+
+
+@dataclass(frozen=True)
+class AlterLifetime(Unary):
+    """``how`` the lifetimes of the input change, ``by`` how many µs (EXTEND without: for ever); ``offset`` of steps."""
+
+    name: str
+    input: Operator
+    how: How
+    by: Micros | None = None
+    offset: Micros = 0
+
+    kind: ClassVar[str] = "alter lifetime"
+    promise: ClassVar[str] = "the input's bounds, moved as a change at the bound is moved"
+    reason: ClassVar[str] = "the new lifetime does not begin or change before the old one is moved to"
+
+    def emits(self) -> Shape:
+        """The same events with other lifetimes."""
+        below = self.input.emits()
+        if self.how != "SHIFT":
+            below = replace(below, lasts=0)
+        ends = self.how in ("TO_POINT", "ALTER_DURATION") and below.retracts != "none"
+        return replace(below, retracts="any") if ends else below
+
+    def promises(self, clocks: Sequence[Clocks], control: Control) -> Clocks:  # noqa: ARG002
+        """Each bound, moved."""
+        return {writer: self._moved(at) for writer, at in clocks[0].items()}
+
+    def _moved(self, at: int) -> int:
+        if self.how == "SHIFT" or (self.how == "EXTEND" and self.by is not None and self.by < 0):
+            return shift(at, self.by or 0)
+        if self.how == "QUANTIZE" and self.by is not None and BEGINNING < at < END:
+            return at - (at - self.offset) % self.by
+        return at
+
+    def link(self, n: int) -> Link:
+        """The event before it was altered."""
+        start, end = self.times()
+        return Link((*self.passed_on(n, W, P, D, Q), (S, start), (E, end)), narrows="own")
+
+    def on_versions(self, below: Sequence[Operator]) -> Operator:
+        """The same: it maps each row by itself."""
+        return replace(self, input=below[0])
+
+    def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
+        """The rows with their new times; lazily, without a job."""
+        delta = deltas[0]
+        clocks = self.promises([delta.clocks], tick.control(self))
+        if delta.rows is None:
+            return Delta(None, clocks)
+        start, end = self.times()
+        names = [*map(quoted, self.emits().names), W, P, D, Q]
+        bound = f"{C} + {self.by}L" if self.how == "SHIFT" else C
+        rows = delta.rows.selectExpr(*names, f"{bound} AS {C}", f"{start} AS __s", f"{end} AS {E}")
+        rows = rows.where(f"{E} > __s").selectExpr(*names, C, E, f"{instant('__s')} AS {T}")
+        return Delta(rows, clocks, delta.count)
+
+    def times(self) -> tuple[str, str]:
+        """Start and end as BIGINT expressions; what has no end has none afterwards, unless it is given one."""
+        by, offset = self.by, self.offset
+        known = {
+            "TO_POINT": (S, f"{S} + 1"),
+            "POINT_AT_END": (E, f"IF({E} < {END}L, {E} + 1, {E})"),
+            "ALTER_DURATION": (S, f"{S} + {by}L"),
+            "EXTEND": (S, f"{END}L" if by is None else _finite(f"{E} + {by}L")),
+            "SHIFT": (f"{S} + {by}L", _finite(f"{E} + {by}L")),
+            "QUANTIZE": (f"{S} - pmod({S} - {offset}L, {by}L)", _finite(f"{E} + pmod({offset}L - {E}, {by}L)")),
+        }
+        return known[self.how]
+
+
+def _finite(end: str) -> str:
+    return f"IF({E} < {END}L, {end}, {E})"

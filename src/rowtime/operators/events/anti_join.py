@@ -1,0 +1,271 @@
+"""Left anti-join of events: each left event while no right event that it meets is alive (SPEC 9.6).
+
+What is uncovered as far as the bound is a function of the events alive there. Pieces that end
+below the bound are final; those that reach it have gone out as open, and are taken back when
+their end is known. EMIT CHANGES computes what is uncovered of a left event anew for every change of
+it and of the right events that it meets; what differs from the one before goes out with that change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from sqlglot import exp
+
+from rowtime.core.clock import Clocks, least
+from rowtime.core.time import BEGINNING, END
+from rowtime.expr.conditions import conjuncts
+from rowtime.operators.contract import (
+    Column,
+    Delta,
+    Link,
+    Operator,
+    Pairs,
+    Shape,
+    StateNote,
+    Tick,
+    UpTo,
+    named,
+    quoted,
+)
+from rowtime.operators.contract.requirement import VERSIONS, Requirement
+from rowtime.operators.events.lifetime_join import LEFT, RIGHT, side_of
+from rowtime.operators.events.versions import BEFORE, VERSION, as_of, differences, versions_of
+from rowtime.operators.joins.sides import beside
+from rowtime.operators.rows.conditions import holds
+from rowtime.operators.rows.lifetimes import (
+    OVERLAPS,
+    TOUCHES,
+    C,
+    D,
+    E,
+    N,
+    Q,
+    WeightedLog,
+    both,
+    derived,
+    made,
+    netted,
+    revised,
+)
+from rowtime.sql.generate import to_spark
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column as Condition
+    from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True)
+class AntiJoin(Operator):
+    """The ``left`` events while no ``right`` event for which ``on`` holds is alive; columns as in `LifetimeJoin`."""
+
+    name: str
+    left: Operator
+    right: Operator
+    names: tuple[tuple[str, ...], tuple[str, ...]]
+    on: exp.Expr | None
+
+    control: ClassVar = UpTo
+    kind: ClassVar[str] = "lifetime anti-join"
+    covering: ClassVar[str] = "__ls < __re AND __rs < __le"
+    """The times of a right event that covers a left one."""
+    keeps_versions: ClassVar[bool] = True
+
+    @property
+    def inputs(self) -> tuple[Operator, ...]:
+        """Both sides."""
+        return (self.left, self.right)
+
+    def keeps(self) -> tuple[StateNote, ...]:
+        """Events of both sides, and what has gone out and may still end."""
+        right = StateNote(
+            "right events",
+            "the left events that began before their end have ended, and the bound has passed it",
+            rows={"right": N},
+        )
+        return (
+            StateNote("left events", "the bounds of both have passed their end", rows={"left": N, "open": N}),
+            right,
+        )
+
+    def emits(self) -> Shape:
+        """The columns of the left side."""
+        columns = self.left.emits().columns
+        return derived(Shape(tuple(Column(to, c.type) for to, c in zip(self.names[0], columns, strict=True))))
+
+    def promises(self, clocks: Sequence[Clocks], control: UpTo) -> Clocks:  # noqa: ARG002
+        """The least of both."""
+        return {"": min(least(one.values()) for one in clocks)}
+
+    def link(self, n: int) -> Link:
+        """Of the left side the event, of the right whatever may have covered it."""
+        if n == 0:
+            names = named(list(zip(self.names[0], self.left.emits().names, strict=True)))
+            return Link(names, meets=OVERLAPS, narrows="meet")
+        return Link(self._equated(), meets=TOUCHES, narrows="meet")
+
+    def _equated(self) -> Pairs:
+        """The equations of its condition between a column of each side."""
+        left, right = set(self.names[0]), dict(zip(self.names[1], self.right.emits().names, strict=True))
+        found: list[tuple[str, str]] = []
+        for part in (
+            [] if self.on is None else self.on.unnest().flatten() if isinstance(self.on, exp.And) else [self.on]
+        ):
+            sides = (part.left.unnest(), part.right.unnest()) if isinstance(part, exp.EQ) else ()
+            for one, other in (sides, sides[::-1]) if sides else ():
+                if isinstance(one, exp.Column) and one.name in left and isinstance(other, exp.Column):
+                    found += [(quoted(one.name), quoted(right[other.name]))] if other.name in right else []
+        return tuple(found)
+
+    def typed(self, rows: Callable[[Operator], DataFrame]) -> DataFrame:
+        """What goes on of each input, under its new names, side by side."""
+        return beside(rows, [(self.left, list(zip(self.left.emits().names, self.names[0], strict=True)))])
+
+    def between(self, rows: Callable[[Operator], DataFrame]) -> list[DataFrame]:
+        """The same: the condition is over both sides."""
+        return [self.typed(rows)]
+
+    def on_versions(self, below: Sequence[Operator]) -> Operator:
+        """What is uncovered in each version."""
+        return SpeculativeAntiJoin(self.name, below[0], below[1], self.names, self.on)
+
+    def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
+        """What of the left events is uncovered as far as the bound, less what went out before."""
+        control = tick.control(self)
+        clocks = self.promises([delta.clocks for delta in deltas], control)
+        before = control.bound
+        bound = max(before, clocks[""])
+        kept = [WeightedLog(tick, self, "left"), WeightedLog(tick, self, "right")]
+        for n, delta in enumerate(deltas):
+            if delta.rows is not None:
+                kept[n].add(self._side(n, delta.rows), delta.count)
+        rows = None
+        left, right = (one.between(before if n == 0 else BEGINNING, END) for n, one in enumerate(kept))
+        if bound > before and left is not None:
+            rows = self._changes(tick, left, right, (before, bound))
+        control.bound = bound
+        self._forget(kept, bound)
+        return Delta(rows, clocks)
+
+    def _side(self, n: int, rows: DataFrame, more: Sequence[str] = ()) -> DataFrame:
+        """A left event that ends at the bound still has a piece that does, so it is kept longer than a right one."""
+        rows = side_of(self.inputs[n], self.names[n], (LEFT, RIGHT)[n], rows, more)
+        columns = [quoted(name) for name in rows.columns if name != N]
+        return rows.selectExpr(*columns, f"IF({N} < {END}L, {N} - {n}, {N}) AS {N}")
+
+    def _changes(self, tick: Tick, left: DataFrame, right: DataFrame | None, span: tuple[int, int]) -> DataFrame:
+        """Pieces that are open or have ended since, against those that were open before; materialized in one job."""
+        went = WeightedLog(tick, self, "open")
+        names = list(self.names[0])
+        pieces = self._pieces(tick, left, right, span)
+        old = went.between(BEGINNING, END)
+        gone = None if old is None else old.selectExpr(*map(quoted, names), "__x", f"{END}L AS {E}", D)
+        tick.describe(self, "what no right event covers")
+        found = revised(tick, self, names, pieces, gone)
+        if span[1] < END:
+            went.add(found.where(f"{E} >= {END}L").select(*map(quoted, names), "__x", D, N), None)
+        went.forget(span[1], [*names, "__x"])
+        return found.selectExpr(*map(quoted, names), *made("__x", E, D))
+
+    def _pieces(self, tick: Tick, left: DataFrame, right: DataFrame | None, span: tuple[int, int]) -> DataFrame:
+        """Of each left event that is not over: the gaps between the right events that cover it."""
+        before, bound = span
+        identity = [*self.names[0], "__ls", "__le"]
+        alive = netted(left.drop(N), identity).where(f"__ls < {bound}L")
+        covers = alive.selectExpr("*", "__le AS __rs", "__le AS __re")
+        if right is not None:
+            others = netted(right.drop(N), [*self.names[1], "__rs", "__re"]).where(f"__rs < {bound}L").drop(D)
+            met = alive.join(others, self.meeting(tick), "inner").select(*map(quoted, covers.columns))
+            covers = covers.unionByName(met)
+        found = gaps(covers, identity).where(f"__x < {bound}L AND __rs >= {before}L")
+        until = f"IF(__rs < {bound}L, __rs, {END}L) AS {E}"
+        return found.selectExpr(*map(quoted, self.names[0]), "__x", until, D)
+
+    def meeting(self, tick: Tick) -> Condition:
+        """When a right event covers a left one."""
+        from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+        if self.on is None:
+            return F.expr(self.covering)
+        if tick.trying:
+            return F.expr(self.covering) & holds(tick.spark, [(to_spark(part), "") for part in conjuncts(self.on)])
+        return F.expr(f"{self.covering} AND ({to_spark(self.on)})")
+
+    def _forget(self, kept: Sequence[WeightedLog], bound: int) -> None:
+        kept[0].forget(bound, [*self.names[0], "__ls", "__le"])
+        oldest = bound
+        if kept[1].segments.rows and bound < END:
+            oldest = kept[0].oldest(bound, [*self.names[0], "__ls", "__le"], "__ls")
+        kept[1].forget(oldest, [*self.names[1], "__rs", "__re"])
+
+
+@dataclass(frozen=True)
+class SpeculativeAntiJoin(AntiJoin):
+    """An `AntiJoin` of versions of events."""
+
+    kind: ClassVar[str] = "speculative anti-join"
+
+    def requires(self) -> tuple[Requirement, ...]:
+        """Versions, all up to the last one."""
+        return (VERSIONS, VERSIONS)
+
+    def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
+        """What each new change leaves uncovered of the left events that it touches."""
+        control = tick.control(self)
+        clocks = self.promises([delta.clocks for delta in deltas], control)
+        before = control.bound
+        kept = [WeightedLog(tick, self, "left"), WeightedLog(tick, self, "right")]
+        old = [self._old(n, one.between(before if n == 0 else BEGINNING, END)) for n, one in enumerate(kept)]
+        new: list[DataFrame | None] = [None, None]
+        for n, delta in enumerate(deltas):
+            written = [] if delta.rows is None else kept[n].add(self._side(n, delta.rows, (Q, C)), delta.count)
+            new[n] = kept[n].segments.read(written).drop(N) if written else None
+        rows = self._revised(tick, old, new)
+        control.bound = max(before, clocks[""])
+        self._forget(kept, control.bound)
+        return Delta(rows, clocks)
+
+    def _identity(self, n: int) -> list[str]:
+        return [*self.names[n], *(LEFT, RIGHT)[n][:2]]
+
+    def _old(self, n: int, rows: DataFrame | None) -> DataFrame | None:
+        """What was there before the new changes, as one version."""
+        return None if rows is None else netted(rows.drop(N, Q, C), self._identity(n)).selectExpr("*", *BEFORE)
+
+    def _revised(
+        self, tick: Tick, old: Sequence[DataFrame | None], new: Sequence[DataFrame | None]
+    ) -> DataFrame | None:
+        left, right = (both(before, now) for before, now in zip(old, new, strict=True))
+        own = self._identity(0)
+        met = None if left is None or new[1] is None else self._met(tick, left, new[1])
+        touched = [None if rows is None else rows.select(*map(quoted, own), Q, C) for rows in (new[0], met)]
+        changes = both(*touched)
+        if left is None or changes is None:
+            return None
+        versions = versions_of(changes, own)
+        identity = [*own, *VERSION]
+        alive = as_of(left, versions, own, own)
+        covers = alive.selectExpr("*", "__le AS __rs", "__le AS __re")
+        if right is not None:
+            covering = as_of(self._met(tick, left, right), versions, own, [*own, "__rs", "__re"])
+            covers = covers.unionByName(covering.drop(D).selectExpr("*", f"CAST(NULL AS BIGINT) AS {D}"))
+        weight = f"max({D}) OVER (PARTITION BY {', '.join(map(quoted, identity))}) AS {D}"
+        covers = covers.selectExpr(*map(quoted, identity), "__rs", "__re", weight).where(f"{D} IS NOT NULL")
+        names = [quoted(name) for name in self.names[0]]
+        pieces = gaps(covers, identity).selectExpr(*names, *VERSION, "__x", f"__rs AS {E}", D)
+        return differences(pieces, self.names[0]).selectExpr(*names, *made("__x", E, D, Q, C))
+
+    def _met(self, tick: Tick, left: DataFrame, right: DataFrame) -> DataFrame:
+        """The left events that right rows cover, with their times, weights and versions."""
+        own = [quoted(name) for name in self._identity(0)]
+        met = left.select(*own).distinct().join(right, self.meeting(tick), "inner")
+        return met.select(*own, "__rs", "__re", D, Q, C)
+
+
+def gaps(covers: DataFrame, identity: Sequence[str]) -> DataFrame:
+    """What begins at ``__x`` and ends at ``__rs``, of each left event; the event's end is the last of its covers."""
+    by = f"PARTITION BY {', '.join(map(quoted, identity))} ORDER BY __rs, __re"
+    ends = f"max(__re) OVER ({by} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
+    return covers.selectExpr("*", f"greatest(__ls, coalesce({ends}, __ls)) AS __x").where("__x < __rs")

@@ -1,0 +1,140 @@
+"""Chop: each event in pieces, cut at every step of time (SPEC 9.6).
+
+An event that is open has pieces as far as the bound: those that end below it are final, and
+the one that reaches it has gone out as open. EMIT CHANGES shows the pieces as they are known after
+every change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from rowtime.core.clock import Clocks, least
+from rowtime.core.errors import Failure, Problem
+from rowtime.core.fields import Micros
+from rowtime.core.time import BEGINNING, END
+from rowtime.operators.contract import Delta, Link, Operator, Shape, StateNote, Tick, Unary, UpTo, quoted
+from rowtime.operators.rows.lifetimes import (
+    OVERLAPS,
+    C,
+    D,
+    E,
+    N,
+    Q,
+    S,
+    WeightedLog,
+    derived,
+    due,
+    made,
+    netted,
+    revised,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True)
+class Chop(Unary):
+    """The events of ``input``, cut at ``offset`` + k · ``by`` (µs, from 1970-01-01)."""
+
+    name: str
+    input: Operator
+    by: Micros
+    offset: Micros = 0
+
+    control: ClassVar = UpTo
+    kind: ClassVar[str] = "chop"
+
+    def keeps(self) -> tuple[StateNote, ...]:
+        """What has not ended."""
+        return (StateNote("events that are open", "the bound has passed their end", rows={"state": N}),)
+
+    def emits(self) -> Shape:
+        """The columns of the events."""
+        return derived(Shape(self.input.emits().columns))
+
+    def promises(self, clocks: Sequence[Clocks], control: UpTo) -> Clocks:  # noqa: ARG002
+        """The least of the input's."""
+        return {"": least(clocks[0].values())}
+
+    def link(self, n: int) -> Link:
+        """The event of these values that was alive then."""
+        return Link(self.passed_on(n), meets=OVERLAPS, narrows="meet")
+
+    def on_versions(self, below: Sequence[Operator]) -> Operator:
+        """The pieces of each version."""
+        return SpeculativeChop(self.name, below[0], self.by, self.offset)
+
+    def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
+        """The pieces as far as the bound, less what went out before."""
+        control = tick.control(self)
+        clocks = self.promises([deltas[0].clocks], control)
+        before = control.bound
+        bound = max(before, clocks[""])
+        kept = WeightedLog(tick, self)
+        was = kept.between(before, END)
+        if deltas[0].rows is not None:
+            rows = deltas[0].rows.selectExpr(*map(quoted, self._names), f"{S} AS __ls", f"{E} AS __le", D, due(E))
+            kept.add(rows, deltas[0].count)
+        now = kept.between(before, END)
+        result = None
+        if bound > before and now is not None:
+            if bound >= END and netted(now, [*self._names, "__ls", "__le"]).where(f"__le >= {END}L").limit(1).count():
+                what = f"{self.name}: an event without an end has endless pieces, and its stream has ended"
+                hint = "Send its end edge, or limit it: ALTER_DURATION(s, interval)."
+                raise Failure(Problem("R195", what, hint=hint))
+            gone = None if was is None else self._pieces(was, BEGINNING, before).where(f"{E} >= {END}L")
+            tick.describe(self, "cut events into pieces")
+            pieces = revised(tick, self, self._names, self._pieces(now, before, bound), gone)
+            result = pieces.selectExpr(*map(quoted, self._names), *made("__x", E, D))
+        control.bound = bound
+        kept.forget(bound, [*self._names, "__ls", "__le"])
+        return Delta(result, clocks)
+
+    def _pieces(self, rows: DataFrame, since: int, bound: int) -> DataFrame:
+        """The pieces that begin below the bound and end from ``since`` on; what reaches the bound is open."""
+        alive = netted(rows.drop("__n"), [*self._names, "__ls", "__le"]).where(f"__ls < {bound}L")
+        first = f"greatest(__ls, {since}L - {self.by}L)" if since > BEGINNING else "__ls"
+        steps = [f"{at} - pmod({at} - {self.offset}L, {self.by}L)" for at in (first, f"least(__le, {bound}L) - 1")]
+        cuts = alive.selectExpr("*", f"explode(sequence({steps[0]}, {steps[1]}, {self.by}L)) AS __k")
+        ends = cuts.selectExpr(
+            *map(quoted, self._names), "greatest(__ls, __k) AS __x", f"least(__le, __k + {self.by}L) AS __y", D
+        )
+        ends = ends.where(f"__x < __y AND __y >= {since}L") if since > BEGINNING else ends.where("__x < __y")
+        return ends.selectExpr(*map(quoted, self._names), "__x", f"IF(__y < {bound}L, __y, {END}L) AS {E}", D)
+
+    @property
+    def _names(self) -> tuple[str, ...]:
+        return self.input.emits().names
+
+
+@dataclass(frozen=True)
+class SpeculativeChop(Chop):
+    """A `Chop` of versions of events: each row is cut by itself, those that take an event back as well."""
+
+    kind: ClassVar[str] = "speculative chop"
+
+    def keeps(self) -> tuple[StateNote, ...]:
+        """Nothing."""
+        return ()
+
+    def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
+        """The pieces of each row, with its change."""
+        delta = deltas[0]
+        clocks = self.promises([delta.clocks], tick.control(self))
+        if delta.rows is None:
+            return Delta(None, clocks)
+        tick.describe(self, "look for endless events")
+        if delta.rows.where(f"{E} >= {END}L").limit(1).count():
+            what = f"{self.name}: an event without an end has endless pieces, and each is to be shown at once"
+            hint = "Limit it: ALTER_DURATION(s, interval). Or leave EMIT CHANGES out."
+            raise Failure(Problem("R195", what, hint=hint))
+        names = list(map(quoted, self.emits().names))
+        first, last = (f"{at} - pmod({at} - {self.offset}L, {self.by}L)" for at in (S, f"({E} - 1)"))
+        cuts = f"explode(sequence({first}, {last}, {self.by}L)) AS __k"
+        rows = delta.rows.selectExpr(*names, f"{S} AS __ls", f"{E} AS __le", D, Q, C, cuts)
+        pieces = made("greatest(__ls, __k)", f"least(__le, __k + {self.by}L)", D, Q, C)
+        return Delta(rows.selectExpr(*names, *pieces), clocks)

@@ -1,0 +1,206 @@
+"""Clip: each event ends where a later one of another stream starts (SPEC 9.6).
+
+Below the bound no start is to come, so what is cut there is final, and is forgotten with what
+cut it: kept are the events that are open, and the starts ahead of the bound. EMIT CHANGES shows what
+no later start covers, if each covers everything from there on: an anti-join.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from sqlglot import exp
+
+from rowtime.core.clock import Clocks, least
+from rowtime.core.time import BEGINNING, END
+from rowtime.expr.conditions import col
+from rowtime.operators.contract import (
+    ASKED_AT,
+    ASKED_UPTO,
+    Delta,
+    Link,
+    Operator,
+    Shape,
+    StateNote,
+    T,
+    Tick,
+    UpTo,
+    named,
+    passed,
+    quoted,
+)
+from rowtime.operators.events.anti_join import SpeculativeAntiJoin
+from rowtime.operators.rows.lifetimes import ALWAYS, D, E, N, S, WeightedLog, derived, due, made, netted, routed
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True)
+class Clip(Operator):
+    """Events of ``left``, each cut at the first start of ``right`` above its own with the same values of ``keys``.
+
+    ``keys``: pairs of columns, of the left and of the right; NULLs are the same value, as in GROUP BY.
+    """
+
+    name: str
+    left: Operator
+    right: Operator
+    keys: tuple[tuple[str, str], ...] = ()
+
+    control: ClassVar = UpTo
+    kind: ClassVar[str] = "clip"
+    keeps_versions: ClassVar[bool] = True
+
+    @property
+    def inputs(self) -> tuple[Operator, ...]:
+        """What is cut, and what cuts it."""
+        return (self.left, self.right)
+
+    def keeps(self) -> tuple[StateNote, ...]:
+        """What may still be cut, and what may still cut."""
+        return (
+            StateNote("events that are open", "they are cut, or the bound has passed their end", rows={"left": N}),
+            StateNote("starts ahead of the bound", "the bound passes them", rows={"right": N}),
+        )
+
+    def emits(self) -> Shape:
+        """The columns of the left side."""
+        return derived(Shape(self.left.emits().columns))
+
+    def promises(self, clocks: Sequence[Clocks], control: UpTo) -> Clocks:  # noqa: ARG002
+        """The least of both."""
+        return {"": min(least(one.values()) for one in clocks)}
+
+    def link(self, n: int) -> Link:
+        """The event, and what began inside the life that it has been left."""
+        if n == 0:
+            return Link(self.passed_on(n, T), narrows="own")
+        return Link(named(self.keys), meets=f"{S} > {ASKED_AT} AND {S} <= {ASKED_UPTO}", narrows="own")
+
+    def on_versions(self, below: Sequence[Operator]) -> Operator:
+        """The anti-join that it is, with names of its own for the columns of the right side."""
+        left, right = (side.emits().names for side in below)
+        named = {name: f"__r{number}" for number, name in enumerate(right)}
+        same = [exp.NullSafeEQ(this=col(one), expression=col(named[other])) for one, other in self.keys]
+        on = exp.and_(*same, copy=False) if same else None
+        return SpeculativeClip(self.name, below[0], below[1], (left, tuple(named.values())), on)
+
+    def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
+        """Cut what starts below the bound, at what starts below it."""
+        control = tick.control(self)
+        clocks = self.promises([delta.clocks for delta in deltas], control)
+        before = control.bound
+        bound = max(before, clocks[""])
+        left, right = WeightedLog(tick, self, "left"), WeightedLog(tick, self, "right")
+        was = left.between(before, END)
+        self._take(before, (left, right), was, deltas)
+        events = left.between(before, END)
+        rows = None
+        if bound > before and events is not None:
+            rows = self._results(tick, (was, events, right.between(before, END)), (before, bound))
+        control.bound = bound
+        left.forget(bound, [*self._names, "__ls", "__le"])
+        right.forget(bound, [*self._cutting, "__rs"])
+        return Delta(rows, clocks)
+
+    # -- what comes in ----------------------------------------------------------------
+
+    def _take(self, before: int, kept: Sequence[WeightedLog], was: DataFrame | None, deltas: Sequence[Delta]) -> None:
+        """Keep new rows; of what began below the bound, only a new end of an event that is open counts."""
+        events, cuts = (delta.rows for delta in deltas)
+        if events is not None:
+            rows = events.selectExpr(*self._quoted, f"{S} AS __ls", f"{E} AS __le", D, due(E))
+            later = f"__ls >= {passed(before, '__ls')}"
+            if before > BEGINNING:
+                old = rows.where(f"NOT ({later})")
+                rows = rows.where(later) if was is None else rows.where(later).unionByName(self._open_of(old, was))
+            kept[0].add(rows, deltas[0].count)
+        if cuts is not None:
+            named = [f"{quoted(name)} AS {to}" for (_, name), to in zip(self.keys, self._cutting, strict=True)]
+            rows = cuts.selectExpr(*named, f"{S} AS __rs", D, f"{S} + 1 AS {N}")
+            kept[1].add(
+                rows.where(f"__rs >= {passed(before, '__rs')}") if before > BEGINNING else rows, deltas[1].count
+            )
+
+    def _open_of(self, rows: DataFrame, was: DataFrame) -> DataFrame:
+        from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+        identity = [*self._names, "__ls"]
+        found = netted(was, identity).selectExpr(*(f"{quoted(name)} AS __o{n}" for n, name in enumerate(identity)))
+        same = " AND ".join(f"{quoted(name)} <=> __o{n}" for n, name in enumerate(identity))
+        return rows.join(found, F.expr(same), "left_semi")
+
+    # -- what goes out ----------------------------------------------------------------
+
+    def _results(
+        self, tick: Tick, kept: tuple[DataFrame | None, DataFrame, DataFrame | None], span: tuple[int, int]
+    ) -> DataFrame:
+        """Events as far as the bound, against those that went out as open before; and what is cut is forgotten."""
+        was, events, cuts = kept
+        before, bound = span
+        cut = self._cut(events.where(f"__ls < {passed(bound, '__ls')}"), cuts, bound)
+        until = f"CASE WHEN __c IS NOT NULL THEN __c WHEN __le < {passed(bound, '__le')} THEN __le ELSE {END}L END"
+        now = cut.selectExpr(*self._quoted, "__ls", f"{until} AS {E}", D)
+        if was is not None:
+            open_ = was.where(f"__ls < {passed(before, '__ls')}")
+            now = now.unionByName(open_.selectExpr(*self._quoted, "__ls", f"{END}L AS {E}", f"-{D} AS {D}"))
+        names = [*self._names, "__ls"]
+        results = netted(now, [*names, E]).selectExpr(
+            *map(quoted, names), "0L AS __le", E, D, f"{ALWAYS}L AS {N}", "0 AS __route"
+        )
+        gone = cut.where("__c IS NOT NULL").selectExpr(
+            *map(quoted, names), "__le", f"0L AS {E}", f"-{D} AS {D}", due("__le"), "1 AS __route"
+        )
+        tick.describe(self, "cut events")
+        routes = {"merged": (0, [*names, E, D, N]), "left": (1, [*names, "__le", D, N])}
+        found = routed(tick, self, results.unionByName(gone), routes, None)["merged"]
+        rows = found if found is not None else results.where("false")
+        return rows.selectExpr(*self._quoted, *made("__ls", E, D))
+
+    def _cut(self, events: DataFrame, cuts: DataFrame | None, bound: int) -> DataFrame:
+        """Each event once, with ``__c``: the first start that cuts it, or NULL."""
+        from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+        identity = [*self._names, "__ls", "__le"]
+        alive = netted(events.drop(N), identity)
+        if cuts is None:
+            return alive.selectExpr("*", "CAST(NULL AS BIGINT) AS __c")
+        starts = netted(cuts.drop(N).where(f"__rs < {passed(bound, '__rs')}"), [*self._cutting, "__rs"]).drop(D)
+        same = [f"{quoted(name)} <=> {to}" for (name, _), to in zip(self.keys, self._cutting, strict=True)]
+        met = alive.join(starts, F.expr(" AND ".join([*same, "__rs > __ls", "__rs < __le"])), "left")
+        return met.groupBy(*map(quoted, [*identity, D])).agg(F.expr("min(__rs) AS __c"))
+
+    @property
+    def _names(self) -> tuple[str, ...]:
+        return self.left.emits().names
+
+    @property
+    def _quoted(self) -> list[str]:
+        return [quoted(name) for name in self._names]
+
+    @property
+    def _cutting(self) -> list[str]:
+        """What the columns of the right side are called that must have the same values."""
+        return [f"__k{n}" for n in range(len(self.keys))]
+
+
+@dataclass(frozen=True)
+class SpeculativeClip(SpeculativeAntiJoin):
+    """A `Clip` of versions of events; ``on``: which right events cut which left ones."""
+
+    kind: ClassVar[str] = "speculative clip"
+    covering: ClassVar[str] = f"{SpeculativeAntiJoin.covering} AND __rs > __ls"
+
+    def keeps(self) -> tuple[StateNote, ...]:
+        """What may yet be cut, and the starts that cut it."""
+        left = StateNote("left events", "the bound has passed their end", rows={"left": N})
+        return (left, StateNote("starts of right events", "no left event that began before is kept", rows={"right": N}))
+
+    def _side(self, n: int, rows: DataFrame, more: Sequence[str] = ()) -> DataFrame:
+        rows = super()._side(n, rows, more)
+        if n == 0:
+            return rows
+        return rows.selectExpr(*self.names[1], "__rs", f"{END}L AS __re", D, *more, f"__rs + 1 AS {N}")

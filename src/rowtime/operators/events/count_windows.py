@@ -1,0 +1,207 @@
+"""GROUP BY COUNT_WINDOW(n) over events: those that start at n start times in a row (SPEC 9.6).
+
+Of each group of keys every start time ends a window, once there were n. Below the bound no
+start is to come, so the window is final; its result is a point at its last start. EMIT CHANGES
+computes the windows of a group anew for every change of its starts, from the starts that may yet
+change and the last ones before these; what differs goes out with that change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING, ClassVar
+
+from rowtime.core.time import BEGINNING, END
+from rowtime.operators.contract import (
+    ASKED_AT,
+    Delta,
+    Link,
+    Operator,
+    StateNote,
+    Tick,
+    UpTo,
+    passed,
+    quoted,
+)
+from rowtime.operators.contract.requirement import VERSIONS, Requirement
+from rowtime.operators.events.event_groups import FROM, EventGroups
+from rowtime.operators.events.failing_events import changed, fitting, results, tried_groups
+from rowtime.operators.events.versions import BEFORE, VERSION, as_of, versions_of
+from rowtime.operators.rows.attempt import BROKEN
+from rowtime.operators.rows.lifetimes import ALWAYS, C, D, E, N, Q, S, WeightedLog, made, netted
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+WINDOW = "__z"  # the last start of a window, µs
+LAST = f"max({FROM}) AS {WINDOW}"
+RANK, MOST, FIRST = "__r", "__m", "__f"  # the number of a start in its group; the greatest; that a window begins with
+
+
+@dataclass(frozen=True)
+class CountWindows(EventGroups):
+    """``aggregates`` of the events that start at ``size`` start times in a row, for each of ``keys``."""
+
+    size: int
+
+    control: ClassVar = UpTo
+    kind: ClassVar[str] = "count windows"
+
+    def keeps(self) -> tuple[StateNote, ...]:
+        """What the next windows hold of the past."""
+        ahead = StateNote("events ahead of the bound", "the bound passes their start", rows={"ahead": N})
+        return (
+            ahead,
+            StateNote(
+                f"those of the last {self.size - 1} starts of each key", "others start", "keys", rows={"last": N}
+            ),
+        )
+
+    def link(self, n: int) -> Link:  # noqa: ARG002 - one input
+        """What began up to the start of the window."""
+        return Link(self.same_keys(), meets=f"{S} <= {ASKED_AT}", narrows="own")
+
+    def on_versions(self, below: Sequence[Operator]) -> Operator:
+        """The windows of each version."""
+        listed = self.keys, self.aggregates, self.items, self.size
+        return SpeculativeCountWindows(self.name, below[0], *listed, having=self.having)
+
+    def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
+        """The windows whose last start the bound has passed."""
+        delta, control = fitting(tick, self, deltas[0]), tick.control(self)
+        clocks = self.promises([delta.clocks], control)
+        before = control.bound
+        bound = max(before, clocks[""])
+        ahead, last = WeightedLog(tick, self, "ahead"), WeightedLog(tick, self, "last")
+        if delta.rows is not None:
+            ahead.add(self._starts(delta.rows, before), delta.count)
+        new = ahead.between(before, bound)
+        result = None if new is None or bound <= before else self._windows(tick, self._move(tick, new, last))
+        self._pass(control, bound, ahead, last)
+        return Delta(result, clocks)
+
+    def _starts(self, rows: DataFrame, before: int, more: Sequence[str] = ()) -> DataFrame:
+        """Events with their starts, and ``more`` of their columns, but none that began below the bound.
+
+        Of those only the end can change.
+        """
+        rows = rows.selectExpr(*self._quoted, f"{S} AS {FROM}", D, *more, f"{S} + 1 AS {N}")
+        return rows.where(f"{FROM} >= {passed(before, FROM)}") if before > BEGINNING else rows
+
+    def _move(self, tick: Tick, new: DataFrame, last: WeightedLog) -> DataFrame:
+        """Keep the events of the last starts of groups with ``new`` events below the bound, in one job.
+
+        Comes back with these, those that were kept, and the number of each start.
+        """
+        events, old = self._grouped(new, 1), last.between(BEGINNING, END)
+        if old is not None:
+            events = events.unionByName(self._met(self._grouped(old, 0), events))
+        ranked = self._ranked(events, self.key_names)
+        tick.describe(self, "keep events of the last starts")
+        moved = ranked.where(f"({RANK} > {MOST} - {self.size - 1}) = (__new = 1)")
+        weight = f"IF(__new = 1, {D}, -{D}) AS {D}"
+        last.add(moved.selectExpr(*self._quoted, FROM, weight, f"{ALWAYS}L AS {N}"), None)
+        return ranked
+
+    def _pass(self, control: UpTo, bound: int, ahead: WeightedLog, last: WeightedLog) -> None:
+        """Forget what has been moved; at the end of the stream, everything."""
+        control.bound = bound
+        ahead.forget(bound, self.identity)
+        last.forget(bound if bound >= END else BEGINNING, self.identity)
+
+    def _grouped(self, rows: DataFrame, new: int) -> DataFrame:
+        """Events that are, with their keys."""
+        return netted(rows.drop(N, Q, C), self.identity).selectExpr("*", *(k.sql for k in self.keys), f"{new} AS __new")
+
+    def _met(self, rows: DataFrame, others: DataFrame) -> DataFrame:
+        """The rows of groups that others are in too."""
+        from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+        if not self.keys:
+            return rows
+        groups = others.selectExpr(*(f"{name} AS __o{name}" for name in self.key_names)).distinct()
+        return rows.join(groups, F.expr(" AND ".join(f"{name} <=> __o{name}" for name in self.key_names)), "left_semi")
+
+    def _ranked(self, events: DataFrame, groups: Sequence[str]) -> DataFrame:
+        """Events with the number of their start among those of their group, and the greatest."""
+        by = f"PARTITION BY {', '.join(groups)}" if groups else ""
+        ranked = events.selectExpr("*", f"dense_rank() OVER ({by} ORDER BY {FROM}) AS {RANK}")
+        return ranked.selectExpr("*", f"max({RANK}) OVER ({by}) AS {MOST}")
+
+    def _windows(self, tick: Tick, ranked: DataFrame) -> DataFrame:
+        """The results of the windows that these starts end."""
+        times = made(WINDOW, f"{WINDOW} + 1")
+        if tick.trying:
+            return results(tick, self, self._each(ranked), [*self.key_names, FIRST], [LAST], times)
+        return self.selected(self._windowed(ranked, self.key_names), times)
+
+    def _each(self, ranked: DataFrame) -> DataFrame:
+        """Every event in each of the windows that it is in, which `FIRST` tells apart."""
+        first, end = f"greatest({RANK} - {self.size - 1}, 1)", f"least({RANK}, {MOST} - {self.size - 1})"
+        each = ranked.selectExpr("*", f"{first} AS __lo", f"{end} AS __hi").where("__lo <= __hi")
+        each = each.selectExpr("*", f"explode(sequence(__lo, __hi)) AS {FIRST}")
+        return each.selectExpr("*", f"explode(sequence(1L, {D})) AS __i")
+
+    def _windowed(self, ranked: DataFrame, groups: Sequence[str]) -> DataFrame:
+        """Keys and aggregates of each window of a group, and its last start (`WINDOW`)."""
+        return self.aggregated(self._each(ranked), [*groups, FIRST], [LAST])
+
+    @property
+    def identity(self) -> list[str]:
+        """Without the end, which does not tell in which windows an event is."""
+        return [*self.input.emits().names, FROM]
+
+    @property
+    def _quoted(self) -> list[str]:
+        return [quoted(name) for name in self.input.emits().names]
+
+
+@dataclass(frozen=True)
+class SpeculativeCountWindows(CountWindows):
+    """`CountWindows` of versions of events; what is kept is the same."""
+
+    kind: ClassVar[str] = "speculative count windows"
+    numbered: ClassVar[bool] = True
+
+    def requires(self) -> tuple[Requirement, ...]:
+        """Versions, all up to the last one."""
+        return (VERSIONS,)
+
+    def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
+        """What each new change makes of the windows of its group."""
+        delta, control = fitting(tick, self, deltas[0]), tick.control(self)
+        clocks = self.promises([delta.clocks], control)
+        before = control.bound
+        bound = max(before, clocks[""])
+        ahead, last = WeightedLog(tick, self, "ahead"), WeightedLog(tick, self, "last")
+        rows = None
+        if delta.rows is not None:
+            old = [ahead.between(before, END), last.between(BEGINNING, END)]
+            written = ahead.add(self._changes(delta.rows, before), delta.count)
+            rows = self._revised(tick, ahead.segments.read(written), old) if written else None
+        due = ahead.between(before, bound) if before < bound < END else None
+        if due is not None:
+            self._move(tick, due, last)
+        self._pass(control, bound, ahead, last)
+        return Delta(rows, clocks)
+
+    def _changes(self, rows: DataFrame, before: int) -> DataFrame:
+        """Events that a version adds and takes away, without those of which it changes the end."""
+        changes = netted(self._starts(rows, before, (Q, C)), [*self.identity, Q, N])
+        return changes.select(*self._quoted, FROM, D, Q, C, N)
+
+    def _revised(self, tick: Tick, new: DataFrame, old: Sequence[DataFrame | None]) -> DataFrame:
+        """The windows of each version of the groups with new changes, less those of the one before it."""
+        keys, groups = [key.sql for key in self.keys], [*self.key_names, *VERSION]
+        changes = new.drop(N).selectExpr("*", *keys)
+        versions = versions_of(changes, self.key_names)
+        known = [one.drop(N, Q, C).selectExpr("*", *BEFORE, *keys) for one in old if one is not None]
+        events = reduce(lambda one, other: one.unionByName(other), known, changes)
+        alive = as_of(events, versions, self.key_names, [*self.identity, *self.key_names])
+        ranked, times = self._ranked(alive, groups), (f"{WINDOW} AS __x", f"{WINDOW} + 1 AS {E}", f"1L AS {D}")
+        if tick.trying:
+            found = tried_groups(self, self._each(ranked), [*groups, FIRST], [LAST])
+            return changed(tick, self, found.selectExpr(*self.item_names, *VERSION, *times, BROKEN))
+        return changed(tick, self, self.selected(self._windowed(ranked, groups), [*VERSION, *times]))

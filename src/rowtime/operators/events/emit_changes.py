@@ -1,0 +1,120 @@
+"""EMIT CHANGES: what enters a stream of events at once, and what is taken back of it later (SPEC 9.5).
+
+An insert is an event as it is known; a retraction shortens it to a new end, to its start if
+it never was. Each change is that of one row of the input, so the changes do not depend on
+how the input is cut into ticks. Its rowtime is the bound that this row met. Of events that are
+made of others a row may change many, or put another in the place of one (`Versions`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from rowtime.core.clock import Clocks
+from rowtime.core.time import END, MIN_MICROS
+from rowtime.operators.contract import (
+    ASKED_VERSION,
+    Column,
+    Control,
+    Delta,
+    Link,
+    Operator,
+    Origin,
+    P,
+    Shape,
+    T,
+    Tick,
+    Unary,
+    W,
+    named,
+    quoted,
+)
+from rowtime.operators.rows.lifetimes import C, D, E, Q, S, instant
+
+NAMES = ("change", "start", "stop", "new_stop")
+
+
+@dataclass(frozen=True)
+class EmitChanges(Unary):
+    """``EMIT CHANGES``: inserts and retractions; ``names`` of the columns that say which, from when and to when."""
+
+    name: str
+    input: Operator
+    names: tuple[str, ...] = NAMES
+
+    kind: ClassVar[str] = "emit changes"
+    promise: ClassVar[str] = "the input's bounds"
+    reason: ClassVar[str] = "a change goes out under the bound that its row met, and bounds do not go back"
+
+    def emits(self) -> Shape:
+        """What changes, and the payload."""
+        below = self.input.emits()
+        added = zip(self.names, ("STRING", *["TIMESTAMP"] * 3), strict=True)
+        columns = (*(Column(name, kind) for name, kind in added), *(Column(c.name, c.type) for c in below.columns))
+        if below.placed:
+            return Shape(columns, placed=True, single=below.single, unmerged=True)
+        first, *others = (quoted(column.name) for column in columns)
+        # The merge below let go of nothing but what is next, and a version comes as a whole.
+        return Shape(columns, order=(T, P, f"{first} DESC", *others), placed=False, single=True, released=True)
+
+    def promises(self, clocks: Sequence[Clocks], control: Control) -> Clocks:  # noqa: ARG002
+        """The input's bounds; no row has a rowtime before the first instant there is."""
+        return {writer: max(at, MIN_MICROS) for writer, at in clocks[0].items()}
+
+    def link(self, n: int) -> Link:  # noqa: ARG002 - one input
+        """Of an event what came with the change or before it; the whole life of the row that changes is in question."""
+        _, start, stop, _ = (quoted(name) for name in self.names)
+        below = self.input.emits()
+        same = (*named([(name, name) for name in below.names]), (f"unix_micros({start})", S))
+        return Link(
+            (*same, *([(W, W)] if below.placed else [])),
+            meets=f"{Q} <= {ASKED_VERSION}",
+            version=P,
+            span=(f"unix_micros({start})", f"coalesce(unix_micros({stop}), {END}L)"),
+        )
+
+    def origin(self, column: str) -> Origin | None:  # noqa: ARG002 - all come in one order
+        """A part of a change."""
+        return Origin("change", "as they change")
+
+    def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
+        """The rows of one change of one event as one row."""
+        from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+        delta = deltas[0]
+        clocks = self.promises([delta.clocks], tick.control(self))
+        if delta.rows is None:
+            return Delta(None, clocks)
+        payload = [quoted(name) for name in self.input.emits().names]
+        place = [W, P] if self.input.emits().placed else []
+        rows = delta.rows.groupBy(*payload, *place, Q, T).agg(
+            F.expr(f"collect_list(struct({E} AS e, {D} AS d)) AS __found"), F.expr(f"max({C}) AS __met")
+        )
+        rows = rows.selectExpr("*", f"{_NET} AS __net").selectExpr("*", f"explode({_changes()}) AS __x")
+        values = ["__x.what", T, _time("__x.e"), _time("__x.later")]
+        added = [f"{value} AS {quoted(name)}" for value, name in zip(values, self.names, strict=True)]
+        at = instant(f"greatest(__met, {MIN_MICROS}L)")
+        writer = W if place else f"'' AS {W}"
+        return Delta(rows.selectExpr(*added, *payload, f"{at} AS {T}", writer, f"{Q} AS {P}"), clocks, delta.count)
+
+
+_NET = (
+    "sort_array(filter(transform(array_distinct(__found.e), e -> struct(e AS e, "
+    "aggregate(filter(__found, x -> x.e = e), 0L, (sum, x) -> sum + x.d) AS d)), x -> x.d <> 0))"
+)
+"""Ends and weights of what begins at one time with one payload, without those that cancel out."""
+
+
+def _changes() -> str:
+    """An event that is shortened as one retraction; others go, to their start, and come."""
+    shortened = "size(__net) = 2 AND __net[0].d = 1 AND __net[1].d = -1"
+    one = "array(struct('retract' AS what, __net[1].e AS e, __net[0].e AS later))"
+    kinds = f"IF(x.d < 0, 'retract', 'insert') AS what, x.e AS e, IF(x.d < 0, {S}, NULL) AS later"
+    each = f"flatten(transform(__net, x -> array_repeat(struct({kinds}), CAST(abs(x.d) AS INT))))"
+    return f"IF({shortened}, {one}, {each})"
+
+
+def _time(micros: str) -> str:
+    return f"IF({micros} < {END}L, timestamp_micros({micros}), NULL)"

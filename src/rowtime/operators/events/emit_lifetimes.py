@@ -1,0 +1,270 @@
+"""Where events leave the engine as rows: points, intervals or edges, and only what is final.
+
+SPEC 9.1, 9.4, 9.5. Nothing below the bound changes any more, so an interval that ends up to
+the bound goes out, a start below it too, and no retraction is ever seen. What goes out are
+ordinary rows, whose rowtime orders them: the start of a point, the time of an edge, of an
+interval its end (chain order) or its start (full order, which waits for the oldest open event).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rowtime.core.clock import Clocks, least
+from rowtime.core.time import END, shift
+from rowtime.operators.contract import (
+    EDGES,
+    Column,
+    Delta,
+    Link,
+    Operator,
+    Origin,
+    P,
+    Route,
+    Segment,
+    Shape,
+    StateNote,
+    T,
+    Tick,
+    Unary,
+    UpTo,
+    W,
+    passed,
+    quoted,
+)
+from rowtime.operators.events.emit_tables import MOST, as_rows, peeked, together
+from rowtime.operators.rows.lifetimes import D, E, N, Q, S, WeightedLog, instant, netted
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+Form = Literal["POINTS", "INTERVALS", "EDGES"]
+FROM, ENDS, EDGE, TIE = "__s", "__u", "__k", "__x"  # start and end, µs; 1 for a start edge; orders equal rowtimes
+NAMES: Mapping[str, tuple[str, ...]] = {
+    "POINTS": (),
+    "INTERVALS": ("start", "stop"),
+    "EDGES": ("edge", "start", "stop"),
+}
+"""The columns that a form adds to the payload, by default."""
+
+
+@dataclass(slots=True)
+class NotFinal(UpTo):
+    """``held``: by writer the least start (µs UTC) of its events that are not final, anew after each tick."""
+
+    held: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class EmitLifetimes(Unary):
+    """``EMIT form (names) [FULLY ORDERED]``: the final events of the input as rows; ``names`` of the added columns."""
+
+    name: str
+    input: Operator
+    form: Form
+    names: tuple[str, ...]
+    fully: bool = False
+
+    control: ClassVar = NotFinal
+    kind: ClassVar[str] = "emit lifetimes"
+    promise: ClassVar[str] = "the input's bounds; in full order not beyond the start of the oldest event without an end"
+    reason: ClassVar[str] = "whatever may yet go out is, or becomes final, at or above the bound"
+
+    def keeps(self) -> tuple[StateNote, ...]:
+        """Events that are not final."""
+        return (StateNote("events that are not final", "the bound reaches their end", rows={"state": N}),)
+
+    def emits(self) -> Shape:
+        """The payload and the columns of the form, as ordinary rows."""
+        below = self.input.emits()
+        types = ("STRING", "TIMESTAMP", "TIMESTAMP") if self.form == "EDGES" else ("TIMESTAMP", "TIMESTAMP")
+        added = tuple(Column(name, kind) for name, kind in zip(self.names, types, strict=False))
+        payload = tuple(Column(c.name, c.type) for c in below.columns)
+        columns = (*added, *payload)
+        extra: tuple[str, ...] = ()
+        order: tuple[str, ...] = (T, P, W) if self.fully else (T, W, P)
+        if not below.placed:
+            extra, order = (TIE,), (T, TIE, *(quoted(c.name) for c in columns))
+        elif self.form == "EDGES":
+            extra, order = (TIE,), (T, TIE, W, P)
+        # Windows that end at the bound itself have all gone out, and come before those that begin there.
+        released = self.form == "EDGES" and below.lasts > 0
+        single = below.single and not released
+        made = Shape(columns, order=order, extra=extra, placed=below.placed, single=single, unmerged=True)
+        return replace(made, released=released)
+
+    def promises(self, clocks: Sequence[Clocks], control: NotFinal) -> Clocks:
+        """The input's bounds; of ends, so much later as events last; in full order, the least start still held."""
+        held, lasts = control.held, 0 if self.fully else self._lasts
+        return {writer: min(shift(at, lasts), held.get(writer, END)) for writer, at in clocks[0].items()}
+
+    @property
+    def _lasts(self) -> int:
+        """How far beyond the bound no other end can come, µs."""
+        return self.input.emits().lasts if self.form == "INTERVALS" else 0
+
+    def link(self, n: int) -> Link:
+        """The events of these values that were alive in the row's time."""
+        payload = self.passed_on(n)
+        if self.form == "POINTS":
+            return Link((*payload, (S, S)), span=(S, f"{S} + 1"))
+        columns = [f"unix_micros({quoted(name)})" for name in self.names]
+        start, stop = columns[-2], f"coalesce({columns[-1]}, {END}L)"
+        if self.form == "EDGES":
+            stop = f"IF({quoted(self.names[0])} = 'start', {start} + 1, {stop})"
+        return Link((*payload, (start, S)), span=(start, stop))
+
+    def files_are_results(self, *, ordered: bool, at_once: bool) -> bool:  # noqa: ARG002 - renamed ones too
+        """True where order does not matter: events are written in any order."""
+        return not ordered
+
+    def origin(self, column: str) -> Origin | None:
+        """A time of the event; its start is the rowtime where rows come in the order of these."""
+        parts = ("edge", *EDGES) if self.form == "EDGES" else ("start", "stop")
+        what = dict(zip(self.names, parts, strict=False)).get(column, "payload")
+        by_start = what == "start" and (self.form == "POINTS" or self.fully)
+        return Origin(T if by_start else what, "in the order of their ends")
+
+    def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
+        """Put new and kept rows together, let go of what is final."""
+        delta, control = deltas[0], tick.control(self)
+        kept, before = WeightedLog(tick, self), control.bound
+        bound = max(before, shift(least(delta.clocks.values()), self._lasts))
+        count = None if delta.count is None else (self._width * delta.count + kept.count(before, bound))
+        here = self._released_here(tick, delta, kept, (before, bound), count)
+        made = tuple(self._released(tick, delta, kept, (before, bound), count) if here is None else here)
+        control.bound = bound
+        kept.forget(bound, [*self._identity])
+        self._hold(kept, control)
+        clocks = self.promises([delta.clocks], control)
+        if tick.adopted_as(self) is not None:
+            return Delta(None, clocks, files=(*delta.final, *made))
+        return Delta(self._rows(tick.segments(self, "complete").read(made)) if made else None, clocks, count)
+
+    def _released_here(
+        self, tick: Tick, delta: Delta, kept: WeightedLog, span: tuple[int, int], count: int | None
+    ) -> Sequence[Segment] | None:
+        """What is final by the end of a span goes out and the rest is kept, without a job.
+
+        ``None`` where the driver has not got the rows, or may have to put them together.
+        """
+        adopted, below = tick.adopted_as(self), self.input.emits()
+        plain = self.form == "INTERVALS" and not self.fully and below.retracts == "none"
+        if adopted is None or not plain or count is None or count > MOST:
+            return None
+        new = None
+        if delta.rows is not None:
+            new = None if delta.peek is None else peeked(delta.peek, below.names, FROM, ENDS)
+            if new is None:
+                return None
+            new = new.append_column(EDGE, pa.array(np.zeros(new.num_rows, np.int32)))
+        whole = together(new, kept.tables(*span), span)
+        if whole is None:
+            return ()
+        over = pc.less_equal(whole[N], span[1])
+        kept.put(whole.filter(pc.invert(over)))
+        shown = self._shown
+        columns = {name: shown.get(own, own) for name, own in adopted.items()}
+        rows = as_rows(whole.filter(over), FROM, ENDS, shown)
+        if not rows.num_rows:
+            return ()
+        return tick.write(self, rows, {"complete": Route(0, columns, N)}, rows.num_rows)["complete"]
+
+    @property
+    def _shown(self) -> dict[str, str]:
+        """The columns of files: what the rowtime and those that the form adds are called in them."""
+        return {T: "__at", **{name: f"__shown{n}" for n, name in enumerate(self.names)}}
+
+    def _released(
+        self, tick: Tick, delta: Delta, kept: WeightedLog, span: tuple[int, int], count: int | None
+    ) -> Sequence[Segment]:
+        """What is final by the end of a span, in the columns of who takes its files; the rest is kept. One job."""
+        before, bound = span
+        parts = [] if delta.rows is None else [self._events(delta.rows)]
+        old = kept.between(before, bound) if bound > before else None
+        parts += [] if old is None else [old]
+        if not parts:
+            return ()
+        whole = parts[0] if len(parts) == 1 else parts[0].unionByName(parts[1])
+        if bound >= END or not self._ends_are_final:
+            whole = netted(whole, [*self._identity, N])
+        rows = whole.selectExpr("*", f"IF({N} <= {passed(bound, N)}, 0, 1) AS __route")
+        columns = {name: name for name in rows.columns if name != "__route"}
+        adopted, complete = tick.adopted_as(self), columns
+        if adopted is not None:
+            others = f"IF(__route = 1 OR {D} = 1, array(1L), sequence(1L, {D}))"
+            shown = self._shown
+            values = zip(shown.values(), [instant(self._at), *self._added()], strict=True)
+            rows = rows.selectExpr("*", *(f"{value} AS {name}" for name, value in values), f"explode({others}) AS __i")
+            complete = {name: shown.get(own, own) for name, own in adopted.items()}
+        tick.describe(self, "what is final goes out")
+        routes = {"complete": Route(0, complete, N), "state": Route(1, columns, N)}
+        written = tick.write(self, rows, routes, count)
+        tick.segments(self).add(written["state"])
+        return written["complete"]
+
+    def final_columns(self, taken: Mapping[str, str]) -> dict[str, str] | None:
+        """T for its start, E for its end, and payload."""
+        if self.form != "INTERVALS" or self.fully:
+            return None
+        own = {T: E, **dict(zip(self.names, (T, E), strict=False))}
+        return {name: own.get(column, column) for name, column in taken.items()}
+
+    @property
+    def _ends_are_final(self) -> bool:
+        """True if what ends is never taken back: before the end of the stream nothing need be put together."""
+        return self.form == "INTERVALS" and self.input.emits().retracts != "any"
+
+    @property
+    def _width(self) -> int:
+        return 2 if self.form == "EDGES" else 1
+
+    @property
+    def _identity(self) -> list[str]:
+        return [*self.input.emits().names, W, P, FROM, ENDS, EDGE]
+
+    def _events(self, rows: DataFrame) -> DataFrame:
+        """Rows of one time each, and when that is final: a start once the bound has passed it, an end once reached."""
+        payload = [*map(quoted, self.input.emits().names), W, P, D]
+        start = f"struct({S} AS {FROM}, {END}L AS {ENDS}, 1 AS {EDGE}, {S} + 1 AS {N}, {P} AS {Q})"
+        end = f"struct({S} AS {FROM}, {E} AS {ENDS}, 0 AS {EDGE}, {E} AS {N}, {Q} AS {Q})"
+        last = f"IF({E} < {END}L, {end}, NULL)"
+        found = {"POINTS": start, "INTERVALS": end}.get(self.form)
+        x = f"{found} AS __x" if found else f"explode(filter(array({start}, {last}), x -> x IS NOT NULL)) AS __x"
+        return rows.selectExpr(*payload, x).selectExpr(*payload, "__x.*")
+
+    def _rows(self, events: DataFrame) -> DataFrame:
+        """Events as rows under their rowtime, as often as their weight says."""
+        events = events.selectExpr("*", f"explode(sequence(1L, {D})) AS __i")
+        place = Q if self.form == "INTERVALS" and not self.fully else P
+        added = [f"{value} AS {quoted(name)}" for value, name in zip(self._added(), self.names, strict=True)]
+        tie = [f"{EDGE} AS {TIE}"] if self.emits().extra else []
+        payload = map(quoted, self.input.emits().names)
+        return events.selectExpr(*added, *payload, f"{instant(self._at)} AS {T}", W, f"{place} AS {P}", *tie)
+
+    @property
+    def _at(self) -> str:
+        """The rowtime of a row, µs."""
+        if self.form == "EDGES":
+            return f"IF({EDGE} = 1, {FROM}, {ENDS})"
+        return ENDS if self.form == "INTERVALS" and not self.fully else FROM
+
+    def _added(self) -> list[str]:
+        """The values of the columns that the form adds, as many as are named."""
+        edge = [f"IF({EDGE} = 1, 'start', 'end')"] if self.form == "EDGES" else []
+        ends = f"IF({ENDS} < {END}L, timestamp_micros({ENDS}), NULL)"
+        return [*edge, f"timestamp_micros({FROM})", ends][: len(self.names)]
+
+    def _hold(self, kept: WeightedLog, control: NotFinal) -> None:
+        """In full order: the least start of what is held, writer by writer."""
+        if not self.fully:
+            return
+        rows = kept.between(control.bound, END)
+        found = [] if rows is None else netted(rows, self._identity).groupBy(W).agg({FROM: "min"}).toArrow().to_pylist()
+        control.held = {row[W]: row[f"min({FROM})"] for row in found}

@@ -1,0 +1,62 @@
+"""Intervals on the driver: what is final goes from Arrow tables into the files of a sink, without a Spark job."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rowtime.core.time import END, MAX_MICROS
+from rowtime.operators.contract import P, T, W
+from rowtime.operators.contract.peek import Peek
+from rowtime.operators.rows.lifetimes import D, E, N, Q
+
+MOST = 1_000_000  # rows of a tick, kept ones among them
+UTC = pa.timestamp("us", "UTC")
+
+
+def in_utc(table: pa.Table) -> pa.Table:
+    """Instants have the zone of who made them; here they have one."""
+    for at, field in enumerate(table.schema):
+        if pa.types.is_timestamp(field.type) and field.type.tz not in (None, "UTC"):
+            table = table.set_column(at, field.name, table[field.name].cast(UTC))
+    return pa.Table.from_arrays(table.columns, names=table.column_names)
+
+
+def peeked(peek: Peek, payload: Iterable[str], start: str, end: str) -> pa.Table | None:
+    """Events with their ``start`` and ``end`` (µs) and when they are final (``N``); ``None`` if they cannot be read."""
+    names = [*payload, W, P, Q, D]
+    read = peek.rows({**{name: name for name in names}, start: T, end: E})
+    if read is None:
+        return None
+    table = in_micros(read, start)
+    return table.append_column(N, table[end])
+
+
+def in_micros(tables: Iterable[pa.Table], start: str) -> pa.Table:
+    """Events from a `Peek`, whose ``start`` is a timestamp there."""
+    table = in_utc(pa.concat_tables(tables))
+    return table.set_column(table.column_names.index(start), start, table[start].cast(pa.int64()))
+
+
+def together(new: pa.Table | None, kept: Sequence[pa.Table], span: tuple[int, int]) -> pa.Table | None:
+    """The new rows, and those of the kept ones that are due in a span (µs; without its beginning)."""
+    tables = [] if new is None else [new]
+    for table in map(in_utc, kept):
+        due = pc.and_(pc.greater(table[N], span[0]), pc.less_equal(table[N], span[1]))
+        tables.append(table.filter(due))
+    columns = tables[0].column_names if tables else []
+    return pa.concat_tables([table.select(columns) for table in tables]) if tables else None
+
+
+def as_rows(table: pa.Table, start: str, end: str, shown: Mapping[str, str]) -> pa.Table:
+    """Final events as rows, as often as their weight says; ``shown``: what the rowtime, start and end are called."""
+    table = table.take(pa.array(np.repeat(np.arange(table.num_rows), np.asarray(table[D]))))
+    known = pc.less(table[end], END)
+    at = pc.min_element_wise(table[end], pa.scalar(MAX_MICROS, pa.int64()))
+    values = [at, table[start], pc.if_else(known, at, pa.scalar(None, pa.int64()))]
+    for name, value in zip(shown.values(), values, strict=False):
+        table = table.append_column(name, value.cast(pa.timestamp("us")).cast(UTC))
+    return table

@@ -1,0 +1,364 @@
+"""The gate of events: rows with lifetimes are judged by bounds, and what is accepted becomes weighted rows.
+
+SPEC 9.1 and 9.2. What lies behind the bound of its writer is refused as ``LATE`` or, where the stream adjusts and the
+event reaches over the bound, moved to it. An end edge ends the oldest open event of its writer with the same payload
+and start; one that finds none is refused as ``UNMATCHED_EDGE``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rowtime.core.shapes import EventShape
+from rowtime.core.time import BEGINNING, END, MAX_MICROS, MIN_MICROS
+from rowtime.kernels.events import ACCEPTED, INTERVAL, LATE, REASONS, START, STOP, Items, Judgement, Mark, judge
+from rowtime.kernels.events import POINT as POINT_ROW
+from rowtime.operators.contract import Column, Operator, P, Shape, StateNote, T, Tick, W, passed, quoted
+from rowtime.operators.contract.gates import READMITTED, Verdict
+from rowtime.operators.contract.intake import Intake
+from rowtime.operators.rows.by_writer import FEW, by_writer, joined
+from rowtime.operators.rows.event_micros import in_micros
+from rowtime.operators.rows.lifetimes import ALWAYS, EVENT, C, D, E, N, Q, WeightedLog, both, instant, netted, routed
+from rowtime.operators.streams.raises import raised
+from rowtime.operators.streams.stream import CANDIDATE
+from rowtime.sql.generate import literal
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+K, FROM, AS_GIVEN = "__k", "__s", "__f"  # what a row is; its start after adjustment and as it was given, µs
+
+
+class Judging(Protocol):
+    """What the operator of a gate has for it in the journal.
+
+    ``early`` (µs): the guard's distance, for whoever re-admits early events; ``None`` without a guard. By writer, as
+    long as the query runs: ``marks``, the greatest start (µs UTC) and how many rows there were; ``raised``, the row
+    that raised its bound last by far.
+    """
+
+    early: int | None
+    marks: dict[str, list[int]]
+    raised: dict[str, list[int]]
+
+
+class Judged(NamedTuple):
+    """The rows of one writer (``__w``, ``__p``, what they are and their times) and what becomes of them."""
+
+    rows: pa.Table
+    judgement: Judgement
+
+
+@dataclass(frozen=True)
+class EventGate:
+    """The gate of an operator ``node``, whose rows have ``columns`` and are events of a ``shape``."""
+
+    node: Operator
+    columns: tuple[Column, ...]
+    shape: EventShape
+
+    def keeps(self) -> tuple[StateNote, ...]:
+        """Open edges."""
+        what = StateNote("events without an end", "their end edges come, or the stream ends", "edges", rows={"open": N})
+        return (what,) if self.shape.edges else ()
+
+    def emits(self, *, single: bool) -> Shape:
+        """The payload, and the lifetime in hidden columns."""
+        return Shape(self.payload, extra=EVENT, single=single, retracts="open" if self.shape.edges else "none")
+
+    @property
+    def payload(self) -> tuple[Column, ...]:
+        """Every column that the shape does not name."""
+        return tuple(column for column in self.columns if column.name not in self.shape.columns)
+
+    def most(self, count: int | None) -> int | None:
+        """How many weighted rows so many rows are at most: an end edge takes one back and gives one."""
+        return None if count is None else 3 * count if self.shape.edges else count
+
+    # -- the gate ---------------------------------------------------------------------
+
+    def made(
+        self, tick: Tick, rows: DataFrame, judged: Mapping[str, Judged], count: int | None
+    ) -> tuple[DataFrame | None, bool]:
+        """The events that the timed rows make, and whether edges are among them; refused rows go to the ledger."""
+        verdict, table = _verdict(judged)
+        accepted = tick.account(self.node, rows, verdict, CANDIDATE)
+        kinds = set(np.unique(table["k"].to_numpy())) if table.num_rows else set()
+        accepted = self._noted(tick, accepted, judged)
+        whole = self._whole(accepted) if kinds & {POINT_ROW, INTERVAL} else None
+        edges = self._edges(tick, accepted, count) if kinds & {START, STOP} else None
+        return both(whole, edges), edges is not None
+
+    def timed(self, rows: DataFrame) -> DataFrame:
+        """What a row is, its start and its end, and the time that is judged."""
+        return rows.selectExpr("*", *self._times())
+
+    def _times(self) -> list[str]:
+        start, stop = (quoted(name) if name else "NULL" for name in (self.shape.start, self.shape.stop))
+        kind = {
+            "POINT": f"{POINT_ROW}",
+            "INTERVAL": f"{INTERVAL}",
+            "EDGE": f"CASE WHEN {stop} IS NULL THEN {START} ELSE {STOP} END",
+            "BY": f"CASE lower({quoted(self.shape.by or '')}) WHEN 'point' THEN {POINT_ROW} WHEN 'interval' "
+            f"THEN IF({stop} IS NULL, {START}, {INTERVAL}) WHEN 'start' THEN {START} WHEN 'end' THEN {STOP} END",
+        }[self.shape.kind]
+        given, ended = self._micros(start), self._micros(stop)
+        # A number of no time is none, unlike NULL, which is an end that is not known.
+        end = f"IF({stop} IS NULL, {END}L, coalesce({ended}, {BEGINNING}L))"
+        if self.shape.kind in ("POINT", "BY"):
+            whole = f"({kind}) IN ({POINT_ROW})"
+            end = f"CASE WHEN {whole} THEN try_add({given}, 1L) WHEN ({kind}) = {START} THEN {END}L ELSE {end} END"
+        at = f"CASE WHEN ({kind}) = {STOP} THEN {ended} ELSE {given} END"
+        judged = f"timestamp_micros(IF({at} BETWEEN {MIN_MICROS}L AND {MAX_MICROS}L, {at}, NULL))"
+        return [f"{kind} AS {K}", f"{given} AS {AS_GIVEN}", f"{end} AS {E}", f"{judged} AS {CANDIDATE}"]
+
+    def _micros(self, column: str) -> str:
+        """A time in µs; NULL where there is none, or where it is so far away that it has no number."""
+        if self.shape.resolution is None or column == "NULL":
+            return f"unix_micros(CAST({column} AS TIMESTAMP))"
+        return in_micros(column, self.shape.resolution)
+
+    def judged(
+        self, control: Judging, items: pa.Table, intake: Intake, before: Mapping[str, int], *, ordered: bool = True
+    ) -> dict[str, Judged]:
+        """Each writer's rows and what becomes of them."""
+        if self.shape.beyond is not None:
+            control.early = self.shape.beyond  # for whoever re-admits early events
+        marks, jumps = control.marks, control.raised
+        said: dict[str, list[tuple[int, int]]] = {}
+        for writer, position, at in intake.bounds:
+            said.setdefault(writer, []).append((position, at))
+        found = {}
+        for writer, mine in by_writer(items):
+            given = said.get(writer, [])
+            inside = mine.filter(pc.is_valid(mine["b"]))
+            given += zip(inside[P].to_pylist(), inside["b"].to_pylist(), strict=True)
+            rows = mine.filter(pc.is_null(mine["b"])) if inside.num_rows else mine
+            highest, count = marks.get(writer, (BEGINNING, 0))
+            known = Mark(before.get(writer, BEGINNING), highest, count)
+            # What is re-admitted has been judged by the guard, by the time that the others had come to.
+            shape = self.shape if writer != READMITTED else replace(self.shape, beyond=None)
+            judgement = judge(shape, known, items_of(rows), given, ordered=ordered)
+            marks[writer] = [judgement.mark.highest, judgement.mark.rows]
+            if rows.num_rows and self.shape.generates:
+                poison = raised(jumps.pop(writer, None), rows[P].to_numpy(), judgement.risen, judgement.reasons == LATE)
+                jumps.update({} if poison is None else {writer: poison})
+            found[writer] = Judged(rows, judgement)
+        return found
+
+    def _noted(self, tick: Tick, rows: DataFrame, judged: Mapping[str, Judged]) -> DataFrame:
+        """Rows with their start after adjustment, and the bound that they met."""
+        rows = _met(rows, {writer: _steps(mine, judgement) for writer, (mine, judgement) in judged.items()})
+        items, starts = _together(judged), _all(judgement.starts for _, judgement in judged.values())
+        moved = starts != items["s"].to_numpy() if judged else starts
+        if not moved.any():
+            return rows.selectExpr("*", f"{AS_GIVEN} AS {FROM}")
+        notes = pa.table({W: items[W], P: items[P], FROM: starts}).filter(pa.array(moved))
+        columns = [quoted(name) for name in rows.columns if name != FROM]
+        return rows.join(tick.spark.createDataFrame(notes), [W, P], "left").selectExpr(
+            *columns, f"coalesce({FROM}, {AS_GIVEN}) AS {FROM}"
+        )
+
+    # -- events -----------------------------------------------------------------------
+
+    def _columns(self) -> list[str]:
+        return [quoted(column.name) for column in self.payload]
+
+    def _whole(self, rows: DataFrame) -> DataFrame:
+        """Points and intervals; an event of no length never was."""
+        chosen = rows.where(f"{K} IN ({POINT_ROW}, {INTERVAL}) AND {E} > {FROM}")
+        return chosen.selectExpr(*self._columns(), f"{instant(FROM)} AS {T}", W, P, E, f"1L AS {D}", f"{P} AS {Q}", C)
+
+    def _edges(self, tick: Tick, rows: DataFrame, count: int | None) -> DataFrame | None:
+        """Match new end edges with open events, in one job; what finds none is refused."""
+        open_ones = WeightedLog(tick, self.node, "open")
+        state = [*(c.name for c in self.payload), W, "__sp", AS_GIVEN, FROM]
+        columns = [*self._columns(), W, P, K, AS_GIVEN, FROM, E, C]
+        new = rows.where(f"{K} IN ({START}, {STOP})").selectExpr(*columns, "1 AS __new")
+        kept = open_ones.between(BEGINNING, END)
+        every = new
+        if kept is not None:
+            old = netted(kept, state).selectExpr(
+                *self._columns(),
+                W,
+                f"__sp AS {P}",
+                f"{START} AS {K}",
+                AS_GIVEN,
+                FROM,
+                f"{END}L AS {E}",
+                f"0L AS {C}",
+                "0 AS __new",
+            )
+            every = new.unionByName(old)
+        total = None if count is None else 3 * count + open_ones.count(BEGINNING, END)
+        tick.describe(self.node, "match edges")
+        payload = [c.name for c in self.payload]
+        routes = {
+            "complete": (0, [*payload, W, FROM, "__sp", E, D, Q, C]),
+            "open": (1, [*payload, W, "__sp", AS_GIVEN, FROM, D, N]),
+            "merged": (2, [W, "__sp", C]),
+        }
+        made = routed(tick, self.node, self._changes(self._numbered(every)), routes, total)
+        self._unmatched(tick, rows, made["merged"])
+        open_ones.forget(BEGINNING, state)
+        found = made["complete"]
+        if found is None:
+            return None
+        return found.selectExpr(*self._columns(), f"{instant(FROM)} AS {T}", W, f"__sp AS {P}", E, D, Q, C)
+
+    def _numbered(self, edges: DataFrame) -> DataFrame:
+        """Edges of one payload and start as a queue: the n-th end that finds a start ends the n-th start.
+
+        The running least of starts less ends counts the ends that found none; these are numbered below zero.
+        """
+        by = ", ".join([W, *self._columns(), AS_GIVEN])
+        running = f"OVER (PARTITION BY {by} ORDER BY {P} ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)"
+        last = f"OVER (PARTITION BY {by} ORDER BY {P})"
+        level = edges.selectExpr("*", f"sum(IF({K} = {START}, 1, -1)) {running} AS __level")
+        lost = level.selectExpr("*", f"greatest(0, -min(__level) {running}) AS __losses")
+        lost = lost.selectExpr("*", f"__losses - lag(__losses, 1, 0) {last} AS __lost")
+        starts, ends = (f"sum(IF({K} = {what}, 1, 0)) {running}" for what in (START, STOP))
+        number = f"IF({K} = {START}, {starts}, {ends} - __losses)"
+        return lost.selectExpr("*", f"IF(__lost = 1, -1 - {P}, {number}) AS __number")
+
+    def _changes(self, edges: DataFrame) -> DataFrame:
+        """Each start with its end: weighted rows of what began and ended, changes of the open events, ends alone."""
+        from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+        start = {"__sp": P, FROM: FROM, "__sc": C, "__fresh": "__new"}
+        stop = {"__ep": P, "__stop": E, "__ec": C}
+        found = [F.expr(f"max(IF({K} = {START}, {value}, NULL)) AS {name}") for name, value in start.items()]
+        found += [F.expr(f"max(IF({K} = {STOP}, {value}, NULL)) AS {name}") for name, value in stop.items()]
+        pairs = edges.groupBy(W, *self._columns(), AS_GIVEN, "__number").agg(*found)
+        ended = "__sp IS NOT NULL AND __stop IS NOT NULL"
+        rows = [
+            ("__fresh = 1", 0, f"{END}L", "1L", "__sp", "__sc"),
+            (ended, 0, f"{END}L", "-1L", "__ep", "__ec"),
+            (f"{ended} AND __stop > {FROM}", 0, "__stop", "1L", "__ep", "__ec"),
+            ("__fresh = 1 AND __stop IS NULL", 1, f"{END}L", "1L", "__sp", "__sc"),
+            ("__fresh = 0 AND __stop IS NOT NULL", 1, f"{END}L", "-1L", "__ep", "__ec"),
+            ("__sp IS NULL", 2, "__stop", "0L", "__ep", "__ec"),
+        ]
+        structs = ", ".join(
+            f"IF({when}, struct({to} AS __route, {end} AS {E}, {weight} AS {D}, {at} AS {Q}, {met} AS {C}), NULL)"
+            for when, to, end, weight, at, met in rows
+        )
+        exploded = pairs.selectExpr("*", f"explode(filter(array({structs}), x -> x IS NOT NULL)) AS __x")
+        return exploded.selectExpr(
+            *self._columns(), W, AS_GIVEN, FROM, "coalesce(__sp, __ep) AS __sp", "__x.*", f"{ALWAYS}L AS {N}"
+        )
+
+    def _unmatched(self, tick: Tick, rows: DataFrame, found: DataFrame | None) -> None:
+        if found is None:
+            return
+        listed = found.selectExpr(W, f"__sp AS {P}", "'UNMATCHED_EDGE' AS reason", f"{C} AS mark").toArrow()
+        counts = {"in": 0, "accepted": -listed.num_rows, "UNMATCHED_EDGE": listed.num_rows}
+        tick.account(
+            self.node, rows.drop(K, AS_GIVEN, FROM, E, C), Verdict(listed, counts, {}, BEGINNING, END), CANDIDATE
+        )
+
+
+def collected_items(
+    tick: Tick, node: Operator, rows: DataFrame, more: Sequence[str] = (), *, in_band: bool
+) -> pa.Table:
+    """What timed rows are, and their times (µs), each writer's in order; ``b`` of what is a bound among them."""
+    bad = "__m IS NOT NULL" if "__m" in rows.columns else "false"
+    bound = "unix_micros(__b)" if in_band else "CAST(NULL AS BIGINT)"
+    tick.describe(node, "times of new events")
+    columns = [
+        W,
+        P,
+        *more,
+        f"coalesce({K}, -1) AS k",
+        f"coalesce({AS_GIVEN}, {BEGINNING}L) AS s",
+        f"coalesce({E}, {BEGINNING}L) AS e",
+    ]
+    found = rows.selectExpr(*columns, f"{bad} AS bad", f"{bound} AS b").toArrow()
+    return found.sort_by([(W, "ascending"), (P, "ascending")])
+
+
+def items_of(rows: pa.Table) -> Items:
+    """The rows of one writer as arrays."""
+    return Items(*(rows[name].to_numpy() for name in (P, "k", "s", "e", "bad")))
+
+
+def _together(judged: Mapping[str, Judged]) -> pa.Table:
+    return pa.concat_tables([rows for rows, _ in judged.values()]) if judged else pa.table({"k": []})
+
+
+def _all(arrays: Iterable[np.ndarray]) -> np.ndarray:
+    found = [*arrays]
+    return np.concatenate(found) if found else np.zeros(0, np.int64)
+
+
+def _verdict(judged: Mapping[str, Judged]) -> tuple[Verdict, pa.Table]:
+    """The refused rows with their reasons, counts for the ledger, and all rows with their kinds."""
+    table, judgements = _together(judged), [judgement for _, judgement in judged.values()]
+    reasons = _all(judgement.reasons for judgement in judgements)
+    wrong = reasons != ACCEPTED
+    counts = {"in": table.num_rows, "accepted": int((~wrong).sum())}
+    if not judged:
+        return Verdict(None, counts, {}, BEGINNING, END), table
+    counts |= {REASONS[n]: times for n, times in enumerate(np.bincount(reasons[wrong]).tolist()) if times}
+    moved = (_all(judgement.starts for judgement in judgements) != table["s"].to_numpy()) & ~wrong
+    counts |= {"ADJUSTED": int(moved.sum())} if moved.any() else {}
+    if not wrong.any():
+        return Verdict(None, counts, {}, BEGINNING, END), table
+    named = pa.array(np.array(REASONS, object)[reasons[wrong]], pa.string())
+    bounds = pa.array(_all(judgement.marks for judgement in judgements)[wrong], pa.int64())
+    listed = table.filter(pa.array(wrong)).select([W, P]).append_column("reason", named).append_column("mark", bounds)
+    return Verdict(listed, counts, {}, BEGINNING, END), table
+
+
+def _steps(rows: pa.Table, judgement: Judgement) -> list[tuple[int, int]]:
+    """From which position on rows met which bound."""
+    if not rows.num_rows:
+        return []
+    bounds = judgement.bounds
+    first = np.concatenate([[0], np.flatnonzero(bounds[1:] != bounds[:-1]) + 1])
+    return list(zip(rows[P].to_numpy()[first].tolist(), bounds[first].tolist(), strict=True))
+
+
+def _met(rows: DataFrame, steps: Mapping[str, Sequence[tuple[int, int]]]) -> DataFrame:
+    """The rows with the bound that each has met, by its writer and position."""
+    known = {writer: found for writer, found in steps.items() if found}
+    if len(known) > FEW:
+        return _met_by_many(rows, known)
+    texts = {}
+    for writer, found in known.items():
+        texts[writer] = passed(found[0][1], P)
+        if len(found) > 1:
+            halves = _passed(_array(at for at, _ in found[1:]), len(found) - 1)
+            texts[writer] = f"get({_array(at for _, at in found)}, {halves})"
+    cases = " ".join(f"WHEN {literal(writer)} THEN {text}" for writer, text in texts.items())
+    met = f"CASE {W} {cases} END" if len(texts) > 1 else next(iter(texts.values()), f"{BEGINNING}L")
+    return rows.selectExpr("*", f"{met} AS {C}")
+
+
+def _met_by_many(rows: DataFrame, steps: Mapping[str, Sequence[tuple[int, int]]]) -> DataFrame:
+    """As above with a table of the writers: a literal is searched from its beginning for every row."""
+    numbers = pa.list_(pa.int64())
+    columns = {
+        "__at": pa.array([[at for at, _ in found[1:]] for found in steps.values()], numbers),
+        "__bounds": pa.array([[bound for _, bound in found] for found in steps.values()], numbers),
+    }
+    met = f"get(__bounds, {_passed('__at', max(map(len, steps.values())))}) AS {C}"
+    return joined(rows, steps, columns).selectExpr(*map(quoted, rows.columns), met)
+
+
+def _passed(positions: str, most: int) -> str:
+    """How many of the ascending ``positions``, ``most`` at most, a row has reached: a search by halves."""
+    halves = ", ".join(str(1 << n) for n in reversed(range(most.bit_length()))) or "0"
+    reached = f"coalesce(get({positions}, i + half - 1) <= {P}, false)"
+    return f"aggregate(array({halves}), 0, (i, half) -> IF({reached}, i + half, i))"
+
+
+def _array(numbers: Iterable[int]) -> str:
+    """Numbers as one literal, which Spark parses faster than so many."""
+    return f"CAST(split('{','.join(map(str, numbers))}', ',') AS ARRAY<BIGINT>)"

@@ -1,0 +1,80 @@
+"""What every GROUP BY over events has: whose events they are, what groups them, what is computed of a group (SPEC 9.6).
+
+The operators differ in which events a group holds and when it is final: what they keep, and how they step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from rowtime.core.clock import Clocks, least
+from rowtime.expr.aggregates import ordered_text
+from rowtime.operators.contract import Link, Operator, Shape, Unary, quoted
+from rowtime.operators.groups.grouping import Groups
+from rowtime.operators.rows.collations import grouped, has_collation
+from rowtime.operators.rows.lifetimes import TOUCHES, E, derived
+from rowtime.operators.rows.select import Item
+from rowtime.sql.generate import to_spark
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from sqlglot import exp
+
+FROM = "__s"  # the start of a kept event, µs
+
+
+@dataclass(frozen=True)
+class EventGroups(Groups, Unary):
+    """``aggregates`` of the events of each group and ``keys``; ``items`` and ``having`` are over both by name."""
+
+    name: str
+    input: Operator
+    keys: tuple[Item, ...]
+    aggregates: tuple[Item, ...]
+    items: tuple[Item, ...]
+    having: exp.Expr | None = field(default=None, kw_only=True)
+
+    keeps_versions: ClassVar[bool] = True
+    computes: ClassVar[bool] = True
+    numbered: ClassVar[bool] = False
+    """True if its results come with changes that are numbered."""
+
+    def emits(self) -> Shape:
+        """The select list, as events."""
+        return derived(Shape(tuple(item.column for item in self.items)))
+
+    def promises(self, clocks: Sequence[Clocks], control: Any) -> Clocks:  # noqa: ARG002
+        """The least of the input's: below it nothing comes, so no group changes."""
+        return {"": least(clocks[0].values())}
+
+    def aggregated(self, rows: DataFrame, by: Sequence[str], more: Sequence[str] = ()) -> DataFrame:
+        """The groups ``by`` of rows with their aggregates and ``more``."""
+        text = ordered_text if has_collation(rows.schema) else to_spark
+        calls = [f"{text(item.expression)} AS {item.column.name}" for item in self.aggregates]
+        return grouped(rows, by, [*calls, *more])
+
+    def selected(self, groups: DataFrame, times: Sequence[str]) -> DataFrame:
+        """The select list over groups, as far as HAVING lets them through, with columns that are their times."""
+        found = groups if self.having is None else groups.where(to_spark(self.having))
+        return found.selectExpr(*(item.sql for item in self.items), *times)
+
+    @property
+    def item_names(self) -> list[str]:
+        """The columns of the select list, in Spark SQL."""
+        return [quoted(item.column.name) for item in self.items]
+
+    @property
+    def key_names(self) -> list[str]:
+        """The columns that group the events."""
+        return [key.column.name for key in self.keys]
+
+    @property
+    def identity(self) -> list[str]:
+        """What is the same in all changes of one kept event."""
+        return [*self.input.emits().names, FROM, E]
+
+    def link(self, n: int) -> Link:  # noqa: ARG002 - one input
+        """What is alive, and what ends where it begins or begins where it ends."""
+        return Link(self.same_keys(), meets=TOUCHES, narrows="meet")

@@ -1,0 +1,154 @@
+"""A stream of events with lifetimes: points, intervals and edges become weighted rows at its gate.
+
+SPEC 9.1 to 9.3. Each writer has a bound of its own, given by it or generated from its rows;
+a row promises nothing by itself. What lies behind the bound of its writer is refused as
+``LATE`` or, where the stream adjusts and the event reaches over the bound, moved to it. An
+end edge ends the oldest open event of its writer with the same payload and start; one that
+finds none is refused as ``UNMATCHED_EDGE``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rowtime.core.clock import least
+from rowtime.core.shapes import EventShape
+from rowtime.core.time import BEGINNING, END
+from rowtime.kernels.events import ACCEPTED, INTERVAL, START, STOP
+from rowtime.kernels.events import POINT as POINT_ROW
+from rowtime.operators.contract import Column, Delta, P, Shape, StateNote, T, Tick, W
+from rowtime.operators.contract.intake import Intake
+from rowtime.operators.contract.peek import Peek
+from rowtime.operators.events.event_gate import EventGate, Judged, collected_items
+from rowtime.operators.rows.by_writer import by_writer
+from rowtime.operators.rows.lifetimes import D, E
+from rowtime.operators.streams.stream import Stream
+from rowtime.operators.streams.stream_clocks import StreamClocks
+
+POINTS = EventShape("POINT", "start")
+
+
+@dataclass(slots=True)
+class EventClocks(StreamClocks):
+    """``marks``, ``raised``: what the gate keeps beside the clocks (`Judging`)."""
+
+    marks: dict[str, list[int]] = field(default_factory=dict)
+    raised: dict[str, list[int]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class EventStream(Stream):
+    """A stream whose rows are events of a ``shape``; its payload is every column that the shape does not name."""
+
+    shape: EventShape = POINTS
+
+    control: ClassVar = EventClocks
+    kind: ClassVar[str] = "event stream"
+    has_own_time: ClassVar[bool] = True
+    promise: ClassVar[str] = "the strongest bound that each writer gave or its rows generated"
+    reason: ClassVar[str] = "an event or a change below the bound of its writer is refused, or moved to the bound"
+
+    @property
+    def gate(self) -> EventGate:
+        """What judges the rows."""
+        return EventGate(self, self.columns, self.shape)
+
+    def keeps(self) -> tuple[StateNote, ...]:
+        """Open edges, and a mark a writer."""
+        return (
+            StateNote(
+                "a bound and a greatest start a writer", "the writer leaves", "writers", fields=("clocks", "marks")
+            ),
+            *self.gate.keeps(),
+        )
+
+    def emits(self) -> Shape:
+        """The payload, and the lifetime in hidden columns."""
+        return self.gate.emits(single=self.single)
+
+    def may_change(self) -> Mapping[str, str]:
+        """The conditions on its rows alone: its guard is that of its events."""
+        return {"checks": super().may_change()["checks"]}
+
+    def refused_columns(self) -> tuple[Column, ...]:
+        """Those of the stream, with the times."""
+        return self.columns
+
+    def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:  # noqa: ARG002
+        """Judge the tick's rows by the bounds, turn what is accepted into weighted rows."""
+        # Neither rows nor their arrival say what is to come: only bounds do.
+        intake, control = replace(tick.intake(self), shown={}, arrived={}), tick.control(self)
+        before, _ = self._welcome(intake, control)
+        marks, made, peek = self._bounded(before, intake), None, None
+        if intake.rows is not None:
+            rows = self.gate.timed(self._checked(intake.rows, intake))
+            peeked = self._peeked_items(intake)
+            items = collected_items(tick, self, rows, in_band=intake.in_band) if peeked is None else peeked
+            judged = self.gate.judged(control, items, intake, before, ordered=not self.batched)
+            made, edged = self.gate.made(tick, rows, judged, intake.count)
+            plain = not (edged or intake.in_band or intake.decodes or self.demands)
+            peek = self._peek(intake.peek, judged) if plain and intake.peek is not None else None
+            shown = {writer: found.judgement.mark.bound for writer, found in judged.items()}
+            marks = self._bounded({**before, **shown}, intake)
+        self._settle(intake, control, marks)
+        clocks = self.promises([], control)
+        if least(clocks.values()) >= END:
+            tick.segments(self, "open").forget(END)
+        return Delta(made, clocks, self.gate.most(intake.count), peek=peek)
+
+    def _peek(self, source: Peek, judged: Mapping[str, Judged]) -> Peek:
+        """Columns of the events, ``T``, ``E`` and ``D`` among them, without a job."""
+
+        def rows(wanted: Mapping[str, str]) -> Iterable[pa.Table] | None:
+            payload = {name: column for name, column in wanted.items() if column in self.emits().names}
+            if not {*wanted.values()} <= {*payload.values(), T, E, D}:
+                return None
+            read = source.rows({**payload, W: W})
+            return None if read is None else _accepted(pa.concat_tables(read), wanted, judged)
+
+        return Peek(lambda _: None, rows)
+
+    def _peeked_items(self, intake: Intake) -> pa.Table | None:
+        """The times of all rows, each writer's in order, as the source reads them by itself; ``None`` if it cannot."""
+        names = [name for name in (self.shape.start, self.shape.stop) if name]
+        types = {column.name.lower(): column.type.upper() for column in self.columns}
+        plain = all(types.get(name.lower()) == "TIMESTAMP" for name in names) and not self.demands
+        if intake.peek is None or intake.in_band or intake.decodes or self.shape.by or not plain:
+            return None
+        read = [intake.peek.times(name) for name in names]
+        if any(pieces is None for pieces in read):
+            return None
+        starts, *stops = (pa.concat_tables(pieces) for pieces in read if pieces is not None)
+        start = starts["t"].fill_null(BEGINNING)
+        if self.shape.kind == "POINT":
+            kind, end = pa.repeat(POINT_ROW, len(start)), pc.add(start, 1)
+        else:
+            end = stops[0]["t"].fill_null(END)
+            kind = pa.repeat(INTERVAL, len(end))
+            if self.shape.kind == "EDGE":
+                kind = pc.if_else(stops[0]["t"].is_null(), START, STOP)
+        none = {"bad": pa.array(np.zeros(len(start), bool)), "b": pa.nulls(len(start), pa.int64())}
+        writers = starts[W].cast(pa.string())
+        return pa.table({W: writers, P: starts[P], "k": kind.cast(pa.int32()), "s": start, "e": end, **none})
+
+
+def _accepted(rows: pa.Table, wanted: Mapping[str, str], judged: Mapping[str, Judged]) -> Iterable[pa.Table]:
+    """The wanted columns of the events that are accepted, a table a writer."""
+    theirs = dict(by_writer(rows)) if len(judged) > 1 else {}
+    for writer, (items, judgement) in judged.items():
+        mine = theirs.get(writer, rows)
+        starts, ends = judgement.starts, items["e"].to_numpy()
+        own = {
+            T: pa.array(starts).cast(pa.timestamp("us", "UTC")),
+            E: items["e"],
+            D: pa.array(np.ones(len(ends), np.int64)),
+        }
+        columns = {name: mine[name] if name in mine.column_names else own[of] for name, of in wanted.items()}
+        good = (judgement.reasons == ACCEPTED) & (ends > starts)
+        yield pa.table(columns) if good.all() else pa.table(columns).filter(pa.array(good))

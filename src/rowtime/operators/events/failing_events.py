@@ -1,0 +1,117 @@
+"""Events that cannot be computed: told apart from the others, and put into the ledger once.
+
+An event may go out as open and come again with its end, or be taken back. It is refused when it is first seen, under
+its start; what becomes of its end later adds nothing. Of changes that are numbered (EMIT CHANGES) each counts by
+itself: what fails comes with a change, like any other result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from sqlglot import exp
+
+from rowtime.expr.conditions import conjuncts
+from rowtime.operators.contract import Delta, Operator, P, T, Tick, W, quoted
+from rowtime.operators.events.versions import differences
+from rowtime.operators.groups.finished import in_words, said
+from rowtime.operators.rows.attempt import BROKEN, Told, judged
+from rowtime.operators.rows.lifetimes import C, D, E, Q, made
+from rowtime.operators.rows.partials import Accumulators
+from rowtime.sql.generate import to_spark
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from rowtime.operators.events.event_groups import EventGroups
+
+
+def refuse_events(tick: Tick, node: Operator, events: DataFrame, *, numbered: bool = False) -> DataFrame:
+    """The events without those in which `BROKEN` says what cannot be computed; ``numbered``: by their changes."""
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+    shown = [name for name in events.columns if not name.startswith("__")]
+    by = [*map(quoted, shown), T, BROKEN, *([Q] if numbered else [])]
+    once = [F.expr(f"sum({D}) AS {D}"), F.expr(f"min(struct({P}, {W})) AS __first")]
+    gone = events.where(f"{BROKEN} IS NOT NULL").groupBy(*by).agg(*once).where(f"{D} > 0")
+    gone = gone.selectExpr(*map(quoted, shown), T, "__first.*", BROKEN, f"explode(sequence(1L, {D})) AS __i")
+    tick.refuse_computed(node, gone.drop("__i"), BROKEN, None)
+    return events.where(f"{BROKEN} IS NULL").drop(BROKEN)
+
+
+def fitting(tick: Tick, node: EventGroups, delta: Delta) -> Delta:
+    """New events without those of which a key or the argument of an aggregate cannot be computed.
+
+    That is asked when they come, so that what is refused does not depend on when a window is due.
+    """
+    asked = list(_asked(node))
+    if delta.rows is None or not asked:
+        return delta
+    if not tick.trying:  # computed, so that it fails now; Spark leaves out what nobody compares
+        hashes = ", ".join(f"CAST({text} AS STRING)" for text, _ in asked)
+        return replace(delta, rows=delta.rows.where(f"xxhash64({hashes}) >= {-(2**63 - 1)}L - 1L"), **_UNREAD)
+    shape = node.inputs[0].emits()
+    values = {name: quoted(name) for name in shape.names}
+    found = judged(delta.rows, [], values, asked, [name for name in shape.internals if name not in values])
+    return replace(delta, rows=refuse_events(tick, node, found, numbered=node.numbered), **_UNREAD)
+
+
+_UNREAD: dict[str, Any] = {"peek": None, "files": None, "timeline": None}
+
+
+def _asked(node: EventGroups) -> Iterable[Told]:
+    """What is computed of each event, but not what depends on the window that it is in."""
+    known = {*node.inputs[0].emits().names, T}
+    for part in node.computed_first():
+        columns = list(part.find_all(exp.Column))
+        if columns and not isinstance(part, exp.Column) and all(column.name in known for column in columns):
+            yield to_spark(part), in_words(part)
+
+
+def results(  # noqa: PLR0913 - of which rows, by what, with what
+    tick: Tick, node: EventGroups, rows: DataFrame, by: Sequence[str], more: Sequence[str], times: Sequence[str]
+) -> DataFrame:
+    """The select list of groups of events in a tick that is ``trying``; ``times``: what makes them events."""
+    return refused(tick, node, tried_groups(node, rows, by, more), times)
+
+
+def tried_groups(node: EventGroups, rows: DataFrame, by: Sequence[str], more: Sequence[str] = ()) -> DataFrame:
+    """The select list of groups of events, with their hidden columns and what of them cannot be computed."""
+    groups, beyond = exact_groups(node, rows, by, more)
+    return tried(node, groups, [(flag, in_words(call)) for flag, call in beyond])
+
+
+def exact_groups(
+    node: EventGroups, rows: DataFrame, by: Sequence[str], more: Sequence[str] = ()
+) -> tuple[DataFrame, list[tuple[str, exp.Expr]]]:
+    """The groups ``by`` of rows with their aggregates; conditions under which one is beyond its type, and which."""
+    accumulators = Accumulators(tuple((item.column.name, item.expression) for item in node.aggregates))
+    groups = accumulators.exact(rows, by, more, {}, of_rows=True)
+    return groups, accumulators.beyond(groups)
+
+
+def tried(node: EventGroups, groups: DataFrame, beyond: Sequence[Told]) -> DataFrame:
+    """The same over keys and aggregates; ``beyond``: conditions under which these cannot be computed."""
+    values = {item.column.name: to_spark(item.expression) for item in node.items}
+    demands = [(to_spark(item.expression), said(node, item.expression)) for item in node.items]
+    tests = [(to_spark(part), said(node, part)) for part in conjuncts(node.having)]
+    ours = [name for name in groups.columns if name.startswith("__")]
+    return judged(groups, tests, values, demands, ours, beyond)
+
+
+def refused(tick: Tick, node: EventGroups, found: DataFrame, times: Sequence[str]) -> DataFrame:
+    """What `tried` found, as events, without those that cannot be computed."""
+    values = [quoted(item.column.name) for item in node.items]
+    return refuse_events(tick, node, found.selectExpr(*values, *times, BROKEN))
+
+
+def changed(tick: Tick, node: EventGroups, results: DataFrame) -> DataFrame:
+    """What the versions of groups change (`differences`); one that cannot be computed counts as no result.
+
+    So the version before it is taken back, and of those that fail, what is new with a change is refused.
+    """
+    shown, told = [item.column.name for item in node.items], [BROKEN] if BROKEN in results.columns else []
+    changes = differences(results, [*shown, *told]).selectExpr(*node.item_names, *made("__x", E, D, Q, C), *told)
+    return refuse_events(tick, node, changes, numbered=True) if told else changes

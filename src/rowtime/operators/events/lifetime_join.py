@@ -1,0 +1,280 @@
+"""Joins of events: an event for each pair that meets the condition, alive while both are (SPEC 9.6).
+
+Weights multiply, so a change of one side is a change of its pairs, and only what is new has
+to be joined: new left with all right, new right with the left that was there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import TYPE_CHECKING, ClassVar
+
+from rowtime.core.clock import Clocks, least
+from rowtime.core.time import END
+from rowtime.operators.contract import (
+    Column,
+    Delta,
+    Link,
+    Operator,
+    Route,
+    Shape,
+    StateNote,
+    Tick,
+    UpTo,
+    named,
+    passed,
+    quoted,
+)
+from rowtime.operators.events.alter_lifetime import AlterLifetime
+from rowtime.operators.events.emit_tables import in_utc
+from rowtime.operators.events.event_stream import EventStream
+from rowtime.operators.events.failing_events import refuse_events
+from rowtime.operators.events.lifetime_pairs import Emitted, LifetimePairs, peeked
+from rowtime.operators.joins.sides import beside
+from rowtime.operators.rows.attempt import BROKEN, judged
+from rowtime.operators.rows.collected import collected
+from rowtime.operators.rows.conditions import sorted_out
+from rowtime.operators.rows.lifetimes import OVERLAPS, C, D, E, N, Q, S, WeightedLog, both, derived, due, made, netted
+from rowtime.operators.rows.select import Select
+from rowtime.sql.generate import to_spark
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+    from sqlglot import exp
+
+LEFT, RIGHT = ("__ls", "__le", "__ld", "__lq", "__lc"), ("__rs", "__re", "__rd", "__rq", "__rc")
+"""Start, end and weight of a row of a side; with which change it came, and the bound that that met."""
+SIDES, FRESH = ("left", "right"), ("__ln", "__rn")  # what is kept of each; whether a row of it is new
+
+
+@dataclass(frozen=True)
+class LifetimeJoin(Operator):
+    """Pairs of ``left`` and ``right`` for which ``on`` holds; ``names`` are what the columns of each are called.
+
+    ``versioned``: each pair comes with the later change of its two.
+    """
+
+    name: str
+    left: Operator
+    right: Operator
+    names: tuple[tuple[str, ...], tuple[str, ...]]
+    on: exp.Expr | None
+    versioned: bool = False
+
+    control: ClassVar = UpTo
+    kind: ClassVar[str] = "lifetime join"
+    keeps_versions: ClassVar[bool] = True
+    writes_final: ClassVar[bool] = True
+
+    @property
+    def inputs(self) -> tuple[Operator, ...]:
+        """Both sides."""
+        return (self.left, self.right)
+
+    def keeps(self) -> tuple[StateNote, ...]:
+        """Events of both sides."""
+        return (
+            StateNote("events of both sides", "the bounds of both have passed their end", rows=dict.fromkeys(SIDES, N)),
+        )
+
+    def emits(self) -> Shape:
+        """The columns of both."""
+        columns = [c for side in self.inputs for c in side.emits().columns]
+        named = [name for side in self.names for name in side]
+        own = tuple(Column(name, c.type) for name, c in zip(named, columns, strict=True))
+        return derived(Shape(own, retracts="any" if any(map(self._retracts, (0, 1))) else "none"))
+
+    def _retracts(self, side: int) -> bool:
+        return self.inputs[side].emits().retracts != "none"
+
+    def promises(self, clocks: Sequence[Clocks], control: UpTo) -> Clocks:  # noqa: ARG002
+        """The least of both."""
+        return {"": min(least(one.values()) for one in clocks)}
+
+    def link(self, n: int) -> Link:
+        """The event of that side that was alive in the pair's time."""
+        same = named(list(zip(self.names[n], self.inputs[n].emits().names, strict=True)))
+        return Link(same, meets=OVERLAPS, narrows="meet")
+
+    def typed(self, rows: Callable[[Operator], DataFrame]) -> DataFrame:
+        """What goes on of each input, under its new names, side by side."""
+        return beside(
+            rows,
+            [
+                (one, list(zip(one.emits().names, names, strict=True)))
+                for one, names in zip(self.inputs, self.names, strict=True)
+            ],
+        )
+
+    def between(self, rows: Callable[[Operator], DataFrame]) -> list[DataFrame]:
+        """The same: the condition is over both sides."""
+        return [self.typed(rows)]
+
+    def on_versions(self, below: Sequence[Operator]) -> Operator:
+        """The same: each pair comes with the later change."""
+        return replace(self, left=below[0], right=below[1], versioned=True)
+
+    def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
+        """Join what is new, keep it."""
+        control = tick.control(self)
+        clocks, before = self.promises([delta.clocks for delta in deltas], control), control.bound
+        kept, bound = [WeightedLog(tick, self, side) for side in SIDES], max(before, clocks[""])
+        here = LifetimePairs(self, (tick.types(self.left), tick.types(self.right)))
+        if self._fit(here, kept, deltas, before):
+            found = self._on_the_driver(tick, here, deltas, before, bound)
+            made = Delta(found.rows, clocks, found.count, peek=found.peek, final=found.final)
+        else:
+            made = Delta(self._in_spark(tick, kept, deltas, before, bound), clocks)
+        control.bound = bound
+        for n, one in enumerate(kept):
+            one.forget(bound, self._identity(n))
+        return made
+
+    def _fit(self, here: LifetimePairs, kept: Sequence[WeightedLog], deltas: Sequence[Delta], before: int) -> bool:
+        """True if the driver finds the pairs: where nothing is taken back and it takes all rows."""
+        counts = [0 if delta.rows is None else delta.count for delta in deltas]
+        if self.versioned or None in counts or any(map(self._retracts, (0, 1))):
+            return False
+        return here.fit([one.count(before, END) + (n or 0) for one, n in zip(kept, counts, strict=True)])
+
+    def _on_the_driver(
+        self, tick: Tick, here: LifetimePairs, deltas: Sequence[Delta], before: int, bound: int
+    ) -> Emitted:
+        """The pairs; new rows that live on are kept."""
+        sides = []
+        for side, (n, delta) in zip(SIDES, enumerate(deltas), strict=True):
+            segments, new = tick.segments(self, side), self._collected(tick, n, delta)
+            kept = here.known(segments.tables(segments.overlapping(before, END)), n, before)
+            if new is not None:
+                segments.add(here.kept(tick, side, new, bound))
+            sides.append((kept, new))
+        return here.emitted(tick, here.found(*sides), bound)
+
+    def _collected(self, tick: Tick, side: int, delta: Delta) -> pa.Table | None:
+        """The new rows of a side, as their source reads them or from Spark."""
+        if delta.rows is None:
+            return None
+        times, names = (LEFT, RIGHT)[side], self.names[side]
+        read = peeked(delta.peek, dict(zip(names, self.inputs[side].emits().names, strict=True)), times)
+        if read is not None:
+            return read
+        tick.describe(self, "new events")
+        return in_utc(collected(side_of(self.inputs[side], names, times, delta.rows)))
+
+    def _in_spark(
+        self, tick: Tick, kept: Sequence[WeightedLog], deltas: Sequence[Delta], before: int, bound: int
+    ) -> DataFrame | None:
+        """The pairs, where there are too many rows for the driver, or of changes."""
+        # What ends up to the bound meets nothing new.
+        old = [self._netted(n, one.between(before, END)) for n, one in enumerate(kept)]
+        few = sum(one.count(before, END) for one in kept) <= sum(delta.count or 0 for delta in deltas)
+        return self._pairs(tick, old, self._new(tick, deltas, bound), at_once=few)
+
+    @property
+    def _changes(self) -> tuple[str, ...]:
+        return (Q, C) if self.versioned else ()
+
+    def _identity(self, side: int) -> list[str]:
+        return [*self.names[side], *(LEFT, RIGHT)[side][:2]]
+
+    def _netted(self, side: int, rows: DataFrame | None) -> DataFrame | None:
+        """Without what was taken back, which would meet all that its open end reaches over."""
+        if rows is None or self.versioned or not self._retracts(side):
+            return rows
+        return netted(rows, [*self._identity(side), N])
+
+    def _new(self, tick: Tick, deltas: Sequence[Delta], bound: int) -> list[DataFrame | None]:
+        """The new rows of both sides; those that live on are kept."""
+        rows = [self._side(n, delta) for n, delta in enumerate(deltas)]
+        cheap = {n: one for n, one in enumerate(rows) if one is not None and self._is_cheap(n)}
+        if cheap:
+            counts = [deltas[n].count for n in cheap]
+            self._keep(tick, cheap, None if None in counts else sum(n or 0 for n in counts), bound)
+        for n, one in enumerate(rows):
+            if one is not None and n not in cheap:
+                rows[n] = self._written(tick, n, one, deltas[n].count, bound)
+        return rows
+
+    def _side(self, side: int, delta: Delta) -> DataFrame | None:
+        if delta.rows is None:
+            return None
+        rows = side_of(self.inputs[side], self.names[side], (LEFT, RIGHT)[side], delta.rows, self._changes)
+        return self._netted(side, rows)
+
+    def _is_cheap(self, side: int) -> bool:
+        """True if reading the rows of a tick twice costs less than to write them."""
+        source = self.inputs[side]
+        while isinstance(source, Select | AlterLifetime):
+            source = source.input
+        return isinstance(source, EventStream) and not self._retracts(side)
+
+    def _keep(self, tick: Tick, rows: Mapping[int, DataFrame], count: int | None, bound: int) -> None:
+        """Keep the rows that live on, of both sides in one job."""
+        parts = [one.where(f"{N} > {passed(bound, N)}").selectExpr("*", f"{n} AS __route") for n, one in rows.items()]
+        routes = {SIDES[n]: Route(n, {name: name for name in one.columns}, N) for n, one in rows.items()}
+        together = reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), parts)
+        tick.describe(self, "keep events")
+        for side, written in tick.write(self, together, routes, count).items():
+            tick.segments(self, side).add(written)
+
+    def _written(self, tick: Tick, side: int, rows: DataFrame, count: int | None, bound: int) -> DataFrame | None:
+        """The new rows of a side from files, of which those that live on are kept."""
+        columns, what = {name: name for name in rows.columns}, SIDES[side]
+        over = f"IF({N} > {passed(bound, N)}, 0, 1) AS __route"
+        tick.describe(self, "keep events")
+        routes = {what: Route(0, columns, N), "merged": Route(1, columns, N)}
+        written = tick.write(self, rows.selectExpr("*", over), routes, count)
+        tick.segments(self, what).add(written[what])
+        read = {name: tick.segments(self, name).read(segments) for name, segments in written.items() if segments}
+        return both(read.get(what), read.get("merged"))
+
+    def _pairs(
+        self, tick: Tick, old: Sequence[DataFrame | None], new: Sequence[DataFrame | None], *, at_once: bool
+    ) -> DataFrame | None:
+        """The pairs of which a row is new: in two joins or, ``at_once``, in one that leaves out those of old rows."""
+        everything = [both(one, other) for one, other in zip(old, new, strict=True)]
+        if at_once and not any(rows is None for rows in (*old, *new)):
+            left, right = (
+                both(_flagged(old[n], FRESH[n], "false"), _flagged(new[n], FRESH[n], "true")) for n in (0, 1)
+            )
+            return self._joined(tick, left, right, " OR ".join(FRESH))
+        sides = [(new[0], everything[1]), (old[0], new[1])]
+        return reduce(both, (self._joined(tick, one, other) for one, other in sides), None)
+
+    def _joined(
+        self, tick: Tick, left: DataFrame | None, right: DataFrame | None, also: str = "true"
+    ) -> DataFrame | None:
+        """The pairs of two sides for which the condition holds, and what is ``also`` asked of them."""
+        from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+        if left is None or right is None:
+            return None
+        own = (dict(zip((D, Q, C), side[2:], strict=True)) for side in (LEFT, RIGHT))
+        left, right = (rows.withColumnsRenamed(named).drop(N) for rows, named in zip((left, right), own, strict=True))
+        together = f"__ls < __re AND __rs < __le AND ({also})"
+        names = [quoted(name) for side in self.names for name in side]
+        change = ["greatest(__lq, __rq)", "greatest(__lc, __rc)"] if self.versioned else []
+        times = made("greatest(__ls, __rs)", "least(__le, __re)", "__ld * __rd", *change)
+        if tick.trying:
+            types = [kind for node in self.inputs for kind in tick.types(node)]
+            equal, others = sorted_out(self.on, dict(zip((n for side in self.names for n in side), types, strict=True)))
+            rows = left.join(right, F.expr(" AND ".join([f"({together})", *equal])), "inner")
+            found = judged(rows, others, {}, [], rows.columns)
+            return refuse_events(tick, self, found.selectExpr(*names, *times, BROKEN))
+        condition = f"({to_spark(self.on)}) AND {together}" if self.on is not None else together
+        return left.join(right, F.expr(condition), "inner").selectExpr(*names, *times)
+
+
+def side_of(
+    source: Operator, names: Sequence[str], times: Sequence[str], rows: DataFrame, more: Sequence[str] = ()
+) -> DataFrame:
+    """The rows of one side under the names that they have in the join; ``times``: those of start and end."""
+    named = [f"{quoted(name)} AS {quoted(to)}" for name, to in zip(source.emits().names, names, strict=True)]
+    return rows.selectExpr(*named, f"{S} AS {times[0]}", f"{E} AS {times[1]}", D, *more, due(E))
+
+
+def _flagged(rows: DataFrame | None, name: str, value: str) -> DataFrame | None:
+    return None if rows is None else rows.selectExpr("*", f"{value} AS {name}")

@@ -1,0 +1,205 @@
+"""The pairs of a join of events on the driver, where it takes the rows of a tick: searches over Arrow columns.
+
+A join of Spark compares every two events of a key; here they are found by the times at which they begin
+(`kernels.overlaps`), and pairs that are final go straight to the files of the sink.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial, reduce
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from sqlglot import exp
+
+from rowtime.core.time import END
+from rowtime.expr.conditions import conjuncts
+from rowtime.kernels.overlaps import Lives, numbered, overlapping
+from rowtime.operators.contract import P, Route, Segment, T, Tick, W, quoted
+from rowtime.operators.contract.peek import Peek
+from rowtime.operators.events.emit_tables import UTC, in_micros, in_utc
+from rowtime.operators.events.failing_events import refuse_events
+from rowtime.operators.over.over_rows import gathered
+from rowtime.operators.rows.attempt import judged
+from rowtime.operators.rows.lifetimes import C, D, E, N, Q, made
+from rowtime.sql.generate import to_rowtime, to_spark
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from rowtime.operators.events.lifetime_join import LifetimeJoin
+
+PAIRS = 1_000_000  # at a time
+LARGEST = 512 << 20  # bytes of rows, new and kept ones
+LONG = 1024  # bytes that a value may take whose type has no fixed width
+START = "__s"  # of a pair, µs
+_FIXED = ("TINYINT", "SMALLINT", "INT", "BIGINT", "DATE", "TIMESTAMP", "BOOLEAN", "DOUBLE", "FLOAT", "DECIMAL")
+_KEYS = ("TINYINT", "SMALLINT", "INT", "BIGINT", "DATE", "TIMESTAMP", "BOOLEAN", "STRING", "DECIMAL")
+
+
+@dataclass(frozen=True)
+class Emitted:
+    """Events of a join, how many at most, those that are final in files, and the others on the driver."""
+
+    rows: DataFrame | None
+    count: int
+    final: tuple[Segment, ...]
+    peek: Peek | None
+
+
+@dataclass(frozen=True)
+class LifetimePairs:
+    """The join ``node`` of a tick; ``times`` of each side: the names of start, end and weight in its rows."""
+
+    node: LifetimeJoin
+    types: tuple[Sequence[str], Sequence[str]]
+
+    @cached_property
+    def _split(self) -> tuple[list[tuple[str, str]], list[exp.Expr]]:
+        """The columns that must be equal, left and right, and what else the condition asks."""
+        places = [dict(zip(*side, strict=True)) for side in zip(self.node.names, self.types, strict=True)]
+        equal, others = [], []
+        for part in conjuncts(self.node.on):
+            sides = (part.this.name, part.expression.name) if _equates(part) else ("", "")
+            one, other = sides if sides[0] in places[0] else sides[::-1]
+            kind = places[0].get(one, "").upper()
+            plain = kind.startswith(_KEYS) and "COLLATE" not in kind  # which is not compared by its bytes
+            if plain and kind == places[1].get(other, "").upper():
+                equal.append((one, other))
+            else:
+                others.append(part)
+        return equal, others
+
+    def fit(self, counts: Sequence[int]) -> bool:
+        """True if the driver takes so many rows of both sides."""
+        widths = (sum(_width(kind) for kind in types) + 32 for types in self.types)
+        known = all(kind for types in self.types for kind in types)
+        return known and sum(n * width for n, width in zip(counts, widths, strict=True)) <= LARGEST
+
+    def known(self, tables: Sequence[pa.Table], side: int, before: int) -> pa.Table | None:
+        """The kept rows of a side that something new may meet."""
+        if not tables:
+            return None
+        names = [*self.node.names[side], *(f"__{'lr'[side]}{of}" for of in "se"), D, N]
+        rows = pa.concat_tables(in_utc(table.select(names)) for table in tables)
+        return rows.filter(pc.greater(rows[N], before))
+
+    def found(
+        self, left: tuple[pa.Table | None, pa.Table | None], right: tuple[pa.Table | None, pa.Table | None]
+    ) -> Iterator[pa.Table]:
+        """The pairs of which a row is new, of kept and new rows: the columns of both, ``START``, ``E`` and ``D``."""
+        present = [[table for table in side if table is not None] for side in (left, right)]
+        if not all(present):
+            return
+        everything = [pa.concat_tables(side) for side in present]
+        equal, _ = self._split
+        numbers = [np.zeros(side.num_rows, np.int64) for side in everything]
+        if equal:
+            ours, theirs = ([everything[n][pair[n]] for pair in equal] for n in (0, 1))
+            numbers = [*numbered(ours, theirs)]
+        lives = [Lives(numbers[n], *(_numbers(everything[n], f"__{'lr'[n]}{of}") for of in "se")) for n in (0, 1)]
+        # The new ones come after the kept ones.
+        first = [0 if kept is None else kept.num_rows for kept, _ in (left, right)]
+        fresh = [Lives(*(of[at:] for of in side)) for side, at in zip(lives, first, strict=True)]
+        before = Lives(*(of[: first[0]] for of in lives[0]))
+        for rows, others in overlapping(fresh[0], lives[1], PAIRS):
+            yield self._pairs(everything, rows + first[0], others)
+        for rows, others in overlapping(before, fresh[1], PAIRS):
+            yield self._pairs(everything, rows, others + first[1])
+
+    def _pairs(self, sides: Sequence[pa.Table], rows: np.ndarray, others: np.ndarray) -> pa.Table:
+        left, right = (
+            side.select([*names, f"__{one}s", f"__{one}e", D]).take(pa.array(at))
+            for side, names, one, at in zip(sides, self.node.names, "lr", (rows, others), strict=True)
+        )
+        columns = {
+            name: side[name] for side, names in zip((left, right), self.node.names, strict=True) for name in names
+        }
+        return pa.table(
+            columns
+            | {
+                START: pc.max_element_wise(left["__ls"], right["__rs"]),
+                E: pc.min_element_wise(left["__le"], right["__re"]),
+                D: pc.multiply(left[D], right[D]),
+            }
+        )
+
+    def emitted(self, tick: Tick, pairs: Iterator[pa.Table], bound: int) -> Emitted:
+        """Pairs as events; those that are final in files, where a sink takes these."""
+        adopted, (_, others) = tick.adopted_as(self.node), self._split
+        final: list[Segment] = []
+        tables = [*gathered(self._lasting(tick, pairs, bound, adopted if not others else None, final), PAIRS)]
+        if not tables:
+            return Emitted(None, 0, tuple(final), None)
+        names = [quoted(name) for side in self.node.names for name in side]
+        frames = (tick.frame(self.node, table).selectExpr(*names, *made(START, E, D)) for table in tables)
+        rows = reduce(lambda one, other: one.unionByName(other), frames)
+        if others and tick.trying:
+            told = [(to_spark(part), to_rowtime(part)) for part in others]
+            rows = refuse_events(tick, self.node, judged(rows, told, {}, [], rows.columns))
+        for condition in () if tick.trying else others:
+            rows = rows.where(to_spark(condition))
+        peek = None if others else Peek(lambda _: None, partial(_columns, tables))
+        return Emitted(rows, sum(table.num_rows for table in tables), tuple(final), peek)
+
+    def _lasting(
+        self, tick: Tick, pairs: Iterator[pa.Table], bound: int, adopted: Mapping[str, str] | None, final: list[Segment]
+    ) -> Iterator[pa.Table]:
+        """Pairs without those that are final, which go into files where a sink has ``adopted`` them."""
+        for table in pairs:
+            over = pc.and_(pc.less_equal(table[E], bound), pc.less(table[E], END))
+            if adopted is not None:
+                final += self._to_files(tick, table.filter(over), adopted)
+            yield table if adopted is None else table.filter(pc.invert(over))
+
+    def _to_files(self, tick: Tick, table: pa.Table, adopted: Mapping[str, str]) -> Sequence[Segment]:
+        if not table.num_rows:
+            return []
+        table = table.take(pa.array(np.repeat(np.arange(table.num_rows), np.asarray(table[D]))))
+        table = table.append_column(T, table[START].cast(pa.timestamp("us")).cast(UTC))
+        table = table.append_column("__ended", table[E].cast(pa.timestamp("us")).cast(UTC))
+        columns = {name: {E: "__ended"}.get(of, of) for name, of in adopted.items()}
+        return tick.write(self.node, table, {"complete": Route(0, columns, E)}, table.num_rows)["complete"]
+
+    def kept(self, tick: Tick, side: str, table: pa.Table, bound: int) -> Sequence[Segment]:
+        """Keep the rows that live on."""
+        live = table.filter(pc.greater(table[N], bound))
+        if not live.num_rows:
+            return []
+        return tick.write(self.node, live, {side: Route(0, {c: c for c in live.column_names}, N)}, live.num_rows)[side]
+
+
+def peeked(source: Peek | None, columns: Mapping[str, str], times: Sequence[str]) -> pa.Table | None:
+    """Events of a side as their source reads them, by the names in the join; ``None`` if it cannot."""
+    wanted = {**columns, times[0]: T, times[1]: E, D: D}
+    read = None if source is None else source.rows(wanted)
+    if read is None:
+        return None
+    table = in_micros(read, times[0])
+    ends = table[times[1]]
+    return table.append_column(N, pc.if_else(pc.less(ends, END), pc.add(ends, 1), ends))
+
+
+def _columns(tables: Sequence[pa.Table], wanted: Mapping[str, str]) -> Iterable[pa.Table]:
+    """The wanted columns of pairs, ours among them."""
+    for table in tables:
+        zeros = pa.array(np.zeros(table.num_rows, np.int64))
+        start = table[START].cast(pa.timestamp("us")).cast(UTC)
+        own = {T: start, W: pa.repeat("", table.num_rows), P: zeros, Q: zeros, C: zeros}
+        yield pa.table({name: own[of] if of in own else table[of] for name, of in wanted.items()})
+
+
+def _equates(part: exp.Expr) -> bool:
+    return isinstance(part, exp.EQ) and isinstance(part.this, exp.Column) and isinstance(part.expression, exp.Column)
+
+
+def _width(kind: str) -> int:
+    return 16 if kind.upper().startswith(_FIXED) else LONG
+
+
+def _numbers(table: pa.Table, name: str) -> np.ndarray:
+    return np.asarray(table[name].combine_chunks())

@@ -1,0 +1,112 @@
+"""GROUP BY TUMBLE or HOP over events: a window holds every event that it overlaps (SPEC 9.6).
+
+A window is final once the bound has reached its end. The result is an event of the window's
+extent, or a point at its last instant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar
+
+from rowtime.core.clock import Clocks, least
+from rowtime.core.errors import Failure, Problem
+from rowtime.core.fields import Micros
+from rowtime.core.time import BEGINNING, END
+from rowtime.operators.contract import Delta, Link, Operator, Shape, StateNote, Tick, UpTo, passed, quoted
+from rowtime.operators.events.event_groups import FROM, EventGroups
+from rowtime.operators.events.event_windows import WINDOW, clipped, first_start, in_windows, last_window
+from rowtime.operators.events.failing_events import fitting, results
+from rowtime.operators.events.speculative_groups import SpeculativeGroups
+from rowtime.operators.rows.lifetimes import OVERLAPS, D, E, N, S, WeightedLog, made, netted
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True)
+class LifetimeWindows(EventGroups):
+    """``aggregates`` of each window [k·hop + offset, + size) and ``keys``; ``point``: the result is one at its end.
+
+    ``clips``: whether aggregates see lifetimes, and cut to the window at both ends (``both``) or at its end (``end``).
+    """
+
+    size: Micros
+    hop: Micros
+    offset: Micros = 0
+    point: bool = False
+    clips: str = ""
+
+    control: ClassVar = UpTo
+    kind: ClassVar[str] = "lifetime windows"
+    promise: ClassVar[str] = "the beginning of the first window that is not final"
+    reason: ClassVar[str] = "a window goes out as a whole once the bound has reached its end, and begins before"
+
+    def keeps(self) -> tuple[StateNote, ...]:
+        """Events of windows that are not final."""
+        return (StateNote("events", "the bound reaches the end of their last window", rows={"state": N}),)
+
+    def emits(self) -> Shape:
+        """The select list; a window is final when it goes out, and lasts as long as all others."""
+        return replace(super().emits(), retracts="none", lasts=1 if self.point else self.size)
+
+    def promises(self, clocks: Sequence[Clocks], control: UpTo) -> Clocks:  # noqa: ARG002
+        """The least start of a window that may yet go out."""
+        bound = least(clocks[0].values())
+        if not BEGINNING < bound < END:
+            return {"": bound}
+        start = first_start(bound, self.size, self.hop, self.offset)
+        return {"": start + self.size - 1 if self.point else start}
+
+    def link(self, n: int) -> Link:  # noqa: ARG002 - one input
+        """What is alive in the window."""
+        span = (f"{E} - {self.size}L", E) if self.point else (S, E)
+        return Link(self.same_keys(), meets=OVERLAPS, span=span, narrows="meet")
+
+    def on_versions(self, below: Sequence[Operator]) -> Operator:
+        """The windows of each version."""
+        listed = self.keys, self.aggregates, self.items, self.size, self.hop, self.offset, self.point, self.clips
+        return SpeculativeGroups(self.name, below[0], *listed, having=self.having)
+
+    def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
+        """Aggregate the windows that the bound has reached the end of; keep the events of others."""
+        delta, control = fitting(tick, self, deltas[0]), tick.control(self)
+        kept, before = WeightedLog(tick, self), control.bound
+        bound = max(before, least(delta.clocks.values()))
+        parts = [] if delta.rows is None else [self._events(delta.rows)]
+        old = kept.between(before, END) if bound > before else None
+        rows = None
+        if bound > before and (parts or old is not None):
+            whole = parts + ([] if old is None else [old])
+            rows = self._windows(tick, whole[0] if len(whole) == 1 else whole[0].unionByName(whole[1]), before, bound)
+        if parts and bound < END:
+            kept.add(parts[0].where(f"{N} > {passed(bound, N)}"), delta.count)
+        control.bound = bound
+        kept.forget(bound, self.identity)
+        return Delta(rows, self.promises([delta.clocks], control))
+
+    def _events(self, rows: DataFrame) -> DataFrame:
+        """Events with the end of their last window."""
+        last = f"{last_window(self.size, self.hop, self.offset)} AS {N}"
+        return rows.selectExpr(*map(quoted, self.input.emits().names), f"{S} AS {FROM}", E, D, last)
+
+    def _windows(self, tick: Tick, events: DataFrame, before: int, bound: int) -> DataFrame:
+        """The windows with an end in (before, bound]."""
+        events = netted(events, [*self.identity, N])
+        if bound >= END and events.where(f"{N} >= {END}L").limit(1).count():
+            what = f"{self.name}: an event without an end lies in endless windows, and its stream has ended"
+            hint = "Send its end edge, or limit it: ALTER_DURATION(s, interval)."
+            raise Failure(Problem("R195", what, hint=hint))
+        tick.describe(self, "aggregate windows")
+        each = in_windows(events, (before, bound), self.size, self.hop, self.offset)
+        each = each.selectExpr("*", f"explode(sequence(1L, {D})) AS __i").selectExpr(
+            *(key.sql for key in self.keys),
+            *map(quoted, self.input.emits().names),
+            WINDOW,
+            *clipped(self.size, self.clips),
+        )
+        groups, times = [*self.key_names, WINDOW], made(f"{WINDOW} - {1 if self.point else self.size}L", WINDOW)
+        if tick.trying:
+            return results(tick, self, each, groups, [], times)
+        return self.selected(self.aggregated(each, groups), times)

@@ -1,0 +1,189 @@
+"""Filters events by their lifetimes, where it depends on an end that may not be known yet (SPEC 9.6).
+
+An end below the bound is final; any other lies somewhere from the bound on. An event goes
+out, or is dropped, as soon as every end that it may still have gives the same answer. A
+comparison that is open is NULL in the meantime, so that AND, OR and NOT know what follows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from sqlglot import exp
+
+from rowtime.core.clock import Clocks, least
+from rowtime.core.time import END
+from rowtime.expr.conditions import col
+from rowtime.operators.contract import (
+    Delta,
+    Link,
+    Operator,
+    Shape,
+    StateNote,
+    T,
+    Tick,
+    Unary,
+    UpTo,
+    passed,
+    quoted,
+)
+from rowtime.operators.rows.lifetimes import D, E, N, S, WeightedLog, derived, made, netted
+from rowtime.operators.rows.select import Item, Select
+from rowtime.sql.generate import to_spark
+
+_ORDERS = (exp.LT, exp.LTE, exp.EQ)
+
+
+@dataclass(slots=True)
+class NotJudged(UpTo):
+    """``oldest`` (µs UTC): the least start of the events that are not judged yet, which hold the bound; END if none."""
+
+    oldest: int = END
+
+
+@dataclass(frozen=True)
+class PeriodFilter(Unary):
+    """The events for which ``where`` holds; it compares ``ends``, which are BIGINT columns (µs), with other times.
+
+    ``hidden``: columns that do not go on. Where there are two ends, each belongs to one of the
+    two events that make a pair, which lasts while both do.
+    """
+
+    name: str
+    input: Operator
+    where: exp.Expr
+    ends: tuple[str, ...] = (E,)
+    hidden: tuple[str, ...] = ()
+
+    control: ClassVar = NotJudged
+    kind: ClassVar[str] = "period filter"
+    promise: ClassVar[str] = "the least start of the events that are not judged yet"
+    reason: ClassVar[str] = "an event waits for the bound to pass what its end is compared with"
+
+    def keeps(self) -> tuple[StateNote, ...]:
+        """What may be judged either way."""
+        return (
+            StateNote(
+                "events that are not judged", "the bound passes what their ends are compared with", rows={"state": N}
+            ),
+        )
+
+    def emits(self) -> Shape:
+        """The columns of the events."""
+        return derived(Shape(tuple(c for c in self.input.emits().columns if c.name not in self.hidden)))
+
+    def promises(self, clocks: Sequence[Clocks], control: NotJudged) -> Clocks:
+        """The input's bound, but not beyond the start of what is held."""
+        return {"": min(least(clocks[0].values()), control.oldest)}
+
+    def link(self, n: int) -> Link:
+        """The row under its own rowtime, with other columns beside its own."""
+        return Link(self.passed_on(n, T))
+
+    def on_versions(self, below: Sequence[Operator]) -> Operator:
+        """The filter, as every end is known."""
+        return passing(self.name, below[0], self.where, self.hidden)
+
+    def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
+        """Let out what holds by now, keep what is open."""
+        delta, control = deltas[0], tick.control(self)
+        kept, before = WeightedLog(tick, self), control.bound
+        bound = max(before, least(delta.clocks.values()))
+        rows = None
+        if delta.rows is not None:
+            new = delta.rows.selectExpr(*self._columns, D, f"{self._due()} AS {N}")
+            rows = new.where(self._known(bound))
+            if bound < END:
+                kept.add(new.where(self._open(bound)), delta.count)
+        old = kept.between(before, END) if bound > before else None
+        if old is not None:
+            found = old.where(f"NOT coalesce({self._known(before)}, false) AND {self._known(bound)}")
+            rows = found if rows is None else rows.unionByName(found)
+        control.bound = bound
+        kept.forget(bound, self._identity)
+        control.oldest = self._oldest(kept, bound)
+        names = [quoted(name) for name in self.emits().names]
+        out = None if rows is None else rows.selectExpr(*names, *made(S, E, D))
+        return Delta(out, self.promises([delta.clocks], control))
+
+    def _oldest(self, kept: WeightedLog, bound: int) -> int:
+        rows = kept.between(bound, END)
+        if rows is None:
+            return END
+        held = netted(rows.where(self._open(bound)).drop(N), self._identity)
+        found = held.selectExpr(f"min({S}) AS s").collect()[0][0]
+        return END if found is None else int(found)
+
+    # -- what is known ------------------------------------------------------------------
+
+    def _known(self, bound: int) -> str:
+        """The condition as far as it is known at a bound; NULL while it is open."""
+        return to_spark(self.where.transform(lambda node: self._judged(node, bound)[0]))
+
+    def _open(self, bound: int) -> str:
+        """True while an end that is not known may change the condition."""
+        waits = [self._judged(node, bound)[1] for node in self._comparisons()]
+        return f"({' OR '.join(waits)}) AND ({self._known(bound)}) IS NULL"
+
+    def _comparisons(self) -> list[exp.Expr]:
+        return [node for node in self.where.find_all(*_ORDERS) if self._ends_in(node)]
+
+    def _ends_in(self, node: exp.Expr) -> bool:
+        return any(isinstance(side, exp.Column) and side.name in self.ends for side in (node.this, node.expression))
+
+    def _judged(self, node: exp.Expr, bound: int) -> tuple[exp.Expr, str]:
+        """A comparison with an end: true, false or NULL; and when it is not known though both times are there."""
+        if not isinstance(node, _ORDERS) or not self._ends_in(node):
+            return node, "false"
+        (low, high), (other_low, other_high) = (self._between(side, bound) for side in (node.this, node.expression))
+        holds, fails = {
+            exp.LT: (f"{high} < {other_low}", f"{low} >= {other_high}"),
+            exp.LTE: (f"{high} <= {other_low}", f"{low} > {other_high}"),
+            exp.EQ: (
+                f"{low} = {other_high} AND {high} = {other_low}",
+                f"{high} < {other_low} OR {other_high} < {low}",
+            ),
+        }[type(node)]  # fmt: skip
+        text = f"CASE WHEN {holds} THEN true WHEN {fails} THEN false END"
+        return exp.Paren(this=exp.Var(this=text)), f"NOT coalesce(({holds}) OR ({fails}), true)"
+
+    def _between(self, side: exp.Expr, bound: int) -> tuple[str, str]:
+        """The least and the greatest that a time may be, as BIGINT expressions."""
+        text = to_spark(side)
+        if not isinstance(side, exp.Column) or side.name not in self.ends:
+            return text, text
+        settled = f"{text} < {passed(bound, text)}"
+        return f"IF({settled}, {text}, greatest({passed(bound, text)}, {S} + 1))", f"IF({settled}, {text}, {END}L)"
+
+    def _due(self) -> str:
+        """The bound at which an event is judged for certain."""
+        ends = [quoted(name) for name in self.ends]
+        others = [
+            to_spark(side)
+            for node in self._comparisons()
+            for side in (node.this, node.expression)
+            if not (isinstance(side, exp.Column) and side.name in self.ends)
+        ]
+        compared = [*others, *([_of("least", ends)] if len(ends) > 1 else [])]
+        last = _of("least", [_of("greatest", ends), *([_of("greatest", compared)] if compared else [])])
+        return f"IF({last} < {END}L, {last} + 1, {END}L)"
+
+    @property
+    def _identity(self) -> list[str]:
+        return [*self.input.emits().names, T, E]
+
+    @property
+    def _columns(self) -> list[str]:
+        return [*map(quoted, self.input.emits().names), T, E]
+
+
+def _of(function: str, values: Sequence[str]) -> str:
+    return values[0] if len(values) == 1 else f"{function}({', '.join(values)})"
+
+
+def passing(name: str, node: Operator, condition: exp.Expr, hidden: Sequence[str] = ()) -> Select:
+    """The filter that takes every lifetime as it is known."""
+    items = tuple(Item(c, col(c.name)) for c in node.emits().columns if c.name not in hidden)
+    return Select(name, node, items, condition)

@@ -1,0 +1,120 @@
+"""Counts and sums to which a start adds and from which an end takes away: the columns of a snapshot.
+
+Each sum is kept in its type until a tick fails for a value. From then on those that may be beyond their type are kept
+in two limbs, which have room for any: so the sum of what is alive decides, and not which sums were on the way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from rowtime.operators.rows.exact_sums import DECIMAL, limbs, may_be_beyond, whole
+from rowtime.operators.rows.select import Item
+from rowtime.sql.generate import to_spark
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_EXACT = "exact "  # before the type of a sum that is kept in limbs
+_WIDE = 28  # digits of the sum of a decimal of 18, which with the 20 of a BIGINT fill the 38 that there are
+
+
+@dataclass(frozen=True)
+class RunningSums:
+    """COUNT, SUM and AVG ``aggregates``; ``kinds``: the Spark type of each sum, empty for what only counts.
+
+    Columns of the n-th: `__n0` how many values, `__s0` their sum or its low limb, `__h0` its high limb, `__b0` how many
+    are no finite number.
+    """
+
+    aggregates: tuple[Item, ...]
+    kinds: Sequence[str]
+
+    @classmethod
+    def of(cls, aggregates: tuple[Item, ...], rows: DataFrame) -> RunningSums:
+        """The sums of arguments over these rows; by analysis without a job."""
+        kinds = []
+        for item in aggregates:
+            texts = [] if isinstance(item.expression, exp.Count) else [f"sum({to_spark(item.expression.this)}) AS v"]
+            kinds.append(rows.selectExpr(*texts).schema[0].dataType.simpleString() if texts else "")
+        return cls(aggregates, kinds)
+
+    def roomy(self, *, trying: bool) -> RunningSums:
+        """The same with limbs where a product with a weight would lose digits or, ``trying``, a sum may be beyond."""
+        wide = (_loses_digits(kind) or (trying and may_be_beyond(kind)) for kind in self.kinds)
+        named = zip(self.kinds, wide, strict=True)
+        return RunningSums(self.aggregates, [_EXACT + kind if moves else kind for kind, moves in named])
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the kept columns."""
+        return [name for n, kind in enumerate(self.kinds) for name in _columns(n, kind)]
+
+    def moved(self, rows: DataFrame, roomy: RunningSums) -> DataFrame:
+        """Kept rows as `roomy` has them."""
+        made = dict[str, str]()
+        for n, (kind, other) in enumerate(zip(self.kinds, roomy.kinds, strict=True)):
+            if kind != other:
+                made |= dict(zip((f"__s{n}", f"__h{n}"), limbs(f"__s{n}", kind), strict=True))
+        others = [name for name in rows.columns if name not in made]
+        return rows.selectExpr(*others, *(f"CAST({text} AS DECIMAL(38, 0)) AS {name}" for name, text in made.items()))
+
+    def values(self, weight: str) -> list[str]:
+        """The columns of one event, which counts ``weight`` times."""
+        values = []
+        for n, (item, kind) in enumerate(zip(self.aggregates, self.kinds, strict=True)):
+            text = "1" if isinstance(item.expression.this, exp.Star) else to_spark(item.expression.this)
+            values.append(f"IF(({text}) IS NULL, 0L, {weight}) AS __n{n}")
+            if kind == "double":
+                bad = f"(isnan({text}) OR abs({text}) = double('infinity'))"
+                values.append(f"IF(({text}) IS NULL OR {bad}, 0D, ({text}) * {weight}) AS __s{n}")
+                values.append(f"IF(({text}) IS NOT NULL AND {bad}, {weight}, 0L) AS __b{n}")
+            elif kind.startswith(_EXACT):
+                parts = zip("sh", limbs(text, kind.removeprefix(_EXACT)), strict=True)
+                values += [
+                    f"CAST(coalesce({part} * {weight}, 0) AS DECIMAL(38, 0)) AS __{name}{n}" for name, part in parts
+                ]
+            elif kind:
+                values.append(f"CAST(coalesce(({text}) * {weight}, 0) AS {kind}) AS __s{n}")
+        return values
+
+    def finals(self, *, trying: bool = False) -> list[str]:
+        """The aggregates under their names; ``trying``: NULL where one is beyond its type."""
+        return [f"{self._final(n, trying=trying)} AS {item.column.name}" for n, item in enumerate(self.aggregates)]
+
+    def beyond(self) -> Iterator[tuple[str, exp.Expr]]:
+        """For each sum in limbs the condition that it is beyond its type, and the aggregate."""
+        for n, item in enumerate(self.aggregates):
+            if self.kinds[n].startswith(_EXACT):
+                yield f"(__n{n} > 0 AND {item.column.name} IS NULL)", item.expression
+
+    def _final(self, n: int, *, trying: bool) -> str:
+        call, kind = self.aggregates[n].expression, self.kinds[n]
+        if isinstance(call, exp.Count):
+            return f"__n{n}"
+        average, exact = isinstance(call, exp.Avg), kind.startswith(_EXACT)
+        kind = kind.removeprefix(_EXACT)
+        total = f"IF(__b{n} > 0, double('NaN'), __s{n})" if kind == "double" else f"__s{n}"
+        if exact:
+            wide = "DECIMAL(38, 0)" if average and kind == "bigint" else kind
+            total = f"{'try_cast' if trying else 'CAST'}({whole(f'__s{n}', f'__h{n}', kind)} AS {wide})"
+        if average and not kind.startswith("decimal"):
+            total = f"CAST({total} AS DOUBLE) / __n{n}"
+        elif average:
+            total = f"try_divide({total}, __n{n})" if trying else f"{total} / __n{n}"
+        return f"IF(__n{n} = 0, NULL, {total})"
+
+
+def _loses_digits(kind: str) -> bool:
+    """True for a decimal for whose product with a BIGINT Spark has no room behind the point."""
+    found = DECIMAL.fullmatch(kind)
+    return found is not None and int(found[1]) >= _WIDE and int(found[2]) > 0
+
+
+def _columns(n: int, kind: str) -> list[str]:
+    more = {"double": f"__b{n}"}.get(kind, f"__h{n}" if kind.startswith(_EXACT) else "")
+    return [f"__n{n}", *([f"__s{n}"] if kind else []), *([more] if more else [])]

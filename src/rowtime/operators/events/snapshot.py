@@ -1,0 +1,226 @@
+"""GROUP BY SNAPSHOT(): what is alive between each two changes of a group (SPEC 9.6).
+
+A new snapshot begins at every start and every end. Counts and sums of it are running sums
+over the starts and ends, which are cut at the bound: what lies below is final, and of each
+group the sums at the bound are kept. So a tick costs its own events and the open groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from typing import TYPE_CHECKING, ClassVar
+
+from sqlglot import exp
+
+from rowtime.core.time import BEGINNING, END
+from rowtime.operators.contract import (
+    Delta,
+    Operator,
+    Route,
+    Segment,
+    Shape,
+    StateNote,
+    T,
+    Tick,
+    UpTo,
+    passed,
+    quoted,
+)
+from rowtime.operators.events.event_groups import EventGroups
+from rowtime.operators.events.failing_events import fitting, refused, tried
+from rowtime.operators.events.running_sums import RunningSums
+from rowtime.operators.events.speculative_groups import SpeculativeGroups
+from rowtime.operators.groups.finished import in_words
+from rowtime.operators.rows.collations import grouped, in_bytes
+from rowtime.operators.rows.lifetimes import ALWAYS, D, E, N, S, WeightedLog, instant, made, netted
+from rowtime.sql.generate import to_spark
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+AT, STARTS, ENDS, OLD = "__t0", "__starts", "__ends", "__old"  # when; how many start and end; 1 for kept sums
+AHEAD, ENDED, OPENED, CLOSED, LEFT_OUT = range(5)
+"""What becomes of a time: it lies ahead of the bound; the snapshot that begins there has ended; it lasts; the one that
+lasted so far has ended; and that one, where HAVING leaves it out of the result."""
+
+
+@dataclass(slots=True)
+class SnapshotTypes(UpTo):
+    """``types``: the Spark type of each aggregate's sum, empty if it only counts; from the first rows on.
+
+    "exact " stands before that of a sum that is kept in limbs (`RunningSums`), as it stays for ever.
+    """
+
+    types: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Snapshot(EventGroups):
+    """Counts and sums ``aggregates`` of each snapshot and ``keys``; ``items`` and ``having`` are over both by name."""
+
+    control: ClassVar = SnapshotTypes
+    kind: ClassVar[str] = "snapshot"
+    writes_final: ClassVar[bool] = True
+
+    def keeps(self) -> tuple[StateNote, ...]:
+        """What lies ahead of the bound, and the sums at it."""
+        ahead = StateNote("starts and ends ahead of the bound", "the bound passes them", rows={"state": N})
+        return (
+            ahead,
+            StateNote("the sums of each group in which events are alive", "they have ended", rows={"open": N}),
+        )
+
+    def emits(self) -> Shape:
+        """The select list; a snapshot has no end until the next change of its group."""
+        return replace(super().emits(), retracts="open")
+
+    def on_versions(self, below: Sequence[Operator]) -> Operator:
+        """The snapshots of each version."""
+        return SpeculativeGroups(self.name, below[0], self.keys, self.aggregates, self.items, having=self.having)
+
+    def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
+        """Add the new starts and ends to what is due, let the snapshots below the bound go out. One job."""
+        delta, control = fitting(tick, self, deltas[0]), tick.control(self)
+        ahead, sums = WeightedLog(tick, self), WeightedLog(tick, self, "open")
+        before = control.bound
+        clocks = self.promises([delta.clocks], control)
+        bound = max(before, clocks[""])
+        if delta.rows is not None and not control.types:
+            control.types = list(RunningSums.of(self.aggregates, delta.rows).kinds)
+        known = delta.rows is None or delta.count is not None
+        count = (
+            4 * (2 * (delta.count or 0) + ahead.count(before, bound) + sums.count(BEGINNING, END)) if known else None
+        )
+        running = RunningSums(self.aggregates, control.types)
+        due = ahead.between(before, bound) if bound > before else None
+        kept = sums.between(BEGINNING, END)
+        roomy = running.roomy(trying=tick.trying)
+        if roomy != running:  # all that is kept is written anew
+            old = ahead.between(before, END), kept
+            due, kept = (None if rows is None else running.moved(rows, roomy) for rows in old)
+            running, control.types = roomy, list(roomy.kinds)
+            for log in (ahead, sums):
+                log.segments.forget(END)
+        parts = [] if delta.rows is None else [self._points(delta.rows, running)]
+        parts += [] if due is None else [due.drop(N).selectExpr("*", f"0 AS {OLD}")]
+        rows, final, columns = None, tuple[Segment, ...](), [*self.key_names, AT, STARTS, *running.columns]
+        if parts:
+            if kept is not None:
+                own = [*self.key_names, AT, STARTS, f"0L AS {ENDS}", *running.columns]
+                parts.append(netted(kept, columns).selectExpr(*own, f"1 AS {OLD}"))
+            rows, final, count = self._advance(tick, parts, running, bound, count)
+        control.bound = bound
+        ahead.segments.forget(bound)
+        sums.forget(bound, columns)
+        return Delta(rows, clocks, count, final=final)
+
+    # -- starts and ends --------------------------------------------------------------
+
+    def _points(self, rows: DataFrame, sums: RunningSums) -> DataFrame:
+        """Each event as its start and, where it has one, its end."""
+        keys = [key.sql for key in self.keys]
+        start = f"struct({S} AS {AT}, {D} AS {STARTS}, 0L AS {ENDS}, {D} AS w)"
+        end = f"struct({E} AS {AT}, 0L AS {STARTS}, {D} AS {ENDS}, -{D} AS w)"
+        both = rows.selectExpr("*", f"explode(IF({E} < {END}L, array({start}, {end}), array({start}))) AS __x")
+        return both.selectExpr(*keys, f"__x.{AT}", f"__x.{STARTS}", f"__x.{ENDS}", *sums.values("__x.w"), f"0 AS {OLD}")
+
+    # -- snapshots --------------------------------------------------------------------
+
+    def _advance(
+        self, tick: Tick, parts: Sequence[DataFrame], running: RunningSums, bound: int, count: int | None
+    ) -> tuple[DataFrame | None, tuple[Segment, ...], int]:
+        """Events that are new or change, those that are final where somebody takes these, how many the former are."""
+        adopted = None if tick.trying else tick.adopted_as(self)
+        sums, keys = running.columns, self.key_names
+        changes = self._changes(reduce(lambda one, other: one.unionByName(other), parts), sums, bound)
+        ended = {c: c for c in (*keys, AT, *sums)} | {E: "__next"}
+        if adopted is not None:
+            changes = self._with_ended(changes, running, adopted)
+            ended = {name: f"__final{n}" for n, name in enumerate(adopted)}
+        kept = {c: c for c in (*keys, AT, STARTS, *sums, N)}
+        routes = {
+            "complete": Route(ENDED, ended, N, more=(CLOSED,)),
+            "merged": Route(OPENED, {c: c for c in (*keys, AT, D, *sums)}, N, more=(CLOSED, LEFT_OUT)),
+            "open": Route(OPENED, {**kept, D: D}, N, more=(CLOSED, LEFT_OUT)),
+            "state": Route(AHEAD, {**kept, ENDS: ENDS}, N),
+        }
+        tick.describe(self, "snapshots up to the bound")
+        written = tick.write(self, changes, routes, count)
+        for what in ("state", "open"):
+            tick.segments(self, what).add(written[what])
+        missing = {"complete": f"1L AS {D}", "merged": f"{END}L AS {E}"}
+        made = {what: written[what] for what in missing if written[what] and (what == "merged" or adopted is None)}
+        rows = [tick.segments(self, what).read(files).selectExpr("*", missing[what]) for what, files in made.items()]
+        events = reduce(lambda one, other: one.unionByName(other), rows) if rows else None
+        final = () if adopted is None else tuple(written["complete"])
+        known = sum(segment.rows for files in made.values() for segment in files)
+        return None if events is None else self._results(tick, events, running), final, known
+
+    def _with_ended(self, changes: DataFrame, running: RunningSums, adopted: Mapping[str, str]) -> DataFrame:
+        """Changes, of which the snapshots that have ended have the columns of the file that is adopted as well."""
+        kept = {name: f"__kept{n}" for n, name in enumerate(changes.columns)}
+        rows = changes.selectExpr("*", f"__route IN ({ENDED}, {CLOSED}) AS __over", *running.finals())
+        # Of the others nothing is computed: that may fail.
+        named = [f"{name} AS {other}" for name, other in kept.items() if name != "__route"]
+        items = [f"IF(__over, {to_spark(i.expression)}, NULL) AS {quoted(i.column.name)}" for i in self.items]
+        route = "__route"
+        if self.having is not None:
+            left_out = f"__over AND NOT coalesce({to_spark(self.having)}, false)"
+            route = f"IF({left_out}, IF(__route = {CLOSED}, {LEFT_OUT}, NULL), __route) AS __route"
+        events = rows.selectExpr(*named, route, *items, f"{instant(AT)} AS {T}", f"__next AS {E}")
+        own = [f"{other} AS {name}" for name, other in kept.items() if name != "__route"]
+        values = {T: T, E: instant(E)}
+        final = [f"{values.get(of, quoted(of))} AS __final{n}" for n, of in enumerate(adopted.values())]
+        return events.where("__route IS NOT NULL").selectExpr(*own, "__route", *final)
+
+    def _changes(self, points: DataFrame, sums: Sequence[str], bound: int) -> DataFrame:
+        """Each time of a group, with what is alive from it on and the next time, and what becomes of it (route)."""
+        from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+        keys = self.key_names
+        totals = [*(f"sum({name}) AS {name}" for name in (STARTS, ENDS, *sums)), f"max({OLD}) AS {OLD}"]
+        if keys:  # one exchange for the groups and the windows over them
+            points = points.repartition(*keys)
+        points, back = in_bytes(points, keys)
+        times = points.groupBy(*keys, AT).agg(*map(F.expr, totals)).where(f"{STARTS} <> 0 OR {ENDS} <> 0")
+        if back:  # of equal texts the least of those that begin or end there
+            times = grouped(times.withColumns(back), [*keys, AT], totals)
+        times = times.selectExpr("*", f"{AT} < {passed(bound, AT)} AS __due")
+        by = ", ".join([*keys, "__due"])
+        running = f"OVER (PARTITION BY {by} ORDER BY {AT} ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)"
+        so_far = [f"sum({name}) {running} AS __r{name}" for name in sums]
+        following = f"lead({AT}) OVER (PARTITION BY {by} ORDER BY {AT}) AS __next"
+        times = times.selectExpr("*", f"sum({STARTS} - {ENDS}) {running} AS __alive", *so_far, following)
+        route = (
+            f"CASE WHEN NOT __due THEN {AHEAD} WHEN {OLD} = 1 THEN IF(__next IS NULL, NULL, {CLOSED}) "
+            f"WHEN __alive > 0 THEN IF(__next IS NULL, {OPENED}, {ENDED}) END AS __route"
+        )
+        values = {STARTS: "__alive", **{name: f"__r{name}" for name in sums}}
+        return times.selectExpr(
+            *keys,
+            AT,
+            "__next",
+            ENDS,
+            *(f"IF(__due, {value}, {name}) AS {name}" for name, value in values.items()),
+            f"IF({OLD} = 1, -1L, 1L) AS {D}",
+            f"IF(__due, {ALWAYS}L, {AT} + 1) AS {N}",
+            route,
+        ).where("__route IS NOT NULL")
+
+    def _results(self, tick: Tick, rows: DataFrame, sums: RunningSums) -> DataFrame:
+        """The select list over keys and sums, as events."""
+        rows = rows.selectExpr("*", *sums.finals(trying=tick.trying))
+        if tick.trying:
+            beyond = [(condition, in_words(call)) for condition, call in sums.beyond()]
+            return refused(tick, self, tried(self, rows, beyond), made(AT, E, D))
+        return self.selected(rows, made(AT, E, D))
+
+
+SUMS = (exp.Count, exp.Sum, exp.Avg)
+
+
+def summed(call: exp.Expr) -> bool:
+    """True for the aggregates of a snapshot: what a start adds and an end takes away."""
+    return isinstance(call, SUMS) and not isinstance(call.this, exp.Distinct) and not call.expressions

@@ -1,0 +1,156 @@
+"""Windows and snapshots as they are known after every change: EMIT CHANGES of GROUP BY (SPEC 9.5).
+
+Each group is computed anew for every change of an event in it, from the events that there are
+then; what differs from the one before goes out with that change. So what goes out is a
+function of the order of the changes, and any aggregate has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, ClassVar
+
+from rowtime.core.clock import Clocks, least
+from rowtime.core.errors import Failure, Problem
+from rowtime.core.fields import LATER, Micros
+from rowtime.core.time import BEGINNING, END
+from rowtime.operators.contract import Delta, Link, Operator, StateNote, Tick, UpTo, quoted
+from rowtime.operators.contract.requirement import VERSIONS, Requirement
+from rowtime.operators.events.elementary import AT, NEXT, in_snapshots
+from rowtime.operators.events.event_groups import FROM, EventGroups
+from rowtime.operators.events.event_windows import WINDOW, clipped, first_start, in_windows, last_window
+from rowtime.operators.events.failing_events import changed, fitting, tried_groups
+from rowtime.operators.events.versions import BEFORE, VERSION, as_of, versions_of
+from rowtime.operators.rows.attempt import BROKEN
+from rowtime.operators.rows.lifetimes import OVERLAPS, C, D, E, N, Q, S, WeightedLog, due, netted
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+@dataclass(slots=True)
+class GroupsSoFar(UpTo):
+    """``low`` (µs UTC): the start below which no window can change any more; what has ended by then is forgotten."""
+
+    low: int = BEGINNING
+
+
+@dataclass(frozen=True)
+class SpeculativeGroups(EventGroups):
+    """``aggregates`` of each window or, without a ``size``, of each snapshot; fields as in `LifetimeWindows`.
+
+    ``inner``: what keeps events stands above, and has to know below which time no window changes any more.
+    """
+
+    size: Micros = 0
+    hop: Micros = 0
+    offset: Micros = 0
+    point: bool = False
+    clips: str = ""
+    inner: bool = field(default=False, kw_only=True, metadata=LATER)
+
+    control: ClassVar = GroupsSoFar
+    kind: ClassVar[str] = "speculative groups"
+    numbered: ClassVar[bool] = True
+    promise: ClassVar[str] = (
+        "the input's bound; below what keeps events the beginning of the first window that ends later"
+    )
+    reason: ClassVar[str] = (
+        "changes go out under the bounds that their items met, and windows that change end behind these"
+    )
+
+    def requires(self) -> tuple[Requirement, ...]:
+        """Versions, all up to the last one."""
+        return (VERSIONS,)
+
+    def keeps(self) -> tuple[StateNote, ...]:
+        """What groups that may yet change are made of."""
+        if self.size:
+            return (StateNote("events", "the bound reaches the end of their last window", rows={"state": N}),)
+        return (
+            StateNote(
+                "events", "the bound has passed their end and that of all that began before it", rows={"state": N}
+            ),
+        )
+
+    def promises(self, clocks: Sequence[Clocks], control: GroupsSoFar) -> Clocks:
+        """The least of the input's, or the least time that a change may touch."""
+        (bound,) = super().promises(clocks, control).values()
+        known = BEGINNING < bound < END
+        moves = self.inner and self.size and not self.point and known
+        return {"": first_start(bound, self.size, self.hop, self.offset) if moves else bound}
+
+    def link(self, n: int) -> Link:
+        """As of the groups that wait for the bound."""
+        if not self.size:
+            return super().link(n)
+        span = (f"{E} - {self.size}L", E) if self.point else (S, E)
+        return Link(self.same_keys(), meets=OVERLAPS, span=span, narrows="meet")
+
+    def beneath_keeping(self) -> Operator:
+        """The same, which knows below which time no window changes any more."""
+        return replace(self, inner=True)
+
+    def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
+        """What each new change makes of the groups it is in."""
+        delta, control, kept = fitting(tick, self, deltas[0]), tick.control(self), WeightedLog(tick, self)
+        clocks = self.promises([delta.clocks], control)
+        bound, low = max(control.bound, least(delta.clocks.values())), control.low
+        old, rows = kept.between(low, END), None
+        if delta.rows is not None:
+            written = kept.add(self._events(delta.rows), delta.count)
+            if written:
+                rows = self._revised(tick, kept.segments.read(written), old, control.bound)
+        control.low = bound if self.size or bound >= END else kept.oldest(bound, self.identity, FROM)
+        control.bound = bound
+        kept.forget(control.low, self.identity)
+        return Delta(rows, clocks)
+
+    @property
+    def _groups(self) -> list[str]:
+        """What tells groups apart that are computed by themselves."""
+        return [*self.key_names, *([WINDOW] if self.size else [])]
+
+    def _events(self, rows: DataFrame) -> DataFrame:
+        until = f"{last_window(self.size, self.hop, self.offset)} AS {N}" if self.size else due(E)
+        return rows.selectExpr(*map(quoted, self.input.emits().names), f"{S} AS {FROM}", E, D, Q, C, until)
+
+    # -- versions of groups -----------------------------------------------------------
+
+    def _revised(self, tick: Tick, new: DataFrame, old: DataFrame | None, before: int) -> DataFrame:
+        """The results of each version of the groups with new changes, less those of the one before it."""
+        if self.size:
+            self._refuse_endless(new)
+        events = self._grouped(new, before)
+        versions = versions_of(events, self._groups)
+        if old is not None:
+            old = netted(old.drop(Q, C), [*self.identity, N]).selectExpr("*", *BEFORE)
+            events = events.unionByName(self._grouped(old, before))
+        results = self._results(tick, as_of(events, versions, self._groups, [*self.identity, *self._groups]))
+        return changed(tick, self, results)
+
+    def _refuse_endless(self, events: DataFrame) -> None:
+        if events.where(f"{E} >= {END}L").limit(1).count():
+            what = f"{self.name}: an event without an end lies in endless windows, and each is to be shown at once"
+            hint = "Limit it: ALTER_DURATION(s, interval). Or leave EMIT CHANGES out."
+            raise Failure(Problem("R195", what, hint=hint))
+
+    def _grouped(self, events: DataFrame, before: int) -> DataFrame:
+        """Events under the keys of their groups, and in the windows that are not final."""
+        rows = events.selectExpr("*", *(key.sql for key in self.keys))
+        if self.size:
+            rows = in_windows(rows, (before, END), self.size, self.hop, self.offset)
+        return rows.drop(N)
+
+    def _results(self, tick: Tick, events: DataFrame) -> DataFrame:
+        """The select list at each version, with the extent of the window or snapshot."""
+        groups, extent = [*self._groups, *VERSION], (f"{WINDOW} - {1 if self.point else self.size}L", WINDOW)
+        if not self.size:
+            events, extent = in_snapshots(events, FROM, groups), (AT, NEXT)
+            groups = [*groups, *extent]
+        each = events.selectExpr("*", *clipped(self.size, self.clips), f"explode(sequence(1L, {D})) AS __i")
+        times = [f"{extent[0]} AS __x", f"{extent[1]} AS {E}", f"1L AS {D}"]
+        if tick.trying:
+            return tried_groups(self, each, groups).selectExpr(*self.item_names, *VERSION, *times, BROKEN)
+        return self.selected(self.aggregated(each, groups), [*VERSION, *times])

@@ -1,0 +1,183 @@
+"""Stitch: events of one payload that touch or overlap become one (SPEC 9.6).
+
+Below the bound no start is to come, so what has ended there is final. What reaches the bound
+has gone out as open, and its start is all that is remembered of what it was put together of. EMIT CHANGES
+puts events together as they are known after every change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from rowtime.core.clock import Clocks, least
+from rowtime.core.time import BEGINNING, END
+from rowtime.operators.contract import Delta, Link, Operator, Shape, StateNote, Tick, Unary, UpTo, quoted
+from rowtime.operators.contract.requirement import VERSIONS, Requirement
+from rowtime.operators.events.versions import BEFORE, VERSION, as_of, differences, versions_of
+from rowtime.operators.rows.lifetimes import TOUCHES, C, D, E, N, Q, S, WeightedLog, derived, due, made, netted, revised
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True)
+class Stitch(Unary):
+    """The events of ``input``; payloads are equal as groups are, so NULLs are."""
+
+    name: str
+    input: Operator
+
+    control: ClassVar = UpTo
+    kind: ClassVar[str] = "stitch"
+    keeps_versions: ClassVar[bool] = True
+
+    def keeps(self) -> tuple[StateNote, ...]:
+        """What has not ended, and since when it lasts."""
+        until = "the bound has passed their end"
+        return (
+            StateNote("events that are open", until, rows={"state": N}),
+            StateNote("the start of each that is put together", until, rows={"open": N}),
+        )
+
+    def emits(self) -> Shape:
+        """The columns of the events."""
+        return derived(Shape(self.input.emits().columns))
+
+    def promises(self, clocks: Sequence[Clocks], control: UpTo) -> Clocks:  # noqa: ARG002
+        """The least of the input's."""
+        return {"": least(clocks[0].values())}
+
+    def link(self, n: int) -> Link:
+        """The events of these values that touch it."""
+        return Link(self.passed_on(n), meets=TOUCHES, narrows="own")
+
+    def on_versions(self, below: Sequence[Operator]) -> Operator:
+        """The events of each version, put together."""
+        return SpeculativeStitch(self.name, below[0])
+
+    def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
+        """The stitched events as far as the bound, less what went out before."""
+        control = tick.control(self)
+        clocks = self.promises([deltas[0].clocks], control)
+        before = control.bound
+        bound = max(before, clocks[""])
+        kept, going = WeightedLog(tick, self), WeightedLog(tick, self, "open")
+        if deltas[0].rows is not None:
+            rows = deltas[0].rows.selectExpr(*self._quoted, f"{S} AS __ls", f"{E} AS __le", D, due(E))
+            kept.add(rows, deltas[0].count)
+        events = kept.between(before, END)
+        result = None
+        if bound > before and events is not None:
+            result = self._results(tick, events, going, (before, bound))
+        control.bound = bound
+        kept.forget(bound, [*self._names, "__ls", "__le"])
+        going.forget(bound, [*self._names, "__x"])
+        return Delta(result, clocks)
+
+    def _results(self, tick: Tick, events: DataFrame, going: WeightedLog, span: tuple[int, int]) -> DataFrame:
+        before, bound = span
+        alive = netted(events.drop(N), [*self._names, "__ls", "__le"]).where(f"__ls < {bound}L")
+        parts = alive.selectExpr(*self._quoted, "__ls", "__le")
+        old = going.between(BEGINNING, END)
+        gone = None
+        if old is not None:
+            old = netted(old, [*self._names, "__x"])
+            parts = parts.unionByName(old.selectExpr(*self._quoted, "__x AS __ls", f"{before}L AS __le"))
+            gone = old.selectExpr(*self._quoted, "__x", f"{END}L AS {E}", D)
+        tick.describe(self, "stitch events")
+        found = revised(tick, self, self._names, self._stitched(parts, bound), gone)
+        if bound < END:
+            going.add(found.where(f"{E} >= {END}L").selectExpr(*self._quoted, "__x", D, N), None)
+        return found.selectExpr(*self._quoted, *made("__x", E, D))
+
+    def _stitched(self, parts: DataFrame, bound: int) -> DataFrame:
+        whole = runs(parts, self._names)
+        return whole.selectExpr(*self._quoted, "__x", f"IF(__y < {bound}L, __y, {END}L) AS {E}", f"1L AS {D}")
+
+    @property
+    def _names(self) -> tuple[str, ...]:
+        return self.input.emits().names
+
+    @property
+    def _quoted(self) -> list[str]:
+        return [quoted(name) for name in self._names]
+
+
+@dataclass(slots=True)
+class StitchSoFar(UpTo):
+    """``low`` (µs UTC): up to where what is put together can change no more; its events are forgotten."""
+
+    low: int = BEGINNING
+
+
+@dataclass(frozen=True)
+class SpeculativeStitch(Stitch):
+    """A `Stitch` of versions of events: each payload is put together anew for every change of one of its events."""
+
+    control: ClassVar = StitchSoFar
+    kind: ClassVar[str] = "speculative stitch"
+
+    def requires(self) -> tuple[Requirement, ...]:
+        """Versions, all up to the last one."""
+        return (VERSIONS,)
+
+    def keeps(self) -> tuple[StateNote, ...]:
+        """Events of what may yet become longer."""
+        return (
+            StateNote(
+                "events",
+                "the bound has passed the end of what they are part of, and of what began before",
+                rows={"state": N},
+            ),
+        )
+
+    def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
+        """What each new change makes of its payload."""
+        delta, control, kept = deltas[0], tick.control(self), WeightedLog(tick, self)
+        clocks = self.promises([delta.clocks], control)
+        bound, low = max(control.bound, clocks[""]), control.low
+        old, rows = kept.between(low, END), None
+        if delta.rows is not None:
+            new = delta.rows.selectExpr(*self._quoted, f"{S} AS __ls", f"{E} AS __le", D, Q, C, due(E))
+            written = kept.add(new, delta.count)
+            rows = self._revised(kept.segments.read(written), old) if written else None
+        control.bound = bound
+        control.low = self._begun(kept, low, bound)
+        kept.forget(control.low, self._identity)
+        return Delta(rows, clocks)
+
+    @property
+    def _identity(self) -> list[str]:
+        return [*self._names, "__ls", "__le"]
+
+    def _begun(self, kept: WeightedLog, low: int, bound: int) -> int:
+        """The least start of what is put together and has not ended below the bound."""
+        rows = kept.between(low, END) if bound < END else None
+        if rows is None:
+            return bound
+        alive = runs(netted(rows.drop(N, Q, C), self._identity), self._names).where(f"__y >= {bound}L")
+        found = alive.agg({"__x": "min"}).collect()[0][0]
+        return bound if found is None else min(bound, int(found))
+
+    def _revised(self, new: DataFrame, old: DataFrame | None) -> DataFrame:
+        """The results of each version of the payloads with new changes, less those of the one before it."""
+        versions, events = versions_of(new, self._names), new.drop(N)
+        if old is not None:
+            events = events.unionByName(netted(old.drop(N, Q, C), self._identity).selectExpr("*", *BEFORE))
+        alive = as_of(events, versions, self._names, self._identity)
+        results = runs(alive, [*self._names, *VERSION]).withColumnRenamed("__y", E).selectExpr("*", f"1L AS {D}")
+        return differences(results, self._names).selectExpr(*self._quoted, *made("__x", E, D, Q, C))
+
+
+def runs(parts: DataFrame, by: Sequence[str]) -> DataFrame:
+    """Runs [__x, __y) of parts [__ls, __le) of a group ``by``, of which none begins behind the end of those before."""
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+    names = list(map(quoted, by))
+    ordered = f"{'PARTITION BY ' if names else ''}{', '.join(names)} ORDER BY __ls, __le"
+    ends = f"max(__le) OVER ({ordered} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
+    begun = parts.selectExpr("*", f"IF(__ls <= {ends}, 0, 1) AS __begins")
+    numbered = begun.selectExpr("*", f"sum(__begins) OVER ({ordered} ROWS UNBOUNDED PRECEDING) AS __run")
+    return numbered.groupBy(*names, "__run").agg(F.expr("min(__ls) AS __x"), F.expr("max(__le) AS __y")).drop("__run")

@@ -1,0 +1,25 @@
+"""Every class of operators: the modules of all rooms are imported, so that no list of them has to be kept."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+from typing import Final
+
+from rowtime import operators
+from rowtime.operators.contract import Operator
+
+for _found in pkgutil.walk_packages(operators.__path__, f"{operators.__name__}."):
+    if _found.name != __name__:
+        importlib.import_module(_found.name)
+
+
+def _below(base: type) -> set[type[Operator]]:
+    return {base}.union(*map(_below, base.__subclasses__()))
+
+
+OPERATORS: Final[tuple[type[Operator], ...]] = tuple(
+    sorted((one for one in _below(Operator) if not inspect.isabstract(one)), key=lambda one: (one.kind, one.__name__))
+)
+"""The classes of which a plan can be made, by their kinds."""

@@ -1,0 +1,1 @@
+"""What refuses rows, and what gives refused rows out again."""

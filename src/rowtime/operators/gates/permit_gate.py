@@ -1,0 +1,274 @@
+"""Permit gate: rows in their order, each let out by a permit of another stream.
+
+SPEC 8.2. The k-th row goes out with the k-th permit, under the later of the two rowtimes; which
+is which follows from the two orders alone. Rows wait for permits, and permits for rows. Rows
+that are still without a permit when the permits have ended are refused (``NO_PERMIT``).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rowtime.core.clock import Clocks, least
+from rowtime.core.time import BEGINNING, END
+from rowtime.operators.contract import (
+    ASKED_AT,
+    Column,
+    Delta,
+    Link,
+    Operator,
+    P,
+    Route,
+    Shape,
+    StateNote,
+    T,
+    Tick,
+    UpTo,
+    W,
+    quoted,
+)
+from rowtime.operators.contract.gates import Verdict
+from rowtime.operators.contract.requirement import COUNTED, Requirement
+from rowtime.operators.order.merge import ORIGIN
+from rowtime.operators.panes.event_time import refusals
+from rowtime.operators.rows.lifetimes import S
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from rowtime.operators.contract import Segment
+
+PERMIT = "__at"  # BIGINT: the rowtime of the permit, µs
+TOTAL = "__c"  # BIGINT: how many permits there are up to and with this row of the permit stream
+REASON = "NO_PERMIT"
+
+
+@dataclass(slots=True)
+class Queues(UpTo):
+    """How many rows ``came``, were ``given`` a permit, were ``sent``; those below ``refused`` can have none any more.
+
+    ``row``, ``permit``: the rowtimes (µs UTC) of the first of each that wait; ``None`` if none does.
+    """
+
+    came: int = 0
+    given: int = 0
+    sent: int = 0
+    refused: int = 0
+    row: int | None = None
+    permit: int | None = None
+
+
+@dataclass(frozen=True)
+class PermitGate(Operator):
+    """``GATE(TABLE s, TABLE permits [, n])``: each row of ``permits`` lets one row of ``input`` out, or ``n``.
+
+    Both inputs are numbered in their orders, from 0 on.
+    """
+
+    name: str
+    input: Operator
+    permits: Operator
+    count: str | None = None
+
+    control: ClassVar = Queues
+    kind: ClassVar[str] = "permit gate"
+    is_gate: ClassVar[bool] = True
+    promise: ClassVar[str] = "the later of what the next row and the next permit can have"
+    reason: ClassVar[str] = "a row goes out under the later of its own rowtime and its permit's, both in their orders"
+
+    @property
+    def inputs(self) -> tuple[Operator, ...]:
+        """The rows, and the permits."""
+        return (self.input, self.permits)
+
+    def requires(self) -> tuple[Requirement, ...]:
+        """Both in stream order."""
+        return (replace(COUNTED, traced=True, name="1.merge"), replace(COUNTED, name="2.merge"))
+
+    def keeps(self) -> tuple[StateNote, ...]:
+        """What waits for the other side."""
+        return (
+            StateNote(
+                "rows without a permit",
+                "permits come, or end",
+                "nothing",
+                rows={"state": "__n", "places": P, "origins": P},
+            ),
+            StateNote("permits without a row", "rows come", "nothing", rows={"permits": TOTAL}),
+        )
+
+    def emits(self) -> Shape:
+        """The rows' columns, released in their order."""
+        below = self.input.emits()
+        columns = tuple(Column(column.name, column.type) for column in below.columns)
+        extra = tuple(name for name in below.extra if name not in ORIGIN)
+        return replace(below, columns=columns, extra=extra, arrival=False, event=None)
+
+    def promises(self, clocks: Sequence[Clocks], control: Queues) -> Clocks:
+        """The later of the next row's rowtime and the next permit's, as far as they are known."""
+        rows, permits = (least(side.values()) for side in clocks)
+        row = rows if control.row is None else control.row
+        permit = permits if control.permit is None else control.permit
+        return {"": max(min(max(row, permit), END), control.bound)}
+
+    def link(self, n: int) -> Link:
+        """The row under another rowtime."""
+        return Link(self.passed_on(n)) if n == 0 else Link(meets=f"{S} <= {ASKED_AT}")
+
+    def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
+        """Let out every row that has its permit by now."""
+        rows, control = deltas[0].rows, tick.control(self)
+        sent = control.sent
+        self._permitted(tick, deltas[1].rows, control)
+        new = self._arrived(tick, deltas[0], control)
+        upto = min(control.came, control.given)
+        found = self._let_out(tick, rows, (sent, upto)) if upto > sent else None
+        if new and control.came > upto:
+            self._wait(tick, rows, upto)
+        control.sent = upto
+        if upto > sent:
+            tick.count(self, upto - sent)
+        tick.segments(self).forget(upto - 1)
+        if least(deltas[1].clocks.values()) >= END:
+            self._refuse(tick, control, upto)
+        self._head(tick, control, upto)
+        self._compact(tick)
+        clocks = self.promises([delta.clocks for delta in deltas], control)
+        control.bound = clocks[""]
+        return Delta(found, clocks, upto - sent)
+
+    # -- what comes in ----------------------------------------------------------------
+
+    def _permitted(self, tick: Tick, rows: DataFrame | None, control: Queues) -> None:
+        """New permits, with their running number."""
+        if rows is None:
+            return
+        tick.describe(self, "read permits")
+        many = f"greatest(coalesce(CAST({quoted(self.count)} AS BIGINT), 0L), 0L)" if self.count else "1L"
+        read = rows.selectExpr(P, f"unix_micros({T}) AS {PERMIT}", f"{many} AS n").toArrow().sort_by(P)
+        totals = np.cumsum(read["n"].to_numpy()) + control.given
+        if len(totals):
+            control.given = int(totals[-1])
+            kept = pa.table({TOTAL: totals, PERMIT: read[PERMIT]}).filter(pa.array(read["n"].to_numpy() > 0))
+            tick.segments(self, "permits").add(tick.keep(self, "permits", kept, TOTAL))
+
+    def _arrived(self, tick: Tick, delta: Delta, control: Queues) -> bool:
+        """Where the new rows stand; their times are needed for the promise."""
+        rows = delta.rows
+        if rows is None:
+            return False
+        tick.describe(self, "read the places of rows")
+        origins = [*ORIGIN] if ORIGIN[0] in rows.columns else []
+        read = rows.selectExpr(P, f"unix_micros({T}) AS {PERMIT}", *origins).toArrow().sort_by(P)
+        if not read.num_rows:
+            return False
+        control.came = int(read[P][-1].as_py()) + 1
+        if origins:
+            told, read = read.select([P, *origins]), read.select([P, PERMIT])
+            if delta.origins is not None:  # an event time has merged them before
+                found = delta.origins(told[ORIGIN[1]].to_numpy())
+                told = pa.table({P: told[P], **{name: found[name] for name in ORIGIN}})
+            tick.segments(self, "origins").add(tick.keep(self, "origins", told, P))
+        tick.segments(self, "places").add(tick.keep(self, "places", read, P))
+        return True
+
+    # -- what goes out ----------------------------------------------------------------
+
+    def _let_out(self, tick: Tick, rows: DataFrame | None, span: tuple[int, int]) -> DataFrame:
+        """The rows at the positions [first, last), each under the later of its rowtime and its permit's."""
+        from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+        first, last = span
+        places = np.arange(first, last)
+        permits = self._table(tick, "permits", first, END)
+        times = permits[PERMIT].to_numpy()[np.searchsorted(permits[TOTAL].to_numpy(), places, side="right")]
+        told = tick.frame(self, pa.table({P: places, PERMIT: times}))
+        due = self._queued(tick, rows, first).join(F.broadcast(told), P)
+        shape = self.emits()
+        columns = [*map(quoted, shape.names), *(name for name in shape.internals if name != T)]
+        return due.selectExpr(*columns, f"greatest({T}, timestamp_micros({PERMIT})) AS {T}")
+
+    def _queued(self, tick: Tick, rows: DataFrame | None, first: int) -> DataFrame:
+        """The rows from a position on: those that wait, and the new ones."""
+        names = [*map(quoted, self.emits().names), T, W, P]
+        kept = tick.segments(self).overlapping(first - 1, END)
+        parts = [tick.segments(self).read(kept).selectExpr(*names)] if kept else []
+        parts += [] if rows is None else [rows.selectExpr(*names)]
+        both = parts[0] if len(parts) == 1 else parts[0].unionByName(parts[1])
+        return both.where(f"{P} >= {first}L")
+
+    def _wait(self, tick: Tick, rows: DataFrame | None, upto: int) -> None:
+        assert rows is not None
+        tick.describe(self, "keep rows without a permit")
+        tick.segments(self).add(self._kept(tick, rows.where(f"{P} >= {upto}L"), None))
+
+    def _kept(self, tick: Tick, rows: DataFrame, count: int | None) -> Sequence[Segment]:
+        names = [*self.emits().names, T, W, P]
+        held = rows.selectExpr(*map(quoted, names), f"{P} AS __n", "0 AS __route")
+        return tick.write(self, held, {"state": Route(0, {name: name for name in names}, "__n")}, count)["state"]
+
+    def _compact(self, tick: Tick) -> None:
+        tick.segments(self, "origins").forget(tick.control(self).sent - 1)
+        for what, by in (("places", P), ("permits", TOTAL), ("origins", P)):
+            crowded = tick.segments(self, what).crowded()
+            if crowded:
+                merged = pa.concat_tables(tick.segments(self, what).tables(crowded)).sort_by(by)
+                tick.segments(self, what).replace(crowded, tick.keep(self, what, merged, by))
+        segments = tick.segments(self)
+        crowded = segments.crowded()
+        if crowded:
+            tick.describe(self, "compact rows without a permit")
+            rows = segments.read(crowded)
+            segments.replace(crowded, self._kept(tick, rows, sum(segment.rows for segment in crowded)))
+
+    def _refuse(self, tick: Tick, control: Queues, upto: int) -> None:
+        """No permit is to come: what waits is refused."""
+        came = control.came
+        lost = np.arange(max(upto, control.refused), came)
+        control.refused = came
+        if not len(lost):
+            return
+        rows = self._queued(tick, None, int(lost[0]))
+        refused = self._told(tick, refusals(rows, lost, [REASON] * len(lost), np.full(len(lost), END)))
+        counts = Counter({"in": len(lost), "accepted": 0, REASON: len(lost)})
+        tick.account(self, rows, Verdict(refused, counts, {}, BEGINNING, END), T)
+        tick.segments(self).forget(END)
+        tick.segments(self, "places").forget(END)
+        tick.segments(self, "origins").forget(END)
+
+    def _told(self, tick: Tick, refused: pa.Table) -> pa.Table:
+        """Refused rows with the writer and the position that they came from, where that was kept."""
+        kept = tick.segments(self, "origins")
+        tables = kept.tables(kept.overlapping(int(refused[P][0].as_py()) - 1, END))
+        known = pa.concat_tables(tables).sort_by(P) if tables else None
+        if known is None or not pc.all(pc.is_in(refused[P], known[P])).as_py():  # what came before an update has none
+            return refused
+        found = known.take(pa.array(np.searchsorted(known[P].to_numpy(), refused[P].to_numpy())))
+        for name in ORIGIN:
+            refused = refused.append_column(name, found[name])
+        return refused
+
+    def _head(self, tick: Tick, control: Queues, upto: int) -> None:
+        """The rowtimes of the first row and of the first permit that wait."""
+        tick.segments(self, "places").forget(upto - 1)
+        tick.segments(self, "permits").forget(upto)
+        control.row = self._first(tick, "places", upto) if control.came > upto else None
+        control.permit = self._first(tick, "permits", upto) if control.given > upto else None
+
+    def _first(self, tick: Tick, what: str, upto: int) -> int | None:
+        return int(self._table(tick, what, upto, END)[PERMIT][0].as_py()) if tick.segments(self, what).rows else None
+
+    def _table(self, tick: Tick, what: str, first: int, last: int) -> pa.Table:
+        """What is kept of positions from ``first`` on, in order."""
+        by = P if what == "places" else TOTAL
+        segments: Sequence[Segment] = tick.segments(self, what).overlapping(first - 1, last)
+        table = pa.concat_tables(tick.segments(self, what).tables(segments)).sort_by(by)
+        at = np.searchsorted(table[by].to_numpy(), first, side="left" if what == "places" else "right")
+        return table.slice(int(at))

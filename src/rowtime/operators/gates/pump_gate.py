@@ -1,0 +1,174 @@
+"""The gate of a pump: a row of which a value does not fit the target is refused, and the run goes on (SPEC 10).
+
+A pump is a typed edge. Its columns go by place; each value is assigned to the declared type of the target by Spark's
+ANSI store assignment. The gate refuses as ``MALFORMED`` what does not fit, what is NULL where the target says NOT NULL,
+and what breaks a CHECK. Rows pass it as they are, so that ``pump.rejected`` has the columns of the query; what they are
+cast to is computed above. If the types show that everything fits, the gate costs nothing and counts nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, ClassVar
+
+from rowtime.core.fields import LATER, UNSTORED
+from rowtime.expr.store_assignment import always_fits, as_read, is_nested, length_of
+from rowtime.operators.contract import Delta, Link, Operator, Tick, Unary, quoted
+from rowtime.operators.gates.column_limits import Limit
+from rowtime.operators.rows.attempt import BROKEN, attempted
+from rowtime.operators.rows.sized_texts import holds_lengths, in_length
+from rowtime.operators.rows.values import type_text
+from rowtime.sql.generate import literal, to_rowtime, to_spark
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from sqlglot import exp
+
+
+@dataclass(frozen=True)
+class Assigned:
+    """A column of the target and the column of the query that it takes (empty: none, so NULL)."""
+
+    source: str
+    name: str
+    type: str
+    required: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.type}{' NOT NULL' if self.required else ''}"
+
+
+@dataclass(frozen=True)
+class PumpGate(Unary):
+    """Lets rows pass that can be ``assigned`` and satisfy the ``checks``.
+
+    ``checks`` are as they were written; ``over`` the same over the columns of the query, cast as the target has them.
+    ``holds``: what the server behind the target takes, in words and over the columns of the query. ``limited``: the
+    target is a table that may be there and take less than is declared; the running tick knows that (`column_limits`).
+    """
+
+    name: str
+    input: Operator
+    assigned: tuple[Assigned, ...]
+    checks: tuple[exp.Expr, ...] = ()
+    over: tuple[exp.Expr, ...] = ()
+    holds: tuple[tuple[str, exp.Expr], ...] = field(default=(), metadata=LATER)
+    limited: bool = field(default=False, metadata=UNSTORED)
+
+    kind: ClassVar[str] = "pump gate"
+    at_edge: ClassVar[bool] = True
+    begins_anywhere: ClassVar[bool] = True
+    is_gate: ClassVar[bool] = True
+
+    def is_addition(self) -> bool:
+        """True if it only looks at what a table takes."""
+        return self.limited
+
+    def link(self, n: int) -> Link:
+        """The row itself, as it came."""
+        return self.unchanged(n)
+
+    def renames_for(self, types: Mapping[str, str]) -> dict[str, str] | None:
+        """Nothing is done to rows that need not be looked at."""
+        return None if any(True for _ in self.tests(types)) else {}
+
+    def checks_pump(self, pump: str) -> bool:
+        """True for the gate of the pump's name."""
+        return self.name in (pump, f"{pump}.gate")
+
+    def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
+        """Refuse the rows that do not fit."""
+        delta = deltas[0]
+        if delta.rows is None:
+            return delta
+        narrower = [Limit(**one) for one in tick.limits(self)]
+        tests = [*self.tests(self._types(tick, delta.rows)), *self._narrower(narrower)]
+        if not tests:
+            return delta
+        rows = tick.refuse(self, self._told(delta.rows, tests), BROKEN, delta.count)
+        return replace(delta, rows=rows, peek=None, files=None, timeline=None)
+
+    def _told(self, rows: DataFrame, tests: Sequence[Demand]) -> DataFrame:
+        """The rows with the name of the first test that each breaks."""
+        tried = {f"__try{n}": attempted(rows.sparkSession, [t.condition]) for n, t in enumerate(tests) if t.tried}
+        with_tried = rows.withColumns(tried) if tried else rows
+        cases = []
+        for n, test in enumerate(tests):
+            broken = f"NOT ({test.condition})"
+            if test.tried:
+                broken = f"__try{n} IS NULL" + ("" if test.casts else f" OR NOT __try{n}.c0")
+            cases.append(f"WHEN {broken} THEN {literal(test.name)}")
+        shape = self.emits()
+        columns = (*map(quoted, shape.names), *shape.internals)
+        return with_tried.selectExpr(*columns, f"CASE {' '.join(cases)} END AS {BROKEN}")
+
+    def _types(self, tick: Tick, rows: DataFrame) -> Mapping[str, str]:
+        """The types of the query's columns, also of those of which only the rows tell."""
+        told = dict(zip(self.input.emits().names, tick.types(self.input), strict=True))
+        if all(told.values()):
+            return told
+        found = {field.name: type_text(field.dataType) for field in rows.schema.fields}
+        return {name: kind or found.get(name, "") for name, kind in told.items()}
+
+    def is_narrowed(self, limit: Limit) -> bool:
+        """True if a column of the table takes less than is declared."""
+        return any(True for _ in self._narrower([limit]))
+
+    def _narrower(self, limits: Sequence[Limit]) -> Iterator[Demand]:
+        for limit in limits:
+            for column in self.assigned:
+                if column.name == limit.name:
+                    source = quoted(column.source) if column.source else ""
+                    yield from (Demand(*one) for one in limit.conditions(source, column.type))
+
+    def tests(self, types: Mapping[str, str]) -> Iterator[Demand]:
+        """What has to be looked at, row by row, if the columns of the query have these types."""
+        for column in self.assigned:
+            given = types.get(column.source, "")
+            if column.source and not (given and always_fits(given, column.type)):
+                yield from _of_type(column)
+        for column in self.assigned:
+            if column.required:
+                yield Demand(str(column), f"{quoted(column.source)} IS NOT NULL" if column.source else "false")
+        for check, over in zip(self.checks, self.over, strict=True):
+            yield Demand(to_rowtime(check), to_spark(over), tried=True)
+        for words, over in self.holds:
+            yield Demand(words, to_spark(over))
+
+
+def limited_gate(below: Operator) -> PumpGate | None:
+    """The gate on the way to a sink whose table may take less than is declared."""
+    while not (isinstance(below, PumpGate) and below.limited):
+        if len(below.inputs) != 1:
+            return None
+        below = below.inputs[0]
+    return below
+
+
+@dataclass(frozen=True)
+class Demand:
+    """What a row must satisfy: how it is called, and Spark SQL of the condition, which NULL does not break.
+
+    ``tried``: computing it may fail, and then the row breaks it. ``casts``: it is satisfied if that can be computed.
+    """
+
+    name: str
+    condition: str
+    tried: bool = False
+    casts: bool = False
+
+
+def _of_type(column: Assigned) -> Iterator[Demand]:
+    value, length = quoted(column.source), length_of(column.type)
+    if length is not None:  # blanks behind the last character that fits are cut off, as Spark does
+        yield Demand(str(column), f"rtrim(substring(CAST({value} AS STRING), {length + 1})) = ''")
+    elif is_nested(column.type):
+        cast = f"CAST({value} AS {as_read(column.type)})"
+        if holds_lengths(column.type):
+            fits = f"coalesce({in_length(cast, column.type)}, true)"
+            yield Demand(str(column), fits, tried=True)
+        else:
+            yield Demand(str(column), cast, tried=True, casts=True)
+    else:
+        yield Demand(str(column), f"{value} IS NULL OR try_cast({value} AS {column.type}) IS NOT NULL")

@@ -1,0 +1,292 @@
+"""T-sort: promotes an event time to rowtime, within a tolerance for disorder.
+
+SPEC 5 and 7.1. A row is refused as ``LATE`` iff its time + w lies below the mark, the
+greatest time of the earlier rows of its writer. What is accepted is not sorted here: the
+bound mark - w goes on, and whoever needs order has a `Merge` planned above. Promotion
+without a sort (``expr AS ROWTIME``) is a T-sort within 0. A bound that is set by hand is
+about the time itself: it is a floor of each present writer, beside its mark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from rowtime.core.clock import NOBODY, Clocks, least, strongest
+from rowtime.core.errors import refuse
+from rowtime.core.fields import LATER, Micros
+from rowtime.core.time import BEGINNING, END, shift
+from rowtime.operators.contract import (
+    A,
+    Column,
+    Delta,
+    Link,
+    Operator,
+    Origin,
+    P,
+    Shape,
+    StateNote,
+    T,
+    Tick,
+    Unary,
+    W,
+    micros,
+    quoted,
+)
+from rowtime.operators.contract.gates import Gate, Raise
+from rowtime.operators.contract.requirement import WRITERS, Requirement
+from rowtime.operators.rows.select import Select
+from rowtime.operators.streams.quarantine import Quarantine, Waiting, undecided
+from rowtime.sql.generate import to_spark
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from sqlglot import exp
+
+TIME = "__g"  # TIMESTAMP: the time to be promoted, a hidden item of the select list below
+BEFORE = "__before"  # TIMESTAMP: the rowtime that the row had, where somebody above asks for it
+JUDGED = "__j"  # TIMESTAMP: the last instant of the time's group, where a group decides who is late
+
+
+@dataclass(slots=True)
+class SortMarks(Waiting):
+    """Where the new time stands; instants in µs UTC.
+
+    ``marks``: by writer, until it leaves, the greatest time.
+    ``floors``: by writer, until it leaves, below what its rows are late: it came later, or a bound was set.
+    ``raised``: by writer, until it leaves, the row that raised its mark last by far (`Raise`).
+    ``followed``: by bound of the input, the new time there, anew in each tick; ``None`` if it follows from no other.
+    ``shown``: the greatest promise of any writer.
+    ``clock``: the least promise, where who comes starts.
+    ``known``: the writers of the last tick; ``None`` before the first.
+    ``timed``: Spark has said that the time is a timestamp.
+    ``early``, ``ahead`` (µs): the distances of the guard, for whoever re-admits rows; ``None`` without it.
+    ``set``: bounds that were set by hand, until the next tick takes them.
+    """
+
+    marks: dict[str, int] = field(default_factory=dict)
+    floors: dict[str, int] = field(default_factory=dict)
+    raised: dict[str, list[int]] = field(default_factory=dict)
+    followed: dict[str, int] | None = None
+    shown: int = BEGINNING
+    clock: int = BEGINNING
+    known: list[str] | None = None
+    timed: bool = False
+    early: int | None = None
+    ahead: int | None = None
+    set: list[int] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class TSort(Unary):
+    """``ORDER BY time WITHIN within`` with ``time AS ROWTIME``; ``within`` in µs.
+
+    ``keys`` are hidden columns ``__k0``, … that order equal times, ``directions`` theirs;
+    with them a row leaves only when its time lies strictly below the bound. ``by_group``: a
+    row is late only once its whole group is (GROUP BY … WITHIN), so it may lie below the bound.
+    ``early`` (µs): a row further above the mark is EARLY, and does not move it; unless
+    ``resync`` rows behind it lie near it. ``ahead`` (µs): so is one that lies this far or further
+    above its arrival time, whatever the mark (SPEC 7.3). ``follows``: the time where it is promoted unsorted and
+    is an ascending function of the old rowtime, so that it has a value at the old bound too. ``before``: the old
+    rowtime goes on beside the new one.
+    """
+
+    name: str
+    input: Operator
+    within: Micros
+    keys: tuple[str, ...] = ()
+    directions: tuple[str, ...] = ()
+    sorts: bool = True
+    by_group: bool = False
+    early: Micros | None = None
+    resync: int = 0
+    follows: exp.Expr | None = None
+    ahead: Micros | None = None
+    before: bool = field(default=False, metadata=LATER)
+
+    control: ClassVar = SortMarks
+    kind: ClassVar[str] = "t-sort"
+    promotes: ClassVar[bool] = True
+    has_own_time: ClassVar[bool] = True
+    is_gate: ClassVar[bool] = True
+    promise: ClassVar[str] = "each writer's mark less the tolerance; what ascends with the rowtime also at its bound"
+    reason: ClassVar[str] = (
+        "a later row of a writer is accepted only at or above its mark less the tolerance; bounds of the old clock "
+        "say nothing about a new one that does not ascend with it, except that the input has ended"
+    )
+
+    def requires(self) -> tuple[Requirement, ...]:
+        """The arrival order inside each writer, which decides who is late."""
+        return (WRITERS,)
+
+    def keeps(self) -> tuple[StateNote, ...]:
+        """A mark a writer, and the rows on which those behind them have to decide."""
+        mark = StateNote("one mark a writer", "the writer leaves", "writers", fields=("marks",))
+        return (mark, undecided(self.resync)) if self.resync else (mark,)
+
+    def emits(self) -> Shape:
+        """The input's columns under a new rowtime; rows run ahead of the bound."""
+        keys = (f"{key} {way}" for key, way in zip(self.keys, self.directions, strict=True))
+        below = self.input.emits()
+        # Its rows leave as a merge's do, so whoever judges them again judges them in their new order.
+        # What is known of the columns' order was about the old one.
+        columns = tuple(Column(column.name, column.type) for column in below.columns)
+        return replace(
+            below, columns=columns, order=(T, *keys, W, P), extra=(*self.keys, *((BEFORE,) if self.before else ())),
+            released=False, unmerged=True, event=None,
+        )  # fmt: skip
+
+    def promises(self, clocks: Sequence[Clocks], control: SortMarks) -> Clocks:
+        """Each writer's mark less the tolerance, its floor or the time at its bound; the end where it has ended.
+
+        With no writer present the greatest of these that any had shown (SPEC 2.6).
+        """
+        marks, floors, followed = control.marks, control.floors, control.followed or {}
+
+        def shown(writer: str) -> int:
+            if writer == NOBODY:
+                return control.shown
+            return max(shift(marks.get(writer, BEGINNING), -self.within), floors.get(writer, BEGINNING))
+
+        return {
+            writer: END if bound >= END else max(shown(writer), followed.get(str(bound), BEGINNING))
+            for writer, bound in clocks[0].items()
+        }
+
+    def may_change(self) -> Mapping[str, str]:
+        """Its tolerances; with RESYNC rows are held and judged later, by what was said when they came."""
+        guard = {"early": "EARLY BEYOND", "ahead": "EARLY BEYOND … AFTER ARRIVAL"}
+        return {} if self.resync else {"within": "WITHIN", **guard}
+
+    def kept_promises(self, control: Mapping[str, Any], clocks: Clocks) -> Mapping[str, Any]:
+        """A row that its old tolerance has ruled out is late under a wider one too."""
+        promised = {writer: at for writer, at in clocks.items() if at < END}
+        return {"floors": strongest(control.get("floors", {}), promised)}
+
+    def link(self, n: int) -> Link:
+        """The row of the same place."""
+        return Link(self.passed_on(n, W, P))
+
+    def checks_pump(self, pump: str) -> bool:
+        """True for the T-sort that the query of the pump ends with."""
+        return self.name == pump
+
+    def origin(self, column: str) -> Origin | None:
+        """The column that it makes the rowtime has it."""
+        if not isinstance(self.input, Select):
+            return None
+        time = next((item.expression for item in self.input.hidden if item.column.name == TIME), None)
+        return Origin(T) if time is not None and time == self.input.value_of(column) else None
+
+    def gives_groups(self) -> bool:
+        """False: they have another order."""
+        return False
+
+    def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
+        """Judge the new rows by the marks, promote the accepted ones."""
+        delta, control = deltas[0], tick.control(self)
+        control.early, control.ahead = self.early, self.ahead
+        if self.follows is not None:
+            bounds = {*delta.clocks.values(), *delta.left.values()}
+            control.followed = {str(at): self._time_at(tick, at) for at in bounds}
+        here = {w: at for w, at in {**delta.left, **delta.clocks}.items() if w != NOBODY}
+        self._set(here, control)
+        self._welcome(here, control)
+        present = [writer for writer, bound in delta.clocks.items() if bound < END]
+        quarantine = Quarantine.of(self, tick, control) if self.resync else None
+        if delta.rows is None and (quarantine is None or not quarantine.decided(present)):
+            return Delta(None, self._settled(delta, here, control))
+        by_time = not self.by_group and self.ahead is None
+        peeked = delta.peek.times(TIME) if delta.peek is not None and by_time else None
+        rows, count = delta.rows, delta.count
+        if quarantine is not None:
+            rows, count, peeked = quarantine.before(rows, count, peeked)
+        assert rows is not None
+        self._refuse_untimed(rows, control)
+        verdict = tick.judge(self, rows, self._gate(control, present), count, peeked)
+        control.marks = dict(verdict.marks)
+        control.raised = {writer: list(known) for writer, known in verdict.raised.items()}
+        if quarantine is not None:
+            rows = quarantine.after(rows, verdict)
+        rows = tick.account(self, rows, verdict, TIME, peek=delta.peek if quarantine is None else None)
+        rows = rows.selectExpr(*self._columns())
+        return Delta(rows, self._settled(delta, here, control), count, verdict.lowest, verdict.highest)
+
+    def _settled(self, delta: Delta, here: Clocks, control: SortMarks) -> Clocks:
+        """The promises after the tick; what writers that leave have shown stays certain (SPEC 2.6)."""
+        if here:
+            promised = self.promises([here], control).values()
+            control.shown = max(control.shown, *promised)
+        clocks = self.promises([delta.clocks], control)
+        now = least(clocks.values())
+        if now < END:
+            control.clock = max(now, control.clock)
+        control.known = sorted(writer for writer in delta.clocks if writer != NOBODY)
+        return clocks
+
+    def _refuse_untimed(self, rows: DataFrame, control: SortMarks) -> None:
+        """Refuse (R188) what is no timestamp: of some expressions only Spark knows, which is asked once."""
+        if control.timed:
+            return
+        kind = rows.schema[TIME].dataType.typeName()
+        if kind not in ("timestamp", "timestamp_ntz", "timestamp_ltz", "void"):
+            what = f"{self.name}: only a timestamp can be ROWTIME, and what is promoted is of type {kind.upper()}"
+            raise refuse("R188", what, "Make a timestamp of it: CAST(… AS TIMESTAMP), timestamp_millis(…).")
+        control.timed = True
+
+    def _time_at(self, tick: Tick, bound: int) -> int:
+        if not BEGINNING < bound < END:
+            return bound
+        assert self.follows is not None
+        # A name and a number of ours, and an expression that was parsed and bound.
+        text = f"SELECT unix_micros(CAST({to_spark(self.follows)} AS TIMESTAMP)) FROM (SELECT {micros(bound)} AS {T})"  # noqa: S608
+        return tick.scalar(text)
+
+    def _gate(self, control: SortMarks, present: Sequence[str]) -> Gate:
+        return Gate(
+            TIME,
+            self.within,
+            "LATE",
+            control.marks,
+            floors=control.floors,
+            far=None if self.ahead is None else _beyond_arrival(self.ahead),
+            judged=JUDGED if self.by_group else None,
+            batched=self.input.emits().batched,
+            early=self.early,
+            resync=self.resync,
+            present=present,
+            raised={writer: Raise(*known) for writer, known in control.raised.items()},
+        )
+
+    def _columns(self) -> list[str]:
+        shape = self.emits()
+        internals = [name for name in shape.internals if name != T]
+        return [*map(quoted, shape.names), f"CAST({TIME} AS TIMESTAMP) AS {T}", *internals]
+
+    def _set(self, clocks: Clocks, control: SortMarks) -> None:
+        """Bounds of the time itself that were set by hand, after all that earlier ticks have read (SPEC 5)."""
+        given = max(control.set, default=BEGINNING)
+        control.set = []
+        if given > BEGINNING:
+            control.floors = strongest(control.floors, dict.fromkeys(clocks, given))
+            control.clock = max(given, control.clock)
+            control.shown = max(given, control.shown)
+
+    def _welcome(self, clocks: Clocks, control: SortMarks) -> None:
+        # SPEC 2.6: a writer that comes or comes back starts at the stream's clock, so that
+        # the clock never goes back; its rows below are late.
+        if control.known is None:
+            control.known = sorted(clocks)
+        known = set(control.known)
+        floors = control.floors
+        present = {writer: clocks[writer] for writer in known if writer in clocks}
+        now = max(control.clock, least(self.promises([present], control).values()))
+        for writer in clocks:
+            if writer not in known:
+                floors[writer] = max(now, floors.get(writer, BEGINNING))
+        control.clock = now if now < END else control.clock
+
+
+def _beyond_arrival(limit: int) -> str:
+    return f"unix_micros({TIME}) - unix_micros({A}) >= {limit}L"

@@ -1,0 +1,1 @@
+"""GROUP BY: groups that end, and their rows."""

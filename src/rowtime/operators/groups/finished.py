@@ -1,0 +1,136 @@
+"""Finished groups: the select list and HAVING over their keys and aggregates, and where their rows go.
+
+In a tick that is looked at row by row (`Tick.trying`) a group of which something cannot be computed is refused: its
+row has the columns that can be computed, and beside them its keys and aggregates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from rowtime.expr.conditions import conjuncts
+from rowtime.operators.contract import Operator, P, Route, Segment, T, Tick, W, quoted
+from rowtime.operators.groups.grouping import Groups
+from rowtime.operators.rows.attempt import BROKEN, judged
+from rowtime.sql.generate import to_rowtime, to_spark
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from rowtime.operators.rows.select import Item
+
+KEPT, COMPLETE, FAILED = 0, 1, 2  # the routes of a group: into the state, out, or refused
+FAILING = "failed"
+"""The route of groups that are refused."""
+
+
+_DONE = "__done"
+_ROWTIME = exp.column("ROWTIME")
+
+
+@dataclass(frozen=True)
+class Finished:
+    """How groups of an operator go out: the condition that one is ``complete``, and the select list of it.
+
+    What `Accumulators.places` calls ``__f0``, … is computed where it is complete alone, for of an open group it might
+    fail. ``stamp``: the rowtime of a complete group. ``routes``: which columns go where. ``beyond``: which aggregates
+    are beyond their types. ``kept``: columns that go along where groups are looked at one by one.
+    """
+
+    node: Groups
+    complete: str
+    items: Sequence[Item]
+    stamp: str
+    routes: Mapping[str, Route]
+    beyond: Sequence[tuple[str, exp.Expr]] = ()
+    kept: Sequence[str] = ()
+
+    def routed(self, tick: Tick, groups: DataFrame) -> DataFrame:
+        """The columns of groups that some route takes, and for each group its route."""
+        if tick.trying:
+            return self._tried(groups)
+        complete, having, made = self.complete, self.node.having, self._made(self.complete)
+        if having is not None:
+            groups = groups.where(f"NOT ({complete}) OR ({to_spark(having)})")
+        made |= {T: self.stamp, W: "''", P: "0L"}
+        columns = [f"{made[name]} AS {name}" if name in made else name for name in self._taken]
+        return groups.selectExpr(*columns, f"CASE WHEN {complete} THEN {COMPLETE} ELSE {KEPT} END AS __route")
+
+    @property
+    def _taken(self) -> dict[str, None]:
+        """The columns of the routes, each once."""
+        routes = self.routes.values()
+        return dict.fromkeys(name for route in routes for name in (*route.columns.values(), route.time))
+
+    def _made(self, complete: str) -> dict[str, str]:
+        """The select list by the names that routes have for it."""
+        items = enumerate(self.items)
+        return {f"__f{n}": f"CASE WHEN {complete} THEN {to_spark(item.expression)} END" for n, item in items}
+
+    def _tried(self, groups: DataFrame) -> DataFrame:
+        taken = self._taken | dict.fromkeys(self.kept)
+        groups = groups.selectExpr("*", f"coalesce({self.complete}, false) AS {_DONE}")
+        texts = self._made(_DONE)
+        names = {f"__f{n}": said(self.node, item.expression) for n, item in enumerate(self.items)}
+        tests = [
+            (f"CASE WHEN {_DONE} THEN {to_spark(part)} ELSE true END", said(self.node, part))
+            for part in conjuncts(self.node.having)
+        ]
+        when = f"CASE WHEN {_DONE} THEN {self.stamp} END"
+        values = {name: text for name, text in texts.items() if name in taken}
+        demands = [(text, names[name]) for name, text in values.items()] + [(when, "ROWTIME")]
+        kept = [_DONE, *(name for name in taken if name not in {*texts, T, W, P, BROKEN})]
+        broken = [(f"{_DONE} AND {condition}", in_words(call)) for condition, call in self.beyond]
+        time = next(iter(self.routes.values())).time
+        found = judged(groups, tests, {**values, T: when}, demands, kept, broken)
+        others = [name for name in taken if name not in (T, W, P)]
+        route = f"CASE WHEN NOT {_DONE} THEN {KEPT} WHEN {BROKEN} IS NULL THEN {COMPLETE} ELSE {FAILED} END"
+        at = f"coalesce({T}, timestamp_micros(least({time}, 253402300799999999L)))"
+        return found.selectExpr(*map(quoted, others), f"{at} AS {T}", f"'' AS {W}", f"0L AS {P}", f"{route} AS __route")
+
+
+def said(node: Groups, part: exp.Expr) -> str:
+    """An expression over keys and aggregates as the query has it."""
+    known = {item.column.name: item.expression for item in (*node.keys, *node.aggregates)}
+    made = part.copy().transform(
+        lambda one: known[one.name].copy() if isinstance(one, exp.Column) and one.name in known else one
+    )
+    return in_words(made)
+
+
+def in_words(node: exp.Expr) -> str:
+    """An expression in rowtime's SQL, with the rowtime by its name."""
+    return to_rowtime(node.copy().transform(lambda one: _ROWTIME.copy() if _is_rowtime(one) else one))
+
+
+def _is_rowtime(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Column) and node.name == T
+
+
+def with_failing(tick: Tick, node: Groups, routes: Mapping[str, Route], places: Mapping[str, str]) -> dict[str, Route]:
+    """The routes, and in a tick that is looked at row by row that of groups which fail.
+
+    ``places``: columns of the select list and where they stand in a group row.
+    """
+    if not tick.trying:
+        return dict(routes)
+    shown = dict(places)
+    for item in (*node.keys, *node.aggregates):
+        name = in_words(item.expression)
+        if item.column.name not in shown.values() and name.lower() not in {known.lower() for known in shown}:
+            shown[name] = item.column.name
+    time = next(iter(routes.values())).time
+    columns = {**shown, T: T, W: W, P: P, BROKEN: BROKEN}
+    return {**routes, FAILING: Route(FAILED, columns, time)}
+
+
+def refuse_failing(tick: Tick, node: Operator, written: Mapping[str, Sequence[Segment]]) -> None:
+    """Put the groups that fail into the ledger, at the gate of the query."""
+    found = written.get(FAILING, ())
+    if found:
+        rows = tick.segments(node, FAILING).read(found)
+        tick.refuse_computed(node, rows, BROKEN, sum(segment.rows for segment in found))

@@ -1,0 +1,297 @@
+"""GROUP BY on a stream: one row a group, as soon as no row of the group can come.
+
+SPEC 5. A group is complete when the input's bound has reached its end (`expr.group_end`).
+Rows are taken at once, whatever their order: new rows and kept partial results go through
+one aggregation, in which what is complete goes out and the rest is kept. Kept partials know
+their end, so closing reads only the segments that hold one that is due.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar
+
+from rowtime.core.clock import Clocks, least
+from rowtime.core.time import BEGINNING
+from rowtime.operators.contract import (
+    LARGE,
+    NOTHING,
+    Closed,
+    Column,
+    Delta,
+    Link,
+    Operator,
+    Route,
+    Segment,
+    Shape,
+    StateNote,
+    T,
+    Tick,
+    Unary,
+    passed,
+    quoted,
+)
+from rowtime.operators.groups.finished import COMPLETE, KEPT, Finished, refuse_failing, with_failing
+from rowtime.operators.groups.grouping import RowGroups
+from rowtime.operators.rows.collations import grouped
+from rowtime.operators.rows.ends import SEEN, Ends, Lead
+from rowtime.operators.rows.partials import Accumulators
+from rowtime.operators.rows.select import Item
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from sqlglot import exp
+
+END_OF_GROUP = "__n"  # BIGINT: the first instant past the group, µs
+
+
+@dataclass(slots=True)
+class ClosedGroups(Closed):
+    """Which groups have gone out; times in µs UTC, which only rise.
+
+    ``closed``: the bound up to which groups have ended. ``stamp``: the rowtime that a row at that bound would get;
+    ``None`` before the first tick. ``next``: the end of the group at that bound. ``types``: the Spark types of partial
+    columns, from the first rows on, for ever.
+    """
+
+    stamp: int | None = None
+    next: int = BEGINNING
+    types: dict[str, str] | None = None
+
+
+@dataclass(frozen=True)
+class GroupBy(RowGroups, Unary):
+    """``GROUP BY keys`` with ``aggregates``; ``items`` and ``having`` are over both by name.
+
+    Keys are named ``__k0``, …, aggregates ``__a0``, …; ``closers`` are, under the names of
+    keys, monotonic functions of the rowtime: the key itself, or where a row is of several
+    groups (``many``) its clock, which no later row's key lies below. ``stamp``: the
+    ``AS ROWTIME`` of the select list, else the end of the group. ``lead``, ``sort`` and
+    ``directions``: ORDER BY; what it leads with where that is not the end of a group, and what
+    orders the groups of one rowtime.
+    """
+
+    name: str
+    input: Operator
+    keys: tuple[Item, ...]
+    aggregates: tuple[Item, ...]
+    items: tuple[Item, ...]
+    closers: tuple[Item, ...]
+    having: exp.Expr | None = None
+    stamp: exp.Expr | None = None
+    many: bool = False
+    lead: Lead | None = None
+    sort: tuple[Item, ...] = ()
+    directions: tuple[str, ...] = ()
+
+    control: ClassVar = ClosedGroups
+    kind: ClassVar[str] = "group by"
+    merges_writers: ClassVar[bool] = True
+    computes: ClassVar[bool] = True
+    promise: ClassVar[str] = "the stamp of the group that holds the bound of its input"
+    reason: ClassVar[str] = (
+        "the next group row is of the group that holds the bound, or of a later one, "
+        "and is stamped with that group's end"
+    )
+
+    def keeps(self) -> tuple[StateNote, ...]:
+        """Partial results, or rows where an aggregate has no partial form."""
+        what = "partial results a group" if self._accumulators.splits else "the aggregated columns of each row"
+        return (StateNote(what, "the bound reaches the end of the group", rows={"state": END_OF_GROUP}),)
+
+    def emits(self) -> Shape:
+        """The select list; rows are released, ordered by the end of the group and the keys."""
+        keys = tuple(key.column.name for key in self.keys)
+        columns, order, released = tuple(item.column for item in self.items), (END_OF_GROUP, T, *keys), True
+        extra = (END_OF_GROUP, *keys)
+        if self.sort or self.lead is not None:
+            ways = tuple(f"{item.column.name} {way}" for item, way in zip(self.sort, self.directions, strict=True))
+            order, extra = (T, *ways, *keys), (*(item.column.name for item in self.sort), *keys)
+            # What is known of the columns' order was about the order of the groups.
+            columns = tuple(Column(column.name, column.type) for column in columns)
+            released = self.lead is None and self.stamp is None and len(self.closers) == 1
+        return Shape(columns, order=order, extra=extra, placed=False, single=True, released=released)
+
+    def promises(self, clocks: Sequence[Clocks], control: ClosedGroups) -> Clocks:
+        """The stamp of the group that holds the bound, evaluated there by ``step``."""
+        return {"": least(clocks[0].values()) if control.stamp is None else control.stamp}
+
+    def link(self, n: int) -> Link:
+        """The rows of the same keys."""
+        return Link(self.same_keys()) if n == 0 else NOTHING
+
+    def files_are_results(self, *, ordered: bool, at_once: bool) -> bool:
+        """True for what goes to the directory as it is; groups are written in any order."""
+        return at_once and not ordered
+
+    def in_order(self, lead: Lead | None, keys: tuple[Item, ...], ways: tuple[str, ...]) -> GroupBy:
+        """Groups go out in the order that they are asked for."""
+        return replace(self, lead=lead, sort=keys, directions=ways)
+
+    def gives_groups(self) -> bool:
+        """True, unless an order of them is asked for."""
+        return not (self.sort or self.lead)
+
+    def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
+        """Aggregate new rows with the kept ones that are due; keep the rest."""
+        delta, control = deltas[0], tick.control(self)
+        bound = max(least(delta.clocks.values()), control.closed)
+        segments = tick.segments(self)
+        # Between two ends of groups nothing kept can be due, whatever times its segment spans.
+        reached = control.next <= bound
+        kept = reached and segments.overlapping(control.closed, bound)
+        due = bool(kept) or (delta.rows is not None and self._ends.end_at(tick, delta.lowest) <= bound)
+        done: tuple[Segment, ...] = ()
+        if due:
+            done = self._close(tick, delta, bound)
+        elif delta.rows is not None:
+            self._keep(tick, delta)
+        control.closed = bound
+        control.stamp = self._ends.stamp_at(tick, bound)
+        control.next = self._ends.end_at(tick, bound)
+        segments.forget(bound)
+        self._compact(tick)
+        clocks = self.promises([delta.clocks], control)
+        if tick.adopted_as(self) is not None:
+            return Delta(None, clocks, files=done)
+        rows = tick.segments(self, "complete").read(done) if done else None
+        return Delta(rows, clocks, sum(segment.rows for segment in done))
+
+    # -- what is complete -------------------------------------------------------------
+
+    @property
+    def _ends(self) -> Ends:
+        return Ends(self.closers, self.stamp, self.lead)
+
+    def _close(self, tick: Tick, delta: Delta, bound: int) -> tuple[Segment, ...]:
+        """One job: what is complete at ``bound`` goes out, the rest is kept."""
+        kept = tick.segments(self).overlapping(tick.control(self).closed, bound)
+        known = delta.rows is None or delta.count is not None
+        count = (delta.count or 0) + sum(s.rows for s in kept) if known else None
+        groups = self._groups(tick, delta, kept, bound)
+        complete = f"{END_OF_GROUP} <= {passed(bound, END_OF_GROUP)}"
+        if not self._merges(tick):
+            self._hold_rows(tick, delta, bound)
+            groups = self._aggregated(tick, groups.where(complete))
+        tick.describe(self, "aggregate, close groups")
+        routes = self._routes(tick)
+        items, beyond = (*self.items, *self.sort), self._accumulators.beyond(groups) if tick.trying else []
+        rows = Finished(self, complete, items, self._ends.stamp_text, routes, beyond).routed(tick, groups)
+        written = tick.write(self, rows, routes, count)
+        refuse_failing(tick, self, written)
+        tick.segments(self).add(written.get("state", ()))
+        return tuple(written["complete"])
+
+    def _merges(self, tick: Tick) -> bool:
+        """True if rows are put together before their group is complete: in a tick that fails a sum may be too large."""
+        return self._accumulators.splits and not tick.trying
+
+    def _routes(self, tick: Tick) -> dict[str, Route]:
+        shape, adopted = self.emits(), tick.adopted_as(self)
+        names = [*shape.names, *(item.column.name for item in self.sort)]
+        complete = dict(zip(names, self._accumulators.places((*self.items, *self.sort)), strict=True))
+        shown = {name: complete[name] for name in shape.names}
+        if adopted is None:
+            complete = {name: name for name in shape.internals} | complete
+        else:
+            complete = {name: complete.get(own, own) for name, own in adopted.items()}
+        routes = {"complete": Route(COMPLETE, complete, END_OF_GROUP)}
+        if self._accumulators.splits:
+            state = {name: name for name in self._state_columns()}
+            routes["state"] = Route(KEPT, state, END_OF_GROUP)
+        return with_failing(tick, self, routes, shown)
+
+    def _hold_rows(self, tick: Tick, delta: Delta, bound: int) -> None:
+        if delta.rows is None or (not self.many and self._ends.end_at(tick, delta.highest) <= bound):
+            return
+        rows = self._ended(self._seeded(tick, delta)).where(f"{END_OF_GROUP} > {bound}L")
+        tick.describe(self, "keep rows of open groups")
+        self._write_state(tick, rows, delta.count)
+
+    def _aggregated(self, tick: Tick, rows: DataFrame) -> DataFrame:
+        if tick.trying:
+            types = tick.control(self).types or {}
+            return self._ended(self._accumulators.exact(rows, self._key_names(), self._seen(), types))
+        return self._ended(grouped(rows, self._key_names(), [*self._accumulators.finals({}), *self._seen()]))
+
+    def _ended(self, rows: DataFrame) -> DataFrame:
+        return rows.selectExpr("*", f"{self._ends.end_text} AS {END_OF_GROUP}")
+
+    def _groups(self, tick: Tick, delta: Delta, kept: Sequence[Segment], bound: int) -> DataFrame:
+        segments, control = tick.segments(self), tick.control(self)
+        parts = [] if delta.rows is None else [self._seeded(tick, delta)]
+        if kept:
+            # Of large segments only the part that is due is read, which takes numbers in the filter.
+            large = sum(segment.rows for segment in kept) > LARGE
+            low, high = (f"{at}L" if large else passed(at, END_OF_GROUP) for at in (control.closed, bound))
+            due = f"{END_OF_GROUP} > {low} AND {END_OF_GROUP} <= {high}"
+            parts.append(segments.read(kept).where(due).drop(END_OF_GROUP))
+        rows = parts[0] if len(parts) == 1 else parts[0].unionByName(parts[1])
+        types = self._types(tick, delta)
+        if not self._merges(tick):
+            return self._ended(rows)
+        return self._merged(rows, types, self._accumulators.finals(types))
+
+    def _keep(self, tick: Tick, delta: Delta) -> None:
+        seeded = self._seeded(tick, delta)
+        merged = self._merged(seeded, self._types(tick, delta)) if self._merges(tick) else self._ended(seeded)
+        tick.describe(self, "aggregate, keep partial results")
+        self._write_state(tick, merged, delta.count)
+
+    def _write_state(self, tick: Tick, groups: DataFrame, count: int | None) -> Sequence[Segment]:
+        columns = self._state_columns()
+        rows = groups.selectExpr(*map(quoted, columns), f"{KEPT} AS __route")
+        route = Route(KEPT, {name: name for name in columns}, END_OF_GROUP)
+        written = tick.write(self, rows, {"state": route}, count)["state"]
+        tick.segments(self).add(written)
+        return written
+
+    def _compact(self, tick: Tick) -> None:
+        segments = tick.segments(self)
+        crowded = segments.crowded()
+        if not crowded or tick.trying:
+            return
+        closed = tick.control(self).closed
+        rows = segments.read(crowded).where(f"{END_OF_GROUP} > {closed}L").drop(END_OF_GROUP)
+        merged = self._merged(rows, tick.control(self).types or {})
+        tick.describe(self, "compact partial results")
+        # In the order of their ends, so that closing reads only the part that is due.
+        merged = merged.sortWithinPartitions(END_OF_GROUP)
+        written = self._write_state(tick, merged, sum(s.rows for s in crowded))
+        segments.replace(crowded, written)
+
+    # -- partial results --------------------------------------------------------------
+
+    @property
+    def _accumulators(self) -> Accumulators:
+        return Accumulators(tuple((a.column.name, a.expression) for a in self.aggregates))
+
+    def _seen(self) -> list[str]:
+        return [f"max({SEEN}) AS {SEEN}"] if self._ends.seen else []
+
+    def _key_names(self) -> list[str]:
+        return [key.column.name for key in self.keys]
+
+    def _state_columns(self) -> list[str]:
+        seen = [SEEN] if self._ends.seen else []
+        return [*self._key_names(), *self._accumulators.columns, *seen, END_OF_GROUP]
+
+    def _seeded(self, tick: Tick, delta: Delta) -> DataFrame:
+        assert delta.rows is not None
+        keys = [key.sql for key in self.keys]
+        seen = [f"{T} AS {SEEN}"] if self._ends.seen else []
+        return delta.rows.selectExpr(*keys, *self._accumulators.seeds(self._types(tick, delta)), *seen)
+
+    def _merged(self, rows: DataFrame, types: Mapping[str, str], finals: Sequence[str] = ()) -> DataFrame:
+        if not self._accumulators.splits:
+            return self._ended(rows)
+        merged = grouped(rows, self._key_names(), [*self._accumulators.merges(types), *self._seen()])
+        return self._ended(merged).selectExpr("*", *finals)
+
+    def _types(self, tick: Tick, delta: Delta) -> Mapping[str, str]:
+        """The types of partial columns, which only Spark knows; asked once a checkpoint."""
+        control = tick.control(self)
+        if control.types is None and delta.rows is not None:
+            control.types = self._accumulators.types(delta.rows)
+        return control.types or {}

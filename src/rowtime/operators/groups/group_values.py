@@ -1,0 +1,234 @@
+"""GROUP BY on an ordered value: a group is complete once the value has moved on.
+
+SPEC 5 and 6. The input is in stream order, and each closing key is a monotonic function of
+values whose marks are known (`operators.order.ordered`) and perhaps of the rowtime. The key at
+the marks and the bound is the key's own clock: no later row has an earlier one, so a group
+that lies before it is complete. It is stamped with the rowtime of its last row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar
+
+from rowtime.core.clock import Clocks, least
+from rowtime.core.fields import UNSTORED
+from rowtime.core.time import BEGINNING, END
+from rowtime.operators.contract import (
+    NOTHING,
+    Delta,
+    Link,
+    Operator,
+    Route,
+    Segment,
+    Shape,
+    StateNote,
+    T,
+    Tick,
+    Unary,
+    quoted,
+)
+from rowtime.operators.groups.finished import COMPLETE, KEPT, Finished, refuse_failing, with_failing
+from rowtime.operators.groups.grouping import RowGroups
+from rowtime.operators.order.ordered import Ordered
+from rowtime.operators.over.over_calls import RunningMark
+from rowtime.operators.over.value_clocks import Closer, ValueClocks, ValueControl, promised
+from rowtime.operators.rows.collations import grouped
+from rowtime.operators.rows.partials import Accumulators
+from rowtime.operators.rows.select import Item
+from rowtime.sql.generate import to_spark
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from sqlglot import exp
+
+LAST = "__l"  # BIGINT: the rowtime of the group's last row, µs
+FIRST = "__e"  # BIGINT: that of its first row
+
+
+@dataclass(slots=True)
+class GroupClocks(ValueControl):
+    """``types``: the Spark types of partial columns, from the first rows on, for ever."""
+
+    types: dict[str, str] | None = None
+
+
+@dataclass(frozen=True)
+class GroupByValues(RowGroups, Unary):
+    """``GROUP BY keys`` of which ``closers`` follow ordered values; else as `GroupBy`.
+
+    Without closers the end of the stream closes the groups (WITH UNBOUNDED STATE).
+    ``stamp`` is over the closers and ascends with each. ``ordered``: rows come in the order of the rowtime.
+    """
+
+    name: str
+    input: Operator
+    keys: tuple[Item, ...]
+    aggregates: tuple[Item, ...]
+    items: tuple[Item, ...]
+    closers: tuple[Closer, ...]
+    gates: tuple[Ordered | RunningMark, ...] = field(metadata=UNSTORED)
+    having: exp.Expr | None = None
+    stamp: exp.Expr | None = None
+    ordered: bool = True
+
+    control: ClassVar = GroupClocks
+    kind: ClassVar[str] = "group by"
+    merges_writers: ClassVar[bool] = True
+    computes: ClassVar[bool] = True
+    promise: ClassVar[str] = "the first row of the groups that are open, if that is before the bound"
+    reason: ClassVar[str] = "a group that is open or still to come has no last row before it"
+
+    def keeps(self) -> tuple[StateNote, ...]:
+        """The groups of the values at the mark."""
+        what = "partial results a group" if self._accumulators.splits else "the aggregated columns of each row"
+        if not self.closers:
+            return (StateNote(what, "the stream ends", "nothing", rows={"state": FIRST}),)
+        return (StateNote(what, "the closing value moves on", "values", rows={"state": FIRST}),)
+
+    def emits(self) -> Shape:
+        """The select list, in the order in which groups are complete."""
+        ways = {closer.key: "DESC" if closer.descending else "ASC" for closer in self.closers}
+        first = [f"{self.keys[n].column.name} {way}" for n, way in ways.items()]
+        others = [key.column.name for n, key in enumerate(self.keys) if n not in ways]
+        return Shape(
+            tuple(item.column for item in self.items),
+            order=(T, *first, *others),
+            extra=tuple(self._key_names()),
+            placed=False,
+            single=True,
+            # Within a tolerance a group may be complete before another whose last row came earlier.
+            released=self.ordered and all(gate.exact for gate in self.gates),
+        )
+
+    def promises(self, clocks: Sequence[Clocks], control: GroupClocks) -> Clocks:
+        """The bound, or the first row of the groups that are still open."""
+        return promised(least(clocks[0].values()), control)
+
+    def link(self, n: int) -> Link:
+        """The rows of the same keys."""
+        return Link(self.same_keys()) if n == 0 else NOTHING
+
+    def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
+        """Aggregate new rows with the kept ones; let out what lies before the clocks."""
+        delta, control = deltas[0], tick.control(self)
+        bound = least(delta.clocks.values())
+        past = self._clocks.past(tick, bound)
+        moved = bool(past) and self._clocks.moved(tick, bound, control)
+        done: tuple[Segment, ...] = ()
+        if moved and (delta.rows is not None or tick.segments(self).rows):
+            done = self._close(tick, delta, " OR ".join(past))
+        elif delta.rows is not None:
+            self._keep(tick, delta, control)
+        if self.stamp is not None:
+            control.reached = self._clocks.stamp_at(tick, self.stamp, bound)
+        clocks = self.promises([delta.clocks], control)
+        control.stamp = clocks[""]
+        rows = tick.segments(self, "complete").read(done) if done else None
+        return Delta(rows, clocks, sum(segment.rows for segment in done))
+
+    # -- groups -----------------------------------------------------------------------
+
+    @property
+    def _clocks(self) -> ValueClocks:
+        return ValueClocks(tuple(self._key_names()), self.closers, self.gates)
+
+    def _close(self, tick: Tick, delta: Delta, past: str) -> tuple[Segment, ...]:
+        """One job where partial results are enough: what is complete goes out, the rest is kept."""
+        segments, control = tick.segments(self), tick.control(self)
+        kept = segments.overlapping(BEGINNING, END)
+        known = delta.rows is None or delta.count is not None
+        count = (delta.count or 0) + sum(s.rows for s in kept) if known else None
+        rows = self._together(tick, delta, kept)
+        open_rows: Sequence[Segment] = ()
+        if self._merges(tick):
+            groups = self._merged(rows, control.types or {}).selectExpr(
+                "*", *self._accumulators.finals(control.types or {})
+            )
+        else:
+            open_rows = self._write(tick, rows.where(f"NOT ({past})"), count)
+            groups = self._aggregated(tick, rows.where(past))
+        routes, beyond = self._routes(tick), self._accumulators.beyond(groups) if tick.trying else []
+        tick.describe(self, "aggregate, close groups")
+        stamp = f"timestamp_micros({LAST})" if self.stamp is None else f"CAST({to_spark(self.stamp)} AS TIMESTAMP)"
+        rows = Finished(self, past, self.items, stamp, routes, beyond).routed(tick, groups)
+        written = tick.write(self, rows, routes, count)
+        refuse_failing(tick, self, written)
+        segments.forget(END)
+        left = [*open_rows, *written.get("state", ())]
+        segments.add(left)
+        control.since = min((segment.lowest for segment in left), default=END)
+        return tuple(written["complete"])
+
+    def _merges(self, tick: Tick) -> bool:
+        """True if rows are put together before their group is complete: in a tick that fails a sum may be too large."""
+        return self._accumulators.splits and not tick.trying
+
+    def _keep(self, tick: Tick, delta: Delta, control: GroupClocks) -> None:
+        rows = self._together(tick, delta, ())
+        if self._merges(tick):
+            rows = self._merged(rows, control.types or {})
+        tick.describe(self, "keep partial results" if self._accumulators.splits else "keep rows of open groups")
+        written = self._write(tick, rows, delta.count)
+        segments = tick.segments(self)
+        segments.add(written)
+        control.since = min([control.since, *(segment.lowest for segment in written)])
+        crowded = () if tick.trying else segments.crowded()
+        if crowded:
+            tick.describe(self, "compact partial results")
+            together = segments.read(crowded)
+            if self._accumulators.splits:
+                together = self._merged(together, control.types or {})
+            segments.replace(crowded, self._write(tick, together, sum(s.rows for s in crowded)))
+
+    def _together(self, tick: Tick, delta: Delta, kept: Sequence[Segment]) -> DataFrame:
+        control, parts = tick.control(self), []
+        if delta.rows is not None:
+            if control.types is None:
+                control.types = self._accumulators.types(delta.rows) if self._accumulators.splits else {}
+            keys = [key.sql for key in self.keys]
+            seeds = self._accumulators.seeds(control.types)
+            times = (f"unix_micros({T}) AS {name}" for name in (LAST, FIRST))
+            parts.append(delta.rows.selectExpr(*keys, *seeds, *times))
+        if kept:
+            parts.append(tick.segments(self).read(kept))
+        return parts[0] if len(parts) == 1 else parts[0].unionByName(parts[1])
+
+    def _merged(self, rows: DataFrame, types: Mapping[str, str]) -> DataFrame:
+        return self._grouped(rows, self._accumulators.merges(types))
+
+    def _aggregated(self, tick: Tick, rows: DataFrame) -> DataFrame:
+        if tick.trying:
+            return self._accumulators.exact(rows, self._key_names(), _TIMES, tick.control(self).types or {})
+        return self._grouped(rows, self._accumulators.finals({}))
+
+    def _grouped(self, rows: DataFrame, aggregates: Sequence[str]) -> DataFrame:
+        return grouped(rows, self._key_names(), [*aggregates, *_TIMES])
+
+    def _routes(self, tick: Tick) -> dict[str, Route]:
+        shape = self.emits()
+        places = self._accumulators.places(self.items)
+        complete = dict(zip(shape.names, places, strict=True)) | {name: name for name in shape.internals}
+        routes = {"complete": Route(COMPLETE, complete, LAST)}
+        if self._accumulators.splits:
+            routes["state"] = Route(KEPT, {name: name for name in self._state_columns()}, FIRST)
+        return with_failing(tick, self, routes, dict(zip(shape.names, places, strict=True)))
+
+    def _write(self, tick: Tick, rows: DataFrame, count: int | None) -> Sequence[Segment]:
+        columns = {name: name for name in self._state_columns()}
+        rows = rows.selectExpr(*map(quoted, columns), f"{KEPT} AS __route")
+        return tick.write(self, rows, {"state": Route(KEPT, columns, FIRST)}, count)["state"]
+
+    @property
+    def _accumulators(self) -> Accumulators:
+        return Accumulators(tuple((a.column.name, a.expression) for a in self.aggregates))
+
+    def _key_names(self) -> list[str]:
+        return [key.column.name for key in self.keys]
+
+    def _state_columns(self) -> list[str]:
+        return [*self._key_names(), *self._accumulators.columns, LAST, FIRST]
+
+
+_TIMES = (f"max({LAST}) AS {LAST}", f"min({FIRST}) AS {FIRST}")

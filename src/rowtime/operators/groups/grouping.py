@@ -1,0 +1,145 @@
+"""What all operators that make groups have in common: keys, aggregates, and a select list over both by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+from sqlglot import exp
+
+from rowtime.core.errors import RowtimeError
+from rowtime.expr.aggregates import orders_rows
+from rowtime.expr.conditions import columns_in
+from rowtime.operators.contract import Operator, Pairs, quoted
+from rowtime.operators.contract.requirement import PLACED, UNORDERED, Requirement
+from rowtime.sql.generate import to_spark
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from rowtime.operators.rows.ends import Lead
+    from rowtime.operators.rows.select import Item
+
+_WRAPPERS = (exp.AggFunc, exp.WithinGroup, exp.Order, exp.Ordered, exp.Distinct, exp.Tuple, exp.IgnoreNulls,
+             exp.RespectNulls, exp.Anonymous)  # fmt: skip
+
+
+def is_sorted_collection(node: exp.Expr) -> bool:
+    """True for ARRAY_SORT(COLLECT_LIST(x)) and its like, which no order of rows changes."""
+    return isinstance(node, exp.ArraySort) and isinstance(node.this, exp.ArrayAgg | exp.ArrayUniqueAgg)
+
+
+def needs_places(aggregates: Sequence[Item]) -> bool:
+    """True if an aggregate depends on the order of rows."""
+    expressions = [item.expression for item in aggregates if not is_sorted_collection(item.expression)]
+    return any(orders_rows(part) for expression in expressions for part in expression.walk())
+
+
+class Groups(Operator):
+    """Makes groups by ``keys``; ``aggregates`` of each; ``items`` and ``having`` are over both by name."""
+
+    keys: tuple[Item, ...]
+    aggregates: tuple[Item, ...]
+    items: tuple[Item, ...]
+    having: exp.Expr | None
+
+    edges: ClassVar[tuple[str, ...]] = ()
+    """Columns of the rows (TIMESTAMP) that tell groups apart besides the keys, and that items may be over."""
+    numbers: ClassVar[tuple[str, ...]] = ()
+    """Columns of the groups (BIGINT) that items may be over besides keys and aggregates."""
+
+    def requires(self) -> tuple[Requirement, ...]:
+        """Places, if an aggregate depends on the order of rows."""
+        return (PLACED if needs_places(self.aggregates) else UNORDERED,)
+
+    def computed_first(self) -> Iterable[exp.Expr]:
+        """What is computed of each row: the keys, and what aggregates are computed over."""
+        yield from (key.expression for key in self.keys)
+        yield from (part for item in self.aggregates for part in _arguments(item.expression))
+
+    def same_keys(self) -> Pairs:
+        """The keys of a group and of its rows, as they stand beside the columns or among them."""
+        hidden = self.emits().extra
+        names = {item.expression.name: item for item in self.items if isinstance(item.expression, exp.Column)}
+        found: list[tuple[str, str]] = []
+        for key in self.keys:
+            own = key.column.name
+            shown = own if own in hidden else names[own].column.name if own in names else None
+            found += [] if shown is None else [(quoted(shown), to_spark(key.expression))]
+        return tuple(found)
+
+    def in_order(self, lead: Lead | None, keys: tuple[Item, ...], ways: tuple[str, ...]) -> Operator | None:  # noqa: ARG002
+        """The same whose groups come in the order of ``lead``, or else of their rowtimes, and then of keys.
+
+        ``None`` where a sort above has to do that.
+        """
+        return None
+
+    def typed(self, rows: Callable[[Operator], DataFrame]) -> DataFrame:
+        """The select list over groups of no rows."""
+        return self._empty(self._beside_keys(rows), self.aggregates).selectExpr(*(item.sql for item in self.items))
+
+    def between(self, rows: Callable[[Operator], DataFrame]) -> list[DataFrame]:
+        """The rows with the keys beside them; and the groups, without the aggregates that Spark refuses."""
+        keyed = self._beside_keys(rows)
+        return [keyed, self._empty(keyed, [item for item in self.aggregates if _takes(keyed, item.sql)])]
+
+    def _beside_keys(self, rows: Callable[[Operator], DataFrame]) -> DataFrame:
+        return rows(self.inputs[0]).selectExpr("*", *(key.sql for key in self.keys))
+
+    def _empty(self, keyed: DataFrame, aggregates: Sequence[Item]) -> DataFrame:
+        from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+        calls = [F.expr(item.sql) for item in aggregates]
+        numbers = [F.count(F.lit(1)).alias(name) for name in ("__n", *self.numbers)]
+        return keyed.groupBy(*(key.column.name for key in self.keys), *self.edges).agg(*numbers, *calls)
+
+
+class RowGroups(Groups):
+    """Groups of rows; those of events are changed by each of them."""
+
+    holds_results: ClassVar[bool] = True
+
+    fuses: ClassVar[bool] = True
+
+    def required_columns(self, n: int, asked: Collection[str]) -> Iterable[str]:  # noqa: ARG002 - one of rows
+        """Those of keys and aggregates."""
+        return columns_in(item.expression for item in (*self.keys, *self.aggregates))
+
+    def row_expressions(self) -> Iterable[exp.Expr]:
+        """The keys, and what aggregates are computed over."""
+        return self.computed_first()
+
+
+def _arguments(node: exp.Expr) -> Iterator[exp.Expr]:
+    """What an aggregate is computed over, row by row: of rows that FILTER leaves out its condition alone."""
+    if isinstance(node, exp.Filter):
+        condition = node.expression.this
+        yield condition
+        for part in _arguments(node.this):
+            yield exp.Case(ifs=[exp.If(this=condition.copy(), true=part.copy())])
+    elif isinstance(node, _WRAPPERS):
+        for part in node.iter_expressions():
+            yield from _arguments(part)
+    elif not isinstance(node, exp.Star | exp.Literal) and _is_text(node):
+        yield node
+
+
+def _is_text(node: exp.Expr) -> bool:
+    try:
+        to_spark(node)
+    except RowtimeError:
+        return False
+    return True
+
+
+def _takes(rows: DataFrame, aggregate: str) -> bool:
+    """False for an aggregate that Spark refuses: what stands beside it is typed without it."""
+    from pyspark.errors import AnalysisException, ParseException  # noqa: PLC0415
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+    try:
+        rows.groupBy().agg(F.expr(aggregate))
+    except (AnalysisException, ParseException):
+        return False
+    return True

@@ -1,0 +1,364 @@
+"""The join of two streams whose rows are at most so far apart in time: windowed and interval joins.
+
+SPEC 5. With d = right rowtime - left rowtime a pair matches iff ``low`` <= d <= ``high`` and
+the condition holds; windows of x on the left and y on the right are the range [-y, x]. Its
+rowtime T is the later one. A row of an outer side that no other row matches goes out once,
+``stamp`` after its rowtime, when all that could have matched it are known.
+
+Rows of both sides are kept from tick to tick, as long as they can match. When the bound goes
+from b to c, the pairs with b <= T < c are computed: those of a left row in that time, and
+those of a right row in it with an earlier left row. What is sent is final, and the same in
+any cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from functools import reduce
+from typing import TYPE_CHECKING, ClassVar
+
+from rowtime.core.clock import Clocks, frontier, least
+from rowtime.core.fields import Micros
+from rowtime.core.time import BEGINNING, END, MAX_MICROS, MIN_MICROS, shift
+from rowtime.expr.conditions import columns_in
+from rowtime.operators.contract import (
+    LARGE,
+    Column,
+    Delta,
+    Link,
+    Operator,
+    P,
+    Route,
+    Segment,
+    Shape,
+    StateNote,
+    T,
+    Tick,
+    W,
+    passed,
+    quoted,
+)
+from rowtime.operators.contract.requirement import PLACED, Requirement
+from rowtime.operators.joins.join_edge import ARRIVED, PLACES, Edge, Joined
+from rowtime.operators.joins.join_rows import SideRows, between
+from rowtime.operators.joins.sides import beside
+from rowtime.operators.rows.attempt import BROKEN, judged
+from rowtime.operators.rows.conditions import holds, sorted_out
+from rowtime.operators.rows.lifetimes import instant
+from rowtime.sql.generate import to_spark
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from sqlglot import exp
+
+EVER = MAX_MICROS - MIN_MICROS + 1
+"""µs: longer than any two rowtimes are apart, where nothing limits a join (WITH UNBOUNDED STATE)."""
+BUCKETS = 4  # widths of the range: where rows spread over more, they meet by key and time bucket
+
+
+@dataclass(frozen=True)
+class Side:
+    """One side: its columns as (column of the input, name in the join), and names for its rowtime.
+
+    ``stamp``: how long after its rowtime (µs) a row without a match goes out; ``None``: never.
+    """
+
+    columns: tuple[tuple[str, str], ...]
+    rowtimes: tuple[str, ...] = ()
+    stamp: Micros | None = None
+
+
+@dataclass(frozen=True)
+class Join(Operator):
+    """``on`` is over the names of both sides; ``low`` and ``high`` in µs.
+
+    ``alone``: only rows of the left go out, when all that could match are known: those with a match
+    (``left_semi``), or those without (``left_anti``).
+    """
+
+    name: str
+    inputs: tuple[Operator, Operator]
+    sides: tuple[Side, Side]
+    low: Micros
+    high: Micros
+    on: exp.Expr | None = None
+    alone: str = ""
+
+    control: ClassVar = Joined
+    kind: ClassVar[str] = "join"
+    merges_writers: ClassVar[bool] = True
+
+    def requires(self) -> tuple[Requirement, ...]:
+        """Places: they order the pairs of one rowtime."""
+        return (PLACED, PLACED)
+
+    def keeps(self) -> tuple[StateNote, ...]:
+        """The rows of each side that a later row can match."""
+        found = []
+        for side, node, keep in zip(_SIDES, self.inputs, self._kept_for, strict=True):
+            until = f"the bound is {span(keep)} past their rowtime" if keep else "the bound is"
+            ends = ("the stream ends", "nothing") if keep >= EVER else (until, "time")
+            found.append(StateNote(f"rows of {node.name}", *ends, rows={side: "__n"}))
+        return tuple(found)
+
+    def emits(self) -> Shape:
+        """Both sides' columns and rowtimes; in order of T, the left row, the right row."""
+        places = tuple(name for side in PLACES for name in side)
+        columns = tuple(column for n in (0, 1) for column in self._columns(n))
+        return Shape(columns, order=(T, *places), extra=places, placed=False, single=True, released=True)
+
+    def promises(self, clocks: Sequence[Clocks], control: Joined) -> Clocks:
+        """The least of the inputs, as one writer's; of an outer join, none beyond the last instant but the end."""
+        bound = max(min(least(side.values()) for side in clocks), control.bound)
+        return {"": min(bound, MAX_MICROS) if bound < END and self._outer else bound}
+
+    def link(self, n: int) -> Link:
+        """The row of that side, by its place."""
+        return Link(tuple(zip(PLACES[n], (T, W, P), strict=True)))
+
+    def required_columns(self, n: int, asked: Collection[str]) -> Iterable[str]:
+        """Those of its condition, and those behind what is asked for."""
+        own = {*columns_in([self.on]), *asked}
+        return (old for old, new in self.sides[n].columns if new in own)
+
+    def typed(self, rows: Callable[[Operator], DataFrame]) -> DataFrame:
+        """What goes on of each input, under its new names, side by side."""
+        return beside(rows, [(one, side.columns) for one, side in zip(self.inputs, self.sides, strict=True)])
+
+    def between(self, rows: Callable[[Operator], DataFrame]) -> list[DataFrame]:
+        """The same: the condition is over both sides."""
+        return [self.typed(rows)]
+
+    def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
+        """Keep the new rows; send what the bound has passed; forget what can match no more."""
+        control = tick.control(self)
+        before = Edge.of(control)
+        clocks = self.promises([delta.clocks for delta in deltas], control)
+        bound = clocks[""]
+        sides = [self._take(tick, n, deltas[n], bound) for n in (0, 1)]
+        after = self._edge(tick, sides, [delta.clocks for delta in deltas], before, bound)
+        new = after.side is not None and (after.frontier != before.frontier or deltas[after.side].rows is not None)
+        rows = self._results(tick, sides, before, after) if bound > before.at or new else None
+        control.bound, control.edge = bound, after.entry
+        about = sum(side.segments.rows for side in sides) if all(side.new is None for side in sides) else None
+        for n in (0, 1):
+            self._forget(tick, n, bound)
+        return Delta(rows, clocks, None if rows is not None else 0, before.at, bound, about=about)
+
+    @property
+    def _outer(self) -> bool:
+        return any(side.stamp is not None for side in self.sides)
+
+    @property
+    def _kept_for(self) -> tuple[int, int]:
+        """How long past its rowtime a row of each side may be asked for, µs.
+
+        By later rows that match it, for its own unmatched row, and by rows of the other side
+        that wait for theirs.
+        """
+        ahead = (self.high, -self.low)
+        stamps = [side.stamp for side in self.sides]
+        return tuple(  # type: ignore[return-value]
+            max(0, ahead[n], stamps[n] or 0, ahead[n] + (stamps[1 - n] or 0)) for n in (0, 1)
+        )
+
+    def _columns(self, n: int) -> Iterator[Column]:
+        side, known = self.sides[n], {column.name: column for column in self.inputs[n].emits().columns}
+        yield from (Column(name, known[old].type) for old, name in side.columns)
+        yield from (Column(name, "TIMESTAMP") for name in side.rowtimes)
+
+    # -- state ------------------------------------------------------------------------
+
+    def _take(self, tick: Tick, n: int, delta: Delta, bound: int) -> SideRows:
+        """The rows of a side, of which those are kept that a later tick may ask for.
+
+        Few new ones are kept all, and asked for on the driver; many are asked for where they lie.
+        """
+        side = SideRows(tick.segments(self, _SIDES[n]), PLACES[n][0])
+        if delta.rows is None:
+            return side
+        renamed = [f"{quoted(old)} AS {quoted(name)}" for old, name in self.sides[n].columns]
+        placed = [f"{old} AS {name}" for old, name in zip((T, W, P), PLACES[n], strict=True)]
+        rows = delta.rows.selectExpr(*renamed, *placed, f"{passed(tick.number, P)} AS {ARRIVED[n]}")
+        many, dead = delta.count is not None and delta.count > LARGE, self._dead(n, bound)
+        alive = between(rows, side.time, dead + 1, END, large=True) if many else rows
+        tick.describe(self, f"keep rows of the {_SIDES[n]} side")
+        written = [] if many and dead >= END else self._write(tick, n, alive, delta.count)
+        side.segments.add(written)
+        return replace(side, new=rows, copied=frozenset(s.path for s in written)) if many else side
+
+    def _write(self, tick: Tick, n: int, rows: DataFrame, count: int | None) -> Sequence[Segment]:
+        columns = {name: name for name in rows.columns}
+        rows = rows.selectExpr("*", f"unix_micros({PLACES[n][0]}) AS __n", "0 AS __route")
+        return tick.write(self, rows, {_SIDES[n]: Route(0, columns, "__n")}, count)[_SIDES[n]]
+
+    def _forget(self, tick: Tick, n: int, bound: int) -> None:
+        segments, dead = tick.segments(self, _SIDES[n]), self._dead(n, bound)
+        segments.forget(dead)
+        crowded = segments.crowded()
+        if crowded:
+            tick.describe(self, f"compact rows of the {_SIDES[n]} side")
+            count = sum(segment.rows for segment in crowded)
+            alive = between(segments.read(crowded), PLACES[n][0], dead + 1, END, large=count > LARGE)
+            segments.replace(crowded, self._write(tick, n, alive.sortWithinPartitions(PLACES[n][0]), count))
+
+    def _dead(self, n: int, bound: int) -> int:
+        """Up to which rowtime no row of a side is asked for any more."""
+        return shift(bound, -self._kept_for[n] - 1)
+
+    # -- results ----------------------------------------------------------------------
+
+    def _edge(self, tick: Tick, sides: Sequence[SideRows], clocks: Sequence[Clocks], before: Edge, bound: int) -> Edge:
+        """What is certain at the bound itself, because no later row can get in front of it.
+
+        Where the left clock stands at the bound, the pairs of the left rows that a merge would
+        let out; where the right one does, those of such right rows with the first left row in reach.
+        """
+        behind = [least(side.values()) == bound for side in clocks]
+        if all(behind) or not BEGINNING < bound < END or self._outer:
+            return Edge(bound)
+        n = behind.index(True)
+        if not sides[n].segments.overlapping(bound - 1, bound):
+            return Edge(bound)
+        first = None
+        if n == 1 and self.high >= 0:
+            known = before.at == bound and before.side == 1
+            first = before.first if known else self._first(tick, sides[0], bound)
+            if first is None:
+                return Edge(bound)
+        return Edge(bound, n, frontier(clocks[n])[1], tick.number, first)
+
+    def _first(self, tick: Tick, left: SideRows, bound: int) -> tuple[int, str, int] | None:
+        """The place of the first left row that a right row at the bound may match."""
+        rows = left.between(bound - self.high, bound - self.low + 1)
+        if rows is None:
+            return None
+        tick.describe(self, "find the first left row in reach")
+        time, writer, position = PLACES[0]
+        least_place = f"min(struct(unix_micros({time}) AS t, {writer} AS w, {position} AS p)) AS f"
+        found = rows.selectExpr(least_place).selectExpr("f.t", "f.w", "f.p").collect()[0]
+        return None if found[0] is None else (found[0], found[1], found[2])
+
+    def _results(self, tick: Tick, sides: Sequence[SideRows], before: Edge, after: Edge) -> DataFrame | None:
+        limit = after.at + (after.side is not None)
+        pairs = (
+            []
+            if self.alone
+            else [
+                self._made(tick, rows.where(f"NOT ({before.covers}) AND ({after.allows})"), (0, 1))
+                for rows in self._pairs(tick, sides, before.at, limit)
+            ]
+        )
+        pairs = [self._computed(tick, rows) for rows in pairs]
+        parts = [*pairs, *(part for n in (0, 1) for part in self._unmatched(tick, sides, n, before.at, after.at))]
+        return reduce(lambda one, other: one.unionByName(other), parts) if parts else None
+
+    def _pairs(self, tick: Tick, sides: Sequence[SideRows], since: int, bound: int) -> Iterator[DataFrame]:
+        """Pairs whose later rowtime lies in [since, bound)."""
+        left = sides[0].between(since, bound)
+        right = sides[1].between(shift(since, self.low), min(bound, shift(bound, self.high)))
+        if left is not None and right is not None:
+            yield self._joined(tick, 0, left, right, "inner", since, bound)
+        if self.high <= 0 or since <= BEGINNING:
+            return
+        left = sides[0].between(shift(since, -self.high), since)
+        right = sides[1].between(since, bound)
+        if left is not None and right is not None:
+            yield self._joined(tick, 1, right, left, "inner", since, bound)
+
+    def _unmatched(self, tick: Tick, sides: Sequence[SideRows], n: int, since: int, bound: int) -> Iterator[DataFrame]:
+        """Rows of an outer side with a stamp in [since, bound) and no match; of a semi join, with one."""
+        stamp = self.sides[n].stamp
+        if stamp is None:
+            return
+        low, high = shift(since, -stamp), shift(bound, -stamp)
+        rows = sides[n].between(low, high)
+        if rows is None:
+            return
+        nearest, farthest = self._range(n)
+        others = sides[1 - n].between(shift(low, nearest), shift(high, farthest))
+        if others is not None:
+            if self.alone and self._tries(tick):  # whose pairs are computed nowhere else
+                self._computed(tick, self._made(tick, self._joined(tick, n, rows, others, "inner", low, high), (0, 1)))
+            rows = self._joined(tick, n, rows, others, self.alone or "left_anti", low, high)
+        if others is not None or self.alone != "left_semi":
+            yield self._made(tick, rows, (n,))
+
+    def _range(self, n: int) -> tuple[int, int]:
+        """How far the other side's rowtime may be from that of side ``n``: least and greatest, µs."""
+        return (self.low, self.high) if n == 0 else (-self.high, -self.low)
+
+    def _tries(self, tick: Tick) -> bool:
+        """True if pairs of which the condition cannot be computed are told apart."""
+        return tick.trying and self.on is not None
+
+    def _computed(self, tick: Tick, pairs: DataFrame) -> DataFrame:
+        """The pairs without those of which the condition cannot be computed."""
+        return tick.refuse_computed(self, pairs, BROKEN, None) if self._tries(tick) else pairs
+
+    def _joined(  # noqa: PLR0913 - rows, others, how, and when
+        self, tick: Tick, n: int, rows: DataFrame, others: DataFrame, how: str, since: int, bound: int
+    ) -> DataFrame:
+        """Rows of side ``n`` with the others that match; Spark hashes or sorts by the equalities in the condition."""
+        from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+        nearest, farthest = self._range(n)
+        mine, theirs = (f"unix_micros({PLACES[side][0]})" for side in (n, 1 - n))
+        width = farthest - nearest
+        tests = [f"{theirs} - {mine} BETWEEN {nearest}L AND {farthest}L"]
+        if width == 0:
+            tests = [f"{mine} + {nearest}L = {theirs}"]
+        elif since <= BEGINNING or bound >= END or bound - since > BUCKETS * width:
+            rows = rows.selectExpr("*", f"{_bucket(mine, width)} AS __b")
+            edges = ", ".join(_bucket(f"({theirs} - {edge}L)", width) for edge in (farthest, nearest))
+            others = others.selectExpr("*", f"explode(array_distinct(array({edges}))) AS __c")
+            tests.append("__b = __c")
+        if self.on is not None and not tick.trying:
+            tests.append(f"({to_spark(self.on)})")
+        if not self._tries(tick):
+            return rows.join(others, F.expr(" AND ".join(tests)), how)
+        equal, others_of = sorted_out(self.on, dict(zip(self.emits().names, tick.types(self), strict=True)))
+        met = F.expr(" AND ".join([*tests, *equal]))
+        if how == "inner":
+            pairs = rows.join(others, met, how)
+            return judged(pairs, others_of, {}, [], pairs.columns)
+        return rows.join(others, met & holds(rows.sparkSession, others_of), how)
+
+    def _made(self, tick: Tick, rows: DataFrame, given: Sequence[int]) -> DataFrame:
+        """The output columns; those of a side that is not given are NULL."""
+        columns: list[str] = []
+        places: list[str] = [BROKEN] if BROKEN in rows.columns else []
+        for n in (0, 1):
+            names, kinds = [name for _, name in self.sides[n].columns], PLACES[n]
+            if n in given:
+                columns += [*map(quoted, names), *(f"{kinds[0]} AS {quoted(r)}" for r in self.sides[n].rowtimes)]
+                places += kinds
+                continue
+            # Their types are those of rows, though this side may never have had one.
+            types = dict(zip(self.emits().names, tick.types(self), strict=True))
+            columns += [f"CAST(NULL AS {types[c.name] or 'STRING'}) AS {quoted(c.name)}" for c in self._columns(n)]
+            places += [
+                f"CAST(NULL AS {kind}) AS {p}" for kind, p in zip(("TIMESTAMP", "STRING", "BIGINT"), kinds, strict=True)
+            ]
+        return rows.selectExpr(*columns, f"{self._stamped(given)} AS {T}", f"'' AS {W}", f"0L AS {P}", *places)
+
+    def _stamped(self, given: Sequence[int]) -> str:
+        if len(given) > 1:
+            return f"greatest({PLACES[0][0]}, {PLACES[1][0]})"
+        [n] = given
+        return instant(f"unix_micros({PLACES[n][0]}) + {self.sides[n].stamp}L")
+
+
+_SIDES = ("left", "right")
+
+
+def _bucket(text: str, width: int) -> str:
+    """The number of the bucket that a time lies in."""
+    return f"(({text} - pmod({text}, {width}L)) DIV {width}L)"
+
+
+def span(length: int) -> str:
+    """A length of time (µs) as people read it, with a sign where it is negative."""
+    return f"{'-' if length < 0 else ''}{timedelta(microseconds=abs(length))}"

@@ -1,0 +1,125 @@
+"""The join of a stream with a static table: each row with what the table says of it (SPEC 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar
+
+from rowtime.core.clock import Clocks
+from rowtime.expr.conditions import columns_in
+from rowtime.operators.contract import Column, Control, Delta, Link, Operator, P, Shape, T, Tick, W, named, quoted
+from rowtime.operators.joins.join import Side
+from rowtime.operators.joins.sides import beside
+from rowtime.operators.rows.attempt import BROKEN, judged
+from rowtime.operators.rows.conditions import holds, sorted_out
+from rowtime.operators.streams.table import NUMBER
+from rowtime.sql.generate import to_spark
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from sqlglot import exp
+
+BROADCAST = 1_000_000  # rows of a table that every task gets as a whole
+SMALL = 200_000  # rows
+
+
+@dataclass(frozen=True)
+class TableJoin(Operator):
+    """``inputs``: the stream and the table; ``outer``: rows of the stream without a match go out too."""
+
+    name: str
+    inputs: tuple[Operator, Operator]
+    sides: tuple[Side, Side]
+    on: exp.Expr | None
+    outer: bool = False
+
+    kind: ClassVar[str] = "table join"
+    begins_anywhere: ClassVar[bool] = True
+    promise: ClassVar[str] = "that of the stream"
+    reason: ClassVar[str] = "each row goes out at once, with its own rowtime"
+
+    @property
+    def _number(self) -> str:
+        """The number of the table's row; several joins have one each."""
+        return f"{NUMBER}{len(self.inputs[0].emits().extra)}"
+
+    def emits(self) -> Shape:
+        """Both sides' columns; rows of the stream in its order, their matches in that of the table."""
+        stream = self.inputs[0].emits()
+        columns = tuple(
+            Column(name, {c.name: c.type for c in node.emits().columns}[old])
+            for node, side in zip(self.inputs, self.sides, strict=True)
+            for old, name in side.columns
+        )
+        order, extra = (*stream.order, self._number), (*stream.extra, self._number)
+        return replace(stream, columns=columns, order=order, extra=extra, placed=False)
+
+    def promises(self, clocks: Sequence[Clocks], control: Control) -> Clocks:  # noqa: ARG002
+        """Those of the stream."""
+        return clocks[0]
+
+    def link(self, n: int) -> Link:
+        """The row of the stream by its place, that of the table by its values."""
+        there = set(self.emits().names)
+        same = named([(name, old) for old, name in self.sides[n].columns if name in there])
+        return Link((*same, (T, T), (W, W), (P, P)) if n == 0 else same)
+
+    def required_columns(self, n: int, asked: Collection[str]) -> Iterable[str]:
+        """Those of its condition, and those behind what is asked for."""
+        own = {*columns_in([self.on]), *asked}
+        return (old for old, new in self.sides[n].columns if new in own)
+
+    def typed(self, rows: Callable[[Operator], DataFrame]) -> DataFrame:
+        """What goes on of each input, under its new names, side by side."""
+        return beside(rows, [(one, side.columns) for one, side in zip(self.inputs, self.sides, strict=True)])
+
+    def between(self, rows: Callable[[Operator], DataFrame]) -> list[DataFrame]:
+        """The same: the condition is over both sides."""
+        return [self.typed(rows)]
+
+    def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
+        """The new rows with their matches; lazily, without a job."""
+        from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+        delta, table = deltas
+        if delta.rows is None or (table.rows is None and not self.outer):
+            return Delta(None, delta.clocks)
+        internals = [name for name in self.emits().internals if name != self._number]
+        rows = delta.rows.selectExpr(*_renamed(self.sides[0]), *internals)
+        names = [quoted(column.name) for column in self.emits().columns]
+        if table.rows is None:
+            missing = [f"CAST(NULL AS {c.type or 'STRING'}) AS {quoted(c.name)}" for c in self._table_columns]
+            rows = rows.selectExpr("*", *missing, f"CAST(NULL AS BIGINT) AS {self._number}")
+            return replace(delta, rows=rows.selectExpr(*names, *self.emits().internals), peek=None, files=None)
+        known = table.rows.selectExpr(*_renamed(self.sides[1]), f"{NUMBER} AS {self._number}")
+        known = F.broadcast(known) if (table.count or 0) <= BROADCAST else known
+        if tick.trying and self.on is not None:
+            joined = self._tried(tick, rows, known)
+        else:
+            met = F.expr(to_spark(self.on)) if self.on is not None else F.expr("true")
+            joined = rows.join(known, met, "left" if self.outer else "inner")
+        most = (delta.count or SMALL + 1) * max(1, table.count or 0)
+        count = most if most <= SMALL else None
+        return replace(
+            delta, rows=joined.selectExpr(*names, *self.emits().internals), count=count, peek=None, files=None
+        )
+
+    def _tried(self, tick: Tick, rows: DataFrame, known: DataFrame) -> DataFrame:
+        """The rows that go out; pairs of which the condition cannot be computed are refused."""
+        from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+        types = dict(zip(self.emits().names, tick.types(self), strict=True))
+        equal, others = sorted_out(self.on, types)
+        met = F.expr(" AND ".join(["true", *equal]))
+        pairs = rows.join(known, met, "inner")
+        tick.refuse_computed(self, judged(pairs, others, {}, [], pairs.columns), BROKEN, None)
+        return rows.join(known, met & holds(rows.sparkSession, others), "left" if self.outer else "inner")
+
+    @property
+    def _table_columns(self) -> tuple[Column, ...]:
+        return self.emits().columns[len(self.sides[0].columns) :]
+
+
+def _renamed(side: Side) -> list[str]:
+    return [f"{quoted(old)} AS {quoted(name)}" for old, name in side.columns]

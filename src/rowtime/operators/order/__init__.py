@@ -1,0 +1,1 @@
+"""Stream order: what makes it, checks it, and counts in it."""

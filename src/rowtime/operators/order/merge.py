@@ -1,0 +1,247 @@
+"""Merge, the order enforcer: holds rows above the bound, releases the rest in stream order.
+
+SPEC 2.5. Order is a property of an edge: a merge is planned only where a consumer needs it
+(a T-sort above a UNION ALL, a sink), as a database plans a sort. What may leave is a prefix
+of the merged order (see `core.clock.frontier`), so the output does not depend on the cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from rowtime.core.clock import Clocks, frontier, least
+from rowtime.core.fields import UNSTORED
+from rowtime.core.time import BEGINNING, END
+from rowtime.expr.store_assignment import as_read, same_type
+from rowtime.operators.contract import (
+    LARGE,
+    Control,
+    Delta,
+    EventTime,
+    Link,
+    Operator,
+    Origin,
+    P,
+    Route,
+    Segment,
+    Shape,
+    StateNote,
+    T,
+    Tick,
+    Unary,
+    W,
+    micros,
+    passed,
+    quoted,
+)
+from rowtime.operators.rows.values import type_text
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+ORIGIN = ("__ow", "__op")
+"""Writer (STRING) and position (BIGINT) that a numbered row had before the merge."""
+
+Frontier = tuple[int, str]
+_MICROS = f"unix_micros({T})"
+
+
+@dataclass(slots=True)
+class Merged(Control):
+    """The place up to which rows have gone out, ``clock`` (µs UTC) and ``writer``; ``numbered``: how many have."""
+
+    clock: int = BEGINNING
+    writer: str = ""
+    numbered: int = 0
+
+
+@dataclass(frozen=True)
+class Merge(Unary):
+    """Releases the input's rows in stream order.
+
+    ``numbers``: the consumer needs positions, so each released row gets its number in the
+    merged order as its position. ``origins``: beside it, where the row came from (``ORIGIN``), for
+    a gate above that may refuse it. ``traced``: the same, for a gate that came to ask for it later; no other state.
+    """
+
+    name: str
+    input: Operator
+    numbers: bool = False
+    origins: bool = False
+    traced: bool = field(default=False, metadata=UNSTORED)
+
+    control: ClassVar = Merged
+    kind: ClassVar[str] = "merge"
+    merges_writers: ClassVar[bool] = True
+    promise: ClassVar[str] = "the least clock of its input"
+    reason: ClassVar[str] = "rows below the least clock have been released; none can follow them"
+
+    def keeps(self) -> tuple[StateNote, ...]:
+        """The rows that run ahead of the bound."""
+        return (
+            StateNote("rows above the bound", "the least clock of its writers passes them", rows={"state": "__time"}),
+        )
+
+    def emits(self) -> Shape:
+        """The same columns, released in order, as one writer's."""
+        below = replace(self.input.emits(), single=True, released=True, placed=self.numbers, unmerged=False, event=None)
+        return replace(below, order=(P,), extra=self._origin) if self.numbers else below
+
+    @property
+    def _origin(self) -> tuple[str, ...]:
+        return ORIGIN if (self.origins or self.traced) and self.input.emits().placed else ()
+
+    @property
+    def _united(self) -> bool:
+        return len(self.input.inputs) > 1
+
+    @property
+    def strict(self) -> bool:
+        """True if keys order equal rowtimes: then rows at the bound itself have to wait."""
+        return self.input.emits().order[:2] != (T, W)
+
+    def promises(self, clocks: Sequence[Clocks], control: Merged) -> Clocks:
+        """The least of the input's clocks, as one writer's."""
+        return {"": max(least(clocks[0].values()), control.clock)}
+
+    def begins_now(self) -> bool:
+        """True if it only puts rows in order: those that are read from then on."""
+        return not self.numbers
+
+    def link(self, n: int) -> Link:
+        """The row itself; one that was numbered has another writer and position."""
+        return Link(self.passed_on(n, T)) if self.numbers else self.unchanged(n)
+
+    def origin(self, column: str) -> Origin | None:
+        """That of the same column of the input."""
+        return self.input.origin(column)
+
+    def event_of_rows(self) -> EventTime | None:
+        """That of its input, whose rows it puts in order."""
+        return self.input.event_of_rows()
+
+    def gives_groups(self) -> bool:
+        """False: they are in order."""
+        return False
+
+    def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
+        """Release what the clocks allow of the kept and the new rows; keep the rest."""
+        delta, control = deltas[0], tick.control(self)
+        before: Frontier = (control.clock, control.writer)
+        after = max(before, self._frontier(delta.clocks))
+        clocks = self.promises([delta.clocks], control)
+        control.clock, control.writer = after
+        released = self._release(tick, delta, before, after)
+        tick.segments(self).forget(after[0] - 1)
+        self._compact(tick, after)
+        # Of rows that have waited here, the numbers are those of an earlier tick.
+        origins = delta.origins if self.traced and self.input.emits().released else None
+        return Delta(released[0], clocks, released[1], origins=origins)
+
+    def _frontier(self, clocks: Clocks) -> Frontier:
+        at, writer = frontier(clocks)
+        return (at, "") if self.strict else (at, writer)
+
+    def _release(self, tick: Tick, delta: Delta, before: Frontier, after: Frontier) -> tuple[Any, int | None]:
+        segments = tick.segments(self)
+        kept = segments.overlapping(before[0] - 1, after[0])
+        parts = []
+        if kept and after > before:
+            large = sum(segment.rows for segment in kept) > LARGE
+            due = f"NOT ({self._within(before, large=large)}) AND {self._within(after, large=large)}"
+            parts.append(self._as_now(segments.read(kept).where(due), delta))
+        if delta.rows is not None:
+            parts.extend(self._new(tick, delta, after))
+        if not parts:
+            return None, 0
+        rows = parts[0] if len(parts) == 1 else parts[0].unionByName(parts[1])
+        counts = [delta.count if delta.rows is not None else 0, sum(s.rows for s in kept)]
+        return self._numbered(tick, rows, None if counts[0] is None else counts[0] + (counts[1] or 0))
+
+    def _as_now(self, kept: DataFrame, delta: Delta) -> DataFrame:
+        """Kept rows as new ones are, where a target is declared otherwise, or a pump took its names only later."""
+        ours = [name for name in kept.columns if name.startswith("__")]
+        before = [name for name in kept.columns if name not in ours]
+        names = list(self.emits().names)
+        types = {} if delta.rows is None else {f.name: f.dataType for f in delta.rows.schema.fields}
+        if before == names:
+            return self._retyped(kept)
+        if len(before) != len(names):
+            return kept
+        from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+        columns = [
+            (F.col(quoted(old)).cast(types[new]) if new in types else F.col(quoted(old))).alias(new)
+            for old, new in zip(before, names, strict=True)
+        ]
+        return kept.select(*columns, *ours)
+
+    def _retyped(self, kept: DataFrame) -> DataFrame:
+        wanted = {column.name: as_read(column.type) for column in self.emits().columns if column.type}
+        there = {field.name: type_text(field.dataType) for field in kept.schema.fields}
+        other = {name: kind for name, kind in wanted.items() if not same_type(there[name], kind)}
+        if not other:
+            return kept
+        columns = {name: f"CAST({quoted(name)} AS {other[name]}) AS {quoted(name)}" for name in other}
+        return kept.selectExpr(*(columns.get(name, quoted(name)) for name in kept.columns))
+
+    def _new(self, tick: Tick, delta: Delta, after: Frontier) -> list[Any]:
+        assert delta.rows is not None
+        if self.input.emits().released or delta.highest < after[0] or after[0] >= END:
+            return [delta.rows]
+        self._hold(tick, delta, after)
+        return [] if delta.lowest > after[0] else [delta.rows.where(self._within(after))]
+
+    def _hold(self, tick: Tick, delta: Delta, after: Frontier) -> None:
+        assert delta.rows is not None
+        tick.describe(self, "keep rows above the bound")
+        tick.segments(self).add(self._write(tick, delta.rows, after, delta.count))
+
+    def _compact(self, tick: Tick, after: Frontier) -> None:
+        segments = tick.segments(self)
+        crowded = segments.crowded()
+        if crowded:
+            tick.describe(self, "compact rows above the bound")
+            count = sum(segment.rows for segment in crowded)
+            segments.replace(crowded, self._write(tick, segments.read(crowded), after, count))
+
+    def _write(self, tick: Tick, rows: DataFrame, after: Frontier, count: int | None) -> Sequence[Segment]:
+        """What lies beyond the frontier, as new segments."""
+        columns = {name: name for name in rows.columns}
+        held = rows.where(f"NOT ({self._within(after)})").selectExpr("*", f"unix_micros({T}) AS __time", "0 AS __route")
+        return tick.write(self, held, {"state": Route(0, columns, "__time")}, count)["state"]
+
+    def _within(self, edge: Frontier, *, large: bool = False) -> str:
+        """Rows up to the frontier; ``large``: in a form by which files skip what is beyond."""
+        at, writer = edge
+        if at <= BEGINNING:
+            return "false"
+        if at >= END:
+            return "true"
+        text = writer.replace("\\", "\\\\").replace("'", "\\'")
+        time, edge_text = (T, micros(at)) if large else (_MICROS, passed(at, _MICROS))
+        tie = f" OR ({time} = {edge_text} AND {W} <= '{text}')" if writer or not self.strict else ""
+        return f"({time} < {edge_text}{tie})"
+
+    def _numbered(self, tick: Tick, rows: Any, count: int | None) -> tuple[Any, int | None]:
+        if not self.numbers:
+            return rows, count
+        control = tick.control(self)
+        base = control.numbered
+        internals = [name for name in self.emits().internals if name not in (W, P, *self._origin)]
+        columns = [*map(quoted, self.emits().names), *internals]
+        # Below a union writers have the number of the input before their names.
+        writer = f"regexp_replace({W}, '^([0-9]{{4}}/)+', '')" if self.traced and self._united else W
+        origin = [f"{ours} AS {name}" for ours, name in zip((writer, P), self._origin, strict=False)]
+        number = (
+            f"CAST({base} - 1 + row_number() OVER (ORDER BY {', '.join(self.input.emits().order)}) AS BIGINT) AS {P}"
+        )
+        rows = rows.selectExpr(*columns, *origin, f"'' AS {W}", number, f"unix_micros({T}) AS __time", "0 AS __route")
+        tick.describe(self, "number rows in merged order")
+        names = {name: name for name in (*self.emits().names, *internals, *self._origin, W, P)}
+        written = tick.write(self, rows, {"merged": Route(0, names, "__time")}, count)["merged"]
+        total = sum(segment.rows for segment in written)
+        control.numbered = base + total
+        return (tick.segments(self, "merged").read(written) if total else None), total

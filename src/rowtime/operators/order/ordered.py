@@ -1,0 +1,217 @@
+"""The order check: a value that is declared or promised to ascend is checked row by row.
+
+SPEC 6: `MONOTONIC(e)` and declared orders are about the stream, so about its rows in stream
+order: the input is one sequence. A row whose value goes back (or is NULL) is refused as
+``BROKEN_ORDER`` and moves nothing. The *mark* is what no later row may lie below, so groups
+of lesser values are complete: the greatest value so far, less the tolerance; or where rows
+are counted, the greatest of all but the last n rows that came. A bound that a client sets
+is an item among the rows: the mark is not below it from there on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from rowtime.core.fields import UNSTORED, Micros
+from rowtime.core.time import BEGINNING
+from rowtime.expr.facts import Fact
+from rowtime.expr.order import Order
+from rowtime.operators.contract import (
+    Column,
+    Control,
+    Delta,
+    Link,
+    Operator,
+    P,
+    Shape,
+    StateNote,
+    T,
+    Tick,
+    Unary,
+    W,
+    quoted,
+)
+from rowtime.operators.contract.gates import Gate, Verdict
+from rowtime.operators.contract.requirement import GATED, Requirement
+from rowtime.operators.order.merge import ORIGIN
+from rowtime.operators.rows.values import Ranks, coded, decoded, furthest, numbered
+from rowtime.operators.streams.column_bounds import SAID, about, heard
+from rowtime.sql.generate import to_spark
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from sqlglot import exp
+
+    from rowtime.operators.streams.stream import Stream
+
+VALUE = "__o"  # TIMESTAMP: the value as µs, in an order that ascends
+
+
+@dataclass(slots=True)
+class OrderMarks(Control):
+    """Where the value stands; values are coded as `coded` does it.
+
+    ``type``: the Spark type of the value, from the first rows on.
+    ``marks``: by writer, the furthest value so far.
+    ``recent``: by writer, the last values, if some rows may come out of order.
+    ``bounds``: by writer, the furthest bound that was given.
+    ``heard``: how many bounds of the stream have come through.
+    """
+
+    type: str = ""
+    marks: dict[str, Any] = field(default_factory=dict)
+    recent: dict[str, Any] = field(default_factory=dict)
+    bounds: dict[str, Any] = field(default_factory=dict)
+    heard: int = 0
+
+
+@dataclass(frozen=True)
+class Ordered(Unary):
+    """Lets rows pass whose ``value`` does not go back; ``strict``: nor stays.
+
+    ``within`` (µs, of times) and ``rows`` are how far it may. ``declares``: the column whose
+    declared order this is. ``gate``: the stream that sends bounds of its columns among the rows;
+    ``passes``: they go on to the check of another column. ``more``: another check follows, which has to know where rows
+    came from.
+    """
+
+    name: str
+    input: Operator
+    value: exp.Expr
+    descending: bool = False
+    strict: bool = False
+    declares: Column | None = None
+    within: Micros = 0
+    rows: int = 0
+    gate: Stream | None = field(default=None, metadata=UNSTORED)
+    passes: bool = False
+    more: bool = False
+
+    starts_null: ClassVar[bool] = False
+    control: ClassVar = OrderMarks
+    kind: ClassVar[str] = "order check"
+    keeps_places: ClassVar[bool] = True
+    is_gate: ClassVar[bool] = True
+
+    def requires(self) -> tuple[Requirement, ...]:
+        """The rows of one sequence, which is what an order is about."""
+        return (GATED,)
+
+    @property
+    def exact(self) -> bool:
+        """True if no row may go back at all."""
+        return not self.within and not self.rows
+
+    @property
+    def order(self) -> Order:
+        """The order of the marks."""
+        base = Order.STRICTLY_ASCENDING if self.strict else Order.ASCENDING
+        return base.reversed() if self.descending else base
+
+    def keeps(self) -> tuple[StateNote, ...]:
+        """The mark, and the values that do not count for it yet."""
+        what = f"the {'least' if self.descending else 'greatest'} value so far"
+        mark = StateNote(what, "the stream ends", "one", fields=("marks", "bounds"))
+        last = StateNote(f"the values of the last {self.rows} rows", "as many have come", "rows", fields=("recent",))
+        return (mark, last) if self.rows else (mark,)
+
+    def emits(self) -> Shape:
+        """The input's columns; of a declared one the order is known from here on."""
+        shape = self.input.emits()
+        if not self.more:
+            shape = replace(shape, extra=tuple(name for name in shape.extra if name not in ORIGIN))
+        if self.declares is None:
+            return shape
+        known = self.declares
+        columns = [known if c.name == known.name else c for c in shape.columns if self.passes or c.name != SAID]
+        return replace(shape, columns=tuple(columns))
+
+    def row_expressions(self) -> Iterable[exp.Expr]:
+        """The value that is checked."""
+        return (self.value,)
+
+    def link(self, n: int) -> Link:
+        """The row under its own rowtime, with other columns beside its own."""
+        return Link(self.passed_on(n, T))
+
+    def checks_declared(self) -> bool:
+        """True for an order in the definition of a stream."""
+        return self.declares is not None
+
+    def checks_pump(self, pump: str) -> bool:
+        """True for an order that the target of the pump declares."""
+        return self.declares is None and self.name.startswith(f"{pump}.")
+
+    def marks(self) -> Mapping[str, tuple[Ordered, Fact | None]]:
+        """Its own, known of a declared order; a value within a tolerance has no order, but its mark has."""
+        return {self.name: (self, replace(self.declares.known, order=self.order) if self.declares else None)}
+
+    def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
+        """Refuse the rows that go back."""
+        delta, control = deltas[0], tick.control(self)
+        if delta.rows is None:
+            return Delta(None, delta.clocks)
+        if not control.type:
+            control.type = delta.rows.selectExpr(f"{to_spark(self.value)} AS v").schema[0].dataType.simpleString()
+        items = None if self.gate is None else heard(tick, self.gate, delta.rows, control)
+        rows = delta.rows if items is None else delta.rows.where(f"{SAID} IS NULL")
+        bounds = [] if items is None else self._bounds(items, control)
+        rows, verdict = self._judged(tick, replace(delta, rows=rows), control, bounds)
+        self._remember(control, bounds)
+        rows = tick.account(self, rows, verdict, T, T)
+        shape = self.emits()
+        if items is not None and self.passes:
+            rows = rows.unionByName(delta.rows.where(f"{SAID} IS NOT NULL"), allowMissingColumns=True)
+        return Delta(rows.selectExpr(*map(quoted, shape.names), *shape.internals), delta.clocks, delta.count)
+
+    def _bounds(self, items: pa.Table, control: OrderMarks) -> list[tuple[str, int, Any]]:
+        """The bounds of this column as marks are kept."""
+        assert self.declares is not None
+        found = about(items, self.declares.name)
+        return [(writer, place, numbered(at, control.type, self.descending)) for writer, place, at in found]
+
+    def _remember(self, control: OrderMarks, bounds: Sequence[tuple[str, int, Any]]) -> None:
+        strongest = control.bounds
+        for writer, _, at in bounds:
+            strongest[writer] = furthest([at, strongest.get(writer, at)], control.type, self.descending)
+
+    def _judged(
+        self, tick: Tick, delta: Delta, control: OrderMarks, bounds: Sequence[tuple[str, int, Any]]
+    ) -> tuple[Any, Verdict]:
+        """Rows and the verdict over their values: as whole numbers, or by their ranks."""
+        assert delta.rows is not None
+        text = coded(to_spark(self.value), control.type)
+        known, recent = control.marks, control.recent
+        within = -1 if self.strict else self.within
+        gate = Gate(VALUE, within, "BROKEN_ORDER", known, missing="BROKEN_ORDER", behind=self.rows, recent=recent)
+        if text is not None:
+            value = f"timestamp_micros({f'~({text})' if self.descending else text}) AS {VALUE}"
+            rows = delta.rows.selectExpr("*", value)
+            gate = replace(gate, bounds=[(w, p, at + within) for w, p, at in bounds])
+            verdict = tick.judge(self, rows, gate, delta.count)
+            control.marks, control.recent = dict(verdict.marks), dict(verdict.recent)
+            return rows, verdict
+        values = delta.rows.selectExpr(W, P, f"{to_spark(self.value)} AS v")
+        before = control.bounds
+        ranks = Ranks.of(values, known, recent, self.descending, [*(at for _, _, at in bounds), *before.values()])
+        marks = dict(ranks.marks)
+        for writer, at in zip(before, ranks.bounds[len(bounds) :], strict=True):
+            marks[writer] = max(marks.get(writer, BEGINNING), at + within)
+        placed = [(w, p, at + within) for (w, p, _), at in zip(bounds, ranks.bounds, strict=False)]
+        gate = replace(gate, marks=marks, recent=ranks.recent, bounds=placed)
+        verdict = tick.judge(self, delta.rows, gate, delta.count, [ranks.table])
+        control.marks, control.recent = ranks.values(verdict.marks), ranks.lists(verdict.recent)
+        return delta.rows, verdict
+
+    def mark(self, tick: Tick) -> str | None:
+        """The mark as Spark SQL of the value's own type; ``None`` before the first row or bound."""
+        control = tick.control(self)
+        marks = [mark for mark in control.marks.values() if mark is not None and mark != BEGINNING]
+        if self.within:
+            marks = [mark - self.within for mark in marks]
+        marks += control.bounds.values()
+        if not marks:
+            return None
+        return decoded(furthest(marks, control.type, self.descending), control.type, 0, self.descending)

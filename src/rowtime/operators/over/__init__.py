@@ -1,0 +1,1 @@
+"""OVER: functions of the rows before each row."""

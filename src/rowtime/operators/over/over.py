@@ -1,0 +1,399 @@
+"""OVER: for each row, functions of the rows that came before it, and of itself.
+
+SPEC 5. One row goes out for each that comes in, with the same rowtime, as soon as it is
+next in stream order. The frame holds rows that precede the row in stream order and the
+row itself, so ties see only who arrived before them (SPEC 12). Windows over the same keys
+whose rows are kept in the same way are computed together (`operators.over.windowed`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from functools import cached_property, reduce
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+import pyarrow as pa
+from sqlglot import exp
+
+from rowtime.core.clock import least
+from rowtime.core.fields import Micros
+from rowtime.core.time import BEGINNING, END
+from rowtime.expr.facts import Fact
+from rowtime.kernels.hashes import hashes
+from rowtime.kernels.window_functions import Nth
+from rowtime.operators.contract import (
+    ASKED_AT,
+    Delta,
+    Link,
+    Operator,
+    P,
+    Segment,
+    Shape,
+    StateNote,
+    T,
+    Tick,
+    Unary,
+    quoted,
+)
+from rowtime.operators.contract.requirement import NUMBERED, Requirement
+from rowtime.operators.over.over_calls import Call, OverControl, RunningMark
+from rowtime.operators.over.over_limits import answered
+from rowtime.operators.over.over_results import to_files, to_spark_rows, type_calls
+from rowtime.operators.over.over_rows import alive, gathered, in_stream_order, of_keys
+from rowtime.operators.over.windowed import (
+    AT,
+    DEAD,
+    HASH,
+    ORDER,
+    Answer,
+    Wanted,
+    Windows,
+    lasting,
+    newest,
+    renewed,
+    whole,
+)
+from rowtime.operators.rows.collations import keyed, paired
+from rowtime.operators.rows.collected import collected
+from rowtime.operators.rows.ends import SEEN, Ends
+from rowtime.operators.rows.lifetimes import S
+from rowtime.operators.rows.select import Item
+from rowtime.operators.rows.values import remembered
+from rowtime.sql.generate import to_spark
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from rowtime.operators.contract.peek import Peek
+
+ROWS, HEADS = "rows", "heads"
+ONE = "1"  # the argument of COUNT(*)
+MOST = 2_000_000  # rows that the driver takes at once
+
+
+@dataclass(frozen=True)
+class Over(Unary):
+    """``calls`` over the rows of each value of ``keys``; ``passed`` columns go through.
+
+    ``order``: what RANGE measures, an ascending function of the rowtime. ``closers``: the
+    keys that are such functions; a value that time has left never comes back. ``expires``
+    (µs): how long a key may have no row before it begins anew.
+    """
+
+    name: str
+    input: Operator
+    keys: tuple[Item, ...]
+    calls: tuple[Call, ...]
+    passed: tuple[str, ...]
+    order: exp.Expr | None = None
+    closers: tuple[int, ...] = ()
+    expires: Micros | None = None
+
+    control: ClassVar = OverControl
+    kind: ClassVar[str] = "over"
+
+    def requires(self) -> tuple[Requirement, ...]:
+        """What frames speak of."""
+        return (NUMBERED,)
+
+    def keeps(self) -> tuple[StateNote, ...]:
+        """Rows by time or by number, and accumulators a key."""
+        windows, until = self.windows, "the stream ends"
+        if self.closers:
+            until = "time leaves the period of the key"
+        elif self.expires is not None:
+            until = f"the key has had no row for {timedelta(microseconds=self.expires)}"
+        each = " a key" if self.keys else ""
+        by = "keys" if self.keys and until == "the stream ends" else "time" if self.keys else ""
+        back, kept = timedelta(microseconds=windows.span or 0), []
+        if windows.timed:
+            kept.append(StateNote("rows", f"the bound is {back} past them", rows={ROWS: DEAD}))
+        elif windows.span is not None:
+            kept.append(StateNote(f"the last rows{each}, back to {back}", until, by or "time", rows={ROWS: DEAD}))
+        if windows.rows_kept:
+            kept.append(StateNote(f"{_rows(windows.rows_kept)}{each}", until, by or "rows", rows={ROWS: DEAD}))
+        if running := [call.function for call in windows.calls if call.running]:
+            last = all(isinstance(function, Nth) for function in running)
+            calls = f"one accumulator a call{' and key' if self.keys else ''}"
+            what = f"{_rows(len(running))}{each}" if last else calls
+            kept.append(StateNote(what, until, by or "one", rows={HEADS: DEAD}))
+        return tuple(kept)
+
+    def emits(self) -> Shape:
+        """The columns that are passed, and those of the calls; in stream order still."""
+        below = self.input.emits()
+        known = {column.name: column for column in below.columns}
+        columns = (*(known[name] for name in self.passed), *(c.column for c in self.calls))
+        return replace(below, columns=columns, event=None)
+
+    def link(self, n: int) -> Link:  # noqa: ARG002 - one input
+        """The rows of the same keys up to the row, as far back as the frames go."""
+        known = [k for k in self.keys if {c.name for c in k.expression.find_all(exp.Column)} <= {*self.passed, T}]
+        same = tuple((to_spark(key.expression), to_spark(key.expression)) for key in known)
+        spans = [call.frame.lower if call.frame.by_range else None for call in self.calls]
+        lowest = (
+            f" AND {S} >= {ASKED_AT} - {max(filter(None, spans), default=0)}L"
+            if self.order is None and all(spans)
+            else ""
+        )
+        return Link(same, meets=f"{S} <= {ASKED_AT}{lowest}")
+
+    def row_expressions(self) -> Iterable[exp.Expr]:
+        """The keys, and the arguments of the calls."""
+        arguments = (call.argument for call in self.calls if not isinstance(call.argument, exp.Star))
+        return (*(key.expression for key in self.keys), *arguments)
+
+    def files_are_results(self, *, ordered: bool, at_once: bool) -> bool:  # noqa: ARG002 - in any case
+        """True: the rows are in stream order."""
+        return True
+
+    def null_at_first(self, name: str) -> bool:
+        """True for a call whose frame may be empty."""
+        call = next((call for call in self.calls if call.column.name == name), None)
+        return call.may_be_empty() if call is not None else self.input.null_at_first(name)
+
+    def typed(self, rows: Callable[[Operator], DataFrame]) -> DataFrame:
+        """No rows with the calls beside them."""
+        given, calls = rows(self.input), ((call.typed, call.column.name) for call in self.calls)
+        return given.crossJoin(given.selectExpr(*(f"{to_spark(of)} AS {quoted(name)}" for of, name in calls)))
+
+    def marks(self) -> Mapping[str, tuple[RunningMark, Fact]]:
+        """Those of its calls."""
+        return {call.mark: (RunningMark(call.mark), call.column.fact) for call in self.calls if call.mark}
+
+    def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
+        """Compute the calls over new rows and kept ones; keep what later rows will ask for."""
+        delta, control = deltas[0], tick.control(self)
+        clock = self._clock(tick, least(delta.clocks.values()))
+        made: list[DataFrame] = []
+        files: list[Segment] = []
+        count = 0
+        if delta.rows is not None:
+            type_calls(self, delta.rows, control)
+            collated = frozenset(control.collated)
+            taken = tick.adopted_as(self) if control.straight and not tick.trying else None
+            for piece in self._pieces(tick, delta, self.emits().internals if taken is None else (T, P), collated):
+                fresh, answer = self._answer(tick, piece, control, clock)
+                if answer is None:
+                    continue
+                if taken is not None:
+                    files += to_files(tick, self, fresh, answer, taken)
+                else:
+                    made.append(to_spark_rows(tick, self, fresh, answer, control.types))
+                count += fresh.num_rows
+        for what in (ROWS, HEADS):
+            tick.segments(self, what).forget(clock)
+            self._compact(tick, what, clock)
+        rows = reduce(lambda one, other: one.unionByName(other), made) if made else None
+        return Delta(rows, delta.clocks, count, delta.lowest, delta.highest, files=tuple(files) or None)
+
+    def _pieces(
+        self, tick: Tick, delta: Delta, internals: Sequence[str], collated: frozenset[str]
+    ) -> Iterator[pa.Table]:
+        """The rows in stream order: all at once, or where they are many, so many at a time as the driver takes.
+
+        Spark is asked for them only where something has to be computed or sorted.
+        """
+        asked = self._asked(collated)
+        read = None if collated else self._read(delta.peek, internals, asked)
+        pieces = self._collected(tick, delta, internals, asked, collated) if read is None else gathered(read, MOST)
+        return (self._completed(piece, asked) for piece in pieces if piece.num_rows)
+
+    def _collected(
+        self,
+        tick: Tick,
+        delta: Delta,
+        internals: Sequence[str],
+        asked: Mapping[str, exp.Expr],
+        collated: frozenset[str],
+    ) -> Iterator[pa.Table]:
+        assert delta.rows is not None
+        rows = self._wanted(delta.rows, internals, asked)
+        if collated:
+            keys = {key.column.name for key in self.keys}
+            rows = paired(keyed(rows, collated & keys), collated - keys)
+        edges = self._edges(tick, rows) if delta.count is None or delta.count > MOST else []
+        inside = [f"{P} > {low} AND {P} <= {high}" for low, high in zip([-1, *edges], edges, strict=False)]
+        for within in [*inside, f"{P} > {edges[-1]}"] if edges else ["true"]:
+            tick.describe(self, "rows in stream order")
+            yield in_stream_order(collected(rows.where(within) if edges else rows))
+
+    def _edges(self, tick: Tick, rows: DataFrame) -> list[int]:
+        """Positions between pieces of about equal size."""
+        tick.describe(self, "count rows")
+        parts = -(-rows.count() // MOST)
+        if parts <= 1:
+            return []
+        shares = ", ".join(str(number / parts) for number in range(1, parts))
+        found: list[int] = rows.selectExpr(f"percentile_approx({P}, array({shares})) AS at").toArrow()["at"][0].as_py()
+        return found
+
+    @cached_property
+    def windows(self) -> Windows:
+        """The calls as they are computed."""
+        names: dict[str, str] = {}
+        calls = []
+        for call in self.calls:
+            argument = names.setdefault(to_spark(call.argument), f"__a{len(names)}")
+            calls.append(Wanted(call.column.name, argument, call.function, call.frame))
+        return Windows(tuple(key.column.name for key in self.keys), tuple(calls), self.expires)
+
+    # -- rows of the tick ---------------------------------------------------------------
+
+    @cached_property
+    def made(self) -> dict[str, exp.Expr]:
+        """Keys and arguments by the names that they have in the computation."""
+        arguments = {to_spark(call.argument): call.argument for call in self.calls}
+        keys = {key.column.name: key.expression for key in self.keys}
+        return keys | {f"__a{number}": value for number, value in enumerate(arguments.values())}
+
+    @cached_property
+    def _given(self) -> dict[str, str]:
+        """What need not be asked for beside the columns that pass: name in the computation -> column."""
+        known = {} if self.closers else {quoted(name): name for name in self.passed}
+        texts = {name: to_spark(value) for name, value in self.made.items()}
+        return {name: known[text] for name, text in texts.items() if text in known}
+
+    def _asked(self, collated: frozenset[str]) -> dict[str, exp.Expr]:
+        """What has to be asked for beside the columns that pass."""
+        wanted = {n: value for n, value in self.made.items() if n not in self._given or n in collated}
+        return {n: value for n, value in wanted.items() if to_spark(value) != ONE}
+
+    def _read(
+        self, peek: Peek | None, internals: Sequence[str], asked: Mapping[str, exp.Expr]
+    ) -> Iterable[pa.Table] | None:
+        """The rows from where they lie, if all that is asked for are columns."""
+        plain = all(isinstance(value, exp.Column) for value in asked.values())
+        if peek is None or self.closers or self.order is not None or not plain:
+            return None
+        columns = {name: value.name for name, value in asked.items()}
+        return peek.rows({name: name for name in (*self.passed, *internals)} | columns)
+
+    def _wanted(self, rows: DataFrame, internals: Sequence[str], asked: Mapping[str, exp.Expr]) -> DataFrame:
+        """What is asked of Spark: the columns that pass, keys, arguments and times, each once."""
+        made = [f"{to_spark(value)} AS {name}" for name, value in asked.items()]
+        if self._measured is not None:
+            made.append(f"{self._measured} AS {ORDER}")
+        rows = rows.selectExpr(*map(quoted, self.passed), *internals, *made, f"{T} AS {SEEN}")
+        if self.closers:
+            rows = rows.selectExpr("*", f"{self._period_end} AS {DEAD}")
+        return rows.drop(SEEN)
+
+    def _completed(self, rows: pa.Table, asked: Mapping[str, exp.Expr]) -> pa.Table:
+        """The rows with what is there already under other names, and what is computed here."""
+        for name in self.made:
+            if name in asked:
+                continue
+            if name in self._given:
+                rows = rows.append_column(name, rows[self._given[name]])
+            else:
+                rows = rows.append_column(name, pa.array(np.ones(rows.num_rows, np.int32)))
+        if self.keys:
+            hashed = hashes([whole(rows[key.column.name]) for key in self.keys])
+            rows = rows.append_column(HASH, pa.array(hashed))
+        rows = rows.append_column(AT, rows[T].cast(pa.int64()))
+        if self.closers:
+            return rows
+        dead = np.full(rows.num_rows, END)
+        if self.windows.timed:
+            dead = np.asarray(rows[ORDER if self.order is not None else AT]) + (self.windows.span or 0) + 1
+        return rows.append_column(DEAD, pa.array(dead))
+
+    @property
+    def _measured(self) -> str | None:
+        return None if self.order is None else f"unix_micros(CAST({to_spark(self.order)} AS TIMESTAMP))"
+
+    @property
+    def _period_end(self) -> str:
+        """From which clock on a row is not asked for any more, where the key is a period, over `_wanted`."""
+        ends = [Ends(tuple(self.keys[number] for number in self.closers)).end_text]
+        if self.windows.timed:
+            measured = f"unix_micros({T})" if self.order is None else ORDER
+            ends.append(f"{measured} + {(self.windows.span or 0) + 1}L")
+        return ends[0] if len(ends) == 1 else f"least({', '.join(ends)})"
+
+    def _answer(self, tick: Tick, piece: pa.Table, control: OverControl, clock: int) -> tuple[pa.Table, Answer | None]:
+        fresh, answer = answered(tick, self, piece, lambda what: self._known(tick, what, piece))
+        if answer is None:
+            return fresh, None
+        self._keep(tick, answer, min(clock, self._reached(fresh)))
+        for call in self.calls:
+            if call.mark:
+                kind = control.types[call.column.name]
+                last = remembered(answer.values[call.column.name][-1], kind)
+                mark = tick.control(RunningMark(call.mark))
+                mark.mark, mark.type = last, kind
+        return fresh, answer
+
+    @staticmethod
+    def _reached(fresh: pa.Table) -> int:
+        """Where the clock stands after these rows, if more of the tick follow them."""
+        last = (fresh[name][-1].as_py() for name in (AT, ORDER) if name in fresh.column_names)
+        return int(min(last))
+
+    # -- what is kept -------------------------------------------------------------------
+
+    def _known(self, tick: Tick, what: str, fresh: pa.Table) -> pa.Table | None:
+        """What is kept of the keys of the new rows, in stream order."""
+        segments = tick.segments(self, what)
+        low = BEGINNING
+        if self.windows.timed:
+            low = int(np.asarray(fresh[ORDER if ORDER in fresh.column_names else AT].combine_chunks())[0])
+        found = segments.tables(segments.overlapping(low, END))
+        if self.keys and found:
+            hashes = np.unique(np.asarray(fresh[HASH]))
+            found = [of_keys(table, hashes) for table in found]
+        found = [table for table in found if table.num_rows]
+        if not found:
+            return None
+        together = self._newest(pa.concat_tables(found, promote_options="default"))
+        return renewed(self.windows, together, fresh) if what == HEADS else together
+
+    def _keep(self, tick: Tick, answer: Answer, clock: int) -> None:
+        if self.windows.rows_kept or self.windows.span is not None:
+            self._add(tick, ROWS, answer.kept, clock)
+        if answer.heads is not None:
+            self._add(tick, HEADS, answer.heads, clock)
+
+    def _add(self, tick: Tick, what: str, rows: pa.Table, clock: int) -> None:
+        tick.segments(self, what).add(tick.keep(self, what, self._by_hash(alive(rows, clock)), DEAD))
+
+    def _by_hash(self, rows: pa.Table) -> pa.Table:
+        """Sorted by the hash of the key, so that the rows of a few keys are found without a look at the rest."""
+        if not self.keys:
+            return rows
+        return rows.take(pa.array(np.argsort(np.asarray(rows[HASH]), kind="stable")))
+
+    def _newest(self, rows: pa.Table) -> pa.Table:
+        """In stream order; what was kept again because its key lives on, once."""
+        return newest(rows) if self.expires is not None else rows.sort_by(P)
+
+    def _compact(self, tick: Tick, what: str, clock: int) -> None:
+        segments = tick.segments(self, what)
+        crowded = segments.crowded()
+        if not crowded:
+            return
+        rows = self._newest(alive(pa.concat_tables(segments.tables(crowded), promote_options="default"), clock))
+        if what == HEADS:
+            rows = lasting(self.windows.keys, rows, 1, None)
+        elif not self.windows.timed:
+            rows = lasting(self.windows.keys, rows, self.windows.rows_kept, self.windows.span)
+        segments.replace(crowded, tick.keep(self, what, self._by_hash(rows), DEAD))
+
+    def _clock(self, tick: Tick, bound: int) -> int:
+        """Up to where nothing is asked for any more: the bound, or its value where RANGE measures another."""
+        control = tick.control(self)
+        if self._measured is None or not BEGINNING < bound < END:
+            return bound
+        if control.bound != bound:
+            # Names and numbers of ours, and an expression that was parsed and bound.
+            query = f"SELECT {self._measured} FROM (SELECT timestamp_micros({bound}L) AS {T})"  # noqa: S608
+            control.bound, control.clock = bound, min(bound, tick.scalar(query))
+        return control.clock
+
+
+def _rows(count: int) -> str:
+    return f"{count} row{'s' if count > 1 else ''}"

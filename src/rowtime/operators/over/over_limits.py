@@ -1,0 +1,53 @@
+"""Sums of an OVER that are beyond their type: the row that has one is refused, and the others go on without it.
+
+A refused row is in no frame of a later one, as if it had not come. So no sum that is kept is beyond its type, and which
+rows are refused follows from the rows in their order, one key at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from rowtime.core.errors import Failure, Problem
+from rowtime.kernels.exact import Overflow
+from rowtime.operators.contract import P, T, Tick, W
+from rowtime.operators.over.slices import compute, slices_of
+from rowtime.operators.over.windowed import Answer
+from rowtime.operators.rows.attempt import BROKEN
+from rowtime.sql.generate import to_rowtime
+
+if TYPE_CHECKING:
+    from rowtime.operators.over.over import Over
+
+Known = Callable[[str], pa.Table | None]
+
+
+def answered(tick: Tick, node: Over, fresh: pa.Table, known: Known) -> tuple[pa.Table, Answer | None]:
+    """The new rows that go out, and what is computed of them; ``None`` if all are refused."""
+    heads, kept, refused = known("heads"), known("rows"), list[pa.Table]()
+    answer = None
+    while fresh.num_rows:
+        try:
+            slices = 1 if tick.trying else slices_of(fresh.num_rows)
+            answer = compute(node.windows, heads, kept, fresh, slices)
+            break
+        except Overflow as wrong:
+            if not tick.trying:
+                hint = "Cast the argument to a wider type, for example DECIMAL(38, 0)."
+                raise Failure(Problem("R507", f"{node.name}: {wrong}", hint=hint)) from wrong
+            refused.append(_told(node, fresh.filter(pa.array(wrong.beyond)), wrong.name))
+            fresh = fresh.filter(pa.array(~np.asarray(wrong.beyond)))
+    if refused:
+        gone = tick.frame(node, pa.concat_tables(refused))
+        tick.refuse_computed(node, gone, BROKEN, sum(one.num_rows for one in refused))
+    return fresh, answer
+
+
+def _told(node: Over, rows: pa.Table, name: str) -> pa.Table:
+    call = next(call for call in node.calls if call.column.name == name)
+    told = pa.array([f"{to_rowtime(call.typed)} OVER (…)"] * rows.num_rows, pa.string())
+    return rows.select([*node.passed, T, W, P]).append_column(BROKEN, told)

@@ -1,0 +1,76 @@
+"""What goes out of an OVER: the types that Spark gives its calls, and the rows with their values.
+
+Rows go to Spark, which casts the values; or straight to the files of a sink that takes them
+as they are, where every value has its type already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rowtime.core.errors import refuse
+from rowtime.kernels.window_functions import Count, Distinct, Extreme, Function, Nth
+from rowtime.operators.contract import Route, Tick, quoted
+from rowtime.operators.over.windowed import AT, Answer, takes
+from rowtime.operators.rows.collations import has_collation
+from rowtime.operators.rows.values import type_text
+from rowtime.sql.generate import to_rowtime, to_spark
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+    from rowtime.operators.contract import Segment
+    from rowtime.operators.over.over import Over
+    from rowtime.operators.over.over_calls import OverControl
+
+
+def type_calls(node: Over, rows: DataFrame, control: OverControl) -> None:
+    """Let Spark type the calls once; what it refuses it refuses here."""
+    if control.types:
+        return
+    typed = rows.selectExpr(*(f"{to_spark(call.typed)} AS {call.column.name}" for call in node.calls)).schema
+    given = rows.selectExpr(*(f"{to_spark(call.argument)} AS {call.column.name}" for call in node.calls)).schema
+    kinds = [field.dataType.simpleString() for field in given]
+    for call, kind in zip(node.calls, kinds, strict=True):
+        if not takes(call.function, kind):
+            what = f"{node.name}: {to_rowtime(call.typed)} over a window does not take {kind.upper()}"
+            raise refuse("R107", what, "Cast the argument, for example to DOUBLE or DECIMAL(18, 2).")
+    made = rows.selectExpr(*(f"{to_spark(value)} AS {name}" for name, value in node.made.items())).schema
+    collated = [field.name for field in made if has_collation(field.dataType)]
+    for name in collated:
+        if made[name].dataType.typeName() != "string":
+            what = f"{node.name}: {to_rowtime(node.made[name])} holds text with a collation inside of another value"
+            raise refuse("R107", what, "Take the text itself, or give it the collation UTF8_BINARY.")
+    if collated:
+        control.collated = collated
+    control.types = {field.name: type_text(field.dataType) for field in typed}
+    control.straight = all(_straight(call.function, kind) for call, kind in zip(node.calls, kinds, strict=True))
+
+
+def _straight(function: Function, kind: str) -> bool:
+    """True if the kernel gives the very type that Spark gives, for an argument of this one."""
+    return isinstance(function, Count | Distinct | Extreme | Nth) or not kind.startswith(("decimal", "void"))
+
+
+def to_files(tick: Tick, node: Over, rows: pa.Table, answer: Answer, columns: Mapping[str, str]) -> Sequence[Segment]:
+    """The rows as files of a sink, whose ``columns`` are columns of the result by other names."""
+    for name, column in answer.values.items():
+        rows = rows.append_column(name, column)
+    return tick.write(node, rows, {"complete": Route(0, columns, AT)}, rows.num_rows)["complete"]
+
+
+def to_spark_rows(tick: Tick, node: Over, rows: pa.Table, answer: Answer, types: Mapping[str, str]) -> DataFrame:
+    """The rows with their values for whoever reads them next."""
+    shape = node.emits()
+    table = rows.select([*node.passed, *shape.internals])
+    for name, column in answer.values.items():
+        table = table.append_column(name, column)
+    typed = [_typed(call.column.name, types, answer.values) for call in node.calls]
+    return tick.frame(node, table).selectExpr(*map(quoted, node.passed), *typed, *shape.internals)
+
+
+def _typed(name: str, types: Mapping[str, str], values: Mapping[str, Any]) -> str:
+    value = f"{quoted(name)} / {quoted(f'{name}:n')}" if f"{name}:n" in values else quoted(name)
+    return f"CAST({value} AS {types[name]}) AS {quoted(name)}"

@@ -1,0 +1,47 @@
+"""Rows of an OVER on the driver, as Arrow tables: gathered, sorted, chosen by key and by time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+import pyarrow as pa
+
+from rowtime.kernels.frames import Ints
+from rowtime.operators.contract import P
+from rowtime.operators.over.windowed import DEAD, HASH
+
+
+def gathered(tables: Iterable[pa.Table], most: int) -> Iterator[pa.Table]:
+    """The rows of tables, at most so many at a time."""
+    found: list[pa.Table] = []
+    for part in (table.slice(start, most) for table in tables for start in range(0, table.num_rows, most)):
+        if sum(one.num_rows for one in (*found, part)) > most:
+            yield pa.concat_tables(found).combine_chunks()
+            found = []
+        found.append(part)
+    if found:
+        yield pa.concat_tables(found).combine_chunks()
+
+
+def in_stream_order(rows: pa.Table) -> pa.Table:
+    """In stream order, which is that of the positions; what Spark knows to be there may be null elsewhere."""
+    rows = pa.Table.from_arrays(rows.columns, names=rows.column_names)
+    places = np.asarray(rows[P])
+    if (places[1:] >= places[:-1]).all():
+        return rows.combine_chunks()
+    return rows.take(pa.array(np.argsort(places, kind="stable"))).combine_chunks()
+
+
+def of_keys(table: pa.Table, hashed: Ints) -> pa.Table:
+    """The rows of some keys in a table sorted by hash."""
+    known = np.asarray(table[HASH])
+    begins, ends = np.searchsorted(known, hashed, "left"), np.searchsorted(known, hashed, "right")
+    lengths = ends - begins
+    steps = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    return table.take(pa.array(np.repeat(begins, lengths) + steps))
+
+
+def alive(rows: pa.Table, clock: int) -> pa.Table:
+    """The rows that somebody may ask for once the clock is there."""
+    return rows.filter(pa.array(np.asarray(rows[DEAD]) > clock))

@@ -1,0 +1,105 @@
+"""The rows of one tick in slices that are computed side by side, in threads: numpy and Arrow let others run.
+
+A slice of time carries the frame before it, so windows without keys run in parallel too.
+Where rows are kept by number or folded away for each key, slices are made of keys instead.
+Accumulators without keys go through the rows from the first to the last: they stay in one slice.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rowtime.kernels.frames import Ints
+from rowtime.kernels.window_functions import Table
+from rowtime.operators.contract import P
+from rowtime.operators.over.windowed import AT, DEAD, HASH, ORDER, Answer, Computation, Windows, lasting
+
+SLICE = 250_000  # rows; of fewer, a thread costs more than it saves
+
+
+def slices_of(rows: int) -> int:
+    """How many slices to make of so many rows."""
+    return max(1, min(os.cpu_count() or 1, rows // SLICE))
+
+
+def compute(windows: Windows, heads: pa.Table | None, kept: pa.Table | None, fresh: pa.Table, slices: int) -> Answer:
+    """What `Computation` answers, from ``slices`` of them."""
+    slices = min(slices, fresh.num_rows)
+    if slices > 1 and not windows.heads and (windows.timed or not windows.keys):
+        return _by_time(windows, kept, fresh, slices)
+    if slices > 1 and windows.keys:
+        return _by_key(windows, heads, kept, fresh, slices)
+    return Computation(windows, heads, kept, fresh).answer()
+
+
+Part = tuple[pa.Table | None, pa.Table | None, pa.Table]  # heads, kept rows and new rows of a slice
+
+
+def _answers(windows: Windows, parts: Sequence[Part]) -> list[Answer]:
+    with ThreadPoolExecutor(len(parts)) as pool:
+        return list(pool.map(lambda part: Computation(windows, *part).answer(), parts))
+
+
+def _by_time(windows: Windows, kept: pa.Table | None, fresh: pa.Table, slices: int) -> Answer:
+    """Slices of rows that follow each other; with the rows before them that their frames reach."""
+    order = np.asarray(fresh[ORDER if ORDER in fresh.column_names else AT])
+    edges = [fresh.num_rows * number // slices for number in range(slices + 1)]
+    parts: list[Part] = []
+    for start, end in zip(edges, edges[1:], strict=False):
+        first = start - windows.rows_kept
+        if windows.span is not None:
+            first = min(first, int(np.searchsorted(order, order[start] - windows.span, "left")))
+        first = max(first, 0)
+        carried = [kept] if kept is not None and not first else []
+        before = _together([*carried, fresh.slice(first, start - first)]) if start else kept
+        parts.append((None, before, fresh.slice(start, end - start)))
+    answers = _answers(windows, parts)
+    left = pa.concat_tables(answer.kept for answer in answers)
+    if not windows.timed:  # of each slice what might have been the last one's
+        left = lasting(windows.keys, left, windows.rows_kept, windows.span)
+    return Answer(_joined(answers, None), left, None)
+
+
+def _together(tables: Sequence[pa.Table]) -> pa.Table:
+    """Tables of the columns that the first one has."""
+    return pa.concat_tables(table.select(tables[0].column_names) for table in tables)
+
+
+def _by_key(windows: Windows, heads: pa.Table | None, kept: pa.Table | None, fresh: pa.Table, slices: int) -> Answer:
+    """Slices of keys, by their hash; what there is of a key stands in one of them."""
+    known = {P, AT, ORDER, HASH, DEAD, *windows.keys, *windows.arguments}
+    fresh = fresh.select([name for name in fresh.column_names if name in known])
+    places = [_of_slice(fresh, number, slices) for number in range(slices)]
+    parts: list[Part] = [
+        (_taken(heads, number, slices), _taken(kept, number, slices), fresh.take(pa.array(mine)))
+        for number, mine in enumerate(places)
+        if len(mine)
+    ]
+    answers = _answers(windows, parts)
+    made = [answer.heads for answer in answers if answer.heads is not None]
+    left = pa.concat_tables(answer.kept for answer in answers)
+    return Answer(_joined(answers, np.concatenate(places)), left, pa.concat_tables(made) if made else None)
+
+
+def _of_slice(rows: pa.Table, number: int, slices: int) -> Ints:
+    return np.flatnonzero(np.asarray(rows[HASH]) % slices == number)
+
+
+def _taken(rows: pa.Table | None, number: int, slices: int) -> pa.Table | None:
+    return None if rows is None else rows.take(pa.array(_of_slice(rows, number, slices)))
+
+
+def _joined(answers: Iterable[Answer], places: Ints | None) -> Table:
+    """The values of all slices; those whose rows stood at ``places`` in the order of the rows."""
+    found = list(answers)
+    values = {name: pa.concat_arrays([answer.values[name] for answer in found]) for name in found[0].values}
+    if places is None:
+        return values
+    back = pa.array(np.argsort(places))
+    return {name: pc.take(column, back) for name, column in values.items()}

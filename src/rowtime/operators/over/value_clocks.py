@@ -1,0 +1,114 @@
+"""The clocks of ordered values: what no later value may lie before, at the marks and the bound.
+
+A closer is a monotonic function of values whose marks are known (`operators.order.ordered`) and
+perhaps of the rowtime. Law: no later row has a closer before its value at (marks, bound).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from rowtime.core.clock import Clocks
+from rowtime.core.time import BEGINNING, END
+from rowtime.operators.contract import Control, T, Tick, micros
+from rowtime.operators.order.ordered import Ordered
+from rowtime.operators.over.over_calls import RunningMark
+from rowtime.sql.generate import to_spark
+from rowtime.sql.script import parse_expression
+
+MARK = "__m:"  # a column of this name stands for the mark of the order check named behind it
+
+
+@dataclass(slots=True)
+class ValueControl(Control):
+    """How far rows that leave value by value have come.
+
+    ``clock``: a hash of the values at which the clocks stand. ``reached``: the rowtime (µs UTC) of a row at the clocks;
+    ``None`` before there is one. ``since``: the least rowtime that is kept (µs UTC).
+    ``stamp``: the greatest promise so far (µs UTC).
+    """
+
+    clock: int | None = None
+    reached: int | None = None
+    since: int = END
+    stamp: int = BEGINNING
+
+
+@dataclass(frozen=True)
+class Closer:
+    """A key that closes groups: its index, its value at the marks, and whether it descends."""
+
+    key: int
+    at: exp.Expr
+    descending: bool = False
+
+
+@dataclass(frozen=True)
+class ValueClocks:
+    """The clocks of the keys ``names`` that ``closers`` say, by the marks of ``gates``."""
+
+    names: tuple[str, ...]
+    closers: tuple[Closer, ...]
+    gates: tuple[Ordered | RunningMark, ...]
+
+    def past(self, tick: Tick, bound: int) -> list[str]:
+        """For each closer whose clock stands somewhere, the condition that a group lies before it."""
+        if bound >= END:
+            return ["true"]
+        found = []
+        for closer in self.closers:
+            text = self.at(tick, closer, bound)
+            if text is not None:
+                name = self.names[closer.key]
+                found.append(f"{name} {'>' if closer.descending else '<'} ({text})")
+                if any(gate.starts_null for gate in self.gates):
+                    found.append(f"{name} IS NULL")
+        return found
+
+    def moved(self, tick: Tick, bound: int, control: ValueControl) -> bool:
+        """True if a clock has another value than in the tick before; Spark folds the constants."""
+        if bound >= END:
+            return True
+        texts = [text for closer in self.closers if (text := self.at(tick, closer, bound)) is not None]
+        value = tick.scalar(f"SELECT xxhash64({', '.join(texts)}, {len(texts)})")
+        if control.clock == value:
+            return False
+        control.clock = value
+        return True
+
+    def stamp_at(self, tick: Tick, stamp: exp.Expr, bound: int) -> int:
+        """The rowtime (µs) that a row at the clocks would get; no later one gets less, for ``stamp`` ascends."""
+        if bound >= END:
+            return END
+        texts = {self.names[closer.key]: self.at(tick, closer, bound) for closer in self.closers}
+        wanted = {column.name for column in stamp.find_all(exp.Column)}
+        if any(texts.get(name) is None for name in wanted):
+            return BEGINNING
+        found = stamp.copy().transform(lambda p: _parsed(texts[p.name]) if isinstance(p, exp.Column) else p)
+        return tick.scalar(f"SELECT unix_micros(CAST({to_spark(found)} AS TIMESTAMP))")
+
+    def at(self, tick: Tick, closer: Closer, bound: int) -> str | None:
+        """Where the clock of a closer stands, as Spark SQL; ``None`` before the first row."""
+        marks = {MARK + gate.name: gate.mark(tick) for gate in self.gates}
+        marks[T] = micros(bound) if bound > BEGINNING else None
+        wanted = {column.name for column in closer.at.find_all(exp.Column)}
+        if any(marks[name] is None for name in wanted):
+            return None
+
+        found = closer.at.copy()
+        return to_spark(found.transform(lambda p: _parsed(marks[p.name]) if isinstance(p, exp.Column) else p))
+
+
+def promised(bound: int, control: ValueControl) -> Clocks:
+    """The promise of rows that leave value by value: where a stamp stands, or the bound and what is open."""
+    if bound >= END:
+        return {"": END}
+    now = control.reached if control.reached is not None else min(bound, control.since)
+    return {"": max(control.stamp, now)}
+
+
+def _parsed(text: str | None) -> exp.Expr:
+    found: exp.Expr = parse_expression(text or "NULL")
+    return exp.paren(found)

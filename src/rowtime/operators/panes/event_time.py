@@ -1,0 +1,347 @@
+"""Event time of a stream or view: which column it is, and which bound its items cause.
+
+SPEC 8.1. The rows pass as they came, under their own rowtimes; what is added is the bound of
+the event time, in the merged order of the items. Operators further down read it from this
+node (`panes`), so filters and projections between them change nothing. The bound stands
+beside the rows, as a `Timeline`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rowtime.core.clock import least
+from rowtime.core.fields import LATER, UNSTORED, Micros
+from rowtime.core.time import BEGINNING, END, MAX_MICROS, MIN_MICROS
+from rowtime.kernels.guard import EARLY, Items, Limits, guard
+from rowtime.kernels.timeline import FIRST, LAST, Timeline, advances
+from rowtime.operators.contract import (
+    Delta,
+    EventTime,
+    Link,
+    Operator,
+    P,
+    Shape,
+    StateNote,
+    T,
+    Tick,
+    Unary,
+    UpTo,
+    W,
+    quoted,
+)
+from rowtime.operators.contract.gates import READMITTED, Verdict
+from rowtime.operators.contract.requirement import BATCH, TIMED, Requirement
+from rowtime.operators.order.merge import ORIGIN
+from rowtime.operators.rows.event_micros import in_micros
+from rowtime.operators.streams.event_bounds import GIVEN
+from rowtime.operators.streams.raises import marks_of
+from rowtime.operators.streams.stream import Stream
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+REGION = "__g"  # INT: which of the regions that meet a row or bound is of
+BETWEEN = 1024  # how many positions there are from one item to the next where bounds pass among rows
+OUTPUT, FORWARDED, SET = "OUTPUT_EVENT_TIME", "INPUT_WATERMARK", "MANUAL"
+
+
+@dataclass(slots=True)
+class EventClock(UpTo):
+    """Where the event time stands, for as long as the query runs; instants in µs UTC.
+
+    ``bound``: the bound last sent.
+    ``reached``: where the bound would stand without the gap.
+    ``regions``: where the bound of each region stands.
+    ``highest``: by writer, the greatest time that the guard let through.
+    ``early`` (µs): the distance of the guard, for whoever re-admits early rows; ``None`` without it.
+    ``set``: bounds that were set by hand, until the next tick takes them.
+    """
+
+    reached: int = BEGINNING
+    regions: list[int] = field(default_factory=list)
+    highest: dict[str, int] = field(default_factory=dict)
+    early: int | None = None
+    set: list[int] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class EventTimed(Unary):
+    """``EVENT TIME (column, …)``: the event time of the rows, and its bounds.
+
+    ``unit``: what a column of whole numbers counts (SECOND, MILLISECOND, …); a timestamp has
+    none. ``lag`` and ``gap`` in µs. ``mode``: OUTPUT_EVENT_TIME (the greatest time so far
+    less the lag), MANUAL (what is set) or INPUT_WATERMARK (the least of the bounds that the
+    ``regions`` below pass on). ``gate``: the stream whose bounds are about the event time. A time more than ``beyond``
+    (µs) above the greatest so far of its writer is EARLY, and sets no bound.
+    """
+
+    name: str
+    input: Operator
+    column: str
+    unit: str | None = None
+    lag: Micros = 0
+    gap: Micros = 0
+    mode: str = "OUTPUT_EVENT_TIME"
+    gate: Stream | None = field(default=None, metadata=UNSTORED)
+    regions: int = 0
+    beyond: Micros | None = field(default=None, metadata=LATER)
+
+    control: ClassVar = EventClock
+    kind: ClassVar[str] = "event time"
+    is_gate: ClassVar[bool] = True
+
+    def requires(self) -> tuple[Requirement, ...]:
+        """The merged order, which decides which row a bound comes after."""
+        return (BATCH if self.input.emits().batched else TIMED,)
+
+    def keeps(self) -> tuple[StateNote, ...]:
+        """The bound of the event time."""
+        says = {"MANUAL": "the bound that was set", FORWARDED: "the bound of each input"}
+        what = says.get(self.mode, f"the greatest {self.column} less the lag")
+        kept = (
+            StateNote(
+                f"{what}, and the bound last sent", "the stream ends", "one", fields=("reached", "regions", "bound")
+            ),
+        )
+        guard = StateNote(
+            f"the greatest {self.column} of each writer", "the stream ends", "writers", fields=("highest",)
+        )
+        return kept if self.beyond is None else (*kept, guard)
+
+    def emits(self) -> Shape:
+        """The input's columns; further down it is known which of them is the event time."""
+        shape = self.input.emits()
+        columns = tuple(column for column in shape.columns if column.name not in (GIVEN, REGION))
+        extra = tuple(name for name in shape.extra if name not in ORIGIN)
+        return replace(shape, columns=columns, extra=extra, event=EventTime(self.name, self.column))
+
+    @property
+    def micros(self) -> str:
+        """The event time as Spark SQL, BIGINT µs."""
+        column = quoted(self.column)
+        return f"unix_micros({column})" if self.unit is None else in_micros(column, self.unit)
+
+    def link(self, n: int) -> Link:
+        """The row under its own rowtime, with other columns beside its own."""
+        return Link(self.passed_on(n, T))
+
+    def checks_declared(self) -> bool:
+        """True: of the time that the definition gives."""
+        return True
+
+    @classmethod
+    def is_settable(cls, fields: Mapping[str, Any]) -> bool:
+        """True in MODE MANUAL."""
+        return fields["mode"] == SET  # type: ignore[no-any-return]
+
+    def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
+        """Read the event times of the new rows, and find out which of them moved the bound."""
+        delta, control = deltas[0], tick.control(self)
+        items, early = self._guarded(_in_years(self._items(tick, delta)), control)
+        line = self._timeline(tick, items, control, ended=least(delta.clocks.values()) >= END)
+        if delta.rows is not None:
+            line = replace(line, stamps=partial(_stamps, tick, self, delta.rows))
+            if self._writer != W:
+                line = replace(line, origins=partial(_origins, tick, self, delta.rows))
+        rows = None if delta.rows is None else self._accepted(tick, delta.rows, items, line, early)
+        peek = delta.peek if rows is delta.rows else None
+        return Delta(
+            rows, delta.clocks, delta.count, delta.lowest, delta.highest, peek, timeline=line, origins=line.origins
+        )
+
+    # -- the items --------------------------------------------------------------------
+
+    def _items(self, tick: Tick, delta: Delta) -> pa.Table:
+        """Position, event time and set bound (BIGINT µs or null) of each item, in the merged order."""
+        writer = [] if self.beyond is None else [self._writer]
+        if delta.rows is None:
+            numbers = {name: pa.array([], pa.int64()) for name in (P, "t", "b")}
+            return pa.table({**numbers, **{name: pa.array([], pa.string()) for name in writer}})
+        peeked = delta.peek.times(self.column) if delta.peek is not None and self.unit is None else None
+        if peeked is not None:
+            items = pa.concat_tables(peeked).select([P, "t", *writer])
+            items = items.append_column("b", pa.nulls(items.num_rows, pa.int64()))
+        else:
+            tick.describe(self, "read event times")
+            bound = GIVEN if GIVEN in delta.rows.columns else "CAST(NULL AS BIGINT)"
+            region = [REGION] if self.regions else []
+            items = delta.rows.selectExpr(P, f"{self.micros} AS t", f"{bound} AS b", *region, *writer).toArrow()
+        positions = items[P].to_numpy()
+        return items if (np.diff(positions) > 0).all() else items.take(pa.array(np.argsort(positions, kind="stable")))
+
+    def _timeline(self, tick: Tick, items: pa.Table, control: EventClock, *, ended: bool) -> Timeline:
+        before = control.bound
+        known = control.regions or [BEGINNING] * self.regions
+        by_region = self._reached(items, control)
+        wanted = self._wanted(items) if not by_region else np.minimum.reduce(by_region)
+        # What was set by hand came after everything that earlier ticks have read.
+        first, control.set = control.set, []
+        last = [*self._given(tick), *([END] if ended else [])]
+        positions = np.concatenate([np.full(len(first), FIRST), items[P].to_numpy(), np.full(len(last), LAST)])
+        wanted = np.concatenate([np.array(first, np.int64), wanted, np.array(last, np.int64)])
+        where, values, reached = advances(positions, wanted, control.reached, before, self.gap)
+        control.reached = reached
+        is_row = pc.is_valid(items["t"]).to_numpy()
+        times = pc.fill_null(items["t"], BEGINNING).to_numpy()
+        line = Timeline(before, where, values, items[P].to_numpy()[is_row], times[is_row])
+        control.bound = line.after
+        return replace(line, regions=_by_region(items, is_row, known, by_region))
+
+    def _wanted(self, items: pa.Table) -> np.ndarray:
+        """What each item would set the bound to."""
+        column = items["t" if self.mode == OUTPUT else "b"]
+        wanted: np.ndarray = pc.fill_null(column, BEGINNING).to_numpy()
+        if self.mode == OUTPUT:
+            return np.where(wanted > BEGINNING, wanted - self.lag, BEGINNING)
+        return wanted
+
+    def _reached(self, items: pa.Table, control: EventClock) -> list[np.ndarray]:
+        """The bound of each region after each item; the least of them is that of all."""
+        if not self.regions or REGION not in items.column_names:
+            return []
+        wanted, region = self._wanted(items), items[REGION].to_numpy()
+        known = control.regions or [BEGINNING] * self.regions
+        reached = [_running(wanted, region == n, known[n]) for n in range(self.regions)]
+        control.regions = [int(of[-1]) if len(of) else known[n] for n, of in enumerate(reached)]
+        return reached
+
+    def _given(self, tick: Tick) -> list[int]:
+        """A bound of the event time that was given to the stream as a whole, not in a writer's order."""
+        if self.gate is None:
+            return []
+        found = tick.control(self.gate).given
+        return [] if found is None else [found]
+
+    # -- the guard --------------------------------------------------------------------
+
+    @property
+    def _writer(self) -> str:
+        """The column of the writer of a row, also where rows of several were merged."""
+        return ORIGIN[0] if ORIGIN[0] in self.input.emits().extra else W
+
+    def _guarded(self, items: pa.Table, control: EventClock) -> tuple[pa.Table, dict[int, int]]:
+        """The items, the times of early rows NULL; and the mark above which each of these is, by its position."""
+        if self.beyond is None or not items.num_rows:
+            return items, {}
+        control.early = self.beyond  # for whoever re-admits early rows
+        marks = control.highest
+        writers = items[self._writer].combine_chunks().cast(pa.string())
+        times, known = pc.fill_null(items["t"], BEGINNING).to_numpy(), pc.is_valid(items["t"]).to_numpy()
+        early, above = np.zeros(items.num_rows, bool), np.zeros(items.num_rows, np.int64)
+        for writer in pc.unique(writers).to_pylist():
+            if writer == READMITTED:
+                continue  # its rows have been judged, by the time that the others had come to
+            mine = np.flatnonzero(pc.equal(writers, writer).to_numpy(zero_copy_only=False))
+            found = guard(Items.of(times[mine], known[mine]), marks.get(writer, BEGINNING), Limits(_EVER, self.beyond))
+            early[mine], above[mine] = found.result == EARLY, found.before
+            marks[writer] = found.mark
+        if not early.any():
+            return items, {}
+        positions = items[P].to_numpy()[early].tolist()
+        left = pc.if_else(pa.array(early), pa.scalar(None, pa.int64()), items["t"])
+        items = items.set_column(items.column_names.index("t"), "t", left)
+        return items, dict(zip(positions, above[early].tolist(), strict=True))
+
+    # -- the rows ---------------------------------------------------------------------
+
+    def _accepted(
+        self, tick: Tick, rows: DataFrame, items: pa.Table, line: Timeline, early: Mapping[int, int]
+    ) -> DataFrame:
+        missing = pc.and_(pc.is_null(items["t"]), pc.is_null(items["b"]))
+        lost = items.filter(missing)[P].to_numpy()
+        accepted = len(line.rows)
+        if GIVEN in rows.columns:
+            rows = rows.where(f"{GIVEN} IS NULL").drop(GIVEN, REGION)
+        if not len(lost):
+            tick.count(self, accepted)
+            return _without_origin(rows)
+        reasons = ["EARLY" if position in early else "NULL_ROWTIME" for position in lost.tolist()]
+        counts = Counter({"in": accepted + len(lost), "accepted": accepted, **Counter(reasons)})
+        marks = [early.get(at, bound) for at, bound in zip(lost.tolist(), line.at(lost).tolist(), strict=True)]
+        refused = refusals(rows, lost, reasons, np.array(marks, np.int64))
+        verdict = Verdict(refused, counts, {}, BEGINNING, END)
+        return _without_origin(tick.account(self, rows, verdict, in_calendar_or_null(self.micros)))
+
+
+def _without_origin(rows: DataFrame) -> DataFrame:
+    return rows.drop(*ORIGIN) if ORIGIN[0] in rows.columns else rows
+
+
+def in_calendar_or_null(micros: str) -> str:
+    """Spark SQL: an instant as TIMESTAMP; NULL outside the years 0001 to 9999."""
+    return f"timestamp_micros(IF({micros} BETWEEN {MIN_MICROS}L AND {MAX_MICROS}L, {micros}, NULL))"
+
+
+def _in_years(items: pa.Table) -> pa.Table:
+    """The items; a time outside the years 0001 to 9999 is none."""
+    extent = pc.min_max(items["t"]).as_py()
+    if extent["min"] is None or (extent["min"] >= MIN_MICROS and extent["max"] <= MAX_MICROS):
+        return items
+    inside = pc.and_(pc.greater_equal(items["t"], MIN_MICROS), pc.less_equal(items["t"], MAX_MICROS))
+    times = pc.if_else(inside, items["t"], pa.scalar(None, pa.int64()))
+    return items.set_column(items.column_names.index("t"), "t", times)
+
+
+def _running(wanted: np.ndarray, mine: np.ndarray, known: int) -> np.ndarray:
+    """The bound of one region after each item."""
+    found: np.ndarray = np.maximum.accumulate(np.maximum(np.where(mine, wanted, BEGINNING), known))
+    return found
+
+
+def _by_region(
+    items: pa.Table, is_row: np.ndarray, known: Sequence[int], reached: Sequence[np.ndarray]
+) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
+    """Of each region the positions of its rows, and its bound before each of these and after all."""
+    if not reached:
+        return ()
+    positions, region = items[P].to_numpy(), items[REGION].to_numpy()
+    found = []
+    for number, (before, after) in enumerate(zip(known, reached, strict=True)):
+        mine = np.flatnonzero(is_row & (region == number))
+        bounds = np.concatenate([[before], after])
+        found.append(marks_of(before, positions[mine], bounds[mine], int(bounds[-1])))
+    return tuple(found)
+
+
+def _stamps(tick: Tick, node: Operator, rows: DataFrame, positions: np.ndarray) -> np.ndarray:
+    """The rowtimes of items, µs."""
+    tick.describe(node, "read the rowtimes of what moved the bound")
+    found = rows.selectExpr(P, f"unix_micros({T}) AS t").toArrow().sort_by(P)
+    times: np.ndarray = found["t"].to_numpy()[np.searchsorted(found[P].to_numpy(), positions)]
+    return times
+
+
+def _origins(tick: Tick, node: EventTimed, rows: DataFrame, positions: np.ndarray) -> pa.Table:
+    """Where rows came from that were merged: `ORIGIN` by their positions."""
+    tick.describe(node, "read where refused rows came from")
+    listed = f"array({', '.join(f'{position}L' for position in positions.tolist())})"
+    chosen = rows.where(f"array_contains({listed}, {P})") if len(positions) <= _FEW else rows
+    found = chosen.select(P, *ORIGIN).toArrow().sort_by(P)
+    found = found.take(pa.array(np.searchsorted(found[P].to_numpy(), positions)))
+    return found if not node.regions else _without_bounds(found)
+
+
+def _without_bounds(origins: pa.Table) -> pa.Table:
+    """Origins as they were before bounds passed among the rows (`passed_bounds`)."""
+    place = ORIGIN[1]
+    return origins.set_column(origins.column_names.index(place), place, pc.divide(origins[place], BETWEEN))
+
+
+def refusals(rows: DataFrame, positions: np.ndarray, reasons: Sequence[str], bounds: np.ndarray) -> pa.Table:
+    """Refused rows of one sequence, as a verdict lists them."""
+    writer = rows.select(W).first()[0]  # type: ignore[index]  # there is one: a row was refused
+    columns = {W: pa.array([writer] * len(positions), pa.string()), P: pa.array(positions, pa.int64())}
+    return pa.table({**columns, "reason": pa.array(reasons, pa.string()), "mark": pa.array(bounds, pa.int64())})
+
+
+_EVER = 2**61  # µs: no row is too far below
+_FEW = 100  # positions that are listed in a filter

@@ -1,0 +1,132 @@
+"""Fires of panes: what a group shows each time that a bound lets some of its rows out.
+
+SPEC 8.3. The rows of a group stand in the order of the bounds that let them out. Each such bound
+is a fire, with all rows up to it; so the partial results of a fire are a running total over the
+group's fires. Many late fires of one pane cost no more than there are of them. Where an
+aggregate has no partial form, each fire reads its rows again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rowtime.operators.contract import quoted
+from rowtime.operators.rows.collations import collated_of, grouped, least
+from rowtime.operators.rows.partials import Accumulators
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+PANE = "__n"  # BIGINT: the end of the pane, µs
+FIRE = "__u"  # BIGINT: the bound that lets the row out, µs; beyond END while none has come
+CHANGE = "__c"  # INT: 0 takes the result of the fire before it back, 1 gives the new one
+LAST = "__l"  # BIGINT: the bound of the fire that a row shows; of one that is taken back, of the fire before
+INDEX = "__i"  # BIGINT: how often the group has fired before
+NEXT = "__x"  # BIGINT: the bound of the group's next fire, µs; null if it has not come
+
+
+@dataclass(frozen=True)
+class Fires:
+    """The fires of groups, a pane and ``keys``, of whose rows ``accumulators`` are kept.
+
+    ``types`` are those of the accumulators. ``early``: there are fires before panes are complete.
+    ``changes``: a fire takes back the row before it. ``exact``: sums may be beyond their types, so nothing is put
+    together before a fire (`Accumulators.exact`). What comes out has `CHANGE`, `INDEX`, `LAST` and the aggregates.
+    """
+
+    keys: Sequence[str]
+    accumulators: Accumulators
+    types: Mapping[str, str]
+    early: bool
+    changes: bool
+    exact: bool = False
+
+    def merged(self, rows: DataFrame) -> DataFrame:
+        """One row for each fire of a group, where partial results are enough."""
+        return _aggregated(rows, self._by, self._merges()) if self._splits else rows
+
+    def first(self, rows: DataFrame) -> DataFrame:
+        """One fire for each group; the rows were in time."""
+        if self._splits:
+            fires = self.merged(rows).selectExpr(*self._by, *self._finals)
+        else:
+            fires = self._of_rows(rows, self._by)
+        names = self._names_of(fires)
+        return fires.selectExpr(*self._by, f"1 AS {CHANGE}", f"0L AS {INDEX}", f"{FIRE} AS {LAST}", *names)
+
+    def again(self, rows: DataFrame, before: int, after: int) -> DataFrame:
+        """Late and early fires by bounds in (``before``, ``after``], of all rows of their groups.
+
+        With early fires, complete ones too: such a fire may have no rows of its own.
+        """
+        rows = rows.where(f"{FIRE} <= {after}L")
+        wanted = f"{FIRE} > {before}L" + ("" if self.early else f" AND {FIRE} > {PANE}")
+        fires = self._numbered(rows, after).where(f"{LAST} > {before}L OR {NEXT} > {before}L")
+        fires = fires.selectExpr(*self._place, *self._finals) if self._splits else self._read(rows, fires)
+        names = self._names_of(fires)
+        taken_back = f", struct({NEXT} AS {FIRE}, 0 AS {CHANGE})" if self.changes else ""
+        shown = f"inline(array(struct({LAST} AS {FIRE}, 1 AS {CHANGE}){taken_back}))"
+        fires = fires.selectExpr(*self.keys, PANE, shown, INDEX, LAST, *names).where(wanted)
+        return fires.selectExpr(*self._by, CHANGE, INDEX, LAST, *names)
+
+    def _numbered(self, rows: DataFrame, after: int) -> DataFrame:
+        """Every fire of each group, its number, the next one, and the partial results up to it."""
+        if self.early:
+            complete = rows.where(f"{FIRE} < {PANE} AND {PANE} <= {after}L")
+            nothing = [f"NULL AS {quoted(name)}" for name in self.accumulators.columns]
+            rows = rows.unionByName(complete.selectExpr(*self.keys, PANE, f"{PANE} AS {FIRE}", *nothing))
+        fires = _aggregated(rows, self._by, self._merges())
+        group = f"PARTITION BY {', '.join([*self.keys, PANE])} ORDER BY {FIRE}"
+        number = f"CAST(row_number() OVER ({group}) - 1 AS BIGINT) AS {INDEX}"
+        upto = f"{FIRE} AS {LAST}"
+        collated = collated_of(fires, self.keys)
+        so_far = f"OVER ({group} ROWS UNBOUNDED PRECEDING)"
+        totals = self._merges(f" {so_far}")
+        keys = [f"{least(key)} {so_far} AS {key}" if key in collated else key for key in self.keys]
+        return fires.selectExpr(*keys, PANE, upto, number, f"lead({FIRE}) OVER ({group}) AS {NEXT}", *totals)
+
+    def _read(self, rows: DataFrame, fires: DataFrame) -> DataFrame:
+        """Each fire over all rows of its group up to it."""
+        from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+        named = [f"{name} AS __f{name}" for name in (*self.keys, PANE)]
+        same = [f"{name} <=> __f{name}" for name in (*self.keys, PANE)]
+        pairs = rows.join(
+            fires.selectExpr(*named, LAST, INDEX, NEXT), F.expr(" AND ".join([*same, f"{FIRE} <= {LAST}"]))
+        )
+        return self._of_rows(pairs, self._place)
+
+    def _of_rows(self, rows: DataFrame, by: Sequence[str]) -> DataFrame:
+        if self.exact:
+            return self.accumulators.exact(rows, by, [], self.types)
+        return _aggregated(rows, by, self._finals)
+
+    @property
+    def _splits(self) -> bool:
+        return self.accumulators.splits and not self.exact
+
+    def _merges(self, over: str = "") -> list[str]:
+        return self.accumulators.merges(self.types, over) if self._splits else []
+
+    @property
+    def _by(self) -> list[str]:
+        return [*self.keys, PANE, FIRE]
+
+    @property
+    def _place(self) -> list[str]:
+        return [*self.keys, PANE, LAST, INDEX, NEXT]
+
+    @property
+    def _finals(self) -> list[str]:
+        return self.accumulators.finals(self.types)
+
+    def _names_of(self, fires: DataFrame) -> list[str]:
+        """The aggregates, and which of them are beyond their types."""
+        beyond = [flag for flag, _ in self.accumulators.beyond(fires)] if self.exact else []
+        return [*(name for name, _ in self.accumulators.aggregates), *beyond]
+
+
+def _aggregated(rows: DataFrame, by: Sequence[str], values: Sequence[str]) -> DataFrame:
+    return grouped(rows, by, values)

@@ -1,0 +1,400 @@
+"""Panes: GROUP BY windows of event time that fire when they are complete, and again for late rows.
+
+SPEC 8.3 and 8.4. Each row of a pane has the bound that first lets it out: the pane's end if the
+row came before the bound reached it, else the first strict advance after the row. A group
+(pane and keys) fires once for each such bound, with all its rows up to it; the first fire is
+the complete one. So the fires follow from the items alone. What is kept are partial results
+for each of these bounds (``__u``), until the bound has reached the pane's end + the discard age.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+import pyarrow as pa
+
+from rowtime.core.clock import Clocks
+from rowtime.core.fields import UNSTORED, Micros
+from rowtime.core.time import BEGINNING, END, shift
+from rowtime.kernels.timeline import Timeline
+from rowtime.operators.contract import (
+    ASKED_FROM,
+    ASKED_UPTO,
+    NOTHING,
+    Delta,
+    Fired,
+    Link,
+    Operator,
+    P,
+    Route,
+    Segment,
+    Shape,
+    StateNote,
+    T,
+    Tick,
+    W,
+    quoted,
+)
+from rowtime.operators.contract.gates import Verdict
+from rowtime.operators.contract.requirement import EVENT_TIME, UNORDERED, Requirement
+from rowtime.operators.groups.finished import COMPLETE, FAILED, Finished, refuse_failing, with_failing
+from rowtime.operators.groups.grouping import RowGroups
+from rowtime.operators.order.merge import ORIGIN
+from rowtime.operators.panes.event_time import OUTPUT, EventTimed, refusals
+from rowtime.operators.panes.pane_fires import CHANGE, FIRE, INDEX, LAST, PANE, Fires
+from rowtime.operators.panes.pane_times import PaneControl, PaneTimes
+from rowtime.operators.rows.lifetimes import instant
+from rowtime.operators.rows.partials import Accumulators
+from rowtime.operators.rows.select import Item
+from rowtime.operators.streams.raises import marks_of, raised
+from rowtime.sql.generate import to_spark
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from sqlglot import exp
+
+NO_BOUND = "CAST(NULL AS BIGINT)"
+NEVER = END + 1  # stands for a bound that has not come
+
+
+@dataclass(frozen=True)
+class Panes(RowGroups):
+    """``GROUP BY PANES(t, …), keys`` with ``aggregates``; ``items`` and ``having`` are over both by name.
+
+    ``times`` are the panes, ``age`` (µs) how long after its end a pane takes rows, ``event``
+    the operator that declares the event time. ``changes``: a fire takes back the row before it.
+    ``every`` (µs): open panes with new rows fire when the bound reaches or passes a multiple of it.
+    """
+
+    name: str
+    input: Operator
+    event: EventTimed = field(metadata=UNSTORED)
+    times: PaneTimes
+    age: Micros
+    keys: tuple[Item, ...]
+    aggregates: tuple[Item, ...]
+    items: tuple[Item, ...]
+    having: exp.Expr | None = None
+    changes: bool = False
+    every: Micros | None = None
+
+    control: ClassVar = PaneControl
+    kind: ClassVar[str] = "panes"
+    awaits_event: ClassVar[bool] = True
+    has_own_time: ClassVar[bool] = True
+    holds_itself: ClassVar[bool] = True
+    numbers: ClassVar[tuple[str, ...]] = (LAST, INDEX)
+    is_gate: ClassVar[bool] = True
+    promise: ClassVar[str] = "the bound of the event time"
+    reason: ClassVar[str] = (
+        "a pane fires complete with its end as rowtime, which the bound has not reached before, "
+        "and again with the bound that caused it"
+    )
+
+    @property
+    def inputs(self) -> tuple[Operator, ...]:
+        """The rows, and the operator that knows their event time."""
+        return (self.input, self.event)
+
+    def requires(self) -> tuple[Requirement, ...]:
+        """The places of the rows in the merged order."""
+        return (EVENT_TIME, UNORDERED)
+
+    def keeps(self) -> tuple[StateNote, ...]:
+        """Partial results, or rows where an aggregate has no partial form."""
+        partials, rows = "partial results a fire of a group", "the aggregated columns of each row"
+        until = "the bound reaches the end of the pane + the discard age"
+        kept = {"state": PANE, "waiting": PANE}
+        return (StateNote(partials if self._accumulators.splits else rows, until, rows=kept),)
+
+    def emits(self) -> Shape:
+        """The select list; rows are released, ordered by their fire's rowtime, the pane and the keys."""
+        keys = tuple(key.column.name for key in self.keys)
+        hidden = (FIRE, PANE, *keys, *([CHANGE] if self.changes else []))
+        columns = tuple(item.column for item in self.items)
+        return Shape(columns, order=(T, *hidden), extra=hidden, placed=False, single=True, released=True)
+
+    def promises(self, clocks: Sequence[Clocks], control: PaneControl) -> Clocks:  # noqa: ARG002
+        """The bound of the event time: every later fire is caused by a later one."""
+        return {"": control.bound}
+
+    def link(self, n: int) -> Link:
+        """The rows of the same keys in the pane that came up to the fire."""
+        if n:
+            return NOTHING
+        time = self.event.micros
+        meets, fired = f"{time} >= {ASKED_FROM} AND {time} < {ASKED_UPTO}", Fired(self.event.name, time, self.age)
+        return Link(self.same_keys(), meets=meets, span=(f"{PANE} - {self.times.duration}L", PANE), fired=fired)
+
+    def files_are_results(self, *, ordered: bool, at_once: bool) -> bool:  # noqa: ARG002 - renamed ones too
+        """True where order does not matter: panes are written in any order."""
+        return not ordered
+
+    def gives_groups(self) -> bool:
+        """True."""
+        return True
+
+    def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
+        """Refuse rows behind the discard age, keep the others, fire what the bound has come to."""
+        delta, line, control = deltas[0], deltas[1].timeline, tick.control(self)
+        assert line is not None
+        before, control.bound = control.bound, line.after
+        late = self._resolve(tick, line) + self._take(tick, delta, line)  # what waits is of earlier ticks
+        done = self._fire(tick, before, line, late)
+        tick.segments(self).forget(shift(line.after, -self.age))
+        self._compact(tick, line.after)
+        clocks, count = self.promises([], control), sum(segment.rows for segment in done)
+        if tick.adopted_as(self) is not None:
+            return Delta(None, clocks, files=tuple(done))
+        return Delta(tick.segments(self, "complete").read(done) if count else None, clocks, count)
+
+    # -- rows come in -----------------------------------------------------------------
+
+    def _take(self, tick: Tick, delta: Delta, line: Timeline) -> list[int]:
+        """Judge the new rows and keep them; between which ends the panes lie that fire again."""
+        if delta.rows is None:
+            return []
+        positions, times = self._times(tick, delta, line)
+        bounds = line.at(positions)
+        rows = self._accepted(tick, delta.rows, positions, times, bounds, line)
+        first = self.times.first_end(times)
+        behind = (bounds >= first) & (times >= _back(bounds, self.age))
+        late = positions[behind]
+        fires = line.next(late, NEVER)
+        kept = self._grouped(tick, rows, self._late_table(tick, late, bounds[behind], fires), self._in_time(line))
+        tick.describe(self, "aggregate, keep partial results")
+        self._write(tick, kept, None if delta.count is None else delta.count * self.times.most)
+        again = times[behind][fires < NEVER]
+        return [int(first[behind].min()), int(again.max()) + self.times.duration] if len(again) else []
+
+    def _times(self, tick: Tick, delta: Delta, line: Timeline) -> tuple[np.ndarray, np.ndarray]:
+        """Position and event time of each row: those of the declaration, or what filters left of them."""
+        if not self._filtered:
+            return line.rows, line.times
+        assert delta.rows is not None
+        tick.describe(self, "read the places of rows")
+        positions = np.sort(delta.rows.select(P).toArrow()[P].to_numpy())
+        return positions, line.times[np.searchsorted(line.rows, positions)]
+
+    @property
+    def _filtered(self) -> bool:
+        return self.input is not self.event
+
+    def _accepted(  # noqa: PLR0913 - what is known of the rows
+        self, tick: Tick, rows: DataFrame, positions: np.ndarray, times: np.ndarray, bounds: np.ndarray, line: Timeline
+    ) -> DataFrame:
+        """The rows that are above the bound less the discard age, and in a pane."""
+        late = times < _back(bounds, self.age)
+        self._watch(tick, rows, positions[late], line)
+        nowhere = ~late & ~self.times.covers(times)
+        refused = late | nowhere
+        if not refused.any():
+            tick.count(self, len(positions))
+            return rows
+        reasons = np.where(late, "LATE", "NO_PANE")[refused].tolist()
+        counts = Counter({"in": len(positions), "accepted": int((~refused).sum()), **Counter(reasons)})
+        listed = refusals(rows, positions[refused], reasons, bounds[refused])
+        if line.origins is not None:
+            origins = line.origins(positions[refused])
+            for name in ORIGIN:
+                listed = listed.append_column(name, origins[name])
+        time = f"timestamp_micros({self.event.micros})"
+        return tick.account(self, rows, Verdict(listed, counts, {}, BEGINNING, END), time)
+
+    def _watch(self, tick: Tick, rows: DataFrame, late: np.ndarray, line: Timeline) -> None:
+        """Remember the row that raised the bound last, if it did so by far, and what became of those behind it."""
+        control = tick.control(self)
+        if self.event.mode != OUTPUT:
+            self._watch_bounds(control, late, line)
+            return
+        jumps, control.raised = control.raised, {}
+        writer, known = next(iter(jumps.items()), ("", None))
+        highest = np.maximum.accumulate(np.concatenate([[control.highest], line.times]))
+        control.highest = int(highest[-1])
+        poison = raised(known, line.rows, highest, np.isin(line.rows, late))
+        if poison is None:
+            return
+        if known is None or poison[0] != known[0]:
+            at = np.array(poison[:1], np.int64)
+            found = refusals(rows, at, [""], at) if line.origins is None else line.origins(at)
+            writer, place = (found[name][0].as_py() for name in ((W, P) if line.origins is None else ORIGIN))
+            control.place = place
+        control.raised = {writer: poison}
+
+    def _watch_bounds(self, control: PaneControl, late: np.ndarray, line: Timeline) -> None:
+        """The same of each bound that comes from elsewhere: those of regions that meet, or what is set by hand."""
+        found = line.regions or (marks_of(line.before, line.rows, line.at(line.rows), line.after),)
+        jumps = control.jumps
+        for number, (positions, risen) in enumerate(found):
+            poison = raised(jumps.pop(str(number), None), positions, risen, np.isin(positions, late))
+            if poison is not None:
+                jumps[str(number)] = poison
+
+    def _late_table(self, tick: Tick, positions: np.ndarray, bounds: np.ndarray, fires: np.ndarray) -> DataFrame | None:
+        if not len(positions):
+            return None
+        columns = {P: pa.array(positions), "__before": pa.array(bounds), "__after": pa.array(fires)}
+        return tick.spark.createDataFrame(pa.table(columns))
+
+    def _in_time(self, line: Timeline) -> str:
+        """The bound that lets a row out that came before its pane's end, BIGINT in Spark SQL."""
+        if self.every is None:
+            return PANE
+        early = line.passing(self.every)
+        if not len(early.values):
+            return self._early(NO_BOUND, line.after)
+        positions, values = (
+            f"CAST(split('{','.join(map(str, found.tolist()))}', ',') AS ARRAY<BIGINT>)"
+            for found in (early.positions, early.values)
+        )
+        steps = ", ".join(str(1 << n) for n in reversed(range(len(early.values).bit_length())))
+        passed = f"aggregate(array({steps}), 0, (n, step) -> IF(get({positions}, n + step - 1) < {P}, n + step, n))"
+        return self._early(f"get({values}, {passed})", line.after)
+
+    def _early(self, first: str, after: int) -> str:
+        """An early fire at ``first``, else the complete one, else one that no bound has caused yet."""
+        return f"least({first}, CASE WHEN {PANE} <= {after}L THEN {PANE} ELSE {NEVER}L END)"
+
+    def _grouped(self, tick: Tick, rows: DataFrame, late: DataFrame | None, in_time: str) -> DataFrame:
+        """Partial results of the new rows, for each group and the bound that lets them out."""
+        from pyspark.sql.functions import broadcast  # noqa: PLC0415
+
+        types = self._types(tick, rows)
+        panes = self.times.ends_text(self.event.micros)
+        fire = in_time
+        if late is not None:
+            rows = rows.join(broadcast(late), P, "left")
+            fire = f"CASE WHEN {PANE} <= __before THEN __after ELSE {in_time} END"
+        rows = rows.selectExpr("*", f"{panes} AS {PANE}")
+        keys = [key.sql for key in self.keys]
+        seeded = rows.selectExpr(*keys, *self._accumulators.seeds(types), PANE, f"{fire} AS {FIRE}")
+        return self._fires(types, exact=tick.trying).merged(seeded)
+
+    def _resolve(self, tick: Tick, line: Timeline) -> list[int]:
+        """Rows that no bound had come after: the first advance lets late ones out; ends of panes as above."""
+        waiting = tick.segments(self, "waiting")
+        if line.first is None or not waiting.rows:
+            return []
+        segments = waiting.overlapping(BEGINNING, END)
+        names = [quoted(name) for name in self._columns if name != FIRE]
+        fire = f"{line.first}L"
+        if self.every is not None:
+            first = line.passing(self.every).first
+            early = self._early(NO_BOUND if first is None else f"{first}L", line.after)
+            fire = f"CASE WHEN {PANE} <= {line.before}L THEN {fire} ELSE {early} END"
+        rows = waiting.read(segments).selectExpr(*names, f"{fire} AS {FIRE}")
+        waiting.forget(END)
+        tick.describe(self, "rows that have their bound")
+        self._write(tick, rows, sum(segment.rows for segment in segments))
+        return [min(s.lowest for s in segments), max(s.highest for s in segments)]
+
+    # -- what fires -------------------------------------------------------------------
+
+    def _fire(self, tick: Tick, before: int, line: Timeline, late: Sequence[int]) -> Sequence[Segment]:
+        """Everything that a bound in (before, after] lets out, in one job."""
+        state = tick.segments(self)
+        if self.every is not None:  # complete fires come again too, after early ones
+            late = [*late, before + 1, END]
+        due = state.overlapping(before, line.after) if self.every is None else ()
+        again = state.overlapping(min(late) - 1, max(late)) if late else ()
+        if line.after <= before or not (due or again):
+            return ()
+        parts, shown = [], self._fires((tick.control(self).types or {}), exact=tick.trying)
+        if due:
+            rows = state.read(due).where(f"{PANE} > {before}L AND {PANE} <= {line.after}L AND {FIRE} = {PANE}")
+            parts.append(shown.first(rows))
+        if again:
+            parts.append(shown.again(state.read(again), before, line.after))
+        fires = parts[0] if len(parts) == 1 else parts[0].unionByName(parts[1])
+        tick.describe(self, "fire panes")
+        count = 2 * sum(s.rows for s in (*due, *again))
+        if tick.trying:
+            written = tick.write(self, *self._tried(tick, fires, before, line), count)
+            refuse_failing(tick, self, written)
+            return written["complete"]
+        selected, routes = self._shown(fires, before, line), self._routes(tick.adopted_as(self))
+        return tick.write(self, selected, routes, count)["complete"]
+
+    def _tried(self, tick: Tick, fires: DataFrame, before: int, line: Timeline) -> tuple[DataFrame, dict[str, Route]]:
+        """The select list of each fire, where those that cannot be computed have a route of their own."""
+        places = {item.column.name: f"__f{n}" for n, item in enumerate(self.items)}
+        complete = self._routes(tick.adopted_as(self))["complete"]
+        columns = {name: places.get(own, own) for name, own in complete.columns.items()}
+        routes = {"complete": replace(complete, key=COMPLETE, columns=columns)}
+        routes = with_failing(tick, self, routes, places)
+        beyond, time = self._accumulators.beyond(fires), self._time(before, line)
+        rows = Finished(self, "true", self.items, time, routes, beyond, (CHANGE,)).routed(tick, fires)
+        return rows.where(f"NOT (__route = {FAILED} AND {CHANGE} = 0)"), routes  # what it takes back was refused
+
+    def _shown(self, fires: DataFrame, before: int, line: Timeline) -> DataFrame:
+        """The select list of each fire, under its rowtime: the pane's end, or the bound that caused it."""
+        if self.having is not None:
+            fires = fires.where(to_spark(self.having))
+        places = (f"{self._time(before, line)} AS {T}", f"'' AS {W}", f"0L AS {P}")
+        return fires.selectExpr(*(item.sql for item in self.items), *places, *self.emits().extra, "0 AS __route")
+
+    @staticmethod
+    def _time(before: int, line: Timeline) -> str:
+        last = line.values[line.values < END]
+        end = int(last[-1]) if len(last) else before
+        return instant(f"CASE WHEN {FIRE} >= {END}L THEN {end}L ELSE {FIRE} END")
+
+    def _routes(self, adopted: Mapping[str, str] | None) -> dict[str, Route]:
+        shape = self.emits()
+        return {"complete": Route(0, adopted or {name: name for name in (*shape.names, *shape.internals)}, FIRE)}
+
+    # -- what is kept -----------------------------------------------------------------
+
+    @property
+    def _accumulators(self) -> Accumulators:
+        return Accumulators(tuple((a.column.name, a.expression) for a in self.aggregates))
+
+    @property
+    def _keys(self) -> list[str]:
+        return [key.column.name for key in self.keys]
+
+    @property
+    def _columns(self) -> list[str]:
+        return [*self._keys, *self._accumulators.columns, PANE, FIRE]
+
+    def _fires(self, types: Mapping[str, str], *, exact: bool = False) -> Fires:
+        return Fires(self._keys, self._accumulators, types, self.every is not None, self.changes, exact)
+
+    def _write(self, tick: Tick, rows: DataFrame, count: int | None) -> None:
+        names = {name: name for name in self._columns}
+        routes = {"state": Route(0, names, PANE), "waiting": Route(1, names, PANE)}
+        written = tick.write(
+            self,
+            rows.selectExpr(*map(quoted, self._columns), f"CASE WHEN {FIRE} >= {NEVER}L THEN 1 ELSE 0 END AS __route"),
+            routes,
+            count,
+        )
+        for name, segments in written.items():
+            tick.segments(self, name).add(segments)
+
+    def _compact(self, tick: Tick, bound: int) -> None:
+        segments = tick.segments(self)
+        crowded = segments.crowded()
+        if not crowded or tick.trying:
+            return
+        rows = segments.read(crowded).where(f"{PANE} > {shift(bound, -self.age)}L")
+        tick.describe(self, "compact partial results")
+        merged = self._fires(tick.control(self).types or {}).merged(rows).sortWithinPartitions(PANE)
+        merged = merged.selectExpr(*map(quoted, self._columns), "0 AS __route")
+        route = {"state": Route(0, {name: name for name in self._columns}, PANE)}
+        segments.replace(crowded, tick.write(self, merged, route, sum(s.rows for s in crowded))["state"])
+
+    def _types(self, tick: Tick, rows: DataFrame) -> Mapping[str, str]:
+        control = tick.control(self)
+        if control.types is None:
+            control.types = self._accumulators.types(rows)
+        return control.types
+
+
+def _back(bounds: np.ndarray, age: int) -> np.ndarray:
+    """The bounds less the discard age; before the first bound nothing is late."""
+    return np.where(bounds > BEGINNING, bounds - age, BEGINNING)

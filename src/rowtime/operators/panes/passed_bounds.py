@@ -1,0 +1,163 @@
+"""Passed bounds: the bounds of an event time among the rows, on the way to where regions meet.
+
+SPEC 8.1, mode INPUT_WATERMARK. A bound stands behind the item that caused it: under its rowtime
+and its writer, with a position between its own and the next. So wherever inputs are merged,
+rows and bounds have one order (SPEC 3), and whoever reads it knows the least of the inputs.
+A bound that no item caused stands behind everything that was there; the end stands last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+
+from rowtime.core.clock import Clocks, least
+from rowtime.core.fields import UNSTORED
+from rowtime.core.time import BEGINNING, END, MAX_MICROS, MIN_MICROS
+from rowtime.kernels.timeline import FIRST, LAST
+from rowtime.operators.contract import (
+    NOTHING,
+    Column,
+    Control,
+    Delta,
+    EventTime,
+    Link,
+    Operator,
+    P,
+    Shape,
+    StateNote,
+    T,
+    Tick,
+    W,
+    quoted,
+)
+from rowtime.operators.contract.requirement import EVENT_TIME, UNORDERED, Requirement
+from rowtime.operators.order.merge import ORIGIN
+from rowtime.operators.panes.event_time import BETWEEN, OUTPUT, REGION, EventTimed
+from rowtime.operators.streams.event_bounds import GIVEN
+from rowtime.operators.streams.raises import raised
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from rowtime.kernels.timeline import Timeline
+
+
+@dataclass(slots=True)
+class PassedOn(Control):
+    """``clock`` (µs UTC): that of the input. ``last``: the position of the last item, below which none comes.
+
+    ``highest`` (µs UTC): the greatest event time. ``jump``: [writer, position, from, to] of the row that raised it last
+    by far, until another does.
+    """
+
+    clock: int = BEGINNING
+    last: int = -1
+    highest: int = BEGINNING
+    jump: list[Any] | None = None
+
+
+@dataclass(frozen=True)
+class PassedBounds(Operator):
+    """The rows of ``input`` with the bounds of their ``event`` time as rows between them; ``region`` numbers both."""
+
+    name: str
+    input: Operator
+    event: EventTimed = field(metadata=UNSTORED)
+    region: int = 0
+
+    control: ClassVar = PassedOn
+    kind: ClassVar[str] = "passed bounds"
+    passes_bounds: ClassVar[bool] = True
+
+    @property
+    def inputs(self) -> tuple[Operator, ...]:
+        """The rows, and the operator that knows their event time."""
+        return (self.input, self.event)
+
+    def requires(self) -> tuple[Requirement, ...]:
+        """The places of the rows in the merged order."""
+        return (EVENT_TIME, UNORDERED)
+
+    def keeps(self) -> tuple[StateNote, ...]:
+        """Where the last item stood."""
+        return (StateNote("the place of the last item", "the stream ends", "one", fields=("last",)),)
+
+    def emits(self) -> Shape:
+        """The input's columns, a bound (null for a row), and which input it is of."""
+        below = self.input.emits()
+        columns = (*below.columns, Column(GIVEN, "BIGINT"), Column(REGION, "INT"))
+        return replace(below, columns=columns, arrival=False, event=None)
+
+    def promises(self, clocks: Sequence[Clocks], control: PassedOn) -> Clocks:  # noqa: ARG002
+        """Those of the input: no bound stands below the clock of its item."""
+        return clocks[0]
+
+    def link(self, n: int) -> Link:
+        """The row under its own rowtime."""
+        return Link(self.passed_on(n, T)) if n == 0 else NOTHING
+
+    def event_of_rows(self) -> EventTime | None:
+        """That of its input, whose bounds are rows."""
+        return self.input.event_of_rows()
+
+    def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
+        """The new rows and bounds."""
+        delta, line, control = deltas[0], deltas[1].timeline, tick.control(self)
+        assert line is not None
+        rows = None if delta.rows is None else self._rows(delta.rows)
+        self._watch(line, control)
+        bounds = self._bounds(line, control, least(delta.clocks.values()))
+        if not bounds.num_rows:
+            return Delta(rows, delta.clocks, delta.count, delta.lowest, delta.highest)
+        told = self._told(tick, bounds)
+        rows = told if rows is None else rows.unionByName(told)
+        count = bounds.num_rows + (delta.count or 0)
+        return Delta(rows, delta.clocks, None if delta.rows is not None and delta.count is None else count)
+
+    def _rows(self, rows: DataFrame) -> DataFrame:
+        columns = [quoted(name) for name in self.input.emits().names]
+        place = f"{P} * {BETWEEN}L AS {P}"
+        return rows.selectExpr(*columns, f"CAST(NULL AS BIGINT) AS {GIVEN}", f"{self.region} AS {REGION}", T, W, place)
+
+    def _watch(self, line: Timeline, control: PassedOn) -> None:
+        """Remember which row raised the bound by far: where regions meet it is known what that made of others."""
+        if self.event.mode != OUTPUT:
+            return
+        highest = np.maximum.accumulate(np.concatenate([[control.highest], line.times]))
+        control.highest = int(highest[-1])
+        jump = raised(None, line.rows, highest, np.zeros(len(line.rows), bool))
+        if jump is not None and line.origins is not None:
+            found = line.origins(np.array(jump[:1], np.int64))
+            control.jump = [*(found[name][0].as_py() for name in ORIGIN), *jump[1:3]]
+
+    def _bounds(self, line: Timeline, control: PassedOn, clock: int) -> pa.Table:
+        """Rowtime (BIGINT µs), position and value of each advance."""
+        before, last = control.clock, control.last
+        where, values = line.positions, line.values
+        control.clock = clock
+        stands, known = [], last
+        if len(line.rows) or len(where):
+            items = where[(where > FIRST) & (where < LAST)]
+            known = max([last, *line.rows[-1:].tolist(), *items[-1:].tolist()])
+        control.last = known
+        for kind, at, after, first in ((FIRST, before, last, 2), (LAST, clock, known, BETWEEN // 2)):
+            found = np.flatnonzero(where == kind)
+            rest = np.minimum(np.arange(len(found)) + first, first + BETWEEN // 2 - 3)
+            times = np.where(values[found] >= END, MAX_MICROS, min(max(at, MIN_MICROS), MAX_MICROS))
+            stands.append((found, times, after * BETWEEN + rest))
+        caused = np.flatnonzero((where > FIRST) & (where < LAST))
+        if len(caused):
+            assert line.stamps is not None
+            stands.append((caused, line.stamps(where[caused]), where[caused] * BETWEEN + 1))
+        found, times, places = (np.concatenate(part).astype(np.int64) for part in zip(*stands, strict=True))
+        return pa.table({"t": times, P: places, GIVEN: values[found]})
+
+    def _told(self, tick: Tick, bounds: pa.Table) -> DataFrame:
+        columns = [f"CAST(NULL AS {c.type or 'VOID'}) AS {quoted(c.name)}" for c in self.input.emits().columns]
+        fixed = [f"{self.region} AS {REGION}", f"timestamp_micros(t) AS {T}", f"'' AS {W}"]
+        return tick.frame(self, bounds).selectExpr(*columns, GIVEN, *fixed, P)

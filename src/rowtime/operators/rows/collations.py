@@ -1,0 +1,86 @@
+"""Text with a collation, as Spark compares it: by keys whose bytes have the order and the identity of the texts.
+
+Spark has such keys and no function of SQL that gives them, so its expression is asked for by name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from rowtime.kernels.collated import KEY, VALUE
+from rowtime.operators.contract import quoted
+from rowtime.operators.rows.values import type_text
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import DataType
+
+_COLLATION = re.compile(r" collate \w+")
+
+
+def has_collation(kind: DataType) -> bool:
+    """True if values of a type are, or hold, text that is not compared by its bytes."""
+    return " collate " in type_text(kind)
+
+
+def collated_of(rows: DataFrame, names: Iterable[str]) -> list[str]:
+    """Those of some columns whose values have a collation."""
+    return [name for name in names if has_collation(rows.schema[name].dataType)]
+
+
+def in_bytes(rows: DataFrame, names: Iterable[str]) -> tuple[DataFrame, dict[str, Column]]:
+    """The rows with text without a collation in some columns, and what makes it text with the collation again."""
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415 - `check` does without Spark
+
+    kinds = {name: type_text(rows.schema[name].dataType) for name in collated_of(rows, names)}
+    plain = {name: F.expr(f"CAST({quoted(name)} AS {_COLLATION.sub('', kind)})") for name, kind in kinds.items()}
+    back = {name: F.expr(f"CAST({quoted(name)} AS {kind})") for name, kind in kinds.items()}
+    return (rows.withColumns(plain) if plain else rows), back
+
+
+def least(name: str) -> str:
+    """Spark SQL for the text by which a group is called: of equal texts the least by its bytes.
+
+    Spark shows the text that it meets first. The least does not depend on that, and that of partial results is the
+    least of all.
+    """
+    return f"min_by({quoted(name)}, CAST({quoted(name)} AS STRING))"
+
+
+def grouped(rows: DataFrame, keys: Sequence[str], aggregates: Sequence[str]) -> DataFrame:
+    """The groups of the rows with their aggregates; a key with a collation is the least of the texts of its group."""
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415 - `check` does without Spark
+
+    collated = {name: f"__c_{name}" for name in collated_of(rows, keys)}
+    shown = [f"{least(name)} AS {quoted(other)}" for name, other in collated.items()]
+    groups = rows.groupBy(*keys).agg(*map(F.expr, (*aggregates, *shown) or ["1 AS __one"])).drop("__one")
+    if not collated:
+        return groups
+    names = [name for name in groups.columns if name not in collated.values()]
+    return groups.select(*(F.col(collated.get(name, name)).alias(name) for name in names))
+
+
+def keyed(rows: DataFrame, names: Iterable[str]) -> DataFrame:
+    """The rows with keys in place of text in some columns."""
+    return rows.withColumns({name: _key(rows, name) for name in names})
+
+
+def paired(rows: DataFrame, names: Iterable[str]) -> DataFrame:
+    """The rows with pairs of key and text (`kernels.collated`) in place of text in some columns."""
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415 - `check` does without Spark
+
+    pairs = {name: F.struct(_key(rows, name).alias(KEY), F.col(name).alias(VALUE)) for name in names}
+    return rows.withColumns({name: F.when(F.col(name).isNotNull(), pair) for name, pair in pairs.items()})
+
+
+def _key(rows: DataFrame, name: str) -> Column:
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415 - as above
+    from pyspark.sql.classic.column import Column as Classic  # noqa: PLC0415 - as above
+
+    java = rows.sparkSession._jvm  # noqa: SLF001 - the one way to the expression
+    assert java is not None
+    bridge = java.org.apache.spark.sql.classic.ExpressionUtils
+    text = bridge.expression(F.col(name)._jc)  # noqa: SLF001 - as above
+    return Classic(bridge.column(java.org.apache.spark.sql.catalyst.expressions.CollationKey(text)))

@@ -1,0 +1,188 @@
+"""Lifetimes on an edge: events as weighted rows, so that a change of an event is rows as well.
+
+SPEC 9. An event is a row with weight +1: its start is the rowtime, its end a hidden column.
+A change takes the old row back (weight -1) and gives the new one; rows of one event that
+cancel out are no event. What maps rows one by one (filter, projection, shift) and what
+multiplies them (join) need to know nothing about changes. A bound t says that no later
+change touches time below t: whatever lies below it is final.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from rowtime.core.time import END, MAX_MICROS
+from rowtime.operators.contract import (
+    ASKED_FROM,
+    ASKED_UPTO,
+    Operator,
+    P,
+    Route,
+    Segment,
+    Shape,
+    T,
+    Tick,
+    W,
+    passed,
+    quoted,
+)
+from rowtime.operators.rows.collations import in_bytes
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+E = "__e"  # BIGINT: the end of the lifetime, µs; END while it is not known
+D = "__d"  # BIGINT: the weight
+Q = "__q"  # BIGINT: the position of the row that changed the event last
+C = "__c"  # BIGINT: the bound that this row met at the gate, µs
+EVENT = (E, D, Q, C)
+S = f"unix_micros({T})"  # the start, µs
+OVERLAPS = f"{S} < {ASKED_UPTO} AND {E} > {ASKED_FROM}"  # of an event and the time in question
+TOUCHES = f"{S} <= {ASKED_UPTO} AND {E} >= {ASKED_FROM}"
+N = "__n"  # BIGINT: when a kept row is due, µs
+ALWAYS = END - 1  # the due time of what is kept until it is taken back
+
+
+def is_lifetimes(node: Operator) -> bool:
+    """True for an operator whose rows are events with lifetimes."""
+    return E in node.emits().extra
+
+
+def derived(shape: Shape) -> Shape:
+    """The shape of events that an operator makes: one clock, and no places."""
+    return replace(shape, order=(T, E), extra=EVENT, placed=False, single=True, lasts=0)
+
+
+def made(start: str, end: str, weight: str = "1L", version: str = "0L", met: str = "0L") -> list[str]:
+    """The hidden columns of an event that an operator makes; times are BIGINT expressions.
+
+    ``version`` and ``met``: of the change that it comes with, where these are numbered (`Versions`).
+    """
+    return [f"{instant(start)} AS {T}", f"'' AS {W}", f"0L AS {P}", f"{end} AS {E}", f"{weight} AS {D}",
+            f"{version} AS {Q}", f"{met} AS {C}"]  # fmt: skip
+
+
+def instant(micros: str) -> str:
+    """BIGINT as TIMESTAMP; what has no end stands at the last instant there is."""
+    return f"timestamp_micros(least({micros}, {MAX_MICROS}L))"
+
+
+def netted(rows: DataFrame, columns: Sequence[str]) -> DataFrame:
+    """Rows put together by all ``columns``, without those that cancel out; texts by their bytes, whatever is equal."""
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+    # The first row that gave an event its present lifetime places it; later ones may cancel out.
+    others = [F.expr(f"min({name}) AS {name}") for name in (Q, C) if name in rows.columns and name not in columns]
+    rows, back = in_bytes(rows, columns)
+    found = rows.groupBy(*map(quoted, columns)).agg(F.expr(f"sum({D}) AS {D}"), *others).where(f"{D} <> 0")
+    return found.withColumns(back) if back else found
+
+
+def due(end: str) -> str:
+    """When an event is final: what ends at the bound, once the bound has passed it."""
+    return f"IF({end} < {END}L, {end} + 1, {end}) AS {N}"
+
+
+def revised(tick: Tick, node: Operator, names: Sequence[str], now: DataFrame, gone: DataFrame | None) -> DataFrame:
+    """What an operator knows ``now`` (columns ``names``, __x, the end, the weight), less what went out before as open.
+
+    Written in one job, because it is read more than once.
+    """
+    wanted = [*names, "__x", E]
+    if gone is not None:
+        now = now.unionByName(gone.withColumn(D, -gone[D]))
+    changes = netted(now, wanted).selectExpr("*", f"{ALWAYS}L AS {N}", "0 AS __route")
+    route = {"merged": Route(0, {c: c for c in [*wanted, D, N]}, N)}
+    segments = tick.write(node, changes, route, None)["merged"]
+    return tick.segments(node, "merged").read(segments) if segments else changes.where("false")
+
+
+def both(one: DataFrame | None, other: DataFrame | None) -> DataFrame | None:
+    """The rows of both, where there are any."""
+    if one is None or other is None:
+        return other if one is None else one
+    return one.unionByName(other)
+
+
+class WeightedLog:
+    """Weighted rows that an operator keeps: a log to which changes are added, each due at a time."""
+
+    def __init__(self, tick: Tick, node: Operator, what: str = "state") -> None:
+        self.tick, self.node, self.what = tick, node, what
+        self.segments = tick.segments(node, what)
+
+    def between(self, low: int, high: int) -> DataFrame | None:
+        """Kept rows that are due in (low, high]."""
+        found = self.segments.overlapping(low, high)
+        if not found:
+            return None
+        lower = f"{N} > {passed(low, N)}"
+        return self.segments.read(found).where(lower if high >= END else f"{lower} AND {N} <= {passed(high, N)}")
+
+    def tables(self, low: int, high: int) -> Sequence[pa.Table]:
+        """The same on the driver, with rows of the same files that are due at other times."""
+        return self.segments.tables(self.segments.overlapping(low, high)) if high > low else ()
+
+    def put(self, table: pa.Table) -> None:
+        """Keep rows that the driver has."""
+        if table.num_rows:
+            routes = {self.what: Route(0, {name: name for name in table.column_names}, N)}
+            self.segments.add(self.tick.write(self.node, table, routes, table.num_rows)[self.what])
+
+    def count(self, low: int, high: int) -> int:
+        """At most how many rows that are."""
+        return sum(segment.rows for segment in self.segments.overlapping(low, high))
+
+    def forget(self, bound: int, columns: Sequence[str]) -> None:
+        """Drop what was due up to a bound, and put crowded segments together by ``columns``."""
+        self.segments.forget(bound)
+        crowded = self.segments.crowded()
+        if not crowded:
+            return
+        rows = netted(self.segments.read(crowded).where(f"{N} > {passed(bound, N)}"), [*columns, N])
+        self.tick.describe(self.node, "compact kept events")
+        count = sum(segment.rows for segment in crowded)
+        self.segments.replace(crowded, self._write(rows, count))
+
+    def add(self, rows: DataFrame, count: int | None) -> Sequence[Segment]:
+        """Keep more rows."""
+        self.tick.describe(self.node, "keep events")
+        written = self._write(rows, count)
+        self.segments.add(written)
+        return written
+
+    def oldest(self, bound: int, identity: Sequence[str], start: str) -> int:
+        """The least ``start`` of the events that are due after the bound, or the bound."""
+        rows = self.between(bound, END)
+        found = None if rows is None else netted(rows.drop(N), identity).agg({start: "min"}).collect()[0][0]
+        return bound if found is None else min(bound, found)
+
+    def _write(self, rows: DataFrame, count: int | None) -> Sequence[Segment]:
+        columns = {name: name for name in rows.columns}
+        return self.tick.write(
+            self.node, rows.selectExpr("*", "0 AS __route"), {self.what: Route(0, columns, N)}, count
+        )[self.what]
+
+
+def routed(
+    tick: Tick, node: Operator, rows: DataFrame, routes: Mapping[str, tuple[int, Sequence[str]]], count: int | None
+) -> dict[str, DataFrame | None]:
+    """Write rows (with ``__route`` and ``__n``) to several places in one job: name -> key, columns.
+
+    Those of `RESULTS` come back, others are kept.
+    """
+    written = tick.write(node, rows, {n: Route(key, {c: c for c in cs}, N) for n, (key, cs) in routes.items()}, count)
+    found: dict[str, DataFrame | None] = {}
+    for name, segments in written.items():
+        log = tick.segments(node, name)
+        if name in RESULTS:
+            found[name] = log.read(segments) if segments else None
+        else:
+            log.add(segments)
+    return found
+
+
+RESULTS = ("complete", "merged")  # of no use after the tick

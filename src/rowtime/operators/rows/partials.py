@@ -1,0 +1,192 @@
+"""Accumulators: the columns in which a GROUP BY keeps its aggregates from tick to tick.
+
+If every aggregate splits into partial results, those are kept, one row a group and
+segment. Otherwise the rows themselves are kept, with the columns that the aggregates use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from rowtime.expr.aggregates import Decomposed, Part, decompose, ordered_text, split
+from rowtime.operators.contract import P, T, W, quoted
+from rowtime.operators.rows.collations import grouped
+from rowtime.operators.rows.exact_sums import ExactSum
+from rowtime.operators.rows.select import Item
+from rowtime.sql.generate import to_spark
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_COLLATED = " collate "  # stands in the text of a type that is, or holds, text with a collation
+
+
+@dataclass(frozen=True)
+class Accumulators:
+    """The kept form of the aggregates ``(name, call)`` of one GROUP BY."""
+
+    aggregates: tuple[tuple[str, exp.Expr], ...]
+
+    @cached_property
+    def forms(self) -> tuple[Decomposed | None, ...]:
+        """The partial form of each aggregate, where it has one."""
+        return tuple(decompose(call) for _, call in self.aggregates)
+
+    @property
+    def splits(self) -> bool:
+        """True if partial results are enough; no row has to be kept."""
+        return all(form is not None for form in self.forms)
+
+    def places(self, items: Sequence[Item]) -> list[str]:
+        """Where each entry of a select list stands in a group row: in a column of its own or in a kept one."""
+        same = {
+            name: f"__s{index}_0"
+            for index, (name, _) in enumerate(self.aggregates)
+            if self.splits and (form := self.forms[index]) is not None and form.final == "{0}" and not form.result
+        }
+        found = [item.expression.name if isinstance(item.expression, exp.Column) else None for item in items]
+        return [f"__f{n}" if name is None else same.get(name, name) for n, name in enumerate(found)]
+
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        """The kept columns."""
+        if self.splits:
+            return tuple(name for name, _ in self._parts()) or ("__c",)
+        used = {c.name: None for _, call in self.aggregates for c in call.find_all(exp.Column)}
+        return tuple(dict.fromkeys([*used, T, W, P]))
+
+    def seeds(self, types: Mapping[str, str]) -> list[str]:
+        """The kept columns of one row, as select items."""
+        if not self.splits:
+            return [quoted(name) for name in self.columns]
+        parts = [_cast(part.seed, _kind(part, types.get(name))) + f" AS {name}" for name, part in self._parts()]
+        return parts or ["1L AS __c"]
+
+    def merges(self, types: Mapping[str, str], over: str = "") -> list[str]:
+        """Aggregates that put kept columns together; ``over``: of the rows of a window."""
+        texts = ((name, part, _merge(part, types.get(name)).format(name)) for name, part in self._parts())
+        parts = [_cast(text + over, _kind(part, types.get(name))) + f" AS {name}" for name, part, text in texts]
+        return parts or [f"sum(__c){over} AS __c"]
+
+    def finals(self, types: Mapping[str, str]) -> list[str]:
+        """The values of the aggregates, as select items over kept columns."""
+        if not self.splits:
+            return [f"{ordered_text(call)} AS {name}" for name, call in self.aggregates]
+        texts = []
+        for index, (name, _) in enumerate(self.aggregates):
+            form = self.forms[index]
+            assert form is not None
+            final = form.final.format(*(f"__s{index}_{n}" for n in range(len(form.parts))))
+            texts.append(_cast(final, types.get(name) if form.result else None) + f" AS {name}")
+        return texts
+
+    def exact(
+        self,
+        rows: DataFrame,
+        by: Sequence[str],
+        more: Sequence[str],
+        types: Mapping[str, str],
+        *,
+        of_rows: bool = False,
+    ) -> DataFrame:
+        """What `merges` or `finals` make of the groups ``by``, of seeds or rows; a sum beyond its type is NULL.
+
+        ``more``: further aggregates; ``of_rows``: of rows in any case. `beyond` says which groups have such a sum.
+        """
+        from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+        splits = self.splits and not of_rows
+        sums = self._sums(rows, types, splits=splits)
+        made = [text for one in sums.values() for text in one.aggregates]
+        if splits:
+            kept = {name: _merge(part, types.get(name)).format(name) for name, part in self._parts()} or {
+                "__c": "sum(__c)"
+            }
+            finals = self.finals(types)
+        else:
+            kept = {name: ordered_text(call) for name, call in self.aggregates}
+            finals = []
+        made += [f"{text} AS {name}" for name, text in kept.items() if name not in sums]
+        found = grouped(rows, by, [*made, *more])
+        found = found.withColumns({name: F.expr(one.value_text) for name, one in sums.items()})
+        return found.withColumns({f"{name}x": F.expr(one.fails) for name, one in sums.items()}).selectExpr("*", *finals)
+
+    def beyond(self, groups: DataFrame) -> list[tuple[str, exp.Expr]]:
+        """For each sum that `exact` tells, the condition that it is beyond its type, and the aggregate."""
+        parts = [name for name, part in self._parts() if part.typed]
+        calls = {name: self.aggregates[int(name.removeprefix("__s").split("_")[0])][1] for name in parts}
+        calls |= dict(self.aggregates)
+        return [(f"{name}x", call) for name, call in calls.items() if f"{name}x" in groups.columns]
+
+    def _sums(self, rows: DataFrame, types: Mapping[str, str], *, splits: bool) -> dict[str, ExactSum]:
+        """The sums that may be beyond their types: of partial results or of rows."""
+        if splits:
+            parts = (name for name, part in self._parts() if part.typed)
+            return {name: ExactSum(name, name, types[name]) for name in parts if types.get(name, "double") != "double"}
+        found = {}
+        for name, call in self.aggregates:
+            condition, summed = split(call)
+            if isinstance(summed, exp.Sum | exp.Avg):
+                kind = _type_of(rows, to_spark(call))
+                distinct = isinstance(summed.this, exp.Distinct)
+                value = to_spark(summed.this.expressions[0] if distinct else summed.this)
+                if condition:  # with FILTER Spark may compute what it leaves out
+                    value = f"CASE WHEN {condition} THEN {value} END"
+                function = "avg" if isinstance(summed, exp.Avg) else "sum"
+                if kind != "double":
+                    found[name] = ExactSum(name, value, kind, "DISTINCT " if distinct else "", function)
+        return found
+
+    def types(self, rows: DataFrame) -> dict[str, str]:
+        """The Spark types that partial and final columns have, by analysis without a job."""
+        wanted = {name: part.typed for name, part in self._parts() if part.typed} if self.splits else {}
+        results = {
+            name: form.result
+            for (name, _), form in zip(self.aggregates, self.forms, strict=True)
+            if self.splits and form is not None and form.result
+        }
+        found = {name: _type_of(rows, text) for name, text in {**wanted, **results}.items()}
+        texts = {name: part.merge.format(part.seed) for name, part in self._parts() if part.by_bytes and self.splits}
+        kinds = {name: _type_of(rows, text) for name, text in texts.items()}
+        return found | {name: kind for name, kind in kinds.items() if _COLLATED in kind}
+
+    def _parts(self) -> list[tuple[str, Part]]:
+        return [
+            (f"__s{index}_{n}", part)
+            for index, form in enumerate(self.forms)
+            if form is not None
+            for n, part in enumerate(form.parts)
+        ]
+
+
+def _kind(part: Part, kind: str | None) -> str | None:
+    """The type to cast to: none where a partial column has that of its seed anyway."""
+    return None if part.by_bytes else kind
+
+
+def _merge(part: Part, kind: str | None) -> str:
+    """The merge of a partial column of that type, as far as it is known."""
+    return part.by_bytes if part.by_bytes and kind and _COLLATED in kind else part.merge
+
+
+def _type_of(rows: DataFrame, text: str) -> str:
+    if text.startswith("avg+"):
+        total = text.removeprefix("avg+")
+        mean = _type_of(rows, "avg" + total.removeprefix("sum"))
+        return mean if mean == "double" else _type_of(rows, total)
+    return rows.groupBy().agg(_expression(text)).schema[0].dataType.simpleString()
+
+
+def _expression(text: str):  # type: ignore[no-untyped-def]  # noqa: ANN202
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+    return F.expr(text)
+
+
+def _cast(text: str, kind: str | None) -> str:
+    return f"CAST({text} AS {kind})" if kind else text

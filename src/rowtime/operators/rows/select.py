@@ -1,0 +1,166 @@
+"""Projection and filter: the same rows, the same rowtimes, the same writers.
+
+A row that the filter drops still moves the clock: bounds travel beside the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar
+
+from sqlglot import exp
+
+from rowtime.expr.conditions import columns_in, conjuncts
+from rowtime.expr.generators import generator
+from rowtime.expr.store_assignment import same_type
+from rowtime.operators.contract import Column, Delta, Link, Operator, Origin, Shape, T, Tick, Unary, named, quoted
+from rowtime.operators.rows.first_rows import unknown_at_first
+from rowtime.sql.generate import to_spark
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True)
+class Item:
+    """One entry of a select list: the output column and its bound expression."""
+
+    column: Column
+    expression: exp.Expr
+
+    @property
+    def sql(self) -> str:
+        """The entry as Spark SQL text."""
+        return f"{to_spark(self.expression)} AS {quoted(self.column.name)}"
+
+
+@dataclass(frozen=True)
+class Select(Unary):
+    """``SELECT items FROM input WHERE condition``; ``hidden`` items are for the operator above."""
+
+    name: str
+    input: Operator
+    items: tuple[Item, ...]
+    where: exp.Expr | None = None
+    hidden: tuple[Item, ...] = ()
+
+    kind: ClassVar[str] = "select"
+    begins_anywhere: ClassVar[bool] = True
+    keeps_places: ClassVar[bool] = True
+    computes: ClassVar[bool] = True
+    fuses: ClassVar[bool] = True
+
+    def emits(self) -> Shape:
+        """The select list, placed as the input was; the event time as long as its column is passed on."""
+        below = self.input.emits()
+        event = below.event if below.event and self._passes(below.event.column) else None
+        return replace(below, columns=tuple(item.column for item in self.items), event=event)
+
+    def _passes(self, name: str) -> bool:
+        """True if a column goes on under its own name."""
+        same = (i for i in self.items if isinstance(i.expression, exp.Column) and i.expression.name == name)
+        return any(item.column.name == name for item in same)
+
+    def renames_for(self, types: Mapping[str, str]) -> dict[str, str] | None:
+        """Each column and the one of the input that it is; ``None`` if anything is computed or left out.
+
+        A column that is cast to the type that it has is not computed.
+        """
+        passed = [_passed_on(item.expression, types) for item in self.items]
+        if self.where is not None or self.hidden or None in passed:
+            return None
+        return {item.column.name: name for item, name in zip(self.items, passed, strict=True) if name is not None}
+
+    def link(self, n: int) -> Link:  # noqa: ARG002 - one input
+        """The row that passes WHERE and has these values."""
+        computed = [
+            (quoted(i.column.name), to_spark(i.expression)) for i in self.items if generator(i.expression) is None
+        ]
+        ours = named([(name, name) for name in self.emits().internals])
+        return Link((*computed, *ours), to_spark(self.where) if self.where is not None else "true")
+
+    @property
+    def _makes_rows(self) -> bool:
+        """True if it makes several rows of one."""
+        return any(generator(item.expression) is not None for item in self.items)
+
+    def readable(self) -> frozenset[str]:
+        """The select list, and the hidden items."""
+        return frozenset(item.column.name for item in (*self.items, *self.hidden))
+
+    def required_columns(self, n: int, asked: Collection[str]) -> Iterable[str]:  # noqa: ARG002 - one input
+        """Those of WHERE, and of the items that are asked for; of all items where these make rows."""
+        items = (i for i in (*self.items, *self.hidden) if self._makes_rows or i.column.name in asked)
+        return columns_in([self.where, *(item.expression for item in items)])
+
+    def filters(self) -> Sequence[exp.Expr]:
+        """The conditions of WHERE."""
+        return conjuncts(self.where)
+
+    def projection(self) -> Mapping[str, exp.Expr] | None:
+        """The select list and the hidden items."""
+        return None if self._makes_rows else {i.column.name: i.expression for i in (*self.items, *self.hidden)}
+
+    def row_expressions(self) -> Iterable[exp.Expr]:
+        """The select list; of a generator what it is called with."""
+        calls = ((item.expression, generator(item.expression)) for item in self.items)
+        return [part for value, call in calls for part in ([value] if call is None else call.expressions)]
+
+    def null_at_first(self, name: str) -> bool:
+        """True if what computes the column is."""
+        item = next((item for item in self.items if item.column.name == name), None)
+        return item is not None and unknown_at_first(item.expression, self.input) is not None
+
+    def origin(self, column: str) -> Origin | None:
+        """That of the column that it passes on."""
+        value = self.value_of(column)
+        if not isinstance(value, exp.Column):
+            return None
+        return Origin(T) if value.name == T else self.input.origin(value.name)
+
+    def value_of(self, column: str) -> exp.Expr | None:
+        """What one of its columns is over its input."""
+        return next((item.expression.unnest() for item in self.items if item.column.name == column), None)
+
+    def listed(self) -> Sequence[Item]:
+        """Its items."""
+        return self.items
+
+    def typed(self, rows: Callable[[Operator], DataFrame]) -> DataFrame:
+        """The select list over no rows."""
+        return rows(self.input).selectExpr(*(item.sql for item in self.items))
+
+    def on_versions(self, below: Sequence[Operator]) -> Operator:
+        """The same: it maps each row by itself."""
+        return replace(self, input=below[0])
+
+    def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:  # noqa: ARG002
+        """The new rows, filtered and projected; lazily, without a job."""
+        delta = deltas[0]
+        rows = delta.rows
+        if rows is None:
+            return delta
+        if self.where is not None:
+            rows = rows.where(to_spark(self.where))
+        items = [item.sql for item in (*self.items, *self.hidden)]
+        rows = rows.selectExpr(*items, *self.emits().internals)
+        if self._makes_rows:
+            return replace(delta, rows=rows, count=None, peek=None, files=None, timeline=None)  # more rows than came in
+        peek = delta.peek.renamed(self._passed) if delta.peek is not None and self.where is None else None
+        return replace(delta, rows=rows, peek=peek, files=None, timeline=None)
+
+    @property
+    def _passed(self) -> dict[str, str]:
+        """Columns that are only passed on, and ours: they can be read where they come from."""
+        items = (item for item in (*self.items, *self.hidden) if isinstance(item.expression, exp.Column))
+        ours = {name: name for name in self.emits().internals}
+        return ours | {item.column.name: item.expression.name for item in items}
+
+
+def _passed_on(node: exp.Expr, types: Mapping[str, str]) -> str | None:
+    """The column that an expression is, even if it is cast to the type that it has."""
+    if type(node) is exp.Cast and isinstance(node.this, exp.Column):
+        given = types.get(node.this.name, "")
+        return node.this.name if given and same_type(given, node.to.sql("spark")) else None
+    return node.name if isinstance(node, exp.Column) else None

@@ -1,0 +1,150 @@
+"""A table function of Python over a stream: rows in, rows out, with state that is checkpointed.
+
+The rows of a tick are handed over writer by writer, in the order in which they arrived, as
+Arrow tables. What a function remembers stands in the journal, so a restart goes on where
+the last tick ended. It runs in the driver, for state and order are of one place.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rowtime.core.errors import Failure, Problem
+from rowtime.core.fields import UNSTORED
+from rowtime.operators.contract import (
+    Column,
+    Control,
+    Delta,
+    Operator,
+    P,
+    Shape,
+    StateNote,
+    T,
+    Tick,
+    Unary,
+    W,
+    quoted,
+)
+from rowtime.operators.contract.requirement import WRITERS, Requirement
+from rowtime.operators.rows.collected import collected
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+ROWTIME = "ROWTIME"
+MICROS = pa.timestamp("us", "UTC")
+
+
+class TableFunction(Protocol):
+    """What ``STREAM(f(CURSOR(query), …))`` calls; made once a run, with the other arguments.
+
+    Arguments are literals: text, int or Decimal, bool, ``timedelta`` for an interval,
+    ``datetime`` (UTC) for a timestamp, ``None`` for NULL. What the constructor or
+    ``columns`` raises as ValueError or TypeError is shown as R141.
+    """
+
+    def columns(self, given: Sequence[tuple[str, str]]) -> Sequence[tuple[str, str]]:
+        """The names and Spark types of the columns that go out, given those that come in."""
+        ...
+
+    def process(self, rows: pa.Table, state: dict[str, Any]) -> pa.Table:
+        """Some rows of one writer, in the order of their arrival; any number of rows goes out.
+
+        ``rows`` has the columns that come in, and ``ROWTIME`` (timestamp, µs UTC); what goes
+        out has the columns promised and ``ROWTIME``, which is that of the row that caused
+        it. ``state`` is the writer's own, plain JSON values; empty before its first row.
+        Where the rows are cut must not matter, for a tick may end anywhere.
+        """
+        ...
+
+
+Make = Callable[..., TableFunction]
+"""Makes a table function from its arguments."""
+
+
+@dataclass(slots=True)
+class Remembered(Control):
+    """By writer: ``states``, what the function remembers; ``places``, how many rows it has made."""
+
+    states: dict[str, Any] = field(default_factory=dict)
+    places: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class TableFunctionCall(Unary):
+    """``function(input, arguments)``; ``made`` is the function with its arguments."""
+
+    name: str
+    input: Operator
+    function: str
+    arguments: tuple[exp.Expr, ...]
+    columns: tuple[Column, ...]
+    made: TableFunction = field(compare=False, repr=False, metadata=UNSTORED)
+
+    control: ClassVar = Remembered
+    kind: ClassVar[str] = "table function"
+
+    def requires(self) -> tuple[Requirement, ...]:
+        """What the function is promised."""
+        return (WRITERS,)
+
+    def keeps(self) -> tuple[StateNote, ...]:
+        """What the function remembers."""
+        return (
+            StateNote(
+                "what the function remembers of each writer", "the function forgets it", "writers", fields=("states",)
+            ),
+        )
+
+    def emits(self) -> Shape:
+        """The function's columns; rows keep their rowtime and writer, and are numbered anew."""
+        return replace(self.input.emits(), columns=self.columns, arrival=False, event=None)
+
+    def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
+        """Hand the new rows over, writer by writer."""
+        delta, control = deltas[0], tick.control(self)
+        if delta.rows is None:
+            return delta
+        names = self.input.emits().names
+        rows = collected(delta.rows.selectExpr(*map(quoted, names), f"{T} AS {ROWTIME}", W, P))
+        rows = rows.sort_by([(W, "ascending"), (P, "ascending")])
+        parts = [self._writer(control, writer, rows) for writer in rows[W].unique().to_pylist()]
+        parts = [part for part in parts if part.num_rows]
+        if not parts:
+            return Delta(None, delta.clocks)
+        made = tick.spark.createDataFrame(pa.concat_tables(parts, promote_options="permissive"))
+        typed = [f"CAST({quoted(c.name)} AS {c.type}) AS {quoted(c.name)}" for c in self.columns]
+        count = sum(part.num_rows for part in parts)
+        return Delta(made.selectExpr(*typed, T, W, P), delta.clocks, count, delta.lowest, delta.highest)
+
+    def _writer(self, control: Any, writer: str, rows: pa.Table) -> pa.Table:
+        """What the function makes of one writer's rows, with their places."""
+        mine = rows.filter(pc.equal(rows[W], writer)).drop_columns([W, P])
+        state = control.states.setdefault(writer, {})
+        try:
+            found = self.made.process(mine, state)
+            control.states[writer] = json.loads(json.dumps(state))
+        except Exception as error:
+            raise self._failure(f"{type(error).__name__}: {error}") from error
+        known = {name.lower(): name for name in found.column_names}
+        missing = [name for name in (*(c.name for c in self.columns), ROWTIME) if name.lower() not in known]
+        if missing:
+            raise self._failure(f"its rows have no column {', '.join(missing)}")
+        times = found[known[ROWTIME.lower()]].cast(MICROS)
+        edges, given = pc.min_max(times.cast(pa.int64())), pc.min_max(mine[ROWTIME].cast(pa.int64()))
+        if found.num_rows and (times.null_count or edges["min"].as_py() < given["min"].as_py()):
+            raise self._failure("a row goes out with an earlier rowtime than any that came, or with none")
+        first = control.places.get(writer, 0)
+        control.places[writer] = first + found.num_rows
+        columns = {column.name: found[known[column.name.lower()]] for column in self.columns}
+        places = pa.array(range(first, first + found.num_rows), pa.int64())
+        return pa.table({**columns, T: times, W: pa.array([writer] * found.num_rows, pa.string()), P: places})
+
+    def _failure(self, what: str) -> Failure:
+        return Failure(Problem("R506", f"the table function {self.function} failed: {what}"))

@@ -1,0 +1,1 @@
+"""ORDER BY inside each value of something that ascends."""

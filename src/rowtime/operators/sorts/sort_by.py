@@ -1,0 +1,97 @@
+"""ORDER BY m, k…: rows sorted by further keys inside each value of m, a function of the rowtime.
+
+SPEC 5. A row takes the end of its value of m as rowtime, as the rows of a GROUP BY do, and
+so all rows of one value are of one instant, in which the keys order them. Nothing is kept
+here: whoever needs the order has a `Merge` planned above, and lets a value out once it is past.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, ClassVar
+
+from rowtime.core.clock import Clocks
+from rowtime.operators.contract import Column, Control, Delta, Link, Operator, Shape, T, Tick, Unary, quoted
+from rowtime.operators.contract.requirement import PLACED, UNORDERED, Requirement
+from rowtime.operators.groups.grouping import Groups
+from rowtime.operators.rows.ends import SEEN, Ends
+from rowtime.operators.rows.select import Item
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+BEFORE = "__r"  # TIMESTAMP: the rowtime that the row had
+
+
+def moved_shape(below: Shape, order: tuple[str, ...], hidden: tuple[str, ...], *, released: bool) -> Shape:
+    """An edge whose rows took a later rowtime: ``order`` orders equal ones, then the order that they had."""
+    # What is known of the columns' order was about the old one.
+    columns = tuple(Column(column.name, column.type) for column in below.columns if column.name not in hidden)
+    before = tuple(term for term in below.order if term != T)
+    extra = tuple(dict.fromkeys([*hidden, BEFORE, *below.extra]))
+    order = (T, *order, BEFORE, *before)
+    return replace(below, columns=columns, order=order, extra=extra, released=released, unmerged=True, event=None)
+
+
+def sortable(below: Operator) -> Requirement:
+    """What an ORDER BY requires of its input: places, as sorts have the same hidden columns; those of groups differ."""
+    return UNORDERED if isinstance(below, Groups) else PLACED
+
+
+@dataclass(slots=True)
+class Stamps(Control):
+    """``stamps``: for each clock of the input the rowtime of a row there (both µs UTC), anew in each tick."""
+
+    stamps: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class SortBy(Unary):
+    """``key`` is m, named ``__m``; ``keys`` are hidden columns that order equal values, ``directions`` theirs.
+
+    ``stamp``: the ``AS ROWTIME`` of the select list, over ``__m``; else the end of the value.
+    """
+
+    name: str
+    input: Operator
+    key: Item
+    keys: tuple[str, ...] = ()
+    directions: tuple[str, ...] = ()
+    stamp: exp.Expr | None = None
+
+    control: ClassVar = Stamps
+    kind: ClassVar[str] = "order by"
+    promise: ClassVar[str] = "the end of the value that holds each writer's clock"
+    reason: ClassVar[str] = "a later row is of that value or a later one, and takes its end as rowtime"
+
+    def requires(self) -> tuple[Requirement, ...]:
+        """Places, if the order that rows have below may have the hidden names of this one."""
+        return (sortable(self.input),)
+
+    def emits(self) -> Shape:
+        """The input's columns under the new rowtime; rows run ahead of the bound."""
+        keys = tuple(f"{key} {way}" for key, way in zip(self.keys, self.directions, strict=True))
+        return moved_shape(self.input.emits(), keys, self.keys, released=False)
+
+    def promises(self, clocks: Sequence[Clocks], control: Stamps) -> Clocks:
+        """The stamp of the value that holds each writer's clock, evaluated by ``step``."""
+        known: Mapping[str, int] = control.stamps
+        return {writer: known.get(str(at), at) for writer, at in clocks[0].items()}
+
+    def link(self, n: int) -> Link:
+        """The row under another rowtime."""
+        return Link(self.passed_on(n))
+
+    def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
+        """Give the new rows their stamp."""
+        delta, control, ends = deltas[0], tick.control(self), Ends((self.key,), self.stamp)
+        control.stamps = {str(at): ends.stamp_at(tick, at) for at in set(delta.clocks.values())}
+        clocks = self.promises([delta.clocks], control)
+        if delta.rows is None:
+            return Delta(None, clocks)
+        shape = self.emits()
+        made = {T: f"{ends.stamp_text} AS {T}", BEFORE: f"{T} AS {BEFORE}"}
+        names = [made.get(name, name) for name in shape.internals]
+        rows = delta.rows.selectExpr("*", self.key.sql, f"{T} AS {SEEN}")
+        return Delta(rows.selectExpr(*map(quoted, shape.names), *names), clocks, delta.count)

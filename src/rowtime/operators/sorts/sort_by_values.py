@@ -1,0 +1,165 @@
+"""ORDER BY m, k… where m follows an ordered value: rows sorted inside each value of m.
+
+SPEC 5. A value is complete once its clock has moved on; then its rows leave together, with
+the rowtime of the last of them, as the groups that such a value closes do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar
+
+from rowtime.core.clock import Clocks, least
+from rowtime.core.fields import UNSTORED
+from rowtime.core.time import BEGINNING, END
+from rowtime.operators.contract import (
+    Delta,
+    Link,
+    Operator,
+    Route,
+    Segment,
+    Shape,
+    StateNote,
+    T,
+    Tick,
+    Unary,
+    quoted,
+)
+from rowtime.operators.contract.requirement import Requirement
+from rowtime.operators.groups.finished import COMPLETE, KEPT
+from rowtime.operators.order.ordered import Ordered
+from rowtime.operators.over.over_calls import RunningMark
+from rowtime.operators.over.value_clocks import Closer, ValueClocks, ValueControl, promised
+from rowtime.operators.sorts.sort_by import BEFORE, moved_shape, sortable
+from rowtime.sql.generate import to_spark
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from sqlglot import exp
+
+VALUE = "__m"
+FIRST = "__e"  # BIGINT: the rowtime that the row had, µs
+STAMP = "__l"  # TIMESTAMP: the rowtime that it gets
+
+
+@dataclass(frozen=True)
+class SortByValues(Unary):
+    """``value`` is m, which rows have in the column ``__m``; ``keys`` and ``directions`` as in `SortBy`.
+
+    ``stamp``: the ``AS ROWTIME`` of the select list, over ``__m``; else the rowtime of the last row of the value.
+    """
+
+    name: str
+    input: Operator
+    value: exp.Expr
+    closer: Closer
+    gates: tuple[Ordered | RunningMark, ...] = field(metadata=UNSTORED)
+    keys: tuple[str, ...] = ()
+    directions: tuple[str, ...] = ()
+    stamp: exp.Expr | None = None
+
+    control: ClassVar = ValueControl
+    kind: ClassVar[str] = "order by"
+    promise: ClassVar[str] = "the first row of the value that is open, if that is before the bound"
+    reason: ClassVar[str] = "a value that is open or still to come has no last row before it"
+
+    def requires(self) -> tuple[Requirement, ...]:
+        """Places, if the order that rows have below may have the hidden names of this one."""
+        return (sortable(self.input),)
+
+    def keeps(self) -> tuple[StateNote, ...]:
+        """The rows of the value at the mark."""
+        return (StateNote("the rows of the last value", "the value moves on", "values", rows={"state": FIRST}),)
+
+    def emits(self) -> Shape:
+        """The input's columns under the new rowtime, value by value."""
+        value = f"{VALUE} {'DESC' if self.closer.descending else 'ASC'}"
+        ways = (f"{key} {way}" for key, way in zip(self.keys, self.directions, strict=True))
+        return moved_shape(self.input.emits(), (value, *ways), (VALUE, *self.keys), released=True)
+
+    def promises(self, clocks: Sequence[Clocks], control: ValueControl) -> Clocks:
+        """The bound, or the first row of the value that is still open."""
+        return promised(least(clocks[0].values()), control)
+
+    def link(self, n: int) -> Link:
+        """The row under another rowtime."""
+        return Link(self.passed_on(n))
+
+    def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
+        """Let out the values that lie before their clock; keep the rows of the others."""
+        delta, control = deltas[0], tick.control(self)
+        bound, clocks = least(delta.clocks.values()), self._clocks
+        past = clocks.past(tick, bound)
+        moved = bool(past) and clocks.moved(tick, bound, control)
+        done: Sequence[Segment] = ()
+        if moved and (delta.rows is not None or tick.segments(self).rows):
+            done = self._close(tick, delta, past[0])
+        elif delta.rows is not None:
+            self._keep(tick, delta, control)
+        if self.stamp is not None:
+            control.reached = clocks.stamp_at(tick, self.stamp, bound)
+        out = self.promises([delta.clocks], control)
+        control.stamp = out[""]
+        rows = tick.segments(self, "complete").read(done) if done else None
+        return Delta(rows, out, sum(segment.rows for segment in done))
+
+    @property
+    def _clocks(self) -> ValueClocks:
+        return ValueClocks((VALUE,), (self.closer,), self.gates)
+
+    def _close(self, tick: Tick, delta: Delta, past: str) -> Sequence[Segment]:
+        segments, control = tick.segments(self), tick.control(self)
+        kept = segments.overlapping(BEGINNING, END)
+        parts = [] if delta.rows is None else [self._new(delta)]
+        if kept:
+            parts.append(segments.read(kept))
+        rows = parts[0] if len(parts) == 1 else parts[0].unionByName(parts[1])
+        known = delta.rows is None or delta.count is not None
+        count = (delta.count or 0) + sum(s.rows for s in kept) if known else None
+        last = f"max({T}) OVER (PARTITION BY {VALUE})"
+        if self.stamp is not None:
+            last = f"CASE WHEN {past} THEN CAST({to_spark(self.stamp)} AS TIMESTAMP) END"
+        tick.describe(self, "let out whole values")
+        routes = {"complete": self._complete(), "state": self._state()}
+        written = tick.write(
+            self,
+            rows.selectExpr("*", f"{last} AS {STAMP}", f"CASE WHEN {past} THEN {COMPLETE} ELSE {KEPT} END AS __route"),
+            routes,
+            count,
+        )
+        segments.forget(END)
+        segments.add(written["state"])
+        control.since = min((segment.lowest for segment in written["state"]), default=END)
+        return written["complete"]
+
+    def _keep(self, tick: Tick, delta: Delta, control: ValueControl) -> None:
+        tick.describe(self, "keep rows of the last value")
+        written = self._write(tick, self._new(delta), delta.count)
+        segments = tick.segments(self)
+        segments.add(written)
+        control.since = min([control.since, *(segment.lowest for segment in written)])
+        crowded = segments.crowded()
+        if crowded:
+            tick.describe(self, "compact rows of the last value")
+            segments.replace(crowded, self._write(tick, segments.read(crowded), sum(s.rows for s in crowded)))
+
+    def _write(self, tick: Tick, rows: DataFrame, count: int | None) -> Sequence[Segment]:
+        return tick.write(self, rows.selectExpr("*", f"{KEPT} AS __route"), {"state": self._state()}, count)["state"]
+
+    def _new(self, delta: Delta) -> DataFrame:
+        assert delta.rows is not None
+        columns = [quoted(name) for name in self._columns() if name != FIRST]
+        return delta.rows.selectExpr(*columns, f"unix_micros({T}) AS {FIRST}")
+
+    def _columns(self) -> list[str]:
+        below = self.input.emits()
+        return list(dict.fromkeys([*below.names, *below.internals, *self.keys, VALUE, FIRST]))
+
+    def _state(self) -> Route:
+        return Route(KEPT, {name: name for name in self._columns()}, FIRST)
+
+    def _complete(self) -> Route:
+        shape = self.emits()
+        moved = {T: STAMP, BEFORE: T}
+        return Route(COMPLETE, {name: moved.get(name, name) for name in (*shape.names, *shape.internals)}, FIRST)

@@ -1,0 +1,106 @@
+"""Bounds of columns of declared order that a stream's writers send, on their way among the rows.
+
+Such a bound says nothing about the rowtime. It stands in the merged order behind what its
+writer has sent before it: its rowtime is the clock of its writer (SPEC 3).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from rowtime.core.time import BEGINNING, END, MAX_MICROS, MIN_MICROS
+from rowtime.operators.contract import A, Column, Delta, P, T, Tick, W, quoted
+from rowtime.operators.contract.intake import Intake
+from rowtime.operators.streams.event_bounds import speaking
+from rowtime.operators.streams.stream_clocks import StreamClocks
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from rowtime.operators.order.ordered import OrderMarks
+    from rowtime.operators.streams.stream import Stream
+
+SAID = "__c"  # STRING: the text of a bound; null for a row
+
+_SINCE = "__n"
+
+
+def with_column_bounds(  # noqa: PLR0913 - a stream's tick
+    tick: Tick,
+    delta: Delta,
+    columns: Sequence[Column],
+    control: StreamClocks,
+    intake: Intake,
+    before: Mapping[str, int],
+) -> Delta:
+    """The rows of a stream with the bounds of its columns among them; ``before``: the clocks before the tick."""
+    if not intake.columns:
+        rows = None if delta.rows is None else delta.rows.selectExpr("*", f"CAST(NULL AS STRING) AS {SAID}")
+        return replace(delta, rows=rows)
+    control.said = control.said + len(intake.columns)
+    spoke = {writer for writer, _, _ in intake.columns}
+    # A writer that sent nothing but such a bound has a clock, so that the bound is not held for ever.
+    clocks = speaking(delta.clocks, spoke, control)
+    since = [_since(intake, before, control.floors, writer, place) for writer, place, _ in intake.columns]
+    rows = _among(_items(tick, columns, intake.columns, since), delta.rows)
+    count = None if delta.rows is not None and delta.count is None else (delta.count or 0) + len(intake.columns)
+    return replace(delta, rows=rows, clocks=clocks, count=count, lowest=BEGINNING, highest=END, peek=None)
+
+
+def _since(intake: Intake, before: Mapping[str, int], floors: Mapping[str, int], writer: str, place: int) -> int:
+    """The clock of a writer at an item, but for the rows of the tick."""
+    bounds = (at for name, position, at in intake.bounds if name == writer and position < place)
+    at = max(before.get(writer, BEGINNING), floors.get(writer, BEGINNING), *bounds)
+    return min(max(at, MIN_MICROS), MAX_MICROS)
+
+
+def _items(tick: Tick, columns: Sequence[Column], said: Sequence[tuple[str, int, str]], since: Sequence[int]) -> Any:
+    writers, positions, texts = zip(*said, strict=True)
+    table = pa.table(
+        {
+            W: pa.array(writers, pa.string()),
+            P: pa.array(positions, pa.int64()),
+            SAID: pa.array(texts, pa.string()),
+            _SINCE: pa.array(since, pa.timestamp("us", "UTC")),
+        }
+    )
+    nulls = [f"CAST(NULL AS {column.type}) AS {quoted(column.name)}" for column in columns]
+    times = [f"CAST(NULL AS TIMESTAMP) AS {name}" for name in (T, A)]
+    return tick.spark.createDataFrame(table).selectExpr(*nulls, W, P, *times, SAID, _SINCE)
+
+
+def _among(items: DataFrame, rows: DataFrame | None) -> DataFrame:
+    """Each bound under the rowtime of the last row before it in its writer, or of the writer's clock."""
+    both = items
+    if rows is not None:
+        nulls = [f"CAST(NULL AS STRING) AS {SAID}", f"CAST(NULL AS TIMESTAMP) AS {_SINCE}"]
+        both = rows.selectExpr("*", *nulls).unionByName(items)
+    frame = f"PARTITION BY {W} ORDER BY {P} ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
+    time = f"CASE WHEN {SAID} IS NULL THEN {T} ELSE greatest({_SINCE}, max({T}) OVER ({frame})) END AS {T}"
+    others = [quoted(name) for name in both.columns if name not in (T, _SINCE)]
+    return both.selectExpr(*others, time)
+
+
+def heard(tick: Tick, gate: Stream, rows: DataFrame, control: OrderMarks) -> pa.Table | None:
+    """Writer, position and text of the bounds that come out of the merge, in order; ``None``: there can be none.
+
+    A job of its own, only while bounds are on their way from the stream ``gate``.
+    """
+    if control.heard >= tick.control(gate).said:
+        return None
+    items = rows.where(f"{SAID} IS NOT NULL").selectExpr(W, P, SAID).toArrow()
+    control.heard = control.heard + items.num_rows
+    return items
+
+
+def about(items: pa.Table, column: str) -> Iterator[tuple[str, int, Any]]:
+    """Writer, position and value of the bounds of one column."""
+    for item in items.to_pylist():
+        said = json.loads(item[SAID])
+        if said["column"] == column:
+            yield item[W], item[P], said["at"]

@@ -1,0 +1,52 @@
+"""Delay: each row again, a fixed time later.
+
+SPEC 8.2: by rowtime and not by wall clock, so a row goes out once the stream's own clock has come
+that far. Nothing is held here: the rows run ahead of the bound, as they may on any edge, and
+whoever needs them in order has a `Merge` planned above.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from rowtime.core.fields import Micros
+from rowtime.core.time import MAX_MICROS, shift
+from rowtime.operators.contract import Column, Delta, Link, Operator, Shape, T, Tick, Unary, quoted
+from rowtime.operators.rows.lifetimes import S
+
+
+@dataclass(frozen=True)
+class Delay(Unary):
+    """``DELAY(TABLE s, interval)``: rowtimes move by ``by`` (µs), bounds stay."""
+
+    name: str
+    input: Operator
+    by: Micros
+
+    kind: ClassVar[str] = "delay"
+    promise: ClassVar[str] = "the input's bounds"
+    reason: ClassVar[str] = "a row is stamped later than it came, so it goes out when the clock has come to that stamp"
+
+    def emits(self) -> Shape:
+        """The input's columns; what is known of their order was about the time before."""
+        below = self.input.emits()
+        columns = tuple(Column(column.name, column.type) for column in below.columns)
+        return replace(below, columns=columns, released=False, event=None)
+
+    def link(self, n: int) -> Link:
+        """The row before it was delayed."""
+        return Link((*self.passed_on(n), (S, f"{S} + {self.by}L")))
+
+    def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
+        """The new rows under their new rowtimes; lazily, without a job."""
+        delta = deltas[0]
+        clocks = self.promises([delta.clocks], tick.control(self))
+        if delta.rows is None:
+            return Delta(None, clocks)
+        shape = self.emits()
+        others = [*map(quoted, shape.names), *(name for name in shape.internals if name != T)]
+        time = f"timestamp_micros(least(unix_micros({T}) + {self.by}L, {MAX_MICROS}L)) AS {T}"
+        lowest, highest = shift(delta.lowest, self.by), shift(delta.highest, self.by)
+        return Delta(delta.rows.selectExpr(*others, time), clocks, delta.count, min(lowest, MAX_MICROS), highest)

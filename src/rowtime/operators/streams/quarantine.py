@@ -1,0 +1,114 @@
+"""Quarantine: the last rows of a writer, kept while the rows behind them decide on a jump (SPEC 7.2).
+
+A gate with re-sync cannot say of a first row, or of one too far above the mark, whether it
+counts, before more rows have come. That row and everything behind it waits here: fewer than
+2n rows a writer, judged again with what comes next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+from rowtime.core.time import BEGINNING, END
+from rowtime.operators.contract import Control, Operator, P, Route, Segments, StateNote, Tick, W
+from rowtime.operators.contract.gates import Verdict
+from rowtime.sql.generate import literal
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+TIME = "__g"  # TIMESTAMP: the time that the gate judges
+HELD, BEHIND = "held", "behind"
+
+Item = tuple[str, int, int]  # writer, position, µs
+
+
+@dataclass(slots=True)
+class Waiting(Control):
+    """What a gate knows of rows on which others decide, until these do.
+
+    ``held``: writer -> first position, how many items. ``behind``: bounds behind them (writer, position, µs).
+    """
+
+    held: dict[str, list[int]] = field(default_factory=dict)
+    behind: list[list[Any]] = field(default_factory=list)
+
+
+def undecided(resync: int) -> StateNote:
+    """What a gate keeps that takes ``resync`` rows for a jump."""
+    what, until = f"less than {2 * resync} rows a writer", "the rows behind them decide on a jump"
+    return StateNote(what, until, "rows", rows={HELD: "__n"}, fields=("held", "behind"))
+
+
+@dataclass(frozen=True)
+class Quarantine:
+    """What a gate keeps: rows that are open, and what stands behind them."""
+
+    gate: Operator
+    tick: Tick
+    control: Waiting
+    segments: Segments
+
+    @classmethod
+    def of(cls, gate: Operator, tick: Tick, control: Waiting) -> Quarantine:
+        """That of a gate, in this tick."""
+        return cls(gate, tick, control, tick.segments(gate, HELD))
+
+    @property
+    def bounds(self) -> list[Item]:
+        """The bounds that stand behind rows that are open."""
+        return [(writer, position, at) for writer, position, at in self.control.behind]
+
+    def decided(self, present: Collection[str]) -> bool:
+        """True if a writer has gone whose rows are kept."""
+        return any(writer not in present for writer in self.control.held)
+
+    @property
+    def is_open(self) -> bool:
+        """True if rows are kept."""
+        return bool(self.control.held)
+
+    def before(
+        self, rows: DataFrame | None, count: int | None, peeked: Iterable[pa.Table] | None
+    ) -> tuple[DataFrame, int | None, Iterable[pa.Table] | None]:
+        """The kept rows before the new ones; how many; their times, where they are known."""
+        kept = self.segments.overlapping(BEGINNING, END)
+        if not kept:
+            assert rows is not None
+            return rows, count, peeked
+        held, many = self.segments.read(kept), self.segments.rows
+        if rows is None:
+            return held, many, None
+        if peeked is not None:
+            peeked = chain([held.selectExpr(W, P, f"unix_micros({TIME}) AS t").toArrow()], peeked)
+        return held.unionByName(rows), None if count is None else count + many, peeked
+
+    def released(self, bounds: Sequence[Item], verdict: Verdict, bound: int) -> list[Item]:
+        """Keep those of some bounds that are still behind an open row; the others come back.
+
+        ``bound``: one for every writer, behind all that it has sent.
+        """
+        held = {writer: (places[0], places[-1]) for writer, places in verdict.held.items()}
+        kept = [item for item in bounds if item[0] in held and item[1] >= held[item[0]][0]]
+        everyone = [(writer, last, bound) for writer, (_, last) in held.items() if bound > BEGINNING]
+        self.control.behind = [list(item) for item in [*kept, *everyone]]
+        return [item for item in bounds if item not in kept]
+
+    def after(self, rows: DataFrame, verdict: Verdict) -> DataFrame:
+        """Keep what is open; the rows that are judged come back."""
+        self.segments.forget(END)
+        self.control.held = {writer: [places[0], len(places)] for writer, places in verdict.held.items()}
+        if not verdict.held:
+            return rows
+        cases = " ".join(f"WHEN {literal(w)} THEN {P} >= {places[0]}" for w, places in sorted(verdict.held.items()))
+        is_open = f"coalesce(CASE {W} {cases} END, false)"
+        columns = {name: name for name in rows.columns}
+        count = sum(len(places) for places in verdict.held.values())
+        held = rows.where(is_open).selectExpr("*", f"{P} AS __n", "0 AS __route")
+        self.tick.describe(self.gate, "keep rows on which others decide")
+        self.segments.add(self.tick.write(self.gate, held, {HELD: Route(0, columns, "__n")}, count)[HELD])
+        return rows.where(f"NOT {is_open}")

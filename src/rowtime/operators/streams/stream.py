@@ -1,0 +1,391 @@
+"""A stream: the rows of its writers, each with a rowtime; refuses what lies below a clock.
+
+SPEC 2. A writer's clock is the strongest bound it has shown, by a row or by a bound. A row
+below it is refused as ``OUT_OF_ORDER``; as ``LATE`` where the writer came or came back
+below the stream's clock. What does not decode is ``MALFORMED``. With a guard, a row too
+far above it is ``EARLY`` and does not raise it (SPEC 7.2); unless rows behind it lie near it.
+So is one too far above its arrival time (SPEC 7.3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import pyarrow as pa
+
+from rowtime.core.clock import NOBODY, Clocks, least
+from rowtime.core.fields import OPTIONS, UNSTORED, Micros
+from rowtime.core.time import BEGINNING, END
+from rowtime.operators.contract import (
+    A,
+    Column,
+    Delta,
+    Operator,
+    P,
+    Shape,
+    StateNote,
+    T,
+    Tick,
+    W,
+    micros,
+    quoted,
+)
+from rowtime.operators.contract.gates import Gate, Verdict
+from rowtime.operators.contract.intake import Intake
+from rowtime.operators.rows.attempt import attempted
+from rowtime.operators.rows.by_writer import beside
+from rowtime.operators.rows.sized_texts import holds_lengths, in_length, in_size
+from rowtime.operators.streams.column_bounds import SAID, with_column_bounds
+from rowtime.operators.streams.event_bounds import GIVEN, with_bounds, without_bounds
+from rowtime.operators.streams.quarantine import Quarantine, undecided
+from rowtime.operators.streams.stream_clocks import StreamClocks
+from rowtime.sql.generate import literal, to_rowtime, to_spark
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from sqlglot import exp
+
+REFUSED = "__refused"  # BOOLEAN: true where the guard has refused the row
+CANDIDATE = "__g"  # TIMESTAMP: the rowtime that the gate judges
+UNLIMITED = 2**61  # µs: of a guard that looks at the arrival times alone
+
+
+@dataclass(frozen=True)
+class Stream(Operator):
+    """A named stream and where its items come from.
+
+    ``source`` is the format with its options, as in CREATE STREAM; ``idle_after`` (µs) after
+    how much silence a writer is set aside. ``single``: there can be only one writer.
+    ``batched``: rows come in sets that have no order inside (``foreachBatch``). ``checks``:
+    conditions over the columns; a row for which one is false is refused as malformed. ``early``
+    (µs): a row whose rowtime, as its writer gave it, lies further above the clock is EARLY; unless ``resync`` rows
+    behind it lie near it. ``ahead`` (µs): so is one that lies this far or further above its arrival time.
+    ``event_bounds``: bounds are about an event time; they go out among the rows and move no clock.
+    ``column_bounds``: so do those of columns of declared order. ``from_now``: what was there at
+    the first start is not read.
+    """
+
+    name: str
+    columns: tuple[Column, ...]
+    source: tuple[str, tuple[tuple[str, str], ...]] = field(default=("log", ()), metadata=OPTIONS)
+    idle_after: Micros | None = field(default=None, metadata=UNSTORED)  # what it decides is journaled
+    single: bool = False
+    batched: bool = False
+    checks: tuple[exp.Expr, ...] = ()
+    early: Micros | None = None
+    resync: int = 0
+    ahead: Micros | None = None
+    event_bounds: bool = False
+    column_bounds: bool = False
+    from_now: bool = False
+
+    control: ClassVar = StreamClocks
+    kind: ClassVar[str] = "stream"
+    is_gate: ClassVar[bool] = True
+    promise: ClassVar[str] = "each writer's clock"
+    reason: ClassVar[str] = "each writer's rows and bounds: a row promises its own rowtime"
+
+    @property
+    def inputs(self) -> tuple[Operator, ...]:
+        """None: the source stands behind it."""
+        return ()
+
+    def keeps(self) -> tuple[StateNote, ...]:
+        """A clock a writer, and the rows on which those behind them have to decide."""
+        clock = StateNote("one clock a writer", "the writer leaves", "writers", fields=("clocks",))
+        return (clock, undecided(self.resync)) if self.resync else (clock,)
+
+    def emits(self) -> Shape:
+        """The declared columns, placed by writer and position, with the arrival time."""
+        released = self.single and not self.batched
+        columns = (*self.columns, Column(GIVEN, "BIGINT")) if self.event_bounds else self.columns
+        columns = (*columns, Column(SAID, "STRING")) if self.column_bounds else columns
+        return Shape(columns, single=self.single, released=released, arrival=True, batched=self.batched)
+
+    def promises(self, clocks: Sequence[Clocks], control: StreamClocks) -> Clocks:  # noqa: ARG002
+        """The clock of each writer that holds the stream."""
+        return dict(control.clocks)
+
+    def found_by_name(self) -> bool:
+        """True: offsets are."""
+        return True
+
+    def may_change(self) -> Mapping[str, str]:
+        """Its gate judges each row by itself; only rows that are held are judged by what was said when they came."""
+        guard = {} if self.resync else {"early": "EARLY BEYOND", "ahead": "EARLY BEYOND … AFTER ARRIVAL"}
+        return {**guard, "checks": "CHECK or NOT NULL of its rows"}
+
+    def timed_by(self, below: Sequence[frozenset[str]]) -> frozenset[str]:  # noqa: ARG002 - it has no inputs
+        """Itself."""
+        return frozenset() if self.has_own_time else frozenset({self.name})
+
+    def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:  # noqa: ARG002
+        """Take the tick's range, give each row its rowtime, refuse what is below the clock."""
+        intake, control = tick.intake(self), tick.control(self)
+        if self.column_bounds:
+            before = dict(control.clocks)
+            delta = self._stepped(tick, intake, control)
+            return with_column_bounds(tick, delta, self.columns, control, intake, before)
+        if not self.event_bounds:
+            return self._stepped(tick, intake, control)
+        intake, given = without_bounds(intake, control)
+        return with_bounds(tick, self._stepped(tick, intake, control), self.columns, control, given)
+
+    def _stepped(self, tick: Tick, intake: Intake, control: StreamClocks) -> Delta:
+        control.early, control.ahead = self.early, self.ahead
+        before, own = self._welcome(intake, control)
+        quarantine = Quarantine.of(self, tick, control) if self.resync else None
+        waits = quarantine is not None and quarantine.is_open
+        if waits or (intake.rows is not None and self._is_guarded(intake, before, control)):
+            return self._guarded(tick, intake, control, (before, own), quarantine)
+        if intake.rows is None:
+            left = self._settle(intake, control, self._bounded(own, intake))
+            return Delta(None, self.promises([], control), left=left)
+        timed = self._checked(self._timed_rows(intake), intake)
+        peeked = self._peeked(intake) if intake.gated else None
+        if peeked is None:
+            timed = self._raised(tick, timed, intake, before)
+        rows, whole = timed, True
+        lowest, highest, marks = intake.lowest, intake.highest, own
+        if intake.gated or intake.decodes or intake.in_band or self.demands:
+            gate = self._gate(intake, own, control, guarded=False)
+            verdict = tick.judge(self, timed, gate, intake.count, peeked)
+            rows, whole = tick.account(self, timed, verdict, CANDIDATE), verdict.refused is None
+            lowest, highest, marks = verdict.lowest, verdict.highest, dict(verdict.marks)
+            intake = replace(intake, shown={})  # what ordered rows show counts only if they are accepted
+        elif intake.count is not None:
+            tick.count(self, intake.count)
+        left = self._settle(intake, control, self._bounded(marks, intake))
+        peek = intake.peek if whole and not intake.in_band and not self._sized else None
+        clocks = self.promises([], control)
+        return Delta(self._emitted(rows), clocks, intake.count, lowest, highest, peek, left=left)
+
+    def _guarded(
+        self,
+        tick: Tick,
+        intake: Intake,
+        control: StreamClocks,
+        clocks: tuple[Mapping[str, int], Mapping[str, int]],
+        quarantine: Quarantine | None,
+    ) -> Delta:
+        """Judge by the guard first: a row that is early raises nothing, so who arrives after it is raised only then."""
+        before, own = clocks
+        timed = None if intake.rows is None else self._checked(self._timed_rows(intake), intake)
+        count = intake.count if intake.rows is not None else 0
+        waits = quarantine is not None and quarantine.is_open
+        peeked = None if waits else self._peeked(intake)
+        if quarantine is not None:
+            intake = replace(intake, bounds=[*quarantine.bounds, *intake.bounds], raises=intake.raises or waits)
+            timed, count, _ = quarantine.before(timed, count, None)
+        assert timed is not None
+        verdict = tick.judge(self, timed, self._gate(intake, own, control, guarded=True), count, peeked)
+        if quarantine is not None:
+            timed = quarantine.after(timed, verdict)
+            intake = replace(intake, bounds=quarantine.released(intake.bounds, verdict, intake.bound))
+        if peeked is None:
+            timed = self._raised(tick, timed, intake, before, verdict)
+        rows = tick.account(self, timed, verdict, CANDIDATE)
+        control.started = sorted(verdict.started)
+        marks = self._bounded(verdict.marks, replace(intake, shown={}), verdict.held)
+        left = self._settle(intake, control, marks)
+        # Who has been raised stands at a mark or where the stream stood, not at the time that was judged.
+        highest = max([verdict.highest, *marks.values(), *before.values()])
+        whole = quarantine is None and verdict.refused is None and not intake.in_band and not self._sized
+        after, peek = self.promises([], control), intake.peek if whole else None
+        return Delta(self._emitted(rows), after, count, verdict.lowest, highest, peek, left=left)
+
+    def _emitted(self, rows: DataFrame) -> DataFrame:
+        return rows.selectExpr(*(quoted(column.name) for column in self.columns), f"{CANDIDATE} AS {T}", W, P, A)
+
+    def _gate(self, intake: Intake, before: Mapping[str, int], control: StreamClocks, *, guarded: bool) -> Gate:
+        return Gate(
+            CANDIDATE,
+            0,
+            "OUT_OF_ORDER",
+            before,
+            intake.bounds,
+            control.floors,
+            "__b" if intake.in_band else None,
+            "__m" if intake.decodes or self.demands else None,
+            far=_beyond_arrival(self.ahead) if guarded and self.ahead is not None else None,
+            batched=self.batched,
+            early=(UNLIMITED if self.early is None else self.early) if guarded else None,
+            resync=self.resync if guarded else 0,
+            present=intake.present if intake.bound < END else (),
+            guarded="true" if intake.stamped else f"{T} IS NOT NULL",
+            lifted=f"{T} IS NULL" if guarded else "false",
+            started=control.started,
+        )
+
+    def _peeked(self, intake: Intake) -> Iterable[pa.Table] | None:
+        """The rowtimes, where every row was given one and nothing else decides what is refused."""
+        if intake.peek is None or intake.in_band or intake.decodes or self.demands or self.batched:
+            return None
+        return intake.peek.times(T) if self.ahead is None else None
+
+    def _is_guarded(self, intake: Intake, clocks: Mapping[str, int], control: StreamClocks) -> bool:
+        """False if no row of the range can be too far above its writer's clock, or its arrival."""
+        if self.ahead is not None and intake.given:
+            return True
+        if self.early is None or not (intake.given or intake.stamped):
+            return False
+        known = set(intake.present) <= set(control.started)
+        return not known or intake.highest > least(clocks.values()) + self.early
+
+    def _welcome(self, intake: Intake, control: StreamClocks) -> tuple[dict[str, int], dict[str, int]]:
+        """The clock of each writer of the tick, and of it what the writer has shown itself.
+
+        SPEC 2.6: who comes starts at the stream's clock, who comes back at the greater of that and its own last one.
+        Who leaves in this tick leaves behind its items, so it is one of them.
+        """
+        here, joined = [*intake.present, *intake.left], set(intake.joined)
+        away, floors = control.away, control.floors
+        shown = {**control.clocks, **control.own}
+        away.update({w: at for w, at in shown.items() if w not in here and w != NOBODY})
+        now = max(control.reached, least(at for w, at in control.clocks.items() if w in here))
+        own: dict[str, int] = {}
+        control.starts = starts = {}
+        for writer in here:
+            own[writer] = shown.get(writer, BEGINNING)
+            if writer in joined:
+                own[writer] = max(own[writer], away.pop(writer, BEGINNING))
+                if control.clock is not None:
+                    floors[writer] = now
+                    starts[writer] = max(now, own[writer])
+        return {w: max(at, floors.get(w, BEGINNING)) for w, at in own.items()}, own
+
+    def _bounded(self, marks: Mapping[str, int], intake: Intake, held: Collection[str] = ()) -> dict[str, int]:
+        bounds = [(writer, at) for writer, _, at in intake.bounds]
+        after = dict(marks)
+        everyone = [(writer, intake.bound) for writer in intake.present]
+        # Of a writer whose rows are open, what came behind them waits as well.
+        arrived = [(writer, at) for writer, at in intake.arrived.items() if writer in marks]
+        last = [(writer, at) for writer, at in [*arrived, *everyone] if writer not in held]
+        for writer, at in [*intake.shown.items(), *bounds, *last]:
+            after[writer] = max(after.get(writer, BEGINNING), at)
+        return after
+
+    def _settle(self, intake: Intake, control: StreamClocks, own: Mapping[str, int]) -> dict[str, int]:
+        """Keep where the writers stand after the tick; the clocks of those that left behind their items come back."""
+        present, floors = set(intake.present), control.floors
+        after = {w: max(at, floors.get(w, BEGINNING)) for w, at in own.items()}
+        control.clocks = {w: at for w, at in after.items() if w in present}
+        control.own = {w: own[w] for w, at in control.clocks.items() if own[w] < at}
+        control.floors = {w: at for w, at in floors.items() if w in present}
+        control.away.update({w: own[w] for w in intake.left if w in own})
+        before = control.reached
+        if after:
+            control.shown = max(control.shown, *after.values())
+        if intake.present:
+            control.clock = max(before, least(control.clocks.values()))
+        elif after or intake.bound > BEGINNING or control.clock is not None:
+            # Nobody is present: what any writer had shown is certain, whatever the order in which they left.
+            control.clock = max(before, intake.bound, control.shown)
+            control.clocks = {NOBODY: control.clock}
+        return {w: after[w] for w in intake.left if w in after}
+
+    @property
+    def demands(self) -> tuple[tuple[str, str], ...]:
+        """What each row must satisfy, in words and as Spark SQL: the checks, and how long its texts may be.
+
+        Those of a log are looked at when they are written.
+        """
+        checks = ((to_rowtime(check), to_spark(check)) for check in self.checks)
+        return (*checks, *((f"{name} {kind}", in_length(quoted(name), kind)) for name, kind in self._sized.items()))
+
+    @property
+    def _sized(self) -> dict[str, str]:
+        """The columns whose texts have a length."""
+        columns = () if self.source[0] == "log" else self.columns
+        return {c.name: c.type for c in columns if holds_lengths(c.type)}
+
+    def _checked(self, rows: DataFrame, intake: Intake) -> DataFrame:
+        """What a row breaks stands where a record that does not decode has its text."""
+        if not self.demands:
+            return rows
+        cases = (
+            f"WHEN __try{n} IS NULL OR NOT __try{n}.c0 THEN {literal(words)}"
+            for n, (words, _) in enumerate(self.demands)
+        )
+        found = f"CASE {' '.join(cases)} END"
+        if intake.in_band:
+            found = f"CASE WHEN __b IS NULL THEN {found} END"
+        if intake.decodes:
+            found = f"coalesce(__m, {found})"
+        sized = self._sized
+        others = [
+            _in_size(name, sized[name]) if name in sized else quoted(name) for name in rows.columns if name != "__m"
+        ]
+        spark = rows.sparkSession  # a condition that cannot be computed is broken, too
+        tried = rows.withColumns({f"__try{n}": attempted(spark, [sql]) for n, (_, sql) in enumerate(self.demands)})
+        return tried.selectExpr(*others, f"{found} AS __m")
+
+    def _timed_rows(self, intake: Intake) -> DataFrame:
+        # SPEC 2.4: the rowtime is what the writer gave, else the arrival time.
+        assert intake.rows is not None
+        return intake.rows.selectExpr("*", f"coalesce({T}, {A}) AS {CANDIDATE}")
+
+    def _raised(
+        self, tick: Tick, rows: DataFrame, intake: Intake, before: Mapping[str, int], verdict: Verdict | None = None
+    ) -> DataFrame:
+        """Arrival times raised to the writer's previous rowtime where they go back; refused rows raise nothing."""
+        arrival = A
+        bounds = [item for item in intake.bounds if intake.raises and item[2] < END]
+        moved = {w: at for w, at in before.items() if BEGINNING < at < END}
+        if not intake.raises and not moved:
+            return rows
+        if moved:
+            rows = beside(rows, moved, "__shown")
+            arrival = f"greatest({A}, __shown)"
+        if intake.raises:
+            shown = "coalesce(__t, __a)"
+            if bounds:  # they raise the rows behind them, and only those
+                rows = rows.unionByName(_bound_items(tick, bounds), allowMissingColumns=True)
+            if verdict is not None and verdict.refused is not None:
+                rows = _without(tick, rows, verdict.refused)
+                shown = f"CASE WHEN {REFUSED} IS NULL THEN {shown} END"
+            if intake.in_band or bounds:  # the end raises nobody: who comes after it is refused
+                shown = f"CASE WHEN __b IS NULL THEN {shown} WHEN __b < {micros(END)} THEN __b END"
+            frame = f"PARTITION BY {W} ORDER BY {P} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING"
+            arrival = f"greatest({arrival}, max({shown}) OVER ({frame}))"
+        rows = rows.withColumn(CANDIDATE, _expression(f"coalesce({T}, {arrival})")).drop("__shown")
+        return rows.where("__b IS NULL").drop("__b") if bounds and not intake.in_band else rows
+
+
+def streams_of(operators: Iterable[Operator]) -> list[Stream]:
+    """The streams among some operators."""
+    return [node for node in operators if isinstance(node, Stream)]
+
+
+def _in_size(name: str, kind: str) -> str:
+    """A column in the lengths of its type; a value that does not fit stays as it is."""
+    column = quoted(name)
+    fits = f"coalesce({in_length(column, kind)}, true)"
+    return f"CASE WHEN {fits} THEN {in_size(column, kind)} ELSE {column} END AS {column}"
+
+
+def _bound_items(tick: Tick, bounds: Sequence[tuple[str, int, int]]) -> DataFrame:
+    """Bounds that stand beside the rows, as items among them."""
+    writers, positions, times = zip(*bounds, strict=True)
+    columns = {W: pa.array(writers), P: pa.array(positions), "__b": pa.array(times, pa.timestamp("us", "UTC"))}
+    return tick.spark.createDataFrame(pa.table(columns))
+
+
+def _without(tick: Tick, rows: DataFrame, refused: pa.Table) -> DataFrame:
+    """The rows, with a mark at those that were refused."""
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+    key = tick.spark.createDataFrame(refused.select([W, P])).selectExpr(W, P, f"true AS {REFUSED}")
+    return rows.join(F.broadcast(key), [W, P], "left")
+
+
+def _beyond_arrival(limit: int) -> str:
+    return f"unix_micros({T}) - unix_micros({A}) >= {limit}L"
+
+
+def _expression(text: str) -> Any:
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+    return F.expr(text)

@@ -1,0 +1,46 @@
+"""What a stream knows of its writers from tick to tick: their clocks, and the one that all of them have passed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from rowtime.core.time import BEGINNING
+from rowtime.operators.streams.quarantine import Waiting
+
+
+@dataclass(slots=True)
+class StreamClocks(Waiting):
+    """What a stream knows of its writers and of what has gone out; instants in µs UTC.
+
+    ``clocks``: by writer that is present, what is promised.
+    ``own``: by writer that is present, what it has shown itself, if that lies below its clock.
+    ``floors``: by writer that is present, the stream's clock when it came; rows below it are late.
+    ``away``: by writer that has left, what it had shown, until it is back.
+    ``starts``: by writer that comes in this tick, where it starts.
+    ``started``: the writers of whom the guard knows where they stand.
+    ``modes``: by writer, for ever, whether it gives rowtimes: ``given``, ``arrival`` or ``mixed``.
+    ``clock``: the least of those present, which never goes back; ``None`` before anybody was.
+    ``shown``: the greatest that any writer has shown.
+    ``given``: the greatest bound of the event time that was given to the stream as a whole; ``None`` before one was.
+    ``said``: how many bounds of columns have gone out.
+    ``early``, ``ahead`` (µs): the distances of the guard, for whoever re-admits rows; ``None`` without it.
+    """
+
+    clocks: dict[str, int] = field(default_factory=dict)
+    own: dict[str, int] = field(default_factory=dict)
+    floors: dict[str, int] = field(default_factory=dict)
+    away: dict[str, int] = field(default_factory=dict)
+    starts: dict[str, int] = field(default_factory=dict)
+    started: list[str] = field(default_factory=list)
+    modes: dict[str, str] = field(default_factory=dict)
+    clock: int | None = None
+    shown: int = BEGINNING
+    given: int | None = None
+    said: int = 0
+    early: int | None = None
+    ahead: int | None = None
+
+    @property
+    def reached(self) -> int:
+        """The clock, or that there is none yet."""
+        return BEGINNING if self.clock is None else self.clock

@@ -1,0 +1,133 @@
+"""UNION ALL: rows of several inputs as one stream, ties by input number, then writer, position.
+
+The rows are not ordered here: whoever needs order has a `Merge` planned above, so a
+GROUP BY over a UNION ALL costs no merge. What stands here is the naming that makes the
+merged order one order: the writer ``w`` of input ``i`` becomes ``iiii/w``, and the order of
+these names is (input, writer).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from rowtime.core.clock import Clocks
+from rowtime.core.time import BEGINNING
+from rowtime.operators.contract import A, Column, Control, Delta, Link, Operator, P, Shape, T, Tick, W, named, quoted
+from rowtime.operators.contract.requirement import PLACED, UNORDERED, Requirement
+from rowtime.operators.rows.lifetimes import EVENT, E
+from rowtime.sql.generate import literal
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def prefix(index: int) -> str:
+    """The beginning of the writer names of input ``index``, of one length for all."""
+    return f"{index:04d}/"
+
+
+@dataclass(frozen=True)
+class UnionAll(Operator):
+    """The inputs have the same number of columns; names are those of the first (as in SQL).
+
+    ``optional``: an input without any writer does not hold the others (a stream that pumps
+    fill, and that nobody else writes to), and all have the types of the first.
+    """
+
+    name: str
+    inputs: tuple[Operator, ...]
+    optional: bool = False
+
+    kind: ClassVar[str] = "union all"
+    side_by_side: ClassVar[bool] = True
+
+    def requires(self) -> tuple[Requirement, ...]:
+        """Places, since a row keeps its own; events may have none."""
+        return (UNORDERED if E in self.inputs[0].emits().extra else PLACED,) * len(self.inputs)
+
+    def emits(self) -> Shape:
+        """The first input's columns; of types that differ only Spark knows the common one."""
+        shapes = [node.emits() for node in self.inputs]
+        columns = tuple(
+            Column(same[0].name, same[0].type if self.optional or len({c.type for c in same}) == 1 else "")
+            for same in zip(*(shape.columns for shape in shapes), strict=True)
+        )
+        arrival = all(shape.arrival for shape in shapes)
+        if E in shapes[0].extra:  # events with lifetimes, each of which may be one that an operator made
+            placed = all(shape.placed for shape in shapes)
+            retracts = max((shape.retracts for shape in shapes), key=("none", "open", "any").index)
+            lasts = min(shape.lasts for shape in shapes)
+            single = not placed
+            return Shape(
+                columns, extra=EVENT, placed=placed, single=single, unmerged=True, retracts=retracts, lasts=lasts
+            )
+        return Shape(columns, placed=all(shape.placed for shape in shapes), arrival=arrival, unmerged=not self.optional)
+
+    def promises(self, clocks: Sequence[Clocks], control: Control) -> Clocks:  # noqa: ARG002
+        """Every input's bounds side by side; the stream's bound is the least of them."""
+        nobody = {} if self.optional else {"": BEGINNING}
+        return {
+            prefix(index) + writer: bound
+            for index, input_clocks in enumerate(clocks)
+            for writer, bound in (input_clocks or nobody).items()
+        }
+
+    def link(self, n: int) -> Link:
+        """The row of that input, whose writer has the number of the input before its name."""
+        below = self.inputs[n].emits()
+        names = named(list(zip(self.emits().names, below.names, strict=True)))
+        ours = [name for name in (T, P, *EVENT) if name not in EVENT or name in below.extra]
+        writer = (W, f"concat({literal(prefix(n))}, {W})")
+        return Link((*names, *((name, name) for name in ours), writer))
+
+    def required_columns(self, n: int, asked: Collection[str]) -> Iterable[str]:
+        """The columns of that input in the places of those asked for."""
+        places = zip(self.inputs[n].emits().names, self.emits().names, strict=True)
+        return (mine for mine, shown in places if shown in asked)
+
+    def typed(self, rows: Callable[[Operator], DataFrame]) -> DataFrame:
+        """The union, whose columns are as wide as the widest."""
+        parts = (rows(one).selectExpr(*map(quoted, one.emits().names)) for one in self.inputs)
+        return reduce(lambda left, right: left.union(right), parts).toDF(*self.emits().names)
+
+    def on_versions(self, below: Sequence[Operator]) -> Operator:
+        """The same."""
+        return replace(self, inputs=tuple(below))
+
+    def gives_groups(self) -> bool:
+        """False: they are of several streams."""
+        return False
+
+    def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
+        """The new rows of all inputs; lazily, without a job."""
+        clocks = self.promises([delta.clocks for delta in deltas], tick.control(self))
+        live = [(i, delta) for i, delta in enumerate(deltas) if delta.rows is not None]
+        if not live:
+            return Delta(None, clocks)
+        parts = [self._part(tick, index, delta) for index, delta in live]
+        counts = [delta.count for _, delta in live]
+        return Delta(
+            reduce(lambda left, right: left.union(right), parts),
+            clocks,
+            None if None in counts else sum(c for c in counts if c is not None),
+            min(delta.lowest for _, delta in live),
+            max(delta.highest for _, delta in live),
+        )
+
+    def _part(self, tick: Tick, index: int, delta: Delta) -> Any:
+        assert delta.rows is not None
+        mine, first = self.inputs[index].emits(), self.emits()
+        values = [quoted(name) for name in mine.names]
+        wanted = [column.type for column in first.columns]
+        if "" in wanted or wanted != [column.type for column in mine.columns]:
+            # As wide as in any other tick, whichever inputs have rows in this one.
+            types = zip(values, tick.types(self.inputs[index]), tick.types(self), strict=True)
+            alike = ((value, kind, kind.lower() in ("", own.lower())) for value, own, kind in types)
+            values = [value if same else f"CAST({value} AS {kind})" for value, kind, same in alike]
+        columns = [f"{value} AS {quoted(name)}" for value, name in zip(values, first.names, strict=True)]
+        arrival = [A] if first.arrival else []
+        writer = f"concat('{prefix(index)}', {W}) AS {W}"
+        return delta.rows.selectExpr(*columns, T, writer, P, *arrival, *(EVENT if E in mine.extra else ()))

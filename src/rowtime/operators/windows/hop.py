@@ -1,0 +1,107 @@
+"""Windows as a table function: TUMBLE, HOP and CUMULATE add the window of each row, and group nothing.
+
+SPEC 5 and 12. A row keeps its rowtime and passes at once; where windows overlap it goes out
+once for each window that holds it, in the order of their ends. Windows are ``[start, end)``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, ClassVar
+
+from rowtime.core.fields import UNSTORED, Micros
+from rowtime.operators.contract import Delta, Link, Operator, P, Shape, T, Tick, Unary, quoted
+from rowtime.operators.contract.gates import Gate
+from rowtime.operators.contract.requirement import PLACED, UNORDERED, Requirement
+from rowtime.operators.rows.select import Item
+from rowtime.sql.generate import to_spark
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from sqlglot import exp
+
+TIME = "__g"  # TIMESTAMP: the time of the window, where rows without one are refused
+COPY = "__c"  # BIGINT: how many windows of the row end before this one
+_MICROS = ("__u", "__s", "__e")  # BIGINT: the time, and the edges of the window that ends first
+_NEVER = 2**61  # µs: behind no mark
+
+
+@dataclass(frozen=True)
+class Hop(Unary):
+    """``start`` and ``end``: of the window that holds ``time`` and ends first, as columns.
+
+    ``copies``: the most windows that hold a row; each ends ``slide`` (µs) after the one
+    before and is ``size`` (µs) long, or, where it ``grows``, begins where the first does.
+    ``gate``: the time may be NULL; such rows are refused.
+    """
+
+    name: str
+    input: Operator
+    time: exp.Expr
+    start: Item
+    end: Item
+    copies: int = 1
+    slide: Micros = 0
+    size: Micros = 0
+    grows: bool = False
+    gate: bool = field(default=False, metadata=UNSTORED)
+
+    kind: ClassVar[str] = "windows"
+    begins_anywhere: ClassVar[bool] = True
+    keeps_places: ClassVar[bool] = True
+
+    def requires(self) -> tuple[Requirement, ...]:
+        """Places, where it refuses rows and has to say which."""
+        return (PLACED if self.gate else UNORDERED,)
+
+    def emits(self) -> Shape:
+        """The input's columns and the window's; the copies of a row follow each other."""
+        below = self.input.emits()
+        order = below.order if P in below.order else (*below.order, P)
+        return replace(below, columns=(*below.columns, self.start.column, self.end.column), order=order, event=None)
+
+    def link(self, n: int) -> Link:
+        """The row under its own rowtime, with other columns beside its own."""
+        return Link(self.passed_on(n, T))
+
+    def refuses(self) -> bool:
+        """True where it stands for the gate of a query that drops rows without a time."""
+        return bool(self.gate)
+
+    def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
+        """The new rows, once for each of their windows; lazily, without a job."""
+        delta = deltas[0]
+        if delta.rows is None:
+            return Delta(None, delta.clocks)
+        rows = self._timed(tick, delta) if self.gate else delta.rows
+        rows = self._first(rows) if self.copies == 1 else self._copied(rows)
+        count = None if delta.count is None else delta.count * self.copies
+        return Delta(rows, delta.clocks, count, delta.lowest, delta.highest)
+
+    def _timed(self, tick: Tick, delta: Delta) -> DataFrame:
+        """The rows that have a time."""
+        assert delta.rows is not None
+        rows = delta.rows.selectExpr("*", f"CAST({to_spark(self.time)} AS TIMESTAMP) AS {TIME}")
+        verdict = tick.judge(self, rows, Gate(TIME, _NEVER, "LATE", {}), delta.count)
+        return tick.account(self, rows, verdict, TIME, T).drop(TIME)
+
+    def _first(self, rows: DataFrame) -> DataFrame:
+        names = (*map(quoted, self.input.emits().names), self.start.sql, self.end.sql)
+        found = rows.selectExpr(*names, *self.emits().internals)
+        if self.slide <= self.size:
+            return found
+        # Between windows that do not touch there are rows that none holds.
+        return found.where(f"{to_spark(self.time)} >= {quoted(self.start.column.name)}")
+
+    def _copied(self, rows: DataFrame) -> DataFrame:
+        start, end = (quoted(item.column.name) for item in (self.start, self.end))
+        first = (self.time, self.start.expression, self.end.expression)
+        made = (f"unix_micros({to_spark(node)}) AS {name}" for node, name in zip(first, _MICROS, strict=True))
+        rows = rows.selectExpr("*", *made, f"explode(sequence(0L, {self.copies - 1}L)) AS {COPY}")
+        held = "__s" if self.grows else "__u"  # the last window is the one that ends ``size`` after it
+        rows = rows.selectExpr("*", f"__e + {COPY} * {self.slide}L AS __f").where(f"__f - {self.size}L <= {held}")
+        internals = (f"{P} * {self.copies}L + {COPY} AS {P}" if name == P else name for name in self.emits().internals)
+        begins = "__s" if self.grows else f"__f - {self.size}L"
+        edges = (f"timestamp_micros({begins}) AS {start}", f"timestamp_micros(__f) AS {end}")
+        return rows.selectExpr(*map(quoted, self.input.emits().names), *edges, *internals)

@@ -1,0 +1,252 @@
+"""GROUP BY SESSION: one row for the rows of a key that follow each other within a gap.
+
+SPEC 5, as Calcite's: a session is ``[first, last + gap)`` and is complete when the bound has
+reached its end, which is its rowtime. New rows are merged into pieces of sessions at once,
+whatever their order; kept pieces are joined when one of them is due, so a tick writes only
+its own pieces, and those due ones whose session goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar
+
+from rowtime.core.clock import Clocks, least
+from rowtime.core.fields import Micros
+from rowtime.core.time import BEGINNING, END, MAX_MICROS
+from rowtime.operators.contract import (
+    ASKED_AT,
+    Closed,
+    Column,
+    Delta,
+    Link,
+    Operator,
+    Route,
+    Segment,
+    Shape,
+    StateNote,
+    T,
+    Tick,
+    Unary,
+    passed,
+    quoted,
+)
+from rowtime.operators.groups.finished import COMPLETE, KEPT, Finished, refuse_failing, with_failing
+from rowtime.operators.groups.grouping import RowGroups
+from rowtime.operators.rows.collations import grouped
+from rowtime.operators.rows.lifetimes import S
+from rowtime.operators.rows.partials import Accumulators
+from rowtime.operators.rows.select import Item
+from rowtime.operators.windows.chains import DUE, FIRST, IS_DUE, LAST, SESSION, Chains
+from rowtime.sql.generate import to_spark
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from sqlglot import exp
+
+    from rowtime.operators.rows.ends import Lead
+
+STARTS, ENDS = "__kstart", "__kend"  # TIMESTAMP: the edges of the session, for items and HAVING
+
+
+@dataclass(slots=True)
+class ClosedSessions(Closed):
+    """``closed`` (µs UTC): the bound up to which sessions have ended; ``stamp`` (µs UTC): what such a row would get.
+
+    ``types``: the Spark types of partial columns, from the first rows on, for ever.
+    """
+
+    stamp: int | None = None
+    types: dict[str, str] | None = None
+
+
+@dataclass(frozen=True)
+class SessionGroup(RowGroups, Unary):
+    """``GROUP BY keys, SESSION(ROWTIME, gap)``; ``items``, ``having`` and ``stamp`` as in `GroupBy`.
+
+    They may name the session's edges too. ``gap`` in µs. ``sort`` and ``directions``: what orders the sessions of one
+    rowtime.
+    """
+
+    name: str
+    input: Operator
+    keys: tuple[Item, ...]
+    aggregates: tuple[Item, ...]
+    items: tuple[Item, ...]
+    gap: Micros
+    having: exp.Expr | None = None
+    stamp: exp.Expr | None = None
+    sort: tuple[Item, ...] = ()
+    directions: tuple[str, ...] = ()
+
+    control: ClassVar = ClosedSessions
+    kind: ClassVar[str] = "session"
+    edges: ClassVar[tuple[str, ...]] = (STARTS, ENDS)
+    computes: ClassVar[bool] = True
+    promise: ClassVar[str] = "the bound of its input, or its AS ROWTIME of a session that ends there"
+    reason: ClassVar[str] = "every session that ends at the bound is out, and each later one ends after it"
+
+    def keeps(self) -> tuple[StateNote, ...]:
+        """Pieces of open sessions, or their rows where an aggregate has no partial form."""
+        what = "partial results a session" if self._accumulators.splits else "the aggregated columns of each row"
+        return (StateNote(what, "the bound reaches the end of the session", rows={"state": DUE}),)
+
+    def emits(self) -> Shape:
+        """The select list; rows are released, ordered by the end of the session and the keys."""
+        keys, columns = self._chains.keys, tuple(item.column for item in self.items)
+        if not self.sort:
+            return Shape(columns, order=(DUE, T, *keys), extra=(DUE, *keys), placed=False, single=True, released=True)
+        names = tuple(item.column.name for item in self.sort)
+        ways = (f"{name} {way}" for name, way in zip(names, self.directions, strict=True))
+        # Sessions of one AS ROWTIME end at several times, in which their columns are ordered.
+        columns = columns if self.stamp is None else tuple(Column(column.name, column.type) for column in columns)
+        order, released = (T, *ways, DUE, *keys), self.stamp is None
+        return Shape(columns, order=order, extra=(*names, DUE, *keys), placed=False, single=True, released=released)
+
+    def promises(self, clocks: Sequence[Clocks], control: ClosedSessions) -> Clocks:
+        """The bound; or what AS ROWTIME makes of it, evaluated by ``step``."""
+        return {"": least(clocks[0].values()) if control.stamp is None else control.stamp}
+
+    def link(self, n: int) -> Link:  # noqa: ARG002 - one input
+        """The rows of the same keys up to the end of the session."""
+        return Link(self.same_keys(), meets=f"{S} <= {ASKED_AT}")
+
+    def in_order(self, lead: Lead | None, keys: tuple[Item, ...], ways: tuple[str, ...]) -> SessionGroup | None:
+        """Sessions go out as they end."""
+        return replace(self, sort=keys, directions=ways) if lead is None else None
+
+    def gives_groups(self) -> bool:
+        """True."""
+        return True
+
+    def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
+        """Keep the pieces of new sessions; join those that are due."""
+        delta, control = deltas[0], tick.control(self)
+        before = control.closed
+        bound = max(least(delta.clocks.values()), before)
+        if delta.rows is not None:
+            self._keep(tick, delta, control)
+        done = self._close(tick, before, bound)
+        control.closed, control.stamp = bound, self._stamp_at(tick, bound)
+        segments = tick.segments(self)
+        segments.forget(bound)
+        self._compact(tick, bound)
+        rows = tick.segments(self, "complete").read(done) if done else None
+        return Delta(rows, self.promises([delta.clocks], control), sum(segment.rows for segment in done))
+
+    # -- pieces -----------------------------------------------------------------------
+
+    def _keep(self, tick: Tick, delta: Delta, control: ClosedSessions) -> None:
+        assert delta.rows is not None
+        if control.types is None:
+            control.types = self._accumulators.types(delta.rows) if self._accumulators.splits else {}
+        at = f"unix_micros({T})"
+        times = (f"{at} AS {FIRST}", f"{at} AS {LAST}", f"{at} + {self.gap}L AS {DUE}")
+        keys = (key.sql for key in self.keys)
+        rows = delta.rows.selectExpr(*keys, *self._accumulators.seeds(control.types), *times)
+        tick.describe(self, "keep pieces of sessions")
+        self._write(tick, self._merged(tick, rows), delta.count)
+
+    def _merged(self, tick: Tick, pieces: DataFrame) -> DataFrame:
+        """Pieces of one session as one piece, where partial results are enough."""
+        if not self._accumulators.splits or tick.trying:  # where a sum may be too large
+            return pieces
+        return self._by_session(
+            self._chains.numbered(pieces),
+            *self._accumulators.merges(tick.control(self).types or {}),
+            f"min({FIRST}) AS {FIRST}",
+            f"max({LAST}) AS {LAST}",
+            f"max({DUE}) AS {DUE}",
+        )
+
+    def _by_session(self, pieces: DataFrame, *aggregates: str) -> DataFrame:
+        return grouped(pieces, [*self._chains.keys, SESSION], aggregates)
+
+    def _write(self, tick: Tick, pieces: DataFrame, count: int | None) -> None:
+        columns = {name: name for name in self._state_columns}
+        rows = pieces.selectExpr(*map(quoted, columns), f"{KEPT} AS __route")
+        tick.segments(self).add(tick.write(self, rows, {"state": Route(KEPT, columns, DUE)}, count)["state"])
+
+    def _compact(self, tick: Tick, bound: int) -> None:
+        segments = tick.segments(self)
+        crowded = segments.crowded()
+        if not crowded or tick.trying:
+            return
+        tick.describe(self, "compact pieces of sessions")
+        merged = self._merged(tick, segments.read(crowded).where(f"{DUE} > {bound}L"))
+        columns = {name: name for name in self._state_columns}
+        rows = merged.selectExpr(*map(quoted, columns), f"{KEPT} AS __route").sortWithinPartitions(DUE)
+        routes = {"state": Route(KEPT, columns, DUE)}
+        segments.replace(crowded, tick.write(self, rows, routes, sum(s.rows for s in crowded))["state"])
+
+    # -- what is complete -------------------------------------------------------------
+
+    def _close(self, tick: Tick, before: int, bound: int) -> tuple[Segment, ...]:
+        pieces = self._chains.due(tick, self, before, bound)
+        if pieces is None:
+            return ()
+        numbered, complete = self._chains.numbered(pieces), f"{DUE} <= {passed(bound, DUE)}"
+        if self._accumulators.splits and not tick.trying:
+            groups = self._joined(tick, numbered)
+        else:
+            rows = self._chains.ended(numbered).where(IS_DUE)
+            tick.describe(self, "keep rows of open sessions")
+            self._write(tick, rows.where(f"NOT ({complete})"), None)
+            groups = self._aggregated(tick, rows.where(complete))
+        tick.describe(self, "aggregate, close sessions")
+        edges = (f"timestamp_micros({FIRST}) AS {STARTS}", f"timestamp_micros({DUE}) AS {ENDS}")
+        groups = groups.selectExpr("*", *edges)
+        stamp = f"timestamp_micros(least({DUE}, {MAX_MICROS}L))" if self.stamp is None else to_spark(self.stamp)
+        routes, beyond = self._routes(tick), self._accumulators.beyond(groups) if tick.trying else []
+        finished = Finished(self, complete, (*self.items, *self.sort), stamp, routes, beyond)
+        written = tick.write(self, finished.routed(tick, groups), routes, None)
+        refuse_failing(tick, self, written)
+        tick.segments(self).add(written.get("state", ()))
+        return tuple(written["complete"])
+
+    def _joined(self, tick: Tick, pieces: DataFrame) -> DataFrame:
+        """One row a session: its due pieces merged, and its end as far as it is known."""
+        types = tick.control(self).types or {}
+        groups = self._by_session(
+            pieces,
+            *self._accumulators.merges(types),
+            f"min(CASE WHEN {IS_DUE} THEN {FIRST} END) AS {FIRST}",
+            f"max(CASE WHEN {IS_DUE} THEN {LAST} END) AS {LAST}",
+            f"max({LAST}) + {self.gap}L AS {DUE}",
+        )
+        return groups.where(f"{FIRST} IS NOT NULL").selectExpr("*", *self._accumulators.finals(types))
+
+    def _aggregated(self, tick: Tick, rows: DataFrame) -> DataFrame:
+        edges = (f"min({FIRST}) AS {FIRST}", f"max({DUE}) AS {DUE}")
+        if tick.trying:
+            by, types = [*self._chains.keys, SESSION], tick.control(self).types or {}
+            return self._accumulators.exact(rows, by, (*edges, f"max({LAST}) AS {LAST}"), types)
+        return self._by_session(rows, *self._accumulators.finals({}), *edges)
+
+    def _routes(self, tick: Tick) -> dict[str, Route]:
+        shape, items = self.emits(), (*self.items, *self.sort)
+        own = dict(zip([item.column.name for item in items], self._accumulators.places(items), strict=True))
+        routes = {"complete": Route(COMPLETE, {name: name for name in shape.internals} | own, DUE)}
+        if self._accumulators.splits:
+            routes["state"] = Route(KEPT, {name: name for name in self._state_columns}, DUE)
+        return with_failing(tick, self, routes, {name: own[name] for name in shape.names})
+
+    def _stamp_at(self, tick: Tick, bound: int) -> int:
+        if self.stamp is None or not BEGINNING < bound < END:
+            return bound
+        # A name and a number of ours, and an expression that was parsed and bound.
+        text = f"SELECT unix_micros({to_spark(self.stamp)}) FROM (SELECT timestamp_micros({bound}L) AS {ENDS})"  # noqa: S608
+        return tick.scalar(text)
+
+    @property
+    def _chains(self) -> Chains:
+        return Chains(tuple(key.column.name for key in self.keys), self.gap)
+
+    @property
+    def _accumulators(self) -> Accumulators:
+        return Accumulators(tuple((a.column.name, a.expression) for a in self.aggregates))
+
+    @property
+    def _state_columns(self) -> list[str]:
+        return [*self._chains.keys, *self._accumulators.columns, FIRST, LAST, DUE]

@@ -1,0 +1,143 @@
+"""SESSION as a table function: each row with the edges of its session, once that has ended.
+
+SPEC 12: the rows of a session get its end as their rowtime, and their own order inside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar
+
+from rowtime.core.clock import Clocks, least
+from rowtime.core.fields import Micros
+from rowtime.core.time import BEGINNING, END, MAX_MICROS
+from rowtime.operators.contract import (
+    Closed,
+    Column,
+    Delta,
+    Link,
+    Operator,
+    P,
+    Route,
+    Shape,
+    StateNote,
+    T,
+    Tick,
+    Unary,
+    W,
+    passed,
+    quoted,
+)
+from rowtime.operators.contract.requirement import PLACED, Requirement
+from rowtime.operators.windows.chains import DUE, FIRST, IS_DUE, LAST, SESSION, Chains
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from rowtime.operators.contract import Segment
+
+BEFORE = "__r"  # TIMESTAMP: the rowtime that the row had
+
+
+@dataclass(frozen=True)
+class SessionRows(Unary):
+    """Adds the columns ``names`` of start and end; sessions are of the columns ``keys``, ``gap`` in µs."""
+
+    name: str
+    input: Operator
+    keys: tuple[str, ...]
+    gap: Micros
+    names: tuple[str, str]
+
+    control: ClassVar = Closed
+    kind: ClassVar[str] = "session rows"
+    promise: ClassVar[str] = "past the bound of its input"
+    reason: ClassVar[str] = "every session that ends at the bound is out, and each later one ends after it"
+
+    def requires(self) -> tuple[Requirement, ...]:
+        """A place of each row in its writer, which orders the rows of a session."""
+        return (PLACED,)
+
+    def keeps(self) -> tuple[StateNote, ...]:
+        """The rows of open sessions."""
+        return (
+            StateNote("the rows of open sessions", "the bound reaches the end of the session", rows={"state": DUE}),
+        )
+
+    def emits(self) -> Shape:
+        """The input's columns and the session's edges; rows of one end in the order that they had."""
+        below = self.input.emits()
+        # What is known of the columns' order was about the old one.
+        columns = (*(Column(c.name, c.type) for c in below.columns), *(Column(n, "TIMESTAMP") for n in self.names))
+        order = (T, BEFORE, W, P)
+        return replace(
+            below, columns=columns, order=order, extra=(BEFORE,), placed=False, single=True, released=True,
+            unmerged=False, event=None,
+        )  # fmt: skip
+
+    def promises(self, clocks: Sequence[Clocks], control: Closed) -> Clocks:  # noqa: ARG002
+        """The bound, strictly."""
+        bound = least(clocks[0].values())
+        return {"": bound + 1 if BEGINNING < bound < END else bound}
+
+    def link(self, n: int) -> Link:
+        """The row under another rowtime."""
+        return Link(self.passed_on(n))
+
+    def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
+        """Keep the new rows; let out those whose session has ended."""
+        delta, control = deltas[0], tick.control(self)
+        before = control.closed
+        bound = control.closed = max(least(delta.clocks.values()), before)
+        if delta.rows is not None:
+            at = f"unix_micros({T})"
+            times = (f"{at} AS {FIRST}", f"{at} AS {LAST}", f"{at} + {self.gap}L AS {DUE}")
+            tick.describe(self, "keep rows of open sessions")
+            self._write(tick, delta.rows.selectExpr("*", *times), delta.count)
+        done = self._close(tick, before, bound)
+        segments = tick.segments(self)
+        segments.forget(bound)
+        crowded = segments.crowded()
+        if crowded:
+            tick.describe(self, "compact rows of open sessions")
+            kept = segments.read(crowded).where(f"{DUE} > {bound}L")
+            segments.replace(crowded, self._write(tick, kept, sum(s.rows for s in crowded), add=False))
+        rows = tick.segments(self, "complete").read(done) if done else None
+        return Delta(rows, self.promises([{"": bound}], control), sum(segment.rows for segment in done))
+
+    def _close(self, tick: Tick, before: int, bound: int) -> tuple[Segment, ...]:
+        """One job: rows of ended sessions go out, and those that were due but go on are kept."""
+        chains = Chains(tuple(map(quoted, self.keys)), self.gap)
+        pieces = chains.due(tick, self, before, bound)
+        if pieces is None:
+            return ()
+        session = f"OVER (PARTITION BY {', '.join((*chains.keys, SESSION))})"
+        numbered = chains.numbered(pieces).selectExpr("*", f"min({FIRST}) {session} AS __o")
+        ended = chains.ended(numbered).where(IS_DUE)
+        complete = f"{DUE} <= {passed(bound, DUE)}"
+        edges = (
+            f"timestamp_micros(__o) AS {quoted(self.names[0])}",
+            f"timestamp_micros({DUE}) AS {quoted(self.names[1])}",
+        )
+        rowtime = f"timestamp_micros(least({DUE}, {MAX_MICROS}L)) AS __z"
+        rows = ended.selectExpr("*", *edges, rowtime, f"CASE WHEN {complete} THEN 1 ELSE 0 END AS __route")
+        shape = self.emits()
+        out = {name: name for name in (*shape.names, *shape.internals)} | {T: "__z", BEFORE: T}
+        routes = {"complete": Route(1, out, DUE), "state": Route(0, self._kept, DUE)}
+        tick.describe(self, "close sessions")
+        written = tick.write(self, rows, routes, None)
+        tick.segments(self).add(written["state"])
+        return tuple(written["complete"])
+
+    def _write(self, tick: Tick, rows: DataFrame, count: int | None, *, add: bool = True) -> Sequence[Segment]:
+        made = rows.selectExpr(*map(quoted, self._kept), "0 AS __route")
+        written = tick.write(self, made, {"state": Route(0, self._kept, DUE)}, count)["state"]
+        if add:
+            tick.segments(self).add(written)
+        return written
+
+    @property
+    def _kept(self) -> dict[str, str]:
+        below = self.input.emits()
+        return {name: name for name in (*below.names, *below.internals, FIRST, LAST, DUE)}

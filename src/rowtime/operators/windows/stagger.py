@@ -1,0 +1,140 @@
+"""STAGGER: a window opens with the first row of its key, and holds what comes within its length.
+
+SPEC 5, as in Kinesis: ``[first, first + length)``; a row at exactly that moment opens the next
+one. The rows come in stream order and pass at once, with the end of their window beside them;
+a GROUP BY above groups by it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from rowtime.core.clock import least
+from rowtime.core.fields import Micros
+from rowtime.core.time import END
+from rowtime.operators.contract import (
+    Closed,
+    Column,
+    Delta,
+    Link,
+    Operator,
+    Route,
+    Shape,
+    StateNote,
+    T,
+    Tick,
+    Unary,
+    passed,
+    quoted,
+)
+from rowtime.operators.contract.requirement import SEQUENCE, Requirement
+from rowtime.operators.rows.select import Item
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+OPENED, ENDS = "__s", "__n"  # BIGINT µs: when a window opened, and its end
+
+
+@dataclass(frozen=True)
+class Stagger(Unary):
+    """Adds ``column``, the end of the row's window (TIMESTAMP); ``keys`` are ``PARTITION BY``, ``length`` in µs."""
+
+    name: str
+    input: Operator
+    keys: tuple[Item, ...]
+    length: Micros
+    column: str
+
+    control: ClassVar = Closed
+    kind: ClassVar[str] = "stagger"
+    keeps_places: ClassVar[bool] = True
+
+    def requires(self) -> tuple[Requirement, ...]:
+        """Which row is the first of its key."""
+        return (SEQUENCE,)
+
+    def keeps(self) -> tuple[StateNote, ...]:
+        """When each window opened."""
+        return (StateNote("the first rowtime of each open window", "the bound reaches its end", rows={"state": ENDS}),)
+
+    def emits(self) -> Shape:
+        """The input's columns and the window's end."""
+        below = self.input.emits()
+        return replace(below, columns=(*below.columns, Column(self.column, "TIMESTAMP")), event=None)
+
+    def link(self, n: int) -> Link:
+        """The row under another rowtime."""
+        return Link(self.passed_on(n))
+
+    def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
+        """Open windows for the new rows that no open one holds; give each row its own."""
+        delta, control = deltas[0], tick.control(self)
+        before = control.closed
+        bound = control.closed = max(least(delta.clocks.values()), before)
+        rows = None if delta.rows is None else self._windowed(tick, delta, before)
+        segments = tick.segments(self)
+        segments.forget(bound)
+        crowded = segments.crowded()
+        if crowded:
+            tick.describe(self, "compact open windows")
+            kept = segments.read(crowded).where(f"{ENDS} > {bound}L")
+            segments.replace(crowded, self._write(tick, kept, sum(s.rows for s in crowded)))
+        return Delta(rows, delta.clocks, delta.count, delta.lowest, delta.highest)
+
+    def _windowed(self, tick: Tick, delta: Delta, before: int) -> DataFrame:
+        from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+        assert delta.rows is not None
+        rows = delta.rows.selectExpr("*", *(key.sql for key in self.keys), f"unix_micros({T}) AS __u")
+        opened = self._opened(tick, rows, before)
+        tick.describe(self, "open windows")
+        tick.segments(self).add(self._write(tick, opened, delta.count))
+        windows = self._open(tick, before)
+        assert windows is not None
+        windows = windows.selectExpr(*(f"{name} AS __w{n}" for n, name in enumerate(self._names)), OPENED, ENDS)
+        same = [F.col(name).eqNullSafe(F.col(f"__w{n}")) for n, name in enumerate(self._names)]
+        found = rows.join(windows, [*same, F.expr(f"__u >= {OPENED} AND __u < {ENDS}")])
+        shape = self.emits()
+        end = f"timestamp_micros({ENDS}) AS {quoted(self.column)}"
+        return found.selectExpr(*map(quoted, self.input.emits().names), end, *shape.internals)
+
+    def _opened(self, tick: Tick, rows: DataFrame, before: int) -> DataFrame:
+        """The windows that the rows open: from the one that is open, one after the other."""
+        times = ["array_sort(collect_set(__u)) AS __us", f"CAST(NULL AS BIGINT) AS {OPENED}"]
+        found = _grouped(rows, self._names, times)
+        known = self._open(tick, before)
+        if known is not None:
+            kept = _grouped(
+                known, self._names, ["CAST(array() AS ARRAY<BIGINT>) AS __us", f"max({OPENED}) AS {OPENED}"]
+            )
+            times = ["flatten(collect_list(__us)) AS __us", f"max({OPENED}) AS {OPENED}"]
+            found = _grouped(found.unionByName(kept), self._names, times)
+        last = f"CASE WHEN size(a) > 0 THEN a[size(a) - 1] ELSE {OPENED} END"
+        opens = f"CASE WHEN coalesce(u >= {last} + {self.length}L, true) THEN array_append(a, u) ELSE a END"
+        fold = f"aggregate(__us, CAST(array() AS ARRAY<BIGINT>), (a, u) -> {opens})"
+        opened = found.selectExpr(*self._names, f"explode({fold}) AS {OPENED}")
+        return opened.selectExpr("*", f"{OPENED} + {self.length}L AS {ENDS}")
+
+    def _open(self, tick: Tick, before: int) -> DataFrame | None:
+        """The windows that may hold a row from ``before`` on."""
+        segments = tick.segments(self)
+        kept = segments.overlapping(before, END)
+        return segments.read(kept).where(f"{ENDS} > {passed(before, ENDS)}") if kept else None
+
+    def _write(self, tick: Tick, windows: DataFrame, count: int | None) -> Sequence[Any]:
+        columns = {name: name for name in (*self._names, OPENED, ENDS)}
+        rows = windows.selectExpr(*columns, "0 AS __route")
+        return tick.write(self, rows, {"state": Route(0, columns, ENDS)}, count)["state"]
+
+    @property
+    def _names(self) -> list[str]:
+        return [key.column.name for key in self.keys]
+
+
+def _grouped(rows: DataFrame, names: Sequence[str], aggregates: Sequence[str]) -> DataFrame:
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+    return rows.groupBy(*names).agg(*map(F.expr, aggregates))

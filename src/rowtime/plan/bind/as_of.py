@@ -1,0 +1,242 @@
+"""Binds a join as of a time: each row of the left with the last row of the right that has its key.
+
+SPEC 6. Both streams become one in stream order, the right first, so that its row of an equal
+rowtime precedes; LAST_VALUE over the keys finds the row, and those of the right leave again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TypeGuard
+
+from sqlglot import exp
+
+from rowtime.core.errors import Problem, Refused
+from rowtime.core.time import END
+from rowtime.expr.conditions import col
+from rowtime.kernels.window_functions import Nth
+from rowtime.operators.contract import Column, Operator, T
+from rowtime.operators.joins.join_edge import PLACES
+from rowtime.operators.over.over import Over
+from rowtime.operators.over.over_calls import Call
+from rowtime.operators.over.windowed import Frame
+from rowtime.operators.rows.select import Item, Select
+from rowtime.operators.streams.union_all import UnionAll
+from rowtime.plan.bind.join_clause import Clause
+from rowtime.plan.bind.join_range import conjuncts
+from rowtime.plan.bind.scope import From, Input, columns_of, type_of
+from rowtime.plan.bind.sources import Binder
+from rowtime.sql.dialect import Rowtime
+from rowtime.sql.generate import to_rowtime
+from rowtime.sql.places import place_of
+
+CODE = "R156"
+IS_LEFT, ROW, LATEST = "__is_left", "__row", "__latest"
+LEFT, RIGHT = 0, 1
+_LAST = Nth(1, last=True, ignore_nulls=True)
+_WHOLE = (exp.DType.TINYINT, exp.DType.SMALLINT, exp.DType.INT, exp.DType.BIGINT)
+
+
+def refuse_as_of(text: str, item: exp.Expr, what: str, hint: str) -> None:
+    """Refuse a time where an input is read as of one and cannot be."""
+    version = item.args.get("version") or item.args.get("match")
+    if version is not None:
+        raise Refused(Problem(CODE, what, place_of(text, version), hint))
+
+
+def take_match(text: str, node: exp.Join, right: str) -> None:
+    """ASOF JOIN … MATCH_CONDITION as what it means: the right FOR SYSTEM_TIME AS OF the left's rowtime."""
+    source = node.this
+    match = source.args.get("match")
+    if str(node.args.get("method") or "").upper() != "ASOF":
+        if match is None:
+            return
+        hint = "Write ASOF JOIN, or put the condition into ON."
+        raise Refused(Problem(CODE, "MATCH_CONDITION goes with ASOF JOIN", place_of(text, match), hint))
+    test = match.unnest() if match is not None else None
+    sides = (test.this, test.expression) if isinstance(test, exp.GTE | exp.LTE) else ()
+    later, earlier = sides[:: 1 if isinstance(test, exp.GTE) else -1] or (None, None)
+    if not _is_rowtime(later) or not _is_rowtime(earlier) or earlier.text("table").lower() != right.lower():
+        hint = f"Write MATCH_CONDITION (a.ROWTIME >= {right}.ROWTIME), where a is the left."
+        what = "an ASOF JOIN gives the last row of the right that came no later than the left"
+        raise Refused(Problem(CODE, what, place_of(text, match or source), hint))
+    source.set("version", exp.Version(this="TIMESTAMP", kind="AS OF", expression=later.copy()))
+    source.set("match", None)
+    node.set("method", None)
+
+
+def _is_rowtime(value: exp.Expr | None) -> TypeGuard[exp.Column]:
+    return isinstance(value, exp.Column) and value.name.lower() == "rowtime"
+
+
+@dataclass(frozen=True)
+class AsOf:
+    """One JOIN … FOR SYSTEM_TIME AS OF; ``time`` is what b.ROWTIME is called in the joined rows."""
+
+    binder: Binder
+    name: str
+    clause: Clause
+    time: str
+
+    def bind(self, on: exp.Expr | None, merged: Mapping[str, exp.Expr]) -> From:
+        """The operators, and the names of both inputs. Raises ``Refused``."""
+        self._check()
+        keys = list(self._keys(on))
+        inputs = (*map(self._left, self.clause.inputs[LEFT]), *map(self._right, self.clause.inputs[RIGHT]))
+        names = dict(self.clause.columns[LEFT])
+        lineage = {names[old]: value for old, value in self.clause.sources[LEFT].lineage.items() if old in names}
+        return From(self._operators(keys), inputs, lineage, merged)
+
+    def _refused(self, what: str, node: exp.Expr, hint: str) -> Refused:
+        return Refused(Problem(CODE, what, place_of(self.binder.text, node), hint))
+
+    # -- what is refused --------------------------------------------------------------
+
+    def _check(self) -> None:
+        clause, source = self.clause, self.clause.node.this
+        version = source.args["version"]
+        if clause.tabled:
+            what, hint = "a table has one version, that of the first start", "Leave FOR SYSTEM_TIME out."
+            raise self._refused(what, version, hint)
+        leading = [one.alias for one in clause.inputs[LEFT] if one.rowtime == PLACES[LEFT][0]]
+        hint = f"Write FOR SYSTEM_TIME AS OF {leading[0]}.ROWTIME."
+        if (version.name.upper(), version.text("kind").upper()) != ("TIMESTAMP", "AS OF"):
+            raise self._refused("streams are joined AS OF a rowtime", version, hint)
+        at = version.expression
+        known = isinstance(at, exp.Column) and at.name.lower() == "rowtime"
+        if not known or at.text("table").lower() not in [alias.lower() for alias in leading]:
+            raise self._refused("the time of a join as of a time is the rowtime of its left row", version, hint)
+        if clause.outer[RIGHT]:
+            what, hint = "an input as of a time gives the last row of each key, not all", "Write JOIN or LEFT JOIN."
+            raise self._refused(what, source, hint)
+        if any(one.window is not None for side in clause.inputs for one in side):
+            what = "a join as of a time has no windows: it asks for the last row, however old"
+            raise self._refused(
+                what, source, f"Leave OVER out, and compare {clause.inputs[RIGHT][0].alias}.ROWTIME in WHERE."
+            )
+
+    # -- the keys ---------------------------------------------------------------------
+
+    def _keys(self, on: exp.Expr | None) -> Iterator[tuple[exp.Expr, exp.Expr]]:
+        """The left and the right of each equality, over the columns of the inputs, of one type."""
+        if on is None:
+            hint = "Write ON with an equality, or ON TRUE for the last row of all."
+            raise self._refused("a join as of a time needs a condition", self.clause.node.this, hint)
+        for part in conjuncts(on):
+            if isinstance(part, exp.Boolean) and part.this:
+                continue
+            pair = (part.this, part.expression) if isinstance(part, exp.EQ) else ()
+            found = [(self._side(one), self._below(one)) for one in pair]
+            if {side for side, _ in found} != {LEFT, RIGHT}:
+                hint = "Filter the right in a sub-query below, and the joined rows with WHERE."
+                what = "the condition of a join as of a time is equalities between its two sides"
+                raise self._refused(what, self._given(part), hint)
+            left, right = (value for _, value in sorted(found, key=lambda one: one[0] or 0))
+            yield self._alike(left, right, self._given(part))
+
+    def _given(self, part: exp.Expr) -> exp.Expr:
+        """Where a condition stands, or the input where USING has made it."""
+        return part if place_of(self.binder.text, part) else self.clause.node.this
+
+    def _side(self, value: exp.Expr) -> int | None:
+        """Whose columns these are; ``None``: nobody's alone."""
+        names = columns_of([value])
+        return next((n for n in (LEFT, RIGHT) if names and names <= self._below_of[n].keys()), None)
+
+    @cached_property
+    def _below_of(self) -> tuple[dict[str, str], dict[str, str]]:
+        """How the columns of each side are called in its input."""
+        left, right = ({new: old for old, new in columns} for columns in self.clause.columns)
+        return {**left, PLACES[LEFT][0]: T}, {**right, PLACES[RIGHT][0]: T}
+
+    def _below(self, value: exp.Expr) -> exp.Expr:
+        made = value.copy()
+        known = {**self._below_of[LEFT], **self._below_of[RIGHT]}
+        for column in made.find_all(exp.Column):
+            column.set("this", exp.to_identifier(known.get(column.name, column.name), quoted=True))
+        return made
+
+    def _alike(self, left: exp.Expr, right: exp.Expr, at: exp.Expr) -> tuple[exp.Expr, exp.Expr]:
+        one, other = (
+            exp.DataType.build(self._type(n, value, at), dialect=Rowtime) for n, value in enumerate((left, right))
+        )
+        if one != other and one.this in _WHOLE and other.this in _WHOLE:
+            one = other = exp.DataType.build("BIGINT", dialect=Rowtime)
+        if one != other:
+            hint = f"Cast one of them: CAST(… AS {one.sql('spark')})."
+            raise self._refused(f"the keys have the types {one.sql('spark')} and {other.sql('spark')}", at, hint)
+        return exp.cast(left, one), exp.cast(right, one)
+
+    def _type(self, side: int, value: exp.Expr, at: exp.Expr) -> str:
+        """The type of a value of an input; an empty one has to be known before its first row comes."""
+        known = type_of(self.clause.sources[side].node.emits().columns, value)
+        if not known:
+            name = to_rowtime(value).replace("`", "")
+            alias = name if isinstance(value, exp.Column) else "cast_key"
+            hint = f"Read a view that casts it: SELECT STREAM CAST({name} AS STRING) AS {alias}, for example."
+            raise self._refused(f"the type of {name} is not known before its first row", at, hint)
+        return known
+
+    # -- the joined rows --------------------------------------------------------------
+
+    def _left(self, one: Input) -> Input:
+        """An input of the left: the joined row has its rowtime."""
+        columns = tuple((name, Column(column.name, column.type)) for name, column in one.columns)
+        return replace(one, columns=columns, rowtime=T if one.rowtime == PLACES[LEFT][0] else one.rowtime)
+
+    def _right(self, one: Input) -> Input:
+        """The right, whose row may be older than any limit."""
+        columns = tuple((name, Column(column.name, column.type)) for name, column in one.columns)
+        optional = one.optional or self.clause.outer[LEFT]
+        return replace(one, columns=columns, rowtime=self.time, lag=END, optional=optional)
+
+    def _columns(self, side: int) -> list[Item]:
+        """The columns of a side that go out, with what they are in its input."""
+        made = []
+        for old, new in self.clause.columns[side]:
+            value = col(old)
+            made.append(Item(Column(new, self._type(side, value, self.clause.node.this)), value))
+        return made + ([Item(Column(self.time, "TIMESTAMP"), col(T))] if side == RIGHT else [])
+
+    def _operators(self, keys: Sequence[tuple[exp.Expr, exp.Expr]]) -> Operator:
+        left, right = self._columns(LEFT), self._columns(RIGHT)
+        kind = f"STRUCT<{', '.join(f'f{n}: {item.column.type}' for n, item in enumerate(right))}>"
+        fields = [part for n, item in enumerate(right) for part in (exp.Literal.string(f"f{n}"), item.expression)]
+        row = Item(Column(ROW, kind), _cast(exp.Anonymous(this="named_struct", expressions=fields), kind))
+        nothing = [Item(item.column, _cast(exp.null(), item.column.type)) for item in left]
+        there = [exp.Not(this=exp.Is(this=exp.paren(key.copy()), expression=exp.null())) for _, key in keys]
+        streams = (
+            self._side_rows(RIGHT, [key for _, key in keys], [*nothing, row], exp.and_(*there) if there else None),
+            self._side_rows(LEFT, [key for key, _ in keys], [*left, Item(row.column, _cast(exp.null(), kind))], None),
+        )
+        fresh, names = self.binder.sources.fresh, [item.column.name for item in left]
+        union = UnionAll(fresh(f"{self.name}.union"), streams)
+        items = tuple(Item(Column(_key(n)), col(_key(n))) for n in range(len(keys)))
+        typed = exp.IgnoreNulls(this=exp.Last(this=col(ROW)))
+        latest = Call(Column(LATEST, kind), _LAST, col(ROW), Frame(None), typed)
+        over = Over(fresh(f"{self.name}.as of"), union, items, (latest,), (IS_LEFT, *names))
+        found = [Item(item.column, exp.Dot(this=col(LATEST), expression=exp.to_identifier(f"f{n}", quoted=True)))
+                 for n, item in enumerate(right)]  # fmt: skip
+        passed = [Item(item.column, col(item.column.name)) for item in left]
+        matched = exp.Not(this=exp.Is(this=col(LATEST), expression=exp.null()))
+        kept = col(IS_LEFT) if self.clause.outer[LEFT] else exp.and_(col(IS_LEFT), matched)
+        return Select(fresh(f"{self.name}.join"), over, (*passed, *found), kept)
+
+    def _side_rows(
+        self, side: int, keys: Sequence[exp.Expr], values: Sequence[Item], where: exp.Expr | None
+    ) -> Operator:
+        """The rows of one input as both have them: keys, whose row it is, the left's columns, the right's row."""
+        source = self.clause.sources[side].node
+        made = [Item(Column(_key(n)), key) for n, key in enumerate(keys)]
+        mine = Item(Column(IS_LEFT, "BOOLEAN"), exp.Boolean(this=side == LEFT))
+        return Select(self.binder.sources.fresh(f"{self.name}.side"), source, (*made, mine, *values), where)
+
+
+def _key(number: int) -> str:
+    return f"__k{number}"
+
+
+def _cast(value: exp.Expr, kind: str) -> exp.Expr:
+    return exp.Cast(this=value.copy(), to=exp.DataType.build(kind, dialect=Rowtime))

@@ -1,0 +1,339 @@
+"""The catalog: which streams, views, pumps and tables a script can name.
+
+Streams live in the home directory, where other processes find them; what a script defines
+itself comes on top. Names mean the same in upper and lower case.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Protocol
+
+from sqlglot import exp
+
+from rowtime.core.errors import Place, Problem, Refused
+from rowtime.core.ordered_columns import ordered_column
+from rowtime.core.secrets import filled, secret_spans
+from rowtime.core.shapes import EventShape
+from rowtime.expr.facts import Kind, kind_of
+from rowtime.operators.rows.table_function import Make
+from rowtime.plan.bind.declared import order_problems, order_text, type_problems
+from rowtime.plan.bind.event_time import EventTimeSettings, settings_of
+from rowtime.plan.bind.resync import rows_of
+from rowtime.plan.kept_options import lasting, unknown_secrets
+from rowtime.sql.generate import to_rowtime
+from rowtime.sql.intervals import duration_of
+from rowtime.sql.statements import ColumnDef, CreatePump, CreateStream, CreateTable, CreateView, Name
+
+
+class Definitions(Protocol):
+    """Where definitions persist; `client.home.Home` is one."""
+
+    def definition(self, name: str) -> Mapping[str, Any] | None:
+        """The definition of a stream, or ``None``."""
+        ...
+
+    def names(self) -> Iterable[str]:
+        """The names that are defined."""
+        ...
+
+
+@dataclass(frozen=True)
+class Without:
+    """The definitions of a home directory, but for those of some ``hidden`` names, which a script gives anew."""
+
+    home: Definitions
+    hidden: frozenset[str]
+
+    def definition(self, name: str) -> Mapping[str, Any] | None:
+        """The definition of a stream, or ``None``."""
+        return None if name in self.hidden else self.home.definition(name)
+
+    def names(self) -> Iterable[str]:
+        """The names that are defined."""
+        return (name for name in self.home.names() if name not in self.hidden)
+
+
+@dataclass(frozen=True)
+class StreamDef:
+    """A stream: its columns, where its items come from, how long a writer may be silent (µs).
+
+    ``checks``: conditions that no row may break, as text; ``required`` the columns without NULL; ``orders``
+    (column, type, definition) what columns declare; ``early`` how far above its writer's clock a row may lie (µs),
+    ``resync`` how many rows let one that lies further count, ``ahead`` how far above its arrival time one may lie (µs).
+    ``kept`` are the options as files may hold them, if they are others: without secrets.
+    """
+
+    name: str
+    columns: tuple[tuple[str, str], ...]
+    format: str = "log"
+    options: tuple[tuple[str, str], ...] = ()
+    idle_after: int | None = None
+    required: tuple[str, ...] = ()
+    checks: tuple[str, ...] = ()
+    orders: tuple[tuple[str, str, str], ...] = ()
+    early: int | None = None
+    resync: int = 0
+    ahead: int | None = None
+    event_time: EventTimeSettings | None = None
+    shape: EventShape | None = None
+    kept: tuple[tuple[str, str], ...] | None = field(default=None, compare=False)
+
+    def as_json(self) -> dict[str, Any]:
+        """The definition as the home directory keeps it."""
+        columns = [{"name": name, "type": kind, "nullable": name not in self.required} for name, kind in self.columns]
+        return {
+            "columns": columns,
+            "format": None if self.format == "log" else self.format,
+            "options": dict(self.options if self.kept is None else self.kept),
+            "idle_after": self.idle_after,
+            **({"checks": list(self.checks)} if self.checks else {}),
+            **({"orders": [list(order) for order in self.orders]} if self.orders else {}),
+            **({"early": self.early} if self.early is not None else {}),
+            **({"resync": self.resync} if self.resync else {}),
+            **({"ahead": self.ahead} if self.ahead is not None else {}),
+            **({"event_time": _without_none(asdict(self.event_time), "beyond")} if self.event_time else {}),
+            **({"shape": self.shape.as_json()} if self.shape else {}),
+        }
+
+
+@dataclass
+class Catalog:
+    """What can be named, by lower-case name."""
+
+    home: Definitions | None = None
+    streams: dict[str, StreamDef] = field(default_factory=dict)
+    views: dict[str, CreateView] = field(default_factory=dict)
+    pumps: dict[str, CreatePump] = field(default_factory=dict)
+    tables: dict[str, CreateTable] = field(default_factory=dict)
+    dropped: set[str] = field(default_factory=set)
+    functions: dict[str, Make] = field(default_factory=dict)
+    variables: Mapping[str, str] = field(default_factory=dict, repr=False)
+    stored: set[str] = field(default_factory=set)
+
+    def stream(self, name: str) -> StreamDef | None:
+        """A stream of the script or of the home directory."""
+        key = name.lower()
+        if key not in self.streams and key not in self.dropped and self.home is not None:
+            stored = self.home.definition(key)
+            if stored is not None:
+                self.streams[key] = _stored(key, stored, self.variables)
+                self.stored.add(key)
+        return self.streams.get(key)
+
+    def names(self) -> list[str]:
+        """Everything that can stand after FROM."""
+        stored = set(self.home.names()) if self.home is not None else set()
+        return sorted({*self.streams, *self.views, *self.tables, *(stored - self.dropped)})
+
+    def drop(self, name: str) -> None:
+        """Forget a stream, of the script and of the home directory."""
+        self.streams.pop(name, None)
+        self.dropped.add(name)
+
+    def unknown(self, name: str, place: Place) -> Problem:
+        """The problem of a name that nothing has."""
+        return Problem("R103", f"there is no stream or view {name}", place, suggestion(name, self.names()))
+
+    def stand_in(self, statement: CreateStream) -> None:
+        """Take over the columns of a definition that is refused, so that what reads the stream is checked."""
+        known = {c.name.lower(): (c.name, c.type) for c in statement.columns if not _reserved(c.name)}
+        self.stored.discard(statement.name.text.lower())
+        self.streams.setdefault(
+            statement.name.text.lower(), StreamDef(statement.name.text.lower(), tuple(known.values()))
+        )
+
+    def options(self) -> Iterator[tuple[str, str]]:
+        """The options of all streams and tables that are known so far."""
+        for stream in self.streams.values():
+            yield from stream.options
+        for table in self.tables.values():
+            yield from table.options
+
+    def unknown_secrets(self, stream: StreamDef, place: Place) -> list[Problem]:
+        """The secrets that a stream of the home directory needs, and that nobody gives."""
+        return unknown_secrets(stream.name, stream.options, place) if stream.name in self.stored else []
+
+    def define(self, statement: CreateStream, kept: tuple[tuple[str, str], ...]) -> StreamDef:
+        """Take over CREATE STREAM; raises ``Refused`` (R203) if the name means something else.
+
+        ``kept``: its options without secrets. Secrets, and how a server is reached, may be others than before.
+        """
+        defined = replace(stream_of(statement), kept=kept)
+        old = self.stream(defined.name)
+        if old is not None and statement.idle_after is None and not statement.replace:
+            defined = replace(defined, idle_after=old.idle_after)  # ALTER STREAM may have set it
+        if old is not None and _lasting(old) != _lasting(defined) and not statement.replace:
+            if statement.if_not_exists:
+                return old
+            raise Refused(
+                Problem(
+                    "R203",
+                    f"the stream {defined.name} is there already, with another definition",
+                    statement.name.place,
+                    "Write CREATE OR REPLACE STREAM, or take another name.",
+                )
+            )
+        self.streams[defined.name] = defined
+        self.stored.discard(defined.name)
+        return defined
+
+
+def _lasting(stream: StreamDef) -> StreamDef:
+    return replace(stream, options=lasting(stream.options))
+
+
+def stream_of(statement: CreateStream) -> StreamDef:
+    """The definition that CREATE STREAM gives."""
+    _check_columns(statement.columns, log=statement.using is None)
+    idle = duration(statement.idle_after, "IDLE AFTER", statement.place)
+    early = duration(statement.early, "EARLY BEYOND", statement.place)
+    ahead = duration(statement.ahead, "EARLY BEYOND", statement.place)
+    resync, wrong = rows_of(statement.resync.name if statement.resync else "", statement.place)
+    if wrong is not None:
+        raise Refused(wrong)
+    kind = (statement.using or "log").lower()
+    columns = tuple((column.name, column.type) for column in statement.columns)
+    required = tuple(column.name for column in statement.columns if not column.nullable)
+    checks = tuple(to_rowtime(check) for column in statement.columns for check in column.checks)
+    orders = tuple((c.name, c.type, order_text(c)) for c in statement.columns if c.order)
+    event = None if statement.event_time is None else settings_of(statement.event_time, source=True)
+    if event is not None and event.beyond is None:
+        event = replace(event, beyond=early)
+    name, shape = statement.name.text.lower(), _shape(statement, columns, early)
+    guard = (None if shape else early, resync, ahead)
+    return StreamDef(name, columns, kind, statement.options, idle, required, checks, orders, *guard, event, shape)
+
+
+def duration(interval: exp.Expr | None, word: str, place: Place) -> int | None:
+    """The duration that a clause takes, in µs; raises ``Refused`` (R208) for months and negative ones."""
+    if interval is None:
+        return None
+    micros = duration_of(interval)
+    if micros is None or micros < 0:
+        raise Refused(Problem("R208", f"{word} takes a duration, not months and not below zero", place))
+    return micros
+
+
+def _without_none(values: dict[str, Any], name: str) -> dict[str, Any]:
+    """Without a value that says nothing: versions that do not know it refuse it."""
+    return {key: value for key, value in values.items() if key != name or value is not None}
+
+
+def _shape(statement: CreateStream, columns: Sequence[tuple[str, str]], early: int | None) -> EventShape | None:
+    """The event shape, with its columns as the stream spells them, and how far above its writer's a start may lie."""
+    if statement.shape is None:
+        return None
+    names = [name for name, _ in columns]
+    beside: dict[str, object] = {"EARLY BEYOND … AFTER ARRIVAL": statement.ahead, "EVENT TIME": statement.event_time}
+    beside["RESYNC"] = statement.resync
+    beside["a declared order"] = any(column.order for column in statement.columns) or None
+    for words, given in beside.items():
+        if given is not None:
+            what = f"{words} beside EVENT SHAPE is not supported yet"
+            raise Refused(Problem("R190", what, statement.name.place, "Leave one of the two out."))
+    known = {name.lower(): name for name in names}
+    for name in statement.shape.columns:
+        if name.lower() not in known:
+            what = f"the event shape names a column {name}, which {statement.name.text} does not have"
+            raise Refused(Problem("R103", what, statement.name.place, suggestion(name, names)))
+    start, stop, by = (
+        name and known[name.lower()] for name in (statement.shape.start, statement.shape.stop, statement.shape.by)
+    )
+    imports = statement.shape.imports and statement.shape.imports.lower()
+    shape = replace(statement.shape, start=start or "", stop=stop, by=by, imports=imports, beyond=early)
+    check_times(shape, dict(columns), statement.name.place)
+    return shape
+
+
+def check_times(shape: EventShape, types: Mapping[str, str], place: Place) -> None:
+    """The times of events are no numbers of which nobody says what they count. Raises ``Refused`` (R170)."""
+    for name in filter(None, (shape.start, shape.stop)):
+        kind, unit = kind_of(types[name]), shape.resolution
+        what, hint = "", ""
+        if kind is Kind.INTEGER and unit is None:
+            what = f"{name} is {types[name]}, and it is not said what its numbers count since 1970"
+            hint = f"Write RESOLUTION MILLISECONDS behind EVENT SHAPE {shape.kind} (…), or SECONDS, MICROSECONDS, …"
+        elif kind is not Kind.INTEGER and unit is not None:
+            what = f"{name} is {types[name]}; RESOLUTION says what whole numbers count"
+            hint = "Leave RESOLUTION out."
+        elif kind in (Kind.DECIMAL, Kind.FLOAT, Kind.BOOLEAN):
+            what = f"{name} is {types[name]}, which is no time"
+            hint = "Declare a TIMESTAMP, or a BIGINT with RESOLUTION MILLISECONDS."
+        if what:
+            raise Refused(Problem("R170", what, place, hint))
+
+
+def _reserved(name: str) -> bool:
+    return name.startswith("__") or name.lower() == "rowtime"
+
+
+def _check_columns(columns: Iterable[ColumnDef], *, log: bool) -> None:
+    seen: set[str] = set()
+    problems = []
+    for column in columns:
+        name = column.name.lower()
+        if _reserved(name):
+            problems.append(
+                Problem(
+                    "R209",
+                    f"a column cannot have the name {column.name}",
+                    column.place,
+                    "ROWTIME is there anyway; names that begin with __ are rowtime's own.",
+                )
+            )
+        if name in seen:
+            problems.append(Problem("R209", f"there are two columns {column.name}", column.place))
+        seen.add(name)
+        problems.extend((*order_problems(column), *type_problems(column, log=log)))
+    if problems:
+        raise Refused(*problems)
+
+
+def _stored(name: str, stored: Mapping[str, Any], variables: Mapping[str, str]) -> StreamDef:
+    kept = tuple(dict(stored.get("options") or {}).items())
+    columns = tuple((column["name"], column["type"]) for column in stored["columns"])
+    event = EventTimeSettings(**stored["event_time"]) if stored.get("event_time") else None
+    if event is not None and event.unit is None:  # from before RESOLUTION had to be said
+        kinds = {name.lower(): kind_of(kind) for name, kind in columns}
+        event = replace(event, unit="MILLISECOND") if kinds.get(event.column.lower()) is Kind.INTEGER else event
+    return StreamDef(
+        name,
+        columns,
+        stored.get("format") or "log",
+        tuple((option, filled(text, variables) if secret_spans(option, text) else text) for option, text in kept),
+        stored.get("idle_after"),
+        tuple(column["name"] for column in stored["columns"] if not column.get("nullable", True)),
+        tuple(stored.get("checks", ())),
+        tuple((name, kind, text) for name, kind, text in stored.get("orders", ())),
+        stored.get("early"),
+        stored.get("resync", 0),
+        stored.get("ahead"),
+        event,
+        EventShape.stored(stored.get("shape")),
+        kept,
+    )
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """A hint that names the nearest known name, or all of them."""
+    names = list(known)
+    near = difflib.get_close_matches(name.lower(), [n.lower() for n in names], n=1)
+    if near:
+        return f"Did you mean {near[0]}?"
+    return f"There are: {', '.join(names[:20])}." if names else "Nothing is defined yet; begin with CREATE STREAM."
+
+
+def is_true(node: object) -> bool:
+    """The truth of an argument that the parser sets as a flag."""
+    return node is True or (isinstance(node, exp.Boolean) and bool(node.this))
+
+
+def check_bound(stream: StreamDef, column: Name) -> None:
+    """SET BOUND OF needs a column that can have one. Raises ``Refused`` (R143, R190)."""
+    try:
+        ordered_column(stream.as_json(), stream.name, column.text)
+    except Refused as refused:
+        raise Refused(*(replace(problem, place=column.place) for problem in refused.problems)) from None

@@ -1,0 +1,161 @@
+"""Binds what stands around a query: WITH before it, LIMIT and WITH UNBOUNDED STATE behind it.
+
+Clauses that are read but not built yet are refused here, instead of being left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqlglot import exp
+
+from rowtime.core.errors import Problem, Refused
+from rowtime.operators.order.limit import Limit
+from rowtime.operators.rows.lifetimes import is_lifetimes
+from rowtime.plan.bind.panes import has_panes
+from rowtime.plan.bind.sources import Binder, BoundQuery
+from rowtime.sql.places import place_of
+from rowtime.sql.statements import Statement
+
+_AROUND = ("order", "limit", "offset", "with_")
+
+
+_PLACING = "Write ORDER BY; where rows are computed is nothing that a query says."
+_LATER = {
+    "emit_every": ("EMIT EVERY", "It goes with GROUP BY over PANES."),
+    "laterals": ("LATERAL", "Write EXPLODE(…) in the select list."),
+    "sort": ("SORT BY", _PLACING),
+    "cluster": ("CLUSTER BY", _PLACING),
+    "distribute": ("DISTRIBUTE BY", _PLACING),
+    "locks": ("FOR UPDATE", "Leave it out."),
+    "keys_expire": ("KEYS EXPIRE AFTER", "It goes with windows that have PARTITION BY; group by time as well."),
+}
+_LATER_INPUT = {
+    "sample": ("TABLESAMPLE", "Choose by a key that rows have: WHERE PMOD(HASH(k), 10) = 0."),
+    "pivots": ("PIVOT", "Write a column each: SUM(v) FILTER (WHERE k = 'a') AS a."),
+}
+
+
+def refuse_later(text: str, query: exp.Expr) -> None:
+    """Refuse the clauses that are read but not built yet, instead of leaving them out."""
+    problems = []
+    for key, (words, hint) in _LATER.items():
+        part = query.args.get(key)
+        if part and not (key == "emit_every" and has_panes(query)):
+            node = part[0] if isinstance(part, list) else part if isinstance(part, exp.Expr) else query
+            problems.append(Problem("R190", f"{words} is not supported yet", place_of(text, node), hint))
+    source = query.args.get("from_")
+    for key, (words, hint) in _LATER_INPUT.items():
+        if source is not None and source.this.args.get(key):
+            problems.append(Problem("R190", f"{words} is not supported yet", place_of(text, source.this), hint))
+    qualify = query.args.get("qualify")
+    if qualify is not None:
+        hint = "Compute the window in a sub-query, and write the condition in WHERE above it."
+        problems.append(Problem("R187", "QUALIFY is not part of this SQL", place_of(text, qualify), hint))
+    if problems:
+        raise Refused(*problems)
+
+
+def plain(query: exp.Expr) -> exp.Expr:
+    """A query without its parentheses; what stands behind them makes a query of its own."""
+    while isinstance(query, exp.Subquery):
+        behind = {key: query.args[key] for key in _AROUND if query.args.get(key)}
+        if behind:
+            return _of_everything(query.this, behind)
+        query = query.this
+    return query
+
+
+def _of_everything(inner: exp.Expr, clauses: dict[str, exp.Expr]) -> exp.Select:
+    select = exp.Select(expressions=[exp.Star()], **clauses)
+    select.set("from_", exp.From(this=exp.Subquery(this=inner)))
+    select.set("stream", value=True)
+    return select
+
+
+def spread_unbounded_state(query: exp.Expr) -> None:
+    """WITH UNBOUNDED STATE goes for the queries inside a query too, but not for the views that it names."""
+    if query.args.get("unbounded_state"):
+        for part in query.find_all(exp.Select, exp.SetOperation):
+            part.set("unbounded_state", value=True)
+
+
+def bind_with(binder: Binder, query: exp.Expr, name: str) -> None:
+    """WITH x AS (…): views of this query. Each is bound once, and its name means it from here on."""
+    clause = query.args.get("with_")
+    if clause is None:
+        return
+    if clause.args.get("recursive"):
+        what = "WITH RECURSIVE reads what it gives"
+        raise Refused(Problem("R123", what, place_of(binder.text, clause), "Write WITH without RECURSIVE."))
+    seen: set[str] = set()
+    for cte in clause.expressions:
+        key = cte.alias.lower()
+        if key in seen:
+            raise Refused(Problem("R203", f"there are two queries {key} in WITH", place_of(binder.text, cte)))
+        seen.add(key)
+        unique = f"{name}.{key}".lower()
+        if unique in binder.sources.catalog.views or binder.sources.catalog.stream(unique) is not None:
+            what = f"the query {key} of WITH goes by {unique}, which is a stream or view"
+            raise Refused(Problem("R203", what, place_of(binder.text, cte), "Give it another name."))
+        bound = binder.bind(cte.this, unique)
+        columns = [identifier.name for identifier in cte.args["alias"].args.get("columns") or ()]
+        place = place_of(binder.text, cte)
+        binder.sources.bound[unique] = binder.sources.renamed(bound, f"{unique}.renamed", columns, place)
+        for table in list(_named(query, key)):
+            _rename(table, unique)
+
+
+def _named(query: exp.Expr, name: str) -> Iterator[exp.Table]:
+    """The places where a query reads a name that no query inside it gives another meaning."""
+    for table in query.find_all(exp.Table):
+        read = table.text("db") or table.name
+        above = table.parent
+        while above is not None and above is not query and not _defines(above, name):
+            above = above.parent
+        if read.lower() == name and above is query:
+            yield table
+
+
+def _defines(node: exp.Expr, name: str) -> bool:
+    clause = node.args.get("with_")
+    return clause is not None and any(cte.alias.lower() == name for cte in clause.expressions)
+
+
+def _rename(table: exp.Table, unique: str) -> None:
+    field = "db" if table.text("db") else "this"
+    old = table.args[field]
+    if not table.alias:
+        table.set("alias", exp.TableAlias(this=exp.to_identifier(table.name)))
+    new = exp.to_identifier(unique, quoted=True)
+    new.meta.update(old.meta)
+    table.set(field, new)
+
+
+def limited(binder: Binder, query: exp.Expr, bound: BoundQuery, name: str) -> BoundQuery:
+    """The query up to its LIMIT; OFFSET is refused."""
+    offset = query.args.get("offset")
+    if offset is not None:
+        what = "OFFSET is not for streams: what it leaves out would depend on where the stream began"
+        raise Refused(
+            Problem("R186", what, place_of(binder.text, offset), "Leave it out; LIMIT n is the first n rows.")
+        )
+    limit = query.args.get("limit")
+    if limit is None:
+        return bound
+    if is_lifetimes(bound.node):
+        hint = "Put it above a view that EMITs the events as rows."
+        what = "LIMIT does not go with events, which have lifetimes"
+        raise Refused(Problem("R193", what, place_of(binder.text, limit), hint))
+    number = limit.args.get("expression") or limit.args.get("count")
+    if not isinstance(number, exp.Literal) or number.is_string or not number.name.isdigit():
+        what = "LIMIT takes a whole number"
+        raise Refused(Problem("R186", what, place_of(binder.text, limit), "For example LIMIT 10."))
+    node = Limit(binder.sources.fresh(f"{name}.limit"), bound.node, int(number.name))
+    return BoundQuery(binder.sources.enforced(node, name), bound.lineage)
+
+
+def asks_to_stop(statement: Statement) -> bool:
+    """True for ON ERROR STOP: a row that cannot be computed ends the run."""
+    query = getattr(statement, "query", None)
+    return isinstance(query, exp.Expr) and bool(query.args.get("on_error_stop"))

@@ -1,0 +1,41 @@
+"""How events with lifetimes leave the engine: EMIT."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from rowtime.core.errors import Problem, Refused
+from rowtime.operators.contract import Operator
+from rowtime.operators.events.emit_lifetimes import NAMES, EmitLifetimes
+from rowtime.operators.rows.lifetimes import is_lifetimes
+from rowtime.sql.places import place_of
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+
+def as_rows(
+    fresh: Callable[[str], str], node: Operator, name: str, clause: exp.Expr | None = None, text: str = ""
+) -> Operator:
+    """Events as rows, by default as intervals in chain order; other rows as they are. ``fresh`` names an operator."""
+    if not is_lifetimes(node):
+        return node
+    form = clause.name if clause is not None else "INTERVALS"
+    names = tuple(part.name for part in clause.expressions) if clause is not None else ()
+    wanted = NAMES[form] or ("start",)
+    place = place_of(text, clause) if clause is not None else None
+    if names and len(names) != len(wanted) and not (form == "POINTS" and not names):
+        raise Refused(Problem("R192", f"EMIT {form} names {len(wanted)} columns: {', '.join(wanted)}", place))
+    if form == "EDGES" and clause is not None and (clause.args.get("fully") or clause.args.get("chain")):
+        what = "EMIT EDGES has one order, that of the times of the edges: a start goes out before its end is known"
+        hint = "Leave the order out; or EMIT INTERVALS … FULLY ORDERED, for whole events in the order of their starts."
+        raise Refused(Problem("R192", what, place, hint))
+    names = names or NAMES[form]
+    taken = {column.lower() for column in node.emits().names}
+    twice = [one for one in names if one.lower() in taken]
+    if twice:
+        hint = f"Name them: EMIT {form} ({', '.join('my_' + one for one in names)}); or rename {twice[0]} of the query."
+        raise Refused(Problem("R119", f"the result has two columns {twice[0]}", place, hint))
+    fully = bool(clause is not None and clause.args.get("fully"))
+    return EmitLifetimes(fresh(f"{name}.emit"), node, form, names, fully)  # type: ignore[arg-type]

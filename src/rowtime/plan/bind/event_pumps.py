@@ -1,0 +1,55 @@
+"""Pumps into streams of events: whether what comes is in the order that the stream accepts (SPEC 9.3).
+
+What a pump writes carries its bound, which is about ROWTIME. The stream judges an event by the times of its shape. So
+these are to be the ROWTIME: the start of a point or an interval, of an edge the time of the edge. Else events would be
+late that were in time.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rowtime.core.errors import Problem, Refused
+from rowtime.operators.contract import EDGES, Operator, Origin, T
+
+if TYPE_CHECKING:
+    from rowtime.plan.bind.catalog import StreamDef
+    from rowtime.sql.statements import CreatePump
+
+
+def check_order(stream: StreamDef, pump: CreatePump, node: Operator) -> None:
+    """Raise ``Refused`` (R193) if the events that a pump writes would come in another order than they are judged in."""
+    shape = stream.shape
+    if shape is None or shape.imports is not None:  # bounds of its own writers are not looked at there
+        return
+    names = [name.lower() for name in (pump.columns or [name for name, _ in stream.columns])]
+    given = node.emits().names
+    if len(given) != len(names):
+        return  # refused anyway
+    told = dict(zip(names, given, strict=True))
+    start, stop = (node.origin(told.get((name or "").lower(), "")) for name in (shape.start, shape.stop))
+    if start is not None and start.what == T:
+        return
+    if shape.edges and start is not None and stop is not None and (start.what, stop.what) == EDGES:
+        return
+    raise Refused(_problem(stream, pump, start, shape.kind))
+
+
+def _problem(stream: StreamDef, pump: CreatePump, start: Origin | None, kind: str) -> Problem:
+    assert stream.shape is not None
+    column = stream.shape.start
+    judged = f"{stream.name} takes events in the order of {column}, behind the bounds of the pump"
+    columns = ", ".join(name for name in (column, stream.shape.stop) if name)
+    if start is None:
+        what = f"{judged}, which are about ROWTIME; and {column} is not the ROWTIME of these rows"
+        hint = (
+            f"Write q.ROWTIME AS {column} in the select list, where q is what is behind FROM; or promote it first: "
+            f"SELECT STREAM t AS ROWTIME, t AS {column}, … ORDER BY t WITHIN INTERVAL '1' MINUTE."
+        )
+        return Problem("R193", what, pump.place, hint)
+    what = f"{judged}; these come {start.order}, so those that began long ago would be LATE"
+    form = {"POINT": f"POINTS ({column})", "INTERVAL": f"INTERVALS ({columns}) FULLY ORDERED"}.get(kind)
+    hint = f"Write EMIT {form} behind the query."
+    if form is None:
+        hint = f"Let a view EMIT EDGES (edge, {columns}); {columns} and the payload of it are to be selected."
+    return Problem("R193", what, pump.place, hint)

@@ -1,0 +1,203 @@
+"""Binds EVENT TIME of a stream or view: the settings, and the operator on what they are about."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, cast
+
+from rowtime.core.errors import Place, Problem, Refused, refuse
+from rowtime.core.time import BEGINNING, END
+from rowtime.expr.facts import Kind, kind_of
+from rowtime.operators.contract import Column, Operator, walk
+from rowtime.operators.panes.event_time import FORWARDED, EventTimed
+from rowtime.operators.panes.passed_bounds import PassedBounds
+from rowtime.operators.streams.stream import Stream
+from rowtime.operators.streams.union_all import UnionAll
+from rowtime.plan.finite import is_finite
+from rowtime.plan.stored import StoredPlan
+from rowtime.sql.intervals import duration_of
+from rowtime.sql.statements import EventTimeDef, SetBound, Statement
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+
+GAP = 100_000  # µs: MINIMUM GAP where nothing is said, as in the source
+MANUAL = "MANUAL"
+
+
+@dataclass(frozen=True)
+class EventTimeSettings:
+    """What EVENT TIME says; durations in µs. ``unit``: what a column of whole numbers counts."""
+
+    column: str
+    unit: str | None = None
+    lag: int = 0
+    gap: int = GAP
+    mode: str = "OUTPUT_EVENT_TIME"
+    beyond: int | None = None
+
+
+def settings_of(found: EventTimeDef, *, source: bool = False) -> EventTimeSettings:
+    """The settings of a declaration; ``source``: of a stream. Raises ``Refused`` (R122, R170)."""
+    mode = found.mode or "OUTPUT_EVENT_TIME"
+    if mode == FORWARDED and source:
+        what = "MODE INPUT_WATERMARK is of a view: a stream has no inputs whose bounds it could pass on"
+        raise Refused(Problem("R170", what, found.place, "Take OUTPUT_EVENT_TIME or MANUAL."))
+    if mode == FORWARDED and (found.lag is not None or found.gap is not None):
+        what = "MODE INPUT_WATERMARK passes the bounds of its inputs on as they are"
+        raise Refused(Problem("R170", what, found.place, "Leave LAG and MINIMUM GAP out, or take OUTPUT_EVENT_TIME."))
+    if mode == FORWARDED and found.early is not None:
+        what = (
+            "EARLY BEYOND guards a bound that is made of the times; MODE INPUT_WATERMARK passes on those of its inputs"
+        )
+        raise Refused(Problem("R170", what, found.place, "Put EARLY BEYOND where the event time below is declared."))
+    lag, gap = (
+        _micros(*one) for one in ((found.lag, "LAG", found.place, 0), (found.gap, "MINIMUM GAP", found.place, GAP))
+    )
+    beyond = None if found.early is None else _micros(found.early, "EARLY BEYOND", found.place, 0)
+    return EventTimeSettings(found.column, found.resolution, lag, gap, mode, beyond)
+
+
+def _micros(node: exp.Expr | None, word: str, place: Place, default: int) -> int:
+    if node is None:
+        return default
+    micros = duration_of(node)
+    if micros is None or micros < 0:
+        hint = "For example INTERVAL '10' SECOND."
+        raise Refused(Problem("R122", f"{word} takes a duration that is not negative", place, hint))
+    return micros
+
+
+def event_timed(
+    node: Operator, settings: EventTimeSettings, name: str, place: Place, gate: Stream | None = None
+) -> EventTimed:
+    """The declaration on one sequence of rows. Raises ``Refused`` (R103, R170) for a column that is none."""
+    columns = {column.name.lower(): column for column in node.emits().columns if not column.name.startswith("__")}
+    column = columns.get(settings.column.lower())
+    if column is None:
+        hint = f"There are: {', '.join(c.name for c in columns.values())}."
+        raise Refused(Problem("R103", f"EVENT TIME ({settings.column}): there is no such column", place, hint))
+    unit = _unit(column, settings.unit, place)
+    made = EventTimed(name, node, column.name, unit, settings.lag, settings.gap, settings.mode, gate)
+    return replace(made, beyond=settings.beyond)
+
+
+def _unit(column: Column, unit: str | None, place: Place) -> str | None:
+    """What whole numbers count; nothing for a timestamp."""
+    kind = kind_of(column.type)
+    if kind is Kind.TIMESTAMP and unit is not None:
+        hint = "Leave RESOLUTION out; it says what a column of whole numbers counts."
+        raise Refused(Problem("R170", f"{column.name} is a timestamp, which has its own resolution", place, hint))
+    if kind is Kind.INTEGER:
+        if unit is None:
+            hint = f"Write EVENT TIME ({column.name}, RESOLUTION MILLISECONDS), or SECONDS, MICROSECONDS, NANOSECONDS."
+            what = f"{column.name} is {column.type}, and it is not said what its numbers count since 1970"
+            raise Refused(Problem("R170", what, place, hint))
+        return unit
+    if kind not in (Kind.TIMESTAMP, Kind.OTHER):
+        hint = "Declare a TIMESTAMP, or a BIGINT with RESOLUTION MILLISECONDS."
+        raise Refused(Problem("R170", f"{column.name} is {column.type}, which is no event time", place, hint))
+    return unit
+
+
+def forwarded(
+    fresh: Callable[[str], str], node: Operator, settings: EventTimeSettings, name: str, place: Place
+) -> Operator:
+    """A region in MODE INPUT_WATERMARK above another. Raises ``Refused`` (R170) where there is none below."""
+    event = declared_by(node)
+    if event is None:
+        hint = f"Declare one below and pass its column on, or write MODE {EventTimeSettings.mode}."
+        why = lost_at(node)
+        what = "MODE INPUT_WATERMARK needs an event time in what it reads"
+        raise Refused(Problem("R170", f"{what}; {why}" if why else what, place, hint))
+    if event.column.lower() == settings.column.lower() and settings.unit in (None, event.unit):
+        return node
+    below = PassedBounds(fresh(f"{name}.passed_bounds"), node, event)
+    made = event_timed(below, settings, fresh(f"{name}.event_time"), place)
+    return replace(made, gap=0, regions=1)
+
+
+def meeting(fresh: Callable[[str], str], parts: Sequence[Operator], name: str) -> Operator | None:
+    """The region of a UNION ALL: that of all its inputs, if they have one event time; ``None`` if not."""
+    events = [declared_by(node) for node in parts]
+    if differing(parts):
+        return None
+    passed = tuple(
+        PassedBounds(fresh(f"{name}.{n + 1}.passed_bounds"), node, event, n)
+        for n, (node, event) in enumerate(zip(parts, events, strict=True))
+        if event is not None
+    )
+    union = UnionAll(fresh(f"{name}.union"), passed)
+    assert events[0] is not None
+    column, unit = events[0].column, events[0].unit
+    return EventTimed(fresh(f"{name}.union.event_time"), union, column, unit, mode=FORWARDED, regions=len(parts))
+
+
+def differing(parts: Sequence[Operator]) -> str:
+    """Why the regions of some inputs do not merge, in words; empty if they do."""
+    events = [declared_by(node) for node in parts]
+    if any(event is None for event in events):
+        without = " and ".join(str(n) for n, event in enumerate(events, 1) if event is None)
+        return f"input {without} has no event time"
+    known = []
+    for node, event in zip(parts, events, strict=True):
+        assert event is not None
+        names = [name.lower() for name in node.emits().names]
+        kind = event.unit or next(c.type for c in node.emits().columns if c.name == event.column) or "TIMESTAMP"
+        known.append((event.column, kind, names.index(event.column.lower())))
+    if len({(column.lower(), kind, index) for column, kind, index in known}) > 1:
+        listed = ", ".join(f"{column} ({kind}, column {index + 1})" for column, kind, index in known)
+        return f"the event times of its inputs differ: {listed}"
+    return ""
+
+
+def declared_by(node: Operator) -> EventTimed | None:
+    """The declaration whose event time a node still has."""
+    event = node.emits().event
+    found = next((part for part in walk(node) if event and part.name == event.declared), None)
+    return cast("EventTimed | None", found)  # only these declare event times
+
+
+def lost_at(node: Operator) -> str:
+    """Where the event time of what is below ends, in words; empty if there never was one."""
+    found = ""
+    for part in walk(node):
+        events = [event for child in part.inputs if (event := child.event_of_rows())]
+        if events and part.event_of_rows() is None:
+            why = differing(part.inputs) if part.emits().unmerged else ""
+            found = f"the event time {events[0].column} ends at {part.kind} {part.name}{': ' + why if why else ''}"
+    return found
+
+
+def manual(plan: StoredPlan, name: str, at: int = BEGINNING) -> str:
+    """The operator of a described plan whose bound is set under a name. Raises ``Refused`` (R171).
+
+    It is an event time in MODE MANUAL, or what promotes an event time to rowtime. A view that
+    does both has two bounds; the one that it declares is meant. A stream over files can be ended (``at`` is END).
+    """
+    found, wanted = settable(plan), name.lower()
+    for node in (f"{wanted}.event_time", wanted):
+        if node in found:
+            return node
+    listed = [node.removesuffix(".event_time") for node in found]
+    if at >= END and is_finite(plan.formats.get(wanted, "")):
+        return wanted
+    hint = f"These have one: {', '.join(listed)}." if listed else "Write EVENT TIME (t, MODE MANUAL), or t AS ROWTIME."
+    raise refuse("R171", f"{name} has no event time whose bound can be set here", hint)
+
+
+def settable(plan: StoredPlan) -> list[str]:
+    """The operators of a described plan whose bound may be set by hand."""
+    return [name for name, one in plan.operators.items() if one.answers.is_settable(one.fields)]
+
+
+def check_set(plan: StoredPlan, statements: Iterable[Statement]) -> None:
+    """ALTER VIEW … SET ROWTIME BOUND needs a view that takes it. Raises ``Refused`` (R171)."""
+    for statement in statements:
+        if isinstance(statement, SetBound) and statement.view:
+            try:
+                manual(plan, statement.stream.text)
+            except Refused as refused:
+                raise Refused(*(replace(p, place=statement.stream.place) for p in refused.problems)) from None

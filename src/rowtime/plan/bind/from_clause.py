@@ -1,0 +1,146 @@
+"""Binds FROM: what a SELECT reads, as one operator under one name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from sqlglot import exp
+
+from rowtime.core.errors import Problem, Refused
+from rowtime.operators.contract import Operator
+from rowtime.operators.rows.lifetimes import is_lifetimes
+from rowtime.plan.bind.as_of import refuse_as_of
+from rowtime.plan.bind.buffers import BUFFERS, buffered
+from rowtime.plan.bind.functions import bind_call, called, input_of
+from rowtime.plan.bind.join_window import window_of
+from rowtime.plan.bind.joins import Joins
+from rowtime.plan.bind.lifetime_functions import altering, bind_altering
+from rowtime.plan.bind.lifetime_joins import LifetimeJoins, is_inner, starts_of
+from rowtime.plan.bind.not_exists import split_off
+from rowtime.plan.bind.periods import Periods
+from rowtime.plan.bind.periods import split_off as split_periods
+from rowtime.plan.bind.scope import From
+from rowtime.plan.bind.sources import Binder, BoundQuery
+from rowtime.plan.bind.window_tables import WINDOW_TABLES, WindowTable
+from rowtime.sql.generate import to_rowtime
+from rowtime.sql.places import place_of
+
+_AS_OF = "Write FROM a JOIN b FOR SYSTEM_TIME AS OF a.ROWTIME ON a.k = b.k."
+_EVENTS = "Leave FOR SYSTEM_TIME out."
+
+
+class FromClause:
+    """The FROM of the SELECT ``query``."""
+
+    def __init__(self, binder: Binder, query: exp.Select, name: str) -> None:
+        self.binder, self.query, self.name = binder, query, name
+        self.text, self.sources = binder.text, binder.sources
+
+    def bind(self) -> From:
+        """What the query reads."""
+        source = self.query.args.get("from_")
+        if source is None:
+            raise Refused(Problem("R117", "SELECT STREAM needs a FROM", place_of(self.text, self.query)))
+        clauses = self.query.args.get("joins") or []
+        if source.this.args.get("over") and not clauses:
+            hint = "Write OVER behind an aggregate: SUM(x) OVER (RANGE INTERVAL '1' MINUTE PRECEDING)."
+            place = place_of(self.text, source.this.args["over"])
+            raise Refused(Problem("R153", "a window on an input goes with a JOIN", place, hint))
+        refuse_as_of(self.text, source.this, "a stream as of a time goes with a JOIN", _AS_OF)
+        joins, periods = Joins(self.binder, self.query, self.name), Periods(self.binder, self.name)
+        found, starts = self._windowed(source.this), starts_of(self.query)
+        about = split_periods(self.query) if clauses or is_lifetimes(found.node) else []
+        if not clauses:
+            found, about = periods.filtered(found, about), []
+        for clause in clauses:
+            right = self._windowed(clause.this)
+            events = is_lifetimes(found.node) or is_lifetimes(right.node)
+            if events:
+                refuse_as_of(self.text, clause.this, "events meet while both are alive, not as of a time", _EVENTS)
+                meets = about if clause is clauses[-1] and is_inner(clause) else []
+                about = [] if meets else about
+                found = LifetimeJoins(self.binder, self.name, starts).bind(found, right, clause, meets)
+            else:
+                found = joins.bind(found, right, clause)
+        found = periods.filtered(found, about)
+        if is_lifetimes(found.node):
+            for clause in split_off(self.query, self.text):
+                right = self._windowed(clause.this)
+                found = LifetimeJoins(self.binder, self.name, starts).bind(found, right, clause)
+        return found
+
+    def _windowed(self, item: exp.Expr) -> From:
+        """An input with its window; a table only where a join is."""
+        table = self.sources.static(item) if isinstance(item, exp.Table) else None
+        if table is not None and self.query.args.get("joins"):
+            if item.args.get("over"):
+                hint = "Leave out OVER; each row of the stream meets the whole table."
+                raise Refused(Problem("R153", "a table has no window", place_of(self.text, item.args["over"]), hint))
+            found = self._renamed(table, item, {})
+            return replace(found, inputs=tuple(replace(one, rowtime="") for one in found.inputs))
+        window = window_of(self.text, self.query, item)
+        found = self._input(item)
+        return replace(found, inputs=tuple(replace(one, window=window) for one in found.inputs))
+
+    def _input(self, item: exp.Expr) -> From:
+        altered = altering(item)
+        if altered is not None:
+            return self._renamed(bind_altering(self.binder, altered, self.name), item, {})
+        call = called(item)
+        if call is not None:
+            bound = self._called(call, item)
+            return self._renamed(bound.node, item, bound.lineage)
+        if isinstance(item, exp.Subquery):
+            bound = self.binder.bind(item.this, f"{self.name}.{item.alias_or_name or 'sub'}")
+            node, lineage = bound.node, bound.lineage
+        elif isinstance(item, exp.Table) and isinstance(item.this, exp.Identifier):
+            node, lineage = self.sources.table(self.binder, item)
+        else:
+            raise Refused(
+                Problem(
+                    "R190", f"{to_rowtime(item)} is no stream", place_of(self.text, item), "Name a stream or a view."
+                )
+            )
+        return self._renamed(node, item, lineage)
+
+    def _called(self, call: exp.Anonymous, item: exp.Expr) -> BoundQuery:
+        """A window, or a table function over a query or a stream, which it sees in the order of arrival."""
+        if call.name.upper() in WINDOW_TABLES:
+            found = WindowTable(self.binder, call, self.name).bind()
+            if any(map(is_lifetimes, found.node.inputs)):
+                hint = "Group by TUMBLE(size), HOP(hop, size) or SNAPSHOT()."
+                what = f"{call.name} after FROM is of rows, and these are events with lifetimes"
+                raise Refused(Problem("R193", what, place_of(self.text, call), hint))
+            return found
+        place = place_of(self.text, call)
+        name = f"{self.name}.{item.alias or call.name.lower()}"
+        source = self._read(call, next(iter(call.expressions), None), f"{name}.cursor")
+        if is_lifetimes(source):
+            hint = "Let it read a view that EMITs the events as rows."
+            raise Refused(Problem("R193", f"{call.name} reads rows, and these are events with lifetimes", place, hint))
+        if call.name.upper() in BUFFERS:
+            others = [self._read(call, part, f"{name}.permits") for part in call.expressions[1:] if input_of(part)]
+            endless = bool(self.query.args.get("unbounded_state"))
+            return BoundQuery(buffered(self.sources, call, [source, *others], self.name, place, endless=endless))
+        made = bind_call(call, self.sources.catalog.functions, source, self.sources.fresh(name), place)
+        return BoundQuery(self.sources.enforced(made, name))
+
+    def _read(self, call: exp.Anonymous, argument: exp.Expr | None, name: str) -> Operator:
+        """The stream, view or query that an argument of a table function names."""
+        given = input_of(argument)
+        if isinstance(given, exp.Table):
+            return self.sources.table(self.binder, given)[0]
+        if isinstance(given, exp.Query):
+            return self.binder.bind(given, name).node
+        hint = f"Write STREAM({call.name}(CURSOR(query), …)), or TABLE({call.name}(TABLE s, …))."
+        raise Refused(Problem("R141", f"{call.name} reads a query or a stream", place_of(self.text, call), hint))
+
+    def _renamed(self, node: Operator, item: exp.Expr, lineage: Mapping[str, exp.Expr]) -> From:
+        alias: exp.Expr | None = item.args.get("alias")
+        name = item.alias_or_name
+        if alias is None or not alias.args.get("columns"):
+            return From.one(node, name, lineage)
+        new = [identifier.name for identifier in alias.args["columns"]]
+        bound = self.sources.renamed(BoundQuery(node, lineage), f"{self.name}.renamed", new, place_of(self.text, alias))
+        return From.one(bound.node, name, bound.lineage)

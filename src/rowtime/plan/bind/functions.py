@@ -1,0 +1,119 @@
+"""Table functions: what a name means, and what a call of it gives."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Mapping
+from datetime import timedelta
+from decimal import Decimal
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from sqlglot import exp
+
+from rowtime.core.errors import Place, Problem, Refused
+from rowtime.core.time import to_datetime, to_micros
+from rowtime.operators.contract import Column, Operator
+from rowtime.operators.gates.split import EarlyLateSplit
+from rowtime.operators.rows.table_function import Make, TableFunctionCall
+from rowtime.plan.bind.catalog import suggestion
+from rowtime.sql.generate import to_rowtime
+from rowtime.sql.intervals import Duration, span_of
+from rowtime.sql.nodes import TableArgument
+from rowtime.sql.statements import CreateFunction
+
+BUILT_IN: Mapping[str, Make] = {"early_late_split": EarlyLateSplit}
+_DEFINITION = re.compile(r"\s*AS\s+'([\w.]+):([\w.]+)'\s*", re.IGNORECASE)
+
+
+def called(item: exp.Expr) -> exp.Anonymous | None:
+    """The call in ``STREAM(f(…))`` or ``TABLE(f(…))`` after FROM; ``None`` for anything else."""
+    outer = item.this if isinstance(item, exp.Table) else None
+    if not isinstance(outer, exp.Anonymous):
+        return None
+    if outer.name.upper() not in ("STREAM", "TABLE"):
+        return outer
+    inner = outer.expressions[0] if len(outer.expressions) == 1 else None
+    return inner if isinstance(inner, exp.Anonymous) else None
+
+
+def input_of(first: exp.Expr | None) -> exp.Expr | None:
+    """The query or the table that a table function reads, its first argument: ``CURSOR(query)``, ``TABLE s``."""
+    if isinstance(first, exp.Subquery):
+        query: exp.Expr = first.this
+        return query
+    if isinstance(first, TableArgument):
+        inner: exp.Expr = first.this
+        return inner
+    if isinstance(first, exp.Anonymous) and first.name.upper() == "CURSOR" and len(first.expressions) == 1:
+        found: exp.Expr = first.expressions[0]
+        return found.this if isinstance(found, exp.Subquery) else found
+    return None
+
+
+def defined(statement: CreateFunction) -> Make:
+    """The class that ``CREATE FUNCTION f AS 'module:name'`` names; raises ``Refused`` (R141)."""
+    match = _DEFINITION.fullmatch(statement.definition.rstrip("; \n"))
+    if match is None:
+        hint = "Name a Python class: CREATE FUNCTION f AS 'package.module:Class'."
+        raise Refused(
+            Problem("R141", f"the definition of {statement.name.text} is not understood", statement.place, hint)
+        )
+    here = str(Path.cwd())
+    if here not in sys.path:  # as `python -m` has it, so that a script may have functions beside it
+        sys.path.insert(0, here)
+    try:
+        found: Any = import_module(match[1])
+        for name in match[2].split("."):
+            found = getattr(found, name)
+    except Exception as error:
+        what = f"{statement.name.text} cannot be loaded from {match[1]}: {type(error).__name__}: {error}"
+        raise Refused(Problem("R141", what, statement.place)) from error
+    made: Make = found
+    return made
+
+
+def bind_call(
+    call: exp.Anonymous, known: Mapping[str, Make], source: Operator, name: str, place: Place
+) -> TableFunctionCall:
+    """The operator of a call over its bound input; raises ``Refused`` (R141)."""
+    everything = {**BUILT_IN, **known}
+    make = everything.get(call.name.lower())
+    if make is None:
+        hint = suggestion(call.name, everything)
+        raise Refused(Problem("R141", f"there is no table function {call.name}", place, hint))
+    arguments = tuple(call.expressions[1:])
+    given = [(column.name, column.type) for column in source.emits().columns]
+    try:
+        made = make(*(_value(argument) for argument in arguments))
+        columns = tuple(Column(column, kind) for column, kind in made.columns(given))
+    except (TypeError, ValueError) as error:
+        raise Refused(Problem("R141", f"{call.name} cannot be called like this: {error}", place)) from error
+    return TableFunctionCall(name, source, call.name.lower(), arguments, columns, made)
+
+
+def _value(node: exp.Expr) -> Any:
+    """A literal as a Python value."""
+    match node.unnest():
+        case exp.Null():
+            found: Any = None
+        case exp.Boolean() as truth:
+            found = bool(truth.this)
+        case exp.Neg() as negative:
+            found = -_value(negative.this)
+        case exp.Literal() as text if text.is_string:
+            found = text.name
+        case exp.Literal() as number:
+            found = int(number.name) if number.name.isdecimal() else Decimal(number.name)
+        case exp.Interval() | exp.Add() as interval:
+            span = span_of(interval)
+            if not isinstance(span, Duration):
+                raise TypeError(f"{to_rowtime(interval)}: months are no fixed time")
+            found = timedelta(microseconds=span.micros)
+        case exp.Cast(this=exp.Literal()) as time:
+            found = to_datetime(to_micros(time.this.name))
+        case other:
+            raise ValueError(f"{to_rowtime(other)} is no literal")
+    return found

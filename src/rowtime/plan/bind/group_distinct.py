@@ -1,0 +1,78 @@
+"""Binds DISTINCT beside GROUP BY: a group over the groups, one for each row that differs.
+
+Rows that are alike have the same value of a listed expression that closes groups, so they
+are gathered at its end, as ORDER BY does, and grouped by that and the select list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import replace
+
+from sqlglot import exp
+
+from rowtime.expr.conditions import col
+from rowtime.expr.facts import ROWTIME
+from rowtime.expr.monotonicity import prove
+from rowtime.operators.contract import Column, Operator, T
+from rowtime.operators.groups.group_by import GroupBy
+from rowtime.operators.rows.select import Item
+from rowtime.operators.sorts.sort_by_values import VALUE
+from rowtime.operators.windows.session import ENDS, STARTS
+from rowtime.plan.bind import rewrites
+from rowtime.plan.bind.group_order import Grouped, GroupSort, by_value
+from rowtime.plan.bind.orders import over
+from rowtime.plan.bind.scope import Scope, columns_of
+
+
+def bind_distinct(
+    query: exp.Select, scope: Scope, identity: AbstractSet[str], items: Sequence[Item], groups: Grouped
+) -> GroupSort | None:
+    """What gathers rows that are alike; ``None`` where no two are, or where it is refused.
+
+    ``identity``: the columns in which no two groups are alike.
+    """
+    listed = {item.expression.name for item in items if isinstance(item.expression, exp.Column)}
+    if identity <= (listed | {ENDS} if STARTS in listed else listed):
+        return None
+    if query.args.get("order"):
+        hint = "Put the DISTINCT query into a sub-query d, and sort that: ORDER BY FLOOR(d.ROWTIME TO HOUR), …."
+        scope.refuse("R184", "ORDER BY beside DISTINCT and GROUP BY", query.args["order"], hint)
+        return None
+    for item in items:
+        names, order = columns_of([item.expression]), prove(item.expression, groups.facts).order
+        plain = isinstance(item.expression, exp.Column) or not names & groups.loose
+        if order.moves and names <= set(groups.clocks) and plain:
+            if groups.stamp is None:
+                return by_value((), item.expression, groups, descending=order.direction < 0)
+            if over(groups.stamp, item.expression, VALUE) is not None:
+                return GroupSort(())  # what is alike has one rowtime
+    scope.refuse(
+        "R184",
+        "DISTINCT of groups lists nothing that closes them, so it would never be complete",
+        query,
+        _complete(query, scope),
+    )
+    return None
+
+
+def _complete(query: exp.Select, scope: Scope) -> str:
+    """What would make DISTINCT complete."""
+    group = query.args.get("group")
+    if group is None:
+        return "Put the windows into a sub-query w: SELECT STREAM DISTINCT FLOOR(w.ROWTIME TO HOUR), … FROM (…) AS w."
+    hint = "Select one of the grouping expressions that close groups as well."
+    return rewrites.shown(rewrites.listing(query, group.expressions), scope.binds, hint)
+
+
+def distinct_rows(node: Operator, items: Sequence[Item], fresh: Callable[[], str]) -> Operator:
+    """Each row that differs once, at its rowtime."""
+    time = Item(Column("__k0", fact=ROWTIME), col(T))
+    names = [item.column.name for item in items]
+    listed = [Item(Column(f"__k{n}"), col(name)) for n, name in enumerate(names, 1)]
+    shown = tuple(
+        Item(replace(item.column, fact=Column("").fact), col(key.column.name))
+        for item, key in zip(items, listed, strict=True)
+    )
+    return GroupBy(fresh(), node, (time, *listed), (), shown, (time,))

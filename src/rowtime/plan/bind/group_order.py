@@ -1,0 +1,157 @@
+"""Binds ORDER BY of a grouped stream: it leads with the group's ROWTIME, or with what closes groups.
+
+SPEC 5: sorted inside each value of what it leads with; the rowtime is the end of that value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from rowtime.expr.conditions import col
+from rowtime.expr.facts import Fact
+from rowtime.expr.monotonicity import prove
+from rowtime.operators.contract import Column, Operator, T
+from rowtime.operators.groups.group_by import GroupBy
+from rowtime.operators.groups.group_values import GroupByValues
+from rowtime.operators.over.value_clocks import Closer
+from rowtime.operators.rows.ends import Lead
+from rowtime.operators.rows.select import Item
+from rowtime.operators.sorts.sort_by import SortBy
+from rowtime.operators.sorts.sort_by_values import VALUE, SortByValues
+from rowtime.operators.windows.session import SessionGroup
+from rowtime.plan.bind import rewrites
+from rowtime.plan.bind.orders import Keys, gates_of, leads, meant, over, unfit, way_of
+from rowtime.plan.bind.scope import Scope, columns_of
+
+
+@dataclass(frozen=True)
+class GroupSort:
+    """What orders the rows of groups: ``value`` first, over the keys, and ``at`` over rowtime and marks.
+
+    Without ``value`` it is the group's ROWTIME that leads.
+    """
+
+    keys: Keys
+    value: exp.Expr | None = None
+    at: exp.Expr | None = None
+    descending: bool = False
+
+    @property
+    def items(self) -> tuple[Item, ...]:
+        """The further keys."""
+        return tuple(item for item, _ in self.keys)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Their columns."""
+        return tuple(item.column.name for item in self.items)
+
+    @property
+    def ways(self) -> tuple[str, ...]:
+        """Their directions."""
+        return tuple(way for _, way in self.keys)
+
+    def put_on(self, node: GroupBy | GroupByValues | SessionGroup, fresh: Callable[[], str]) -> Operator:
+        """The groups in this order; ``fresh`` names an operator."""
+        lead = Lead(self.value, self.at) if self.value is not None and self.at is not None else None
+        ordered = node.in_order(lead, self.items, self.ways)
+        if ordered is not None:
+            return ordered
+        if self.value is None or self.at is None or columns_of([self.at]) == {T}:
+            # The rowtime of a row is that of a row of its group, or of its session: the value can be computed from it.
+            key = self.at or col(T)
+            node = replace(node, items=(*node.items, *self.items))
+            return SortBy(fresh(), node, Item(Column(VALUE), key), self.names, self.ways)
+        node = replace(node, items=(*node.items, *self.items, Item(Column(VALUE), self.value)))
+        closer = Closer(0, self.at, self.descending)
+        gates = gates_of(node, closer)
+        return SortByValues(fresh(), node, self.value, closer, gates, self.names, self.ways)
+
+
+@dataclass(frozen=True)
+class Grouped:
+    """What a bound GROUP BY gives its ORDER BY.
+
+    ``facts`` of its keys; ``clocks``: the closing ones over rowtime and marks; ``over_groups`` binds
+    an expression, and ``shown`` says the names of keys and aggregates as the query has them. Of
+    ``loose`` keys (ends of overlapping windows) the clock is not the value.
+    """
+
+    facts: Mapping[str, Fact]
+    clocks: Mapping[str, exp.Expr]
+    stamp: exp.Expr | None
+    over_groups: Callable[[exp.Expr], exp.Expr]
+    shown: Callable[[exp.Expr], str]
+    loose: frozenset[str] = frozenset()
+
+
+def bind_group_sort(query: exp.Select, scope: Scope, groups: Grouped) -> GroupSort | None:
+    """The ORDER BY of a grouped query; ``None`` for none, and for the order that its rows have anyway."""
+    order = query.args.get("order")
+    if order is None:
+        return None
+    first, *others = order.expressions
+    if first.args.get("within") is not None:
+        hint = "Sort an event time below the groups: SELECT STREAM t AS ROWTIME, … ORDER BY t WITHIN …."
+        scope.refuse("R181", "ORDER BY … WITHIN of a grouped stream", first, hint)
+        return None
+    keys = tuple(
+        (Item(Column(f"__o{n}"), groups.over_groups(meant(query, scope, key.this))), way_of(key))
+        for n, key in enumerate(others)
+    )
+    if _names_rowtime(query, first):
+        return _by_rowtime(query, scope, keys)
+    value = groups.over_groups(meant(query, scope, first.this))
+    if value == groups.stamp and not keys:
+        return None
+    if not leads(query, scope, prove(value, groups.facts), value, groups.shown):
+        return None
+    return _by_value(query, scope, keys, value, groups) if _closes(query, scope, value, groups) else None
+
+
+def _by_rowtime(query: exp.Select, scope: Scope, keys: Keys) -> GroupSort | None:
+    if query.args["order"].expressions[0].args.get("desc"):
+        leads(query, scope, prove(exp.column(T), scope.facts), exp.column(T))
+        return None
+    return GroupSort(keys) if keys else None
+
+
+def by_value(keys: Keys, value: exp.Expr, groups: Grouped, *, descending: bool) -> GroupSort:
+    """Rows of one value, over the keys, together at its end."""
+    at = value.copy().transform(lambda p: groups.clocks[p.name].copy() if isinstance(p, exp.Column) else p)
+    # Where one key closes all groups and leads, its end is the rowtime that they have anyway.
+    alone = len(groups.clocks) == 1 and isinstance(value, exp.Column) and columns_of([at]) == {T}
+    return GroupSort(keys) if alone else GroupSort(keys, value, at, descending)
+
+
+def _by_value(query: exp.Select, scope: Scope, keys: Keys, value: exp.Expr, groups: Grouped) -> GroupSort | None:
+    first = query.args["order"].expressions[0]
+    if groups.stamp is None:
+        return by_value(keys, value, groups, descending=bool(first.args.get("desc")))
+    if over(groups.stamp, value, VALUE) is None:
+        unfit(query, scope)
+        return None
+    # Several values may have one rowtime, in which the value comes first.
+    return GroupSort(((Item(Column("__v"), value), way_of(first)), *keys))
+
+
+def _closes(query: exp.Select, scope: Scope, value: exp.Expr, groups: Grouped) -> bool:
+    names = columns_of([value])
+    if names <= set(groups.clocks) and (isinstance(value, exp.Column) or not names & groups.loose):
+        return True
+    what = "ORDER BY of groups leads with something that does not close them"
+    hint = rewrites.shown(rewrites.ordered(query, scope.rowtime), scope.binds, "Lead with what closes them.")
+    scope.refuse("R180", what, query.args["order"].expressions[0], hint)
+    return False
+
+
+def _names_rowtime(query: exp.Select, first: exp.Expr) -> bool:
+    """True for ROWTIME alone: that of the groups, which are what is sorted."""
+    node = first.this
+    listed: Sequence[exp.Expr] = query.expressions
+    if isinstance(node, exp.Literal) and node.name.isdigit() and 1 <= int(node.name) <= len(listed):
+        return listed[int(node.name) - 1].alias_or_name.lower() == "rowtime"
+    return isinstance(node, exp.Column) and not node.text("table") and node.name.lower() == "rowtime"

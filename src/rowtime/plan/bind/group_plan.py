@@ -1,0 +1,114 @@
+"""A bound GROUP BY: which operator it becomes, and what its columns are of the rowtime of its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from rowtime.expr.conditions import col
+from rowtime.expr.group_end import fixed_end
+from rowtime.operators.contract import Operator, T
+from rowtime.operators.gates.tsort import BEFORE
+from rowtime.operators.groups.group_by import GroupBy
+from rowtime.operators.groups.group_values import GroupByValues
+from rowtime.operators.over.value_clocks import Closer
+from rowtime.operators.rows.select import Item
+from rowtime.operators.windows.session import ENDS, SessionGroup
+from rowtime.plan.bind.group_distinct import distinct_rows
+from rowtime.plan.bind.group_order import GroupSort
+from rowtime.plan.bind.orders import gates_of
+from rowtime.plan.bind.windows import moved
+
+
+@dataclass(frozen=True)
+class WithinGroup:
+    """GROUP BY … WITHIN: the time and the end of its group as hidden columns, the tolerance in µs.
+
+    Above it the rowtime is that time. What the query computes from ROWTIME, or from a column that follows it, is
+    about the rowtime that the row had before, which goes on as `BEFORE` (see `former`).
+    """
+
+    hidden: tuple[Item, ...]
+    micros: int
+
+
+@dataclass(frozen=True)
+class GroupPlan:
+    """A bound GROUP BY, ready to be put on its input."""
+
+    keys: tuple[Item, ...]
+    aggregates: tuple[Item, ...]
+    items: tuple[Item, ...]
+    closers: tuple[Item, ...]
+    having: exp.Expr | None
+    stamp: exp.Expr | None
+    within: WithinGroup | None
+    by_value: tuple[Closer, ...] = ()
+    sort: GroupSort | None = None
+    gap: int | None = None
+    distinct: bool = False
+    """Rows of groups that are alike go out once; ``sort`` gathers them."""
+    endless: bool = False
+    """Nothing closes the groups but the end of the stream."""
+
+    def build(self, name: str, source: Operator, fresh: Callable[[str], str]) -> Operator:
+        """The operator on its input, and what orders its rows."""
+        groups = self._grouped(fresh(f"{name}.group"), source)
+        node = groups if self.sort is None else self.sort.put_on(groups, lambda: fresh(f"{name}.order"))
+        return distinct_rows(node, self.items, lambda: fresh(f"{name}.distinct")) if self.distinct else node
+
+    def _grouped(self, name: str, source: Operator) -> GroupBy | GroupByValues | SessionGroup:
+        if self.gap is not None:
+            return SessionGroup(name, source, self.keys, self.aggregates, self.items, self.gap, self.having, self.stamp)
+        if self.by_value or self.endless:
+            gates = tuple(dict.fromkeys(gate for closer in self.by_value for gate in gates_of(source, closer)))
+            return GroupByValues(
+                name, source, self.keys, self.aggregates, self.items, self.by_value, gates, self.having, self.stamp,
+                ordered=self.within is None,
+            )  # fmt: skip
+        many = any(closer not in self.keys for closer in self.closers)
+        return GroupBy(
+            name, source, self.keys, self.aggregates, self.items, self.closers, self.having, self.stamp, many
+        )
+
+    @property
+    def asks_before(self) -> bool:
+        """True if a key or an aggregate is over the rowtime that the rows had before WITHIN."""
+        asked = (item.expression.find_all(exp.Column) for item in (*self.keys, *self.aggregates))
+        return any(column.name == BEFORE for columns in asked for column in columns)
+
+    def lineage(self) -> dict[str, exp.Expr]:
+        """The columns that are functions of the rowtime of the groups: keys whose groups all end so much later."""
+        time = col(T)
+        own = self.stamp is not None or self.sort is not None
+        if self.gap is not None:
+            ended = [item.column.name for item in self.items if item.expression == reference(ENDS)]
+            return {name: time.copy() for name in ended if not own}
+        known = {closer.column.name: fixed_end(closer.expression) for closer in self.closers}
+        ends = {end for end in known.values() if end is not None}
+        if own or self.by_value or None in known.values() or len({text for text, _ in ends}) != 1:
+            return {}
+        names = {item.column.name: known.get(item.expression.name) for item in self.items if _is_key(item)}
+        return {name: moved(time.copy(), -end[1]) for name, end in names.items() if end is not None}
+
+
+def _is_key(item: Item) -> bool:
+    return isinstance(item.expression, exp.Column) and item.expression.name.startswith("__k")
+
+
+def reference(name: str) -> exp.Column:
+    """The column of a group row: a key, an aggregate, or an edge of its session."""
+    return col(name)
+
+
+def former(node: exp.Expr) -> exp.Expr:
+    """The expression with the rowtime that the row had before WITHIN in place of the one that it has now."""
+    return node.transform(lambda part: _renamed(part) if isinstance(part, exp.Column) and part.name == T else part)
+
+
+def _renamed(column: exp.Column) -> exp.Column:
+    made = reference(BEFORE)
+    made.meta.update(column.meta)
+    return made

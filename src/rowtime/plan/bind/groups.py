@@ -1,0 +1,388 @@
+"""Binds GROUP BY, HAVING and DISTINCT: keys, aggregates, and what closes the groups.
+
+SPEC 6: a GROUP BY on a stream is accepted only if a grouping expression is monotonic and
+not constant, because only then will each group be complete some day.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from rowtime.expr.aggregates import ambiguous_order, decompose
+from rowtime.expr.conditions import col
+from rowtime.expr.facts import ROWTIME, Fact
+from rowtime.expr.generators import generator
+from rowtime.expr.group_end import fixed_end, group_end, unshifted
+from rowtime.expr.monotonicity import is_constant, order_of, prove
+from rowtime.expr.order import Order
+from rowtime.expr.readable import readable
+from rowtime.operators.contract import Column, T
+from rowtime.operators.gates.tsort import JUDGED, TIME
+from rowtime.operators.over.value_clocks import Closer
+from rowtime.operators.rows.select import Item
+from rowtime.operators.windows.session import ENDS, STARTS
+from rowtime.plan.bind import rewrites
+from rowtime.plan.bind.aggregates import has_aggregates, is_aggregate
+from rowtime.plan.bind.group_distinct import bind_distinct
+from rowtime.plan.bind.group_order import Grouped, bind_group_sort
+from rowtime.plan.bind.group_plan import GroupPlan, WithinGroup, former, reference
+from rowtime.plan.bind.orders import is_rowtime, micros, refuse_untimed
+from rowtime.plan.bind.scope import Scope, columns_of, follows, marks_of, type_of
+from rowtime.plan.bind.windows import earliest
+from rowtime.sql.generate import to_rowtime, to_spark
+from rowtime.sql.nodes import Within
+from rowtime.sql.script import parse_expression
+
+
+class Grouping:
+    """Binds the grouped SELECT ``query`` in its scope."""
+
+    def __init__(self, query: exp.Select, scope: Scope) -> None:
+        self.query, self.scope = query, scope
+        self.keys: list[Item] = []
+        self._written: list[exp.Expr] = []  # the keys as the query has them
+        self._clocks: list[exp.Expr] = []  # the keys over the rowtime and marks, where they follow them
+        self.closers: tuple[Item, ...] = ()
+        self.aggregates: list[Item] = []
+        self.within: WithinGroup | None = None
+        self._moved = False  # whether WITHIN gives the rows another rowtime before they are grouped
+        self.gap: int | None = None  # of the sessions that are grouped, in µs
+
+    def bind(self) -> GroupPlan:
+        """Keys first, then the select list and HAVING over keys and aggregates."""
+        before = len(self.scope.problems)
+        nodes = self._grouping()
+        self._moved = any(isinstance(node, Within) for node in nodes)
+        for node in nodes:
+            self._key(node)
+        self.closers = tuple(
+            found for key, at in zip(self.keys, self._clocks, strict=True) if (found := _closer(key, at))
+        )
+        stagger = self.query.args.get("windowed")
+        if stagger is not None:
+            self._stagger(stagger)
+        understood = not any(problem.code in ("R190", "R127", "R113") for problem in self.scope.problems[before:])
+        items, stamp = self._select_list()
+        having = self.query.args.get("having")
+        condition = self._over_groups(having.this) if having else None
+        by_value = self._by_value() if self.gap is None and stagger is None else ()
+        endless = not self.closers and not by_value and self.gap is None and understood
+        if endless:
+            self._endless()
+        clocks = {f"__k{n}": self._clocks[n] for n in (closer.key for closer in by_value)}
+        clocks = clocks or {closer.column.name: closer.expression for closer in self.closers}
+        clocks = {ENDS: reference(T)} if self.gap is not None else clocks
+        stamp = self._checked_stamp(stamp, set(clocks), by_value=bool(by_value))
+        if stagger is not None:
+            stamp = reference(self.keys[-1].column.name)
+        sort = None
+        both = self.query.args.get("distinct") and (self.query.args.get("group") or stagger is not None)
+        if clocks or not understood or endless:
+            loose = frozenset(closer.column.name for closer in self.closers if closer not in self.keys)
+            groups = Grouped(self._key_facts(), clocks, stamp, self._over_groups, self._shown, loose)
+            sort = bind_group_sort(self.query, self.scope, groups)
+        gathered = None
+        if clocks and both:
+            gathered = bind_distinct(self.query, self.scope, self._identity(), items, groups)
+        return GroupPlan(
+            tuple(self.keys), tuple(self.aggregates), items, self.closers, condition, stamp, self.within, by_value,
+            gathered or sort, self.gap, distinct=gathered is not None, endless=endless,
+        )  # fmt: skip
+
+    def _checked_stamp(self, stamp: exp.Expr | None, closers: set[str], *, by_value: bool) -> exp.Expr | None:
+        if stamp is not None and not (self._ascends(stamp) and columns_of([stamp]) <= closers):
+            self.scope.refuse(
+                "R126",
+                "AS ROWTIME of a grouped stream must ascend from group to group",
+                self.query,
+                rewrites.shown(
+                    rewrites.promoted(self.query, self._listed), self.scope.binds, "Use a key that closes groups."
+                ),
+            )
+            return None
+        if stamp is not None:
+            entry = next(entry for entry in self.query.expressions if self._names_rowtime(entry))
+            refuse_untimed(self.scope, stamp, self._key_facts(), entry)
+        if stamp is None and by_value and self.within is not None:
+            self.scope.refuse(
+                "R182",
+                "WITHIN lets rows of a group lie behind the bound, so the rowtime of its last row may have been passed",
+                self.query,
+                "Give the groups a rowtime that ascends: select a closing expression AS ROWTIME.",
+            )
+        return stamp
+
+    def _by_value(self) -> tuple[Closer, ...]:
+        """All keys that close groups, if one of them follows an ordered value and not only the rowtime."""
+        marks = marks_of(self.scope.input)
+        orders = [
+            key.column.order if key.column.order.moves else order_of(at, marks)
+            for key, at in zip(self.keys, self._clocks, strict=True)
+        ]
+        found = [
+            Closer(n, at, descending=order.direction < 0)
+            for n, (order, at) in enumerate(zip(orders, self._clocks, strict=True))
+            if order.moves and follows(at)
+        ]
+        if all(columns_of([closer.at]) == {T} for closer in found):
+            return ()
+        return tuple(found)
+
+    # -- keys -------------------------------------------------------------------------
+
+    def _grouping(self) -> list[exp.Expr]:
+        group = self.query.args.get("group")
+        if self.query.args.get("distinct") and group is None:
+            return [e.unalias() for e in self.query.expressions if not self._names_rowtime(e)]
+        windowed = self.query.args.get("windowed")
+        if windowed is not None:
+            if group is not None:
+                hint = "Put its expressions behind PARTITION BY."
+                self.scope.refuse("R113", "WINDOWED BY stands where GROUP BY would", group, hint)
+            return list(windowed.expressions)
+        if group is None:
+            return []
+        sets = [node for node in group.expressions if isinstance(node, exp.Cube | exp.Rollup | exp.GroupingSets)]
+        for node in sets:
+            self.scope.refuse(
+                "R127",
+                f"GROUP BY {type(node).__name__.upper()} has groups without a monotonic key",
+                node,
+                "Write one GROUP BY for each set, with UNION ALL.",
+            )
+        return [self._ordinal(node) for node in group.expressions if node not in sets]
+
+    def _names_rowtime(self, entry: exp.Expr) -> bool:
+        return entry.alias_or_name.lower() == "rowtime"
+
+    def _ordinal(self, node: exp.Expr) -> exp.Expr:
+        """``GROUP BY 1`` and an alias of the select list mean the entry there, as in Spark."""
+        listed = self.query.expressions
+        if isinstance(node, exp.Literal) and not node.is_string and 1 <= int(node.name) <= len(listed):
+            entry: exp.Expr = listed[int(node.name) - 1].unalias()
+            return entry
+        if isinstance(node, exp.Column) and not node.text("table"):
+            known = self.scope.names | {"rowtime"}
+            aliased = [e for e in listed if isinstance(e, exp.Alias) and e.alias.lower() == node.name.lower()]
+            if node.name.lower() not in known and aliased:
+                return aliased[0].unalias()
+        return node
+
+    def _key(self, node: exp.Expr) -> None:
+        tolerance = None
+        if isinstance(node, Within):
+            tolerance, node = node.args["interval"], node.this
+        raw = self.scope.bind(node)
+        if raw == reference(ENDS):
+            self.gap = self.scope.windows.gap
+            if tolerance is not None:
+                hint = "Sort below, in a view: SELECT STREAM t AS ROWTIME, … ORDER BY t WITHIN interval."
+                self.scope.refuse("R128", "WITHIN does not go with a session, which is of ROWTIME", node, hint)
+            return
+        computed = self.scope.computed(raw)
+        written = self._of_the_row(computed)
+        bound = written if tolerance is None else self._out_of_order(computed, tolerance, node)
+        self._written.append(written)
+        self._clocks.append(self._of_the_row(self.scope.inlined(raw)) if tolerance is None else bound)
+        proof = prove(bound, self.scope.facts)
+        self.keys.append(Item(Column(f"__k{len(self.keys)}", fact=proof.fact), bound))
+
+    def _of_the_row(self, node: exp.Expr) -> exp.Expr:
+        """What is asked of the row's own ROWTIME, where WITHIN has put another in its place."""
+        return former(node) if self._moved else node
+
+    def _stagger(self, node: exp.Expr) -> None:
+        """The window's end as a last key, which alone closes the groups and is their rowtime."""
+        length = micros(self.scope, node.args["interval"], "RANGE")
+        if not length:
+            self.scope.refuse("R113", "a STAGGER window has a length above zero", node)
+        end = self.scope.windows.staggered([key.expression for key in self.keys], length)
+        key = Item(Column(f"__k{len(self.keys)}"), end)
+        self.keys.append(key)
+        self._written.append(end)
+        self._clocks.append(self.scope.inlined(end))
+        self.closers = tuple(filter(None, [_closer(key, self._clocks[-1])]))
+
+    def _out_of_order(self, bound: exp.Expr, tolerance: exp.Expr, node: exp.Expr) -> exp.Expr:
+        """The key over the promoted time; rows are refused once their group has closed."""
+        leaves = list(bound.find_all(exp.Column))
+        time = unshifted(bound.this)[0] if isinstance(bound.this, exp.Expr) else bound
+        if len(leaves) != 1 or not isinstance(time, exp.Column):
+            self.scope.refuse(
+                "R128",
+                "WITHIN goes with a rounded time column",
+                node,
+                "For example GROUP BY FLOOR(t TO MINUTE) WITHIN INTERVAL '30' SECOND.",
+            )
+            return bound
+        key = bound.copy()
+        leaf = key.find(exp.Column)
+        assert leaf is not None
+        leaf.replace(col(T))
+        # A row is late iff mark - within has reached the end n of its group: n + within <= mark.
+        end = f"timestamp_micros({group_end(key, to_spark(bound)).text} - 1)"
+        raw: exp.Expr = parse_expression(end)
+        hidden = (Item(Column(TIME), time), Item(Column(JUDGED), raw))
+        self.within = WithinGroup(hidden, micros(self.scope, tolerance))
+        return key
+
+    def _ascends(self, stamp: exp.Expr) -> bool:
+        return order_of(stamp, self._clock_facts()).direction > 0
+
+    # -- what is selected -------------------------------------------------------------
+
+    def _select_list(self) -> tuple[tuple[Item, ...], exp.Expr | None]:
+        items: list[Item] = []
+        stamp: exp.Expr | None = None
+        for entry in self.query.expressions:
+            if entry.is_star:
+                self.scope.refuse("R129", "* cannot stand in a grouped select list", entry, "Name the columns.")
+                continue
+            if self._names_rowtime(entry) and self.query.args.get("distinct"):
+                continue
+            made = generator(entry)
+            if made is not None:
+                what = f"{to_rowtime(made)} makes rows, and a group is one row"
+                self.scope.refuse(
+                    "R102", what, made, "Put the groups into a sub-query, and make rows of them above it."
+                )
+                continue
+            bound = self._over_groups(entry.unalias())
+            name = entry.alias_or_name if entry.alias or isinstance(entry, exp.Column) else f"_c{len(items)}"
+            if name.lower() == "rowtime":
+                stamp = None if is_rowtime(bound) else bound  # which has been said
+            else:
+                items.append(Item(Column(name, type_of((), bound), prove(bound, self._key_facts()).fact), bound))
+        self.scope.refuse_twice(self.query, items)
+        self.scope.refuse_unkept(self.query, items)
+        return tuple(items), stamp
+
+    def _identity(self) -> set[str]:
+        """The columns in which no two groups are alike."""
+        return {key.column.name for key in self.keys} | ({ENDS} if self.gap is not None else set())
+
+    def _key_facts(self) -> dict[str, Fact]:
+        if self.gap is not None:
+            return {ENDS: ROWTIME}  # sessions come in the order of their ends, and of nothing else
+        known = {key.column.name: key.column.fact for key in self.keys}
+        cores = {fixed_end(closer.expression) for closer in self.closers}
+        if len({core[0] for core in cores if core is not None}) == 1 and None not in cores:
+            # Groups come in the order of their ends, and so do keys of which each ends as much later.
+            known |= {c.column.name: prove(c.expression, {T: ROWTIME}).fact for c in self.closers if c not in self.keys}
+        return known
+
+    def _clock_facts(self) -> dict[str, Fact]:
+        """What is known of the keys at their clocks: what may go back within a tolerance has an order there."""
+        marks = marks_of(self.scope.input)
+        at = {key.column.name: prove(at, marks).fact for key, at in zip(self.keys, self._clocks, strict=True)}
+        return {name: fact if fact.order.moves else at[name] for name, fact in self._key_facts().items()}
+
+    def _over_groups(self, node: exp.Expr) -> exp.Expr:
+        """The expression over key and aggregate columns; other columns are refused."""
+        bound = self._factored(self._of_the_row(self.scope.computed(self.scope.bind(node))))
+        for column in bound.find_all(exp.Column):
+            if column.table or (column.name not in self.scope.facts and not column.name.startswith("__")):
+                continue  # there is no such column, which has been said
+            if not column.name.startswith(("__k", "__a")) or (column.name in (STARTS, ENDS) and self.gap is None):
+                shown = self.scope.shown(column)
+                hint = f"Add {shown} to GROUP BY, or aggregate it, for example MAX({shown})."
+                if is_rowtime(column):
+                    hint = "Leave it out: the rowtime of a group is its end, and is written with every row."
+                self.scope.refuse("R106", f"{shown} is neither grouped nor aggregated", node, hint)
+        return bound
+
+    def _factored(self, node: exp.Expr) -> exp.Expr:
+        for key, written in zip(self.keys, self._written, strict=True):
+            if node in (key.expression, written):
+                return reference(key.column.name)
+        if is_aggregate(node):
+            return reference(self._aggregate(node))
+        for part in list(node.iter_expressions()):
+            changed = self._factored(part)
+            if changed is not part:
+                part.replace(changed)
+        return node
+
+    def _aggregate(self, call: exp.Expr) -> str:
+        for known in self.aggregates:
+            if known.expression == call:
+                return known.column.name
+        if any(has_aggregates(part) for part in call.iter_expressions()) and not isinstance(
+            call, exp.Filter | exp.IgnoreNulls | exp.WithinGroup | exp.ArraySort
+        ):
+            self.scope.refuse("R130", "an aggregate of an aggregate needs a sub-query", call)
+        if any(column.name in (STARTS, ENDS) for column in call.find_all(exp.Column)):
+            self.scope.refuse("R130", "an aggregate of a session's edge needs a sub-query", call)
+        order = ambiguous_order(call.this if isinstance(call, exp.Filter) else call)
+        if order is not None:
+            hint = "Order by the value itself, at the end if need be; or leave out the order: stream order it is then."
+            self.scope.refuse("R190", "the order inside the aggregate leaves ties open", order, hint)
+        name = f"__a{len(self.aggregates)}"
+        self.aggregates.append(Item(Column(name), call.copy()))
+        return name
+
+    # -- refusals ---------------------------------------------------------------------
+
+    def _endless(self) -> None:
+        if not self.query.args.get("unbounded_state"):
+            self._refuse_endless()
+        elif self.within is not None:
+            self.scope.refuse("R182", "WITHIN goes with groups that close before the stream ends", self.query)
+        if not self.keys:
+            self.keys.append(Item(Column("__k0"), exp.Literal.number(0)))
+            self._clocks.append(exp.Literal.number(0))
+
+    def growth(self) -> str:
+        """What grows with the stream where groups are endless."""
+        kept = "one for each row" if any(decompose(item.expression) is None for item in self.aggregates) else ""
+        names = ", ".join(readable(key.expression) for key in self.keys if not is_constant(key.expression))
+        return kept or (f"one for each ({names})" if names else "one in all")
+
+    def _refuse_endless(self) -> None:
+        group = self.query.args.get("group")
+        distinct = bool(self.query.args.get("distinct")) and group is None
+        if group is None and not distinct:
+            what = "an aggregate without GROUP BY is one endless group, which never completes"
+        else:
+            clause = "SELECT STREAM DISTINCT" if distinct else "GROUP BY"
+            what = f"{clause} has no monotonic expression, so no group would ever be complete."
+        reasons = "; ".join(self._reason(key) for key in self.keys)
+        self.scope.refuse("R104", what, group or self.query, self._rewrite(distinct=distinct), reasons)
+
+    def _reason(self, key: Item) -> str:
+        text = readable(key.expression)
+        if is_constant(key.expression) or key.column.order is Order.CONSTANT:
+            return f"{text} is constant"
+        if key.column.order.moves:
+            return f"{text} is {key.column.order.value}, but what it is computed from has no clock"
+        why, shown = prove(key.expression, self.scope.facts).failure(), self.scope.windows.shown(key.expression)
+        return f"{shown}: {why.rule}" if why.text == text else f"{shown}: {why.text}: {why.rule}"
+
+    def _shown(self, node: exp.Expr) -> str:
+        """An expression over keys and aggregates as the query has them."""
+        named = {item.column.name: item.expression for item in (*self.keys, *self.aggregates)}
+        return readable(
+            node.transform(lambda part: named.get(part.name, part) if isinstance(part, exp.Column) else part)
+        )
+
+    def _rewrite(self, *, distinct: bool) -> str:
+        rowtime = self.scope.rowtime
+        found = (
+            rewrites.distinct(self.query, rowtime) if distinct else rewrites.grouped(self.query, self._listed, rowtime)
+        )
+        return rewrites.shown(
+            found, self.scope.binds, "Once the other problems are gone, group by a function of ROWTIME as well."
+        )
+
+    @property
+    def _listed(self) -> list[exp.Expr]:
+        group = self.query.args.get("group")
+        return [] if group is None else [self._ordinal(node) for node in group.expressions]
+
+
+def _closer(key: Item, at: exp.Expr) -> Item | None:
+    """What closes the groups of a key: the key itself, or its clock, over the rowtime alone."""
+    if key.column.order.moves and columns_of([key.expression]) == {T}:
+        return key
+    clock = earliest(at)
+    return None if clock is None else Item(key.column, clock)

@@ -1,0 +1,370 @@
+"""Binds JOIN: two inputs become one operator, with the range of rowtimes in which rows meet.
+
+SPEC 5, 6. The range comes from windows on the inputs, else from a condition on their
+rowtimes; a join without either is one of equal rowtimes. Further inputs join the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from sqlglot import exp
+
+from rowtime.core.errors import Problem, Refused
+from rowtime.core.time import END
+from rowtime.expr.conditions import col
+from rowtime.operators.contract import T
+from rowtime.operators.joins.join import EVER, Join, Side
+from rowtime.operators.joins.join_edge import PLACES
+from rowtime.operators.joins.table_join import TableJoin
+from rowtime.operators.streams.table import is_table
+from rowtime.plan.bind import rewrites
+from rowtime.plan.bind.aggregates import has_aggregates
+from rowtime.plan.bind.as_of import AsOf, take_match
+from rowtime.plan.bind.join_clause import Clause
+from rowtime.plan.bind.join_range import Range, between, conjuncts, windows
+from rowtime.plan.bind.scope import From, Input, Scope
+from rowtime.plan.bind.sources import Binder
+from rowtime.plan.bind.window_tables import NAMES
+from rowtime.sql.nodes import CurrentRowTimestamp
+from rowtime.sql.places import place_of
+
+_ALONE = {"SEMI": "left_semi", "ANTI": "left_anti"}
+_HINTS = {
+    "SEMI": "Write JOIN, and select the columns of the left side alone.",
+    "ANTI": "Write LEFT JOIN, and keep what found no match: WHERE b.k IS NULL.",
+}
+_LIMITED = (
+    "Compare the rowtimes in ON, from below and from above, or give an input a window: "
+    "a OVER (RANGE INTERVAL '1' MINUTE PRECEDING) JOIN b."
+)
+
+
+class Joins:
+    """The JOIN clauses of the SELECT ``query``."""
+
+    def __init__(self, binder: Binder, query: exp.Select, name: str) -> None:
+        self.binder, self.query, self.name = binder, query, name
+        self.text, self.sources = binder.text, binder.sources
+        self._taken: set[str] = set()
+
+    def bind(self, left: From, right: From, node: exp.Join) -> From:
+        """The join of what stands before a JOIN with what stands behind it."""
+        take_match(self.text, node, right.inputs[0].alias)
+        tables = [is_table(source.node) for source in (left, right)]
+        clause = self._clause(left, right, node, tabled=any(tables))
+        on, merged = self._condition(clause)
+        if node.this.args.get("version"):
+            return AsOf(self.binder, self.name, clause, self._fresh(f"{clause.inputs[1][0].alias}_rowtime")).bind(
+                on, merged
+            )
+        if any(tables):
+            return self._with_table(clause, tables, on, merged)
+        found, stamps = self._range(clause, on)
+        return self._built(clause, found, stamps, merged)
+
+    def _refused(self, code: str, message: str, node: exp.Expr, hint: str = "") -> Refused:
+        return Refused(Problem(code, message, place_of(self.text, node), hint))
+
+    # -- the clause and its names -----------------------------------------------------
+
+    def _clause(self, left: From, right: From, node: exp.Join, *, tabled: bool) -> Clause:
+        kind, side = (str(node.args.get(part) or "").upper() for part in ("kind", "side"))
+        method = str(node.args.get("method") or "").upper()
+        if kind in _ALONE and (side == "RIGHT" or tabled or node.this.args.get("version")):
+            what = "that keeps the right" if side == "RIGHT" else "with a table" if tabled else "as of a time"
+            raise self._refused("R190", f"a {kind} JOIN {what} is not supported yet", node.this, _HINTS[kind])
+        if method not in ("", "NATURAL"):
+            raise self._refused("R190", f"{method} JOIN is not supported yet", node.this)
+        names = [one.alias.lower() for one in (*left.inputs, *right.inputs)]
+        if "" in names or len(set(names)) < len(names):
+            what = "an input of a join has no name" if "" in names else f"two inputs have the name {names[-1]}"
+            raise self._refused("R151", what, node.this, "Give each input a name of its own with AS.")
+        wanted = _wanted(self.query, (*left.inputs, *right.inputs))
+        times = (T, T) if tabled else (PLACES[0][0], PLACES[1][0])
+        sides = [self._qualified(source, time, wanted) for source, time in zip((left, right), times, strict=True)]
+        same = {name: time for _, _, found in sides for name, time in found.items()}
+        outer = (side in ("LEFT", "FULL") or kind in _ALONE, side in ("RIGHT", "FULL"))
+        inputs, columns = (sides[0][0], sides[1][0]), (sides[0][1], sides[1][1])
+        return Clause(node, (left, right), inputs, columns, outer, same, tabled, _ALONE.get(kind, ""))
+
+    def _qualified(
+        self, source: From, time: str, wanted: set[str] | None
+    ) -> tuple[tuple[Input, ...], tuple[tuple[str, str], ...], dict[str, str]]:
+        """Inputs under names unique in a join, what each column is called, and which are the rowtime ``time``."""
+        alone = len(source.inputs) == 1
+        inputs, renamed, same = [], [], {}
+        for one in source.inputs:
+            columns = []
+            for name, column in one.columns:
+                if wanted is not None and name.lower() not in wanted:
+                    continue
+                new = self._fresh(f"{one.alias}_{name}") if alone else column.name
+                columns.append((name, replace(column, name=new)))
+                renamed.append((column.name, new))
+                value = source.lineage.get(column.name)
+                if isinstance(value, exp.Column) and value.name == T:
+                    same[new] = time
+            inputs.append(replace(one, columns=tuple(columns), rowtime=time if one.rowtime == T else one.rowtime))
+            if not alone and one.rowtime not in (T, ""):
+                renamed.append((one.rowtime, one.rowtime))
+        return tuple(inputs), tuple(renamed), same
+
+    def _fresh(self, name: str) -> str:
+        """A name that no column of the joined rows has."""
+        candidate, number = name, 2
+        while candidate.lower() in self._taken:
+            candidate, number = f"{name}_{number}", number + 1
+        self._taken.add(candidate.lower())
+        return candidate
+
+    def _condition(self, clause: Clause) -> tuple[exp.Expr | None, dict[str, exp.Expr]]:
+        """ON as it is bound, and what the columns of USING mean."""
+        names = self._using(clause)
+        merged = dict(clause.sources[0].merged)
+        tests: list[exp.Expr] = []
+        for name in names:
+            left, right = self._key(clause, 0, name), self._key(clause, 1, name)
+            tests.append(exp.EQ(this=left.copy(), expression=right.copy()))
+            kept = {(False, True): right, (True, True): exp.Coalesce(this=left, expressions=[right])}
+            merged[name] = kept.get(clause.outer, left)
+        on = clause.node.args.get("on")
+        if on is not None:
+            tests.append(self._bound(clause, on))
+        return _all(tests), merged
+
+    def _using(self, clause: Clause) -> list[str]:
+        given = [identifier.name for identifier in clause.node.args.get("using") or ()]
+        if str(clause.node.args.get("method") or "").upper() != "NATURAL":
+            return given
+        [right] = clause.inputs[1]
+        known = {name.lower() for one in clause.inputs[0] for name, _ in one.columns}
+        common = [name for name, _ in right.columns if name.lower() in known]
+        if not common:
+            hint = "Write JOIN … ON with the condition."
+            raise self._refused("R151", "the inputs of NATURAL JOIN have no column in common", clause.node.this, hint)
+        return common
+
+    def _key(self, clause: Clause, side: int, name: str) -> exp.Expr:
+        """The column of USING on one side."""
+        merged = clause.sources[0].merged if side == 0 else {}
+        scope = Scope(self.text, From(clause.sources[side].node, clause.inputs[side], merged=merged))
+        column = col(name)
+        column.meta.update(clause.node.this.meta)
+        bound = scope.bind(column)
+        if scope.problems:
+            raise Refused(*scope.problems)
+        return bound
+
+    def _bound(self, clause: Clause, on: exp.Expr) -> exp.Expr:
+        """A condition over the columns of both sides."""
+        scope = Scope(self.text, clause.both)
+        arrival = on.find(CurrentRowTimestamp)
+        if arrival is not None:
+            raise self._refused("R112", "CURRENT_ROW_TIMESTAMP does not stand in ON", arrival, "Select it below.")
+        bound = _over_rowtimes(scope.bind(on), clause.same)
+        aliases = " or ".join(f"{one.alias}.ROWTIME" for side in clause.inputs for one in side)
+        if not clause.tabled and any(column.name == T for column in bound.find_all(exp.Column)):
+            scope.refuse(
+                "R150", "ROWTIME is that of the joined row, which ON is there to find", on, f"Write {aliases}."
+            )
+        if has_aggregates(bound):
+            scope.refuse("R116", "ON cannot contain an aggregate", on, "Filter the groups below, in a sub-query.")
+        if scope.promises:
+            scope.refuse("R102", "ON cannot contain MONOTONIC", on, "Promise it in a sub-query below.")
+        if scope.problems:
+            raise Refused(*scope.problems)
+        return bound
+
+    # -- the range --------------------------------------------------------------------
+
+    def _range(self, clause: Clause, on: exp.Expr | None) -> tuple[Range, tuple[int, int]]:
+        """The range of the rowtimes, and when rows without a match go out."""
+        left, [right] = clause.timed
+        if any(one.lag >= END for one in left):
+            hint = "Put the join as of a time into a sub-query or a view, and join that."
+            raise self._refused(
+                "R190", "a join of rowtimes behind one as of a time is not supported", clause.node, hint
+            )
+        above = self._above(clause)
+        inner = not any(join.args.get("side") for join in self.query.args["joins"])
+        found = between([*conjuncts(on), *(above if inner else ())], left, right)
+        if clause.windowed(found):
+            window = windows(left, right)
+            stamps = (window.high or 0, -(window.low or 0))
+            found = replace(found, rest=(*found.rest, *window.rest))
+            found = found.at_least(window.low or 0).at_most(window.high or 0)
+        else:
+            if found.low is None or found.high is None:
+                found = self._open(clause, found, above if not inner else [])
+            stamps = (max(0, found.high or 0), max(0, -(found.low or 0)))
+        if (found.low or 0) > (found.high or 0):
+            raise self._refused("R152", "no two rowtimes meet this condition", clause.node.this, self._limited(clause))
+        if any(stamp >= EVER and outer for stamp, outer in zip(stamps, clause.outer, strict=True)):
+            what = "a row of the outer side would be known to have no match when the stream ends, and not before"
+            raise self._refused("R152", what, clause.node.this, self._limited(clause))
+        return found, stamps
+
+    def _above(self, clause: Clause) -> list[exp.Expr]:
+        """The parts of WHERE that are over these inputs alone."""
+        where = self.query.args.get("where")
+        found = []
+        for part in conjuncts(where.this) if where is not None else ():
+            scope = Scope(self.text, clause.both)
+            bound = _over_rowtimes(scope.bind(part), clause.same)
+            plain = not scope.problems and not scope.promises and not has_aggregates(bound)
+            if plain and not part.find(CurrentRowTimestamp) and T not in {c.name for c in bound.find_all(exp.Column)}:
+                found.append(bound)
+        return found
+
+    def _open(self, clause: Clause, found: Range, above: list[exp.Expr]) -> Range:
+        """The range of a join that its condition does not bound; where it says nothing of time, equal rowtimes."""
+        left, [right] = clause.timed
+        if between(above, left, right).timed:
+            hint = "WHERE sees the rows without a match too, and drops them. " + self._limited(clause)
+            what = "the rowtimes of an outer join are compared in ON, not in WHERE"
+            raise self._refused("R152", what, self.query.args["where"], hint)
+        given = clause.node.args
+        if not found.timed and (given.get("on") or given.get("using") or given.get("method")):
+            if not _compares_clocks(clause, found.rest):
+                self.sources.warnings.append(self._simultaneous(clause))
+            return replace(found, low=0, high=0)
+        if self.query.args.get("unbounded_state"):
+            return found.at_least(-EVER).at_most(EVER)
+        if found.timed:
+            open_end = "from below" if found.low is None else "from above"
+            if found.low is None and found.high is None:
+                open_end = "by an interval that is a fixed length of time"
+            what = f"the condition does not limit {right.alias}.ROWTIME - {left[0].alias}.ROWTIME {open_end}"
+            what = f"{what}, so rows would be kept for ever"
+        else:
+            what = "a join without a condition would keep every row for ever"
+        raise self._refused("R152", what, clause.node.this, self._limited(clause))
+
+    def _limited(self, clause: Clause) -> str:
+        """How the time of the rows would be limited."""
+        number = next(n for n, node in enumerate(self.query.args["joins"]) if node is clause.node)
+        names = (clause.inputs[0][0].alias, clause.inputs[1][0].alias)
+        found = rewrites.joined(self.query, number, *names)
+        return rewrites.shown(found, lambda query: self.binder.binds(query, self.name), _LIMITED)
+
+    def _simultaneous(self, clause: Clause) -> Problem:
+        """A warning: the condition says nothing of time, so rows meet whose rowtimes are the same."""
+        left, right = clause.inputs[0][0].alias, clause.inputs[1][0].alias
+        what = f"only rows of {left} and {right} with equal ROWTIMEs meet: the condition says nothing of time"
+        window = "OVER (RANGE INTERVAL '1' MINUTE PRECEDING)"
+        hint = (
+            f"{self._limited(clause)} Or give {left} and {right} a window each, in front of AS: {window}. "
+            f"If equal rowtimes are meant, say so: ON {left}.ROWTIME = {right}.ROWTIME AND …"
+        )
+        return Problem("R158", what, place_of(self.text, clause.node.this), hint, warns=True)
+
+    def _endless(self, clause: Clause, kept: str) -> Problem:
+        what = f"the {kept} are kept until the stream ends"
+        return Problem("R185", what, place_of(self.text, clause.node.this), self._limited(clause), warns=True)
+
+    # -- a stream and a table ---------------------------------------------------------
+
+    def _with_table(
+        self, clause: Clause, tables: Sequence[bool], on: exp.Expr | None, merged: Mapping[str, exp.Expr]
+    ) -> From:
+        """The stream's rows with the rows of the table; the table may stand on either side."""
+        if all(tables):
+            raise self._refused("R155", "no input of the join is a stream", clause.node.this, "Join a stream.")
+        n = tables.index(False)
+        if clause.outer[1 - n]:
+            what = "an outer join that keeps the rows of a table would never know which found no match"
+            hint = "Keep those of the stream: LEFT JOIN with the stream on the left."
+            raise self._refused("R154", what, clause.node.this, hint)
+        sources = (clause.sources[n], clause.sources[1 - n])
+        sides = (Side(clause.columns[n]), Side(clause.columns[1 - n]))
+        name = self.sources.fresh(f"{self.name}.join")
+        node = TableJoin(name, (sources[0].node, sources[1].node), sides, on, outer=clause.outer[n])
+        inputs = [
+            replace(one, optional=one.optional or clause.outer[n]) if tables[side] else one
+            for side in (0, 1)
+            for one in clause.inputs[side]
+        ]
+        names = dict(clause.columns[n])
+        lineage = {names[old]: value for old, value in sources[0].lineage.items() if old in names}
+        return From(node, tuple(inputs), lineage, merged)
+
+    # -- the operator -----------------------------------------------------------------
+
+    def _built(self, clause: Clause, found: Range, stamps: tuple[int, int], merged: Mapping[str, exp.Expr]) -> From:
+        assert found.low is not None
+        assert found.high is not None
+        ahead = (found.high, -found.low)
+        sides, inputs, lineage = [], [], {}
+        for n in (0, 1):
+            stamp = stamps[n] if clause.outer[n] else None
+            lag = max(0, ahead[n], stamp or 0)
+            always = not lag and not clause.outer[1 - n]  # its rowtime is that of the joined row
+            mine = [one.alias for one in clause.inputs[n] if one.rowtime == PLACES[n][0]]
+            times = {} if always else {alias: self._fresh(f"{alias}_rowtime") for alias in mine}
+            sides.append(Side(clause.columns[n], tuple(times.values()), stamp))
+            for one in clause.inputs[n]:
+                time = times.get(one.alias, T) if one.alias in mine else one.rowtime
+                optional = one.optional or clause.outer[1 - n]
+                inputs.append(replace(one, rowtime=time, lag=one.lag + lag, optional=optional))
+            if always:
+                names = dict(clause.columns[n])
+                known = clause.sources[n].lineage
+                lineage.update({names[name]: value for name, value in known.items() if name in names})
+        left, right = (source.node for source in clause.sources)
+        on = _all(found.rest)
+        name = self.sources.fresh(f"{self.name}.join")
+        node = Join(name, (left, right), (sides[0], sides[1]), found.low, found.high, on, clause.alone)
+        endless = [kept.what for kept in node.keeps() if kept.by == "nothing"]
+        if endless:
+            self.sources.warnings.append(self._endless(clause, " and the ".join(endless)))
+        seen = inputs[: len(clause.inputs[0])] if clause.alone else inputs
+        return From(node, tuple(seen), lineage, merged)
+
+
+def _compares_clocks(clause: Clause, rest: Sequence[exp.Expr]) -> bool:
+    """True if a condition equates times of both sides: the windows of two groups, say."""
+    timed = []
+    for source, renamed in zip(clause.sources, clause.columns, strict=True):
+        times = {c.name for c in source.node.emits().columns if c.type.upper().startswith(("TIMESTAMP", "DATE"))}
+        known = {*times, *source.lineage, *NAMES}
+        timed.append({new for old, new in renamed if old in known})
+    for part in rest:
+        if isinstance(part, exp.EQ):
+            names = (part.left.name, part.right.name)
+            if any(a in timed[0] and b in timed[1] for a, b in (names, names[::-1])):
+                return True
+    return False
+
+
+def _all(tests: Sequence[exp.Expr]) -> exp.Expr | None:
+    return exp.and_(*tests) if tests else None
+
+
+def _wanted(query: exp.Select, known: Sequence[Input]) -> set[str] | None:
+    """The names of the columns that a query mentions of ``known`` inputs, in lower case; ``None``: all."""
+    everything = any(isinstance(node.parent, exp.Select | exp.Column) for node in query.find_all(exp.Star))
+    natural = any(str(join.args.get("method") or "").upper() == "NATURAL" for join in query.args["joins"])
+    if everything or natural:
+        return None
+    using = {name.name.lower() for join in query.args["joins"] for name in join.args.get("using") or ()}
+    inputs = {item.alias_or_name.lower() for item in (query.args["from_"].this, *(j.this for j in query.args["joins"]))}
+    columns = {one.alias.lower(): {name.lower() for name, _ in one.columns} | {"rowtime"} for one in known}
+    return using | {name for column in query.find_all(exp.Column) for name in _named(column, inputs, columns)}
+
+
+def _named(column: exp.Column, inputs: set[str], columns: Mapping[str, set[str]]) -> list[str]:
+    """What may be the name of a column in ``s.x``: a column of s, or a struct column s with a field."""
+    names = [part.name.lower() for part in column.parts]
+    if len(names) == 2 and names[1] not in columns.get(names[0], {names[1]}):  # noqa: PLR2004 - a name and its input
+        return names
+    return names if len(names) > 2 or names[0] not in inputs else names[1:] or names  # noqa: PLR2004 - a name and its input
+
+
+def _over_rowtimes(node: exp.Expr, same: Mapping[str, str]) -> exp.Expr:
+    """The condition with the rowtime itself in place of columns that are nothing else."""
+    for column in list(node.find_all(exp.Column)):
+        if column.name in same:
+            column.set("this", exp.to_identifier(same[column.name], quoted=True))
+    return node

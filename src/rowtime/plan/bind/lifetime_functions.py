@@ -1,0 +1,125 @@
+"""Binds the functions that alter lifetimes, where they stand after FROM: ``FROM EXTEND(s, INTERVAL '1' MINUTE)``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import get_args
+
+from sqlglot import exp
+
+from rowtime.core.errors import Place, Problem, Refused
+from rowtime.operators.contract import Operator
+from rowtime.operators.events.alter_lifetime import AlterLifetime, How
+from rowtime.operators.events.chop import Chop
+from rowtime.operators.events.clip import Clip
+from rowtime.operators.events.stitch import Stitch
+from rowtime.operators.rows.lifetimes import is_lifetimes
+from rowtime.plan.bind.sources import Binder
+from rowtime.sql.generate import to_rowtime
+from rowtime.sql.intervals import duration_of
+from rowtime.sql.nodes import TableArgument
+from rowtime.sql.places import place_of
+
+FUNCTIONS = {
+    "TO_POINT": "TO_POINT(s)",
+    "POINT_AT_END": "POINT_AT_END(s)",
+    "SHIFT": "SHIFT(s, INTERVAL '1' MINUTE)",
+    "EXTEND": "EXTEND(s, INTERVAL '1' MINUTE), or EXTEND(s) for ever",
+    "ALTER_DURATION": "ALTER_DURATION(s, INTERVAL '1' MINUTE)",
+    "QUANTIZE": "QUANTIZE(s, INTERVAL '10' MINUTE), perhaps with an offset",
+    "CHOP": "CHOP(s, INTERVAL '1' HOUR), perhaps with an offset",
+    "STITCH": "STITCH(s)",
+    "CLIP": "CLIP(s, t, key), where key is a column of both; or without",
+    "POINT_TO_SIGNAL": "POINT_TO_SIGNAL(s, key), or without a key",
+}
+"""Each function with how it is called."""
+
+
+def altering(item: exp.Expr) -> exp.Anonymous | None:
+    """The call of such a function after FROM; ``None`` for anything else."""
+    call = item.this if isinstance(item, exp.Table) else item
+    return call if isinstance(call, exp.Anonymous) and call.name.upper() in FUNCTIONS else None
+
+
+def bind_altering(binder: Binder, call: exp.Anonymous, name: str) -> Operator:
+    """The operators of a call and of the calls inside it."""
+    place, how = place_of(binder.text, call), call.name.upper()
+    source = _events(binder, call, 0, name, place)
+
+    def altered(node: Operator, how: How, by: int | None = None, offset: int = 0) -> Operator:
+        return AlterLifetime(binder.sources.fresh(f"{name}.{how.lower()}"), node, how, by, offset)
+
+    if how == "CLIP":
+        other = _events(binder, call, 1, name, place)
+        keys = _keys(call, call.expressions[2:], (source, other), place)
+        return Clip(binder.sources.fresh(f"{name}.clip"), source, other, keys)
+    if how == "POINT_TO_SIGNAL":
+        points = altered(source, "TO_POINT")
+        keys = _keys(call, call.expressions[1:], (points, points), place)
+        return Clip(binder.sources.fresh(f"{name}.clip"), altered(points, "EXTEND"), points, keys)
+    numbers = [_micros(argument, call, place) for argument in call.expressions[1:]]
+    least, most = _ARITY[how]
+    if not least <= len(numbers) <= most:
+        raise _refused(call, f"{how} takes {least if least == most else f'{least} or {most}'} more", place)
+    by = numbers[0] if numbers else None
+    if how in ("ALTER_DURATION", "QUANTIZE", "CHOP") and (by or 0) <= 0:
+        raise _refused(call, f"{how} takes a time above zero", place)
+    if how == "STITCH":
+        return Stitch(binder.sources.fresh(f"{name}.stitch"), source)
+    offset = numbers[1] if len(numbers) > 1 else 0
+    if how == "CHOP":
+        assert by is not None
+        return Chop(binder.sources.fresh(f"{name}.chop"), source, by, offset)
+    assert how in get_args(How)
+    return altered(source, how, by, offset)  # type: ignore[arg-type]
+
+
+def _keys(
+    call: exp.Anonymous, arguments: Sequence[exp.Expr], sides: tuple[Operator, Operator], place: Place
+) -> tuple[tuple[str, str], ...]:
+    """The columns that both sides have by a name, as each calls it."""
+    known = [{column.lower(): column for column in side.emits().names} for side in sides]
+    found = []
+    for argument in arguments:
+        name = argument.name.lower()
+        if not isinstance(argument, exp.Column) or argument.text("table") or not all(name in names for names in known):
+            raise _refused(call, f"{to_rowtime(argument)} is no column of what {call.name.upper()} reads", place)
+        found.append((known[0][name], known[1][name]))
+    return tuple(found)
+
+
+_ARITY = {"TO_POINT": (0, 0), "POINT_AT_END": (0, 0), "SHIFT": (1, 1), "EXTEND": (0, 1), "ALTER_DURATION": (1, 1),
+          "QUANTIZE": (1, 2), "CHOP": (1, 2), "STITCH": (0, 0)}  # fmt: skip
+
+
+def _events(binder: Binder, call: exp.Anonymous, number: int, name: str, place: Place) -> Operator:
+    """The events of an argument: a name, a query in parentheses, or another call."""
+    first = call.expressions[number] if number < len(call.expressions) else None
+    if isinstance(first, TableArgument):
+        first = first.this
+    inner = altering(first) if first is not None else None
+    if inner is not None:
+        return bind_altering(binder, inner, name)
+    if isinstance(first, exp.Column) and not first.text("table"):
+        first = exp.Table(this=first.this)
+        first.meta.update(call.meta)
+    if isinstance(first, exp.Table):
+        node = binder.sources.table(binder, first)[0]
+    elif isinstance(first, exp.Query):
+        node = binder.bind(first, f"{name}.sub").node
+    else:
+        raise _refused(call, f"{call.name.upper()} needs {'a stream' if number == 0 else 'two streams'}", place)
+    if not is_lifetimes(node):
+        raise _refused(call, f"{to_rowtime(first)} has rows, not events with lifetimes", place)
+    return node
+
+
+def _micros(argument: exp.Expr, call: exp.Anonymous, place: Place) -> int:
+    micros = duration_of(argument)
+    if micros is None:
+        raise _refused(call, f"{to_rowtime(argument)} is no fixed length of time", place)
+    return micros
+
+
+def _refused(call: exp.Anonymous, what: str, place: Place) -> Refused:
+    return Refused(Problem("R194", what, place, f"Write {FUNCTIONS[call.name.upper()]}."))

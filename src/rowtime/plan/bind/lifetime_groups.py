@@ -1,0 +1,149 @@
+"""Binds GROUP BY over events: SNAPSHOT(), TUMBLE(size), HOP(hop, size) or COUNT_WINDOW(n), and further keys."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from sqlglot import exp
+
+from rowtime.core.errors import Problem, Refused
+from rowtime.operators.contract import Column, Operator, T
+from rowtime.operators.events.count_windows import CountWindows
+from rowtime.operators.events.lifetime_windows import LifetimeWindows
+from rowtime.operators.events.snapshot import Snapshot, summed
+from rowtime.operators.events.snapshot_sets import SnapshotSets
+from rowtime.operators.groups.grouping import is_sorted_collection, needs_places
+from rowtime.operators.rows.select import Item, Select
+from rowtime.plan.bind.group_plan import reference
+from rowtime.plan.bind.groups import Grouping
+from rowtime.sql.intervals import duration_of
+from rowtime.sql.places import place_of
+
+_HINT = (
+    "Add a window to GROUP BY: SNAPSHOT(), TUMBLE(INTERVAL '1' HOUR), HOP(INTERVAL '1' MINUTE, INTERVAL '1' HOUR) "
+    "or COUNT_WINDOW(10)."
+)
+_WINDOWS = {"SNAPSHOT": (0, 0), "TUMBLE": (1, 1), "HOP": (2, 2), "COUNT_WINDOW": (1, 1)}
+_OUTPUT = {"window": False, "point at end": True}
+"""What the result of a window is: an event of its extent, or a point at its last instant."""
+_INPUT = {"clip": "both", "clip end": "end"}
+"""How lifetimes are cut to the window for aggregates that look at them."""
+_OPTIONS = ", ".join(f"'{name}'" for name in (*_OUTPUT, *_INPUT))
+_START = "start of the event"  # the column that a group has of ROWTIME, which the kept events do not have
+MOST_STARTS = 10_000  # of a window, for as many are kept a key
+
+
+class LifetimeGrouping(Grouping):
+    """Binds the grouped SELECT over events."""
+
+    def plan(self) -> Callable[[str, Operator], Operator]:
+        """What makes the operator of a name on its input."""
+        if self.scope.problems:
+            raise Refused(*self.scope.problems)
+        windows: list[exp.Anonymous] = []
+        for node in self._grouping():
+            if isinstance(node, exp.Anonymous) and node.name.upper() in _WINDOWS:
+                windows.append(node)
+            else:
+                self._key(node)
+        if len(windows) != 1:
+            where = self.query.args.get("group") or self.query
+            what = f"{'a' if not windows else 'one'} group of events needs a window of time"
+            raise Refused(Problem("R196", what, place_of(self.scope.text, where), _HINT))
+        self.scope.clipped = windows[0].name.upper() in ("TUMBLE", "HOP")
+        items, stamp = self._select_list()
+        having = self.query.args.get("having")
+        condition = self._over_groups(having.this) if having else None
+        if stamp is not None:
+            self.scope.refuse("R193", "AS ROWTIME does not go with events, whose start is their rowtime", self.query)
+        keys, aggregates = tuple(map(_of_start, self.keys)), tuple(map(_of_start, self.aggregates))
+        asks = any(column.name == _START for i in (*keys, *aggregates) for column in i.expression.find_all(exp.Column))
+        made = self._windows(windows[0], keys, aggregates, items, condition)
+        return (lambda name, source: made(name, _with_start(f"{name}.starts", source))) if asks else made
+
+    def _windows(
+        self,
+        window: exp.Anonymous,
+        keys: tuple[Item, ...],
+        aggregates: tuple[Item, ...],
+        items: tuple[Item, ...],
+        condition: exp.Expr | None,
+    ) -> Callable[[str, Operator], Operator]:
+        """What makes the operator of a window."""
+        if needs_places(aggregates):
+            what = "an aggregate that depends on the order of rows: events have none"
+            hint = "Take MIN, MAX, ARRAY_SORT(COLLECT_SET(x)), or MIN(STRUCT(y, x)).x for MIN_BY(x, y)."
+            self.scope.refuse("R193", what, self.query, hint)
+        if window.name.upper() == "SNAPSHOT":
+            kind = Snapshot if all(summed(item.expression) for item in aggregates) else SnapshotSets
+            return lambda name, source: kind(name, source, keys, aggregates, items, having=condition)
+        if window.name.upper() == "COUNT_WINDOW":
+            count = self._count(window)
+            return lambda name, source: CountWindows(name, source, keys, aggregates, items, count, having=condition)
+        options = self._options(window)
+        sizes = self._sizes(window, len(options))
+        point = any(_OUTPUT.get(name, False) for name in options)
+        clips = next((_INPUT[name] for name in options if name in _INPUT), "both") if self._sees_lifetimes() else ""
+        return lambda name, source: LifetimeWindows(
+            name, source, keys, aggregates, items, *sizes, point, clips, having=condition
+        )
+
+    def _sees_lifetimes(self) -> bool:
+        columns = [column for item in self.aggregates for column in item.expression.find_all(exp.Column)]
+        return any(column.name in ("__lifetime_start", "__lifetime_end") for column in columns)
+
+    def _options(self, call: exp.Anonymous) -> list[str]:
+        """The texts behind the sizes of a window, in lower case."""
+        found = [node.name.lower() for node in call.expressions if isinstance(node, exp.Literal) and node.is_string]
+        unknown = [name for name in found if name not in (*_OUTPUT, *_INPUT)]
+        if unknown:
+            what = f"{call.name.upper()} has no option '{unknown[0]}'"
+            hint = f"There are {_OPTIONS}. Where an event ends beyond its window is not known when the window goes out."
+            raise Refused(Problem("R196", what, place_of(self.scope.text, call), hint))
+        if any(len([name for name in found if name in kind]) > 1 for kind in (_OUTPUT, _INPUT)):
+            what = f"{call.name.upper()} has two options of which one excludes the other"
+            raise Refused(Problem("R196", what, place_of(self.scope.text, call), f"There are {_OPTIONS}."))
+        return found
+
+    def _factored(self, node: exp.Expr) -> exp.Expr:
+        """Events have no order, so what is collected counts with the sort around it."""
+        return reference(self._aggregate(node)) if is_sorted_collection(node) else super()._factored(node)
+
+    def _count(self, call: exp.Anonymous) -> int:
+        number = call.expressions[0] if len(call.expressions) == 1 else None
+        if not isinstance(number, exp.Literal) or not number.name.isdigit() or not 0 < int(number.name) <= MOST_STARTS:
+            what = f"COUNT_WINDOW takes a number of start times, from 1 to {MOST_STARTS}"
+            raise Refused(Problem("R196", what, place_of(self.scope.text, call), "For example COUNT_WINDOW(10)."))
+        return int(number.name)
+
+    def _sizes(self, call: exp.Anonymous, options: int) -> tuple[int, int, int]:
+        arguments = call.expressions[: len(call.expressions) - options]
+        if arguments and isinstance(arguments[0], exp.Column) and arguments[0].name.upper() == "ROWTIME":
+            arguments.pop(0)
+        wanted = _WINDOWS[call.name.upper()][1]
+        numbers = [duration_of(argument) for argument in arguments]
+        if not wanted <= len(numbers) <= wanted + 1 or any(n is None for n in numbers) or (numbers[0] or 0) <= 0:
+            sizes = "a hop and a size" if wanted > 1 else "a size"
+            what = f"{call.name.upper()} over events takes {sizes}, perhaps an offset"
+            hint = f"{_HINT} Behind them may stand {_OPTIONS}."
+            raise Refused(Problem("R196", what, place_of(self.scope.text, call), hint))
+        hop, size = numbers[0] or 0, numbers[wanted - 1] or 0
+        if size <= 0:
+            raise Refused(Problem("R196", "a window has a size above zero", place_of(self.scope.text, call), _HINT))
+        return size, hop, (numbers[wanted] or 0) if len(numbers) > wanted else 0
+
+
+def _of_start(item: Item) -> Item:
+    """An entry that asks for ROWTIME as one that asks for the column with the starts."""
+
+    def moved(node: exp.Expr) -> exp.Expr:
+        return reference(_START) if isinstance(node, exp.Column) and node.name == T else node
+
+    return replace(item, expression=item.expression.copy().transform(moved))
+
+
+def _with_start(name: str, source: Operator) -> Operator:
+    """Events with their start as a further column."""
+    items = tuple(Item(column, reference(column.name)) for column in source.emits().columns)
+    return Select(name, source, (*items, Item(Column(_START, "TIMESTAMP"), reference(T))))

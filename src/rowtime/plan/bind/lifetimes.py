@@ -1,0 +1,81 @@
+"""Binds queries over events with lifetimes: what their SELECT may say, and what EMIT makes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import exp
+
+from rowtime.core.errors import Problem, Refused
+from rowtime.operators.contract import Operator
+from rowtime.operators.events.emit_changes import NAMES as CHANGES
+from rowtime.operators.rows.lifetimes import is_lifetimes
+from rowtime.plan.bind.emit import as_rows
+from rowtime.plan.bind.orders import is_rowtime
+from rowtime.plan.bind.panes import has_panes
+from rowtime.plan.bind.scope import Scope
+from rowtime.plan.bind.sources import BoundQuery, Sources
+from rowtime.plan.bind.speculation import with_changes
+from rowtime.sql.places import place_of
+
+
+def emitted(text: str, sources: Sources, query: exp.Expr, bound: BoundQuery, name: str) -> BoundQuery:
+    """The events of a query as rows, where it EMITs them."""
+    if query.args.get("emit_changes") and not has_panes(query):
+        return BoundQuery(_changes(text, sources, query, bound.node, name))
+    clause = query.args.get("emit")
+    if clause is None:
+        return bound
+    if not is_lifetimes(bound.node):
+        hint = "Leave it out; EMIT is for events of streams with an EVENT SHAPE."
+        what = f"EMIT {clause.name}: these rows have no lifetimes"
+        raise Refused(Problem("R191", what, place_of(text, query), hint))
+    return BoundQuery(as_rows(sources.fresh, bound.node, name, clause, text))
+
+
+def _changes(text: str, sources: Sources, query: exp.Expr, node: Operator, name: str) -> Operator:
+    if not is_lifetimes(node):
+        hint = "Leave it out; EMIT CHANGES is for panes, and for events of streams with an EVENT SHAPE."
+        what = "EMIT CHANGES: no row of this query is changed later"
+        raise Refused(Problem("R191", what, place_of(text, query), hint))
+    taken = {column.lower() for column in node.emits().names} & set(CHANGES)
+    if taken:
+        what = f"the result has two columns {', '.join(sorted(taken))}"
+        raise Refused(Problem("R119", what, place_of(text, query), "Rename the column of the query."))
+    return with_changes(sources, node, name)
+
+
+def alike(text: str, query: exp.Expr, nodes: Sequence[Operator]) -> bool:
+    """True if the inputs of a UNION ALL are events, False if they are rows; refused if they differ."""
+    found = {is_lifetimes(node) for node in nodes}
+    if len(found) > 1:
+        hint = "EMIT the events in a view first, or declare an EVENT SHAPE for all."
+        what = "some inputs of UNION ALL have lifetimes and others have not"
+        raise Refused(Problem("R197", what, place_of(text, query), hint))
+    return found == {True}
+
+
+def refuse_in_select(query: exp.Select, scope: Scope) -> None:
+    """Note what a SELECT over events cannot say."""
+    order = query.args.get("order")
+    if order is not None:
+        hint = "EMIT says in which order events go out; a T-sort stands above a view that EMITs."
+        scope.refuse("R193", "ORDER BY does not go with events, which have lifetimes", order, hint)
+    for entry in query.expressions:
+        if isinstance(entry, exp.Alias) and entry.alias.lower() == "rowtime":
+            hint = "Move events with SHIFT(s, interval)."
+            scope.refuse("R193", "AS ROWTIME does not go with events, whose start is their rowtime", entry, hint)
+        if isinstance(entry, exp.Column) and entry.name.lower() == "rowtime" and not is_rowtime(scope.bind(entry)):
+            table = entry.text("table")
+            what = f"{table}.ROWTIME, the start of one side of a join, is a column here and needs a name"
+            scope.refuse("R193", what, entry, f"Write {table}.ROWTIME AS {table}_start.")
+    if query.args.get("distinct") is not None:
+        scope.refuse("R193", "DISTINCT does not go with events", query, "Group by the columns and SNAPSHOT().")
+    for key, words in (("limit", "LIMIT"), ("windowed", "WINDOWED BY"), ("qualify", "QUALIFY")):
+        if query.args.get(key):
+            hint = "Put it above a view that EMITs the events as rows."
+            scope.refuse("R193", f"{words} does not go with events, which have lifetimes", query, hint)
+    for window in query.find_all(exp.Window):
+        scope.refuse("R193", "OVER does not go with events, which have lifetimes", window, "Group by SNAPSHOT().")
+    if scope.promises:
+        scope.refuse("R193", "MONOTONIC does not go with events, which have no order of arrival", query)

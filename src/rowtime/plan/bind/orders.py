@@ -1,0 +1,264 @@
+"""Binds ORDER BY: a T-sort (WITHIN), or further keys inside each value of something that ascends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from rowtime.expr.conditions import col
+from rowtime.expr.facts import Fact, Kind
+from rowtime.expr.monotonicity import order_of, prove
+from rowtime.expr.proof import Proof
+from rowtime.expr.readable import readable
+from rowtime.operators.contract import Column, Operator, T, walk
+from rowtime.operators.order.ordered import Ordered
+from rowtime.operators.over.over_calls import RunningMark
+from rowtime.operators.over.value_clocks import MARK, Closer
+from rowtime.operators.rows.select import Item
+from rowtime.operators.sorts.sort_by_values import VALUE
+from rowtime.plan.bind import rewrites
+from rowtime.plan.bind.resync import rows_of
+from rowtime.plan.bind.scope import Scope, columns_of, follows, type_of
+from rowtime.sql.generate import to_rowtime
+from rowtime.sql.intervals import Duration, span_of
+from rowtime.sql.places import place_of
+
+Keys = tuple[tuple[Item, str], ...]
+
+
+@dataclass(frozen=True)
+class Sort:
+    """A bound ORDER BY: the tolerance in µs, and the further keys with their directions."""
+
+    within: int
+    keys: Keys
+    value: Item | None = None
+    """What an ORDER BY without WITHIN leads with."""
+    early: int | None = None
+    """How far above the mark a row may lie, in µs."""
+    stamp: exp.Expr | None = None
+    """The AS ROWTIME of sorted rows, over the value."""
+    closer: Closer | None = None
+    """The clock of the value, where it is not a function of the rowtime alone."""
+    resync: int = 0
+    """How many rows near a jump let it count."""
+    ahead: int | None = None
+    """How far above its arrival time a row may lie, in µs."""
+
+
+def bind_sort(query: exp.Expr, scope: Scope, promoted: exp.Expr | None) -> Sort | None:
+    """The ORDER BY of a query; ``None`` for none, and for the order that a stream has anyway."""
+    order = query.args.get("order")
+    if order is None:
+        return None
+    first, *others = order.expressions
+    led = scope.bind(meant(query, scope, first.this))
+    if first.args.get("within") is None:
+        if is_rowtime(led) and not first.args.get("desc") and not others:
+            return None  # the order that a stream has anyway
+        return _by_value(query, scope, led, promoted)
+    if first.args.get("desc"):
+        scope.refuse("R120", "a T-sort cannot be descending", first, "Leave out DESC.")
+    if promoted is None or led != promoted:
+        scope.refuse(
+            "R121",
+            "a T-sort must give its sort expression the name ROWTIME in the select list",
+            first,
+            rewrites.shown(
+                rewrites.promoted(query, [first.this]), scope.binds, f"Select {to_rowtime(first.this)} AS ROWTIME."
+            ),
+        )
+    early = first.args.get("early")
+    limit = micros(scope, early, "EARLY BEYOND") if early is not None else None
+    resync, ahead = _resync(scope, first.args.get("resync")), _ahead(scope, first.args.get("ahead"))
+    keys = _keys(query, scope, others)
+    return Sort(micros(scope, first.args["within"]), keys, early=limit, resync=resync, ahead=ahead)
+
+
+def _ahead(scope: Scope, limit: exp.Expr | None) -> int | None:
+    if limit is None:
+        return None
+    if not scope.input.emits().arrival:
+        what = "AFTER ARRIVAL: the arrival time is gone here: these rows did not arrive, they were made"
+        scope.refuse("R112", what, limit, "Sort below, where the rows are those of a stream.")
+    return micros(scope, limit, "EARLY BEYOND")
+
+
+def _resync(scope: Scope, rows: exp.Expr | None) -> int:
+    if rows is None:
+        return 0
+    count, wrong = rows_of(rows.name, place_of(scope.text, rows))
+    if wrong is not None:
+        scope.problems.append(wrong)
+    if scope.input.emits().batched:
+        scope.refuse("R190", "RESYNC over sets without an order is not supported yet", rows, "Name a position column.")
+    return count
+
+
+def meant(query: exp.Expr, scope: Scope, node: exp.Expr) -> exp.Expr:
+    """An ORDER BY expression in which numbers and names of the select list stand for its entries, as in Spark."""
+    if isinstance(node, exp.Literal) and not node.is_string and node.name.isdigit():
+        return _entry(query, scope, node)
+    known = {entry.alias.lower(): entry.unalias() for entry in query.expressions if isinstance(entry, exp.Alias)}
+
+    def entry_of(part: exp.Expr) -> exp.Expr:
+        if isinstance(part, exp.Column) and not part.text("table") and part.name.lower() in known:
+            found = known[part.name.lower()].copy()
+            return found if part is copied else exp.paren(found)
+        return part
+
+    copied = node.copy()
+    copied.parent = node.parent  # where its places are looked for
+    return copied.transform(entry_of, copy=False)
+
+
+def _entry(query: exp.Expr, scope: Scope, node: exp.Literal) -> exp.Expr:
+    listed: list[exp.Expr] = []
+    for entry in query.expressions:
+        table = entry.text("table") if isinstance(entry, exp.Column) else ""
+        names = [name for name, _ in scope.starred(table)] if entry.is_star else []
+        listed.extend([col(n) for n in names] or [entry.unalias()])
+    if not 1 <= int(node.name) <= len(listed):
+        what = f"ORDER BY {node.name}: the select list has {len(listed)} entries"
+        scope.refuse("R183", what, node, "Count from 1, or write the expression.")
+        return node
+    return listed[int(node.name) - 1]
+
+
+def way_of(key: exp.Expr) -> str:
+    """The direction of a sort key in Spark SQL; NULLs are the least unless the query says otherwise."""
+    down, first = bool(key.args.get("desc")), bool(key.args.get("nulls_first"))
+    nulls = "" if first != down else f" NULLS {'FIRST' if first else 'LAST'}"
+    return ("DESC" if down else "ASC") + nulls
+
+
+def _keys(query: exp.Expr, scope: Scope, keys: list[exp.Expr]) -> Keys:
+    return tuple(
+        (Item(Column(f"__k{number}"), scope.bind(meant(query, scope, key.this))), way_of(key))
+        for number, key in enumerate(keys)
+    )
+
+
+def _by_value(query: exp.Expr, scope: Scope, led: exp.Expr, promoted: exp.Expr | None) -> Sort | None:
+    """ORDER BY of a stream: it leads with what ascends from row to row."""
+    first, *others = query.args["order"].expressions
+    value = scope.inlined(led)
+    if promoted is not None and led == promoted and not follows(value):
+        if first.args.get("desc"):
+            scope.refuse("R120", "a T-sort cannot be descending", first, "Leave out DESC.")
+        return Sort(0, _keys(query, scope, others))  # a promotion, whose equal times the keys order
+    if not leads(query, scope, prove(led if columns_of([value]) != {T} else value, scope.facts), led):
+        return None
+    if not follows(value):
+        scope.refuse(
+            "R180",
+            f"{to_rowtime(first.this)} ascends, but what it is computed from has no clock",
+            first,
+            rewrites.shown(
+                rewrites.checked(query),
+                scope.binds,
+                "Promise it in a view below with MONOTONIC, which is checked row by row.",
+            ),
+        )
+        return None
+    stamp = _stamp_over(query, scope, promoted, led)
+    keys = _keys(query, scope, others)
+    if columns_of([value]) != {T}:
+        return Sort(
+            0, keys, Item(Column(VALUE), led), stamp=stamp, closer=Closer(0, value, bool(first.args.get("desc")))
+        )
+    if stamp is not None:  # several values may have one rowtime
+        keys = ((Item(Column("__v"), value), way_of(first)), *keys)
+    return Sort(0, keys, Item(Column(VALUE), value), stamp=stamp)
+
+
+def leads(
+    query: exp.Expr, scope: Scope, proof: Proof, led: exp.Expr, shown: Callable[[exp.Expr], str] = readable
+) -> bool:
+    """True if a stream can be sorted by ``led``, with what its ORDER BY leads, first; else a problem."""
+    first = query.args["order"].expressions[0]
+    down = bool(first.args.get("desc"))
+    if proof.order.direction == (-1 if down else 1):
+        return True
+    if any(problem.code == "R183" for problem in scope.problems):
+        return False
+    why = proof.failure()
+    turned = proof.order.moves
+    scope.refuse(
+        "R138",
+        "ORDER BY of a stream must lead with an increasing expression",
+        first,
+        rewrites.shown(
+            rewrites.ordered(query, scope.rowtime, time=type_of(scope.columns, led).startswith("TIMESTAMP")),
+            scope.binds,
+            "Once the other problems are gone, lead with a function of ROWTIME that ascends.",
+        ),
+        ("DESC makes it decrease" if down else "it decreases") if turned else f"{shown(why.expression)}: {why.rule}",
+    )
+    return False
+
+
+def unfit(query: exp.Expr, scope: Scope) -> None:
+    """A problem: AS ROWTIME does not ascend with what ORDER BY leads with."""
+    first = query.args["order"].expressions[0]
+    scope.refuse(
+        "R126",
+        "AS ROWTIME beside ORDER BY must ascend with what it leads with",
+        first,
+        rewrites.shown(rewrites.promoted(query, [first.this]), scope.binds, "Promote it in a sub-query below."),
+    )
+
+
+def _stamp_over(query: exp.Expr, scope: Scope, promoted: exp.Expr | None, led: exp.Expr) -> exp.Expr | None:
+    """AS ROWTIME as a function of what ORDER BY leads with; a problem where it is none that ascends."""
+    if promoted is None:
+        return None
+    found = over(promoted, led, VALUE)
+    if found is None or order_of(found, {VALUE: prove(led, scope.facts).fact}).direction <= 0:
+        unfit(query, scope)
+        return None
+    return found
+
+
+def over(node: exp.Expr, part: exp.Expr, name: str) -> exp.Expr | None:
+    """An expression as a function of one of its parts, under a name; ``None`` where there is more to it."""
+    found = node.copy().transform(lambda p: col(name) if p == part else p)
+    return found if columns_of([found]) == {name} else None
+
+
+def gates_of(source: Operator, closer: Closer) -> tuple[Ordered | RunningMark, ...]:
+    """The order checks and window calls whose marks a clock needs."""
+    wanted = {column.name.removeprefix(MARK) for column in closer.at.find_all(exp.Column)}
+    found = (gate for node in walk(source) for name, (gate, _) in node.marks().items() if name in wanted)
+    return tuple(sorted(found, key=lambda gate: isinstance(gate, RunningMark)))
+
+
+def micros(scope: Scope, node: exp.Expr, word: str = "WITHIN") -> int:
+    """A duration in µs; a problem where it is none."""
+    try:
+        span = span_of(node)
+    except ValueError as wrong:
+        scope.refuse("R122", str(wrong), node)
+        return 0
+    if not isinstance(span, Duration) or span.micros < 0:
+        scope.refuse("R122", f"{word} takes a duration that is not negative", node, "For example INTERVAL '1' MINUTE.")
+        return 0
+    return span.micros
+
+
+def is_rowtime(node: exp.Expr) -> bool:
+    """True for the rowtime itself, bound."""
+    return isinstance(node.unnest(), exp.Column) and node.unnest().name == T
+
+
+def refuse_untimed(scope: Scope, promoted: exp.Expr, facts: Mapping[str, Fact], node: exp.Expr) -> None:
+    """Refuse (R188) to promote what is known to be no timestamp; of the rest the first rows will tell."""
+    kind = prove(promoted, facts).fact.kind
+    if kind in (Kind.TIMESTAMP, Kind.OTHER) or isinstance(promoted.unnest(), exp.Null):
+        return
+    text = to_rowtime(node.unalias())
+    whole = f"Say what it counts: timestamp_seconds({text}), timestamp_millis({text}) or timestamp_micros({text})."
+    hint = whole if kind is Kind.INTEGER else f"Make a timestamp of it, for example CAST({text} AS TIMESTAMP)."
+    scope.refuse("R188", f"only a timestamp can be ROWTIME, and {text} is of kind {kind.value}", node, hint)

@@ -1,0 +1,191 @@
+"""Binds OVER: the window calls of one SELECT become columns, and the operators that compute them.
+
+A frame on a stream holds the row and rows that came before it, so ORDER BY in a window can
+only name an order that the stream has. Calls over the same keys whose rows are kept in the
+same way share an operator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from rowtime.expr.conditions import col
+from rowtime.expr.facts import UNKNOWN, Fact
+from rowtime.expr.monotonicity import prove
+from rowtime.expr.readable import readable
+from rowtime.operators.contract import Column, Operator, T
+from rowtime.operators.over.over import Over
+from rowtime.operators.over.over_calls import Call
+from rowtime.operators.rows.select import Item
+from rowtime.plan.bind import rewrites
+from rowtime.plan.bind.frames import NoWindow, Window, frame_of, resolved
+from rowtime.plan.bind.numbering import HINT
+from rowtime.plan.bind.orders import micros
+from rowtime.plan.bind.scope import Scope, columns_of, mark_of
+from rowtime.plan.bind.sources import Sources
+from rowtime.plan.bind.window_calls import Want, wants_of
+from rowtime.sql.generate import to_spark
+
+
+@dataclass
+class _Shared:
+    """The calls that one operator computes."""
+
+    keys: tuple[Item, ...]
+    order: exp.Expr | None
+    calls: list[Call] = field(default_factory=list)
+
+
+class Windowing:
+    """The window calls of the SELECT ``query``, as its scope comes upon them."""
+
+    def __init__(self, query: exp.Select, scope: Scope, fresh: Callable[[str], str]) -> None:
+        self._query, self.scope, self._fresh = query, scope, fresh
+        self._named = {window.name.lower(): window for window in query.args.get("windows") or []}
+        self._shared: dict[tuple[object, ...], _Shared] = {}
+        self._columns: dict[tuple[object, ...], Column] = {}
+        for window in self._named.values():  # one that nobody uses is looked at all the same
+            try:
+                frame_of(resolved(window, self._named))
+            except NoWindow as wrong:
+                scope.refuse(wrong.code, wrong.message, window, wrong.hint)
+        self._expires = self._lifetime(query.args.get("keys_expire"))
+        scope.over = self.value
+
+    def _lifetime(self, interval: exp.Expr | None) -> int | None:
+        return None if interval is None else micros(self.scope, interval, "KEYS EXPIRE AFTER")
+
+    def check(self, query: exp.Select) -> None:
+        """KEYS EXPIRE AFTER is about keys that windows keep."""
+        if self._expires is not None and not any(shared.keys for shared in self._shared.values()):
+            what = "KEYS EXPIRE AFTER is supported for the keys of windows only"
+            self.scope.refuse("R190", what, query.args["keys_expire"], "Give the window PARTITION BY, or leave it out.")
+
+    @property
+    def found(self) -> bool:
+        """True if the query has window calls."""
+        return bool(self._shared)
+
+    def value(self, node: exp.Window) -> exp.Expr:
+        """What stands for a call whose parts are bound: a column, or an expression over some."""
+        before = len(self.scope.problems)
+        try:
+            made = self._value(node)
+        except NoWindow as wrong:
+            self.scope.refuse(wrong.code, wrong.message, node, wrong.hint)
+            return node
+        return made if len(self.scope.problems) == before else node
+
+    def _value(self, node: exp.Window) -> exp.Expr:
+        window = resolved(node, self._named)
+        keys = self._keys([self._bound(part, node) for part in window.keys])
+        order, ranked = self._order(window, node)
+        frame = frame_of(window)
+        if frame.by_range and order is None and window.order and not ranked:
+            raise NoWindow(
+                "R164", "RANGE is measured on ROWTIME, or on a function of it", f"Write ORDER BY {self.scope.rowtime}."
+            )
+        by = order or col(T) if ranked else None
+        wants = wants_of(node.this, frame, by)
+        fact = prove(_as_node(node.this, window), self.scope.facts).fact
+        columns = [self._column(want, keys, order, fact if len(wants.wants) == 1 else UNKNOWN) for want in wants.wants]
+        made = wants.value(*(col(column.name) for column in columns))
+        if isinstance(made, exp.Column):
+            self.scope.made[made.name] = fact
+        return made
+
+    def _bound(self, part: exp.Expr, node: exp.Window) -> exp.Expr:
+        """A part of a window, bound: those that the call itself has are so already."""
+        own = any(part is inner for inner in node.walk())
+        return part if own else self.scope.bind(part)
+
+    def _keys(self, nodes: list[exp.Expr]) -> tuple[Item, ...]:
+        keys = []
+        for number, node in enumerate(nodes):
+            followed = self.scope.computed(node)
+            bound = followed if columns_of([followed]) == {T} else node
+            keys.append(Item(Column(f"__k{number}", fact=prove(bound, self.scope.facts).fact), bound))
+        return tuple(keys)
+
+    def _order(self, window: Window, node: exp.Window) -> tuple[exp.Expr | None, bool]:
+        """What RANGE measures if it is not ROWTIME itself; and whether the window orders by a function of it."""
+        if not window.order:
+            return None, False
+        first, *others = window.order
+        value = self.scope.computed(self._bound(first.this, node))
+        proof = prove(value, self.scope.facts)
+        if first.args.get("desc") or others or proof.order.direction <= 0:
+            why = proof.failure()
+            reason = "DESC" if first.args.get("desc") else "a second key" if others else f"{why.text}: {why.rule}"
+            raise NoWindow(
+                "R164",
+                f"the rows of a stream come in stream order, not by {readable(first.this)}"
+                + (f" ({reason})" if proof.order.direction <= 0 else ""),
+                HINT
+                if isinstance(node.this, exp.RowNumber | exp.Rank | exp.DenseRank)
+                else rewrites.shown(
+                    rewrites.windowed(self._query, self.scope.rowtime), self.scope.binds, "Leave ORDER BY out."
+                ),
+            )
+        ranked = columns_of([value]) == {T}
+        return (None if not ranked or value == col(T) else value), ranked
+
+    def _column(self, want: Want, keys: tuple[Item, ...], order: exp.Expr | None, fact: Fact) -> Column:
+        """The column of a call; the same call has the same one."""
+        frame = want.frame
+        measured = order if frame.by_range else None
+        place = (
+            tuple(to_spark(key.expression) for key in keys),
+            frame.by_range and frame.lower is not None,
+            "" if measured is None else to_spark(measured),
+        )
+        known = (place, frame, want.function, to_spark(want.argument))
+        if known not in self._columns:
+            name = f"__v{len(self._columns)}"
+            self._columns[known] = Column(name, fact=fact)
+            mark = ""
+            if fact.order.direction > 0:
+                mark = self._fresh(name.removeprefix("__"))
+                self.scope.windows.lineage[name] = mark_of(mark)
+            shared = self._shared.setdefault(place, _Shared(keys, measured))
+            shared.calls.append(Call(self._columns[known], want.function, want.argument, frame, want.typed, mark))
+        return self._columns[known]
+
+    def build(self, sources: Sources, source: Operator, name: str, used: set[str]) -> Operator:
+        """The operators on their input; of its columns those in ``used`` go through."""
+        rest = list(self._shared.values())
+        while rest:
+            shared = rest.pop(0)
+            later = {c for more in rest for c in columns_of([*(k.expression for k in more.keys), *_trees(more)])}
+            passed = tuple(c.name for c in source.emits().columns if c.name in used | later or c.name.startswith("__v"))
+            closers = tuple(
+                n for n, key in enumerate(shared.keys) if key.column.order.moves and columns_of([key.expression]) == {T}
+            )
+            source = Over(
+                sources.fresh(f"{name}.over"),
+                source,
+                shared.keys,
+                tuple(shared.calls),
+                passed,
+                shared.order,
+                closers,
+                self._expires if shared.keys else None,
+            )
+        return source
+
+
+def _trees(shared: _Shared) -> list[exp.Expr]:
+    return [*(call.argument for call in shared.calls), *([shared.order] if shared.order else [])]
+
+
+def _as_node(call: exp.Expr, window: Window) -> exp.Window:
+    """The call with all that its window says, as the rules of monotonicity read it."""
+    order = exp.Order(expressions=[part.copy() for part in window.order]) if window.order else None
+    spec = window.spec.copy() if window.spec is not None else None
+    return exp.Window(this=call.copy(), partition_by=[key.copy() for key in window.keys], order=order, spec=spec)
+
+
+__all__ = ["Windowing"]

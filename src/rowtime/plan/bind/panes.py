@@ -1,0 +1,159 @@
+"""Binds GROUP BY PANES(t, …): windows of a declared event time, and what may be said of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from rowtime.operators.contract import Column, Operator
+from rowtime.operators.panes.event_time import EventTimed
+from rowtime.operators.panes.pane_fires import CHANGE, INDEX, LAST, PANE
+from rowtime.operators.panes.pane_times import PaneTimes
+from rowtime.operators.panes.panes import Panes
+from rowtime.operators.rows.select import Item
+from rowtime.plan.bind.event_time import declared_by, lost_at
+from rowtime.plan.bind.groups import Grouping
+from rowtime.plan.bind.orders import micros
+from rowtime.sql import nodes
+from rowtime.sql.script import parse_expression
+
+FACTS = {
+    "PANE_START": "timestamp_micros(`{pane}` - {duration})",
+    "PANE_END": "timestamp_micros(`{pane}`)",
+    "PANE_TIMING": "CASE WHEN `{last}` < `{pane}` THEN 'EARLY' "
+    "WHEN `{index}` = 0 OR `{last}` = `{pane}` THEN 'COMPLETE' ELSE 'LATE' END",
+    "PANE_INDEX": "`{index}`",
+}
+
+
+def has_panes(query: exp.Expr) -> bool:
+    """True if a query groups by panes."""
+    group = query.args.get("group")
+    return group is not None and any(isinstance(node, nodes.Panes) for node in group.expressions)
+
+
+@dataclass(frozen=True)
+class PanePlan:
+    """A bound GROUP BY PANES, ready to be put on its input."""
+
+    event: EventTimed
+    times: PaneTimes
+    age: int
+    keys: tuple[Item, ...]
+    aggregates: tuple[Item, ...]
+    items: tuple[Item, ...]
+    having: exp.Expr | None
+    changes: bool = False
+    every: int | None = None
+
+    def build(self, name: str, source: Operator) -> Operator:
+        """The operator on its input."""
+        settings = (self.event, self.times, self.age, self.keys, self.aggregates, self.items, self.having)
+        return Panes(name, source, *settings, changes=self.changes, every=self.every)
+
+
+class PaneGrouping(Grouping):
+    """Binds the SELECT ``query`` that groups by panes and keys."""
+
+    times = PaneTimes(1, 1)
+
+    def plan(self) -> PanePlan | None:
+        """Panes and keys first, then the select list and HAVING; ``None`` where something is refused."""
+        before = len(self.scope.problems)
+        group = self.query.args["group"]
+        panes = [node for node in group.expressions if isinstance(node, nodes.Panes)]
+        self.query = self.query.copy()
+        others = [node for node in self.query.args["group"].expressions if not isinstance(node, nodes.Panes)]
+        self.query.args["group"].set("expressions", others)
+        event = self._event(panes[0])
+        age = self._settings(panes)
+        for node in self._grouping():
+            self._key(node)
+        items, stamp = self._select_list()
+        if stamp is not None:
+            hint = "Leave it out: a fire has the end of its pane, or the bound that caused it."
+            self.scope.refuse("R170", "AS ROWTIME does not go with PANES", self.query, hint)
+        having = self.query.args.get("having")
+        condition = self._over_groups(having.this) if having else None
+        if event is None or len(self.scope.problems) > before:
+            return None
+        changes = bool(self.query.args.get("emit_changes"))
+        if changes:
+            text = f"CASE WHEN `{CHANGE}` = 0 THEN 'RETRACT' ELSE 'INSERT' END"
+            items = (*items, Item(Column("change", "STRING"), parse_expression(text)))
+            self.scope.refuse_twice(self.query, items)
+        aggregates, every = tuple(self.aggregates), self._every()
+        return PanePlan(event, self.times, age, tuple(self.keys), aggregates, items, condition, changes, every)
+
+    def _every(self) -> int | None:
+        """EMIT EVERY: how often panes that are not complete yet fire, in µs of event time."""
+        given = self.query.args.get("emit_every")
+        return max(1, micros(self.scope, given, "EMIT EVERY")) if given is not None else None
+
+    def _event(self, node: nodes.Panes) -> EventTimed | None:
+        """The declaration of the time that the panes are of."""
+        event = declared_by(self.scope.input)
+        if event is None:
+            shown = node.this.name if isinstance(node.this, exp.Column) else "t"
+            declared = f"CREATE VIEW v EVENT TIME ({shown}, LAG INTERVAL '10' SECOND) AS SELECT STREAM {self._read()};"
+            hint = f"Declare it of what is read here, and read the view: {declared}"
+            self.scope.refuse("R170", "PANES needs an event time", node, hint, lost_at(self.scope.input))
+            return None
+        bound = self.scope.bind(node.this)
+        if not isinstance(bound, exp.Column) or bound.name != event.column:
+            what = f"the event time here is {event.column}, and panes are of the event time"
+            self.scope.refuse("R170", what, node, f"Write PANES({event.column}, …).")
+        return event
+
+    def _read(self) -> str:
+        """Everything of the stream or view that the query reads; in short where it reads another query or a join."""
+        source = self.query.args["from_"].this
+        named = isinstance(source, exp.Table) and not self.query.args.get("joins")
+        return f"* FROM {source.name}" if named else "…"
+
+    def _settings(self, panes: list[nodes.Panes]) -> int:
+        """The panes' times; the discard age comes back."""
+        node = panes[0]
+        if len(panes) > 1:
+            self.scope.refuse("R170", "GROUP BY has two PANES", panes[1], "Write a query for each.")
+
+        def setting(key: str, word: str, default: int) -> int:
+            given = node.args.get(key)
+            return default if given is None else micros(self.scope, given, word)
+
+        before = len(self.scope.problems)
+        duration = setting("duration", "DURATION", 0)
+        period = setting("period", "PERIOD", duration)
+        if len(self.scope.problems) > before:
+            return 0
+        if duration <= 0 or period <= 0:
+            self.scope.refuse("R122", "DURATION and PERIOD of PANES are longer than nothing", node)
+            return 0
+        self.times = PaneTimes(duration, period, setting("offset", "OFFSET", 0))
+        return setting("discard_age", "DISCARD AGE", 0)
+
+    def _over_groups(self, node: exp.Expr) -> exp.Expr:
+        """As in every GROUP BY; what is said of the pane is put in last."""
+        marked = _replaced(node.copy(), _fact)
+        return _replaced(super()._over_groups(marked), self._told)
+
+    def _told(self, part: exp.Expr) -> exp.Expr:
+        if not isinstance(part, nodes.PaneFact):
+            return part
+        return parse_expression(
+            FACTS[part.name].format(pane=PANE, index=INDEX, last=LAST, duration=self.times.duration)
+        )
+
+
+def _fact(part: exp.Expr) -> exp.Expr:
+    bare = isinstance(part, exp.Column) and not part.text("table")
+    if bare and part.name.upper() in FACTS:
+        found = nodes.PaneFact(this=part.name.upper())
+        found.meta.update(part.meta)
+        return found
+    return part
+
+
+def _replaced(node: exp.Expr, change: object) -> exp.Expr:
+    return node.transform(change)  # type: ignore[arg-type]

@@ -1,0 +1,211 @@
+"""Binds what WHERE and ON say about lifetimes: ``LIFETIME(s) CONTAINS s.t``, ``LIFETIME(a) EQUALS LIFETIME(b)``.
+
+Times are compared as BIGINT, in µs. Where no end is looked at, that is a filter like any other;
+else a `PeriodFilter` waits until the ends are known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from sqlglot import exp
+
+from rowtime.core.errors import Problem, Refused
+from rowtime.expr.conditions import col, conjuncts
+from rowtime.operators.contract import Column, Operator, T
+from rowtime.operators.events.period_filter import PeriodFilter, passing
+from rowtime.operators.rows.lifetimes import E, is_lifetimes
+from rowtime.operators.rows.select import Item, Select
+from rowtime.plan.bind.scope import From, Input, Scope
+from rowtime.plan.bind.sources import Binder
+from rowtime.sql.generate import to_rowtime
+from rowtime.sql.nodes import Lifetime, PeriodPredicate
+from rowtime.sql.periods import compared, periodic
+from rowtime.sql.places import place_of
+
+Times = Mapping[str, tuple[exp.Expr, exp.Expr]]
+"""Start and end (BIGINT expressions, µs) of the event of an input, by its name in lower case."""
+
+_LOGIC = (exp.And, exp.Or, exp.Not, exp.Paren)
+SIDES = (("__l_start", "__l_end"), ("__r_start", "__r_end"))
+"""What the start and the end of the event of each side of a join are called on their way through it."""
+_APART = {
+    "PRECEDES": "ALTER_DURATION(POINT_AT_END({a}), INTERVAL '1' HOUR) AS {a} JOIN TO_POINT({b}) AS {b}",
+    "IMMEDIATELY PRECEDES": "POINT_AT_END({a}) AS {a} JOIN TO_POINT({b}) AS {b}",
+}
+
+
+def timed(condition: exp.Expr) -> bool:
+    """True for a condition about lifetimes; what a query inside says is its own."""
+    within = condition.find_ancestor(exp.Query)
+    return any(node.find_ancestor(exp.Query) is within for node in condition.find_all(Lifetime))
+
+
+def split_off(query: exp.Select) -> list[exp.Expr]:
+    """What the WHERE says about lifetimes; it is taken out of the query."""
+    where = query.args.get("where")
+    listed = conjuncts(where.this if where else None)
+    found = [condition for condition in listed if timed(condition)]
+    if found:
+        others = [condition for condition in listed if condition not in found]
+        query.set("where", exp.Where(this=exp.and_(*others, copy=False)) if others else None)
+    return found
+
+
+def tells_times(node: Operator) -> bool:
+    """True for a side of a join with its times as columns: a change of the end changes those as well."""
+    return any(name in node.emits().names for side in SIDES for name in side)
+
+
+class Periods:
+    """What one SELECT says about the lifetimes of its inputs."""
+
+    def __init__(self, binder: Binder, name: str) -> None:
+        self.text, self.sources, self.name = binder.text, binder.sources, name
+
+    def filtered(self, source: From, conditions: Sequence[exp.Expr]) -> From:
+        """The events of one input for which the conditions hold."""
+        if not conditions:
+            return source
+        times = (
+            {source.inputs[0].alias.lower(): _TIMES} if len(source.inputs) == 1 and is_lifetimes(source.node) else {}
+        )
+        bound = [self._bound(source, condition, times) for condition in conditions]
+        return replace(source, node=self._filter(source.node, exp.and_(*bound, copy=False), (E,)))
+
+    def meeting(
+        self,
+        sides: tuple[From, From],
+        named: tuple[tuple[Input, ...], tuple[Input, ...]],
+        on: Sequence[exp.Expr],
+        *,
+        inner: bool,
+    ) -> tuple[tuple[From, From], list[exp.Expr], list[exp.Expr]]:
+        """The sides, with the conditions about one of them below; those about both; and those about neither."""
+        found, both, others = list(sides), [], []
+        names = [
+            {c.name for one in inputs for _, c in one.columns} | {one.rowtime for one in inputs} - {T}
+            for inputs in named
+        ]
+        whole = From(sides[0].node, (*named[0], *named[1]))
+        aliases = [side.inputs[0].alias.lower() if len(side.inputs) == 1 else "" for side in sides]
+        times = {alias: (col(start), col(end)) for alias, (start, end) in zip(aliases, SIDES, strict=True)}
+        for given in on:
+            condition = self._met(given, aliases)
+            if not timed(condition):
+                others.append(condition)
+                continue
+            bound = self._bound(whole, condition, times)
+            used = {column.name for column in bound.find_all(exp.Column)}
+            side = next((n for n in (0, 1) if used <= names[n] | set(SIDES[n])), None)
+            if not inner and side != 1:
+                what = f"{to_rowtime(given)} would say which events are left alone, before their ends are known"
+                hint = "Filter the events before, in a view or a query in parentheses; inside JOIN it can stand."
+                raise self._refused(what, given, hint)
+            if side is None:
+                self._check_ends(bound, given)
+                both.append(bound)
+            else:
+                found[side] = self.filtered(found[side], [condition])
+        return (found[0], found[1]), both, others
+
+    def with_times(self, side: From, number: int) -> From:
+        """A side with its times as columns, which go through the join."""
+        start, end = (Item(Column(name, "BIGINT"), value) for name, value in zip(SIDES[number], _TIMES, strict=True))
+        items = [Item(c, col(c.name)) for c in side.node.emits().columns]
+        return replace(side, node=Select(self.sources.fresh(f"{self.name}.times"), side.node, (*items, start, end)))
+
+    def paired(self, node: Operator, conditions: Sequence[exp.Expr]) -> Operator:
+        """The pairs of a join, whose sides have their times as columns, for which the conditions hold."""
+        hidden = tuple(name for side in SIDES for name in side)
+        return self._filter(node, exp.and_(*conditions, copy=False), tuple(end for _, end in SIDES), hidden)
+
+    def _filter(
+        self, node: Operator, condition: exp.Expr, ends: tuple[str, ...], hidden: tuple[str, ...] = ()
+    ) -> Operator:
+        used = {column.name for column in condition.find_all(exp.Column)}
+        name = self.sources.fresh(f"{self.name}.periods")
+        if not used.intersection(ends):
+            return passing(name, node, condition, hidden)
+        return PeriodFilter(name, node, condition, tuple(end for end in ends if end in used), hidden)
+
+    def _bound(self, source: From, condition: exp.Expr, times: Times) -> exp.Expr:
+        """A condition in comparisons of BIGINT columns."""
+        for said in condition.find_all(PeriodPredicate):
+            self._check(said, condition, source, times)
+        scope = Scope(self.text, source, lifetimes=True)
+        bound = exp.Paren(this=scope.bind(condition))
+        if scope.problems:
+            raise Refused(*scope.problems)
+        for said in list(bound.find_all(PeriodPredicate)):
+            said.replace(exp.Paren(this=compared(said, lambda period: _ends(period, times))))
+        return bound
+
+    def _check(self, said: exp.Expr, condition: exp.Expr, source: From, times: Times) -> None:
+        above = said
+        while above is not condition and above.parent is not None:
+            above = above.parent
+            if not isinstance(above, _LOGIC):
+                what = f"{to_rowtime(said)} stands inside {to_rowtime(above)}"
+                raise self._refused(what, said, "Join what is said about lifetimes by AND, OR and NOT.")
+        for name in (node.name for node in said.find_all(Lifetime)):
+            if name.lower() in times:
+                continue
+            known = {one.alias.lower() for one in source.inputs}
+            if name.lower() not in known:
+                raise Refused(Problem("R103", f"there is no stream {name} here", place_of(self.text, said)))
+            hint = "Name the lifetime of an input of the JOIN itself, or of a view of what is joined before."
+            raise self._refused(f"{name} has no lifetime of its own here", said, hint)
+
+    def _met(self, condition: exp.Expr, aliases: Sequence[str]) -> exp.Expr:
+        """A condition of ON, where lifetimes overlap anyway."""
+        if not timed(condition):
+            return condition
+        root = exp.Paren(this=condition.copy())
+        for said in list(root.find_all(PeriodPredicate)):
+            names = [side.name.lower() for side in (said.this, said.expression) if isinstance(side, Lifetime)]
+            if sorted(names) != sorted(aliases):
+                continue
+            if said.args["how"] == "OVERLAPS":
+                said.replace(exp.true())
+            elif said.args["how"] not in ("CONTAINS", "EQUALS"):
+                raise self._apart(said)
+        met: exp.Expr = root.this
+        return met
+
+    def _apart(self, said: exp.Expr) -> Refused:
+        """Why events that never meet are not joined, and what is written instead."""
+        how, (first, second) = said.args["how"], (said.this.name, said.expression.name)
+        if "SUCCEEDS" in how:
+            how, first, second = how.replace("SUCCEEDS", "PRECEDES"), second, first
+        what = f"{to_rowtime(said)} holds of no pair: events are joined while both are alive"
+        return self._refused(what, said, f"Move the lifetimes: FROM {_APART[how].format(a=first, b=second)}.")
+
+    def _check_ends(self, bound: exp.Expr, given: exp.Expr) -> None:
+        """Of a pair, whose events may be gone, the ends are compared with each other and with starts alone."""
+        own = {name for side in SIDES for name in side}
+        for node in bound.find_all(exp.LT, exp.LTE, exp.EQ):
+            sides = [side.name if isinstance(side, exp.Column) else "" for side in (node.this, node.expression)]
+            if any(name.endswith("_end") and name in own for name in sides) and not own.issuperset(sides):
+                what = f"{to_rowtime(given)} compares the end of an event with a time of the other one"
+                raise self._refused(what, given, "Compare it with LIFETIME of the other, or make that time its start.")
+
+    def _refused(self, what: str, node: exp.Expr, hint: str) -> Refused:
+        return Refused(Problem("R198", what, place_of(self.text, node), hint))
+
+
+_TIMES = (exp.Anonymous(this="unix_micros", expressions=[col(T)]), col(E))
+
+
+def _ends(period: exp.Expr, times: Times) -> tuple[exp.Expr, exp.Expr]:
+    """Start and end of a period as BIGINT expressions."""
+    if isinstance(period, Lifetime):
+        return times[period.name.lower()]
+    start, end = (
+        exp.Anonymous(
+            this="unix_micros", expressions=[exp.cast(time.copy(), exp.DataType.build("TIMESTAMP", dialect="spark"))]
+        )
+        for time in periodic(period)
+    )
+    return start, end

@@ -1,0 +1,51 @@
+"""Binds ``name.rejected``: the rows that the gates of a stream or view refuse (SPEC 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+
+from rowtime.core.errors import Place, Problem, Refused
+from rowtime.operators.contract import Operator, walk
+from rowtime.operators.gates.rejected import Rejected
+from rowtime.operators.streams.union_all import UnionAll
+from rowtime.plan.bind.pump_edge import behind
+
+
+def refused_rows(
+    fresh: Callable[[str], str], node: Operator, name: str, pumps: Collection[str], place: Place
+) -> Operator:
+    """What the gate ``name`` below ``node`` refuses, those of its ``pumps`` and of what it declares.
+
+    ``fresh`` makes names. Raises ``Refused`` (R125) where there is no such gate.
+    """
+    gates = [part for part in walk(node) if part.refuses()]
+    gate = next((part for part in gates if part.name == name), None)
+    if gate is None and node.computes:
+        return Rejected(fresh(f"{name}.rejected"), node, node.emits().of_users, failing=name)
+    if gate is None:
+        hint = f"These do: {', '.join(part.name for part in gates)}."
+        raise Refused(Problem("R125", f"{name} refuses no rows", place, hint))
+    filled = [part for part in gates if part.name in pumps]
+    orders = [part for part in gates if part.checks_declared() and part.name.startswith(f"{name}.")]
+    as_name = f"{name}.rejected"
+    refused = [Rejected(fresh(as_name), part, part.refused_columns()) for part in (gate, *filled, *orders)]
+    if not refused[1:]:
+        return refused[0]
+    return UnionAll(fresh(f"{as_name}.all"), tuple(refused), optional=bool(filled))
+
+
+def refused_by_pump(fresh: Callable[[str], str], node: Operator, pump: str, place: Place) -> Operator:
+    """What is refused on the way of a pump to its target: by the T-sort of its query, its gate, its order checks.
+
+    All of it with the columns of the query, as they were computed. Raises ``Refused`` (R125) where nothing is checked.
+    """
+    gates = [part for part in walk(node) if part.checks_pump(pump)]
+    query = behind(node)
+    if not gates and query.computes:
+        return Rejected(fresh(f"{pump}.rejected"), query, query.emits().of_users, failing=pump)
+    if not gates:
+        what = f"{pump} refuses no rows: its values fit the declared columns of the target, and nothing is checked"
+        raise Refused(Problem("R125", what, place))
+    as_name = f"{pump}.rejected"
+    refused = tuple(Rejected(fresh(as_name), part, part.refused_columns()) for part in gates)
+    return UnionAll(fresh(f"{as_name}.all"), refused) if refused[1:] else refused[0]

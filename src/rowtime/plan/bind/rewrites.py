@@ -1,0 +1,149 @@
+"""Rewrites of queries that are refused, for their hints. Each is bound before it is shown (SPEC 6).
+
+A rewrite is how it is said in words, and the whole query as it would be then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from sqlglot import exp
+
+from rowtime.plan.bind.join_range import conjuncts
+from rowtime.sql.generate import to_rowtime
+from rowtime.sql.nodes import Monotonic, Within
+from rowtime.sql.script import parse_expression
+
+Rewrite = tuple[str, exp.Expr]
+
+
+def shown(rewrites: Iterable[Rewrite], binds: Callable[[exp.Expr], bool], otherwise: str) -> str:
+    """The words of the first that binds."""
+    return next((words for words, query in rewrites if binds(query)), otherwise)
+
+
+def grouped(query: exp.Expr, keys: Sequence[exp.Expr], rowtime: str) -> Iterator[Rewrite]:
+    """GROUP BY ``keys`` with something that closes groups.
+
+    Rows leave a join in the order of the later rowtime, so a tolerance of what one side says would lose rows.
+    """
+    for n, key in enumerate(keys if not query.args.get("joins") else ()):
+        time = key.find(exp.Column) if isinstance(key, exp.Floor | exp.Ceil | exp.TimestampTrunc) else None
+        if time is not None:
+            late = Within(this=key.copy(), interval=_minute())
+            words, rewritten = _group_by(query, [*keys[:n], late, *keys[n + 1 :]])
+            yield f"Say how far {to_rowtime(time)} may go back: {words}.", rewritten
+    words, rewritten = _group_by(query, [_hour(rowtime), *keys])
+    yield f"Group by time as well: {words}.", rewritten
+
+
+def _group_by(query: exp.Expr, keys: Sequence[exp.Expr]) -> Rewrite:
+    rewritten = query.copy()
+    rewritten.set("group", exp.Group(expressions=[key.copy() for key in keys]))
+    return f"GROUP BY {_listed(keys)}", rewritten
+
+
+def distinct(query: exp.Expr, rowtime: str) -> Iterator[Rewrite]:
+    """DISTINCT with something that ascends in its list."""
+    hour = _hour(rowtime)
+    rewritten = query.copy()
+    rewritten.set("expressions", [hour, *rewritten.expressions])
+    words = f"SELECT STREAM DISTINCT {to_rowtime(hour)} AS hour, …"
+    yield f"Select a function of ROWTIME as well, for example {words}", rewritten
+
+
+def ordered(query: exp.Expr, rowtime: str, *, time: bool = False) -> Iterator[Rewrite]:
+    """ORDER BY that leads with what ascends; ``time``: what it leads with now is a TIMESTAMP, which a T-sort takes."""
+    first, *others = query.args["order"].expressions
+    if first.args.get("desc"):
+        yield _order_by("Leave out DESC", query, [_ascending(first.this), *others])
+    if time:
+        words, rewritten = _order_by("", query, [_ascending(first.this, within=_minute()), *others])
+        rewritten.set("expressions", _promoting(rewritten, first.this))
+        yield f"Sort it within a tolerance: SELECT STREAM {to_rowtime(first.this)} AS ROWTIME, …{words}", rewritten
+    group, windowed = query.args.get("group"), query.args.get("windowed")
+    # Windows of STAGGER have nothing that could be named but their rowtime.
+    hour = parse_expression("ROWTIME") if windowed is not None else _hour(rowtime)
+    for lead in group.expressions if group is not None else [hour]:
+        rest = [key for key in (first, *others) if key.this != lead]
+        yield _order_by("Lead with what ascends", query, [_ascending(lead), *rest])
+
+
+def _order_by(words: str, query: exp.Expr, keys: Sequence[exp.Expr]) -> Rewrite:
+    rewritten = query.copy()
+    rewritten.set("order", exp.Order(expressions=[key.copy() for key in keys]))
+    return f"{words}{':' if words else ''} ORDER BY {_listed(keys)}.", rewritten
+
+
+def checked(query: exp.Expr) -> Iterator[Rewrite]:
+    """ORDER BY of a promise, which has a clock of its own."""
+    first, *others = query.args["order"].expressions
+    promise = first.copy()
+    promise.set("this", Monotonic(this=promise.this))
+    words, rewritten = _order_by("Give it a clock", query, [promise, *others])
+    yield f"{words[:-1]}, which is checked row by row.", rewritten
+
+
+def promoted(query: exp.Expr, times: Iterable[exp.Expr]) -> Iterator[Rewrite]:
+    """Another ROWTIME in the select list, or none of its own."""
+    for time in times:
+        rewritten = query.copy()
+        rewritten.set("expressions", _promoting(query, time))
+        yield f"Select {to_rowtime(time)} AS ROWTIME.", rewritten
+    rewritten = query.copy()
+    rewritten.set("expressions", _promoting(query, None))
+    yield "Leave AS ROWTIME out.", rewritten
+
+
+def _promoting(query: exp.Expr, time: exp.Expr | None) -> list[exp.Expr]:
+    others = [entry.copy() for entry in query.expressions if entry.alias.lower() != "rowtime"]
+    return others if time is None else [exp.alias_(time.copy(), "ROWTIME"), *others]
+
+
+def listing(query: exp.Expr, keys: Iterable[exp.Expr]) -> Iterator[Rewrite]:
+    """A select list that has a grouping expression as well."""
+    for key in keys:
+        rewritten = query.copy()
+        rewritten.set("expressions", [key.copy(), *rewritten.expressions])
+        yield f"Select what closes the groups as well: {to_rowtime(key)}.", rewritten
+
+
+def windowed(query: exp.Expr, rowtime: str) -> Iterator[Rewrite]:
+    """Windows that are ordered by time, or as the rows come."""
+    by = exp.Order(expressions=[_ascending(parse_expression(rowtime))])
+    for words, order in ((f"Write ORDER BY {rowtime}.", by), ("Leave ORDER BY out.", None)):
+        rewritten = query.copy()
+        for window in rewritten.find_all(exp.Window):
+            if window.args.get("order") is not None:
+                window.set("order", order and order.copy())
+        yield words, rewritten
+
+
+def joined(query: exp.Expr, number: int, left: str, right: str) -> Iterator[Rewrite]:
+    """The join ``number`` with a limit on the time between its inputs, in place of what ON says of that."""
+    limit = f"{right}.ROWTIME BETWEEN {left}.ROWTIME AND {left}.ROWTIME + INTERVAL '1' MINUTE"
+    rewritten = query.copy()
+    join = rewritten.args["joins"][number]
+    others = [part for part in conjuncts(join.args.get("on")) if not _compares_times(part)]
+    join.set("on", exp.and_(*others, parse_expression(limit)))
+    yield f"Limit the time between them: ON {to_rowtime(join.args['on'])}.", rewritten
+
+
+def _compares_times(part: exp.Expr) -> bool:
+    return any(column.name.lower() == "rowtime" for column in part.find_all(exp.Column))
+
+
+def _ascending(key: exp.Expr, within: exp.Expr | None = None) -> exp.Expr:
+    return exp.Ordered(this=key.copy(), nulls_first=True, within=within)
+
+
+def _hour(rowtime: str) -> exp.Expr:
+    return parse_expression(f"FLOOR({rowtime} TO HOUR)")
+
+
+def _minute() -> exp.Expr:
+    return parse_expression("INTERVAL '1' MINUTE")
+
+
+def _listed(nodes: Sequence[exp.Expr]) -> str:
+    return ", ".join(map(to_rowtime, nodes))

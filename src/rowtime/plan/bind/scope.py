@@ -1,0 +1,357 @@
+"""Scope: what the names of one SELECT mean, and the expressions with the names resolved."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from sqlglot import exp
+
+from rowtime.core.errors import Problem
+from rowtime.expr.conditions import col
+from rowtime.expr.facts import ROWTIME, Fact, Kind
+from rowtime.expr.monotonicity import OF_SESSION, is_constant, non_deterministic
+from rowtime.operators.contract import A, Column, Operator, T, walk
+from rowtime.operators.over.value_clocks import MARK
+from rowtime.operators.rows.lifetimes import is_lifetimes
+from rowtime.operators.rows.select import Item
+from rowtime.plan.bind.catalog import suggestion
+from rowtime.plan.bind.windows import GROUP_FUNCTIONS, LATER, Windows, is_value
+from rowtime.sql.generate import to_rowtime, to_spark
+from rowtime.sql.nodes import CurrentRowTimestamp, Lifetime, LifetimeEdge, Monotonic, PeriodPredicate
+from rowtime.sql.places import place_of, position, span
+
+
+@dataclass(frozen=True)
+class Input:
+    """One input under its name: its columns as (name there, column of the operator), and its rowtime's column.
+
+    ``window``: how long its rows stay in the window of a join, µs. ``lag``: how far its rowtime
+    may lie below that of the joined row. ``optional``: it is missing where an outer join found
+    no match.
+    """
+
+    alias: str
+    columns: tuple[tuple[str, Column], ...]
+    rowtime: str = T
+    window: int | None = None
+    lag: int = 0
+    optional: bool = False
+
+
+@dataclass(frozen=True)
+class From:
+    """What a SELECT reads: one operator, whose columns are those of the inputs.
+
+    ``lineage``: columns that are functions of the rowtime. ``merged``: what the columns of
+    USING mean without an input's name.
+    """
+
+    node: Operator
+    inputs: tuple[Input, ...]
+    lineage: Mapping[str, exp.Expr] = field(default_factory=dict)
+    merged: Mapping[str, exp.Expr] = field(default_factory=dict)
+
+    @classmethod
+    def one(cls, node: Operator, alias: str, lineage: Mapping[str, exp.Expr]) -> From:
+        """A single input, whose columns go by their own names."""
+        return cls(node, (Input(alias, tuple((column.name, column) for column in node.emits().columns)),), lineage)
+
+
+@dataclass
+class Scope:
+    """The inputs of a SELECT, and the problems found so far."""
+
+    text: str
+    source: From
+    problems: list[Problem] = field(default_factory=list)
+    gate: Callable[[], str] = str
+    promises: dict[str, tuple[str, exp.Expr]] = field(default_factory=dict)
+    """What MONOTONIC promises: text -> the name of the order check, and the expression."""
+    windows: Windows = field(default_factory=Windows)
+    over: Callable[[exp.Window], exp.Expr] | None = None
+    """What stands for a call with OVER; ``None`` where none may stand."""
+    made: dict[str, Fact] = field(default_factory=dict)
+    """What is known of the columns of these calls."""
+    lifetimes: bool = False
+    """Whether LIFETIME may stand here."""
+    clipped: bool = False
+    """Whether LIFETIME_START and LIFETIME_END may: in the window of an event."""
+    binds: Callable[[exp.Expr], bool] = field(default=lambda _: False)
+    """Whether a rewrite of the query would be accepted."""
+
+    @property
+    def input(self) -> Operator:
+        """The operator that gives the rows."""
+        return self.source.node
+
+    @property
+    def rowtime(self) -> str:
+        """How the rowtime of the rows is written."""
+        alias = self.source.inputs[0].alias if len(self.source.inputs) == 1 else ""
+        return f"{alias}.ROWTIME" if alias else "ROWTIME"
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The columns of the rows."""
+        return self.input.emits().columns
+
+    def starred(self, table: str) -> list[tuple[str, Column | exp.Expr]]:
+        """What ``*`` or ``table.*`` lists: names with columns; those of USING come first, and once."""
+        if table:
+            return [pair for one in self._inputs(table) for pair in one.columns]
+        once = {name.lower() for name in self.source.merged}
+        others = [pair for one in self.source.inputs for pair in one.columns if pair[0].lower() not in once]
+        return [*self.source.merged.items(), *others]
+
+    @property
+    def names(self) -> set[str]:
+        """The names that columns have in the query, in lower case."""
+        return {name.lower() for one in self.source.inputs for name, _ in one.columns}
+
+    @property
+    def _aliases(self) -> list[str]:
+        """The name of the input whose events these are; none where they are joined."""
+        return [one.alias.lower() for one in self.source.inputs] if len(self.source.inputs) == 1 else []
+
+    def _inputs(self, table: str) -> list[Input]:
+        return [one for one in self.source.inputs if table.lower() in ("", one.alias.lower())]
+
+    @property
+    def facts(self) -> dict[str, Fact]:
+        """What is known about the values of each column; the rowtime ascends."""
+        return {**self._given, **self.made}
+
+    @cached_property
+    def _given(self) -> dict[str, Fact]:
+        return {T: ROWTIME, **{column.name: column.known for column in self.columns}}
+
+    def refuse(self, code: str, message: str, node: exp.Expr, hint: str = "", note: str = "") -> None:
+        """Note a problem at a node."""
+        message, hint, note = (self._named_by_inputs(text) for text in (message, hint, note))
+        self.problems.append(Problem(code, message, place_of(self.text, node), hint, note))
+
+    def refuse_twice(self, query: exp.Expr, items: Iterable[Item]) -> None:
+        """Refuse (R119) a select list in which two columns have one name."""
+        seen: set[str] = set()
+        for item in items:
+            name = item.column.name
+            if name.lower() in seen:
+                what = f"the select list has two columns {name}"
+                self.refuse("R119", what, query, "Give one of them another name with AS.")
+            seen.add(name.lower())
+
+    def refuse_unkept(self, query: exp.Expr, items: Iterable[Item]) -> None:
+        """Refuse (R189) columns of a type that no tick can move: intervals of years and months."""
+        for item in items:
+            made = item.expression.unnest()
+            months = isinstance(made, exp.Anonymous) and made.name.upper() == "MAKE_YM_INTERVAL"
+            if months or item.column.fact.kind is Kind.MONTHS:
+                what = f"{item.column.name} is an interval of years and months, which cannot be kept"
+                self.refuse("R189", what, query, "Add it to a date, or count the months as a number.")
+
+    def bind(self, node: exp.Expr) -> exp.Expr:
+        """A copy of the expression whose columns are the input's, by their own names."""
+        for part in node.walk():
+            self._check(part)
+        if node.find(exp.Query) is not None:
+            return node.copy()  # the columns inside are those of another query, and it has been refused
+        return _replaced(node.copy(), self._bound)
+
+    def shown(self, column: exp.Expr) -> str:
+        """A column as the query names it."""
+        return self._named_by_inputs(self.windows.shown(column))
+
+    def _named_by_inputs(self, text: str) -> str:
+        """A text with the names that joined columns have inside (``s_t``) as the query has them (``s.t``)."""
+        if len(self.source.inputs) < 2:  # noqa: PLR2004 - one input keeps its names
+            return text
+        pairs = ((one.alias, name, known) for one in self.source.inputs for name, known in one.columns)
+        named = {c.name: f"{alias}.{name}" for alias, name, c in pairs if isinstance(c, Column) and c.name != name}
+        return re.sub(r"(?<![\w.])\w+", lambda word: named.get(word[0], word[0]), text)
+
+    def _check(self, part: exp.Expr) -> None:
+        if non_deterministic(part):
+            ours = isinstance(part, exp.Anonymous) and part.name.upper() not in OF_SESSION
+            what = "gives another answer each time it is asked" if ours else "depends on the session, and on no row"
+            hint = "A stream's answer is a function of its input; use a column instead."
+            if isinstance(part, exp.Anonymous) and part.name.upper() in ("CURRENT_TIME", "LOCALTIME"):
+                hint = "CURRENT_TIMESTAMP is fixed at the first start: date_format(CURRENT_TIMESTAMP, 'HH:mm:ss')."
+            self.refuse("R111", f"{to_rowtime(part)} {what}", part, hint)
+        if isinstance(part, exp.Window) and self.over is None:
+            what = "a window function stands in the select list of a query without groups"
+            self.refuse("R160", what, part, "Compute it in a sub-query or a view, and use its column here.")
+        if isinstance(part, exp.Anonymous) and part.name.upper() in LATER:
+            hint = "Write TUMBLE(s.ROWTIME, INTERVAL '1' HOUR), or FLOOR(s.ROWTIME TO HOUR)."
+            self.refuse("R190", f"{part.name.upper()} is not supported yet", part, hint)
+        if isinstance(part, PeriodPredicate) and not self.lifetimes and part.find(Lifetime):
+            hint = "It stands in WHERE or ON over events, with AND, OR and NOT; of two times there is PERIOD (a, b)."
+            self.refuse("R198", f"{to_rowtime(part)} does not stand here", part, hint)
+        if isinstance(part, LifetimeEdge) and (not self.clipped or part.name.lower() not in self._aliases):
+            hint = "It stands in aggregates of GROUP BY TUMBLE or HOP over events, and names what is behind FROM."
+            self.refuse("R198", f"{to_rowtime(part)} does not stand here", part, hint)
+        if isinstance(part, exp.Query) and not isinstance(part.parent, exp.Subquery):
+            hint = "Join instead: JOIN of streams and tables, SEMI JOIN and ANTI JOIN of streams."
+            if is_lifetimes(self.input):
+                hint = "Join instead: a JOIN b ON …, for each pair; or a LEFT ANTI JOIN b ON …, for a without any b."
+            self.refuse("R190", "a sub-query in an expression is not supported", part, hint)
+
+    def _bound(self, part: exp.Expr) -> exp.Expr:
+        if isinstance(part, exp.Column) and not isinstance(part.this, exp.Star):
+            return self._column(part)
+        if isinstance(part, CurrentRowTimestamp):
+            return self._arrival(part)
+        if isinstance(part, LifetimeEdge):
+            return _named(part.args["which"], part)
+        if isinstance(part, Monotonic) and not is_constant(part.this):
+            text = to_spark(part.this)
+            if text not in self.promises:
+                self.promises[text] = (self.gate(), part.this.copy())
+        if isinstance(part, exp.Anonymous) and part.name.upper() in GROUP_FUNCTIONS:
+            return self.windows.bind(self, part)
+        if isinstance(part, exp.Window) and self.over is not None:
+            return self.over(part)
+        return part
+
+    def _column(self, column: exp.Column) -> exp.Expr:
+        """A column of an input by its name; else, as in Spark, a field of a struct: ``s.x``, ``a.s.x``, ``s.x.y``."""
+        parts = column.parts
+        whole = 2 if len(parts) > 1 and self._has(parts[0].name, parts[1].name) else 1
+        if len(parts) > whole and (whole > 1 or self._has("", parts[0].name)):
+            value = self._named_column(_first(parts, whole, column))
+            for part in parts[whole:]:
+                value = exp.Dot(this=exp.paren(value, copy=False), expression=part.copy())
+            return value
+        return self._named_column(column)
+
+    def _has(self, table: str, name: str) -> bool:
+        """True if an input, or the one that is called ``table``, has a column of this name."""
+        known = {column.lower() for one in self._inputs(table) for column, _ in one.columns}
+        return name.lower() in known or bool(table and name.lower() == "rowtime" and self._inputs(table))
+
+    def _named_column(self, column: exp.Column) -> exp.Expr:
+        name, table = column.name, column.text("table")
+        inputs = self._inputs(table)
+        if not inputs:
+            known = [one.alias for one in self.source.inputs]
+            self.refuse("R103", f"there is no stream {table} here", column, suggestion(table, known))
+            return column
+        if name.lower() == "rowtime":
+            return self._rowtime(inputs[0], column)
+        merged = [value for known, value in self.source.merged.items() if known.lower() == name.lower()]
+        if merged and not table:
+            return merged[0].copy()
+        found = [(one.alias, c) for one in inputs for known, c in one.columns if known.lower() == name.lower()]
+        if len(found) == 1:
+            return _named(found[0][1].name, column)
+        self._refuse_column(column, inputs, [f"{alias}.{name}" for alias, _ in found])
+        return column
+
+    def _rowtime(self, one: Input, column: exp.Column) -> exp.Expr:
+        if column.text("table") and not one.rowtime:
+            self.refuse("R103", f"{one.alias} is a table, and has no ROWTIME", column)
+            return column
+        return _named(one.rowtime if column.text("table") else T, column)
+
+    def _refuse_column(self, column: exp.Column, inputs: Sequence[Input], found: Sequence[str]) -> None:
+        if found:
+            hint = f"Write {' or '.join(found)}."
+            self.refuse("R150", f"several inputs have a column {column.name}", column, hint)
+            return
+        hint = suggestion(column.name, [known for one in inputs for known, _ in one.columns])
+        among = " or ".join(one.alias for one in inputs)
+        self.refuse("R103", f"there is no column {column.name} in {among}", column, hint)
+
+    def _arrival(self, node: exp.Expr) -> exp.Expr:
+        if not self.input.emits().arrival:
+            self.refuse("R112", "CURRENT_ROW_TIMESTAMP is gone here: these rows did not arrive, they were made", node)
+        return _named(A, node)
+
+    def inlined(self, node: exp.Expr) -> exp.Expr:
+        """The clock of the expression: over the rowtime and marks of order checks, where its columns follow them."""
+
+        def follow(part: exp.Expr) -> exp.Expr:
+            known = self._lineage(part)
+            if known is not None:
+                return known.copy()
+            if isinstance(part, Monotonic) and to_spark(part.this) in self.promises:
+                return mark_of(self.promises[to_spark(part.this)][0])
+            return part
+
+        return _replaced(node.copy(), follow)
+
+    def computed(self, node: exp.Expr) -> exp.Expr:
+        """The expression with the columns that are functions of the rowtime written as such: it has the same values."""
+
+        def follow(part: exp.Expr) -> exp.Expr:
+            known = self._lineage(part)
+            return part if known is None or not is_value(known) else known.copy()
+
+        return _replaced(node.copy(), follow)
+
+    def _lineage(self, part: exp.Expr) -> exp.Expr | None:
+        return {**self.source.lineage, **self.windows.lineage}.get(part.name) if isinstance(part, exp.Column) else None
+
+
+def _replaced(node: exp.Expr, change: object) -> exp.Expr:
+    """The tree with each node changed once, from the leaves up; positions stay."""
+    for part in list(node.walk(bfs=False))[::-1]:
+        changed = change(part)  # type: ignore[operator]
+        if changed is part:
+            continue
+        if changed.meta is not part.meta:
+            changed.meta.update({k: v for k, v in part.meta.items() if k not in changed.meta})
+        if part is node:
+            node = changed
+        else:
+            part.replace(changed)
+    return node
+
+
+def _first(parts: Sequence[exp.Expr], count: int, origin: exp.Column) -> exp.Column:
+    """The column that is named by the first one or two parts of a name."""
+    column = exp.Column(this=parts[count - 1].copy(), table=parts[0].copy() if count > 1 else None)
+    column.meta.update(origin.meta)
+    return column
+
+
+def _named(name: str, origin: exp.Expr) -> exp.Column:
+    column = col(name)
+    for source in (origin, origin.this if isinstance(origin.this, exp.Expr) else origin):
+        column.meta.update(source.meta)
+    if (found := span(origin)) is not None and (place := position(origin)) is not None:  # with the name of the input
+        start, end = found
+        column.update_positions(line=place[0], col=place[1] + end - start, start=start, end=end)
+    return column
+
+
+def mark_of(gate: str) -> exp.Column:
+    """What stands for the mark of an order check."""
+    return col(MARK + gate)
+
+
+def marks_of(root: Operator) -> dict[str, Fact]:
+    """What is known of the marks below, by the columns that stand for them, and of the rowtime."""
+    marks = (mark for node in walk(root) for mark in node.marks().items())
+    return {T: ROWTIME, **{MARK + name: fact for name, (_, fact) in marks if fact is not None}}
+
+
+def follows(node: exp.Expr) -> bool:
+    """True if an inlined expression is over the rowtime and marks alone, so that it has a clock."""
+    names = columns_of([node])
+    return bool(names) and all(name == T or name.startswith(MARK) for name in names)
+
+
+def columns_of(nodes: Sequence[exp.Expr]) -> set[str]:
+    """The names of the columns in some bound expressions."""
+    return {column.name for node in nodes for column in node.find_all(exp.Column)}
+
+
+def type_of(columns: Sequence[Column], bound: exp.Expr) -> str:
+    """The type of an expression over some columns, as Spark's type text; empty where only Spark knows it."""
+    inner = bound.unnest()
+    if isinstance(inner, exp.Column):
+        return next((c.type for c in columns if c.name == inner.name), "TIMESTAMP" if inner.name == T else "")
+    return inner.args["to"].sql("spark") if isinstance(inner, exp.Cast) else ""

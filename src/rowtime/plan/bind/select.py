@@ -1,0 +1,369 @@
+"""Binds queries: SELECT STREAM, UNION ALL and sub-queries become operators.
+
+One class for one query text; a query's problems are gathered, so that all of them can be
+reported. What a rule refuses it refuses with a place and a hint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from rowtime.core.errors import Problem, Refused
+from rowtime.expr.conditions import col
+from rowtime.expr.monotonicity import prove
+from rowtime.operators.contract import Column, Operator, T
+from rowtime.operators.gates.tsort import BEFORE, TIME, TSort
+from rowtime.operators.order.ordered import Ordered
+from rowtime.operators.rows.first_rows import unknown_at_first
+from rowtime.operators.rows.lifetimes import is_lifetimes
+from rowtime.operators.rows.select import Item, Select
+from rowtime.operators.sorts.sort_by import SortBy
+from rowtime.operators.sorts.sort_by_values import SortByValues
+from rowtime.operators.streams.union_all import UnionAll
+from rowtime.plan.bind.aggregates import has_aggregates
+from rowtime.plan.bind.clauses import bind_with, limited, plain, refuse_later, spread_unbounded_state
+from rowtime.plan.bind.event_time import meeting
+from rowtime.plan.bind.from_clause import FromClause
+from rowtime.plan.bind.group_plan import GroupPlan, WithinGroup
+from rowtime.plan.bind.groups import Grouping
+from rowtime.plan.bind.lifetime_groups import LifetimeGrouping
+from rowtime.plan.bind.lifetimes import alike, emitted, refuse_in_select
+from rowtime.plan.bind.numbering import sorted_first
+from rowtime.plan.bind.orders import Sort, bind_sort, gates_of, is_rowtime, refuse_untimed
+from rowtime.plan.bind.over import Windowing
+from rowtime.plan.bind.panes import PaneGrouping, has_panes
+from rowtime.plan.bind.scope import From, Scope, columns_of, follows, type_of
+from rowtime.plan.bind.sources import Binder, BoundQuery, Sources
+from rowtime.plan.bind.union_order import common, flat, sorted_union
+from rowtime.plan.bind.windows import has_clock, refuse_outside
+from rowtime.sql.places import place_of
+
+
+@dataclass
+class QueryBinder:
+    """Binds the queries of one text; ``sources`` gives the operators of named things."""
+
+    text: str
+    sources: Sources
+    trying: bool = False
+    """Whether this is only to see if a rewrite would be accepted."""
+
+    def bind(self, query: exp.Expr, name: str) -> BoundQuery:
+        """The operators of a query; ``name`` names the gates in it. Raises ``Refused``."""
+        query = plain(query)
+        spread_unbounded_state(query)
+        bind_with(self, query, name)
+        bare = self._bare(query, name)
+        bare = replace(bare, node=self.sources.enforced(bare.node, name))
+        bound = emitted(self.text, self.sources, query, bare, name)
+        return limited(self, query, bound, name)
+
+    def binds(self, query: exp.Expr, name: str) -> bool:
+        """True if a rewrite of a query binds; it has a catalog and operators of its own."""
+        if self.trying:
+            return False
+        try:
+            QueryBinder(self.text, Sources(self.sources.catalog), trying=True).bind(query, name)
+        except Refused:
+            return False
+        return True
+
+    def _bare(self, query: exp.Expr, name: str) -> BoundQuery:
+        """A query without what stands around it."""
+        if isinstance(query, exp.Union):
+            return self._union(query, name)
+        if not isinstance(query, exp.Select):
+            raise Refused(Problem("R114", "only SELECT and UNION ALL make a query", place_of(self.text, query)))
+        return _SelectBinder(self, query, name).bind()
+
+    def _union(self, query: exp.Expr, name: str) -> BoundQuery:
+        if not isinstance(query, exp.Union) or query.args.get("distinct") or type(query) is not exp.Union:
+            raise Refused(
+                Problem(
+                    "R109",
+                    "streams know UNION ALL only",
+                    place_of(self.text, query),
+                    "Write UNION ALL; to drop duplicates, SELECT STREAM DISTINCT above it.",
+                )
+            )
+        refuse_later(self.text, query)
+        if query.args.get("order"):
+            return self.bind(sorted_union(query, self.text, lambda inner: self._names(inner, name)), name)
+        parts = [self.bind(part, f"{name}.{n}") for n, part in enumerate(flat(query), 1)]
+        widths = {len(part.node.emits().columns) for part in parts}
+        if len(widths) > 1:
+            raise Refused(
+                Problem(
+                    "R115",
+                    "the inputs of UNION ALL have different numbers of columns",
+                    place_of(self.text, query),
+                    "Select the same number of columns on each side.",
+                )
+            )
+        alike(self.text, query, [part.node for part in parts])
+        inputs = tuple(part.node for part in parts)
+        if (
+            any(node.emits().event for node in inputs)
+            and (met := meeting(self.sources.fresh, inputs, name)) is not None
+        ):
+            return BoundQuery(met, common(parts))
+        return BoundQuery(UnionAll(self.sources.fresh(f"{name}.union"), inputs), common(parts))
+
+    def _names(self, query: exp.Expr, name: str) -> tuple[str, ...]:
+        """The columns of a query, bound with operators of its own."""
+        return QueryBinder(self.text, Sources(self.sources.catalog), trying=True).bind(query, name).node.emits().names
+
+
+Build = Callable[[], BoundQuery]  # makes the operators, once nothing is refused
+
+
+class _SelectBinder:
+    """Binds one SELECT: source, filter, promotion, groups, select list, in this order."""
+
+    def __init__(self, binder: Binder, query: exp.Select, name: str) -> None:
+        self.binder, self.query, self.name = binder, query, name
+        self.text, self.sources = binder.text, binder.sources
+
+    def bind(self) -> BoundQuery:
+        self._refuse_unsupported()
+        return self.over(FromClause(self.binder, self.query, self.name).bind())
+
+    def over(self, source: From) -> BoundQuery:
+        """The query over what it reads."""
+        steps = None if self._groups() or is_lifetimes(source.node) else sorted_first(self.query, self.text, source)
+        if steps is not None:
+            below = _SelectBinder(self.binder, steps[0], f"{self.name}.sorted").over(source)
+            below = replace(below, node=self.sources.enforced(below.node, f"{self.name}.sorted"))
+            source = From.one(below.node, source.inputs[0].alias, below.lineage)
+            return _SelectBinder(self.binder, steps[1], self.name).over(source)
+        scope = Scope(
+            self.text,
+            source,
+            gate=lambda: self.sources.fresh(self.name),
+            binds=lambda q: self.binder.binds(q, self.name),
+        )
+        if is_lifetimes(scope.input):
+            refuse_in_select(self.query, scope)
+        where = self.query.args.get("where")
+        condition = scope.bind(where.this) if where else None
+        if where is not None and scope.promises:
+            scope.refuse("R102", "WHERE cannot contain MONOTONIC", where, "Promise it in a sub-query below.")
+        if where is not None:
+            refuse_outside(scope, where)
+        if where is not None and condition is not None and has_aggregates(condition):
+            scope.refuse("R116", "WHERE cannot contain an aggregate", where, "Use HAVING.")
+        if where is not None and condition is not None:
+            self._warn_of_lost_rows(scope, where, condition)
+        build = self._built(scope, condition)
+        if scope.problems:
+            raise Refused(*scope.problems)
+        return build()
+
+    def _built(self, scope: Scope, condition: exp.Expr | None) -> Build:
+        if not self._groups():
+            return self._plain(scope, condition)
+        if not is_lifetimes(scope.input):
+            return self._grouped(scope, condition)
+        made = LifetimeGrouping(self.query, scope).plan()
+
+        below = scope.input if condition is None else self._filtered(scope, scope.input, condition)
+        return lambda: BoundQuery(made(self.sources.fresh(f"{self.name}.group"), below))
+
+    def _warn_of_lost_rows(self, scope: Scope, where: exp.Expr, condition: exp.Expr) -> None:
+        name = unknown_at_first(condition, scope.input)
+        if name is not None:
+            what = f"WHERE drops the first row: {name} is NULL there, so the condition is neither true nor false"
+            hint = "Where the frame is still empty, give the window's value another: COALESCE(MAX(t) OVER (…), t)."
+            self.sources.warnings.append(Problem("R166", what, place_of(self.text, where), hint, warns=True))
+
+    def _refuse_unsupported(self) -> None:
+        query = self.query
+        if query.args.get("stream") is not True:
+            raise Refused(
+                Problem(
+                    "R105", "a stream cannot be read as a table", place_of(self.text, query), "Write SELECT STREAM."
+                )
+            )
+        later = query
+        if query.args.get("keys_expire") and not self._groups():
+            later = query.copy()  # what windows keep, they check themselves
+            later.set("keys_expire", None)
+        refuse_later(self.text, later)
+
+    def _groups(self) -> bool:
+        query = self.query
+        listed = [e for e in query.expressions if has_aggregates(e)]
+        clauses = ("group", "having", "distinct", "windowed")
+        return bool(listed) or any(query.args.get(clause) for clause in clauses)
+
+    # -- without groups ---------------------------------------------------------------
+
+    def _plain(self, scope: Scope, where: exp.Expr | None) -> Build:
+        windowing = Windowing(self.query, scope, lambda what: self.sources.fresh(f"{self.name}.{what}"))
+        items, promoted = self._items(scope)
+        sort = bind_sort(self.query, scope, promoted)
+        windowing.check(self.query)
+        hidden: tuple[Item, ...] = ()
+        if (promoted is not None or sort is not None) and (sort is None or sort.value is None):
+            time = promoted if promoted is not None else exp.null()
+            hidden = (Item(Column(TIME), time), *(item for item, _ in (sort.keys if sort else ())))
+
+        def build() -> BoundQuery:
+            source, condition = self._checked(scope, where)
+            if windowing.found:
+                keys_of_sort = [item for item, _ in (sort.keys if sort else ())]
+                used = columns_of([item.expression for item in (*items, *hidden, *keys_of_sort)])
+                source = self._filtered(scope, source, condition) if condition is not None else source
+                source, condition = windowing.build(self.sources, source, self.name, used), None
+            if sort is not None and sort.value is not None:
+                return BoundQuery(self._sorted(source, items, condition, sort, sort.value))
+            if not hidden:
+                lineage = {
+                    i.column.name: scope.inlined(i.expression)
+                    for i in items
+                    if follows(scope.inlined(i.expression)) and (i.column.order.moves or has_clock(scope, i.expression))
+                }
+                return BoundQuery(Select(self.sources.fresh(f"{self.name}.select"), source, items, condition), lineage)
+            below = Select(self.sources.fresh(f"{self.name}.select"), source, items, condition, hidden)
+            keys = tuple(item.column.name for item, _ in sort.keys) if sort else ()
+            ways = tuple(way for _, way in sort.keys) if sort else ()
+            gate = sort or Sort(0, ())
+            name = self.sources.fresh(self.name)
+            ascending = None if sort is not None or promoted is None else _ascending(scope, promoted)
+            sorts = sort is not None
+            made = TSort(name, below, gate.within, keys, ways, sorts, follows=ascending)
+            return BoundQuery(replace(made, early=gate.early, resync=gate.resync, ahead=gate.ahead))
+
+        return build
+
+    def _sorted(
+        self, source: Operator, items: tuple[Item, ...], where: exp.Expr | None, sort: Sort, value: Item
+    ) -> Operator:
+        """ORDER BY m, k…: the select list with the keys, under the ends of m."""
+        hidden = tuple(item for item, _ in sort.keys)
+        names, ways = tuple(item.column.name for item in hidden), tuple(way for _, way in sort.keys)
+        by_value = (value,) if sort.closer is not None else ()
+        below = Select(self.sources.fresh(f"{self.name}.select"), source, items, where, (*hidden, *by_value))
+        name = self.sources.fresh(f"{self.name}.order")
+        if sort.closer is None:
+            return SortBy(name, below, value, names, ways, sort.stamp)
+        gates = gates_of(source, sort.closer)
+        return SortByValues(name, below, value.expression, sort.closer, gates, names, ways, sort.stamp)
+
+    def _checked(self, scope: Scope, where: exp.Expr | None) -> tuple[Operator, exp.Expr | None]:
+        """The input behind the checks of MONOTONIC, which see what WHERE leaves; and what is left of WHERE."""
+        source = scope.input
+        if not scope.promises:
+            return source, where
+        if where is not None:
+            source = self._filtered(scope, source, where)
+        for number, (name, value) in enumerate(scope.promises.values(), 1):
+            source = Ordered(name, source, value, more=number < len(scope.promises))
+        return self.sources.enforced(source, self.name), None
+
+    def _filtered(self, scope: Scope, source: Operator, where: exp.Expr) -> Operator:
+        everything = tuple(Item(c, col(c.name)) for c in scope.columns)
+        return Select(self.sources.fresh(f"{self.name}.where"), source, everything, where)
+
+    def _items(self, scope: Scope) -> tuple[tuple[Item, ...], exp.Expr | None]:
+        """The select list without ROWTIME, and what is promoted to it, if anything is."""
+        items: list[Item] = []
+        promoted: exp.Expr | None = None
+        for entry in self.query.expressions:
+            if entry.is_star:
+                items.extend(self._star(scope, entry))
+                continue
+            refuse_outside(scope, entry)
+            bound = scope.bind(entry.unalias())
+            name = self._name(entry, bound, len(items))
+            if name.lower() == "rowtime":
+                promoted = None if is_rowtime(bound) else bound
+                refuse_untimed(scope, bound, scope.facts, entry)
+                continue
+            items.append(Item(Column(name, type_of(scope.columns, bound), prove(bound, scope.facts).fact), bound))
+        scope.refuse_twice(self.query, items)
+        scope.refuse_unkept(self.query, items)
+        return tuple(items), promoted
+
+    def _star(self, scope: Scope, entry: exp.Expr) -> list[Item]:
+        table = entry.text("table") if isinstance(entry, exp.Column) else ""
+        listed = scope.starred(table)
+        if not listed:
+            none = "there is no column beside the lifetime, which * leaves out"
+            scope.refuse("R103", f"there is no stream {table} here" if table else none, entry)
+        known = {column.name: column for column in scope.columns}  # a join keeps no order of its inputs
+        return [
+            Item(Column(name, fact=prove(c, scope.facts).fact), c)
+            if isinstance(c, exp.Expr)
+            else Item(replace(known[c.name], name=name), col(c.name))
+            for name, c in listed
+        ]
+
+    def _name(self, entry: exp.Expr, bound: exp.Expr, number: int) -> str:
+        if isinstance(entry, exp.Alias):
+            return entry.alias
+        if isinstance(entry, exp.Column):
+            return entry.name if not is_rowtime(bound) else "ROWTIME"
+        return f"_c{number}"
+
+    # -- with groups ------------------------------------------------------------------
+
+    def _grouped(self, scope: Scope, where: exp.Expr | None) -> Build:
+        if has_panes(self.query):
+            if self.query.args.get("order"):
+                scope.refuse("R190", "ORDER BY of panes is not supported yet", self.query.args["order"])
+            return self._in_panes(scope, where)
+        grouping = Grouping(self.query, scope)
+        plan = grouping.bind()
+
+        def build() -> BoundQuery:
+            if plan.endless:
+                self._warn(grouping.growth())
+            source, condition = self._checked(scope, where)
+            if plan.within is not None:
+                source = self._promoted(scope, source, plan, plan.within, condition)
+                return BoundQuery(plan.build(self.name, source, self.sources.fresh))
+            if condition is not None:
+                source = self._filtered(scope, source, condition)
+            source = scope.windows.above(source, plan.keys, self.name)
+            return BoundQuery(plan.build(self.name, source, self.sources.fresh), plan.lineage())
+
+        return build
+
+    def _in_panes(self, scope: Scope, where: exp.Expr | None) -> Build:
+        plan = PaneGrouping(self.query, scope).plan()
+
+        def build() -> BoundQuery:
+            assert plan is not None
+            source, condition = self._checked(scope, where)
+            if condition is not None:
+                source = self._filtered(scope, source, condition)
+            return BoundQuery(plan.build(self.sources.fresh(self.name), source))
+
+        return build
+
+    def _warn(self, growth: str) -> None:
+        what = f"the groups of {self.name} are kept until the stream ends, {growth}: their rows come with its end"
+        hint = "Group by something that ascends as well, and each group goes out and is forgotten."
+        self.sources.warnings.append(Problem("R185", what, place_of(self.text, self.query), hint, warns=True))
+
+    def _promoted(
+        self, scope: Scope, source: Operator, plan: GroupPlan, within: WithinGroup, where: exp.Expr | None
+    ) -> Operator:
+        """GROUP BY … WITHIN: a T-sort that refuses by the end of the row's group."""
+        items = tuple(Item(c, col(c.name)) for c in scope.columns)
+        own = (Item(Column(BEFORE), col(T)),) if plan.asks_before else ()
+        below = Select(self.sources.fresh(f"{self.name}.select"), source, items, where, (*within.hidden, *own))
+        return TSort(self.sources.fresh(self.name), below, within.micros, sorts=False, by_group=True, before=bool(own))
+
+
+def _ascending(scope: Scope, promoted: exp.Expr) -> exp.Expr | None:
+    """The promoted time over the rowtime, if it ascends with it."""
+    found = scope.inlined(promoted)
+    return found if columns_of([found]) == {T} and prove(found, scope.facts).order.direction > 0 else None
+
+
+__all__ = ["BoundQuery", "QueryBinder"]

@@ -1,0 +1,126 @@
+"""OPTIONS of sinks on servers: a table of a database, a topic of Kafka. What does not fit is refused before a start."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from rowtime.core.errors import Place, Refused, refuse
+from rowtime.core.secrets import shown
+from rowtime.operators.sinks.sink import Sink
+from rowtime.plan.formats import written_problems
+
+CHANGE: Final = "change"  # the column that says RETRACT or INSERT, in mode 'changes'
+TABLE_MODES: Final = ("append", "upsert", "changes")
+TOPIC_MODES: Final = ("append", "changes")
+DRIVERS: Final = {"postgresql": "org.postgresql.Driver", "mysql": "com.mysql.cj.jdbc.Driver"}
+_OURS: Final = ("url", "dbtable", "mode", "key", "driver", "stream", "ordered", "rowtime.column")
+_DATABASE: Final = "OPTIONS (url 'jdbc:postgresql://host/database', dbtable 'name', key 'a, b', …)"
+
+
+@dataclass(frozen=True)
+class TableOptions:
+    """Where a table is and how rows get into it; ``given``: what goes to the driver."""
+
+    url: str
+    table: str
+    key: tuple[str, ...]
+    mode: str
+    driver: str
+    given: Mapping[str, str]
+
+    @classmethod
+    def of(cls, named: Mapping[str, str]) -> TableOptions:
+        """Read them; raises ``Refused`` (R504)."""
+        options = {name.lower(): value for name, value in named.items()}
+        url, table = (_needed(options, name, _DATABASE) for name in ("url", "dbtable"))
+        key = _listed(options.get("key", ""))
+        mode = options.get("mode", "upsert" if key else "append").lower()
+        if mode not in TABLE_MODES:
+            raise refuse("R504", f"a database has no mode {mode}", f"There are: {', '.join(TABLE_MODES)}.")
+        if (mode == "append") == bool(key):
+            hint = "OPTIONS (mode 'upsert', key 'hour, airport', …): the columns of which a table has one row each."
+            raise refuse("R504", f"mode {mode} and key {', '.join(key) or '(none)'} do not go together", hint)
+        driver = options.get("driver") or DRIVERS.get(url.split(":")[1] if ":" in url else "", "")
+        if not driver:
+            raise refuse(
+                "R504", f"the driver of {shown('url', url)} is not known", "Name its class: OPTIONS (driver '…')."
+            )
+        given = {name: value for name, value in named.items() if name.lower() not in _OURS}
+        return cls(url, table, key, mode, driver, given)
+
+    def fit(self, names: Sequence[str]) -> None:
+        """Refuse (R504) rows that lack a column of the key, or the change."""
+        for name in self.key:
+            _has(names, name, "key")
+        if self.mode == "changes":
+            _has(names, CHANGE, "mode 'changes'")
+
+
+@dataclass(frozen=True)
+class TopicOptions:
+    """Which topic, and what its records are; ``key`` is one column as it is, ``keys`` make a JSON object."""
+
+    topic: str
+    raw: bool
+    key: str | None
+    keys: tuple[str, ...]
+    mode: str
+
+    @classmethod
+    def of(cls, named: Mapping[str, str]) -> TopicOptions:
+        """Read them; raises ``Refused`` (R504)."""
+        options = {name.lower(): value for name, value in named.items()}
+        _needed(options, "kafka.bootstrap.servers", "OPTIONS (kafka.bootstrap.servers 'host:9092', …)")
+        topic = _needed(options, "topic", "OPTIONS (topic 'name', …)")
+        raw, keys = options.get("value.format", "json").lower() == "raw", _listed(options.get("key.columns", ""))
+        if keys and ("key.column" in options or raw):
+            raise refuse("R504", "key.columns does not go with key.column or value.format 'raw'", "Take one of them.")
+        mode = options.get("mode", "append").lower()
+        if mode not in TOPIC_MODES or (mode == "changes" and not keys):
+            hint = (
+                f"The modes are {' and '.join(TOPIC_MODES)}; OPTIONS (mode 'changes', key.columns 'hour, airport', …)."
+            )
+            raise refuse("R504", f"mode '{mode}' is none, or lacks key.columns", hint)
+        return cls(topic, raw, options.get("key.column"), keys, mode)
+
+    def fit(self, names: Sequence[str]) -> None:
+        """Refuse (R504) rows that lack a column of the key, the raw value, or the change."""
+        needed = dict.fromkeys(self.keys, "key.columns")
+        needed |= {self.key: "key.column"} if self.key is not None else {}
+        needed |= {"value": "value.format 'raw'"} if self.raw else {}
+        needed |= {CHANGE: "mode 'changes'"} if self.mode == "changes" else {}
+        for name, option in needed.items():
+            _has(names, name, option)
+
+
+def fitting(sink: Sink, place: Place) -> Sink:
+    """A sink whose options fit together and to its rows. Raises ``Refused`` (R504)."""
+    options = dict(sink.options)
+    if wrong := written_problems(sink.format, sink.options, place):
+        raise Refused(*wrong)
+    try:
+        if sink.format == "jdbc":
+            TableOptions.of(options).fit(sink.columns)
+        elif sink.format == "kafka":
+            TopicOptions.of(options).fit(sink.emits().names)
+    except Refused as refused:
+        raise Refused(*(replace(problem, place=place) for problem in refused.problems)) from None
+    return sink
+
+
+def _needed(options: Mapping[str, str], name: str, hint: str) -> str:
+    if not options.get(name):
+        raise refuse("R504", f"the option {name} is missing", hint)
+    return options[name]
+
+
+def _listed(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def _has(names: Sequence[str], name: str, option: str) -> None:
+    if name not in names:
+        hint = "EMIT CHANGES gives it: select it, and declare it." if name == CHANGE else ""
+        raise refuse("R504", f"{option} needs a column {name!r}", hint or f"There are {', '.join(names)}.")

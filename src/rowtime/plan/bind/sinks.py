@@ -1,0 +1,104 @@
+"""The sinks of a script: where pumps and queries write, and in which order.
+
+A topic of Kafka has one order, that of its writer, so the pumps that write into it are merged before: a stream with
+several writers is their merge (SPEC 2.5). Everywhere else each pump has a sink of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, cast
+
+from rowtime.core.errors import Place, Problem, Refused
+from rowtime.operators.contract import Operator
+from rowtime.operators.contract.requirement import PLACED
+from rowtime.operators.sinks.sink import Sink
+from rowtime.operators.streams.union_all import UnionAll
+from rowtime.plan.bind.emit import as_rows
+from rowtime.plan.bind.sink_options import fitting
+from rowtime.plan.bind.sources import pump_name
+from rowtime.plan.finite import FINITE
+from rowtime.plan.formats.types import unheld
+from rowtime.sql.statements import CreatePump
+
+if TYPE_CHECKING:
+    from rowtime.plan.bind.catalog import StreamDef
+    from rowtime.plan.bind.sources import Binder, Sources
+
+Options = tuple[tuple[str, str], ...]
+
+
+@dataclass
+class SinkBinder:
+    """Binds pumps to sinks; ``functions`` are names of Python functions that pumps can write to."""
+
+    sources: Sources
+    binder: Binder
+    functions: Collection[str]
+    topics: dict[tuple[str, str], str] = field(default_factory=dict)
+
+    def pumps(self) -> list[list[CreatePump]]:
+        """The pumps that run, those together that share a sink."""
+        found: dict[str, list[CreatePump]] = {}
+        for name, pump in self.sources.catalog.pumps.items():
+            if pump.started:
+                target = pump.target.text.lower()
+                stream = None if target in self.functions else self.sources.catalog.stream(target)
+                shared = stream is not None and stream.format == "kafka"
+                found.setdefault(f"stream {target}" if shared else f"pump {name}", []).append(pump)
+        return list(found.values())
+
+    def of_pumps(self, pumps: Sequence[CreatePump]) -> Sink:
+        """The sink of a pump, or of the pumps into one topic. Raises ``Refused``."""
+        first = pumps[0]
+        target, place = first.target.text.lower(), first.target.place
+        nodes = [self.sources.pump(self.binder, pump).node for pump in pumps]
+        if target in self.functions:
+            return self.sink(f"{pump_name(first)}.sink", nodes[0], "function", (("function", target),))
+        stream = self.sources.catalog.stream(target)
+        if stream is None:
+            raise Refused(self.sources.catalog.unknown(first.target.text, place))
+        if unknown := self.sources.catalog.unknown_secrets(stream, place):
+            raise Refused(*unknown)
+        if stream.format == "kafka":
+            self._one_stream(stream, place)
+        name, node = pump_name(first), nodes[0]
+        if len(pumps) > 1:
+            edge = self.sources.enforcer.edge
+            placed = (edge(node, PLACED, f"{pump_name(pump)}.merge") for node, pump in zip(nodes, pumps, strict=True))
+            name, node = stream.name, UnionAll(self.sources.fresh(f"{stream.name}.pumps"), tuple(placed))
+        made = self.sink(f"{name}.sink", node, stream.format, (*stream.options, ("stream", stream.name)))
+        columns = [*([(made.rowtime, "TIMESTAMP")] if made.rowtime else []), *stream.columns]
+        if wrong := list(unheld(made.format, columns, made.options, stream.required, place)):
+            raise Refused(*wrong)
+        return fitting(made, place)
+
+    def _one_stream(self, stream: StreamDef, place: Place) -> None:
+        """Refuse (R546) a second stream whose rows go into the same topic: they would not be in one order."""
+        given: Mapping[str, str] = {name.lower(): value for name, value in stream.options}
+        topic = given.get("kafka.bootstrap.servers", ""), given.get("topic", "")
+        other = self.topics.setdefault(topic, stream.name)
+        if other != stream.name:
+            what = f"pumps write into {other} and into {stream.name}, and both are the topic {topic[1]}"
+            hint = f"Let both pumps write into {other}: then their rows are in one order."
+            raise Refused(Problem("R546", what, place, hint))
+
+    def sink(self, name: str, node: Operator, kind: str, options: Options) -> Sink:
+        """A sink for the rows of an operator, in stream order where that counts. Raises ``Refused`` (R133)."""
+        node = as_rows(self.sources.fresh, node, name)
+        asked = dict(options).get("ordered", "").lower()
+        # A directory is read as a set, and the rows of a GROUP BY leave it when they are
+        # final, so their order within a tick is not worth a sort.
+        ordered = asked != "false" and not (kind in FINITE and node.gives_groups() and asked != "true")
+        rowtime = dict(options).get("rowtime.column", "rowtime")
+        if rowtime and rowtime.lower() in {column.lower() for column in node.emits().names}:
+            raise Refused(
+                Problem(
+                    "R133",
+                    f"the result has a column {rowtime}, which ROWTIME is written to",
+                    hint="Rename it, or set OPTIONS (rowtime.column 'other'), or '' for none.",
+                )
+            )
+        made = Sink(self.sources.fresh(name), node, kind, options, ordered, rowtime)
+        return cast("Sink", self.sources.enforced(made, name))

@@ -1,0 +1,315 @@
+"""Sources of a query: what a name after FROM stands for, as operators.
+
+A view used twice is bound once, so it is computed once. A stream that a pump of the same
+script fills is read from the pump, together with what other processes write to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from sqlglot import exp
+
+from rowtime.core.errors import Place, Problem, Refused
+from rowtime.expr.conditions import col
+from rowtime.operators.contract import Column, Operator, T
+from rowtime.operators.contract.requirement import COUNTED
+from rowtime.operators.events.event_stream import EventStream
+from rowtime.operators.gates.tsort import TIME, TSort
+from rowtime.operators.order.ordered import Ordered
+from rowtime.operators.panes.event_time import FORWARDED
+from rowtime.operators.rows.select import Item, Select
+from rowtime.operators.streams.column_bounds import SAID
+from rowtime.operators.streams.stream import Stream
+from rowtime.operators.streams.table import Table
+from rowtime.operators.streams.union_all import UnionAll
+from rowtime.plan.bind.catalog import Catalog, StreamDef
+from rowtime.plan.bind.checks import demands_of
+from rowtime.plan.bind.declared import declared, order_of, tolerance
+from rowtime.plan.bind.emit import as_rows
+from rowtime.plan.bind.event_pumps import check_order
+from rowtime.plan.bind.event_time import MANUAL, event_timed, forwarded, settings_of
+from rowtime.plan.bind.imported import importing
+from rowtime.plan.bind.pump_edge import PumpEdge, edge_of, with_rowtime
+from rowtime.plan.bind.rejected import refused_by_pump, refused_rows
+from rowtime.plan.bind.resync import check_resync
+from rowtime.plan.bind.scope import mark_of
+from rowtime.plan.bind.start_positions import Starts
+from rowtime.plan.enforce import Enforcer
+from rowtime.plan.formats import read_problems
+from rowtime.sql.places import place_of
+from rowtime.sql.statements import CreatePump, CreateView
+
+SINGLE_WRITER = frozenset({"parquet", "csv", "json", "rate"})
+
+
+@dataclass
+class BoundQuery:
+    """A bound query: its operator, and the columns that are functions of its rowtime."""
+
+    node: Operator
+    lineage: Mapping[str, exp.Expr] = field(default_factory=dict)
+
+
+class Binder(Protocol):
+    """Binds the queries of one text: what binds a part of a query asks it for the queries inside."""
+
+    text: str
+    sources: Sources
+
+    def bind(self, query: exp.Expr, name: str) -> BoundQuery:
+        """The operators of a query; ``name`` names the gates in it. Raises ``Refused``."""
+
+    def binds(self, query: exp.Expr, name: str) -> bool:
+        """True if a rewrite of a query binds."""
+
+
+_OURS = "\0"  # begins a key that is no name of a script: no text holds it
+
+
+@dataclass
+class Sources:
+    """The operators of named things, bound on first use; ``warnings`` do not keep a script from running."""
+
+    catalog: Catalog
+    warnings: list[Problem] = field(default_factory=list)
+    bound: dict[str, BoundQuery] = field(default_factory=dict)
+    names: set[str] = field(default_factory=set)
+    open: list[str] = field(default_factory=list)
+    starts: Starts = field(default_factory=Starts)
+    edges: list[PumpEdge] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.enforcer = Enforcer(self.fresh)
+
+    def enforced(self, node: Operator, name: str) -> Operator:
+        """The operator, with all that those below require of their inputs; ``name``: of its query."""
+        return self.enforcer.plan(node, name)
+
+    def fresh(self, name: str) -> str:
+        """An operator name that is not taken: the name itself, or with a number."""
+        candidate, number = name, 2
+        while candidate in self.names:
+            candidate, number = f"{name}.{number}", number + 1
+        self.names.add(candidate)
+        return candidate
+
+    def table(self, binder: Binder, item: exp.Table) -> tuple[Operator, Mapping[str, exp.Expr]]:
+        """The operator of a table item: a stream, a view, or ``gate.rejected``."""
+        if item.text("db") and item.name.lower() == "rejected":
+            return self._rejected(binder, item), {}
+        name = item.name.lower()
+        if item.text("db"):
+            raise Refused(self.catalog.unknown(f"{item.text('db')}.{item.name}", place_of(binder.text, item)))
+        now = item.args.get("now")
+        self.starts.note(self.catalog, name, place_of(binder.text, now or item), now=now is not None)
+        found = self.named(binder, name, item)
+        return found.node, found.lineage
+
+    def static(self, item: exp.Table) -> Operator | None:
+        """The operator of a table of the script; ``None`` where the name is no table's."""
+        statement = None if item.text("db") else self.catalog.tables.get(item.name.lower())
+        if statement is None:
+            return None
+        name = item.name.lower()
+        key = f"{_OURS}table {name}"
+        if key not in self.bound:
+            columns = tuple(Column(column.name, column.type) for column in statement.columns)
+            source = ((statement.using or "").lower(), statement.options)
+            self.bound[key] = BoundQuery(Table(self.fresh(name), name, columns, source))
+        return self.bound[key].node
+
+    def named(self, binder: Binder, name: str, item: exp.Expr) -> BoundQuery:
+        """The query or stream behind a name, bound once."""
+        if name in self.bound:
+            return self.bound[name]
+        if name in self.open:
+            raise Refused(Problem("R123", f"{name} is defined by itself", place_of(binder.text, item)))
+        if name in self.catalog.tables:
+            raise Refused(
+                Problem("R124", f"{name} is a table; a table cannot be read as a stream", place_of(binder.text, item))
+            )
+        self.open.append(name)
+        try:
+            if name in self.catalog.views:
+                view = self.catalog.views[name]
+                bound = binder.bind(view.query, name)
+                bound = self.renamed(bound, f"{name}.renamed", view.columns, view.place)
+                bound = self._event_timed(bound, view)
+            else:
+                stream = self.catalog.stream(name)
+                if stream is None:
+                    raise Refused(self.catalog.unknown(name, place_of(binder.text, item)))
+                if unknown := self.catalog.unknown_secrets(stream, place_of(binder.text, item)):
+                    raise Refused(*unknown)
+                if lacks := read_problems(stream.format, stream.options, place_of(binder.text, item)):
+                    raise Refused(*lacks)
+                bound = self._in_order(stream, *self._stream(binder, stream))
+            self.bound[name] = replace(bound, node=self.enforced(bound.node, name))
+        finally:
+            self.open.pop()
+        return self.bound[name]
+
+    def _stream(self, binder: Binder, stream: StreamDef) -> tuple[Operator, Stream | None]:
+        """The rows of a stream, and what reads them and the bounds of their writers."""
+        columns = tuple(Column(name, kind) for name, kind in stream.columns)
+        pumps = [p for p in self.catalog.pumps.values() if p.target.text.lower() == stream.name and p.started]
+        if self.fresh(stream.name) != stream.name:
+            what, hint = f"the stream {stream.name} has the name of an operator", "Rename the pump or view that has it."
+            raise Refused(Problem("R209", what, hint=hint))
+        source = Stream(
+            stream.name,
+            columns,
+            (stream.format, stream.options),
+            stream.idle_after,
+            single=stream.format in SINGLE_WRITER or dict(stream.options).get("writer") == "",
+            batched=dict(stream.options).get("position") == "",
+            checks=demands_of(stream),
+            early=stream.early,
+            resync=stream.resync,
+            ahead=stream.ahead,
+            event_bounds=self._sets_bounds(stream, pumps),
+            column_bounds=_has_column_bounds(stream),
+            from_now=stream.name in self.starts.now,
+        )
+        if source.resync:
+            check_resync(source)
+        if stream.shape is not None:
+            if pumps:
+                what = f"{stream.name} has an event shape, and a pump of this script fills it: it is not read here yet"
+                hint = "Read the query of the pump, or read the stream in a script of its own."
+                raise Refused(Problem("R190", what, pumps[0].place, hint))
+            if stream.shape.imports is not None:
+                return importing(self, binder, source, stream.shape), None
+            source = EventStream(**vars(source), shape=stream.shape)
+        if not pumps:
+            return source, source
+        _check_filled(source, pumps[0])
+        fed = tuple(self._pumped(binder, pump, source) for pump in pumps)
+        return UnionAll(self.fresh(f"{stream.name}.writers"), (source, *fed), optional=True), source
+
+    def _sets_bounds(self, stream: StreamDef, pumps: Sequence[CreatePump]) -> bool:
+        """True if the bounds that writers send are about the event time."""
+        if stream.event_time is None or stream.event_time.mode != MANUAL:
+            return False
+        if pumps or stream.format == "kafka":
+            what = "a pump fills" if pumps else "comes from Kafka"
+            hint = f"Declare the event time on a view of {stream.name}."
+            raise Refused(Problem("R190", f"MODE MANUAL of a stream that {what} is not supported yet", hint=hint))
+        return True
+
+    def _event_timed(self, bound: BoundQuery, view: CreateView) -> BoundQuery:
+        """A view under the event time that it declares: from here on another region."""
+        if view.event_time is None:
+            return bound
+        name = view.name.text.lower()
+        settings = settings_of(view.event_time)
+        if settings.mode == FORWARDED:
+            return BoundQuery(forwarded(self.fresh, bound.node, settings, name, view.event_time.place), bound.lineage)
+        node = event_timed(bound.node, settings, self.fresh(f"{name}.event_time"), view.event_time.place)
+        return BoundQuery(node, bound.lineage)
+
+    def _in_order(self, stream: StreamDef, node: Operator, source: Stream | None) -> BoundQuery:
+        """A stream behind the checks of its declared orders; ``source``: what has the bounds of its writers."""
+        lineage: dict[str, exp.Expr] = {}
+        gate = source if source is not None and source.column_bounds else None
+        if stream.event_time is not None:
+            given = source if source is not None and source.event_bounds else None
+            node = event_timed(node, stream.event_time, self.fresh(f"{stream.name}.event_time"), Place(1, 1), given)
+        for number, (name, kind, text) in enumerate(stream.orders, 1):
+            definition, order = order_of(stream.name, name, kind, text)
+            within, rows = tolerance(definition)
+            check = self.fresh(f"{stream.name}.{name}")
+            known = Column(name, kind, declared(definition))
+            more = number < len(stream.orders)
+            way = not order.ascending, order.strict
+            node = Ordered(check, node, col(name), *way, known, within, rows, gate, gate is not None and more, more)
+            lineage[name] = mark_of(check)
+        return BoundQuery(node, lineage)
+
+    def _pumped(self, binder: Binder, pump: CreatePump, stream: Stream) -> Operator:
+        """What a pump writes, as one writer: in order and numbered, as the log would have it; behind the guard."""
+        node = self.pump(binder, pump).node
+        if stream.column_bounds:  # a pump sets none, but other writers may
+            items = tuple(Item(column, col(column.name)) for column in node.emits().columns)
+            none = Item(Column(SAID, "STRING"), exp.cast(exp.null(), "STRING", dialect="spark"))
+            node = Select(self.fresh(f"{pump_name(pump)}.rows"), node, (*items, none))
+        node = self.enforcer.edge(node, COUNTED, f"{pump_name(pump)}.written")
+        if stream.early is None:
+            return node
+        items = tuple(Item(column, col(column.name)) for column in node.emits().columns)
+        timed = Select(self.fresh(f"{pump_name(pump)}.timed"), node, items, hidden=(Item(Column(TIME), col(T)),))
+        # Its rows are in order, and its clock is theirs; what it promises besides has no place among them.
+        gate = self.fresh(f"{stream.name}.{pump_name(pump)}")
+        return TSort(gate, timed, 0, sorts=False, early=stream.early, follows=col(T))
+
+    def pump(self, binder: Binder, pump: CreatePump) -> BoundQuery:
+        """The query of a pump, bound once for its sink and for who reads its stream."""
+        key = f"{_OURS}pump {pump_name(pump)}"
+        if key not in self.bound:
+            if key in self.open:
+                raise Refused(Problem("R123", f"the pump {pump_name(pump)} reads what it writes", pump.place))
+            self.open.append(key)
+            try:
+                stream = self.catalog.stream(pump.target.text)
+                placed = with_rowtime(pump, stream)
+                node = as_rows(self.fresh, binder.bind(placed.query, pump_name(pump)).node, pump_name(pump))
+                if stream is not None:  # else the target is a function, or the pump is refused anyway
+                    check_order(stream, placed, node)
+                    node = edge_of(self, node, placed, stream, binder.text)
+                self.bound[key] = BoundQuery(node)
+            finally:
+                self.open.pop()
+        return self.bound[key]
+
+    def renamed(self, bound: BoundQuery, name: str, new: Sequence[str], place: Place) -> BoundQuery:
+        """A query under other names for its columns: ``CREATE VIEW v (a, b)``, ``FROM (…) AS v(a, b)``."""
+        old = bound.node.emits().columns
+        if not new:
+            return bound
+        if len(new) != len(old) or any(column.lower() == "rowtime" for column in new):
+            names = ", ".join(column.name for column in old)
+            hint = "Give each a name; ROWTIME does not count and keeps its own."
+            raise Refused(Problem("R118", f"the query has {len(old)} columns: {names}", place, hint))
+        items = tuple(Item(replace(c, name=to), col(c.name)) for c, to in zip(old, new, strict=True))
+        moved = {to: bound.lineage[c.name] for c, to in zip(old, new, strict=True) if c.name in bound.lineage}
+        return BoundQuery(Select(self.fresh(name), bound.node, items), moved)
+
+    def _rejected(self, binder: Binder, item: exp.Table) -> Operator:
+        name = item.text("db").lower()
+        key = f"{_OURS}rejected {name}"
+        pump = self.catalog.pumps.get(name)
+        other = name in self.catalog.views or self.catalog.stream(name) is not None
+        if key not in self.bound and pump is not None and not other:
+            node = self.pump(binder, pump).node
+            self.bound[key] = BoundQuery(refused_by_pump(self.fresh, node, name, place_of(binder.text, item)))
+        if key not in self.bound:
+            node = self.named(binder, name, item).node
+            pumps = [f"{name}.{pump}" for pump in self.catalog.pumps]
+            self.bound[key] = BoundQuery(refused_rows(self.fresh, node, name, pumps, place_of(binder.text, item)))
+        return self.bound[key].node
+
+
+def _check_filled(stream: Stream, pump: CreatePump) -> None:
+    """What the guard of a stream does not judge of a pump's rows yet (R190), and topics. Raises ``Refused``."""
+    if stream.source[0] == "kafka":  # the topic would give once more what the pump has given already
+        what = "a Kafka stream cannot be read in the script whose pump fills it"
+        hint = "Read what the pump reads, through a view say; or read the stream in a script of its own."
+        raise Refused(Problem("R504", what, pump.place, hint))
+    for words, given in {"RESYNC": stream.resync, "EARLY BEYOND … AFTER ARRIVAL": stream.ahead is not None}.items():
+        if given:
+            what = f"{stream.name} has {words}, and a pump of this script fills it: that is not supported yet"
+            hint = "Put it into the query of the pump, ORDER BY t WITHIN … EARLY BEYOND …, and leave it out here."
+            raise Refused(Problem("R190", what, pump.place, hint))
+
+
+def _has_column_bounds(stream: StreamDef) -> bool:
+    """True if writers may set bounds of the stream's columns (`core.column_bounds`)."""
+    return bool(stream.orders) and stream.format == "log" and stream.event_time is None and stream.shape is None
+
+
+def pump_name(pump: CreatePump) -> str:
+    """The name of a pump; an INSERT of a query alone goes by its target."""
+    return (pump.name.text if pump.name else f"into_{pump.target.text}").lower()

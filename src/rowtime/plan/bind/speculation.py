@@ -1,0 +1,124 @@
+"""EMIT CHANGES: the plan that shows what every item changes, from the plan of what is final (SPEC 9.5).
+
+The changes of the streams below are merged and numbered; above them the same operators work
+on versions. What maps events one by one does not care; joins and groups say with which
+change their results come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from rowtime.expr.conditions import col
+from rowtime.operators.contract import Column, Operator, walk
+from rowtime.operators.contract.requirement import COUNTED
+from rowtime.operators.events.emit_changes import EmitChanges
+from rowtime.operators.events.versions import CHANGED, OF, Versions
+from rowtime.operators.rows.lifetimes import is_lifetimes
+from rowtime.operators.rows.select import Item, Select
+from rowtime.operators.streams.union_all import UnionAll
+from rowtime.plan.bind.periods import tells_times
+from rowtime.plan.bind.sources import Sources
+from rowtime.sql.dialect import Rowtime
+
+
+def with_changes(sources: Sources, node: Operator, name: str) -> Operator:
+    """The changes of the events of ``node``."""
+    if not node.emits().placed:
+        node = _Speculation(sources, name, _leaves(node), _below_others(node)).versions(node)
+    return EmitChanges(sources.fresh(f"{name}.changes"), node)
+
+
+def _leaves(node: Operator) -> tuple[Operator, ...]:
+    """The event streams below, filtered or altered as they may be: a row of theirs is that of one item.
+
+    Where two of these read one stream, it is the streams themselves, so that an item is one change.
+    """
+    found = tuple(_placed(node))
+    streams = [one for leaf in found for one in _streams(leaf)]
+    known = {one.name: one for one in streams}
+    return found if len(known) == len(streams) else tuple(known.values())
+
+
+def _streams(node: Operator) -> Iterator[Operator]:
+    """The event streams below: where rows become events."""
+    below = {one.name: one for one in node.inputs if is_lifetimes(one)}
+    if not below:
+        yield node
+    for one in below.values():
+        yield from _streams(one)
+
+
+def _placed(node: Operator) -> Iterable[Operator]:
+    placed = node.emits().placed and not tells_times(node)
+    found = (node,) if placed else tuple(leaf for one in node.inputs for leaf in _placed(one))
+    return {leaf.name: leaf for leaf in found}.values()
+
+
+def _below_others(node: Operator) -> frozenset[str]:
+    """The names of what stands below an operator that keeps versions."""
+    above = [one for one in walk(node) if one.keeps_versions]
+    return frozenset(one.name for keeping in above for below in keeping.inputs for one in walk(below))
+
+
+@dataclass
+class _Speculation:
+    """Makes the operators on versions of the changes of some streams."""
+
+    sources: Sources
+    name: str
+    leaves: tuple[Operator, ...]
+    inner: frozenset[str]
+    made: dict[str, Operator] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        changes = [EmitChanges(self._fresh("changes"), leaf, CHANGED) for leaf in self.leaves]
+        tagged = [self._tagged(number, one) for number, one in enumerate(changes)] if len(changes) > 1 else changes
+        whole = UnionAll(self._fresh("union"), tuple(tagged)) if len(changes) > 1 else tagged[0]
+        self.merged = self.sources.enforcer.edge(whole, COUNTED, f"{self.name}.merge")
+
+    def _fresh(self, what: str) -> str:
+        return self.sources.fresh(f"{self.name}.{what}")
+
+    def versions(self, node: Operator) -> Operator:
+        """The operator that works as ``node`` does, on versions."""
+        if node.name not in self.made:
+            self.made[node.name] = self._versions(node)
+        return self.made[node.name]
+
+    def _versions(self, node: Operator) -> Operator:
+        if node in self.leaves:
+            return self._numbered(node)
+        made = node.on_versions([self.versions(one) for one in node.inputs])
+        return made.beneath_keeping() if node.name in self.inner else made
+
+    def _numbered(self, leaf: Operator) -> Operator:
+        """The versions of one stream among those that are merged."""
+        number = self.leaves.index(leaf)
+        names = [c.name for c in leaf.emits().columns] if len(self.leaves) == 1 else self._names(number)
+        columns = tuple(zip(names, leaf.emits().columns, strict=True))
+        return Versions(self._fresh("versions"), self.merged, columns, None if len(self.leaves) == 1 else number)
+
+    def _names(self, number: int) -> list[str]:
+        """The columns of one stream among those of all."""
+        return [f"__{number}_{column.name}" for column in self.leaves[number].emits().columns]
+
+    def _tagged(self, number: int, changes: Operator) -> Operator:
+        """The changes of one stream with the columns of all, and its number."""
+        times = [Item(c, col(c.name)) for c in changes.emits().columns[1 : len(CHANGED)]]
+        payload = [
+            Item(Column(name, column.type), col(column.name) if mine else _null(column))
+            for other, leaf in enumerate(self.leaves)
+            for mine in [other == number]
+            for name, column in zip(self._names(other), leaf.emits().columns, strict=True)
+        ]
+        tag = Item(Column(OF, "INT"), exp.Literal.number(number))
+        return Select(self._fresh("tagged"), changes, (*times, tag, *payload))
+
+
+def _null(column: Column) -> exp.Expr:
+    """NULL of the column's type: one without a type could not be kept in a file beside values."""
+    return exp.cast(exp.null(), column.type, dialect=Rowtime) if column.type else exp.null()

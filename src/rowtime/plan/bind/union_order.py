@@ -1,0 +1,90 @@
+"""ORDER BY of a UNION ALL: that of a SELECT of everything from it.
+
+The inputs of a T-sort promote their times; then it is the union that is sorted, before its
+rows have their new ROWTIME.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from sqlglot import exp
+
+from rowtime.core.errors import Problem, Refused
+from rowtime.expr.conditions import col
+from rowtime.operators.contract import T
+from rowtime.plan.bind.scope import columns_of
+from rowtime.plan.bind.sources import BoundQuery
+from rowtime.sql.generate import to_rowtime
+from rowtime.sql.places import place_of
+
+PROMOTED = "__u"  # the column of what the inputs promote
+
+
+def flat(query: exp.Expr) -> list[exp.Expr]:
+    """The inputs of a UNION ALL of UNION ALLs, from left to right."""
+    query = query.unnest()
+    if isinstance(query, exp.Union) and not query.args.get("distinct") and not query.args.get("order"):
+        return [*flat(query.this), *flat(query.expression)]
+    return [query]
+
+
+def sorted_union(query: exp.Union, text: str, names_of: Callable[[exp.Expr], Sequence[str]]) -> exp.Select:
+    """The SELECT that a sorted UNION ALL means; ``names_of`` binds a query and names its columns."""
+    inner = query.copy()
+    order = inner.args.pop("order")
+    for around in ("limit", "with_", "emit", "emit_changes"):  # which stand around the whole
+        inner.set(around, None)
+    first = order.expressions[0]
+    if first.args.get("within") is None:
+        return _select([_column(name) for name in names_of(inner)], inner, order)
+    led = _promoted(inner, first, text)
+    for part in flat(inner):
+        for entry in part.expressions:
+            if entry.alias.lower() == "rowtime":
+                entry.set("alias", exp.to_identifier(PROMOTED))
+    first.set("this", _column(PROMOTED, led))
+    others = [_column(name) for name in names_of(inner) if name != PROMOTED]
+    time = exp.alias_(_column(PROMOTED), "ROWTIME")
+    return _select([time, *others], inner, order)
+
+
+def _promoted(query: exp.Expr, first: exp.Expr, text: str) -> exp.Expr:
+    """What is sorted by: ROWTIME as each input promotes it."""
+    led: exp.Expr = first.this
+    for part in flat(query):
+        entry = next((e for e in part.expressions if isinstance(e, exp.Alias) and e.alias.lower() == "rowtime"), None)
+        if entry is None or (led != entry.this and not _is_rowtime(led)):
+            what = "a T-sort of a UNION ALL must give its sort expression the name ROWTIME in each input"
+            hint = f"Select {to_rowtime(led)} AS ROWTIME in each; then ORDER BY ROWTIME WITHIN … sorts by it."
+            raise Refused(Problem("R121", what, place_of(text, part), hint))
+    return led
+
+
+def _is_rowtime(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Column) and node.name.lower() == "rowtime"
+
+
+def _select(entries: Sequence[exp.Expr], inner: exp.Expr, order: exp.Expr) -> exp.Select:
+    select = exp.Select(expressions=list(entries), order=order)
+    select.set("from_", exp.From(this=exp.Subquery(this=inner)))
+    select.set("stream", value=True)
+    return select
+
+
+def _column(name: str, at: exp.Expr | None = None) -> exp.Column:
+    found = col(name)
+    if at is not None:
+        found.meta.update(next((part.meta for part in at.walk() if part.meta), {}))
+    return found
+
+
+def common(parts: Sequence[BoundQuery]) -> Mapping[str, exp.Expr]:
+    """The columns that are one function of the rowtime in all inputs; so they are it in the union."""
+    names = [part.node.emits().names for part in parts]
+    found = {}
+    for place, name in enumerate(names[0]):
+        ways = [part.lineage.get(own[place]) for part, own in zip(parts, names, strict=True)]
+        if ways[0] is not None and columns_of([ways[0]]) == {T} and all(way == ways[0] for way in ways):
+            found[name] = ways[0]
+    return found

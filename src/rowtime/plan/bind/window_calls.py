@@ -1,0 +1,239 @@
+"""Window calls as what the kernels compute: functions over frames, and an expression over their values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from rowtime.kernels.window_functions import Avg, Count, Decayed, Distinct, Extreme, Function, Levels, Nth, Spread, Sum
+from rowtime.operators.over.windowed import Frame
+from rowtime.plan.bind.frames import NoWindow
+from rowtime.sql.generate import to_rowtime
+from rowtime.sql.intervals import Duration, span_of
+
+
+@dataclass(frozen=True)
+class Want:
+    """A function of an argument over a frame; Spark types it as ``typed``."""
+
+    function: Function
+    argument: exp.Expr
+    frame: Frame
+    typed: exp.Expr
+
+
+@dataclass(frozen=True)
+class Wants:
+    """What a call needs, and its value over the columns of what it needs."""
+
+    wants: tuple[Want, ...]
+    value: Callable[..., exp.Expr] = lambda column: column
+
+
+Made = Callable[[exp.Expr, Frame], Wants]
+ONE = exp.Literal.number(1)
+_SPREADS: dict[type[exp.Expr] | str, tuple[bool, bool]] = {
+    exp.Stddev: (True, True), exp.StddevSamp: (True, True), exp.StddevPop: (False, True), "STD": (True, True),
+    exp.Variance: (True, False), exp.VariancePop: (False, False),
+}  # fmt: skip
+_EDGES: dict[type[exp.Expr], bool] = {
+    exp.First: False, exp.FirstValue: False, exp.AnyValue: False, exp.Last: True, exp.LastValue: True,
+}  # fmt: skip
+
+
+def wants_of(call: exp.Expr, frame: Frame, by: exp.Expr | None) -> Wants:
+    """What the call before OVER needs; ``by``: the function of the rowtime that its window orders by."""
+    condition, call = _filtered(call)
+    ignore = isinstance(call, exp.IgnoreNulls)
+    call = call.this if isinstance(call, exp.IgnoreNulls | exp.RespectNulls) else call
+    if isinstance(call.this, exp.Distinct):
+        return _distinct(call, condition, frame)
+    picked = _picked(call, frame, ignore=ignore)
+    if picked is not None:
+        if condition is not None:
+            raise NoWindow("R163", "FILTER goes with aggregates only", "Filter in a sub-query with WHERE.")
+        return picked
+    if isinstance(call, exp.RowNumber):
+        return _counted(ONE, Frame(None))
+    if isinstance(call, exp.Rank | exp.DenseRank):
+        return _rank(call, by)
+    made = _aggregate(call, condition, frame)
+    if made is None:
+        raise _unknown(call)
+    return made
+
+
+def _filtered(call: exp.Expr) -> tuple[exp.Expr | None, exp.Expr]:
+    if isinstance(call, exp.Filter):
+        return call.expression.this, call.this
+    return None, call
+
+
+def _unknown(call: exp.Expr) -> NoWindow:
+    text = to_rowtime(call)
+    if isinstance(call, exp.Lead):
+        return NoWindow("R162", f"{text} asks for a row that has not come", "Look back with LAG.")
+    return NoWindow(
+        "R163",
+        f"{text} is not computed over the frame of a stream",
+        "There are COUNT, SUM, AVG, MIN, MAX, STDDEV, VARIANCE and their kinds, FIRST_VALUE, LAST_VALUE, NTH_VALUE, "
+        "LAG, EXP_AVG, ROW_NUMBER, RANK and DENSE_RANK; what needs all rows of a frame goes with GROUP BY.",
+    )
+
+
+# -- aggregates -------------------------------------------------------------------------
+
+
+def _aggregate(call: exp.Expr, condition: exp.Expr | None, frame: Frame) -> Wants | None:
+    kind = call.name.upper() if isinstance(call, exp.Anonymous) else type(call)
+    if isinstance(call, exp.Count):
+        return _counted(_if(condition, _present(call)), frame)
+    if isinstance(call, exp.CountIf):
+        return _counted(_if(condition, _if(call.this, ONE)), frame)
+    if kind == "EXP_AVG":
+        return _decayed(call, condition, frame)
+    function = _function(kind)
+    if function is None:
+        return None
+    argument = _if(condition, call.expressions[0] if isinstance(call, exp.Anonymous) else call.this)
+    typed = call.copy()
+    typed.set("expressions" if isinstance(call, exp.Anonymous) else "this",
+              [argument.copy()] if isinstance(call, exp.Anonymous) else argument.copy())  # fmt: skip
+    return Wants((Want(function, argument, frame, typed),))
+
+
+def _function(kind: type[exp.Expr] | str) -> Function | None:
+    if kind in _SPREADS:
+        return Spread(*_SPREADS[kind])
+    if kind in (exp.Min, exp.LogicalAnd, exp.Max, exp.LogicalOr):
+        return Extreme(greatest=kind in (exp.Max, exp.LogicalOr))
+    return Sum() if kind is exp.Sum else Avg() if kind in (exp.Avg, "MEAN") else None
+
+
+def _counted(argument: exp.Expr, frame: Frame) -> Wants:
+    return Wants((Want(Count(), argument, frame, exp.Count(this=argument.copy())),))
+
+
+def _present(call: exp.Count) -> exp.Expr:
+    """1 where COUNT counts."""
+    if isinstance(call.this, exp.Star):
+        return ONE
+    given = [part for part in (call.this, *call.expressions) if part is not None]
+    there = [exp.Not(this=exp.Is(this=exp.paren(part.copy()), expression=exp.null())) for part in given]
+    return given[0] if len(given) == 1 else _if(exp.and_(*there), ONE)
+
+
+def _if(condition: exp.Expr | None, value: exp.Expr) -> exp.Expr:
+    if condition is None:
+        return value
+    return exp.Case(ifs=[exp.If(this=condition.copy(), true=value.copy())])
+
+
+def _decayed(call: exp.Expr, condition: exp.Expr | None, frame: Frame) -> Wants:
+    try:
+        value, length = call.expressions
+        span = span_of(length)
+    except ValueError:
+        span = None
+    if not isinstance(span, Duration) or span.micros <= 0:
+        hint = "For example EXP_AVG(price, INTERVAL '10' SECOND)."
+        raise NoWindow("R163", "EXP_AVG takes a value and its half-life, an interval above zero", hint)
+    argument = _if(condition, value)
+    return Wants((Want(Decayed(span.micros), argument, frame, exp.Avg(this=exp.cast(argument.copy(), "double"))),))
+
+
+def _distinct(call: exp.Expr, condition: exp.Expr | None, frame: Frame) -> Wants:
+    """COUNT(DISTINCT value); the least and the greatest of distinct values are those of all."""
+    values = call.this.expressions
+    if isinstance(call, exp.Min | exp.Max) and len(values) == 1:
+        plain = call.copy()
+        plain.set("this", values[0].copy())
+        made = _aggregate(plain, condition, frame)
+        assert made is not None
+        return made
+    if not isinstance(call, exp.Count) or len(values) != 1:
+        hint = "COUNT(DISTINCT value) there is; several values make one: COUNT(DISTINCT CONCAT_WS('|', a, b))."
+        raise NoWindow("R163", f"{to_rowtime(call)} is not computed over the frame of a stream", hint)
+    if frame.lower is None:
+        raise NoWindow(
+            "R163",
+            "DISTINCT in a frame from the beginning would keep every value",
+            "Give the frame a beginning, RANGE INTERVAL '1' HOUR PRECEDING or ROWS 100 PRECEDING; or count in groups, "
+            "with GROUP BY FLOOR(s.ROWTIME TO HOUR).",
+        )
+    argument = _if(condition, values[0])
+    return Wants((Want(Distinct(), argument, frame, exp.Count(this=argument.copy())),))
+
+
+def _rank(call: exp.Expr, by: exp.Expr | None) -> Wants:
+    """One more than the rows, or than the values, that came at an earlier value of what orders the window."""
+    if by is None:
+        name = "DENSE_RANK" if isinstance(call, exp.DenseRank) else "RANK"
+        hint = f"Write {name}() OVER (ORDER BY s.ROWTIME), or of a rounded ROWTIME."
+        raise NoWindow("R163", f"{name} on a stream ranks by time", hint)
+    if isinstance(call, exp.DenseRank):
+        value = exp.func("unix_micros", exp.cast(by.copy(), "timestamp"))
+        return Wants((Want(Levels(), value, Frame(None), exp.Count(this=value.copy())),))
+    want = _counted(ONE, Frame(None, 1, by_range=True)).wants
+    return Wants(want, lambda before: exp.paren(exp.Add(this=before, expression=ONE.copy())))
+
+
+# -- functions that pick a row ------------------------------------------------------------
+
+
+def _picked(call: exp.Expr, frame: Frame, *, ignore: bool) -> Wants | None:
+    if isinstance(call, exp.Lag):
+        return _lag(call, frame, ignore=ignore)
+    if isinstance(call, exp.NthValue):
+        n = _literal(call.args.get("offset"), 1, "NTH_VALUE")
+        return _nth(call.this, Nth(n, call.args.get("from_first") is False, ignore), frame)
+    if type(call) in _EDGES:
+        return _nth(call.this, Nth(1, _EDGES[type(call)], ignore), frame)
+    return None
+
+
+def _nth(value: exp.Expr, function: Nth, frame: Frame) -> Wants:
+    if function.last and function.n > 1 and frame.lower is None:
+        if function.ignore_nulls:
+            what = "IGNORE NULLS may look back over any number of rows"
+            raise NoWindow("R163", what, "Give it a frame, for example ROWS 100 PRECEDING.")
+        # The n-th from the end is among the last n rows.
+        frame = replace(frame, lower=frame.upper + function.n - 1) if not frame.by_range else frame
+        if frame.by_range:
+            raise NoWindow(
+                "R163", "the frame has no beginning", "Give it one, RANGE BETWEEN INTERVAL '1' DAY PRECEDING AND …."
+            )
+    return Wants((Want(function, value, frame, exp.First(this=value.copy())),))
+
+
+def _lag(call: exp.Lag, frame: Frame, *, ignore: bool) -> Wants:
+    """The row k before the current one, as far as the frame reaches; else the default."""
+    k = _literal(call.args.get("offset"), 0, "LAG")
+    if frame.upper:
+        raise NoWindow("R161", "LAG counts from the current row", "End its frame with CURRENT ROW, or leave it out.")
+    if ignore:
+        frame = replace(frame, own=False) if frame.by_range else replace(frame, upper=1)
+        frame = replace(frame, lower=max(frame.lower, 1)) if frame.lower is not None and not frame.by_range else frame
+    enough = max(k, 1) if ignore else k + 1
+    [want] = _nth(call.this, Nth(enough, last=True, ignore_nulls=ignore), frame).wants
+    default = call.args.get("default")
+    if default is None:
+        return Wants((want,))
+    [count] = _counted(call.this if ignore else ONE, want.frame).wants
+
+    def value(found: exp.Expr, there: exp.Expr) -> exp.Expr:
+        enough_came = exp.GTE(this=there, expression=exp.Literal.number(enough))
+        return exp.paren(exp.Case(ifs=[exp.If(this=enough_came, true=found)], default=default.copy()))
+
+    return Wants((want, count), value)
+
+
+def _literal(node: exp.Expr | None, least: int, name: str) -> int:
+    if node is None:
+        return 1
+    if isinstance(node, exp.Literal) and not node.is_string and node.name.isdigit() and int(node.name) >= least:
+        return int(node.name)
+    hint = f"{name} takes a whole number from {least} on, written out; LAG with a negative one would be LEAD."
+    raise NoWindow("R163", f"{to_rowtime(node)} is no number of rows", hint)

@@ -1,0 +1,136 @@
+"""Binds the windows that stand after FROM: ``TABLE(TUMBLE(TABLE s, DESCRIPTOR(t), INTERVAL '1' HOUR))``.
+
+They add the columns ``window_start`` and ``window_end`` and group nothing (SPEC 12); what
+is known of the columns' clocks lets a GROUP BY above them close.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from rowtime.core.errors import Problem, Refused
+from rowtime.expr.conditions import col
+from rowtime.expr.monotonicity import order_of
+from rowtime.operators.contract import T
+from rowtime.operators.windows.session_rows import SessionRows
+from rowtime.plan.bind.functions import input_of
+from rowtime.plan.bind.scope import From, Scope, follows, marks_of
+from rowtime.plan.bind.sources import Binder, BoundQuery
+from rowtime.plan.bind.windows import SHAPES, ascends, gap_of, is_value, spans_of, windows_of
+from rowtime.sql.nodes import TableArgument
+from rowtime.sql.places import place_of
+
+WINDOW_TABLES = ("TUMBLE", "HOP", "CUMULATE", "SESSION")
+NAMES = ("window_start", "window_end")
+_PARAMETERS = {
+    "TUMBLE": ("DATA", "TIMECOL", "SIZE", "OFFSET"),
+    "HOP": ("DATA", "TIMECOL", "SLIDE", "SIZE", "OFFSET"),
+    "CUMULATE": ("DATA", "TIMECOL", "STEP", "SIZE", "OFFSET"),
+    "SESSION": ("DATA", "TIMECOL", "KEY", "GAP"),
+}
+
+
+class WindowTable:
+    """The call of a window function after FROM; ``name`` is that of the query."""
+
+    def __init__(self, binder: Binder, call: exp.Anonymous, name: str) -> None:
+        self.binder, self.call, self.name = binder, call, name
+        self.function = call.name.upper()
+
+    def bind(self) -> BoundQuery:
+        """The operator, and the clocks of the columns; raises ``Refused``."""
+        arguments = self._arguments()
+        if not arguments:
+            raise Refused(self._unread())
+        scope = self._scope(arguments[0])
+        if self.function == "SESSION":
+            return self._session(scope, arguments)
+        time = self._time(scope, arguments[1] if len(arguments) > 1 else None)
+        spans = spans_of(scope, self.call, arguments[2:], self.function)
+        self._refuse_taken(scope)
+        if scope.problems or time is None or spans is None:
+            raise Refused(*scope.problems)
+        at = scope.inlined(time)
+        known = follows(at) and (ascends(scope, at) if is_value(at) else _marked(scope, at))
+        lineage = {**scope.source.lineage, **(spans.lineage(NAMES, at) if known else {})}
+        value = scope.computed(time)
+        gate = not (known and is_value(at)) and not _ordered(scope, time)
+        source = scope.input
+        name = self.binder.sources.fresh(self.name if gate else f"{self.name}.{self.function.lower()}")
+        return BoundQuery(windows_of(name, source, spans, value, NAMES, gate=gate), lineage)
+
+    def _arguments(self) -> list[exp.Expr]:
+        """The arguments by place; named ones are put into theirs."""
+        given = self.call.expressions
+        if not any(isinstance(node, exp.Kwarg) for node in given):
+            return list(given)
+        names = _PARAMETERS[self.function]
+        found = {node.this.name.upper(): node.expression for node in given if isinstance(node, exp.Kwarg)}
+        strange = [name for name in found if name not in names]
+        if strange or len(found) < len(given):
+            what = f"{self.function} has no argument {strange[0]}" if strange else "name all arguments, or none"
+            raise Refused(Problem("R113", what, place_of(self.binder.text, self.call), f"They are {', '.join(names)}."))
+        return [found[name] for name in names if name in found]
+
+    def _scope(self, data: exp.Expr) -> Scope:
+        """The names of what is read: a stream, a view or a query."""
+        binder = self.binder
+        given = input_of(data)
+        if isinstance(given, exp.Table):
+            node, lineage = binder.sources.table(binder, given)
+            return Scope(binder.text, From.one(node, given.alias_or_name, lineage))
+        if isinstance(given, exp.Query):
+            bound = binder.bind(given, f"{self.name}.data")
+            return Scope(binder.text, From.one(bound.node, "", bound.lineage))
+        raise Refused(self._unread())
+
+    def _unread(self) -> Problem:
+        hint = f"Write TABLE({self.function}(TABLE s, DESCRIPTOR(ROWTIME), …)), of a stream or a view s."
+        place = place_of(self.binder.text, self.call)
+        return Problem("R141", f"{self.function} reads a query or a stream", place, hint)
+
+    def _refuse_taken(self, scope: Scope) -> None:
+        taken = [c.name for c in scope.columns if c.name.lower() in NAMES]
+        if taken:
+            scope.refuse("R119", f"there is a column {taken[0]} already", self.call, "Give it another name below.")
+
+    # -- sessions ---------------------------------------------------------------------
+
+    def _session(self, scope: Scope, arguments: list[exp.Expr]) -> BoundQuery:
+        """SESSION(TABLE s PARTITION BY k, DESCRIPTOR(ROWTIME), gap), or with DESCRIPTOR(k) before the gap."""
+        self._refuse_taken(scope)
+        time = self._time(scope, arguments[1] if len(arguments) > 1 else None)
+        keys = [*arguments[0].expressions] if isinstance(arguments[0], TableArgument) else []
+        if len(arguments) == len(_PARAMETERS["SESSION"]):
+            named = arguments.pop(2)
+            keys += named.expressions if isinstance(named, exp.Anonymous) else [named]
+        bound = [scope.bind(key) for key in keys]
+        wrong = [key for key in bound if not isinstance(key, exp.Column) or key.name == T]
+        if wrong:
+            scope.refuse("R113", "the keys of SESSION are columns", self.call, "For example TABLE s PARTITION BY k.")
+        gap = gap_of(scope, self.call, [time, *arguments[2:]]) if time is not None else None
+        if scope.problems or gap is None:
+            raise Refused(*scope.problems)
+        sources, source = self.binder.sources, scope.input
+        made = SessionRows(sources.fresh(f"{self.name}.session"), source, tuple(key.name for key in bound), gap, NAMES)
+        return BoundQuery(made, {NAMES[1]: col(T)})
+
+    def _time(self, scope: Scope, node: exp.Expr | None) -> exp.Expr | None:
+        """What DESCRIPTOR names: one column, or ROWTIME."""
+        named = isinstance(node, exp.Anonymous) and node.name.upper() == "DESCRIPTOR" and len(node.expressions) == 1
+        if node is None or not named:
+            scope.refuse(
+                "R113", f"{self.function} takes {SHAPES[self.function]}", self.call, "The time is DESCRIPTOR(ROWTIME)."
+            )
+            return None
+        return scope.bind(node.expressions[0])
+
+
+def _marked(scope: Scope, at: exp.Expr) -> bool:
+    """True if a mark that the time follows never goes back."""
+    return order_of(at, marks_of(scope.input)).direction > 0
+
+
+def _ordered(scope: Scope, time: exp.Expr) -> bool:
+    """True if the time is a column of a known order, which has no NULL."""
+    return any(isinstance(time, exp.Column) and c.name == time.name and c.order.moves for c in scope.columns)

@@ -1,0 +1,309 @@
+"""The windows of GROUP BY: what TUMBLE, HOP and CUMULATE stand for, and which clock they have.
+
+A window of a row is a function of its time: TUMBLE is STEP. Overlapping windows are columns
+of an operator (`operators.windows.hop`); of their ends the plan knows a *clock*, a function of the
+rowtime that no later row's end lies below (``Earliest``), so their groups close.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from sqlglot import exp
+
+from rowtime.expr.conditions import col
+from rowtime.expr.facts import ROWTIME, UNKNOWN, Fact
+from rowtime.expr.group_end import interval_micros, interval_months, unshifted
+from rowtime.expr.monotonicity import order_of, prove
+from rowtime.expr.readable import readable
+from rowtime.operators.contract import Column, Operator, T
+from rowtime.operators.over.value_clocks import MARK
+from rowtime.operators.rows.select import Item
+from rowtime.operators.windows.hop import Hop
+from rowtime.operators.windows.session import ENDS, STARTS
+from rowtime.operators.windows.stagger import Stagger
+from rowtime.sql.generate import to_spark
+from rowtime.sql.nodes import Earliest, Step
+
+EDGES = ("", "_START", "_END", "_ROWTIME")
+GROUP_FUNCTIONS = frozenset(f"{name}{edge}" for name in ("TUMBLE", "HOP", "SESSION") for edge in EDGES)
+LATER = frozenset({"WINDOW", "WINDOW_TIME", "SESSION_WINDOW", *(f"STAGGER{edge}" for edge in EDGES)})
+_ONLY_GROUPED = GROUP_FUNCTIONS - {"TUMBLE_START", "TUMBLE_END", "TUMBLE_ROWTIME"}
+STAGGERED = "__h"  # TIMESTAMP: the end of a STAGGER window, which no name of a query means
+TICK = exp.Interval(this=exp.Literal.string("1"), unit=exp.var("MICROSECOND"))
+
+
+class Names(Protocol):
+    """What a scope tells of the names in a call, and takes as a problem."""
+
+    @property
+    def facts(self) -> Mapping[str, Fact]:
+        """What is known about the values of each column."""
+        ...
+
+    def inlined(self, node: exp.Expr) -> exp.Expr:
+        """The expression over the rowtime and marks, where its columns follow them."""
+        ...
+
+    def refuse(self, code: str, message: str, node: exp.Expr, hint: str = "", note: str = "") -> None:
+        """Note a problem at a node."""
+        ...
+
+
+@dataclass(frozen=True)
+class Spans:
+    """The windows of a time: ``size`` long, one every ``slide`` from ``offset`` on; ``grows``: CUMULATE.
+
+    All in µs; a TUMBLE of months has ``months`` instead.
+    """
+
+    size: int
+    slide: int
+    offset: int = 0
+    grows: bool = False
+    months: exp.Expr | None = None
+
+    @property
+    def copies(self) -> int:
+        """The most windows that hold one instant."""
+        return 1 if self.months is not None else -(-self.size // self.slide)
+
+    @property
+    def one(self) -> bool:
+        """True if each instant lies in exactly one window."""
+        return self.months is not None or self.slide == self.size
+
+    def edges(self, time: exp.Expr) -> tuple[exp.Expr, exp.Expr]:
+        """Start and end of the window that holds ``time`` and ends first."""
+        if self.months is not None:
+            start: exp.Expr = stepped(time, self.months, self.offset)
+            return start, exp.Add(this=start.copy(), expression=self.months.copy())
+        if self.one:
+            start = stepped(time, of_micros(self.size), self.offset)
+            return start, exp.Add(this=start.copy(), expression=of_micros(self.size))
+        ends = stepped(time, of_micros(self.slide), self.offset + self.size % self.slide, self.slide)
+        if self.grows:
+            return stepped(time, of_micros(self.size), self.offset), ends
+        return moved(ends.copy(), -self.size), ends
+
+    def clocks(self, time: exp.Expr) -> tuple[exp.Expr, ...]:
+        """What start and end are over a time that follows the rowtime or a mark; none where nothing is known."""
+        start, end = self.edges(time)
+        if self.one:
+            return start, end
+        if not _plain(time):
+            return ()
+        return (end,) if self.grows else (start, end)
+
+    def lineage(self, names: Sequence[str], time: exp.Expr) -> dict[str, exp.Expr]:
+        """The clocks of the columns ``names`` of start and end."""
+        found = self.clocks(time)
+        if not self.one:
+            found = tuple(Earliest(this=clock) if is_value(clock) else clock for clock in found)
+        return dict(zip(names[-len(found) :], found, strict=True)) if found else {}
+
+
+def _plain(time: exp.Expr) -> bool:
+    return isinstance(unshifted(time)[0], exp.Column)
+
+
+def of_micros(length: int) -> exp.Interval:
+    """An interval of so many µs, in the largest unit that it is a whole number of."""
+    units = (("DAY", 86_400_000_000), ("HOUR", 3_600_000_000), ("MINUTE", 60_000_000), ("SECOND", 1_000_000))
+    unit, width = next(((u, w) for u, w in units if length and length % w == 0), ("MICROSECOND", 1))
+    return exp.Interval(this=exp.Literal.string(str(length // width)), unit=exp.var(unit))
+
+
+def moved(node: exp.Expr, by: int) -> exp.Expr:
+    """A time plus so many µs, as one interval."""
+    inner, before = unshifted(node)
+    total = before + by
+    if not total:
+        return inner
+    if total < 0:
+        return exp.Sub(this=inner, expression=of_micros(-total))
+    return exp.Add(this=inner, expression=of_micros(total))
+
+
+def stepped(time: exp.Expr, width: exp.Expr, offset: int, on: int = 0) -> exp.Expr:
+    """The greatest multiple of ``width`` counted from ``offset`` that is <= time, plus ``on`` µs."""
+    step = Step(this=moved(time.copy(), -offset) if offset else time.copy(), expression=width.copy())
+    return moved(step, offset + on)
+
+
+def earliest(at: exp.Expr) -> exp.Expr | None:
+    """The clock of an inlined column that has no order but a clock over the rowtime alone."""
+    node, by = unshifted(at)
+    if not isinstance(node, Earliest) or any(c.name != T for c in node.find_all(exp.Column)):
+        return None
+    return moved(node.this.copy(), by)
+
+
+def has_clock(scope: Names, node: exp.Expr) -> bool:
+    """True for a column that has no order but a clock over the rowtime, perhaps shifted."""
+    return earliest(scope.inlined(node)) is not None
+
+
+def is_value(at: exp.Expr) -> bool:
+    """True if an inlined expression is the value itself, not only its clock."""
+    return not any(
+        isinstance(part, Earliest) or (isinstance(part, exp.Column) and part.name.startswith(MARK))
+        for part in at.walk()
+    )
+
+
+@dataclass
+class Windows:
+    """The overlapping windows that one SELECT speaks of, as columns ``__h0``, … of their ends."""
+
+    hops: dict[tuple[str, Spans], tuple[str, exp.Expr]] = field(default_factory=dict)
+    lineage: dict[str, exp.Expr] = field(default_factory=dict)
+    gap: int | None = None
+    """Of the sessions, in µs."""
+    stagger: tuple[tuple[exp.Expr, ...], int] | None = None
+    """The keys of WINDOWED BY STAGGER, and its length in µs."""
+
+    def bind(self, scope: Names, call: exp.Anonymous) -> exp.Expr:
+        """A call whose arguments are bound, over columns."""
+        name, _, edge = call.name.upper().partition("_")
+        if name == "SESSION":
+            return self._session(scope, call, edge)
+        spans = spans_of(scope, call, call.expressions[1:], name)
+        if spans is None or not call.expressions:
+            return call
+        time: exp.Expr = call.expressions[0]
+        start, end = spans.edges(time) if name == "TUMBLE" else self._hop(scope, spans, time)
+        if edge in ("", "START"):
+            return end if name == "HOP" and not edge else start
+        return end if edge == "END" else exp.Sub(this=end, expression=TICK.copy())
+
+    def staggered(self, keys: Sequence[exp.Expr], length: int) -> exp.Expr:
+        """The end of the window that opened with the first row of the bound ``keys``, as a column."""
+        self.stagger = (tuple(keys), length)
+        time = col(T)
+        self.lineage[STAGGERED] = Earliest(this=moved(time, 1))  # a window that may still get rows ends later
+        return col(STAGGERED)
+
+    def _session(self, scope: Names, call: exp.Anonymous, edge: str) -> exp.Expr:
+        """An edge of the session, as a column that the grouping has."""
+        gap = gap_of(scope, call, call.expressions)
+        if gap is not None and self.gap not in (None, gap):
+            scope.refuse("R106", f"{readable(call)} has another gap than the one in GROUP BY", call)
+        self.gap = self.gap or gap
+        column = col(STARTS if edge == "START" else ENDS)
+        return exp.Sub(this=column, expression=TICK.copy()) if edge == "ROWTIME" else column
+
+    def _hop(self, scope: Names, spans: Spans, time: exp.Expr) -> tuple[exp.Expr, exp.Expr]:
+        column, _ = self.hops.setdefault((to_spark(time), spans), (f"__h{len(self.hops)}", time.copy()))
+        self.lineage |= spans.lineage((f"{column}_", column), scope.inlined(time))
+        end: exp.Expr = col(column)
+        return exp.Sub(this=end, expression=of_micros(spans.size)), end.copy()
+
+    def above(self, source: Operator, keys: Sequence[Item], fresh: str) -> Operator:
+        """The input under the windows that ``keys`` group by."""
+        if self.stagger is not None:
+            parts, length = self.stagger
+            named = tuple(Item(Column(f"__g{n}"), part) for n, part in enumerate(parts))
+            return Stagger(f"{fresh}.stagger", source, named, length, STAGGERED)
+        wanted = {column.name for key in keys for column in key.expression.find_all(exp.Column)}
+        for (_, spans), (column, time) in self.hops.items():
+            if column in wanted:
+                names = (f"{column}_", column)
+                source = windows_of(f"{fresh}.{column[2:]}", source, spans, time, names)
+        return source
+
+    def shown(self, key: exp.Expr) -> str:
+        """A key as its user would write it, windows among them."""
+        if key.name in (STARTS, ENDS):
+            return "SESSION(ROWTIME, …)"
+        found = next((time for name, time in self.hops.values() if name == key.name), None)
+        return readable(key) if found is None else f"HOP({readable(found)}, …)"
+
+
+def windows_of(  # noqa: PLR0913 - the window of a row, and where it stands
+    name: str, source: Operator, spans: Spans, time: exp.Expr, names: tuple[str, str], *, gate: bool = False
+) -> Hop:
+    """The operator that adds the windows of ``time`` to its input."""
+    facts = {T: ROWTIME, **{column.name: column.known for column in source.emits().columns}}
+    start, end = spans.edges(time)
+
+    def item(column: str, edge: exp.Expr) -> Item:
+        fact: Fact = prove(edge, facts).fact if spans.one else UNKNOWN
+        return Item(Column(column, "TIMESTAMP", fact), edge)
+
+    return Hop(
+        name, source, time, item(names[0], start), item(names[1], end), spans.copies, spans.slide, spans.size,
+        spans.grows, gate,
+    )  # fmt: skip
+
+
+def ascends(scope: Names, at: exp.Expr) -> bool:
+    """True if an inlined time follows the rowtime upwards."""
+    return order_of(at, scope.facts).direction > 0
+
+
+# -- arguments ----------------------------------------------------------------------------
+
+SHAPES = {
+    "TUMBLE": "a time, a size and perhaps an offset, as TUMBLE(t, INTERVAL '1' HOUR)",
+    "HOP": "a time, a slide, a size and perhaps an offset, as HOP(t, INTERVAL '5' MINUTE, INTERVAL '1' HOUR)",
+    "SESSION": "a time and a gap, as SESSION(t, INTERVAL '20' MINUTE)",
+    "CUMULATE": "a time, a step, a size and perhaps an offset, as CUMULATE(t, INTERVAL '1' HOUR, INTERVAL '1' DAY)",
+}
+
+
+def spans_of(scope: Names, call: exp.Expr, arguments: Sequence[exp.Expr], name: str) -> Spans | None:
+    """The windows that the arguments behind the time describe; ``None`` with a problem (R113)."""
+    intervals = 1 if name == "TUMBLE" else 2
+    problem = SHAPES[name]
+    if intervals <= len(arguments) <= intervals + 1:
+        months = interval_months(arguments[0]) if name == "TUMBLE" else None
+        lengths = [interval_micros(node) for node in arguments[:intervals]]
+        offset = _offset(arguments[intervals]) if len(arguments) > intervals else 0
+        if months and offset is not None:
+            return Spans(0, 0, offset, months=arguments[0].copy())
+        if offset is not None and all(lengths) and min(filter(None, lengths)) > 0:
+            slide, size = lengths[0] or 0, lengths[-1] or 0
+            if name != "CUMULATE" or size % slide == 0:
+                return Spans(size, slide, offset % slide if name != "CUMULATE" else offset % size, name == "CUMULATE")
+            problem = "a size that is a multiple of the step"
+    scope.refuse("R113", f"{name} takes {problem}", call, "Intervals are literals of days or less, above zero.")
+    return None
+
+
+def gap_of(scope: Names, call: exp.Anonymous, arguments: Sequence[exp.Expr]) -> int | None:
+    """The gap of a SESSION whose bound arguments are a time and the gap, in µs; ``None`` with a problem."""
+    gap = interval_micros(arguments[1]) if len(arguments) == 2 else None  # noqa: PLR2004
+    if not gap or gap < 0:
+        scope.refuse("R113", f"{call.name} takes {SHAPES['SESSION']}", call)
+        return None
+    time = scope.inlined(arguments[0]).unnest()
+    if not (isinstance(time, exp.Column) and time.name == T):
+        shown = readable(arguments[0])
+        hint = f"Promote it in a view: SELECT STREAM {shown} AS ROWTIME, … ORDER BY {shown} WITHIN INTERVAL '1' MINUTE."
+        scope.refuse("R104", f"sessions are of ROWTIME, and {shown} is another time", call, hint)
+    return gap
+
+
+def _offset(node: exp.Expr) -> int | None:
+    """An offset in µs: an interval as it stands, a TIME as the time since midnight."""
+    if isinstance(node, exp.Cast) and isinstance(node.this, exp.Literal):
+        hours, minutes, seconds = ([*node.this.name.split(":"), "0", "0"])[:3]
+        return round(((int(hours) * 60 + int(minutes)) * 60 + float(seconds)) * 1_000_000)
+    if isinstance(node, exp.Neg):
+        inner = interval_micros(node.this)
+        return None if inner is None else -inner
+    return interval_micros(node)
+
+
+def refuse_outside(scope: Names, node: exp.Expr) -> None:
+    """Refuse the windows of GROUP BY where nothing is grouped (R139)."""
+    for part in node.walk():
+        if isinstance(part, exp.Anonymous) and part.name.upper() in _ONLY_GROUPED:
+            name = part.name.upper()
+            hint = "Group by it, or write STEP(s.ROWTIME BY interval)."
+            if not name.startswith("TUMBLE"):
+                hint = f"Group by it, or read FROM TABLE({name.partition('_')[0]}(TABLE s, DESCRIPTOR(ROWTIME), …))."
+            scope.refuse("R139", f"{name} stands only in GROUP BY", part, hint)

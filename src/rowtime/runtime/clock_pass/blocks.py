@@ -1,0 +1,202 @@
+"""The clock pass over blocks: most rows of a large tick are judged where they lie.
+
+A *block* is a run of positions of one writer. One Spark job takes its extremes; folded in the
+writer's order, with the bounds beside the rows, they give the mark after it, and say of most
+blocks that no row is refused and none raised the mark too far. Only the times of the other
+blocks are fetched. Where a row may be early nothing is known of the mark behind it before its
+block was looked at: so a round fetches, of each writer, the blocks up to the first such one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from rowtime.core.time import BEGINNING, END
+from rowtime.operators.contract import P, W
+from rowtime.operators.contract.gates import Gate, Raise, Verdict
+from rowtime.runtime.clock_pass.gate_items import Key, asked, by_block, items_of, with_bounds
+from rowtime.runtime.clock_pass.gate_verdicts import Judging
+from rowtime.sql.generate import literal
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+BLOCK = 8192
+ROUNDS = 8  # of looking at blocks that may hold early rows; then at everything behind them
+LISTED = 400  # blocks that are named one by one in a filter
+
+
+def judge_by_blocks(rows: DataFrame, gate: Gate) -> Verdict:
+    """The verdict of a gate over the rows of a large tick; one Spark job, and one for each round of fetching."""
+    judging, todo = Judging(gate), _by_writer(_blocks(rows, gate), gate)
+    for left in reversed(range(ROUNDS)):
+        wanted = [key for blocks in todo.values() for key in _wanted(blocks, judging, to_the_end=not left)]
+        have = _fetched(rows, gate, wanted)
+        todo = {writer: _judged(blocks, have, judging) for writer, blocks in todo.items()}
+        if not any(todo.values()):
+            break
+    return judging.verdict()
+
+
+@dataclass(frozen=True)
+class Block:
+    """What is known of a block (µs).
+
+    ``least`` of what is compared with the mark, ``lowest`` and ``highest`` of the times, ``top`` of those that
+    may be early, each ``None`` where there is none; ``bound``: the strongest one that it holds, or that stands
+    beside it. ``odd``: it holds a row that is refused whatever the mark; ``first``: position and time of its first row.
+    """
+
+    writer: str
+    number: int
+    least: int | None = None
+    lowest: int | None = None
+    highest: int | None = None
+    top: int | None = None
+    bound: int = BEGINNING
+    rows: int = 0
+    odd: bool = False
+    first: tuple[int, int | None] = (0, None)
+
+    @property
+    def key(self) -> Key:
+        """Its name among all."""
+        return self.writer, self.number
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """The least and greatest time; of no row, an empty one."""
+        return (END if self.lowest is None else self.lowest, BEGINNING if self.highest is None else self.highest)
+
+    def after(self, mark: int) -> int:
+        """The mark behind it, if no row of it is early."""
+        return max(mark, self.span[1], self.bound)
+
+    def may_be_early(self, mark: int, gate: Gate, *, started: bool) -> bool:
+        """True if a row may be early, and then would not move the mark."""
+        if gate.early is None or self.top is None:
+            return False
+        floor = gate.floors.get(self.writer, BEGINNING)
+        if not started:  # without re-sync a first row counts, and whatever lies far above it is early
+            first = self.first[1]
+            if gate.resync or gate.guarded != "true" or first is None:
+                return True
+            mark = max(mark, first)
+        return self.top > max(mark, floor) + gate.early
+
+    def is_calm(self, mark: int, gate: Gate, *, started: bool) -> bool:
+        """True if every row is accepted."""
+        if not self.rows:
+            return True
+        after, least = self.after(mark), END if self.least is None else self.least
+        late = least + gate.within < after or least < gate.floors.get(self.writer, BEGINNING) or after >= END
+        return not (self.odd or late or self.may_be_early(mark, gate, started=started))
+
+    def raised(self, mark: int, gate: Gate) -> Raise | None:
+        """Its first row, where that raises the mark by more than the tolerance; in a calm block no other row does.
+
+        All of its times lie within the tolerance of one another, or one would be late.
+        """
+        position, time = self.first
+        if gate.reason != "LATE" or time is None or time <= mark + gate.within:
+            return None
+        return Raise(position, mark, time, self.rows - 1)
+
+
+Blocks = Mapping[str, Sequence[Block]]  # of each writer, in its order
+
+
+def _blocks(rows: DataFrame, gate: Gate) -> Iterator[Block]:
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+    sql = {"j": "t", "b": "CAST(NULL AS BIGINT)", "bad": "false", "g": "true", "up": "false", **asked(gate)}
+    good = f"CASE WHEN {gate.bound_column or 'NULL'} IS NULL AND NOT ({sql['bad']}) THEN {sql['t']} END"
+    judged = sql["j"] if gate.judged is not None else sql["t"]
+    flags = f"{gate.bound_column or 'NULL'} IS NULL AS r", f"{sql['g']} AS g", f"{sql['up']} AS up"
+    items = rows.selectExpr(
+        W, P, f"{P} DIV {BLOCK} AS blk", f"{good} AS t", f"{judged} AS j", f"{sql['b']} AS b", *flags
+    )  # fmt: skip
+    folded = items.groupBy(W, "blk").agg(
+        F.expr("min(CASE WHEN t IS NOT NULL AND NOT up THEN j END) AS least"),
+        F.expr("min(t) AS lowest"), F.expr("max(t) AS highest"), F.expr("max(CASE WHEN g THEN t END) AS top"),
+        F.expr("max(b) AS bound"), F.expr("count_if(r) AS rows"), F.expr("count(t) AS times"),
+        F.expr(f"min(CASE WHEN r THEN struct({P} AS p, t) END) AS first"),
+    )  # fmt: skip
+    for found in folded.toArrow().to_pylist():
+        known = {name: found[name] for name in ("least", "lowest", "highest", "top", "rows")}
+        bound = BEGINNING if found["bound"] is None else found["bound"]
+        first = (found["first"]["p"], found["first"]["t"]) if found["rows"] else (0, None)
+        yield Block(found[W], found["blk"], **known, bound=bound, odd=found["rows"] != found["times"], first=first)
+
+
+def _by_writer(blocks: Iterator[Block], gate: Gate) -> Blocks:
+    """With the bounds beside the rows; a block may hold nothing else."""
+    found = {block.key: block for block in blocks}
+    for writer, position, at in gate.bounds:
+        key = (writer, position // BLOCK)
+        block = found.get(key, Block(*key))
+        found[key] = replace(block, bound=max(at, block.bound))
+    todo: dict[str, list[Block]] = {}
+    for key in sorted(found):
+        todo.setdefault(key[0], []).append(found[key])
+    return todo
+
+
+def _wanted(blocks: Sequence[Block], judging: Judging, *, to_the_end: bool) -> Iterator[Key]:
+    """The blocks of one writer that have to be looked at, as far as that is known."""
+    if not blocks:
+        return
+    gate, writer = judging.gate, blocks[0].writer
+    mark, started, voters = judging.mark(writer), judging.has_started(writer), 0
+    deciding = writer in judging.open
+    for block in blocks:
+        if deciding:
+            yield block.key
+            voters += block.rows
+            # Of a jump in its last row, so many of the rows behind have a vote.
+            if voters >= 2 * gate.resync and not to_the_end:
+                return
+        elif block.is_calm(mark, gate, started=started):
+            mark, started = block.after(mark), started or block.top is not None
+        else:
+            yield block.key
+            deciding = block.may_be_early(mark, gate, started=started)
+            started = started or block.top is not None
+            if deciding and not gate.resync and not to_the_end:
+                return
+            mark = block.after(mark)
+
+
+def _fetched(rows: DataFrame, gate: Gate, wanted: Sequence[Key]) -> Mapping[Key, pa.Table]:
+    if not wanted:
+        return {}
+    named = rows if len(wanted) > LISTED else rows.where(_one_of(wanted))
+    return by_block(with_bounds(items_of(named, gate), gate, set(wanted), BLOCK), BLOCK)
+
+
+def _judged(blocks: Sequence[Block], have: Mapping[Key, pa.Table], judging: Judging) -> Sequence[Block]:
+    """Judge what can be judged; the blocks of the writer that are left."""
+    for place, block in enumerate(blocks):
+        writer = block.writer
+        settled, mark, gate = writer not in judging.open, judging.mark(writer), judging.gate
+        if settled and block.is_calm(mark, gate, started=judging.has_started(writer)):
+            started = block.top is not None and gate.early is not None
+            judging.skip(writer, block.rows, block.after(mark), block.span, block.raised(mark, gate), started=started)
+        elif block.key in have:
+            judging.run(writer, have[block.key])
+        else:
+            return blocks[place:]
+    return ()
+
+
+def _one_of(blocks: Sequence[Key]) -> str:
+    by_writer: dict[str, list[int]] = {}
+    for writer, number in blocks:
+        by_writer.setdefault(writer, []).append(number)
+    tests = []
+    for writer, listed in by_writer.items():
+        tests.append(f"({W} = {literal(writer)} AND {P} DIV {BLOCK} IN ({', '.join(map(str, listed))}))")
+    return " OR ".join(tests)

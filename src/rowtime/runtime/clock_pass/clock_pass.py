@@ -1,0 +1,45 @@
+"""The clock pass: decides at a gate, exactly, which rows of a tick are refused.
+
+A small tick is judged whole. So is a set without order, and one in which the last rows do not
+count for the mark yet. Of a large tick most rows are judged where they lie (`runtime.clock_pass.blocks`),
+or, where the source can read one column by itself, piece by piece without Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from rowtime.operators.contract import W
+from rowtime.operators.contract.gates import Gate, Verdict
+from rowtime.runtime.clock_pass.blocks import judge_by_blocks
+from rowtime.runtime.clock_pass.gate_items import filled, items_of, runs, with_bounds
+from rowtime.runtime.clock_pass.gate_verdicts import Judging
+from rowtime.runtime.segment_writer import SMALL
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def judge(rows: DataFrame, gate: Gate, count: int | None, peeked: Iterable[pa.Table] | None = None) -> Verdict:
+    """The verdict of a gate over the rows of one tick.
+
+    No Spark job at all where the times are known already: ``peeked`` are tables of ``__w``, ``__p``,
+    ``t``, each writer's rows in its order from the first to the last.
+    """
+    if peeked is not None:
+        tables = peeked if not gate.bounds else [pa.concat_tables(peeked, promote_options="permissive")]
+        return _verdict(map(filled, tables), gate)
+    if gate.batched or gate.behind or (count is not None and count <= SMALL):
+        return _verdict([items_of(rows, gate)], gate)
+    return judge_by_blocks(rows, gate)
+
+
+def _verdict(tables: Iterable[pa.Table], gate: Gate) -> Verdict:
+    judging = Judging(gate)
+    for items in tables:
+        for (writer,), run in runs(with_bounds(items, gate, None), [W]):
+            judging.run(writer, run)
+    return judging.verdict()

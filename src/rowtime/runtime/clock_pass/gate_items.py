@@ -1,0 +1,123 @@
+"""The items of a gate as tables: what it looks at, a row for each, each writer's in its order.
+
+Columns: ``__w``, ``__p``; ``t`` the time and ``j`` what is compared with the mark, ``b`` a bound
+(BIGINT µs); ``bad`` for a row that is refused whatever the mark, ``far`` where that is for its
+arrival; ``g`` where it may be early, ``up`` where it is raised to the mark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rowtime.operators.contract import P, W
+from rowtime.operators.contract.gates import Gate
+from rowtime.operators.rows.calendar import in_calendar, those_in_calendar
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+Key = tuple[str, int]  # writer and number of a block
+_FLAGS = {"bad": False, "far": False, "g": True, "up": False}
+
+
+def asked(gate: Gate) -> dict[str, str]:
+    """Spark SQL of the columns that are not the same for all rows."""
+    found = {"t": in_calendar(f"unix_micros({gate.time})")}
+    if gate.judged is not None:
+        found["j"] = f"unix_micros({gate.judged})"
+    if gate.bound_column is not None:
+        found["b"] = f"unix_micros({gate.bound_column})"
+    malformed = f"{gate.malformed_column} IS NOT NULL" if gate.malformed_column else "false"
+    if gate.far is not None:
+        found["far"] = f"NOT ({malformed}) AND coalesce({gate.far}, false)"
+    if gate.far is not None or gate.malformed_column:
+        found["bad"] = f"({malformed}) OR ({found.get('far', 'false')})"
+    if gate.early is not None:
+        found |= {"g": gate.guarded, "up": gate.lifted}
+    return found
+
+
+def items_of(rows: DataFrame, gate: Gate) -> pa.Table:
+    """Some rows, fetched by Spark."""
+    return filled(rows.selectExpr(W, P, *(f"{sql} AS {name}" for name, sql in asked(gate).items())).toArrow())
+
+
+def filled(items: pa.Table) -> pa.Table:
+    """With the columns that are the same for all: rows that decode and are judged by their time."""
+    count = items.num_rows
+    items = items.set_column(items.column_names.index("t"), "t", those_in_calendar(items["t"]))
+    if "j" not in items.column_names:
+        items = items.append_column("j", items["t"])
+    if "b" not in items.column_names:
+        items = items.append_column("b", pa.nulls(count, pa.int64()))
+    for name, value in _FLAGS.items():
+        if name not in items.column_names:
+            items = items.append_column(name, pa.repeat(pa.scalar(value), count))
+    return items
+
+
+def with_bounds(items: pa.Table, gate: Gate, wanted: Collection[Key] | None, block: int = 1) -> pa.Table:
+    """With the bounds that stand beside the rows, of some blocks or all; each writer's items in its order."""
+    chosen = [b for b in gate.bounds if wanted is None or (b[0], b[1] // block) in wanted]
+    if chosen:
+        writers, positions, times = zip(*chosen, strict=True)
+        nulls = pa.nulls(len(chosen), pa.int64())
+        columns = {W: pa.array(writers, pa.string()), P: pa.array(positions, pa.int64()), "t": nulls, "j": nulls}
+        flags = {name: pa.repeat(pa.scalar(False), len(chosen)) for name in _FLAGS}  # noqa: FBT003
+        extra = pa.table({**columns, "b": pa.array(times, pa.int64()), **flags})
+        items = pa.concat_tables([items.select(extra.column_names).cast(extra.schema), extra])
+    return items if _in_order(items) else plain(items).sort_by([(W, "ascending"), (P, "ascending")])
+
+
+def plain(items: pa.Table) -> pa.Table:
+    """With the writers' names as texts, whatever form they have."""
+    return items.set_column(items.column_names.index(W), W, items[W].cast(pa.string()))
+
+
+def behind(first: pa.Table, second: pa.Table) -> pa.Table:
+    """Two tables of one writer's items as one."""
+    names = first.column_names
+    return pa.concat_tables([plain(first), plain(second).select(names)], promote_options="permissive")
+
+
+def _in_order(items: pa.Table) -> bool:
+    """True if the rows of each writer stand together and their positions ascend already."""
+    if not items.num_rows:
+        return True
+    writers = len(items[W].unique())
+    change = _changes(items, W)[1:] if writers > 1 else np.zeros(items.num_rows - 1, bool)
+    positions = items[P].to_numpy()
+    return bool(change.sum() + 1 == writers and (change | (positions[1:] > positions[:-1])).all())
+
+
+def runs(items: pa.Table, keys: list[str]) -> Iterable[tuple[tuple, pa.Table]]:  # type: ignore[type-arg]
+    """The stretches of equal keys of a sorted table."""
+    if not items.num_rows:
+        return
+    if keys == [W] and len(items[W].unique()) == 1:
+        yield (items[W][0].as_py(),), items
+        return
+    change = np.logical_or.reduce([_changes(items, key) for key in keys])
+    starts = [*np.flatnonzero(change).tolist(), items.num_rows]
+    for start, stop in zip(starts, starts[1:], strict=False):
+        part = items.slice(start, stop - start)
+        yield tuple(part[key][0].as_py() for key in keys), part
+
+
+def by_block(items: pa.Table, block: int) -> dict[Key, pa.Table]:
+    """The items of each block."""
+    numbered = items.append_column("blk", pc.divide(items[P], block))
+    return {(writer, number): part.drop_columns("blk") for (writer, number), part in runs(numbered, [W, "blk"])}
+
+
+def _changes(items: pa.Table, key: str) -> np.ndarray:
+    """True where a column has another value than in the row before, and in the first row."""
+    column = items[key].combine_chunks()
+    encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+    codes = (encoded.combine_chunks() if isinstance(encoded, pa.ChunkedArray) else encoded).indices.to_numpy()
+    return np.concatenate(([True], codes[1:] != codes[:-1]))

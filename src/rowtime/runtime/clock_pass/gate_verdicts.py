@@ -1,0 +1,124 @@
+"""Judging: the verdict of a gate, put together writer by writer and piece by piece.
+
+What is open of a writer's rows, because those behind them decide on a jump, goes before its
+next piece. Beside the verdict it keeps the last row that raised a mark too far (`Raise`).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rowtime.core.time import BEGINNING, END
+from rowtime.operators.contract import P
+from rowtime.operators.contract.gates import Gate, Raise, Verdict
+from rowtime.runtime.clock_pass.gate_items import behind
+from rowtime.runtime.clock_pass.judged_runs import Judged, Tally, judge_run, numbers
+
+PIECE = 65_536  # rows that are judged at once, so that what the kernel makes of them stays in the cache
+
+
+class Judging:
+    """The judgement over the rows of a tick."""
+
+    def __init__(self, gate: Gate) -> None:
+        self.gate = gate
+        self.tally = Tally(gate, recent=dict(gate.recent), started=set(gate.started or ()))
+        self.marks, self.raised = dict(gate.marks), dict(gate.raised)
+        self.open: dict[str, pa.Table] = {}
+        self._refused: list[pa.Table | None] = []
+        self._span = (END, BEGINNING)
+
+    def mark(self, writer: str) -> int:
+        """The mark of a writer after all that was judged."""
+        return self.marks.get(writer, BEGINNING)
+
+    def has_started(self, writer: str) -> bool:
+        """True if the writer's next row may be early."""
+        return self.tally.has_started(writer, self.mark(writer))
+
+    def run(self, writer: str, items: pa.Table) -> None:
+        """The next items of a writer, in its order."""
+        first = self.mark(writer)
+        for start in range(0, items.num_rows, PIECE):
+            part = items.slice(start, PIECE)
+            if writer in self.open:
+                part = behind(self.open.pop(writer), part)
+            # A set without order meets the mark before it as a whole.
+            self._part(writer, part, first if self.gate.batched else self.mark(writer), ended=False)
+
+    def skip(  # noqa: PLR0913 - what is known of rows
+        self, writer: str, count: int, mark: int, span: tuple[int, int], raised: Raise | None, *, started: bool
+    ) -> None:
+        """Rows that were not looked at: all are accepted, and at most the first raises the mark too far."""
+        self.tally.counts.update({"in": count, "accepted": count})
+        self.marks[writer] = max(self.mark(writer), mark)
+        if started:
+            self.tally.started.add(writer)
+        known = self.raised.get(writer)
+        if raised is not None and not (known is not None and known.poisons):
+            self.raised[writer] = raised
+        elif known is not None:
+            self.raised[writer] = known._replace(rows=known.rows + count)
+        self._span = (min(self._span[0], span[0]), max(self._span[1], span[1]))
+
+    def verdict(self) -> Verdict:
+        """The verdict over everything; what is open of writers that have gone is decided."""
+        present = set(self.gate.present)
+        for writer in [writer for writer in self.open if writer not in present]:
+            self._part(writer, self.open.pop(writer), self.mark(writer), ended=True)
+        last = {writer: list(many) for writer, many in self.tally.recent.items()}
+        held = {writer: items[P].to_pylist() for writer, items in self.open.items()}
+        refused, counts = _together(self._refused), self.tally.counts
+        return Verdict(refused, counts, self.marks, *self._span, last, self.raised, self.tally.started, held)
+
+    def _part(self, writer: str, part: pa.Table, mark: int, *, ended: bool) -> None:
+        found = judge_run(self.tally, writer, part, mark, ended=ended)
+        if found.judged < part.num_rows:
+            self.open[writer] = part.slice(found.judged)
+            part = part.slice(0, found.judged)
+        before = self.mark(writer)
+        self.marks[writer] = after = max(before, found.mark)
+        if self.gate.reason == "LATE" and part.num_rows:
+            raised = _raised(self.raised.get(writer), part, self.gate, (before, after), found)
+            self.raised |= {} if raised is None else {writer: raised}
+        self._span = (min(self._span[0], found.span[0]), max(self._span[1], found.span[1]))
+        self._refused.append(found.refused)
+
+
+def _raised(found: Raise | None, part: pa.Table, gate: Gate, marks: tuple[int, int], judged: Judged) -> Raise | None:
+    """The last row that raised the mark by more than the tolerance, with what became of the rows since.
+
+    A late row counts if it would not be late without that raise. A row to which most of
+    the rows since are lost stays, whatever raises the mark once more.
+    """
+    mark, after = marks
+    if found is None and after <= mark + gate.within:
+        return None
+    times, known = numbers(part["t"])
+    known = known & ~part["bad"].to_numpy()
+    late = np.zeros(part.num_rows, bool)
+    if judged.refused is not None:
+        late[judged.places] = pc.equal(judged.refused["reason"], "LATE")
+        known[judged.places] = False
+    lost = found is not None and found.poisons
+    steps = after > mark + gate.within and (np.diff(times, prepend=max(mark, BEGINNING)) > gate.within).any()
+    if mark < END and steps and not lost:
+        running = np.maximum.accumulate(np.concatenate(([mark], np.where(known, times, BEGINNING))))
+        jumps = np.flatnonzero(np.diff(running) > gate.within)
+        if len(jumps):
+            last = int(jumps[-1])
+            before, since = int(running[last]), slice(last + 1, None)
+            blamed = late[since] & (times[since] + gate.within >= before)
+            place = part[P][last].as_py()
+            return Raise(place, before, int(running[last + 1]), part["b"][last + 1 :].null_count, int(blamed.sum()))
+    if found is None:
+        return None
+    blamed = late & (times + gate.within >= found.before)
+    return found._replace(rows=found.rows + part["b"].null_count, late=found.late + int(blamed.sum()))
+
+
+def _together(parts: list[pa.Table | None]) -> pa.Table | None:
+    found = [part for part in parts if part is not None and part.num_rows]
+    return pa.concat_tables(found) if found else None

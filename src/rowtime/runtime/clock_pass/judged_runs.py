@@ -1,0 +1,199 @@
+"""The judgement over some rows of one writer, all of whose times are at hand.
+
+What is found goes into one `Tally`: counts, marks that do not follow from the rows alone.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rowtime.core.time import BEGINNING, END
+from rowtime.kernels.guard import EARLY, OK, Items, Limits, guard
+from rowtime.kernels.high_water import Scan, calm, scan
+from rowtime.operators.contract import P, W
+from rowtime.operators.contract.gates import READMITTED, Gate
+
+_NONE = np.empty(0, np.intp)
+
+
+@dataclass
+class Tally:
+    """What a gate has found so far: counts, the last times of a writer, who has rows that count for the guard."""
+
+    gate: Gate
+    counts: Counter[str] = field(default_factory=Counter)
+    recent: dict[str, Sequence[int]] = field(default_factory=dict)
+    started: set[str] = field(default_factory=set)
+
+    def has_started(self, writer: str, mark: int) -> bool:
+        """True if the writer's next row may be early."""
+        if self.gate.resync and writer == READMITTED:
+            return True
+        return mark > BEGINNING if self.gate.started is None else writer in self.started
+
+
+class Judged(NamedTuple):
+    """Refused rows, the mark after all, the least and greatest time of the accepted ones; how many are judged.
+
+    ``places``: where the refused rows stand among these.
+    """
+
+    refused: pa.Table | None
+    mark: int
+    span: tuple[int, int]
+    judged: int
+    places: np.ndarray = _NONE
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """The columns of one judgement: what moves the mark, what is compared with it, which rows there are."""
+
+    times: np.ndarray
+    judged: np.ndarray
+    known: np.ndarray
+    rows: np.ndarray
+    guarded: np.ndarray
+    raised: np.ndarray
+
+    @classmethod
+    def of(cls, part: pa.Table) -> _Columns:
+        time, bound = numbers(part["t"]), numbers(part["b"])
+        rows = ~bound[1]
+        known = np.where(rows, time[1] & ~part["bad"].to_numpy(), bound[1])
+        guarded = known & rows & part["g"].to_numpy()
+        return cls(
+            np.where(rows, time[0], bound[0]), numbers(part["j"])[0], known, rows, guarded, part["up"].to_numpy()
+        )
+
+    def first(self, count: int) -> _Columns:
+        """The first of them."""
+        return _Columns(*(getattr(self, column.name)[:count] for column in fields(self)))
+
+
+def judge_run(tally: Tally, writer: str, part: pa.Table, mark: int, *, ended: bool = False) -> Judged:
+    """Judge some rows of one writer, in its order, from ``mark`` on; ``ended``: no others follow."""
+    gate, floor = tally.gate, tally.gate.floors.get(writer, BEGINNING)
+    if _is_plain(part, gate):
+        found_calm = calm(part["t"].to_numpy(), mark, gate.within, floor)
+        if found_calm is not None:
+            tally.counts.update({"in": part.num_rows, "accepted": part.num_rows})
+            return Judged(None, found_calm.mark, (found_calm.lowest, found_calm.highest), part.num_rows)
+    items = _Columns.of(part)
+    early = np.zeros(part.num_rows, bool)
+    if gate.early is None:
+        found = _scanned(tally, writer, items, mark, floor)
+        if gate.batched:
+            found = _all_at_once(found, items, mark, gate)
+    else:
+        found, early = _guarded(tally, writer, items, mark, floor, ended=ended)
+        part, items = part.slice(0, len(early)), items.first(len(early))
+    bad, far = (part[name].to_numpy() & items.rows for name in ("bad", "far"))
+    missing = items.rows & ~bad & ~items.known
+    which = np.flatnonzero(items.rows & (found.refused | missing | bad))
+    # Below what its writer has shown itself a row is out of order, wherever the stream stood when the writer came.
+    below = found.below_floor & (gate.reason == "OUT_OF_ORDER") & (items.judged >= found.before)
+    conditions = [far[which] | early[which], bad[which], missing[which], below[which]]
+    names = ["EARLY", "MALFORMED", gate.missing, "LATE", gate.reason]
+    reasons = np.select(conditions, range(4), 4)
+    accepted = items.rows.copy()
+    accepted[which] = False
+    tally.counts.update({"in": int(items.rows.sum()), "accepted": int(accepted.sum())})
+    for name, count in zip(names, np.bincount(reasons, minlength=5).tolist(), strict=True):
+        tally.counts.update({name: count} if count else {})
+    table = pa.table(
+        {
+            W: pa.repeat(pa.scalar(writer, pa.string()), len(which)),
+            P: pa.array(part[P].to_numpy()[which], pa.int64()),
+            "reason": pa.array(names, pa.string()).take(pa.array(reasons)),
+            "mark": pa.array(np.maximum(found.before[which], floor), pa.int64()),
+        }
+    )
+    return Judged(table, found.mark, _span(items.times[accepted]), part.num_rows, which)
+
+
+def numbers(column: pa.ChunkedArray) -> tuple[np.ndarray, np.ndarray]:
+    """A column of whole numbers, and where it is not null."""
+    if column.null_count == 0:
+        return column.to_numpy(), np.ones(len(column), bool)
+    if column.null_count == len(column):
+        return np.full(len(column), BEGINNING), np.zeros(len(column), bool)
+    known = pc.is_valid(column).to_numpy()
+    return pc.fill_null(column, BEGINNING).to_numpy(), known
+
+
+def _is_plain(part: pa.Table, gate: Gate) -> bool:
+    """True for rows alone that have a time and decode, and are judged by it in their order."""
+    if gate.batched:
+        return False
+    no_nulls = part["t"].null_count == 0 and part["b"].null_count == part.num_rows
+    in_sequence = gate.behind or gate.early is not None
+    return no_nulls and gate.judged is None and not in_sequence and not pc.any(part["bad"]).as_py()
+
+
+def _scanned(tally: Tally, writer: str, items: _Columns, mark: int, floor: int) -> Scan:
+    """The judgement by the high-water mark, of which the last rows may be no part yet."""
+    gate, recent = tally.gate, tally.recent.get(writer, ())
+    held = [BEGINNING] * gate.behind
+    held[max(0, gate.behind - len(recent)) :] = recent
+    found = scan(items.times, items.judged, items.known, items.rows, mark, gate.within, floor, np.array(held, np.int64))
+    if gate.behind:
+        tally.recent[writer] = found.recent.tolist()
+    return found
+
+
+def _guarded(  # noqa: PLR0913 - where the writer stands
+    tally: Tally, writer: str, items: _Columns, mark: int, floor: int, *, ended: bool
+) -> tuple[Scan, np.ndarray]:
+    """The judgement of the guard, and which rows are early; without the last rows, where they are open."""
+    gate = tally.gate
+    assert gate.early is not None
+    started = tally.has_started(writer, mark)
+    below = items.known & items.rows & ~items.raised & (items.times < floor)
+    if gate.batched:
+        started = writer in gate.started if gate.started is not None else started
+        return _guarded_at_once(tally, writer, items, (mark, floor), below, started=started)
+    listed = Items(items.times, items.known, items.rows, items.guarded, items.raised)
+    limits = Limits(gate.within, gate.early, gate.resync, floor)
+    found = guard(listed, mark, limits, started=started, ended=ended)
+    below = below[: len(found.result)]
+    if found.started:
+        tally.started.add(writer)
+    refused = (found.result != OK) | below
+    return Scan(refused, below, found.before, found.mark, items.times[:0]), found.result == EARLY
+
+
+def _guarded_at_once(  # noqa: PLR0913 - where the writer stands
+    tally: Tally, writer: str, items: _Columns, marks: tuple[int, int], below: np.ndarray, *, started: bool
+) -> tuple[Scan, np.ndarray]:
+    """The guard over a set without order: every row meets the mark before the set."""
+    gate = tally.gate
+    assert gate.early is not None
+    mark, floor = marks
+    before = np.full(len(items.times), max(mark, floor, BEGINNING))
+    late = items.known & items.rows & (items.times < mark - gate.within) & (~items.raised | (before >= END))
+    early = items.guarded & started & ~late & (items.times - gate.early > before)
+    refused = late | below | early
+    counted = items.known & ~refused
+    if (counted & items.guarded).any():
+        tally.started.add(writer)
+    after = max(mark, int(items.times[counted].max())) if counted.any() else mark
+    return Scan(refused, below, before, after, items.times[:0]), early
+
+
+def _all_at_once(found: Scan, items: _Columns, mark: int, gate: Gate) -> Scan:
+    """The same judgement for a set without order: every row meets the mark before the set."""
+    before = np.full(len(items.judged), max(mark, BEGINNING))
+    refused = (items.known & (items.judged < before - gate.within)) | found.below_floor
+    return replace(found, refused=refused, before=before)
+
+
+def _span(times: np.ndarray) -> tuple[int, int]:
+    return (int(times.min()), int(times.max())) if len(times) else (END, BEGINNING)
