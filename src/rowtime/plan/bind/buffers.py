@@ -1,6 +1,8 @@
-"""Binds what buffers rows, after FROM: ``STREAM(DELAY(TABLE s, interval))``, ``STREAM(GATE(TABLE s, TABLE permits))``.
+"""Binds what gives the rows of a stream out again, after FROM: DELAY, GATE and SAMPLE.
 
-SPEC 8.2. An event time that is passed on begins anew behind it: its bound is the time of what was sent last.
+``STREAM(DELAY(TABLE s, interval))``, ``STREAM(GATE(TABLE s, TABLE permits))`` and
+``STREAM(SAMPLE(TABLE s PARTITION BY k, percent))``. SPEC 8.2: an event time that is passed on begins anew behind what
+holds rows: its bound is the time of what was sent last.
 """
 
 from __future__ import annotations
@@ -14,18 +16,21 @@ from rowtime.core.errors import Place, Problem, Refused
 from rowtime.operators.contract import Operator
 from rowtime.operators.gates.permit_gate import PermitGate
 from rowtime.operators.panes.event_time import EventTimed
+from rowtime.operators.rows.sample import WHOLE, Sample
 from rowtime.operators.streams.delay import Delay
 from rowtime.plan.bind.catalog import suggestion
 from rowtime.plan.bind.event_time import declared_by
 from rowtime.sql.intervals import duration_of
+from rowtime.sql.nodes import TableArgument
 
 if TYPE_CHECKING:
     from rowtime.plan.bind.sources import Sources
 
-BUFFERS = ("DELAY", "GATE")
+BUFFERS = ("DELAY", "GATE", "SAMPLE")
 _HINTS = {
     "DELAY": "Write STREAM(DELAY(TABLE s, INTERVAL '10' SECOND)).",
     "GATE": "Write STREAM(GATE(TABLE s, TABLE permits)), or GATE(TABLE s, TABLE permits, n) with a column of permits.",
+    "SAMPLE": "Write STREAM(SAMPLE(TABLE s PARTITION BY k, 10)), with columns of s and a percentage up to 100.",
 }
 
 
@@ -35,14 +40,17 @@ def buffered(  # noqa: PLR0913 - a call, its inputs, and where it stands
     """The operator of a call over its inputs; ``endless``: state may grow. Raises ``Refused`` (R141, R103, R152)."""
     kind = call.name.upper()
     rest = call.expressions[len(inputs) :]
-    made = _delay(sources, inputs[0], rest, name) if kind == "DELAY" else _gate(sources, inputs, rest, name, place)
+    if kind == "SAMPLE":
+        made = _sample(sources, inputs[0], call.expressions, name, place)
+    else:
+        made = _delay(sources, inputs[0], rest, name) if kind == "DELAY" else _gate(sources, inputs, rest, name, place)
     if made is None:
         raise Refused(Problem("R141", f"{kind} cannot be called like this", place, _HINTS[kind]))
     if kind == "GATE" and not endless:
         what = "GATE keeps every row that has no permit yet, which nothing limits"
         raise Refused(Problem("R152", what, place, "Write WITH UNBOUNDED STATE behind the query."))
     event = declared_by(inputs[0])
-    if event is None:
+    if event is None or kind == "SAMPLE":
         return made
     return EventTimed(sources.fresh(f"{name}.event_time"), made, event.column, event.unit)
 
@@ -54,18 +62,33 @@ def _delay(sources: Sources, below: Operator, rest: Sequence[exp.Expr], name: st
     return Delay(sources.fresh(f"{name}.delay"), below, by)
 
 
+def _sample(
+    sources: Sources, below: Operator, given: Sequence[exp.Expr], name: str, place: Place
+) -> Operator | None:  # fmt: skip
+    listed = given[0].expressions if isinstance(given[0], TableArgument) else ()
+    percent = given[1].name if len(given) == 2 and isinstance(given[1], exp.Literal) else ""  # noqa: PLR2004 - as written
+    keys = tuple(_column(below, key.name, place, "SAMPLE: the rows") for key in listed)
+    types = {column.name: column.type.upper() for column in below.emits().columns}
+    if any("MAP<" in types[key] for key in keys):
+        raise Refused(
+            Problem("R113", "SAMPLE: a map is no key, as maps have no order", place, "Take map_entries of it.")
+        )
+    share = round(float(percent) * WHOLE / 100) if percent.replace(".", "", 1).isdigit() else 0
+    return Sample(sources.fresh(f"{name}.sample"), below, keys, share) if keys and 0 < share <= WHOLE else None
+
+
 def _gate(
     sources: Sources, inputs: Sequence[Operator], rest: Sequence[exp.Expr], name: str, place: Place
 ) -> Operator | None:  # fmt: skip
     if not inputs[1:] or inputs[2:] or rest[1:] or not all(isinstance(column, exp.Column) for column in rest):
         return None
-    count = _column(inputs[1], rest[0].name, place) if rest else None
+    count = _column(inputs[1], rest[0].name, place, "GATE: the permits") if rest else None
     return PermitGate(sources.fresh(name), inputs[0], inputs[1], count)
 
 
-def _column(node: Operator, name: str, place: Place) -> str:
+def _column(node: Operator, name: str, place: Place, whose: str) -> str:
     columns = {column.name.lower(): column.name for column in node.emits().columns}
     if name.lower() not in columns:
-        what = f"GATE: the permits have no column {name}"
+        what = f"{whose} have no column {name}"
         raise Refused(Problem("R103", what, place, suggestion(name, columns.values())))
     return columns[name.lower()]
