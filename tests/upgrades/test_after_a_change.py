@@ -16,7 +16,7 @@ from upgrades.changing import LATE, MINUTES, OTHER, RAW, Place, random_rows, scr
 import rowtime as rt
 from rowtime.audit.readmit import readmit
 from rowtime.cli.main import app
-from rowtime.core.errors import Refused
+from rowtime.core.errors import Refused, RowtimeError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -52,14 +52,13 @@ def test_verify_needs_no_pipeline_where_the_script_says_all(place: Place) -> Non
 
 
 def unsealed(path: Path) -> Path:
-    """A file of refused rows as older versions named it, without the checksum that would tell before `verify` does."""
+    """A file of refused rows as older versions named it, without a checksum."""
     return path.rename(path.with_name(f"{path.name.split('.')[0]}.parquet"))
 
 
 FAULTS: dict[str, Callable[[Place], Path]] = {
     "p3.sink": lambda at: min((at.folder / "out" / "other").glob("part-*")),
     "p1.sink": lambda at: min((at.folder / "out" / "minutes").glob("part-*")),
-    "in_order.rejected": lambda at: unsealed(min((at.folder / "check" / "rejected" / "sorted").glob("*"))),
 }
 
 
@@ -72,6 +71,19 @@ def test_verify_finds_a_row_that_was_lost_on_either_side_of_the_change(place: Pl
         assert list(place.verified(AFTER)) == [output]
     finally:
         path.write_bytes(data)
+
+
+def test_a_refused_row_that_was_lost_before_the_change_is_told_by_verify(place: Place) -> None:
+    kept = min((place.folder / "check" / "rejected" / "sorted").glob("*"))
+    name, data = kept.name, kept.read_bytes()
+    path = unsealed(kept)
+    pq.write_table(pq.read_table(path, partitioning=None).slice(1), path)
+    try:
+        with pytest.raises(RowtimeError, match="R406"):
+            place.verified(AFTER)
+    finally:
+        path.write_bytes(data)
+        path.rename(path.with_name(name))
 
 
 def test_verify_of_another_script_is_refused_with_the_statement(place: Place) -> None:
