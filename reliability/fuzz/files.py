@@ -18,6 +18,7 @@ from rowtime.client.home import Home
 from rowtime.client.writer import Writer, open_writer
 from rowtime.core.errors import Problem, RowtimeError
 from rowtime.plan.program import compile_script
+from rowtime.plan.stored import StoredPlan
 from rowtime.runtime.sources.contract import Limits
 from rowtime.runtime.sources.stream_log import StreamLogSource
 from rowtime.state import journal
@@ -178,7 +179,7 @@ def _look(files: Files) -> Iterator[Problem]:
 
 def _resumed(checkpoint: Checkpoint) -> None:
     plan, entry = checkpoint.plan, checkpoint.journal.last()
-    checkpoint.bind(plan or {"fingerprint": "of a fresh one"})
+    checkpoint.bind(plan or StoredPlan.made("", ()))
     waiting(checkpoint.folder, entry or {})
     checkpoint.sweep(entry)
 

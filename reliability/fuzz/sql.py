@@ -59,7 +59,7 @@ def _bind(text: str) -> Iterable[Problem]:
     if not program.problems:
         entries = entries_of(program)
         as_text(entries), orders_as_text(entries)
-        json.dumps([entries, list(explained_as_json(program)), program.described()])
+        json.dumps([entries, list(explained_as_json(program)), program.described().as_json()])
         list(explained_as_text(program))
     return [*program.problems, *program.warnings]
 

@@ -85,7 +85,7 @@ AT_THE_ENDS = (
 def test_no_rule_of_the_table_is_broken(spark: SparkSession, part: int) -> None:
     pairs, listed = 0, TABLE[part::3]
     for seed in range(20 if LONG else 1):
-        search = Search(derive(spark), seed, 2_000 if LONG else 240, wide=False)
+        search = Search(derive(spark), seed, 2_000 if LONG else 150, wide=False)
         assert search.broken(listed) == []
         assert len(search.errors) < len(listed) // 50, search.errors
         pairs += search.pairs

@@ -158,8 +158,8 @@ def _versions_are_lost(patch: pytest.MonkeyPatch) -> None:
 
 
 def _old_events_are_forgotten(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(SpeculativeGroups, "_revised", lambda self, new, _old, before, real=SpeculativeGroups._revised: real(
-        self, new, None, before))  # fmt: skip
+    patch.setattr(SpeculativeGroups, "_revised", lambda self, tick, new, _old, before, real=SpeculativeGroups._revised:
+        real(self, tick, new, None, before))  # fmt: skip
 
 
 def _pairs_come_with_the_right_side(patch: pytest.MonkeyPatch) -> None:
@@ -167,7 +167,7 @@ def _pairs_come_with_the_right_side(patch: pytest.MonkeyPatch) -> None:
         return None if rows is None else rows.drop(Q, C).selectExpr("*", f"-1L AS {Q}", f"{BEGINNING}L AS {C}")
 
     real = LifetimeJoin._joined
-    patch.setattr(LifetimeJoin, "_joined", lambda self, left, right, *also: real(self, early(left), right, *also))
+    patch.setattr(LifetimeJoin, "_joined", lambda self, tick, left, *more: real(self, tick, early(left), *more))
 
 
 def _old_parts_are_forgotten(patch: pytest.MonkeyPatch) -> None:
@@ -176,17 +176,21 @@ def _old_parts_are_forgotten(patch: pytest.MonkeyPatch) -> None:
 
 
 def _starts_cut_what_begins_with_them(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(SpeculativeClip, "_condition", SpeculativeAntiJoin._condition)
+    patch.setattr(SpeculativeClip, "covering", SpeculativeAntiJoin.covering)
 
 
 def _last_starts_are_forgotten(patch: pytest.MonkeyPatch) -> None:
     real = SpeculativeCountWindows._revised
-    patch.setattr(SpeculativeCountWindows, "_revised", lambda self, new, old: real(self, new, [old[0], None]))
+    patch.setattr(
+        SpeculativeCountWindows, "_revised", lambda self, tick, new, old: real(self, tick, new, [old[0], None])
+    )
 
 
 def _starts_ahead_are_forgotten(patch: pytest.MonkeyPatch) -> None:
     real = SpeculativeCountWindows._revised
-    patch.setattr(SpeculativeCountWindows, "_revised", lambda self, new, old: real(self, new, [None, old[1]]))
+    patch.setattr(
+        SpeculativeCountWindows, "_revised", lambda self, tick, new, old: real(self, tick, new, [None, old[1]])
+    )
 
 
 def _versions_of_starts_are_lost(patch: pytest.MonkeyPatch) -> None:
@@ -203,8 +207,8 @@ def _starts_stay_once_they_came(patch: pytest.MonkeyPatch) -> None:
 
 
 def _windows_are_one_start_longer(patch: pytest.MonkeyPatch) -> None:
-    real = SpeculativeCountWindows._aggregated
-    patch.setattr(SpeculativeCountWindows, "_aggregated", lambda self, ranked, groups: real(
+    real = SpeculativeCountWindows._windowed
+    patch.setattr(SpeculativeCountWindows, "_windowed", lambda self, ranked, groups: real(
         replace(self, size=self.size + 1), ranked, groups))  # fmt: skip
 
 

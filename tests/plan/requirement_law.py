@@ -21,6 +21,8 @@ def broken(roots: Sequence[Operator]) -> Iterator[str]:
             if not met(below, need):
                 yield f"{node.name} requires {need} of {below.name}, which has {below.emits().traits}"
     for node in nodes.values():
+        if isinstance(node, Merge) and node.numbers and not node.input.emits().shows_order:
+            yield f"{node.name} orders rows by columns that {node.input.name} leaves out"
         if isinstance(node, Merge) and not node.name.endswith(LOG) and not _needed(node, roots):
             yield f"{node.name} could be left out"
 

@@ -16,6 +16,22 @@ SELECT STREAM v, SUM(v) OVER (ROWS 2 PRECEDING) AS s FROM (SELECT STREAM v FROM 
 """
 
 
+EVENTS = """
+CREATE STREAM e (k STRING, a TIMESTAMP, b TIMESTAMP) EVENT SHAPE INTERVAL (a, b);
+CREATE VIEW v AS SELECT STREAM COUNT(*) AS n, k FROM e GROUP BY SNAPSHOT(), k EMIT INTERVALS (x, y);
+CREATE VIEW w AS SELECT STREAM k FROM v;
+SELECT STREAM k FROM w UNION ALL SELECT STREAM k FROM v;
+"""
+
+
+def test_rows_are_merged_before_a_select_list_leaves_out_what_orders_them() -> None:
+    sink = compile_script(EVENTS).sinks[0]
+    merges = [node for node in walk(sink) if isinstance(node, Merge) and node.numbers]
+    assert [node.input.name for node in merges] == ["v.emit", "v.emit"]
+    bad = replace(merges[0], input=next(node for node in walk(sink) if node.inputs == (merges[0],)))
+    assert any("leaves out" in told for told in broken([replace(bad, input=replace(bad.input, input=merges[0].input))]))  # type: ignore[type-var]
+
+
 def test_a_merge_that_is_missing_is_seen() -> None:
     sink = compile_script(UNION).sinks[0]
     assert list(broken([sink])) == []

@@ -116,7 +116,7 @@ def search(spark: SparkSession, folder: Path, seed: int, count: int) -> list[Cas
 
 
 def test_random_queries_have_the_rows_of_batch(spark: SparkSession, tmp_path: Path) -> None:
-    search(spark, tmp_path, seed=151, count=3)
+    search(spark, tmp_path, seed=151, count=2)
 
 
 @pytest.mark.slow

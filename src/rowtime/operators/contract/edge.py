@@ -16,6 +16,7 @@ from rowtime.expr.facts import UNKNOWN, Fact, Kind, kind_of
 from rowtime.expr.order import Order
 from rowtime.operators.contract.peek import Peek
 from rowtime.operators.contract.state import Segment
+from rowtime.operators.contract.texts import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -139,6 +140,12 @@ class Shape:
             Trait.EVENT_TIME: self.event is not None,
         }
         return frozenset(trait for trait, true in has.items() if true)
+
+    @property
+    def shows_order(self) -> bool:
+        """True if what orders the rows is among their columns; a select list can leave out what does."""
+        there = {*self.internals, *map(quoted, self.names)}
+        return all(term.removesuffix(" DESC").removesuffix(" ASC") in there for term in self.order)
 
     @property
     def internals(self) -> tuple[str, ...]:
