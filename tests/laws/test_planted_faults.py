@@ -240,7 +240,7 @@ def _votes_of_one_tick(patch: pytest.MonkeyPatch) -> None:
 
 def _bounds_behind_open_rows_forgotten(patch: pytest.MonkeyPatch) -> None:
     real = Quarantine.released
-    patch.setattr(Quarantine, "released", lambda self, *rest: (real(self, *rest), self.control.pop("behind"))[0])
+    patch.setattr(Quarantine, "released", lambda self, *rest: (real(self, *rest), self.control.behind.clear())[0])
 
 
 def _limit_of_a_stream_inclusive(patch: pytest.MonkeyPatch) -> None:
@@ -253,7 +253,7 @@ def _guard_of_a_pump_that_believes_its_bound(patch: pytest.MonkeyPatch) -> None:
 
     def gate(self: TSort, control: Any, present: Any) -> Any:
         known = real(self, control, present)
-        return replace(known, marks={w: max(control["followed"].values()) for w in present})
+        return replace(known, marks={w: max(control.followed.values()) for w in present})
 
     patch.setattr(TSort, "_gate", gate)
 
@@ -427,7 +427,7 @@ def _one_row_too_many(patch: pytest.MonkeyPatch) -> None:
 
 
 def _rows_alike_left_as_they_are(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(group_plan, "once", lambda node, *_: node)
+    patch.setattr(group_plan, "distinct_rows", lambda node, *_: node)
 
 
 def _endless_groups_closed(patch: pytest.MonkeyPatch) -> None:

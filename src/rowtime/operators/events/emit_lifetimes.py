@@ -100,9 +100,13 @@ class EmitLifetimes(Unary):
         return replace(made, released=released)
 
     def promises(self, clocks: Sequence[Clocks], control: NotFinal) -> Clocks:
-        """The input's bounds; of ends, so much later as events last; in full order, the least start still held."""
+        """The input's bounds; of ends, so much later as events last; in full order, the least start still held.
+
+        SPEC 9.4: full order waits for the oldest open event, whether or not its writer has left; it may come back.
+        """
         held, lasts = control.held, 0 if self.fully else self._lasts
-        return {writer: min(shift(at, lasts), held.get(writer, END)) for writer, at in clocks[0].items()}
+        left = min((at for writer, at in held.items() if writer not in clocks[0]), default=END)
+        return {writer: min(shift(at, lasts), held.get(writer, END), left) for writer, at in clocks[0].items()}
 
     @property
     def _lasts(self) -> int:
