@@ -21,8 +21,8 @@ def broken(roots: Sequence[Operator]) -> Iterator[str]:
             if not met(below, need):
                 yield f"{node.name} requires {need} of {below.name}, which has {below.emits().traits}"
     for node in nodes.values():
-        if isinstance(node, Merge) and node.numbers and not node.input.emits().shows_order:
-            yield f"{node.name} orders rows by columns that {node.input.name} leaves out"
+        if _unordered(node):
+            yield f"{node.name} orders rows by columns that {node.inputs[0].name} leaves out"
         if isinstance(node, Merge) and not node.name.endswith(LOG) and not _needed(node, roots):
             yield f"{node.name} could be left out"
 
@@ -32,13 +32,19 @@ def met(node: Operator, need: Requirement) -> bool:
     return isinstance(node, Merge) and node.numbers if need.own else need.met(node.emits())
 
 
+def _unordered(node: Operator) -> bool:
+    return isinstance(node, Merge) and node.numbers and not node.input.emits().shows_order
+
+
 def _needed(merge: Merge, roots: Sequence[Operator]) -> bool:
     """True if an operator above misses something once its input stands in the place of a merge."""
     without = _Without(merge)
     plans = [without.of(root) for root in roots]
     changed = [node for root in plans for node in walk(root) if node.name in without.above]
     return any(
-        not met(below, need) for node in changed for below, need in zip(node.inputs, node.requires(), strict=True)
+        _unordered(node) or not met(below, need)
+        for node in changed
+        for below, need in zip(node.inputs, node.requires(), strict=True)
     )
 
 

@@ -32,6 +32,11 @@ def test_rows_are_merged_before_a_select_list_leaves_out_what_orders_them() -> N
     assert any("leaves out" in told for told in broken([replace(bad, input=replace(bad.input, input=merges[0].input))]))  # type: ignore[type-var]
 
 
+def test_rows_are_counted_behind_the_filter_of_such_a_list() -> None:
+    sink = compile_script(EVENTS.partition("CREATE VIEW w")[0] + "SELECT STREAM k FROM v WHERE n > 1 LIMIT 3").sinks[0]
+    assert [node.kind for node in walk(sink)][-6:] == ["emit lifetimes", "merge", "select", "merge", "limit", "sink"]
+
+
 def test_a_merge_that_is_missing_is_seen() -> None:
     sink = compile_script(UNION).sinks[0]
     assert list(broken([sink])) == []

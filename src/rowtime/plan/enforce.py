@@ -40,13 +40,13 @@ class Enforcer:
     def edge(self, node: Operator, need: Requirement, name: str) -> Operator:
         """An operator that gives what is required: itself, or a merge of this name above it.
 
-        Of a select list that leaves out what orders the rows it is another one, above the merge.
+        Of a select list that leaves out what orders the rows it is another one, above a merge.
         """
         if id(node) in self.own if need.own else need.met(node.emits()):
             return node
         if need.numbers and node.keeps_places and not node.emits().shows_order:
-            below = self.edge(node.inputs[0], need, name)
-            return _over(replace(node, name=self.fresh(node.name)), [below])  # type: ignore[type-var]
+            below = self.edge(node.inputs[0], replace(need, own=False), name)
+            return self.edge(_over(replace(node, name=self.fresh(node.name)), [below]), need, name)  # type: ignore[type-var]
         made = Merge(self.fresh(name), node, numbers=need.numbers, origins=need.origins, traced=need.traced)
         if need.own:
             self.own[id(made)] = made
