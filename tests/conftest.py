@@ -178,7 +178,7 @@ def _jars(session: pytest.Session) -> list[str]:
 
         found += find_connector().jars or []
     if any(DATABASE_TESTS in item.path.parents for item in session.items):
-        from postgres import driver_missing, jars, server_missing
+        from tests.database.postgres import driver_missing, jars, server_missing
 
         found += [] if server_missing() or driver_missing() else jars()
     return found

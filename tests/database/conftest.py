@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from missing_jars import without_jars
-from postgres import Postgres, driver_missing, server_missing
+
+from tests.database.postgres import Postgres, driver_missing, server_missing
+from tests.kafka.missing_jars import without_jars
 
 
 @pytest.fixture(scope="session")

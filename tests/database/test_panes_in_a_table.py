@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 import pytest
-from postgres import Postgres, programs
 
 import rowtime as rt
 from rowtime.core.errors import Failure, Refused
 from rowtime.runtime.sinks.database import JdbcSink
 from rowtime.state.checkpoint import Checkpoint
+from tests.database.postgres import Postgres, programs
 from tests.landings import HOURLY, Answer, batch, landings
 
 if TYPE_CHECKING:

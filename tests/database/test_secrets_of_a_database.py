@@ -13,8 +13,9 @@ import pytest
 import rowtime as rt
 
 if TYPE_CHECKING:
-    from postgres import Postgres
     from pyspark.sql import SparkSession
+
+    from tests.database.postgres import Postgres
 
 SECRETS = ("LitUrlZw", "LitWordZw", "LitSslZw", "LitPhraseZw", "VarWordZw", "VarSslZw")
 VARIABLES = {"pw": "VarWordZw", "ssl_word": "VarSslZw"}

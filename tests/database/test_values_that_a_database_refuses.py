@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 import pytest
-from postgres import programs
 
 import rowtime as rt
 from rowtime.operators.gates.pump_gate import PumpGate
 from rowtime.plan.upgrade import upgrade_of
 from rowtime.sql.generate import to_spark
+from tests.database.postgres import programs
 
 if TYPE_CHECKING:
-    from postgres import Postgres
     from pyspark.sql import SparkSession
+
+    from tests.database.postgres import Postgres
 
 AT = dt.datetime(2024, 1, 1, 10, tzinfo=dt.UTC)
 

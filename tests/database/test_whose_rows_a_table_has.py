@@ -8,17 +8,18 @@ import subprocess
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from postgres import programs
 
 import rowtime as rt
 from rowtime.core.errors import Failure, Refused
 from rowtime.runtime.sinks.database import JdbcSink
+from tests.database.postgres import programs
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from postgres import Postgres
     from pyspark.sql import SparkSession
+
+    from tests.database.postgres import Postgres
 
 BEGIN = dt.datetime(2024, 1, 1, 10, tzinfo=dt.UTC)
 

@@ -10,13 +10,13 @@ import json
 from pathlib import Path
 
 import pytest
-from upgrades.former import former
 
 from rowtime.plan.explain import as_text, explain, orders_as_text
 from rowtime.plan.program import Program, compile_script
 from rowtime.plan.stored import FORMAT
 from rowtime.plan.stored_before import read_plan
 from tests.goldens.scripts import Script, scripts
+from tests.upgrades.former import former
 
 PLANS = Path(__file__).parent / "plans"
 

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from missing_jars import without_jars
 
 from reliability.broker import Broker, find_connector
 from rowtime.core.errors import Failure
+from tests.kafka.missing_jars import without_jars
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import missing_jars
 import pytest
 
 from rowtime.core.errors import Failure
 from rowtime.runtime import jars
+from tests.kafka import missing_jars
 
 COORDINATES = "org.example:thing_2.13:1.0"
 

@@ -30,9 +30,9 @@ FOLLOWED: dict[str, str] = {
     "Say where they are: CREATE TABLE … USING parquet OPTIONS (path '…').": "tests/runtime/test_hints_of_runs.py::test_a_table_that_is_nowhere_is_given_a_place",
     "Create it USING memory and pump into it.": "tests/runtime/test_hints_of_runs.py::test_a_query_without_rows_to_ask_for_is_given_some",
     "Fix the function. The rows are committed: the next start calls it with the same rows again.": "tests/runtime/test_retries.py::test_a_sink_function_that_raises_ends_the_run_with_its_name",
-    "Name columns that number the rows of each writer, each row once and ascending, as Kafka's offset does.": "tests/runtime/test_streaming_dataframe.py::test_writer_and_position_give_the_order",
-    "Name the column that has the position of each row.": "tests/runtime/test_streaming_dataframe.py::test_writer_and_position_give_the_order",
-    "Name a position column.": "tests/runtime/test_streaming_dataframe.py::test_rows_with_an_order_may_be_events",
+    "Name columns that number the rows of each writer, each row once and ascending, as Kafka's offset does.": "tests/api/test_streaming_dataframe.py::test_writer_and_position_give_the_order",
+    "Name the column that has the position of each row.": "tests/api/test_streaming_dataframe.py::test_writer_and_position_give_the_order",
+    "Name a position column.": "tests/api/test_streaming_dataframe.py::test_rows_with_an_order_may_be_events",
     # Checkpoints and targets.
     "Declare it as it was; or define a new target, with a directory, topic or table of its own, and write to it with a pump of another name in the place of this one.": "tests/upgrades/test_what_is_refused.py::test_a_target_whose_rows_would_not_bear_it_is_replaced_by_a_new_one",
     "Let a pump keep its name and its target; give a new one others.": "tests/upgrades/test_what_is_refused.py::test_a_pump_that_was_gone_may_come_back_and_no_other_takes_its_place",
@@ -47,7 +47,7 @@ FOLLOWED: dict[str, str] = {
     "It did so at …. Go on with that pipeline, or write into another topic with a new --checkpoint.": "tests/kafka/test_whose_rows_a_topic_has.py::test_a_new_checkpoint_wrote_the_rows_of_a_topic_twice",
     "It did so at …. Go on with that pipeline, or give this pump another name.": "tests/runtime/test_two_pumps_one_target.py::test_the_first_rows_of_a_new_checkpoint_were_taken_for_repeats",
     "Start the script once as it was, which finishes the tick.": "tests/upgrades/test_upgrade_crashes.py::test_a_sink_is_not_taken_away_before_it_has_its_last_rows",
-    "While the pipeline runs, ask again; if it has died, start it, which finishes the tick.": "tests/runtime/test_verify.py::test_a_tick_that_is_not_handed_over_is_not_verified",
+    "While the pipeline runs, ask again; if it has died, start it, which finishes the tick.": "tests/audit/test_verify.py::test_a_tick_that_is_not_handed_over_is_not_verified",
     "Restore the whole checkpoint from one copy, together with the outputs of the same moment; or begin anew with another --checkpoint and empty outputs.": "tests/state/test_damage.py::test_an_older_copy_of_a_checkpoint_writes_nothing_twice",
     "To go on without them, set the option failOnDataLoss 'false'.": "tests/kafka/test_kafka_source.py::test_lost_offsets_are_named_and_may_be_gone_without",
 }

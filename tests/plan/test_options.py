@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from upgrades.former import former
 
 import rowtime as rt
 from rowtime.operators.gates.pump_gate import PumpGate
@@ -11,6 +10,7 @@ from rowtime.plan.formats import FORMATS
 from rowtime.plan.formats.files import names_of
 from rowtime.plan.stored_before import read_plan
 from rowtime.plan.upgrade import upgrade_of
+from tests.upgrades.former import former
 
 PUMP = " CREATE STREAM a (s STRING); CREATE PUMP p AS INSERT INTO x SELECT STREAM s FROM a;"
 

@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 
 import pytest
-from upgrades.former import former
 
 import rowtime as rt
 from rowtime.client.home import Home
@@ -16,6 +15,7 @@ from rowtime.plan.program import Program, compile_script
 from rowtime.plan.stored import stored
 from rowtime.plan.stored_before import read_plan
 from rowtime.plan.upgrade import upgrade_of
+from tests.upgrades.former import former
 
 VARIABLES = {"pw": "Var1Zw", "jaas_pw": "Var2Zw", "store": "Var3Zw", "token": "Var4Zw"}
 SCRIPT = """CREATE STREAM clicks (page STRING, at TIMESTAMP) USING kafka OPTIONS (

@@ -6,14 +6,14 @@ import json
 from pathlib import Path
 
 import pytest
-from checkpoints import make
-from upgrades.former import former
 
 from rowtime.plan.program import Program, compile_script
 from rowtime.plan.stored import FORMAT, StoredPlan
 from rowtime.plan.stored_before import FormerPlan, read_plan
 from rowtime.plan.upgrade import upgrade_of
 from rowtime.state.checkpoint import Checkpoint
+from tests.checkpoints import make
+from tests.upgrades.former import former
 
 SCRIPT = """CREATE STREAM s (k STRING, v BIGINT, ev TIMESTAMP) EARLY BEYOND INTERVAL '2' HOUR;
 CREATE STREAM o (k STRING, m BIGINT) USING csv OPTIONS (path 'o', header 'true');

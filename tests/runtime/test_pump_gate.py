@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from upgrades.former import former
 
 import rowtime as rt
 from rowtime.core.errors import Refused
 from rowtime.plan.stored import StoredPlan
 from rowtime.state.checkpoint import Checkpoint
 from rowtime.state.sealed import sealed
+from tests.upgrades.former import former
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

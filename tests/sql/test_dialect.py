@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from case_files import expressions, scripts, verdicts
 from sqlglot import exp
 
 from rowtime.sql import nodes
@@ -12,6 +11,7 @@ from rowtime.sql.intervals import Duration, Months, span_of
 from rowtime.sql.places import place_of, position
 from rowtime.sql.script import parse_expression, parse_script
 from rowtime.sql.statements import Query, Statement
+from tests.sql.case_files import expressions, scripts, verdicts
 
 
 def query(text: str) -> exp.Query:

@@ -6,11 +6,11 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from case_files import load
 
 from rowtime.core.errors import Refused
 from rowtime.sql.generate import to_spark
 from rowtime.sql.script import parse_expression
+from tests.sql.case_files import load
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from case_files import scripts
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 
@@ -11,6 +10,7 @@ from rowtime.core.errors import Refused
 from rowtime.sql.places import place_at
 from rowtime.sql.script import parse_expression, parse_script
 from rowtime.sql.statements import Query
+from tests.sql.case_files import scripts
 
 
 @pytest.mark.parametrize(

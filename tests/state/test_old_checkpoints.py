@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 import pytest
-from checkpoints import make
 
 import rowtime as rt
+from tests.checkpoints import make
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
-from upgrades.changing import LATE, MINUTES, OTHER, RAW, Place, random_rows, script
 
 import rowtime as rt
 from rowtime.audit.readmit import readmit
 from rowtime.cli.main import app
 from rowtime.core.errors import Refused, RowtimeError
+from tests.upgrades.changing import LATE, MINUTES, OTHER, RAW, Place, random_rows, script
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from upgrades.changing import LATE, LOG, OTHER, RAW, Place, script
 
 from reliability.crash.cases import KINDS, Case, State, close
 from reliability.crash.inside import restored
@@ -19,6 +18,7 @@ from reliability.crash.writes import failing, watched
 from rowtime.client.stream_log import Rows, scan
 from rowtime.core.errors import Refused, RowtimeError
 from rowtime.state.settings import put
+from tests.upgrades.changing import LATE, LOG, OTHER, RAW, Place, script
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

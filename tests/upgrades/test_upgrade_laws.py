@@ -10,7 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from upgrades.changing import (
+
+import rowtime as rt
+from rowtime.audit.read_back import tables
+from rowtime.core.errors import Refused
+from rowtime.core.time import to_text
+from tests.upgrades.changing import (
     LATE,
     LOG,
     MINUTES,
@@ -27,11 +32,6 @@ from upgrades.changing import (
     random_rows,
     script,
 )
-
-import rowtime as rt
-from rowtime.audit.read_back import tables
-from rowtime.core.errors import Refused
-from rowtime.core.time import to_text
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

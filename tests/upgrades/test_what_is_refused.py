@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from upgrades.changing import LATE, LOG, MINUTES, OTHER, RAW, script
-from upgrades.former import former
 
 from rowtime.client.home import Home
 from rowtime.core.errors import Refused
@@ -18,6 +16,8 @@ from rowtime.plan.program import Program, compile_script
 from rowtime.plan.stored import FORMAT, StoredPlan
 from rowtime.plan.stored_before import read_plan
 from rowtime.plan.upgrade import Upgrade, check_same, retired, upgrade_of
+from tests.upgrades.changing import LATE, LOG, MINUTES, OTHER, RAW, script
+from tests.upgrades.former import former
 
 
 def compiled(sql: str, **given: Any) -> Program:
