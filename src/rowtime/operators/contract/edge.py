@@ -6,6 +6,7 @@ order of a stream is (rowtime, writer, position) (SPEC 2.1).
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Literal
@@ -31,6 +32,7 @@ T = "__t"  # TIMESTAMP, never null: the rowtime
 W = "__w"  # STRING: the writer; its order is the order between writers
 P = "__p"  # BIGINT: the position in the writer
 A = "__a"  # TIMESTAMP: the recorded arrival time, on edges that still have it
+_WAY = re.compile(r"( ASC| DESC)?( NULLS (FIRST|LAST))?$")
 
 
 @dataclass(frozen=True)
@@ -145,7 +147,7 @@ class Shape:
     def shows_order(self) -> bool:
         """True if what orders the rows is among their columns; a select list can leave out what does."""
         there = {*self.internals, *map(quoted, self.names)}
-        return all(term.removesuffix(" DESC").removesuffix(" ASC") in there for term in self.order)
+        return all(_WAY.sub("", term) in there for term in self.order)
 
     @property
     def internals(self) -> tuple[str, ...]:

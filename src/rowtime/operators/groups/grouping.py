@@ -118,7 +118,7 @@ def _arguments(node: exp.Expr) -> Iterator[exp.Expr]:
         yield condition
         for part in _arguments(node.this):
             yield exp.Case(ifs=[exp.If(this=condition.copy(), true=part.copy())])
-    elif isinstance(node, _WRAPPERS):
+    elif isinstance(node, _WRAPPERS) or is_sorted_collection(node):
         for part in node.iter_expressions():
             yield from _arguments(part)
     elif not isinstance(node, exp.Star | exp.Literal) and _is_text(node):
