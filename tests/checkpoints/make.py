@@ -9,13 +9,17 @@ half.
 from __future__ import annotations
 
 import os
+import re
 import shutil
+import zlib
 from pathlib import Path
 
 import rowtime as rt
 from rowtime.plan.stored import FORMAT
 
 HERE = Path(__file__).parent
+PLACE = b"/data/checkpoints"
+"""Where the files say that they lie, whatever the machine on which they were made."""
 ITEMS = 12
 STREAM = "CREATE STREAM s (k STRING, v BIGINT, ev TIMESTAMP){of_events};\n"
 SINK = "CREATE STREAM found ({columns}) USING parquet OPTIONS (path 'out');\n"
@@ -130,6 +134,18 @@ def main() -> None:
             feed(first, first + 2)
             run()
         shutil.rmtree("checkpoint/spark", ignore_errors=True)
+        move(folder, bytes(HERE))
+
+
+def move(folder: Path, place: bytes) -> None:
+    """Let all files of a pipeline that lies in ``place`` say that it lies in ``PLACE``, under new checksums."""
+    for path in (path for path in folder.rglob("*") if path.is_file()):
+        data = path.read_bytes()
+        if place in data:
+            body, seal, _ = re.split(rb'(,"sum":"[0-9a-f]{8}"\}\s*)\Z', data)
+            body = body.replace(place, PLACE)
+            path.write_bytes(body + b',"sum":"%08x"}' % zlib.crc32(body))
+            assert len(seal) == len(b',"sum":"00000000"}')
 
 
 def define() -> None:

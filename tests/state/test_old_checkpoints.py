@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,6 +35,13 @@ def found() -> list[tuple[Any, ...]]:
 def test_there_are_some_of_this_format() -> None:
     assert {path.parent.name for path in OLD} >= {f"format_{make.FORMAT}"}
     assert {path.name for path in OLD} >= set(make.SCRIPTS)
+
+
+def test_no_file_says_on_which_machine_it_was_made() -> None:
+    files = (path for path in make.HERE.rglob("*") if path.is_file() and path.suffix != ".py")
+    places = {place for path in files for place in re.findall(rb'"(?:folder|place)": ?"(/[^"]*)"', path.read_bytes())}
+    assert places, "they name where they lay"
+    assert {place for place in places if not place.startswith(make.PLACE + b"/")} == set()
 
 
 @pytest.mark.slow
