@@ -52,7 +52,8 @@ lint: env ## run every linter, the type checker and the checks of sizes, import 
 	@failed=; \
 	for check in "ruff check" "ruff format --check" mypy lint-imports \
 		"lint-imports --config scripts/import_circles.toml" "python scripts/check_sizes.py" \
-		"python scripts/check_operators.py"; do \
+		"python scripts/check_operators.py" \
+		"python scripts/check_columns.py"; do \
 		echo "== $$check"; \
 		$(BIN)/$$check || failed="$$failed, $$check"; \
 	done; \

@@ -48,7 +48,7 @@ def _no_message_has_an_internal_name() -> Iterator[None]:
     What the user wrote may be repeated; R205 and R209 tell which names are reserved.
     """
     from rowtime.api import query
-    from rowtime.audit.trace import Traced
+    from rowtime.audit.traced import Traced
     from rowtime.core.errors import Problem
     from rowtime.plan.poisoned import Poisoned
     from rowtime.plan.waiting import Wait

@@ -10,7 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 import rowtime as rt
-from rowtime.audit.trace import Trace, trace
+from rowtime.audit.trace import trace
+from rowtime.audit.traced import Trace
 from rowtime.cli.main import app
 from rowtime.core.time import to_micros
 

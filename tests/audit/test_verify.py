@@ -106,7 +106,6 @@ FAULTS: dict[str, tuple[Callable[[Path], None], str]] = {
     "d.sink": (lambda at: changed_parquet(at / "out" / "counts", "c", 77), "1 more written"),
     "b.sink": (lambda at: without_a_line(at / "out" / "json"), "row 11: written nothing"),
     "f.sink": (lambda at: changed_parquet(next((at / "home/logs/log").glob("*/s-*")), "k", "x"), "row 1: written"),
-    "sorted.rejected": (lambda at: min((at / "check/rejected/sorted").glob("*")).unlink(), "1 more computed"),
 }
 
 
@@ -131,6 +130,15 @@ def test_the_command_names_what_was_changed_and_ends_with_status_1(
     assert not told["equal"]
     assert set(found) == set(FAULTS)
     assert all(said in found[name][0] for name, (_, said) in FAULTS.items())
+
+
+def test_refused_rows_that_were_deleted_are_damage_and_no_difference(
+    spark: SparkSession, place: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(place, tmp_path / "copy")
+    min((tmp_path / "copy/check/rejected/sorted").glob("*")).unlink()
+    with pytest.raises(rt.Refused, match="R406"):
+        verified(spark, tmp_path / "copy")
 
 
 def test_a_tick_that_is_not_handed_over_is_not_verified(spark: SparkSession, place: Path) -> None:

@@ -23,7 +23,7 @@ from rowtime.kernels.events import (
     advances,
     judge,
 )
-from rowtime.kernels.events import START as BEGINS
+from rowtime.kernels.events import START_EDGE as BEGINS
 from rowtime.testing.transcripts import ScriptItem
 from tests.oracle import lifetimes as o
 

@@ -13,9 +13,10 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from rowtime.core.columns import AT, DUE, KEY_HASH
 from rowtime.kernels import window_functions as k
+from rowtime.kernels.windowed import Answer, Frame, Wanted, Windows, lasting, newest, renewed
 from rowtime.operators.over.slices import compute
-from rowtime.operators.over.windowed import AT, DEAD, HASH, Answer, Frame, Wanted, Windows, lasting, newest, renewed
 from tests.laws.pipelines import LONG
 from tests.oracle import over as oracle
 from tests.oracle.aggregates import mean, total
@@ -113,8 +114,8 @@ def _table(made: Sequence[tuple[int, int, int]], kind: str, times: Sequence[int]
     numbers = {
         "__p": range(first, first + len(made)),
         AT: times,
-        HASH: [key for key, _, _ in made],
-        DEAD: [0] * len(made),
+        KEY_HASH: [key for key, _, _ in made],
+        DUE: [0] * len(made),
     }
     columns = {name: pa.array(numbers_, pa.int64()) for name, numbers_ in numbers.items()}
     return pa.table(
@@ -169,9 +170,9 @@ def test_a_function_gives_what_the_oracle_gives_however_the_rows_are_cut(name: s
 
 def test_an_average_goes_on_from_the_sums_that_earlier_versions_kept() -> None:
     windows = Windows((), (Wanted("f", "__a0", k.Avg(), Frame(None)),))
-    columns = {"__p": [7], AT: [0], DEAD: [0], "f.n": [2]}
+    columns = {"__p": [7], AT: [0], DUE: [0], "f.n": [2]}
     old = pa.table({name: pa.array(values, pa.int64()) for name, values in columns.items()} | {"f.s": [-5.0]})
-    numbers = {"__p": [8, 9], AT: [1, 2], DEAD: [0, 0], "__a0": [2**62, -(2**62)]}
+    numbers = {"__p": [8, 9], AT: [1, 2], DUE: [0, 0], "__a0": [2**62, -(2**62)]}
     fresh = pa.table({name: pa.array(values, pa.int64()) for name, values in numbers.items()})
     first = compute(windows, renewed(windows, old, fresh), None, fresh.slice(0, 1), 1)
     assert first.values["f"].to_pylist() == [(2**62 - 5) / 3]

@@ -10,11 +10,11 @@ from hypothesis import given
 
 import rowtime.operators.joins.join as join_module
 from rowtime.core.clock import least
+from rowtime.core.columns import ROW_NUMBER
 from rowtime.operators.joins.join import Join
 from rowtime.operators.joins.join_edge import Edge
 from rowtime.operators.joins.join_rows import SideRows
 from rowtime.operators.joins.table_join import TableJoin
-from rowtime.operators.streams.table import NUMBER
 from rowtime.runtime.session import derive
 from tests.laws.checking import check, check_cuts, outcome
 from tests.laws.deeper_pipelines import close_items
@@ -108,7 +108,7 @@ def _promise_of_the_faster_side(patch: pytest.MonkeyPatch) -> None:
 def _matches_in_another_order(patch: pytest.MonkeyPatch) -> None:
     real = TableJoin.emits
     patch.setattr(
-        TableJoin, "emits", lambda self: replace(real(self), order=(*real(self).order[:-1], f"{NUMBER}0 DESC"))
+        TableJoin, "emits", lambda self: replace(real(self), order=(*real(self).order[:-1], f"{ROW_NUMBER}0 DESC"))
     )
 
 

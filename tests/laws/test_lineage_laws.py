@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from rowtime.audit.trace import Sought, Taps, Tracing
+from rowtime.core.columns import CHANGED_BY, POSITION
 from rowtime.core.time import to_micros
-from rowtime.operators.contract import P
 from rowtime.operators.events.event_stream import EventStream
-from rowtime.operators.rows.lifetimes import Q
 from rowtime.operators.streams.stream import Stream
 from rowtime.plan.program import compile_script
 from rowtime.runtime.engine import Engine
@@ -49,8 +48,8 @@ class Noting(Tracing):
     def found(self, node: Operator, asked: Any) -> pa.Table | None:
         rows = super().found(node, asked)
         if isinstance(node, Stream) and rows is not None:
-            changed = rows[Q].to_pylist() if isinstance(node, EventStream) else ()
-            self.places: set[int] = getattr(self, "places", set()) | {*rows[P].to_pylist(), *changed}
+            changed = rows[CHANGED_BY].to_pylist() if isinstance(node, EventStream) else ()
+            self.places: set[int] = getattr(self, "places", set()) | {*rows[POSITION].to_pylist(), *changed}
         return rows
 
 

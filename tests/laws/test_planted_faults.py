@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 from pyspark.sql import functions as F  # noqa: N812
 
+import rowtime.kernels.windowed as windowed_module
 import rowtime.operators.gates.tsort as tsort_module
 import rowtime.operators.over.over as over_module
 import rowtime.operators.over.slices as slices_module
-import rowtime.operators.over.windowed as windowed_module
 import rowtime.operators.streams.stream as stream_module
 import rowtime.operators.streams.union_all as union_module
+from rowtime.core.columns import IS_DUE
 from rowtime.core.time import END
 from rowtime.kernels import guard as guard_module
 from rowtime.kernels import window_functions
@@ -36,7 +37,7 @@ from rowtime.operators.rows.select import Select
 from rowtime.operators.sorts.sort_by import SortBy
 from rowtime.operators.streams.quarantine import Quarantine
 from rowtime.operators.streams.stream import Stream
-from rowtime.operators.windows.chains import IS_DUE, Chains
+from rowtime.operators.windows.chains import Chains
 from rowtime.operators.windows.hop import Hop
 from rowtime.operators.windows.session import SessionGroup
 from rowtime.operators.windows.stagger import Stagger

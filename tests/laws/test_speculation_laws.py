@@ -10,15 +10,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import given
 
+from rowtime.core.columns import CHANGED_BY, MET, START, WEIGHT
 from rowtime.core.time import BEGINNING, END
 from rowtime.operators.events.anti_join import SpeculativeAntiJoin
 from rowtime.operators.events.clip import SpeculativeClip
 from rowtime.operators.events.count_windows import SpeculativeCountWindows
-from rowtime.operators.events.event_groups import FROM
 from rowtime.operators.events.lifetime_join import LifetimeJoin
 from rowtime.operators.events.speculative_groups import SpeculativeGroups
 from rowtime.operators.events.stitch import SpeculativeStitch
-from rowtime.operators.rows.lifetimes import C, D, Q
 from rowtime.plan.program import compile_script
 from rowtime.runtime.session import derive
 from rowtime.testing.runner import play
@@ -153,8 +152,13 @@ def _key(row: Mapping[str, Any], stop: Any) -> Any:
 
 
 def _versions_are_lost(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(SpeculativeGroups, "_events", lambda self, rows, real=SpeculativeGroups._events: real(
-        self, rows.selectExpr(*(n for n in rows.columns if n not in (Q, C)), f"0L AS {Q}", f"0L AS {C}")))  # fmt: skip
+    from pyspark.sql import functions as F  # noqa: N812
+
+    def without(rows: DataFrame) -> DataFrame:
+        return rows.withColumns({CHANGED_BY: F.lit(0).cast("long"), MET: F.lit(0).cast("long")})
+
+    real = SpeculativeGroups._events
+    patch.setattr(SpeculativeGroups, "_events", lambda self, rows: real(self, without(rows)))
 
 
 def _old_events_are_forgotten(patch: pytest.MonkeyPatch) -> None:
@@ -164,7 +168,11 @@ def _old_events_are_forgotten(patch: pytest.MonkeyPatch) -> None:
 
 def _pairs_come_with_the_right_side(patch: pytest.MonkeyPatch) -> None:
     def early(rows: DataFrame | None) -> DataFrame | None:
-        return None if rows is None else rows.drop(Q, C).selectExpr("*", f"-1L AS {Q}", f"{BEGINNING}L AS {C}")
+        return (
+            None
+            if rows is None
+            else rows.drop(CHANGED_BY, MET).selectExpr("*", f"-1L AS {CHANGED_BY}", f"{BEGINNING}L AS {MET}")
+        )
 
     real = LifetimeJoin._joined
     patch.setattr(LifetimeJoin, "_joined", lambda self, tick, left, *more: real(self, tick, early(left), *more))
@@ -196,13 +204,13 @@ def _starts_ahead_are_forgotten(patch: pytest.MonkeyPatch) -> None:
 def _versions_of_starts_are_lost(patch: pytest.MonkeyPatch) -> None:
     real = SpeculativeCountWindows._changes
     patch.setattr(SpeculativeCountWindows, "_changes", lambda self, rows, before: real(
-        self, rows.drop(Q, C).selectExpr("*", f"0L AS {Q}", f"0L AS {C}"), before))  # fmt: skip
+        self, rows.drop(CHANGED_BY, MET).selectExpr("*", f"0L AS {CHANGED_BY}", f"0L AS {MET}"), before))  # fmt: skip
 
 
 def _starts_stay_once_they_came(patch: pytest.MonkeyPatch) -> None:
     real = SpeculativeCountWindows._changes
     patch.setattr(
-        SpeculativeCountWindows, "_changes", lambda self, rows, before: real(self, rows, before).where(f"{D} > 0")
+        SpeculativeCountWindows, "_changes", lambda self, rows, before: real(self, rows, before).where(f"{WEIGHT} > 0")
     )
 
 
@@ -215,7 +223,7 @@ def _windows_are_one_start_longer(patch: pytest.MonkeyPatch) -> None:
 def _what_began_at_the_bound_is_past(patch: pytest.MonkeyPatch) -> None:
     real = SpeculativeCountWindows._starts
     patch.setattr(SpeculativeCountWindows, "_starts", lambda self, rows, before, more=(): real(
-        self, rows, before, more).where(f"{FROM} <> {before}L"))  # fmt: skip
+        self, rows, before, more).where(f"{START} <> {before}L"))  # fmt: skip
 
 
 @pytest.mark.slow

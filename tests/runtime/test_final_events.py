@@ -16,9 +16,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import rowtime as rt
+from rowtime.core.columns import DUE
 from rowtime.operators.events import lifetime_pairs
 from rowtime.operators.events.emit_tables import together
-from rowtime.operators.rows.lifetimes import N
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -187,8 +187,8 @@ def test_final_events_are_those_of_a_loop(
 
 
 def test_kept_events_are_due_once() -> None:
-    kept = pa.table({"v": [1, 2, 3, 4], N: [4, 5, 9, 10]})
-    new = pa.table({"v": [5], N: [20]})
+    kept = pa.table({"v": [1, 2, 3, 4], DUE: [4, 5, 9, 10]})
+    new = pa.table({"v": [5], DUE: [20]})
     found = together(new, [kept], (4, 9))
     assert found is not None
     assert found["v"].to_pylist() == [5, 2, 3]

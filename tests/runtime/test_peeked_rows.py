@@ -12,9 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import rowtime as rt
+from rowtime.core.columns import ARRIVAL, POSITION, ROWTIME, WRITER
 from rowtime.runtime.session import derive
 from rowtime.runtime.sources import peek
-from rowtime.runtime.sources.contract import ARRIVAL, POSITION, ROWTIME, WRITER, Limits, Slice
+from rowtime.runtime.sources.contract import Limits, Slice
 from rowtime.runtime.sources.csv_decoding import PlainCsv
 from rowtime.runtime.sources.files import FilesSource
 

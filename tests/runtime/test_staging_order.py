@@ -11,7 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import rowtime as rt
-from rowtime.operators.contract import Delta, P, T, W
+from rowtime.core.columns import POSITION, ROWTIME, WRITER
+from rowtime.operators.contract import Delta
 from rowtime.runtime.session import derive
 from rowtime.runtime.sinks import staging
 from rowtime.runtime.sinks.staging import Stage, _sorted
@@ -27,14 +28,15 @@ WRITERS = ("", "a", "A", "ab", "z", "é", "ü", "zz", "\U0001f600", "\uffff")
 def test_the_driver_sorts_by_time_writer_and_place_as_spark_does(spark: SparkSession) -> None:
     chance = random.Random(1)
     rows = [
-        {"__n": chance.randrange(-3, 3), W: chance.choice(WRITERS), P: place - 100, "v": place} for place in range(300)
+        {"__n": chance.randrange(-3, 3), WRITER: chance.choice(WRITERS), POSITION: place - 100, "v": place}
+        for place in range(300)
     ]
     chance.shuffle(rows)
     table = pa.Table.from_pylist(rows)
-    theirs = spark.createDataFrame(table).sort("__n", W, P).toArrow()
-    assert _sorted(table, (T, W, P))["v"].to_pylist() == theirs["v"].to_pylist()
-    assert _sorted(table, (P,))["v"].to_pylist() == list(range(300))
-    assert _sorted(table.slice(0, 0), (T, W, P)).num_rows == 0
+    theirs = spark.createDataFrame(table).sort("__n", WRITER, POSITION).toArrow()
+    assert _sorted(table, (ROWTIME, WRITER, POSITION))["v"].to_pylist() == theirs["v"].to_pylist()
+    assert _sorted(table, (POSITION,))["v"].to_pylist() == list(range(300))
+    assert _sorted(table.slice(0, 0), (ROWTIME, WRITER, POSITION)).num_rows == 0
 
 
 PAIRS = """

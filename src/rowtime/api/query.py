@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from rowtime.api.pipeline import Pipeline
-    from rowtime.audit.trace import Trace
+    from rowtime.audit.traced import Trace
     from rowtime.runtime.engine import Engine
     from rowtime.runtime.report import TickReport
 

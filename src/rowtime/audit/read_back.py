@@ -11,13 +11,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rowtime.client.stream_log import Rows, scan
+from rowtime.core.columns import ROWTIME
 from rowtime.core.errors import Failure, Problem
 from rowtime.runtime.claims import pump_of
 from rowtime.runtime.file_form import FileForm, lines_of
 from rowtime.runtime.sinks.directory import files_of
 from rowtime.runtime.sinks.staging import TEXT_FORMATS
 from rowtime.runtime.sinks.stream_log import writer_of
-from rowtime.runtime.sources.contract import ROWTIME
 
 if TYPE_CHECKING:
     from rowtime.client.home import Home

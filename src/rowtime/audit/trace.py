@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import tempfile
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,14 +22,31 @@ from pyspark.sql.types import LongType, StructField, StructType
 
 from rowtime.audit.fire_times import FireTimes
 from rowtime.audit.replay import recorded, replay
+from rowtime.audit.traced import MOST, Trace, Traced, Values
 from rowtime.core.clock import least
+from rowtime.core.columns import (
+    ASKED_AT,
+    ASKED_FROM,
+    ASKED_UPTO,
+    ASKED_VERSION,
+    CHANGED,
+    CHANGED_BY,
+    FIRE,
+    FIRE_CHANGE,
+    PANE,
+    POSITION,
+    ROWTIME,
+    STOP,
+    TRACE_NUMBER,
+    TRACE_ROW,
+    TRACE_TICK,
+    WEIGHT,
+)
 from rowtime.core.errors import refuse
-from rowtime.core.time import BEGINNING, to_micros, to_text
-from rowtime.operators.contract import ASKED_AT, ASKED_FROM, ASKED_UPTO, ASKED_VERSION, Delta, Operator, P, T, quoted
-from rowtime.operators.events.versions import CHANGED
-from rowtime.operators.panes.pane_fires import CHANGE, FIRE, PANE
+from rowtime.core.time import BEGINNING, to_micros
+from rowtime.operators.contract import Delta, Operator, quoted
 from rowtime.operators.rows.collected import collected
-from rowtime.operators.rows.lifetimes import D, E, Q, S, is_lifetimes
+from rowtime.operators.rows.lifetimes import BEGINS, is_lifetimes
 from rowtime.operators.sinks.sink import Sink
 from rowtime.plan.lineage import link_of
 from rowtime.plan.program import Program
@@ -42,71 +59,6 @@ if TYPE_CHECKING:
 
     from rowtime.api.pipeline import Pipeline
     from rowtime.operators.contract import Fired
-
-MOST = 10_000  # rows of an operator that are listed, and followed further down
-TICK, ROW, NUMBER = "__tick", "__row", "__number"
-Values = Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class Traced:
-    """One thing that passed: ``kind`` is row, insert, retract or bound.
-
-    ``at``: its rowtime, the start of its lifetime or the bound; ``until``: the end of its lifetime, END while it is not
-    known, ``None`` where it is no event. µs UTC. ``tick``: the one in which it passed.
-    """
-
-    operator: str
-    tick: int
-    kind: str
-    at: int
-    until: int | None = None
-    columns: Values = field(default_factory=dict)
-
-    def as_json(self) -> dict[str, Any]:
-        """As plain values, with times as text (UTC)."""
-        time = {"at": to_text(self.at)} if self.until is None else {"from": to_text(self.at), "to": to_text(self.until)}
-        columns = {name: _shown(value) for name, value in self.columns.items()}
-        rest = {} if self.kind == "bound" else {"columns": columns}
-        return {"operator": self.operator, "tick": self.tick, "kind": self.kind, **time, **rest}
-
-    def __str__(self) -> str:
-        time = to_text(self.at) if self.until is None else f"[{to_text(self.at)}, {to_text(self.until)})"
-        cells = (f"{name}={'NULL' if value is None else _shown(value)}" for name, value in self.columns.items())
-        return f"tick {self.tick}  {self.kind:<7}  {'  '.join([time, *cells])}"
-
-
-@dataclass(frozen=True)
-class Trace:
-    """What made row ``number`` of ``sink``: ``items``, the sink's first, the streams' last.
-
-    ``kinds``: what each operator is. ``cut``: the operators of which there are more rows than are listed; these are
-    not followed.
-    """
-
-    sink: str
-    number: int
-    items: tuple[Traced, ...]
-    kinds: Mapping[str, str]
-    cut: tuple[str, ...] = ()
-
-    def __iter__(self) -> Iterator[Traced]:
-        return iter(self.items)
-
-    def __len__(self) -> int:
-        return len(self.items)
-
-    def of(self, operator: str) -> list[Traced]:
-        """The items of one operator."""
-        return [item for item in self.items if item.operator == operator]
-
-    def __str__(self) -> str:
-        lines = [f"row {self.number} of {self.sink}"]
-        for name in dict.fromkeys(item.operator for item in self.items):
-            lines.append(f"{name} ({self.kinds[name]})")
-            lines += [f"  {item}" for item in self.of(name)]
-            lines += [f"  more than {MOST:,} rows: the others are not shown"] if name in self.cut else []
-        return "\n".join(lines)
 
 
 def trace(
@@ -186,7 +138,7 @@ class Taps:
             f"CAST(NULL AS STRING) AS {quoted(f.name)}" if f.dataType.typeName() == "void" else quoted(f.name)
             for f in delta.rows.schema.fields
         ]
-        marks = [f"{tick}L AS {TICK}", f"monotonically_increasing_id() AS {ROW}"]
+        marks = [f"{tick}L AS {TRACE_TICK}", f"monotonically_increasing_id() AS {TRACE_ROW}"]
         self._put(node.name, tick, delta.rows.selectExpr(*columns, *marks), small=(delta.count or MOST + 1) <= MOST)
 
     def forget(self) -> None:
@@ -247,11 +199,11 @@ class Sought:
         rows = taps.rows(self._sink.input.name, len(taps.ticks) - 1)
         assert rows is not None
         order = ", ".join(self._sink.input.emits().order)
-        rows = rows.selectExpr("*", f"row_number() OVER (ORDER BY {order}) - 1L + {first}L AS {NUMBER}")
-        rows = rows.selectExpr("*", f"{S} AS {ASKED_FROM}", f"{S} + 1 AS {ASKED_UPTO}")
-        time = [f"{T} AS {quoted(self._sink.rowtime)}"] if self._sink.rowtime else []
+        rows = rows.selectExpr("*", f"row_number() OVER (ORDER BY {order}) - 1L + {first}L AS {TRACE_NUMBER}")
+        rows = rows.selectExpr("*", f"{BEGINS} AS {ASKED_FROM}", f"{BEGINS} + 1 AS {ASKED_UPTO}")
+        time = [f"{ROWTIME} AS {quoted(self._sink.rowtime)}"] if self._sink.rowtime else []
         try:
-            found = rows.selectExpr("*", *time).where(self._fits).orderBy(NUMBER).limit(1)
+            found = rows.selectExpr("*", *time).where(self._fits).orderBy(TRACE_NUMBER).limit(1)
         except AnalysisException as wrong:
             message = words_of(wrong).split(" Did you mean", 1)[0]  # of columns that only the engine has
             hint = f"The output has {', '.join(self._sink.columns)}."
@@ -264,7 +216,7 @@ class Sought:
         from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
         if self._number is not None:
-            return F.expr(f"{NUMBER} = {self._number}L")
+            return F.expr(f"{TRACE_NUMBER} = {self._number}L")
         if isinstance(self._row, str):
             return F.expr(self._row)
         each = (F.col(quoted(name)).eqNullSafe(F.lit(value)) for name, value in (self._row or {}).items())
@@ -281,24 +233,24 @@ class Tracing:
         """The rows that can have made the chosen one, operator by operator."""
         row = plain_rows(collected(chosen))[0]
         asked: dict[str, list[DataFrame]] = defaultdict(list)
-        asked[self._sink.input.name].append(chosen.select(TICK, ROW, ASKED_FROM, ASKED_UPTO))
-        items = [*self._items(self._sink, [row]), *self._bound(self._sink, row[TICK])]
+        asked[self._sink.input.name].append(chosen.select(TRACE_TICK, TRACE_ROW, ASKED_FROM, ASKED_UPTO))
+        items = [*self._items(self._sink, [row]), *self._bound(self._sink, row[TRACE_TICK])]
         cut: list[str] = []
         for node in reversed(self._program.operators[:-1]):
             if node.name not in asked:
                 continue
             found = self.found(node, asked[node.name])
             if found is None:
-                items += self._bound(node, row[TICK])
+                items += self._bound(node, row[TRACE_TICK])
                 continue
             cut += [node.name] if found.num_rows > MOST else []
             rows = found.slice(0, MOST)
-            items += [*self._items(node, plain_rows(rows)), *self._bound(node, row[TICK])]
+            items += [*self._items(node, plain_rows(rows)), *self._bound(node, row[TRACE_TICK])]
             for n, below in enumerate(node.inputs):
                 match = self._match(node, n, rows) if rows.num_rows else None
                 asked[below.name] += [] if match is None else [match]
         kinds = {node.name: node.kind for node in self._program.operators}
-        return Trace(self._sink.name, row[NUMBER], tuple(items), kinds, tuple(cut))
+        return Trace(self._sink.name, row[TRACE_NUMBER], tuple(items), kinds, tuple(cut))
 
     def _match(self, node: Operator, n: int, rows: pa.Table) -> DataFrame | None:
         """The places (`TICK`, `ROW`) of the n-th input's rows that can have made ``rows``, and the spans asked for."""
@@ -309,24 +261,27 @@ class Tracing:
             return None
         fired = self._fired(link.fired, rows) if link.fired else []
         above = self._taps.frame(node.name, rows).selectExpr(
-            *(f"{text} AS __o{k}" for k, (text, _) in enumerate(link.same)), f"{TICK} AS __of_tick",
+            *(f"{text} AS __o{k}" for k, (text, _) in enumerate(link.same)), f"{TRACE_TICK} AS __of_tick",
             f"{link.span[0]} AS {ASKED_FROM}", f"{link.span[1]} AS {ASKED_UPTO}",
-            f"{S} AS {ASKED_AT}", f"{link.version} AS {ASKED_VERSION}",
+            f"{BEGINS} AS {ASKED_AT}", f"{link.version} AS {ASKED_VERSION}",
             *fired,
         )  # fmt: skip
         below = below.where(link.where).selectExpr("*", *(f"{text} AS __i{k}" for k, (_, text) in enumerate(link.same)))
         like = [k for k in range(len(link.same)) if _comparable(above, f"__o{k}") and _comparable(below, f"__i{k}")]
         above = above.drop(*(f"__o{k}" for k in range(len(link.same)) if k not in like)).distinct()
-        on = [f"{TICK} <= __of_tick", f"({link.meets})", *(f"__o{k} <=> __i{k}" for k in like)]
-        on += [f"({TICK} < __cut_tick OR {TICK} = __cut_tick AND {P} <= __cut)"] if fired else []
+        on = [f"{TRACE_TICK} <= __of_tick", f"({link.meets})", *(f"__o{k} <=> __i{k}" for k in like)]
+        on += [f"({TRACE_TICK} < __cut_tick OR {TRACE_TICK} = __cut_tick AND {POSITION} <= __cut)"] if fired else []
         pairs = below.join(F.broadcast(above), F.expr(" AND ".join(on)))
         if link.fired:
             pairs = self._taken(link.fired, pairs)
-        low, high = (ASKED_FROM, ASKED_UPTO) if E not in below.columns or link.narrows == "no" else (S, E)
-        if E in below.columns and link.narrows == "meet":
-            met = f"greatest({ASKED_FROM}, {S}) < least({ASKED_UPTO}, {E})"
-            low, high = f"IF({met}, greatest({ASKED_FROM}, {S}), {S})", f"IF({met}, least({ASKED_UPTO}, {E}), {E})"
-        return pairs.selectExpr(TICK, ROW, f"{low} AS {ASKED_FROM}", f"{high} AS {ASKED_UPTO}")
+        low, high = (ASKED_FROM, ASKED_UPTO) if STOP not in below.columns or link.narrows == "no" else (BEGINS, STOP)
+        if STOP in below.columns and link.narrows == "meet":
+            met = f"greatest({ASKED_FROM}, {BEGINS}) < least({ASKED_UPTO}, {STOP})"
+            low, high = (
+                f"IF({met}, greatest({ASKED_FROM}, {BEGINS}), {BEGINS})",
+                f"IF({met}, least({ASKED_UPTO}, {STOP}), {STOP})",
+            )
+        return pairs.selectExpr(TRACE_TICK, TRACE_ROW, f"{low} AS {ASKED_FROM}", f"{high} AS {ASKED_UPTO}")
 
     def _fired(self, by: Fired, rows: pa.Table) -> list[str]:
         """Up to which item each fire has rows, as columns: the tick and the position."""
@@ -340,13 +295,15 @@ class Tracing:
 
     def _taken(self, by: Fired, pairs: DataFrame) -> DataFrame:
         """The rows of panes without those that these have refused."""
-        seen = pairs.selectExpr(TICK, P, ROW, f"{by.micros} AS t").distinct().limit(2 * MOST).toArrow()
-        places = list(zip(seen[TICK].to_pylist(), seen[P].to_pylist(), strict=True))
+        seen = (
+            pairs.selectExpr(TRACE_TICK, POSITION, TRACE_ROW, f"{by.micros} AS t").distinct().limit(2 * MOST).toArrow()
+        )
+        places = list(zip(seen[TRACE_TICK].to_pylist(), seen[POSITION].to_pylist(), strict=True))
         lost = self._taps.fires.refused(by.event, by.age, places, seen["t"].to_pylist())
         if not any(lost):
             return pairs
-        refused = self._taps.spark.createDataFrame(seen.filter(pa.array(lost)).select([TICK, ROW]))
-        return pairs.join(refused, [TICK, ROW], "left_anti")
+        refused = self._taps.spark.createDataFrame(seen.filter(pa.array(lost)).select([TRACE_TICK, TRACE_ROW]))
+        return pairs.join(refused, [TRACE_TICK, TRACE_ROW], "left_anti")
 
     def found(self, node: Operator, asked: Sequence[DataFrame]) -> pa.Table | None:
         """The rows at these places, and the spans asked for."""
@@ -356,9 +313,11 @@ class Tracing:
         if rows is None or not asked:
             return None
         places = reduce(lambda one, other: one.unionByName(other), asked)
-        places = places.groupBy(TICK, ROW).agg(F.min(ASKED_FROM).alias(ASKED_FROM), F.max(ASKED_UPTO).alias(ASKED_UPTO))
+        places = places.groupBy(TRACE_TICK, TRACE_ROW).agg(
+            F.min(ASKED_FROM).alias(ASKED_FROM), F.max(ASKED_UPTO).alias(ASKED_UPTO)
+        )
         return (
-            rows.join(places, [TICK, ROW])
+            rows.join(places, [TRACE_TICK, TRACE_ROW])
             .select(*map(quoted, rows.columns), ASKED_FROM, ASKED_UPTO)
             .limit(MOST + 1)
             .toArrow()
@@ -367,19 +326,24 @@ class Tracing:
     def _items(self, node: Operator, rows: Sequence[Values]) -> Iterator[Traced]:
         events = is_lifetimes(node)
         shown = {name: name.removeprefix("__") for name in node.emits().names if name[:2] != "__" or name in CHANGED}
-        ours = [name for name in (FIRE, PANE, CHANGE) if name in node.emits().extra]  # in this order panes fire
+        ours = [name for name in (FIRE, PANE, FIRE_CHANGE) if name in node.emits().extra]  # in this order panes fire
         order = (
-            (lambda r: (r[TICK], r[T], r[Q], r[D] > 0, r[E]))
+            (lambda r: (r[TRACE_TICK], r[ROWTIME], r[CHANGED_BY], r[WEIGHT] > 0, r[STOP]))
             if events
-            else (lambda r: (r[TICK], r[T], r[P], *(r[name] for name in ours)))
+            else (lambda r: (r[TRACE_TICK], r[ROWTIME], r[POSITION], *(r[name] for name in ours)))
         )
         for row in sorted(rows, key=order):
             columns = {to: row[name] for name, to in shown.items()}
-            kind = ("insert" if row[D] > 0 else "retract") if events else "row"
+            kind = ("insert" if row[WEIGHT] > 0 else "retract") if events else "row"
             item = Traced(
-                node.name, self._taps.ticks[row[TICK]], kind, to_micros(row[T]), row[E] if events else None, columns
+                node.name,
+                self._taps.ticks[row[TRACE_TICK]],
+                kind,
+                to_micros(row[ROWTIME]),
+                row[STOP] if events else None,
+                columns,
             )
-            yield from [item] * (abs(row[D]) if events else 1)
+            yield from [item] * (abs(row[WEIGHT]) if events else 1)
 
     def _bound(self, node: Operator, tick: int) -> Iterator[Traced]:
         """The bound after the tick of the row, with the tick that reached it."""
@@ -392,8 +356,3 @@ def _comparable(rows: DataFrame, name: str) -> bool:
     """False for what Spark does not compare."""
     kind = rows.schema[name].dataType.simpleString()
     return "map<" not in kind and "variant" not in kind
-
-
-def _shown(value: Any) -> Any:
-    """A value as JSON and people read it: instants as text (UTC)."""
-    return to_text(to_micros(value)) if hasattr(value, "tzinfo") else value

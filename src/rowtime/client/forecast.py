@@ -17,6 +17,7 @@ from rowtime.client import stream_log
 from rowtime.client.file_names import escape
 from rowtime.client.stream_log import Bound, Entry, Order, Rows
 from rowtime.client.writer import EVERYONE
+from rowtime.core.columns import ROWTIME
 from rowtime.core.time import BEGINNING, END
 
 _UNCERTAIN = ("early", "ahead", "shape")
@@ -65,7 +66,7 @@ class Forecast:
 
     def _below(self, entry: Rows) -> int:
         """How many rows lie below the clock or a row before them; one without a rowtime has its arrival time."""
-        given = pq.read_table(self._log / entry.path, columns=["__t"])["__t"].combine_chunks()
+        given = pq.read_table(self._log / entry.path, columns=[ROWTIME])[ROWTIME].combine_chunks()
         arrivals = np.int64(entry.arrival)
         times = given.cast("int64").fill_null(arrivals).to_numpy()
         missing = given.is_null().to_numpy(zero_copy_only=False)

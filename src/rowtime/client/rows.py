@@ -17,11 +17,12 @@ import pyarrow.compute as pc
 
 from rowtime.client.arrow_types import INSTANT, MOST, PADDED
 from rowtime.client.text_sizes import NESTED, fitting
+from rowtime.core.columns import ARRIVAL, BOUND, MALFORMED, POSITION, ROWTIME, WRITER
 from rowtime.core.errors import Refused, refuse
 from rowtime.core.time import MAX_MICROS, MIN_MICROS, to_micros
 
-ROWTIME: Final = "rowtime"
-RESERVED: Final = frozenset({"__p", "__a", "__t", "__w", "__b", "__m"})  # columns a source adds
+ROWTIME_NAME: Final = "rowtime"
+RESERVED: Final = frozenset({POSITION, ARRIVAL, ROWTIME, WRITER, BOUND, MALFORMED})  # columns a source adds
 
 Rows: TypeAlias = Sequence[Mapping[str, object]] | pa.Table
 Values: TypeAlias = list[Any] | pa.ChunkedArray
@@ -57,7 +58,7 @@ def batch(rows: Rows, schema: pa.Schema | None = None, rowtime: str | None = Non
         raise refuse("R205", f"{', '.join(sorted(RESERVED & given.keys()))}: names that rowtime uses itself")
     if schema is None:
         return Batch(_inferred(given), times)
-    _check_known(given, schema, (rowtime or ROWTIME).lower())
+    _check_known(given, schema, (rowtime or ROWTIME_NAME).lower())
     missing = [None] * len(rows)
     arrays = [_column(given.get(field.name.lower(), missing), field) for field in schema]
     return Batch(pa.Table.from_arrays(arrays, schema=pa.schema([field.remove_metadata() for field in schema])), times)
@@ -87,12 +88,12 @@ def _table_columns(table: pa.Table) -> dict[str, pa.ChunkedArray]:
 
 
 def _rowtimes(given: Mapping[str, Values], name: str | None, count: int) -> pa.Array:
-    values = given.get((name or ROWTIME).lower())
+    values = given.get((name or ROWTIME_NAME).lower())
     if values is None:
         if name is not None and count:
             raise refuse("R205", f"no row has the column {name} that is to give the rowtime")
         return pa.nulls(count, INSTANT)
-    array = _column(values, pa.field(ROWTIME, INSTANT))
+    array = _column(values, pa.field(ROWTIME_NAME, INSTANT))
     _check_years(array)
     return array
 
@@ -102,7 +103,9 @@ def _check_years(times: pa.Array) -> None:
     outside = pc.or_(pc.less(micros, MIN_MICROS), pc.greater(micros, MAX_MICROS))
     row = pc.index(outside, value=True).as_py()
     if row >= 0:
-        raise _unfit(row, pa.field(ROWTIME, INSTANT), f"{micros[row]} µs", "it lies outside the years 0001 to 9999")
+        raise _unfit(
+            row, pa.field(ROWTIME_NAME, INSTANT), f"{micros[row]} µs", "it lies outside the years 0001 to 9999"
+        )
 
 
 def _check_known(given: Iterable[str], schema: pa.Schema, rowtime: str) -> None:
@@ -118,7 +121,7 @@ def _check_known(given: Iterable[str], schema: pa.Schema, rowtime: str) -> None:
 
 def _inferred(given: Mapping[str, Values]) -> pa.Table:
     """Columns of inferred types; one without any value is left out: it reads as null anyway."""
-    columns = ((name, values) for name, values in given.items() if name != ROWTIME)
+    columns = ((name, values) for name, values in given.items() if name != ROWTIME_NAME)
     arrays = {name: _column(values, pa.field(name, pa.null())) for name, values in columns}
     return pa.table({name: array for name, array in arrays.items() if not pa.types.is_null(array.type)})
 

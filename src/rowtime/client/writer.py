@@ -31,6 +31,7 @@ from rowtime.client.rows import Batch, Rows, batch
 from rowtime.client.stream_log import Bound, ColumnBound, Entry, Leave, Order
 from rowtime.core.checksums import checksum
 from rowtime.core.clock import strict as strictly
+from rowtime.core.columns import ARRIVAL, POSITION, ROWTIME
 from rowtime.core.errors import refuse
 from rowtime.core.ordered_columns import ordered_column
 from rowtime.core.shared_paths import sync
@@ -277,9 +278,9 @@ class Writer:
     def _stored(self, ready: Batch, arrival: int) -> pa.Table:
         count = len(ready)
         control = {
-            "__p": pa.array(range(self._next, self._next + count), pa.int64()),
-            "__a": pa.repeat(pa.scalar(arrival, INSTANT), count),
-            "__t": ready.rowtimes,
+            POSITION: pa.array(range(self._next, self._next + count), pa.int64()),
+            ARRIVAL: pa.repeat(pa.scalar(arrival, INSTANT), count),
+            ROWTIME: ready.rowtimes,
         }
         columns = dict(zip(ready.columns.column_names, ready.columns.columns, strict=True))
         fields = [pa.field(name, array.type) for name, array in control.items()]

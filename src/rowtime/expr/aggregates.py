@@ -17,9 +17,10 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
+from rowtime.core.columns import POSITION, ROWTIME, WRITER
 from rowtime.sql.generate import to_spark
 
-PLACE = "__t, __w, __p"
+PLACE = f"{ROWTIME}, {WRITER}, {POSITION}"
 
 
 @dataclass(frozen=True)

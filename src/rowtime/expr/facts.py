@@ -120,5 +120,5 @@ def exactly(value: Decimal, kind: Kind) -> Fact:
 
 UNKNOWN = Fact()
 NULL = Fact(Order.CONSTANT, null=True)
-ROWTIME = Fact(Order.ASCENDING, Kind.TIMESTAMP).within(MIN_MICROS, MAX_MICROS)
+ROWTIME_FACT = Fact(Order.ASCENDING, Kind.TIMESTAMP).within(MIN_MICROS, MAX_MICROS)
 """What is known of every rowtime: it ascends, in the years 0001 to 9999."""

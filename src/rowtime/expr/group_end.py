@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from rowtime.core.columns import ROWTIME
 from rowtime.core.time import END
 from rowtime.sql.generate import to_spark
 from rowtime.sql.intervals import Duration, Months, span_of
@@ -131,7 +132,7 @@ def _bisected(node: exp.Expr, key: str) -> GroupEnd:
 
 
 def _at(part: exp.Expr, text: str) -> exp.Expr:
-    if isinstance(part, exp.Column) and part.name == "__t":
+    if isinstance(part, exp.Column) and part.name == ROWTIME:
         return parse_expression(text)
     return part
 

@@ -10,30 +10,29 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rowtime.core.columns import COLLATED_KEY, COLLATED_VALUE
 from rowtime.kernels.frames import Ints
-
-KEY, VALUE = "__key", "__value"
 
 
 def is_collated(column: pa.Array) -> bool:
     """True for pairs of a key and a value."""
-    return pa.types.is_struct(column.type) and [field.name for field in column.type] == [KEY, VALUE]
+    return pa.types.is_struct(column.type) and [field.name for field in column.type] == [COLLATED_KEY, COLLATED_VALUE]
 
 
 def keys(column: pa.Array) -> pa.Array:
     """What the values are compared by."""
-    return pc.struct_field(column, KEY) if is_collated(column) else column
+    return pc.struct_field(column, COLLATED_KEY) if is_collated(column) else column
 
 
 def values(column: pa.Array) -> pa.Array:
     """The values themselves."""
-    return pc.struct_field(column, VALUE) if is_collated(column) else column
+    return pc.struct_field(column, COLLATED_VALUE) if is_collated(column) else column
 
 
 def ranked(column: pa.Array) -> tuple[Ints, pa.Array]:
     """A number for each pair, of the order of the keys; and the pairs by their numbers."""
-    rows = pa.table({KEY: keys(column), VALUE: values(column)})
-    order = pc.sort_indices(rows, sort_keys=[(KEY, "ascending"), (VALUE, "ascending")])
+    rows = pa.table({COLLATED_KEY: keys(column), COLLATED_VALUE: values(column)})
+    order = pc.sort_indices(rows, sort_keys=[(COLLATED_KEY, "ascending"), (COLLATED_VALUE, "ascending")])
     codes = np.empty(len(column), np.int64)
     codes[np.asarray(order)] = np.arange(len(column))
     return codes, column.take(order)

@@ -20,7 +20,7 @@ from rowtime.kernels.guard import Limits, guard
 
 _EVER = 2**61  # µs: no row is too far below
 
-POINT, INTERVAL, START, STOP = 0, 1, 2, 3
+POINT, INTERVAL, START_EDGE, STOP_EDGE = 0, 1, 2, 3
 """What a row is: a whole event, or one of its edges."""
 
 ACCEPTED, LATE, NULL_ROWTIME, MALFORMED, EARLY = 0, 1, 2, 3, 4
@@ -78,7 +78,7 @@ def judge(
     highest, generated = _generated(shape, mark, kinds, np.where(null | early, BEGINNING, starts), ordered=ordered)
     made = np.concatenate([[mark.bound], generated])[:-1] if ordered else np.full(len(positions), mark.bound)
     before = np.maximum(made, _given(positions, given, mark.bound))
-    wrong = bad | (kinds < 0) | ((kinds != POINT) & (stops < starts)) | ((kinds == STOP) & (stops >= END))
+    wrong = bad | (kinds < 0) | ((kinds != POINT) & (stops < starts)) | ((kinds == STOP_EDGE) & (stops >= END))
     late, moved = _late(shape, kinds, starts, stops, before)
     reasons = np.select([null & ~bad, wrong, early, late], [NULL_ROWTIME, MALFORMED, EARLY, LATE], ACCEPTED)
     last = max([mark.bound, *(at for _, at in given), *(generated[-1:].tolist())])
@@ -109,7 +109,7 @@ def _early(  # noqa: PLR0913 - the columns of one judgement
     if shape.beyond is None or not count:
         return np.zeros(count, bool), np.zeros(count, np.int64)
     said = np.array([item for item in given if item[1] < END], np.int64).reshape(-1, 2)
-    judged = (rows.kinds != STOP) & (rows.kinds >= 0) & ~null
+    judged = (rows.kinds != STOP_EDGE) & (rows.kinds >= 0) & ~null
     highest, started = max(mark.highest, mark.bound), mark.highest > BEGINNING
     if mark.bound >= END:  # everything is late
         return np.zeros(count, bool), np.full(count, END)
@@ -152,7 +152,7 @@ def _generated(
     shape: EventShape, mark: Mark, kinds: np.ndarray, starts: np.ndarray, *, ordered: bool = True
 ) -> tuple[np.ndarray, np.ndarray]:
     """The greatest start up to each row, and the strongest bound made by then; end edges repeat a start."""
-    shown = np.where(kinds == STOP, BEGINNING, starts)
+    shown = np.where(kinds == STOP_EDGE, BEGINNING, starts)
     highest = np.maximum.accumulate(np.concatenate([[mark.highest], shown]))
     if not ordered:
         highest[1:] = highest[-1]
@@ -178,7 +178,7 @@ def _late(
     shape: EventShape, kinds: np.ndarray, starts: np.ndarray, stops: np.ndarray, before: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Rows to be refused, and rows to be moved to the bound: what reaches over it, where the shape adjusts."""
-    behind = np.where(kinds == STOP, stops < before, starts < before)
-    reaches = ((kinds == INTERVAL) & (stops > before)) | (kinds == START)
+    behind = np.where(kinds == STOP_EDGE, stops < before, starts < before)
+    reaches = ((kinds == INTERVAL) & (stops > before)) | (kinds == START_EDGE)
     moved = behind & reaches & (before < END) if shape.adjusts else np.zeros(len(starts), bool)
     return behind & ~moved, moved

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 
 from sqlglot import exp
 
+from rowtime.core.columns import ROWTIME
 from rowtime.core.errors import Problem
-from rowtime.expr.facts import ROWTIME, Fact
+from rowtime.expr.facts import ROWTIME_FACT, Fact
 from rowtime.expr.monotonicity import prove
 from rowtime.expr.proof import Proof
 from rowtime.plan.bind.catalog import Definitions
@@ -38,7 +39,7 @@ def proof_of(expression: str, columns: Mapping[str, str]) -> Proof:
 
 def facts_of(columns: Mapping[str, str]) -> dict[str, Fact]:
     """What definitions say of the values of columns, by lower-case name; and of ROWTIME."""
-    found = {"__t": ROWTIME}
+    found = {ROWTIME: ROWTIME_FACT}
     for name, definition in columns.items():
         found[name.lower()] = declared(parse_column(f"{name} {definition}"))
     return found
@@ -48,6 +49,6 @@ def prove_text(expression: str, facts: Mapping[str, Fact]) -> Proof:
     """The order of an expression over columns of which ``facts`` are known."""
     tree = parse_expression(expression)
     for column in list(tree.find_all(exp.Column)):
-        name = "__t" if column.name.lower() == "rowtime" and "rowtime" not in facts else column.name.lower()
+        name = ROWTIME if column.name.lower() == "rowtime" and "rowtime" not in facts else column.name.lower()
         column.set("this", exp.to_identifier(name, quoted=True))
     return prove(tree, facts)

@@ -13,14 +13,15 @@ from typing import Any
 
 from sqlglot import exp
 
+from rowtime.core.columns import ROWTIME
 from rowtime.core.fields import typed
 from rowtime.core.secrets import shown
-from rowtime.expr.facts import ROWTIME
+from rowtime.expr.facts import ROWTIME_FACT
 from rowtime.expr.monotonicity import prove
 from rowtime.expr.order import Order
 from rowtime.expr.proof import Proof, lines_of
 from rowtime.expr.readable import in_words, readable
-from rowtime.operators.contract import Column, Operator, Shape, T, walk
+from rowtime.operators.contract import Column, Operator, Shape, walk
 from rowtime.operators.contract.requirement import UNORDERED
 from rowtime.operators.over.value_clocks import Closer
 from rowtime.operators.rows.select import Item
@@ -100,7 +101,7 @@ def _proofs(node: Operator) -> Iterator[Proof]:
     """Why the expressions of an operator have the order that they have, over what its input is known for."""
     if len(node.inputs) != 1:
         return
-    facts = {T: ROWTIME, **{column.name: column.known for column in node.inputs[0].emits().columns}}
+    facts = {ROWTIME: ROWTIME_FACT, **{column.name: column.known for column in node.inputs[0].emits().columns}}
     listed = _keys(node) or node.listed()
     value = getattr(node, "key", None)
     for item in (*listed, *([value] if isinstance(value, Item) else [])):

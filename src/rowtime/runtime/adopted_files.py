@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
-from rowtime.operators.contract import Operator, T
+from rowtime.core.columns import ROWTIME
+from rowtime.operators.contract import Operator
 from rowtime.plan.bind.pump_edge import behind
 from rowtime.plan.program import Program
 from rowtime.runtime.file_form import FileForm
@@ -28,10 +29,10 @@ def adopted_files(program: Program, types: Types) -> dict[str, dict[str, str]]:
             continue  # files of the state are compressed in one way
         named = {name: name for name in sink.emits().names}
         maker, columns, alone = _below(sink.input, named, readers, types)
-        there = {T, *maker.emits().names} >= set(columns.values())
+        there = {ROWTIME, *maker.emits().names} >= set(columns.values())
         at_once = maker is behind(sink.input)
         if alone and there and maker.files_are_results(ordered=sink.ordered, at_once=at_once):
-            found[maker.name] = {sink.rowtime: T, **columns} if sink.rowtime else columns
+            found[maker.name] = {sink.rowtime: ROWTIME, **columns} if sink.rowtime else columns
             found |= _of_events(maker, found[maker.name], readers)
     return found
 

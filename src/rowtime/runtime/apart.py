@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Final
 import pyarrow.compute as pc
 from pyspark.sql import functions as F  # noqa: N812
 
-from rowtime.operators.contract import P, T, W, quoted
+from rowtime.core.columns import DUE, ORIGIN, POSITION, ROUTE, ROWTIME, WRITER
+from rowtime.operators.contract import quoted
 from rowtime.operators.gates.rejected import shown_as
-from rowtime.operators.order.merge import ORIGIN
 from rowtime.runtime.refusal import Rejection
 from rowtime.runtime.segment_writer import SMALL
 
@@ -32,7 +32,7 @@ class Apart:
     counts: dict[str, int]
 
 
-def apart(rows: DataFrame, broken: str, count: int | None, reason: str = MALFORMED, clock: str = T) -> Apart:
+def apart(rows: DataFrame, broken: str, count: int | None, reason: str = MALFORMED, clock: str = ROWTIME) -> Apart:
     """Refuse the rows in which the column ``broken`` is not NULL; ``count``: an upper limit of how many there are.
 
     ``clock``: SQL of the time that refuses a row, by default its own; what ``broken`` says of a row stands in
@@ -63,10 +63,11 @@ def _counts(total: int, refused: int, reason: str) -> dict[str, int]:
 
 def _rejection(rows: DataFrame, broken: str, reason: str, clock: str) -> Rejection:
     own = [f"{quoted(name)} AS {quoted(shown_as(name))}" for name in rows.columns if not name.startswith("__")]
-    writer, position = ORIGIN if ORIGIN[0] in rows.columns else (W, P)
+    writer, position = ORIGIN if ORIGIN[0] in rows.columns else (WRITER, POSITION)
     told = rows.selectExpr(
-        *own, f"'{reason}' AS reason", f"{T} AS refused_time", f"{clock} AS refused_by", f"{writer} AS writer",
-        f"{position} AS position", f"{broken} AS raw_record", f"{clock} AS {T}", W, P, f"unix_micros({clock}) AS __n",
-        "0 AS __route",
+        *own, f"'{reason}' AS reason", f"{ROWTIME} AS refused_time", f"{clock} AS refused_by", f"{writer} AS writer",
+        f"{position} AS position", f"{broken} AS raw_record", f"{clock} AS {ROWTIME}", WRITER, POSITION,
+        f"unix_micros({clock}) AS {DUE}",
+        f"0 AS {ROUTE}",
     )  # fmt: skip
     return Rejection(told, told.schema)

@@ -20,11 +20,12 @@ from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j 
 from pyspark.errors import PySparkException
 from sqlglot import exp
 
+from rowtime.core.columns import BROKEN
 from rowtime.expr.conditions import col
 from rowtime.kernels.exact import Overflow
 from rowtime.operators.contract import Delta, Operator, walk
 from rowtime.operators.events.failing_events import refuse_events
-from rowtime.operators.rows.attempt import BROKEN, judged
+from rowtime.operators.rows.attempt import judged
 from rowtime.operators.rows.lifetimes import is_lifetimes
 from rowtime.runtime.asked_for import columns_asked_for
 from rowtime.sql.generate import to_rowtime, to_spark

@@ -11,16 +11,15 @@ from typing import TYPE_CHECKING
 
 from pyspark.errors import AnalysisException
 
-from rowtime.operators.contract import A, Operator, P, T, W, quoted
-from rowtime.operators.gates.tsort import BEFORE
+from rowtime.core.columns import ARRIVAL, PASSED_ROWTIME, POSITION, ROWTIME, SESSION_END, SESSION_START, WRITER
+from rowtime.operators.contract import Operator, quoted
 from rowtime.operators.rows.values import type_text
-from rowtime.operators.windows.session import ENDS, STARTS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_TIMES = (T, A, BEFORE, STARTS, ENDS)
-_INTERNALS = {W: "STRING", P: "BIGINT", **dict.fromkeys(_TIMES, "TIMESTAMP")}
+_TIMES = (ROWTIME, ARRIVAL, PASSED_ROWTIME, SESSION_START, SESSION_END)
+_INTERNALS = {WRITER: "STRING", POSITION: "BIGINT", **dict.fromkeys(_TIMES, "TIMESTAMP")}
 
 
 class ColumnTypes:

@@ -20,11 +20,11 @@ import pyarrow.compute as pc
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import LongType, StringType, StructType, TimestampType
 
+from rowtime.core.columns import DUE, MALFORMED, ORIGIN, POSITION, ROUTE, ROWTIME, WRITER
 from rowtime.core.errors import Failure, Problem
 from rowtime.core.time import MAX_MICROS, MIN_MICROS
-from rowtime.operators.contract import P, T, W, passed, quoted
+from rowtime.operators.contract import passed, quoted
 from rowtime.operators.gates.rejected import shown_as
-from rowtime.operators.order.merge import ORIGIN
 from rowtime.operators.rows.calendar import in_calendar, those_in_calendar
 from rowtime.operators.rows.collected import collected
 from rowtime.runtime.segment_writer import fits_the_driver
@@ -37,10 +37,10 @@ if TYPE_CHECKING:
 
 GAP = 1 << 20  # positions without a refused row, behind which another mask begins
 MASKS, BYTES = 32, 1 << 24  # at most, of one tick
-_KEYS = [(W, "ascending"), (P, "ascending")]
+_KEYS = [(WRITER, "ascending"), (POSITION, "ascending")]
 _KINDS = {
     "writer": StringType(), "position": LongType(),
-    "reason": StringType(), "refused_by": TimestampType(), "raw_record": StringType(), "__n": LongType()
+    "reason": StringType(), "refused_by": TimestampType(), "raw_record": StringType(), DUE: LongType()
 }  # fmt: skip
 
 
@@ -64,7 +64,7 @@ class Refusal:
     def others(self, rows: DataFrame) -> DataFrame:
         """The rows that were not refused."""
         if self._among is None:
-            return rows.join(F.broadcast(self._key.select(W, P)), [W, P], "left_anti")
+            return rows.join(F.broadcast(self._key.select(WRITER, POSITION)), [WRITER, POSITION], "left_anti")
         return rows.where(~self._among)
 
     def of(self, rows: DataFrame, time: str, clock: str | None, peek: Peek | None) -> Rejection:
@@ -76,13 +76,25 @@ class Refusal:
         """
         own = {name: shown_as(name) for name in rows.columns if not name.startswith("__")}
         user = list(own.values())
-        origin = ORIGIN if ORIGIN[0] in rows.columns else (W, P)
-        given = {W: W, P: P, "refused_time": time}
+        origin = ORIGIN if ORIGIN[0] in rows.columns else (WRITER, POSITION)
+        given = {WRITER: WRITER, POSITION: POSITION, "refused_time": time}
         if not self._told:
             given |= {"writer": origin[0], "position": origin[1]}
         given |= {"refused_by": clock} if clock else {}
-        given |= {"raw_record": "__m"} if "__m" in rows.columns else {}
-        names = [*user, "reason", "refused_time", "refused_by", "writer", "position", "raw_record", T, W, P, "__n"]
+        given |= {"raw_record": MALFORMED} if MALFORMED in rows.columns else {}
+        names = [
+            *user,
+            "reason",
+            "refused_time",
+            "refused_by",
+            "writer",
+            "position",
+            "raw_record",
+            ROWTIME,
+            WRITER,
+            POSITION,
+            DUE,
+        ]
         found = rows if self._among is None else rows.where(self._among)
         shown = [f"{quoted(name)} AS {quoted(called)}" for name, called in own.items()]
         refused_time = f"timestamp_micros({in_calendar(f'unix_micros({time})')})"
@@ -95,33 +107,38 @@ class Refusal:
             kinds = {field.name: field.dataType for field in found.schema} | _KINDS
             schema = StructType()
             for name in names:
-                schema = schema.add(name, kinds["refused_by" if name == T else name])
+                schema = schema.add(name, kinds["refused_by" if name == ROWTIME else name])
             return Rejection(table.select(names), schema)
         mark = f"timestamp_micros(greatest(least(mark, {MAX_MICROS}L), {MIN_MICROS}L))"
-        made = {"refused_by": clock or mark, T: clock or mark, "__n": "mark", "raw_record": "CAST(NULL AS STRING)"}
+        made = {
+            "refused_by": clock or mark,
+            ROWTIME: clock or mark,
+            DUE: "mark",
+            "raw_record": "CAST(NULL AS STRING)",
+        }
         made |= dict(zip(("writer", "position"), ORIGIN, strict=True))
         there = set(found.columns)
         listed = [quoted(name) if name in there else f"{made.get(name, name)} AS {name}" for name in names]
-        joined = found.join(F.broadcast(self._key), [W, P], "inner").selectExpr(*listed, "0 AS __route")
+        joined = found.join(F.broadcast(self._key), [WRITER, POSITION], "inner").selectExpr(*listed, f"0 AS {ROUTE}")
         return Rejection(joined, joined.schema)
 
     def _chosen(self, piece: pa.Table) -> pa.Table:
         """The refused rows of a piece of all."""
-        places, wanted = piece[P].to_numpy(), np.zeros(piece.num_rows, np.bool_)
+        places, wanted = piece[POSITION].to_numpy(), np.zeros(piece.num_rows, np.bool_)
         for writer, refused in self._places.items():
             nearest = refused[np.minimum(np.searchsorted(refused, places), len(refused) - 1)]
-            wanted |= (nearest == places) & pc.equal(piece[W], writer).to_numpy()
+            wanted |= (nearest == places) & pc.equal(piece[WRITER], writer).to_numpy()
         return piece.filter(pa.array(wanted))
 
     def _attached(self, found: pa.Table) -> pa.Table:
         """Rows that the driver has, with the reasons that it has."""
         found, refused = found.sort_by(_KEYS), self._refused.sort_by(_KEYS)
-        if not all(found[name].equals(refused[name]) for name in (W, P)):
+        if not all(found[name].equals(refused[name]) for name in (WRITER, POSITION)):
             raise Failure(Problem("R901", f"{refused.num_rows} rows were refused, and {found.num_rows} of them found"))
         times = those_in_calendar(found["refused_time"].cast(pa.int64())).cast(found["refused_time"].type)
         found = found.set_column(found.column_names.index("refused_time"), "refused_time", times)
         marks = refused["mark"].to_numpy()
-        found = found.append_column("reason", refused["reason"]).append_column("__n", refused["mark"])
+        found = found.append_column("reason", refused["reason"]).append_column(DUE, refused["mark"])
         if "refused_by" not in found.column_names:
             times = pa.array(np.clip(marks, MIN_MICROS, MAX_MICROS), pa.timestamp("us", "UTC"))
             found = found.append_column("refused_by", times)
@@ -130,7 +147,7 @@ class Refusal:
         if self._told:
             for name, of in zip(("writer", "position"), ORIGIN, strict=True):
                 found = found.append_column(name, refused[of])
-        return found.append_column(T, found["refused_by"])
+        return found.append_column(ROWTIME, found["refused_by"])
 
     @property
     def _told(self) -> bool:
@@ -150,14 +167,14 @@ class Refusal:
             size += int(part[-1] - part[0])
             if len(masks) == MASKS or size > BYTES:
                 return None
-            masks.append(_is_marked(part) & F.expr(f"{W} = {literal(writer)}"))
+            masks.append(_is_marked(part) & F.expr(f"{WRITER} = {literal(writer)}"))
         return reduce(or_, masks)
 
     @cached_property
     def _places(self) -> dict[str, np.ndarray]:
         """The positions of each writer in ascending order."""
-        found = ((w, pc.equal(self._refused[W], w)) for w in pc.unique(self._refused[W]).to_pylist())
-        return {writer: np.sort(self._refused.filter(its)[P].to_numpy()) for writer, its in found}
+        found = ((w, pc.equal(self._refused[WRITER], w)) for w in pc.unique(self._refused[WRITER]).to_pylist())
+        return {writer: np.sort(self._refused.filter(its)[POSITION].to_numpy()) for writer, its in found}
 
     def _stretches(self) -> Iterator[tuple[str, np.ndarray]]:
         """The same, cut at gaps."""
@@ -171,6 +188,6 @@ def _is_marked(places: np.ndarray) -> Column:
     first, last = int(places[0]), int(places[-1])
     marks = np.zeros(last - first + 3, np.uint8)
     marks[places - first + 1] = 1
-    before, behind = passed(first - 1, P), passed(last + 1, P)
-    index = F.expr(f"CAST(greatest(least({P}, {behind}), {before}) - {before} AS INT) + 1")
+    before, behind = passed(first - 1, POSITION), passed(last + 1, POSITION)
+    index = F.expr(f"CAST(greatest(least({POSITION}, {behind}), {before}) - {before} AS INT) + 1")
     return F.substring(F.lit(bytearray(marks.tobytes())), index, F.lit(1)) == F.lit(bytearray(b"\1"))

@@ -25,9 +25,10 @@ from pyspark.sql.types import BooleanType, DatetimeType, NullType, NumericType
 
 from rowtime.client.parquet_statistics import trusted
 from rowtime.core.checksums import checksum
+from rowtime.core.columns import ROUTE, WRITER
 from rowtime.core.errors import Failure, Problem
 from rowtime.core.shared_paths import sync
-from rowtime.operators.contract import Route, Segment, W
+from rowtime.operators.contract import Route, Segment
 from rowtime.operators.rows.collected import collected, loosened
 from rowtime.runtime.file_form import FileForm
 from rowtime.state.files import make_folder
@@ -40,7 +41,7 @@ PART = 250_000  # rows of which the driver writes several files at once
 SMALL = 200_000  # rows that the driver takes itself, whatever they are
 LARGEST = 512 << 20  # bytes that it takes; Spark refuses to collect more than 1 GiB
 LONG = 1024  # bytes that a value without a fixed width may take, so that rows of text are not underrated
-NAME, NAMES = 64, (W, "writer", "reason")  # bytes that a writer's name or a reason takes, which are short
+NAME, NAMES = 64, (WRITER, "writer", "reason")  # bytes that a writer's name or a reason takes, which are short
 ROW_GROUP = 65_536  # rows; of a large segment that is sorted by time, few groups are read to close few windows
 _PLAIN = re.compile(r"\w+")
 _REPORT = "route string, path string, rows bigint, lowest bigint, highest bigint, sum bigint"
@@ -147,7 +148,7 @@ def _write_here(
 def _parts(table: pa.Table, routes: Mapping[str, Route]) -> Iterator[tuple[str, int, pa.Table]]:
     """Route, number of the file and its rows: one file a route, or a few where they are many."""
     for name, route in routes.items():
-        chosen = table.filter(_chosen(table["__route"], route)) if len(routes) > 1 else table
+        chosen = table.filter(_chosen(table[ROUTE], route)) if len(routes) > 1 else table
         size = max(PART, -(-chosen.num_rows // (os.cpu_count() or 1)))
         for number, start in enumerate(range(0, chosen.num_rows, size)):
             yield name, number, chosen.slice(start, size)
@@ -186,7 +187,7 @@ class _Task:
         files: dict[str, _File] = {}
         for batch in batches:
             for name, route in self.routes.items():
-                chosen = _chosen(batch.column("__route"), route)
+                chosen = _chosen(batch.column(ROUTE), route)
                 times = batch.column(route.time).filter(chosen)
                 if len(times):
                     if name not in files:

@@ -16,9 +16,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from rowtime.core.clock import least
+from rowtime.core.columns import POSITION, ROWTIME, WRITER
 from rowtime.core.time import END, MIN_MICROS
 from rowtime.expr.store_assignment import as_read
-from rowtime.operators.contract import P, T, W, quoted
+from rowtime.operators.contract import quoted
 from rowtime.operators.gates.rejected import ADDED, Rejected, readers_of, shown_as
 from rowtime.runtime.skipping import is_skipped
 from rowtime.runtime.sources.statistics import unskipped
@@ -95,5 +96,5 @@ def _rows(running: RunningTick, program: Program, reader: Rejected, skip: Skip, 
         own.append(f"{value} AS {quoted(shown_as(column.name))}")
     at = f"timestamp_micros({skip['rowtime']}L)"
     told = {added.name: f"CAST({added.name} AS {added.type})" for added in ADDED} | {"refused_by": at}
-    places = [f"{at} AS {T}", f"writer AS {W}", f"position AS {P}"]
+    places = [f"{at} AS {ROWTIME}", f"writer AS {WRITER}", f"position AS {POSITION}"]
     return rows.selectExpr(*own, *(f"{value} AS {name}" for name, value in told.items()), *places)

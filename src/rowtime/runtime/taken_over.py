@@ -9,8 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from rowtime.core.columns import MALFORMED, ROWTIME
 from rowtime.core.time import BEGINNING
-from rowtime.operators.contract import Delta, T
+from rowtime.operators.contract import Delta
 from rowtime.runtime.apart import apart
 
 if TYPE_CHECKING:
@@ -33,8 +34,8 @@ def above(tick: RunningTick, node: Sink, delta: Delta, floor: int) -> Delta:
     if delta.rows is None or max(delta.lowest, BEGINNING if bound is None else bound) >= floor:
         return delta
     gate = TakeoverGate(f"{node.name.removesuffix('.sink')}.takeover")
-    broken = f"CASE WHEN unix_micros({T}) < {floor}L THEN 'below what the target has' END AS __m"
-    found = apart(delta.rows.selectExpr("*", broken), "__m", delta.count, REASON, f"timestamp_micros({floor}L)")
+    broken = f"CASE WHEN unix_micros({ROWTIME}) < {floor}L THEN 'below what the target has' END AS {MALFORMED}"
+    found = apart(delta.rows.selectExpr("*", broken), MALFORMED, delta.count, REASON, f"timestamp_micros({floor}L)")
     if found.refused is None:
         return delta
     refused = found.counts[REASON]

@@ -18,6 +18,7 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructField, StructType
 
+from rowtime.core.columns import BOUND, DUE, ROUTE
 from rowtime.core.errors import Failure, Problem, Refused
 from rowtime.expr.store_assignment import as_read
 from rowtime.operators.contract import C, Control, Delta, Keeper, Named, Operator, Route, Segment, quoted
@@ -270,12 +271,12 @@ class RunningTick:
         """Write refused rows to the ledger; the accepted rows come back."""
         self.ledger.setdefault(node.name, Counter()).update(verdict.counts)
         if verdict.refused is None:
-            return rows.where("__b IS NULL") if "__b" in rows.columns else rows
+            return rows.where(f"{BOUND} IS NULL") if BOUND in rows.columns else rows
         refusal = Refusal(self.spark, verdict.refused)
         self.describe(node, "write refused rows")
         self._reject(node, refusal.of(rows, time, clock, peek), verdict.refused.num_rows)
         accepted = refusal.others(rows)
-        return accepted.where("__b IS NULL") if "__b" in rows.columns else accepted
+        return accepted.where(f"{BOUND} IS NULL") if BOUND in rows.columns else accepted
 
     def refuse(self, node: Operator, rows: DataFrame, broken: str, count: int | None) -> DataFrame:
         """Refuse as MALFORMED the rows in which the column ``broken`` is not NULL; the others come back without it."""
@@ -379,12 +380,12 @@ class RunningTick:
         self, node: Named, rejection: Rejection, count: int, gate: str | None = None, kind: str = "rejected"
     ) -> None:
         """Write refused rows beside the state; they go to ``rejected/<gate>`` once the tick is committed."""
-        key, hidden = f"{node.name}/{kind}", ("__n", "__route")
+        key, hidden = f"{node.name}/{kind}", (DUE, ROUTE)
         names = [name for name in rejection.schema.names if name not in hidden]
         fields = {f.name: StructField(f.name, loose(f.dataType)).jsonValue() for f in rejection.schema.fields}
         self.schemas[key] = {"type": "struct", "fields": [fields[name] for name in names]}
         stem = f"state/{folder_of(node.name)}/{self.number:012d}-{uuid.uuid4().hex[:6]}"
-        route = {"rejected": Route(0, {name: name for name in names}, "__n")}
+        route = {"rejected": Route(0, {name: name for name in names}, DUE)}
         written, tables = write_routes(rejection.rows, self.folder, stem, route, count)
         self._tables.update(tables)
         if sum(segment.rows for segment in written["rejected"]) != count:

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from sqlglot import TokenType, exp
 
+from rowtime.core.columns import LIFETIME_END, LIFETIME_START
 from rowtime.sql import nodes
 from rowtime.sql.call_parser import CallParser
 from rowtime.sql.periods import compared
@@ -23,8 +24,8 @@ class PeriodParser(CallParser):
         **CallParser.FUNCTION_PARSERS,
         "PERIOD": lambda self: self._parse_period(),
         "LIFETIME": lambda self: self._parse_lifetime(),
-        "LIFETIME_START": lambda self: self._parse_lifetime("__lifetime_start"),
-        "LIFETIME_END": lambda self: self._parse_lifetime("__lifetime_end"),
+        "LIFETIME_START": lambda self: self._parse_lifetime(LIFETIME_START),
+        "LIFETIME_END": lambda self: self._parse_lifetime(LIFETIME_END),
     }
 
     def _parse_period(self) -> nodes.Period:

@@ -9,8 +9,9 @@ import pyarrow as pa
 
 from rowtime.client.arrow_types import arrow_schema
 from rowtime.client.rows import batch
+from rowtime.core.columns import ARRIVAL, POSITION, ROWTIME, WRITER
 from rowtime.core.time import END
-from rowtime.runtime.sources.contract import ARRIVAL, POSITION, ROWTIME, WRITER, BoundItem, Limits, Offsets, Slice
+from rowtime.runtime.sources.contract import BoundItem, Limits, Offsets, Slice
 from rowtime.testing.transcripts import ScriptItem
 
 if TYPE_CHECKING:

@@ -1,17 +1,7 @@
 """What an operator is, and what it may use: the one interface between operators and everything else."""
 
-from rowtime.operators.contract.edge import EDGES, A, Column, Delta, EventTime, Origin, P, Shape, T, W
-from rowtime.operators.contract.lineage import (
-    ASKED_AT,
-    ASKED_FROM,
-    ASKED_UPTO,
-    ASKED_VERSION,
-    NOTHING,
-    Fired,
-    Link,
-    Pairs,
-    named,
-)
+from rowtime.operators.contract.edge import EDGES, Column, Delta, EventTime, Origin, Shape
+from rowtime.operators.contract.lineage import NOTHING, Fired, Link, Pairs, named
 from rowtime.operators.contract.operator import Operator, Unary, walk
 from rowtime.operators.contract.state import (
     LARGE,
@@ -30,14 +20,9 @@ from rowtime.operators.contract.texts import micros, passed, quoted
 from rowtime.operators.contract.tick import Tick
 
 __all__ = [
-    "ASKED_AT",
-    "ASKED_FROM",
-    "ASKED_UPTO",
-    "ASKED_VERSION",
     "EDGES",
     "LARGE",
     "NOTHING",
-    "A",
     "C",
     "Closed",
     "Column",
@@ -50,18 +35,15 @@ __all__ = [
     "Named",
     "Operator",
     "Origin",
-    "P",
     "Pairs",
     "Route",
     "Segment",
     "Segments",
     "Shape",
     "StateNote",
-    "T",
     "Tick",
     "Unary",
     "UpTo",
-    "W",
     "micros",
     "named",
     "passed",

@@ -12,6 +12,7 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING, Literal
 
 from rowtime.core.clock import Clocks
+from rowtime.core.columns import ARRIVAL, POSITION, ROWTIME, WRITER
 from rowtime.core.time import BEGINNING, END
 from rowtime.expr.facts import UNKNOWN, Fact, Kind, kind_of
 from rowtime.expr.order import Order
@@ -28,10 +29,6 @@ if TYPE_CHECKING:
 
     from rowtime.kernels.timeline import Timeline
 
-T = "__t"  # TIMESTAMP, never null: the rowtime
-W = "__w"  # STRING: the writer; its order is the order between writers
-P = "__p"  # BIGINT: the position in the writer
-A = "__a"  # TIMESTAMP: the recorded arrival time, on edges that still have it
 _WAY = re.compile(r"( ASC| DESC)?( NULLS (FIRST|LAST))?$")
 
 
@@ -75,7 +72,7 @@ class Trait(Enum):
 
 @dataclass(frozen=True)
 class Origin:
-    """What a column is: the rowtime of its row (`T`), or another part of an event that was made a row.
+    """What a column is: the rowtime of its row (`ROWTIME`), or another part of an event that was made a row.
 
     ``order``: in which order such rows come, in words.
     """
@@ -103,7 +100,7 @@ class Shape:
     """
 
     columns: tuple[Column, ...]
-    order: tuple[str, ...] = (T, W, P)
+    order: tuple[str, ...] = (ROWTIME, WRITER, POSITION)
     extra: tuple[str, ...] = ()
     placed: bool = True
     single: bool = False
@@ -128,7 +125,7 @@ class Shape:
     @property
     def by_place(self) -> bool:
         """Equal rowtimes go by writer and position, and by nothing before them."""
-        return self.order in ((T, W, P), (P,))
+        return self.order in ((ROWTIME, WRITER, POSITION), (POSITION,))
 
     @property
     def traits(self) -> frozenset[Trait]:
@@ -152,7 +149,7 @@ class Shape:
     @property
     def internals(self) -> tuple[str, ...]:
         """The columns of ours that travel with the rows."""
-        return (T, W, P, *([A] if self.arrival else []), *self.extra)
+        return (ROWTIME, WRITER, POSITION, *([ARRIVAL] if self.arrival else []), *self.extra)
 
 
 @dataclass(frozen=True)

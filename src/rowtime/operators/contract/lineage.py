@@ -10,13 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
+from rowtime.core.columns import ASKED_FROM, ASKED_UPTO
 from rowtime.operators.contract.texts import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-ASKED_FROM, ASKED_UPTO, ASKED_AT, ASKED_VERSION = "__from", "__upto", "__at", "__version"
-"""Of the row that is asked for: the span of time in question, its rowtime (BIGINT µs), the change that it came with."""
 SPAN = (ASKED_FROM, ASKED_UPTO)
 Pairs = tuple[tuple[str, str], ...]
 

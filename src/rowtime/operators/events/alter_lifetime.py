@@ -11,10 +11,11 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 from rowtime.core.clock import Clocks
+from rowtime.core.columns import CHANGED_BY, MET, POSITION, ROWTIME, STOP, WEIGHT, WRITER
 from rowtime.core.fields import Micros
 from rowtime.core.time import BEGINNING, END, shift
-from rowtime.operators.contract import Control, Delta, Link, Operator, P, Shape, T, Tick, Unary, W, quoted
-from rowtime.operators.rows.lifetimes import C, D, E, Q, S, instant
+from rowtime.operators.contract import Control, Delta, Link, Operator, Shape, Tick, Unary, quoted
+from rowtime.operators.rows.lifetimes import BEGINS, instant
 
 How = Literal["TO_POINT", "POINT_AT_END", "SHIFT", "EXTEND", "ALTER_DURATION", "QUANTIZE"]
 
@@ -55,7 +56,9 @@ class AlterLifetime(Unary):
     def link(self, n: int) -> Link:
         """The event before it was altered."""
         start, end = self.times()
-        return Link((*self.passed_on(n, W, P, D, Q), (S, start), (E, end)), narrows="own")
+        return Link(
+            (*self.passed_on(n, WRITER, POSITION, WEIGHT, CHANGED_BY), (BEGINS, start), (STOP, end)), narrows="own"
+        )
 
     def on_versions(self, below: Sequence[Operator]) -> Operator:
         """The same: it maps each row by itself."""
@@ -68,25 +71,28 @@ class AlterLifetime(Unary):
         if delta.rows is None:
             return Delta(None, clocks)
         start, end = self.times()
-        names = [*map(quoted, self.emits().names), W, P, D, Q]
-        bound = f"{C} + {self.by}L" if self.how == "SHIFT" else C
-        rows = delta.rows.selectExpr(*names, f"{bound} AS {C}", f"{start} AS __s", f"{end} AS {E}")
-        rows = rows.where(f"{E} > __s").selectExpr(*names, C, E, f"{instant('__s')} AS {T}")
+        names = [*map(quoted, self.emits().names), WRITER, POSITION, WEIGHT, CHANGED_BY]
+        bound = f"{MET} + {self.by}L" if self.how == "SHIFT" else MET
+        rows = delta.rows.selectExpr(*names, f"{bound} AS {MET}", f"{start} AS __s", f"{end} AS {STOP}")
+        rows = rows.where(f"{STOP} > __s").selectExpr(*names, MET, STOP, f"{instant('__s')} AS {ROWTIME}")
         return Delta(rows, clocks, delta.count)
 
     def times(self) -> tuple[str, str]:
         """Start and end as BIGINT expressions; what has no end has none afterwards, unless it is given one."""
         by, offset = self.by, self.offset
         known = {
-            "TO_POINT": (S, f"{S} + 1"),
-            "POINT_AT_END": (E, f"IF({E} < {END}L, {E} + 1, {E})"),
-            "ALTER_DURATION": (S, f"{S} + {by}L"),
-            "EXTEND": (S, f"{END}L" if by is None else _finite(f"{E} + {by}L")),
-            "SHIFT": (f"{S} + {by}L", _finite(f"{E} + {by}L")),
-            "QUANTIZE": (f"{S} - pmod({S} - {offset}L, {by}L)", _finite(f"{E} + pmod({offset}L - {E}, {by}L)")),
+            "TO_POINT": (BEGINS, f"{BEGINS} + 1"),
+            "POINT_AT_END": (STOP, f"IF({STOP} < {END}L, {STOP} + 1, {STOP})"),
+            "ALTER_DURATION": (BEGINS, f"{BEGINS} + {by}L"),
+            "EXTEND": (BEGINS, f"{END}L" if by is None else _finite(f"{STOP} + {by}L")),
+            "SHIFT": (f"{BEGINS} + {by}L", _finite(f"{STOP} + {by}L")),
+            "QUANTIZE": (
+                f"{BEGINS} - pmod({BEGINS} - {offset}L, {by}L)",
+                _finite(f"{STOP} + pmod({offset}L - {STOP}, {by}L)"),
+            ),
         }
         return known[self.how]
 
 
 def _finite(end: str) -> str:
-    return f"IF({E} < {END}L, {end}, {E})"
+    return f"IF({STOP} < {END}L, {end}, {STOP})"

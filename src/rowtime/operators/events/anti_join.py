@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, ClassVar
 from sqlglot import exp
 
 from rowtime.core.clock import Clocks, least
+from rowtime.core.columns import CHANGED_BY, DUE, LEFT_EVENT, MET, RIGHT_EVENT, STOP, VERSION, WEIGHT
 from rowtime.core.time import BEGINNING, END
 from rowtime.expr.conditions import conjuncts
 from rowtime.operators.contract import (
@@ -31,25 +32,11 @@ from rowtime.operators.contract import (
     quoted,
 )
 from rowtime.operators.contract.requirement import VERSIONS, Requirement
-from rowtime.operators.events.lifetime_join import LEFT, RIGHT, side_of
-from rowtime.operators.events.versions import BEFORE, VERSION, as_of, differences, versions_of
+from rowtime.operators.events.lifetime_join import side_of
+from rowtime.operators.events.versions import BEFORE, as_of, differences, versions_of
 from rowtime.operators.joins.sides import beside
 from rowtime.operators.rows.conditions import holds
-from rowtime.operators.rows.lifetimes import (
-    OVERLAPS,
-    TOUCHES,
-    C,
-    D,
-    E,
-    N,
-    Q,
-    WeightedLog,
-    both,
-    derived,
-    made,
-    netted,
-    revised,
-)
+from rowtime.operators.rows.lifetimes import OVERLAPS, TOUCHES, WeightedLog, both, derived, made, netted, revised
 from rowtime.sql.generate import to_spark
 
 if TYPE_CHECKING:
@@ -83,10 +70,10 @@ class AntiJoin(Operator):
         right = StateNote(
             "right events",
             "the left events that began before their end have ended, and the bound has passed it",
-            rows={"right": N},
+            rows={"right": DUE},
         )
         return (
-            StateNote("left events", "the bounds of both have passed their end", rows={"left": N, "open": N}),
+            StateNote("left events", "the bounds of both have passed their end", rows={"left": DUE, "open": DUE}),
             right,
         )
 
@@ -151,9 +138,9 @@ class AntiJoin(Operator):
 
     def _side(self, n: int, rows: DataFrame, more: Sequence[str] = ()) -> DataFrame:
         """A left event that ends at the bound still has a piece that does, so it is kept longer than a right one."""
-        rows = side_of(self.inputs[n], self.names[n], (LEFT, RIGHT)[n], rows, more)
-        columns = [quoted(name) for name in rows.columns if name != N]
-        return rows.selectExpr(*columns, f"IF({N} < {END}L, {N} - {n}, {N}) AS {N}")
+        rows = side_of(self.inputs[n], self.names[n], (LEFT_EVENT, RIGHT_EVENT)[n], rows, more)
+        columns = [quoted(name) for name in rows.columns if name != DUE]
+        return rows.selectExpr(*columns, f"IF({DUE} < {END}L, {DUE} - {n}, {DUE}) AS {DUE}")
 
     def _changes(self, tick: Tick, left: DataFrame, right: DataFrame | None, span: tuple[int, int]) -> DataFrame:
         """Pieces that are open or have ended since, against those that were open before; materialized in one job."""
@@ -161,27 +148,27 @@ class AntiJoin(Operator):
         names = list(self.names[0])
         pieces = self._pieces(tick, left, right, span)
         old = went.between(BEGINNING, END)
-        gone = None if old is None else old.selectExpr(*map(quoted, names), "__x", f"{END}L AS {E}", D)
+        gone = None if old is None else old.selectExpr(*map(quoted, names), "__x", f"{END}L AS {STOP}", WEIGHT)
         tick.describe(self, "what no right event covers")
         found = revised(tick, self, names, pieces, gone)
         if span[1] < END:
-            went.add(found.where(f"{E} >= {END}L").select(*map(quoted, names), "__x", D, N), None)
+            went.add(found.where(f"{STOP} >= {END}L").select(*map(quoted, names), "__x", WEIGHT, DUE), None)
         went.forget(span[1], [*names, "__x"])
-        return found.selectExpr(*map(quoted, names), *made("__x", E, D))
+        return found.selectExpr(*map(quoted, names), *made("__x", STOP, WEIGHT))
 
     def _pieces(self, tick: Tick, left: DataFrame, right: DataFrame | None, span: tuple[int, int]) -> DataFrame:
         """Of each left event that is not over: the gaps between the right events that cover it."""
         before, bound = span
         identity = [*self.names[0], "__ls", "__le"]
-        alive = netted(left.drop(N), identity).where(f"__ls < {bound}L")
+        alive = netted(left.drop(DUE), identity).where(f"__ls < {bound}L")
         covers = alive.selectExpr("*", "__le AS __rs", "__le AS __re")
         if right is not None:
-            others = netted(right.drop(N), [*self.names[1], "__rs", "__re"]).where(f"__rs < {bound}L").drop(D)
+            others = netted(right.drop(DUE), [*self.names[1], "__rs", "__re"]).where(f"__rs < {bound}L").drop(WEIGHT)
             met = alive.join(others, self.meeting(tick), "inner").select(*map(quoted, covers.columns))
             covers = covers.unionByName(met)
         found = gaps(covers, identity).where(f"__x < {bound}L AND __rs >= {before}L")
-        until = f"IF(__rs < {bound}L, __rs, {END}L) AS {E}"
-        return found.selectExpr(*map(quoted, self.names[0]), "__x", until, D)
+        until = f"IF(__rs < {bound}L, __rs, {END}L) AS {STOP}"
+        return found.selectExpr(*map(quoted, self.names[0]), "__x", until, WEIGHT)
 
     def meeting(self, tick: Tick) -> Condition:
         """When a right event covers a left one."""
@@ -220,19 +207,25 @@ class SpeculativeAntiJoin(AntiJoin):
         old = [self._old(n, one.between(before if n == 0 else BEGINNING, END)) for n, one in enumerate(kept)]
         new: list[DataFrame | None] = [None, None]
         for n, delta in enumerate(deltas):
-            written = [] if delta.rows is None else kept[n].add(self._side(n, delta.rows, (Q, C)), delta.count)
-            new[n] = kept[n].segments.read(written).drop(N) if written else None
+            written = (
+                [] if delta.rows is None else kept[n].add(self._side(n, delta.rows, (CHANGED_BY, MET)), delta.count)
+            )
+            new[n] = kept[n].segments.read(written).drop(DUE) if written else None
         rows = self._revised(tick, old, new)
         control.bound = max(before, clocks[""])
         self._forget(kept, control.bound)
         return Delta(rows, clocks)
 
     def _identity(self, n: int) -> list[str]:
-        return [*self.names[n], *(LEFT, RIGHT)[n][:2]]
+        return [*self.names[n], *(LEFT_EVENT, RIGHT_EVENT)[n][:2]]
 
     def _old(self, n: int, rows: DataFrame | None) -> DataFrame | None:
         """What was there before the new changes, as one version."""
-        return None if rows is None else netted(rows.drop(N, Q, C), self._identity(n)).selectExpr("*", *BEFORE)
+        return (
+            None
+            if rows is None
+            else netted(rows.drop(DUE, CHANGED_BY, MET), self._identity(n)).selectExpr("*", *BEFORE)
+        )
 
     def _revised(
         self, tick: Tick, old: Sequence[DataFrame | None], new: Sequence[DataFrame | None]
@@ -240,7 +233,7 @@ class SpeculativeAntiJoin(AntiJoin):
         left, right = (both(before, now) for before, now in zip(old, new, strict=True))
         own = self._identity(0)
         met = None if left is None or new[1] is None else self._met(tick, left, new[1])
-        touched = [None if rows is None else rows.select(*map(quoted, own), Q, C) for rows in (new[0], met)]
+        touched = [None if rows is None else rows.select(*map(quoted, own), CHANGED_BY, MET) for rows in (new[0], met)]
         changes = both(*touched)
         if left is None or changes is None:
             return None
@@ -250,18 +243,18 @@ class SpeculativeAntiJoin(AntiJoin):
         covers = alive.selectExpr("*", "__le AS __rs", "__le AS __re")
         if right is not None:
             covering = as_of(self._met(tick, left, right), versions, own, [*own, "__rs", "__re"])
-            covers = covers.unionByName(covering.drop(D).selectExpr("*", f"CAST(NULL AS BIGINT) AS {D}"))
-        weight = f"max({D}) OVER (PARTITION BY {', '.join(map(quoted, identity))}) AS {D}"
-        covers = covers.selectExpr(*map(quoted, identity), "__rs", "__re", weight).where(f"{D} IS NOT NULL")
+            covers = covers.unionByName(covering.drop(WEIGHT).selectExpr("*", f"CAST(NULL AS BIGINT) AS {WEIGHT}"))
+        weight = f"max({WEIGHT}) OVER (PARTITION BY {', '.join(map(quoted, identity))}) AS {WEIGHT}"
+        covers = covers.selectExpr(*map(quoted, identity), "__rs", "__re", weight).where(f"{WEIGHT} IS NOT NULL")
         names = [quoted(name) for name in self.names[0]]
-        pieces = gaps(covers, identity).selectExpr(*names, *VERSION, "__x", f"__rs AS {E}", D)
-        return differences(pieces, self.names[0]).selectExpr(*names, *made("__x", E, D, Q, C))
+        pieces = gaps(covers, identity).selectExpr(*names, *VERSION, "__x", f"__rs AS {STOP}", WEIGHT)
+        return differences(pieces, self.names[0]).selectExpr(*names, *made("__x", STOP, WEIGHT, CHANGED_BY, MET))
 
     def _met(self, tick: Tick, left: DataFrame, right: DataFrame) -> DataFrame:
         """The left events that right rows cover, with their times, weights and versions."""
         own = [quoted(name) for name in self._identity(0)]
         met = left.select(*own).distinct().join(right, self.meeting(tick), "inner")
-        return met.select(*own, "__rs", "__re", D, Q, C)
+        return met.select(*own, "__rs", "__re", WEIGHT, CHANGED_BY, MET)
 
 
 def gaps(covers: DataFrame, identity: Sequence[str]) -> DataFrame:

@@ -11,26 +11,13 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from rowtime.core.clock import Clocks, least
+from rowtime.core.columns import BOUND, GIVEN, ORIGIN, POSITION
 from rowtime.core.shapes import EventShape
 from rowtime.core.time import END
-from rowtime.operators.contract import (
-    Column,
-    Delta,
-    Link,
-    Operator,
-    P,
-    Shape,
-    StateNote,
-    Tick,
-    Unary,
-    UpTo,
-    quoted,
-)
+from rowtime.operators.contract import Column, Delta, Link, Operator, Shape, StateNote, Tick, Unary, UpTo, quoted
 from rowtime.operators.contract.intake import Intake
 from rowtime.operators.contract.requirement import GATED, Requirement
 from rowtime.operators.events.event_gate import EventGate, collected_items
-from rowtime.operators.order.merge import ORIGIN
-from rowtime.operators.streams.event_bounds import GIVEN
 from rowtime.operators.streams.union_all import prefix
 
 
@@ -87,7 +74,7 @@ class BoundedEvents(Unary):
 
     def link(self, n: int) -> Link:
         """An event of two edges has two rows; any other stands where its row does."""
-        return Link(self.passed_on(n, *(() if self.shape.edges else (P,))))
+        return Link(self.passed_on(n, *(() if self.shape.edges else (POSITION,))))
 
     def checks_declared(self) -> bool:
         """True: of the time that the definition gives."""
@@ -119,5 +106,5 @@ class BoundedEvents(Unary):
         names = [quoted(column.name) for column in self.columns]
         ours = [name for name in self.input.emits().internals if name not in ORIGIN]
         writer = f"substr({ORIGIN[0]}, {len(prefix(0)) + 1}) AS {ORIGIN[0]}"
-        bound = f"timestamp_micros({GIVEN} - {self.shape.delay}L) AS __b"
+        bound = f"timestamp_micros({GIVEN} - {self.shape.delay}L) AS {BOUND}"
         return [*names, *ours, writer, ORIGIN[1], bound]

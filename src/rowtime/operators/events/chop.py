@@ -12,25 +12,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from rowtime.core.clock import Clocks, least
+from rowtime.core.columns import CHANGED_BY, DUE, MET, PIECE_END, STOP, WEIGHT
 from rowtime.core.errors import Failure, Problem
 from rowtime.core.fields import Micros
 from rowtime.core.time import BEGINNING, END
 from rowtime.operators.contract import Delta, Link, Operator, Shape, StateNote, Tick, Unary, UpTo, quoted
-from rowtime.operators.rows.lifetimes import (
-    OVERLAPS,
-    C,
-    D,
-    E,
-    N,
-    Q,
-    S,
-    WeightedLog,
-    derived,
-    due,
-    made,
-    netted,
-    revised,
-)
+from rowtime.operators.rows.lifetimes import BEGINS, OVERLAPS, WeightedLog, derived, due, made, netted, revised
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -50,7 +37,7 @@ class Chop(Unary):
 
     def keeps(self) -> tuple[StateNote, ...]:
         """What has not ended."""
-        return (StateNote("events that are open", "the bound has passed their end", rows={"state": N}),)
+        return (StateNote("events that are open", "the bound has passed their end", rows={"state": DUE}),)
 
     def emits(self) -> Shape:
         """The columns of the events."""
@@ -77,7 +64,9 @@ class Chop(Unary):
         kept = WeightedLog(tick, self)
         was = kept.between(before, END)
         if deltas[0].rows is not None:
-            rows = deltas[0].rows.selectExpr(*map(quoted, self._names), f"{S} AS __ls", f"{E} AS __le", D, due(E))
+            rows = deltas[0].rows.selectExpr(
+                *map(quoted, self._names), f"{BEGINS} AS __ls", f"{STOP} AS __le", WEIGHT, due(STOP)
+            )
             kept.add(rows, deltas[0].count)
         now = kept.between(before, END)
         result = None
@@ -86,25 +75,34 @@ class Chop(Unary):
                 what = f"{self.name}: an event without an end has endless pieces, and its stream has ended"
                 hint = "Send its end edge, or limit it: ALTER_DURATION(s, interval)."
                 raise Failure(Problem("R195", what, hint=hint))
-            gone = None if was is None else self._pieces(was, BEGINNING, before).where(f"{E} >= {END}L")
+            gone = None if was is None else self._pieces(was, BEGINNING, before).where(f"{STOP} >= {END}L")
             tick.describe(self, "cut events into pieces")
             pieces = revised(tick, self, self._names, self._pieces(now, before, bound), gone)
-            result = pieces.selectExpr(*map(quoted, self._names), *made("__x", E, D))
+            result = pieces.selectExpr(*map(quoted, self._names), *made("__x", STOP, WEIGHT))
         control.bound = bound
         kept.forget(bound, [*self._names, "__ls", "__le"])
         return Delta(result, clocks)
 
     def _pieces(self, rows: DataFrame, since: int, bound: int) -> DataFrame:
         """The pieces that begin below the bound and end from ``since`` on; what reaches the bound is open."""
-        alive = netted(rows.drop("__n"), [*self._names, "__ls", "__le"]).where(f"__ls < {bound}L")
+        alive = netted(rows.drop(DUE), [*self._names, "__ls", "__le"]).where(f"__ls < {bound}L")
         first = f"greatest(__ls, {since}L - {self.by}L)" if since > BEGINNING else "__ls"
         steps = [f"{at} - pmod({at} - {self.offset}L, {self.by}L)" for at in (first, f"least(__le, {bound}L) - 1")]
         cuts = alive.selectExpr("*", f"explode(sequence({steps[0]}, {steps[1]}, {self.by}L)) AS __k")
         ends = cuts.selectExpr(
-            *map(quoted, self._names), "greatest(__ls, __k) AS __x", f"least(__le, __k + {self.by}L) AS __y", D
+            *map(quoted, self._names),
+            "greatest(__ls, __k) AS __x",
+            f"least(__le, __k + {self.by}L) AS {PIECE_END}",
+            WEIGHT,
         )
-        ends = ends.where(f"__x < __y AND __y >= {since}L") if since > BEGINNING else ends.where("__x < __y")
-        return ends.selectExpr(*map(quoted, self._names), "__x", f"IF(__y < {bound}L, __y, {END}L) AS {E}", D)
+        ends = (
+            ends.where(f"__x < {PIECE_END} AND {PIECE_END} >= {since}L")
+            if since > BEGINNING
+            else ends.where(f"__x < {PIECE_END}")
+        )
+        return ends.selectExpr(
+            *map(quoted, self._names), "__x", f"IF({PIECE_END} < {bound}L, {PIECE_END}, {END}L) AS {STOP}", WEIGHT
+        )
 
     @property
     def _names(self) -> tuple[str, ...]:
@@ -128,13 +126,13 @@ class SpeculativeChop(Chop):
         if delta.rows is None:
             return Delta(None, clocks)
         tick.describe(self, "look for endless events")
-        if delta.rows.where(f"{E} >= {END}L").limit(1).count():
+        if delta.rows.where(f"{STOP} >= {END}L").limit(1).count():
             what = f"{self.name}: an event without an end has endless pieces, and each is to be shown at once"
             hint = "Limit it: ALTER_DURATION(s, interval). Or leave EMIT CHANGES out."
             raise Failure(Problem("R195", what, hint=hint))
         names = list(map(quoted, self.emits().names))
-        first, last = (f"{at} - pmod({at} - {self.offset}L, {self.by}L)" for at in (S, f"({E} - 1)"))
+        first, last = (f"{at} - pmod({at} - {self.offset}L, {self.by}L)" for at in (BEGINS, f"({STOP} - 1)"))
         cuts = f"explode(sequence({first}, {last}, {self.by}L)) AS __k"
-        rows = delta.rows.selectExpr(*names, f"{S} AS __ls", f"{E} AS __le", D, Q, C, cuts)
-        pieces = made("greatest(__ls, __k)", f"least(__le, __k + {self.by}L)", D, Q, C)
+        rows = delta.rows.selectExpr(*names, f"{BEGINS} AS __ls", f"{STOP} AS __le", WEIGHT, CHANGED_BY, MET, cuts)
+        pieces = made("greatest(__ls, __k)", f"least(__le, __k + {self.by}L)", WEIGHT, CHANGED_BY, MET)
         return Delta(rows.selectExpr(*names, *pieces), clocks)

@@ -14,25 +14,12 @@ from typing import TYPE_CHECKING, ClassVar
 from sqlglot import exp
 
 from rowtime.core.clock import Clocks, least
+from rowtime.core.columns import ASKED_AT, ASKED_UPTO, DUE, ROUTE, ROWTIME, STOP, WEIGHT
 from rowtime.core.time import BEGINNING, END
 from rowtime.expr.conditions import col
-from rowtime.operators.contract import (
-    ASKED_AT,
-    ASKED_UPTO,
-    Delta,
-    Link,
-    Operator,
-    Shape,
-    StateNote,
-    T,
-    Tick,
-    UpTo,
-    named,
-    passed,
-    quoted,
-)
+from rowtime.operators.contract import Delta, Link, Operator, Shape, StateNote, Tick, UpTo, named, passed, quoted
 from rowtime.operators.events.anti_join import SpeculativeAntiJoin
-from rowtime.operators.rows.lifetimes import ALWAYS, D, E, N, S, WeightedLog, derived, due, made, netted, routed
+from rowtime.operators.rows.lifetimes import ALWAYS, BEGINS, WeightedLog, derived, due, made, netted, routed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -62,8 +49,8 @@ class Clip(Operator):
     def keeps(self) -> tuple[StateNote, ...]:
         """What may still be cut, and what may still cut."""
         return (
-            StateNote("events that are open", "they are cut, or the bound has passed their end", rows={"left": N}),
-            StateNote("starts ahead of the bound", "the bound passes them", rows={"right": N}),
+            StateNote("events that are open", "they are cut, or the bound has passed their end", rows={"left": DUE}),
+            StateNote("starts ahead of the bound", "the bound passes them", rows={"right": DUE}),
         )
 
     def emits(self) -> Shape:
@@ -77,8 +64,8 @@ class Clip(Operator):
     def link(self, n: int) -> Link:
         """The event, and what began inside the life that it has been left."""
         if n == 0:
-            return Link(self.passed_on(n, T), narrows="own")
-        return Link(named(self.keys), meets=f"{S} > {ASKED_AT} AND {S} <= {ASKED_UPTO}", narrows="own")
+            return Link(self.passed_on(n, ROWTIME), narrows="own")
+        return Link(named(self.keys), meets=f"{BEGINS} > {ASKED_AT} AND {BEGINS} <= {ASKED_UPTO}", narrows="own")
 
     def on_versions(self, below: Sequence[Operator]) -> Operator:
         """The anti-join that it is, with names of its own for the columns of the right side."""
@@ -112,7 +99,7 @@ class Clip(Operator):
         """Keep new rows; of what began below the bound, only a new end of an event that is open counts."""
         events, cuts = (delta.rows for delta in deltas)
         if events is not None:
-            rows = events.selectExpr(*self._quoted, f"{S} AS __ls", f"{E} AS __le", D, due(E))
+            rows = events.selectExpr(*self._quoted, f"{BEGINS} AS __ls", f"{STOP} AS __le", WEIGHT, due(STOP))
             later = f"__ls >= {passed(before, '__ls')}"
             if before > BEGINNING:
                 old = rows.where(f"NOT ({later})")
@@ -120,7 +107,7 @@ class Clip(Operator):
             kept[0].add(rows, deltas[0].count)
         if cuts is not None:
             named = [f"{quoted(name)} AS {to}" for (_, name), to in zip(self.keys, self._cutting, strict=True)]
-            rows = cuts.selectExpr(*named, f"{S} AS __rs", D, f"{S} + 1 AS {N}")
+            rows = cuts.selectExpr(*named, f"{BEGINS} AS __rs", WEIGHT, f"{BEGINS} + 1 AS {DUE}")
             kept[1].add(
                 rows.where(f"__rs >= {passed(before, '__rs')}") if before > BEGINNING else rows, deltas[1].count
             )
@@ -143,35 +130,37 @@ class Clip(Operator):
         before, bound = span
         cut = self._cut(events.where(f"__ls < {passed(bound, '__ls')}"), cuts, bound)
         until = f"CASE WHEN __c IS NOT NULL THEN __c WHEN __le < {passed(bound, '__le')} THEN __le ELSE {END}L END"
-        now = cut.selectExpr(*self._quoted, "__ls", f"{until} AS {E}", D)
+        now = cut.selectExpr(*self._quoted, "__ls", f"{until} AS {STOP}", WEIGHT)
         if was is not None:
             open_ = was.where(f"__ls < {passed(before, '__ls')}")
-            now = now.unionByName(open_.selectExpr(*self._quoted, "__ls", f"{END}L AS {E}", f"-{D} AS {D}"))
+            now = now.unionByName(
+                open_.selectExpr(*self._quoted, "__ls", f"{END}L AS {STOP}", f"-{WEIGHT} AS {WEIGHT}")
+            )
         names = [*self._names, "__ls"]
-        results = netted(now, [*names, E]).selectExpr(
-            *map(quoted, names), "0L AS __le", E, D, f"{ALWAYS}L AS {N}", "0 AS __route"
+        results = netted(now, [*names, STOP]).selectExpr(
+            *map(quoted, names), "0L AS __le", STOP, WEIGHT, f"{ALWAYS}L AS {DUE}", f"0 AS {ROUTE}"
         )
         gone = cut.where("__c IS NOT NULL").selectExpr(
-            *map(quoted, names), "__le", f"0L AS {E}", f"-{D} AS {D}", due("__le"), "1 AS __route"
+            *map(quoted, names), "__le", f"0L AS {STOP}", f"-{WEIGHT} AS {WEIGHT}", due("__le"), f"1 AS {ROUTE}"
         )
         tick.describe(self, "cut events")
-        routes = {"merged": (0, [*names, E, D, N]), "left": (1, [*names, "__le", D, N])}
+        routes = {"merged": (0, [*names, STOP, WEIGHT, DUE]), "left": (1, [*names, "__le", WEIGHT, DUE])}
         found = routed(tick, self, results.unionByName(gone), routes, None)["merged"]
         rows = found if found is not None else results.where("false")
-        return rows.selectExpr(*self._quoted, *made("__ls", E, D))
+        return rows.selectExpr(*self._quoted, *made("__ls", STOP, WEIGHT))
 
     def _cut(self, events: DataFrame, cuts: DataFrame | None, bound: int) -> DataFrame:
         """Each event once, with ``__c``: the first start that cuts it, or NULL."""
         from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
         identity = [*self._names, "__ls", "__le"]
-        alive = netted(events.drop(N), identity)
+        alive = netted(events.drop(DUE), identity)
         if cuts is None:
             return alive.selectExpr("*", "CAST(NULL AS BIGINT) AS __c")
-        starts = netted(cuts.drop(N).where(f"__rs < {passed(bound, '__rs')}"), [*self._cutting, "__rs"]).drop(D)
+        starts = netted(cuts.drop(DUE).where(f"__rs < {passed(bound, '__rs')}"), [*self._cutting, "__rs"]).drop(WEIGHT)
         same = [f"{quoted(name)} <=> {to}" for (name, _), to in zip(self.keys, self._cutting, strict=True)]
         met = alive.join(starts, F.expr(" AND ".join([*same, "__rs > __ls", "__rs < __le"])), "left")
-        return met.groupBy(*map(quoted, [*identity, D])).agg(F.expr("min(__rs) AS __c"))
+        return met.groupBy(*map(quoted, [*identity, WEIGHT])).agg(F.expr("min(__rs) AS __c"))
 
     @property
     def _names(self) -> tuple[str, ...]:
@@ -196,11 +185,14 @@ class SpeculativeClip(SpeculativeAntiJoin):
 
     def keeps(self) -> tuple[StateNote, ...]:
         """What may yet be cut, and the starts that cut it."""
-        left = StateNote("left events", "the bound has passed their end", rows={"left": N})
-        return (left, StateNote("starts of right events", "no left event that began before is kept", rows={"right": N}))
+        left = StateNote("left events", "the bound has passed their end", rows={"left": DUE})
+        return (
+            left,
+            StateNote("starts of right events", "no left event that began before is kept", rows={"right": DUE}),
+        )
 
     def _side(self, n: int, rows: DataFrame, more: Sequence[str] = ()) -> DataFrame:
         rows = super()._side(n, rows, more)
         if n == 0:
             return rows
-        return rows.selectExpr(*self.names[1], "__rs", f"{END}L AS __re", D, *more, f"__rs + 1 AS {N}")
+        return rows.selectExpr(*self.names[1], "__rs", f"{END}L AS __re", WEIGHT, *more, f"__rs + 1 AS {DUE}")

@@ -13,31 +13,35 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, ClassVar
 
-from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import (
+from rowtime.core.columns import (
     ASKED_AT,
-    Delta,
-    Link,
-    Operator,
-    StateNote,
-    Tick,
-    UpTo,
-    passed,
-    quoted,
+    BROKEN,
+    CHANGED_BY,
+    DUE,
+    FIRST_RANK,
+    HIGHEST,
+    LAST_START,
+    LOWEST,
+    MET,
+    MOST,
+    RANK,
+    START,
+    STOP,
+    VERSION,
+    WEIGHT,
 )
+from rowtime.core.time import BEGINNING, END
+from rowtime.operators.contract import Delta, Link, Operator, StateNote, Tick, UpTo, passed, quoted
 from rowtime.operators.contract.requirement import VERSIONS, Requirement
-from rowtime.operators.events.event_groups import FROM, EventGroups
+from rowtime.operators.events.event_groups import EventGroups
 from rowtime.operators.events.failing_events import changed, fitting, results, tried_groups
-from rowtime.operators.events.versions import BEFORE, VERSION, as_of, versions_of
-from rowtime.operators.rows.attempt import BROKEN
-from rowtime.operators.rows.lifetimes import ALWAYS, C, D, E, N, Q, S, WeightedLog, made, netted
+from rowtime.operators.events.versions import BEFORE, as_of, versions_of
+from rowtime.operators.rows.lifetimes import ALWAYS, BEGINS, WeightedLog, made, netted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-WINDOW = "__z"  # the last start of a window, µs
-LAST = f"max({FROM}) AS {WINDOW}"
-RANK, MOST, FIRST = "__r", "__m", "__f"  # the number of a start in its group; the greatest; that a window begins with
+LAST = f"max({START}) AS {LAST_START}"
 
 
 @dataclass(frozen=True)
@@ -51,17 +55,17 @@ class CountWindows(EventGroups):
 
     def keeps(self) -> tuple[StateNote, ...]:
         """What the next windows hold of the past."""
-        ahead = StateNote("events ahead of the bound", "the bound passes their start", rows={"ahead": N})
+        ahead = StateNote("events ahead of the bound", "the bound passes their start", rows={"ahead": DUE})
         return (
             ahead,
             StateNote(
-                f"those of the last {self.size - 1} starts of each key", "others start", "keys", rows={"last": N}
+                f"those of the last {self.size - 1} starts of each key", "others start", "keys", rows={"last": DUE}
             ),
         )
 
     def link(self, n: int) -> Link:  # noqa: ARG002 - one input
         """What began up to the start of the window."""
-        return Link(self.same_keys(), meets=f"{S} <= {ASKED_AT}", narrows="own")
+        return Link(self.same_keys(), meets=f"{BEGINS} <= {ASKED_AT}", narrows="own")
 
     def on_versions(self, below: Sequence[Operator]) -> Operator:
         """The windows of each version."""
@@ -87,8 +91,8 @@ class CountWindows(EventGroups):
 
         Of those only the end can change.
         """
-        rows = rows.selectExpr(*self._quoted, f"{S} AS {FROM}", D, *more, f"{S} + 1 AS {N}")
-        return rows.where(f"{FROM} >= {passed(before, FROM)}") if before > BEGINNING else rows
+        rows = rows.selectExpr(*self._quoted, f"{BEGINS} AS {START}", WEIGHT, *more, f"{BEGINS} + 1 AS {DUE}")
+        return rows.where(f"{START} >= {passed(before, START)}") if before > BEGINNING else rows
 
     def _move(self, tick: Tick, new: DataFrame, last: WeightedLog) -> DataFrame:
         """Keep the events of the last starts of groups with ``new`` events below the bound, in one job.
@@ -100,9 +104,9 @@ class CountWindows(EventGroups):
             events = events.unionByName(self._met(self._grouped(old, 0), events))
         ranked = self._ranked(events, self.key_names)
         tick.describe(self, "keep events of the last starts")
-        moved = ranked.where(f"({RANK} > {MOST} - {self.size - 1}) = (__new = 1)")
-        weight = f"IF(__new = 1, {D}, -{D}) AS {D}"
-        last.add(moved.selectExpr(*self._quoted, FROM, weight, f"{ALWAYS}L AS {N}"), None)
+        moved = ranked.where(f"({RANK} > {MOST} - {self.size - 1}) = (__came = 1)")
+        weight = f"IF(__came = 1, {WEIGHT}, -{WEIGHT}) AS {WEIGHT}"
+        last.add(moved.selectExpr(*self._quoted, START, weight, f"{ALWAYS}L AS {DUE}"), None)
         return ranked
 
     def _pass(self, control: UpTo, bound: int, ahead: WeightedLog, last: WeightedLog) -> None:
@@ -113,7 +117,9 @@ class CountWindows(EventGroups):
 
     def _grouped(self, rows: DataFrame, new: int) -> DataFrame:
         """Events that are, with their keys."""
-        return netted(rows.drop(N, Q, C), self.identity).selectExpr("*", *(k.sql for k in self.keys), f"{new} AS __new")
+        return netted(rows.drop(DUE, CHANGED_BY, MET), self.identity).selectExpr(
+            "*", *(k.sql for k in self.keys), f"{new} AS __came"
+        )
 
     def _met(self, rows: DataFrame, others: DataFrame) -> DataFrame:
         """The rows of groups that others are in too."""
@@ -127,31 +133,31 @@ class CountWindows(EventGroups):
     def _ranked(self, events: DataFrame, groups: Sequence[str]) -> DataFrame:
         """Events with the number of their start among those of their group, and the greatest."""
         by = f"PARTITION BY {', '.join(groups)}" if groups else ""
-        ranked = events.selectExpr("*", f"dense_rank() OVER ({by} ORDER BY {FROM}) AS {RANK}")
+        ranked = events.selectExpr("*", f"dense_rank() OVER ({by} ORDER BY {START}) AS {RANK}")
         return ranked.selectExpr("*", f"max({RANK}) OVER ({by}) AS {MOST}")
 
     def _windows(self, tick: Tick, ranked: DataFrame) -> DataFrame:
         """The results of the windows that these starts end."""
-        times = made(WINDOW, f"{WINDOW} + 1")
+        times = made(LAST_START, f"{LAST_START} + 1")
         if tick.trying:
-            return results(tick, self, self._each(ranked), [*self.key_names, FIRST], [LAST], times)
+            return results(tick, self, self._each(ranked), [*self.key_names, FIRST_RANK], [LAST], times)
         return self.selected(self._windowed(ranked, self.key_names), times)
 
     def _each(self, ranked: DataFrame) -> DataFrame:
         """Every event in each of the windows that it is in, which `FIRST` tells apart."""
         first, end = f"greatest({RANK} - {self.size - 1}, 1)", f"least({RANK}, {MOST} - {self.size - 1})"
-        each = ranked.selectExpr("*", f"{first} AS __lo", f"{end} AS __hi").where("__lo <= __hi")
-        each = each.selectExpr("*", f"explode(sequence(__lo, __hi)) AS {FIRST}")
-        return each.selectExpr("*", f"explode(sequence(1L, {D})) AS __i")
+        each = ranked.selectExpr("*", f"{first} AS {LOWEST}", f"{end} AS {HIGHEST}").where(f"{LOWEST} <= {HIGHEST}")
+        each = each.selectExpr("*", f"explode(sequence({LOWEST}, {HIGHEST})) AS {FIRST_RANK}")
+        return each.selectExpr("*", f"explode(sequence(1L, {WEIGHT})) AS __i")
 
     def _windowed(self, ranked: DataFrame, groups: Sequence[str]) -> DataFrame:
         """Keys and aggregates of each window of a group, and its last start (`WINDOW`)."""
-        return self.aggregated(self._each(ranked), [*groups, FIRST], [LAST])
+        return self.aggregated(self._each(ranked), [*groups, FIRST_RANK], [LAST])
 
     @property
     def identity(self) -> list[str]:
         """Without the end, which does not tell in which windows an event is."""
-        return [*self.input.emits().names, FROM]
+        return [*self.input.emits().names, START]
 
     @property
     def _quoted(self) -> list[str]:
@@ -189,19 +195,22 @@ class SpeculativeCountWindows(CountWindows):
 
     def _changes(self, rows: DataFrame, before: int) -> DataFrame:
         """Events that a version adds and takes away, without those of which it changes the end."""
-        changes = netted(self._starts(rows, before, (Q, C)), [*self.identity, Q, N])
-        return changes.select(*self._quoted, FROM, D, Q, C, N)
+        changes = netted(self._starts(rows, before, (CHANGED_BY, MET)), [*self.identity, CHANGED_BY, DUE])
+        return changes.select(*self._quoted, START, WEIGHT, CHANGED_BY, MET, DUE)
 
     def _revised(self, tick: Tick, new: DataFrame, old: Sequence[DataFrame | None]) -> DataFrame:
         """The windows of each version of the groups with new changes, less those of the one before it."""
         keys, groups = [key.sql for key in self.keys], [*self.key_names, *VERSION]
-        changes = new.drop(N).selectExpr("*", *keys)
+        changes = new.drop(DUE).selectExpr("*", *keys)
         versions = versions_of(changes, self.key_names)
-        known = [one.drop(N, Q, C).selectExpr("*", *BEFORE, *keys) for one in old if one is not None]
+        known = [one.drop(DUE, CHANGED_BY, MET).selectExpr("*", *BEFORE, *keys) for one in old if one is not None]
         events = reduce(lambda one, other: one.unionByName(other), known, changes)
         alive = as_of(events, versions, self.key_names, [*self.identity, *self.key_names])
-        ranked, times = self._ranked(alive, groups), (f"{WINDOW} AS __x", f"{WINDOW} + 1 AS {E}", f"1L AS {D}")
+        ranked, times = (
+            self._ranked(alive, groups),
+            (f"{LAST_START} AS __x", f"{LAST_START} + 1 AS {STOP}", f"1L AS {WEIGHT}"),
+        )
         if tick.trying:
-            found = tried_groups(self, self._each(ranked), [*groups, FIRST], [LAST])
+            found = tried_groups(self, self._each(ranked), [*groups, FIRST_RANK], [LAST])
             return changed(tick, self, found.selectExpr(*self.item_names, *VERSION, *times, BROKEN))
         return changed(tick, self, self.selected(self._windowed(ranked, groups), [*VERSION, *times]))

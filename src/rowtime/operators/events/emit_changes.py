@@ -13,25 +13,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from rowtime.core.clock import Clocks
+from rowtime.core.columns import ASKED_VERSION, CHANGED_BY, MET, POSITION, ROWTIME, STOP, WEIGHT, WRITER
 from rowtime.core.time import END, MIN_MICROS
-from rowtime.operators.contract import (
-    ASKED_VERSION,
-    Column,
-    Control,
-    Delta,
-    Link,
-    Operator,
-    Origin,
-    P,
-    Shape,
-    T,
-    Tick,
-    Unary,
-    W,
-    named,
-    quoted,
-)
-from rowtime.operators.rows.lifetimes import C, D, E, Q, S, instant
+from rowtime.operators.contract import Column, Control, Delta, Link, Operator, Origin, Shape, Tick, Unary, named, quoted
+from rowtime.operators.rows.lifetimes import BEGINS, instant
 
 NAMES = ("change", "start", "stop", "new_stop")
 
@@ -57,7 +42,9 @@ class EmitChanges(Unary):
             return Shape(columns, placed=True, single=below.single, unmerged=True)
         first, *others = (quoted(column.name) for column in columns)
         # The merge below let go of nothing but what is next, and a version comes as a whole.
-        return Shape(columns, order=(T, P, f"{first} DESC", *others), placed=False, single=True, released=True)
+        return Shape(
+            columns, order=(ROWTIME, POSITION, f"{first} DESC", *others), placed=False, single=True, released=True
+        )
 
     def promises(self, clocks: Sequence[Clocks], control: Control) -> Clocks:  # noqa: ARG002
         """The input's bounds; no row has a rowtime before the first instant there is."""
@@ -67,11 +54,11 @@ class EmitChanges(Unary):
         """Of an event what came with the change or before it; the whole life of the row that changes is in question."""
         _, start, stop, _ = (quoted(name) for name in self.names)
         below = self.input.emits()
-        same = (*named([(name, name) for name in below.names]), (f"unix_micros({start})", S))
+        same = (*named([(name, name) for name in below.names]), (f"unix_micros({start})", BEGINS))
         return Link(
-            (*same, *([(W, W)] if below.placed else [])),
-            meets=f"{Q} <= {ASKED_VERSION}",
-            version=P,
+            (*same, *([(WRITER, WRITER)] if below.placed else [])),
+            meets=f"{CHANGED_BY} <= {ASKED_VERSION}",
+            version=POSITION,
             span=(f"unix_micros({start})", f"coalesce(unix_micros({stop}), {END}L)"),
         )
 
@@ -88,16 +75,20 @@ class EmitChanges(Unary):
         if delta.rows is None:
             return Delta(None, clocks)
         payload = [quoted(name) for name in self.input.emits().names]
-        place = [W, P] if self.input.emits().placed else []
-        rows = delta.rows.groupBy(*payload, *place, Q, T).agg(
-            F.expr(f"collect_list(struct({E} AS e, {D} AS d)) AS __found"), F.expr(f"max({C}) AS __met")
+        place = [WRITER, POSITION] if self.input.emits().placed else []
+        rows = delta.rows.groupBy(*payload, *place, CHANGED_BY, ROWTIME).agg(
+            F.expr(f"collect_list(struct({STOP} AS e, {WEIGHT} AS d)) AS __found"), F.expr(f"max({MET}) AS __met")
         )
         rows = rows.selectExpr("*", f"{_NET} AS __net").selectExpr("*", f"explode({_changes()}) AS __x")
-        values = ["__x.what", T, _time("__x.e"), _time("__x.later")]
+        values = ["__x.what", ROWTIME, _time("__x.e"), _time("__x.later")]
         added = [f"{value} AS {quoted(name)}" for value, name in zip(values, self.names, strict=True)]
         at = instant(f"greatest(__met, {MIN_MICROS}L)")
-        writer = W if place else f"'' AS {W}"
-        return Delta(rows.selectExpr(*added, *payload, f"{at} AS {T}", writer, f"{Q} AS {P}"), clocks, delta.count)
+        writer = WRITER if place else f"'' AS {WRITER}"
+        return Delta(
+            rows.selectExpr(*added, *payload, f"{at} AS {ROWTIME}", writer, f"{CHANGED_BY} AS {POSITION}"),
+            clocks,
+            delta.count,
+        )
 
 
 _NET = (
@@ -111,7 +102,7 @@ def _changes() -> str:
     """An event that is shortened as one retraction; others go, to their start, and come."""
     shortened = "size(__net) = 2 AND __net[0].d = 1 AND __net[1].d = -1"
     one = "array(struct('retract' AS what, __net[1].e AS e, __net[0].e AS later))"
-    kinds = f"IF(x.d < 0, 'retract', 'insert') AS what, x.e AS e, IF(x.d < 0, {S}, NULL) AS later"
+    kinds = f"IF(x.d < 0, 'retract', 'insert') AS what, x.e AS e, IF(x.d < 0, {BEGINS}, NULL) AS later"
     each = f"flatten(transform(__net, x -> array_repeat(struct({kinds}), CAST(abs(x.d) AS INT))))"
     return f"IF({shortened}, {one}, {each})"
 

@@ -17,6 +17,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rowtime.core.clock import Clocks, least
+from rowtime.core.columns import (
+    CHANGED_BY,
+    DUE,
+    EMITTED_END,
+    IS_START,
+    POSITION,
+    ROUTE,
+    ROWTIME,
+    START,
+    STOP,
+    TIE,
+    WEIGHT,
+    WRITER,
+)
 from rowtime.core.time import END, shift
 from rowtime.operators.contract import (
     EDGES,
@@ -25,27 +39,23 @@ from rowtime.operators.contract import (
     Link,
     Operator,
     Origin,
-    P,
     Route,
     Segment,
     Shape,
     StateNote,
-    T,
     Tick,
     Unary,
     UpTo,
-    W,
     passed,
     quoted,
 )
 from rowtime.operators.events.emit_tables import MOST, as_rows, peeked, together
-from rowtime.operators.rows.lifetimes import D, E, N, Q, S, WeightedLog, instant, netted
+from rowtime.operators.rows.lifetimes import BEGINS, WeightedLog, instant, netted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 Form = Literal["POINTS", "INTERVALS", "EDGES"]
-FROM, ENDS, EDGE, TIE = "__s", "__u", "__k", "__x"  # start and end, µs; 1 for a start edge; orders equal rowtimes
 NAMES: Mapping[str, tuple[str, ...]] = {
     "POINTS": (),
     "INTERVALS": ("start", "stop"),
@@ -78,7 +88,7 @@ class EmitLifetimes(Unary):
 
     def keeps(self) -> tuple[StateNote, ...]:
         """Events that are not final."""
-        return (StateNote("events that are not final", "the bound reaches their end", rows={"state": N}),)
+        return (StateNote("events that are not final", "the bound reaches their end", rows={"state": DUE}),)
 
     def emits(self) -> Shape:
         """The payload and the columns of the form, as ordinary rows."""
@@ -88,11 +98,11 @@ class EmitLifetimes(Unary):
         payload = tuple(Column(c.name, c.type) for c in below.columns)
         columns = (*added, *payload)
         extra: tuple[str, ...] = ()
-        order: tuple[str, ...] = (T, P, W) if self.fully else (T, W, P)
+        order: tuple[str, ...] = (ROWTIME, POSITION, WRITER) if self.fully else (ROWTIME, WRITER, POSITION)
         if not below.placed:
-            extra, order = (TIE,), (T, TIE, *(quoted(c.name) for c in columns))
+            extra, order = (TIE,), (ROWTIME, TIE, *(quoted(c.name) for c in columns))
         elif self.form == "EDGES":
-            extra, order = (TIE,), (T, TIE, W, P)
+            extra, order = (TIE,), (ROWTIME, TIE, WRITER, POSITION)
         # Windows that end at the bound itself have all gone out, and come before those that begin there.
         released = self.form == "EDGES" and below.lasts > 0
         single = below.single and not released
@@ -117,12 +127,12 @@ class EmitLifetimes(Unary):
         """The events of these values that were alive in the row's time."""
         payload = self.passed_on(n)
         if self.form == "POINTS":
-            return Link((*payload, (S, S)), span=(S, f"{S} + 1"))
+            return Link((*payload, (BEGINS, BEGINS)), span=(BEGINS, f"{BEGINS} + 1"))
         columns = [f"unix_micros({quoted(name)})" for name in self.names]
         start, stop = columns[-2], f"coalesce({columns[-1]}, {END}L)"
         if self.form == "EDGES":
             stop = f"IF({quoted(self.names[0])} = 'start', {start} + 1, {stop})"
-        return Link((*payload, (start, S)), span=(start, stop))
+        return Link((*payload, (start, BEGINS)), span=(start, stop))
 
     def files_are_results(self, *, ordered: bool, at_once: bool) -> bool:  # noqa: ARG002 - renamed ones too
         """True where order does not matter: events are written in any order."""
@@ -133,7 +143,7 @@ class EmitLifetimes(Unary):
         parts = ("edge", *EDGES) if self.form == "EDGES" else ("start", "stop")
         what = dict(zip(self.names, parts, strict=False)).get(column, "payload")
         by_start = what == "start" and (self.form == "POINTS" or self.fully)
-        return Origin(T if by_start else what, "in the order of their ends")
+        return Origin(ROWTIME if by_start else what, "in the order of their ends")
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Put new and kept rows together, let go of what is final."""
@@ -164,26 +174,26 @@ class EmitLifetimes(Unary):
             return None
         new = None
         if delta.rows is not None:
-            new = None if delta.peek is None else peeked(delta.peek, below.names, FROM, ENDS)
+            new = None if delta.peek is None else peeked(delta.peek, below.names, START, EMITTED_END)
             if new is None:
                 return None
-            new = new.append_column(EDGE, pa.array(np.zeros(new.num_rows, np.int32)))
+            new = new.append_column(IS_START, pa.array(np.zeros(new.num_rows, np.int32)))
         whole = together(new, kept.tables(*span), span)
         if whole is None:
             return ()
-        over = pc.less_equal(whole[N], span[1])
+        over = pc.less_equal(whole[DUE], span[1])
         kept.put(whole.filter(pc.invert(over)))
         shown = self._shown
         columns = {name: shown.get(own, own) for name, own in adopted.items()}
-        rows = as_rows(whole.filter(over), FROM, ENDS, shown)
+        rows = as_rows(whole.filter(over), START, EMITTED_END, shown)
         if not rows.num_rows:
             return ()
-        return tick.write(self, rows, {"complete": Route(0, columns, N)}, rows.num_rows)["complete"]
+        return tick.write(self, rows, {"complete": Route(0, columns, DUE)}, rows.num_rows)["complete"]
 
     @property
     def _shown(self) -> dict[str, str]:
         """The columns of files: what the rowtime and those that the form adds are called in them."""
-        return {T: "__at", **{name: f"__shown{n}" for n, name in enumerate(self.names)}}
+        return {ROWTIME: "__at", **{name: f"__shown{n}" for n, name in enumerate(self.names)}}
 
     def _released(
         self, tick: Tick, delta: Delta, kept: WeightedLog, span: tuple[int, int], count: int | None
@@ -197,18 +207,18 @@ class EmitLifetimes(Unary):
             return ()
         whole = parts[0] if len(parts) == 1 else parts[0].unionByName(parts[1])
         if bound >= END or not self._ends_are_final:
-            whole = netted(whole, [*self._identity, N])
-        rows = whole.selectExpr("*", f"IF({N} <= {passed(bound, N)}, 0, 1) AS __route")
-        columns = {name: name for name in rows.columns if name != "__route"}
+            whole = netted(whole, [*self._identity, DUE])
+        rows = whole.selectExpr("*", f"IF({DUE} <= {passed(bound, DUE)}, 0, 1) AS {ROUTE}")
+        columns = {name: name for name in rows.columns if name != ROUTE}
         adopted, complete = tick.adopted_as(self), columns
         if adopted is not None:
-            others = f"IF(__route = 1 OR {D} = 1, array(1L), sequence(1L, {D}))"
+            others = f"IF({ROUTE} = 1 OR {WEIGHT} = 1, array(1L), sequence(1L, {WEIGHT}))"
             shown = self._shown
             values = zip(shown.values(), [instant(self._at), *self._added()], strict=True)
             rows = rows.selectExpr("*", *(f"{value} AS {name}" for name, value in values), f"explode({others}) AS __i")
             complete = {name: shown.get(own, own) for name, own in adopted.items()}
         tick.describe(self, "what is final goes out")
-        routes = {"complete": Route(0, complete, N), "state": Route(1, columns, N)}
+        routes = {"complete": Route(0, complete, DUE), "state": Route(1, columns, DUE)}
         written = tick.write(self, rows, routes, count)
         tick.segments(self).add(written["state"])
         return written["complete"]
@@ -217,7 +227,7 @@ class EmitLifetimes(Unary):
         """T for its start, E for its end, and payload."""
         if self.form != "INTERVALS" or self.fully:
             return None
-        own = {T: E, **dict(zip(self.names, (T, E), strict=False))}
+        own = {ROWTIME: STOP, **dict(zip(self.names, (ROWTIME, STOP), strict=False))}
         return {name: own.get(column, column) for name, column in taken.items()}
 
     @property
@@ -231,44 +241,53 @@ class EmitLifetimes(Unary):
 
     @property
     def _identity(self) -> list[str]:
-        return [*self.input.emits().names, W, P, FROM, ENDS, EDGE]
+        return [*self.input.emits().names, WRITER, POSITION, START, EMITTED_END, IS_START]
 
     def _events(self, rows: DataFrame) -> DataFrame:
         """Rows of one time each, and when that is final: a start once the bound has passed it, an end once reached."""
-        payload = [*map(quoted, self.input.emits().names), W, P, D]
-        start = f"struct({S} AS {FROM}, {END}L AS {ENDS}, 1 AS {EDGE}, {S} + 1 AS {N}, {P} AS {Q})"
-        end = f"struct({S} AS {FROM}, {E} AS {ENDS}, 0 AS {EDGE}, {E} AS {N}, {Q} AS {Q})"
-        last = f"IF({E} < {END}L, {end}, NULL)"
+        payload = [*map(quoted, self.input.emits().names), WRITER, POSITION, WEIGHT]
+        names = (EMITTED_END, IS_START, DUE, CHANGED_BY)
+        start, end = (
+            f"struct({BEGINS} AS {START}, {', '.join(f'{v} AS {name}' for v, name in zip(values, names, strict=True))})"
+            for values in ((f"{END}L", 1, f"{BEGINS} + 1", POSITION), (STOP, 0, STOP, CHANGED_BY))
+        )
+        last = f"IF({STOP} < {END}L, {end}, NULL)"
         found = {"POINTS": start, "INTERVALS": end}.get(self.form)
         x = f"{found} AS __x" if found else f"explode(filter(array({start}, {last}), x -> x IS NOT NULL)) AS __x"
         return rows.selectExpr(*payload, x).selectExpr(*payload, "__x.*")
 
     def _rows(self, events: DataFrame) -> DataFrame:
         """Events as rows under their rowtime, as often as their weight says."""
-        events = events.selectExpr("*", f"explode(sequence(1L, {D})) AS __i")
-        place = Q if self.form == "INTERVALS" and not self.fully else P
+        events = events.selectExpr("*", f"explode(sequence(1L, {WEIGHT})) AS __i")
+        place = CHANGED_BY if self.form == "INTERVALS" and not self.fully else POSITION
         added = [f"{value} AS {quoted(name)}" for value, name in zip(self._added(), self.names, strict=True)]
-        tie = [f"{EDGE} AS {TIE}"] if self.emits().extra else []
+        tie = [f"{IS_START} AS {TIE}"] if self.emits().extra else []
         payload = map(quoted, self.input.emits().names)
-        return events.selectExpr(*added, *payload, f"{instant(self._at)} AS {T}", W, f"{place} AS {P}", *tie)
+        return events.selectExpr(
+            *added, *payload, f"{instant(self._at)} AS {ROWTIME}", WRITER, f"{place} AS {POSITION}", *tie
+        )
 
     @property
     def _at(self) -> str:
         """The rowtime of a row, µs."""
         if self.form == "EDGES":
-            return f"IF({EDGE} = 1, {FROM}, {ENDS})"
-        return ENDS if self.form == "INTERVALS" and not self.fully else FROM
+            return f"IF({IS_START} = 1, {START}, {EMITTED_END})"
+        return EMITTED_END if self.form == "INTERVALS" and not self.fully else START
 
     def _added(self) -> list[str]:
         """The values of the columns that the form adds, as many as are named."""
-        edge = [f"IF({EDGE} = 1, 'start', 'end')"] if self.form == "EDGES" else []
-        ends = f"IF({ENDS} < {END}L, timestamp_micros({ENDS}), NULL)"
-        return [*edge, f"timestamp_micros({FROM})", ends][: len(self.names)]
+        edge = [f"IF({IS_START} = 1, 'start', 'end')"] if self.form == "EDGES" else []
+        ends = f"IF({EMITTED_END} < {END}L, timestamp_micros({EMITTED_END}), NULL)"
+        return [*edge, f"timestamp_micros({START})", ends][: len(self.names)]
 
     def _hold(self, kept: WeightedLog, control: NotFinal) -> None:
         """In full order: the least start of what is held, writer by writer."""
         if not self.fully:
             return
         rows = kept.between(control.bound, END)
-        found = [] if rows is None else netted(rows, self._identity).groupBy(W).agg({FROM: "min"}).toArrow().to_pylist()
-        control.held = {row[W]: row[f"min({FROM})"] for row in found}
+        found = (
+            []
+            if rows is None
+            else netted(rows, self._identity).groupBy(WRITER).agg({START: "min"}).toArrow().to_pylist()
+        )
+        control.held = {row[WRITER]: row[f"min({START})"] for row in found}

@@ -8,10 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rowtime.core.columns import CHANGED_BY, DUE, POSITION, ROWTIME, STOP, WEIGHT, WRITER
 from rowtime.core.time import END, MAX_MICROS
-from rowtime.operators.contract import P, T, W
 from rowtime.operators.contract.peek import Peek
-from rowtime.operators.rows.lifetimes import D, E, N, Q
 
 MOST = 1_000_000  # rows of a tick, kept ones among them
 UTC = pa.timestamp("us", "UTC")
@@ -26,13 +25,13 @@ def in_utc(table: pa.Table) -> pa.Table:
 
 
 def peeked(peek: Peek, payload: Iterable[str], start: str, end: str) -> pa.Table | None:
-    """Events with their ``start`` and ``end`` (µs) and when they are final (``N``); ``None`` if they cannot be read."""
-    names = [*payload, W, P, Q, D]
-    read = peek.rows({**{name: name for name in names}, start: T, end: E})
+    """Events with their ``start`` and ``end`` (µs) and when they are final (`DUE`); ``None`` if they cannot be read."""
+    names = [*payload, WRITER, POSITION, CHANGED_BY, WEIGHT]
+    read = peek.rows({**{name: name for name in names}, start: ROWTIME, end: STOP})
     if read is None:
         return None
     table = in_micros(read, start)
-    return table.append_column(N, table[end])
+    return table.append_column(DUE, table[end])
 
 
 def in_micros(tables: Iterable[pa.Table], start: str) -> pa.Table:
@@ -45,7 +44,7 @@ def together(new: pa.Table | None, kept: Sequence[pa.Table], span: tuple[int, in
     """The new rows, and those of the kept ones that are due in a span (µs; without its beginning)."""
     tables = [] if new is None else [new]
     for table in map(in_utc, kept):
-        due = pc.and_(pc.greater(table[N], span[0]), pc.less_equal(table[N], span[1]))
+        due = pc.and_(pc.greater(table[DUE], span[0]), pc.less_equal(table[DUE], span[1]))
         tables.append(table.filter(due))
     columns = tables[0].column_names if tables else []
     return pa.concat_tables([table.select(columns) for table in tables]) if tables else None
@@ -53,7 +52,7 @@ def together(new: pa.Table | None, kept: Sequence[pa.Table], span: tuple[int, in
 
 def as_rows(table: pa.Table, start: str, end: str, shown: Mapping[str, str]) -> pa.Table:
     """Final events as rows, as often as their weight says; ``shown``: what the rowtime, start and end are called."""
-    table = table.take(pa.array(np.repeat(np.arange(table.num_rows), np.asarray(table[D]))))
+    table = table.take(pa.array(np.repeat(np.arange(table.num_rows), np.asarray(table[WEIGHT]))))
     known = pc.less(table[end], END)
     at = pc.min_element_wise(table[end], pa.scalar(MAX_MICROS, pa.int64()))
     values = [at, table[start], pc.if_else(known, at, pa.scalar(None, pa.int64()))]

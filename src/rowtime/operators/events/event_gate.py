@@ -15,24 +15,49 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rowtime.core.columns import (
+    AS_GIVEN,
+    BOUND,
+    CANDIDATE,
+    CHANGED_BY,
+    DUE,
+    EDGE_KIND,
+    MALFORMED,
+    MET,
+    POSITION,
+    ROUTE,
+    ROWTIME,
+    START,
+    STOP,
+    WEIGHT,
+    WRITER,
+)
 from rowtime.core.shapes import EventShape
 from rowtime.core.time import BEGINNING, END, MAX_MICROS, MIN_MICROS
-from rowtime.kernels.events import ACCEPTED, INTERVAL, LATE, REASONS, START, STOP, Items, Judgement, Mark, judge
+from rowtime.kernels.events import (
+    ACCEPTED,
+    INTERVAL,
+    LATE,
+    REASONS,
+    START_EDGE,
+    STOP_EDGE,
+    Items,
+    Judgement,
+    Mark,
+    judge,
+)
 from rowtime.kernels.events import POINT as POINT_ROW
-from rowtime.operators.contract import Column, Operator, P, Shape, StateNote, T, Tick, W, passed, quoted
+from rowtime.operators.contract import Column, Operator, Shape, StateNote, Tick, quoted
 from rowtime.operators.contract.gates import READMITTED, Verdict
 from rowtime.operators.contract.intake import Intake
-from rowtime.operators.rows.by_writer import FEW, by_writer, joined
+from rowtime.operators.events.met_bounds import steps_of, with_met
+from rowtime.operators.rows.by_writer import by_writer
 from rowtime.operators.rows.event_micros import in_micros
-from rowtime.operators.rows.lifetimes import ALWAYS, EVENT, C, D, E, N, Q, WeightedLog, both, instant, netted, routed
+from rowtime.operators.rows.lifetimes import ALWAYS, EVENT, WeightedLog, both, instant, netted, routed
 from rowtime.operators.streams.raises import raised
-from rowtime.operators.streams.stream import CANDIDATE
-from rowtime.sql.generate import literal
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-K, FROM, AS_GIVEN = "__k", "__s", "__f"  # what a row is; its start after adjustment and as it was given, µs
 
 
 class Judging(Protocol):
@@ -65,7 +90,9 @@ class EventGate:
 
     def keeps(self) -> tuple[StateNote, ...]:
         """Open edges."""
-        what = StateNote("events without an end", "their end edges come, or the stream ends", "edges", rows={"open": N})
+        what = StateNote(
+            "events without an end", "their end edges come, or the stream ends", "edges", rows={"open": DUE}
+        )
         return (what,) if self.shape.edges else ()
 
     def emits(self, *, single: bool) -> Shape:
@@ -92,7 +119,7 @@ class EventGate:
         kinds = set(np.unique(table["k"].to_numpy())) if table.num_rows else set()
         accepted = self._noted(tick, accepted, judged)
         whole = self._whole(accepted) if kinds & {POINT_ROW, INTERVAL} else None
-        edges = self._edges(tick, accepted, count) if kinds & {START, STOP} else None
+        edges = self._edges(tick, accepted, count) if kinds & {START_EDGE, STOP_EDGE} else None
         return both(whole, edges), edges is not None
 
     def timed(self, rows: DataFrame) -> DataFrame:
@@ -104,19 +131,20 @@ class EventGate:
         kind = {
             "POINT": f"{POINT_ROW}",
             "INTERVAL": f"{INTERVAL}",
-            "EDGE": f"CASE WHEN {stop} IS NULL THEN {START} ELSE {STOP} END",
+            "EDGE": f"CASE WHEN {stop} IS NULL THEN {START_EDGE} ELSE {STOP_EDGE} END",
             "BY": f"CASE lower({quoted(self.shape.by or '')}) WHEN 'point' THEN {POINT_ROW} WHEN 'interval' "
-            f"THEN IF({stop} IS NULL, {START}, {INTERVAL}) WHEN 'start' THEN {START} WHEN 'end' THEN {STOP} END",
+            f"THEN IF({stop} IS NULL, {START_EDGE}, {INTERVAL}) "
+            f"WHEN 'start' THEN {START_EDGE} WHEN 'end' THEN {STOP_EDGE} END",
         }[self.shape.kind]
         given, ended = self._micros(start), self._micros(stop)
         # A number of no time is none, unlike NULL, which is an end that is not known.
         end = f"IF({stop} IS NULL, {END}L, coalesce({ended}, {BEGINNING}L))"
         if self.shape.kind in ("POINT", "BY"):
             whole = f"({kind}) IN ({POINT_ROW})"
-            end = f"CASE WHEN {whole} THEN try_add({given}, 1L) WHEN ({kind}) = {START} THEN {END}L ELSE {end} END"
-        at = f"CASE WHEN ({kind}) = {STOP} THEN {ended} ELSE {given} END"
+            end = f"CASE WHEN {whole} THEN try_add({given}, 1L) WHEN ({kind}) = {START_EDGE} THEN {END}L ELSE {end} END"
+        at = f"CASE WHEN ({kind}) = {STOP_EDGE} THEN {ended} ELSE {given} END"
         judged = f"timestamp_micros(IF({at} BETWEEN {MIN_MICROS}L AND {MAX_MICROS}L, {at}, NULL))"
-        return [f"{kind} AS {K}", f"{given} AS {AS_GIVEN}", f"{end} AS {E}", f"{judged} AS {CANDIDATE}"]
+        return [f"{kind} AS {EDGE_KIND}", f"{given} AS {AS_GIVEN}", f"{end} AS {STOP}", f"{judged} AS {CANDIDATE}"]
 
     def _micros(self, column: str) -> str:
         """A time in µs; NULL where there is none, or where it is so far away that it has no number."""
@@ -138,7 +166,7 @@ class EventGate:
         for writer, mine in by_writer(items):
             given = said.get(writer, [])
             inside = mine.filter(pc.is_valid(mine["b"]))
-            given += zip(inside[P].to_pylist(), inside["b"].to_pylist(), strict=True)
+            given += zip(inside[POSITION].to_pylist(), inside["b"].to_pylist(), strict=True)
             rows = mine.filter(pc.is_null(mine["b"])) if inside.num_rows else mine
             highest, count = marks.get(writer, (BEGINNING, 0))
             known = Mark(before.get(writer, BEGINNING), highest, count)
@@ -147,22 +175,24 @@ class EventGate:
             judgement = judge(shape, known, items_of(rows), given, ordered=ordered)
             marks[writer] = [judgement.mark.highest, judgement.mark.rows]
             if rows.num_rows and self.shape.generates:
-                poison = raised(jumps.pop(writer, None), rows[P].to_numpy(), judgement.risen, judgement.reasons == LATE)
+                poison = raised(
+                    jumps.pop(writer, None), rows[POSITION].to_numpy(), judgement.risen, judgement.reasons == LATE
+                )
                 jumps.update({} if poison is None else {writer: poison})
             found[writer] = Judged(rows, judgement)
         return found
 
     def _noted(self, tick: Tick, rows: DataFrame, judged: Mapping[str, Judged]) -> DataFrame:
         """Rows with their start after adjustment, and the bound that they met."""
-        rows = _met(rows, {writer: _steps(mine, judgement) for writer, (mine, judgement) in judged.items()})
+        rows = with_met(rows, {writer: steps_of(mine, judgement) for writer, (mine, judgement) in judged.items()})
         items, starts = _together(judged), _all(judgement.starts for _, judgement in judged.values())
         moved = starts != items["s"].to_numpy() if judged else starts
         if not moved.any():
-            return rows.selectExpr("*", f"{AS_GIVEN} AS {FROM}")
-        notes = pa.table({W: items[W], P: items[P], FROM: starts}).filter(pa.array(moved))
-        columns = [quoted(name) for name in rows.columns if name != FROM]
-        return rows.join(tick.spark.createDataFrame(notes), [W, P], "left").selectExpr(
-            *columns, f"coalesce({FROM}, {AS_GIVEN}) AS {FROM}"
+            return rows.selectExpr("*", f"{AS_GIVEN} AS {START}")
+        notes = pa.table({WRITER: items[WRITER], POSITION: items[POSITION], START: starts}).filter(pa.array(moved))
+        columns = [quoted(name) for name in rows.columns if name != START]
+        return rows.join(tick.spark.createDataFrame(notes), [WRITER, POSITION], "left").selectExpr(
+            *columns, f"coalesce({START}, {AS_GIVEN}) AS {START}"
         )
 
     # -- events -----------------------------------------------------------------------
@@ -172,27 +202,36 @@ class EventGate:
 
     def _whole(self, rows: DataFrame) -> DataFrame:
         """Points and intervals; an event of no length never was."""
-        chosen = rows.where(f"{K} IN ({POINT_ROW}, {INTERVAL}) AND {E} > {FROM}")
-        return chosen.selectExpr(*self._columns(), f"{instant(FROM)} AS {T}", W, P, E, f"1L AS {D}", f"{P} AS {Q}", C)
+        chosen = rows.where(f"{EDGE_KIND} IN ({POINT_ROW}, {INTERVAL}) AND {STOP} > {START}")
+        return chosen.selectExpr(
+            *self._columns(),
+            f"{instant(START)} AS {ROWTIME}",
+            WRITER,
+            POSITION,
+            STOP,
+            f"1L AS {WEIGHT}",
+            f"{POSITION} AS {CHANGED_BY}",
+            MET,
+        )
 
     def _edges(self, tick: Tick, rows: DataFrame, count: int | None) -> DataFrame | None:
         """Match new end edges with open events, in one job; what finds none is refused."""
         open_ones = WeightedLog(tick, self.node, "open")
-        state = [*(c.name for c in self.payload), W, "__sp", AS_GIVEN, FROM]
-        columns = [*self._columns(), W, P, K, AS_GIVEN, FROM, E, C]
-        new = rows.where(f"{K} IN ({START}, {STOP})").selectExpr(*columns, "1 AS __new")
+        state = [*(c.name for c in self.payload), WRITER, "__sp", AS_GIVEN, START]
+        columns = [*self._columns(), WRITER, POSITION, EDGE_KIND, AS_GIVEN, START, STOP, MET]
+        new = rows.where(f"{EDGE_KIND} IN ({START_EDGE}, {STOP_EDGE})").selectExpr(*columns, "1 AS __new")
         kept = open_ones.between(BEGINNING, END)
         every = new
         if kept is not None:
             old = netted(kept, state).selectExpr(
                 *self._columns(),
-                W,
-                f"__sp AS {P}",
-                f"{START} AS {K}",
+                WRITER,
+                f"__sp AS {POSITION}",
+                f"{START_EDGE} AS {EDGE_KIND}",
                 AS_GIVEN,
-                FROM,
-                f"{END}L AS {E}",
-                f"0L AS {C}",
+                START,
+                f"{END}L AS {STOP}",
+                f"0L AS {MET}",
                 "0 AS __new",
             )
             every = new.unionByName(old)
@@ -200,9 +239,9 @@ class EventGate:
         tick.describe(self.node, "match edges")
         payload = [c.name for c in self.payload]
         routes = {
-            "complete": (0, [*payload, W, FROM, "__sp", E, D, Q, C]),
-            "open": (1, [*payload, W, "__sp", AS_GIVEN, FROM, D, N]),
-            "merged": (2, [W, "__sp", C]),
+            "complete": (0, [*payload, WRITER, START, "__sp", STOP, WEIGHT, CHANGED_BY, MET]),
+            "open": (1, [*payload, WRITER, "__sp", AS_GIVEN, START, WEIGHT, DUE]),
+            "merged": (2, [WRITER, "__sp", MET]),
         }
         made = routed(tick, self.node, self._changes(self._numbered(every)), routes, total)
         self._unmatched(tick, rows, made["merged"])
@@ -210,57 +249,76 @@ class EventGate:
         found = made["complete"]
         if found is None:
             return None
-        return found.selectExpr(*self._columns(), f"{instant(FROM)} AS {T}", W, f"__sp AS {P}", E, D, Q, C)
+        return found.selectExpr(
+            *self._columns(),
+            f"{instant(START)} AS {ROWTIME}",
+            WRITER,
+            f"__sp AS {POSITION}",
+            STOP,
+            WEIGHT,
+            CHANGED_BY,
+            MET,
+        )
 
     def _numbered(self, edges: DataFrame) -> DataFrame:
         """Edges of one payload and start as a queue: the n-th end that finds a start ends the n-th start.
 
         The running least of starts less ends counts the ends that found none; these are numbered below zero.
         """
-        by = ", ".join([W, *self._columns(), AS_GIVEN])
-        running = f"OVER (PARTITION BY {by} ORDER BY {P} ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)"
-        last = f"OVER (PARTITION BY {by} ORDER BY {P})"
-        level = edges.selectExpr("*", f"sum(IF({K} = {START}, 1, -1)) {running} AS __level")
+        by = ", ".join([WRITER, *self._columns(), AS_GIVEN])
+        running = f"OVER (PARTITION BY {by} ORDER BY {POSITION} ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)"
+        last = f"OVER (PARTITION BY {by} ORDER BY {POSITION})"
+        level = edges.selectExpr("*", f"sum(IF({EDGE_KIND} = {START_EDGE}, 1, -1)) {running} AS __level")
         lost = level.selectExpr("*", f"greatest(0, -min(__level) {running}) AS __losses")
         lost = lost.selectExpr("*", f"__losses - lag(__losses, 1, 0) {last} AS __lost")
-        starts, ends = (f"sum(IF({K} = {what}, 1, 0)) {running}" for what in (START, STOP))
-        number = f"IF({K} = {START}, {starts}, {ends} - __losses)"
-        return lost.selectExpr("*", f"IF(__lost = 1, -1 - {P}, {number}) AS __number")
+        starts, ends = (f"sum(IF({EDGE_KIND} = {what}, 1, 0)) {running}" for what in (START_EDGE, STOP_EDGE))
+        number = f"IF({EDGE_KIND} = {START_EDGE}, {starts}, {ends} - __losses)"
+        return lost.selectExpr("*", f"IF(__lost = 1, -1 - {POSITION}, {number}) AS __number")
 
     def _changes(self, edges: DataFrame) -> DataFrame:
         """Each start with its end: weighted rows of what began and ended, changes of the open events, ends alone."""
         from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
-        start = {"__sp": P, FROM: FROM, "__sc": C, "__fresh": "__new"}
-        stop = {"__ep": P, "__stop": E, "__ec": C}
-        found = [F.expr(f"max(IF({K} = {START}, {value}, NULL)) AS {name}") for name, value in start.items()]
-        found += [F.expr(f"max(IF({K} = {STOP}, {value}, NULL)) AS {name}") for name, value in stop.items()]
-        pairs = edges.groupBy(W, *self._columns(), AS_GIVEN, "__number").agg(*found)
+        start = {"__sp": POSITION, START: START, "__sc": MET, "__fresh": "__new"}
+        stop = {"__ep": POSITION, "__stop": STOP, "__ec": MET}
+        found = [
+            F.expr(f"max(IF({EDGE_KIND} = {START_EDGE}, {value}, NULL)) AS {name}") for name, value in start.items()
+        ]
+        found += [
+            F.expr(f"max(IF({EDGE_KIND} = {STOP_EDGE}, {value}, NULL)) AS {name}") for name, value in stop.items()
+        ]
+        pairs = edges.groupBy(WRITER, *self._columns(), AS_GIVEN, "__number").agg(*found)
         ended = "__sp IS NOT NULL AND __stop IS NOT NULL"
         rows = [
             ("__fresh = 1", 0, f"{END}L", "1L", "__sp", "__sc"),
             (ended, 0, f"{END}L", "-1L", "__ep", "__ec"),
-            (f"{ended} AND __stop > {FROM}", 0, "__stop", "1L", "__ep", "__ec"),
+            (f"{ended} AND __stop > {START}", 0, "__stop", "1L", "__ep", "__ec"),
             ("__fresh = 1 AND __stop IS NULL", 1, f"{END}L", "1L", "__sp", "__sc"),
             ("__fresh = 0 AND __stop IS NOT NULL", 1, f"{END}L", "-1L", "__ep", "__ec"),
             ("__sp IS NULL", 2, "__stop", "0L", "__ep", "__ec"),
         ]
         structs = ", ".join(
-            f"IF({when}, struct({to} AS __route, {end} AS {E}, {weight} AS {D}, {at} AS {Q}, {met} AS {C}), NULL)"
+            f"IF({when}, struct({to} AS {ROUTE}, {end} AS {STOP}, {weight} AS {WEIGHT}, "
+            f"{at} AS {CHANGED_BY}, {met} AS {MET}), NULL)"
             for when, to, end, weight, at, met in rows
         )
         exploded = pairs.selectExpr("*", f"explode(filter(array({structs}), x -> x IS NOT NULL)) AS __x")
         return exploded.selectExpr(
-            *self._columns(), W, AS_GIVEN, FROM, "coalesce(__sp, __ep) AS __sp", "__x.*", f"{ALWAYS}L AS {N}"
+            *self._columns(), WRITER, AS_GIVEN, START, "coalesce(__sp, __ep) AS __sp", "__x.*", f"{ALWAYS}L AS {DUE}"
         )
 
     def _unmatched(self, tick: Tick, rows: DataFrame, found: DataFrame | None) -> None:
         if found is None:
             return
-        listed = found.selectExpr(W, f"__sp AS {P}", "'UNMATCHED_EDGE' AS reason", f"{C} AS mark").toArrow()
+        listed = found.selectExpr(
+            WRITER, f"__sp AS {POSITION}", "'UNMATCHED_EDGE' AS reason", f"{MET} AS mark"
+        ).toArrow()
         counts = {"in": 0, "accepted": -listed.num_rows, "UNMATCHED_EDGE": listed.num_rows}
         tick.account(
-            self.node, rows.drop(K, AS_GIVEN, FROM, E, C), Verdict(listed, counts, {}, BEGINNING, END), CANDIDATE
+            self.node,
+            rows.drop(EDGE_KIND, AS_GIVEN, START, STOP, MET),
+            Verdict(listed, counts, {}, BEGINNING, END),
+            CANDIDATE,
         )
 
 
@@ -268,24 +326,24 @@ def collected_items(
     tick: Tick, node: Operator, rows: DataFrame, more: Sequence[str] = (), *, in_band: bool
 ) -> pa.Table:
     """What timed rows are, and their times (µs), each writer's in order; ``b`` of what is a bound among them."""
-    bad = "__m IS NOT NULL" if "__m" in rows.columns else "false"
-    bound = "unix_micros(__b)" if in_band else "CAST(NULL AS BIGINT)"
+    bad = f"{MALFORMED} IS NOT NULL" if MALFORMED in rows.columns else "false"
+    bound = f"unix_micros({BOUND})" if in_band else "CAST(NULL AS BIGINT)"
     tick.describe(node, "times of new events")
     columns = [
-        W,
-        P,
+        WRITER,
+        POSITION,
         *more,
-        f"coalesce({K}, -1) AS k",
+        f"coalesce({EDGE_KIND}, -1) AS k",
         f"coalesce({AS_GIVEN}, {BEGINNING}L) AS s",
-        f"coalesce({E}, {BEGINNING}L) AS e",
+        f"coalesce({STOP}, {BEGINNING}L) AS e",
     ]
     found = rows.selectExpr(*columns, f"{bad} AS bad", f"{bound} AS b").toArrow()
-    return found.sort_by([(W, "ascending"), (P, "ascending")])
+    return found.sort_by([(WRITER, "ascending"), (POSITION, "ascending")])
 
 
 def items_of(rows: pa.Table) -> Items:
     """The rows of one writer as arrays."""
-    return Items(*(rows[name].to_numpy() for name in (P, "k", "s", "e", "bad")))
+    return Items(*(rows[name].to_numpy() for name in (POSITION, "k", "s", "e", "bad")))
 
 
 def _together(judged: Mapping[str, Judged]) -> pa.Table:
@@ -312,53 +370,10 @@ def _verdict(judged: Mapping[str, Judged]) -> tuple[Verdict, pa.Table]:
         return Verdict(None, counts, {}, BEGINNING, END), table
     named = pa.array(np.array(REASONS, object)[reasons[wrong]], pa.string())
     bounds = pa.array(_all(judgement.marks for judgement in judgements)[wrong], pa.int64())
-    listed = table.filter(pa.array(wrong)).select([W, P]).append_column("reason", named).append_column("mark", bounds)
+    listed = (
+        table.filter(pa.array(wrong))
+        .select([WRITER, POSITION])
+        .append_column("reason", named)
+        .append_column("mark", bounds)
+    )
     return Verdict(listed, counts, {}, BEGINNING, END), table
-
-
-def _steps(rows: pa.Table, judgement: Judgement) -> list[tuple[int, int]]:
-    """From which position on rows met which bound."""
-    if not rows.num_rows:
-        return []
-    bounds = judgement.bounds
-    first = np.concatenate([[0], np.flatnonzero(bounds[1:] != bounds[:-1]) + 1])
-    return list(zip(rows[P].to_numpy()[first].tolist(), bounds[first].tolist(), strict=True))
-
-
-def _met(rows: DataFrame, steps: Mapping[str, Sequence[tuple[int, int]]]) -> DataFrame:
-    """The rows with the bound that each has met, by its writer and position."""
-    known = {writer: found for writer, found in steps.items() if found}
-    if len(known) > FEW:
-        return _met_by_many(rows, known)
-    texts = {}
-    for writer, found in known.items():
-        texts[writer] = passed(found[0][1], P)
-        if len(found) > 1:
-            halves = _passed(_array(at for at, _ in found[1:]), len(found) - 1)
-            texts[writer] = f"get({_array(at for _, at in found)}, {halves})"
-    cases = " ".join(f"WHEN {literal(writer)} THEN {text}" for writer, text in texts.items())
-    met = f"CASE {W} {cases} END" if len(texts) > 1 else next(iter(texts.values()), f"{BEGINNING}L")
-    return rows.selectExpr("*", f"{met} AS {C}")
-
-
-def _met_by_many(rows: DataFrame, steps: Mapping[str, Sequence[tuple[int, int]]]) -> DataFrame:
-    """As above with a table of the writers: a literal is searched from its beginning for every row."""
-    numbers = pa.list_(pa.int64())
-    columns = {
-        "__at": pa.array([[at for at, _ in found[1:]] for found in steps.values()], numbers),
-        "__bounds": pa.array([[bound for _, bound in found] for found in steps.values()], numbers),
-    }
-    met = f"get(__bounds, {_passed('__at', max(map(len, steps.values())))}) AS {C}"
-    return joined(rows, steps, columns).selectExpr(*map(quoted, rows.columns), met)
-
-
-def _passed(positions: str, most: int) -> str:
-    """How many of the ascending ``positions``, ``most`` at most, a row has reached: a search by halves."""
-    halves = ", ".join(str(1 << n) for n in reversed(range(most.bit_length()))) or "0"
-    reached = f"coalesce(get({positions}, i + half - 1) <= {P}, false)"
-    return f"aggregate(array({halves}), 0, (i, half) -> IF({reached}, i + half, i))"
-
-
-def _array(numbers: Iterable[int]) -> str:
-    """Numbers as one literal, which Spark parses faster than so many."""
-    return f"CAST(split('{','.join(map(str, numbers))}', ',') AS ARRAY<BIGINT>)"

@@ -10,19 +10,18 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rowtime.core.clock import Clocks, least
+from rowtime.core.columns import START, STOP
 from rowtime.expr.aggregates import ordered_text
 from rowtime.operators.contract import Link, Operator, Shape, Unary, quoted
 from rowtime.operators.groups.grouping import Groups
 from rowtime.operators.rows.collations import grouped, has_collation
-from rowtime.operators.rows.lifetimes import TOUCHES, E, derived
+from rowtime.operators.rows.lifetimes import TOUCHES, derived
 from rowtime.operators.rows.select import Item
 from rowtime.sql.generate import to_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from sqlglot import exp
-
-FROM = "__s"  # the start of a kept event, µs
 
 
 @dataclass(frozen=True)
@@ -73,7 +72,7 @@ class EventGroups(Groups, Unary):
     @property
     def identity(self) -> list[str]:
         """What is the same in all changes of one kept event."""
-        return [*self.input.emits().names, FROM, E]
+        return [*self.input.emits().names, START, STOP]
 
     def link(self, n: int) -> Link:  # noqa: ARG002 - one input
         """What is alive, and what ends where it begins or begins where it ends."""

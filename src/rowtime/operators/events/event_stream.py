@@ -18,16 +18,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rowtime.core.clock import least
+from rowtime.core.columns import POSITION, ROWTIME, STOP, WEIGHT, WRITER
 from rowtime.core.shapes import EventShape
 from rowtime.core.time import BEGINNING, END
-from rowtime.kernels.events import ACCEPTED, INTERVAL, START, STOP
+from rowtime.kernels.events import ACCEPTED, INTERVAL, START_EDGE, STOP_EDGE
 from rowtime.kernels.events import POINT as POINT_ROW
-from rowtime.operators.contract import Column, Delta, P, Shape, StateNote, T, Tick, W
+from rowtime.operators.contract import Column, Delta, Shape, StateNote, Tick
 from rowtime.operators.contract.intake import Intake
 from rowtime.operators.contract.peek import Peek
 from rowtime.operators.events.event_gate import EventGate, Judged, collected_items
 from rowtime.operators.rows.by_writer import by_writer
-from rowtime.operators.rows.lifetimes import D, E
 from rowtime.operators.streams.stream import Stream
 from rowtime.operators.streams.stream_clocks import StreamClocks
 
@@ -103,13 +103,13 @@ class EventStream(Stream):
         return Delta(made, clocks, self.gate.most(intake.count), peek=peek)
 
     def _peek(self, source: Peek, judged: Mapping[str, Judged]) -> Peek:
-        """Columns of the events, ``T``, ``E`` and ``D`` among them, without a job."""
+        """Columns of the events, `ROWTIME`, `STOP` and `WEIGHT` among them, without a job."""
 
         def rows(wanted: Mapping[str, str]) -> Iterable[pa.Table] | None:
             payload = {name: column for name, column in wanted.items() if column in self.emits().names}
-            if not {*wanted.values()} <= {*payload.values(), T, E, D}:
+            if not {*wanted.values()} <= {*payload.values(), ROWTIME, STOP, WEIGHT}:
                 return None
-            read = source.rows({**payload, W: W})
+            read = source.rows({**payload, WRITER: WRITER})
             return None if read is None else _accepted(pa.concat_tables(read), wanted, judged)
 
         return Peek(lambda _: None, rows)
@@ -132,10 +132,12 @@ class EventStream(Stream):
             end = stops[0]["t"].fill_null(END)
             kind = pa.repeat(INTERVAL, len(end))
             if self.shape.kind == "EDGE":
-                kind = pc.if_else(stops[0]["t"].is_null(), START, STOP)
+                kind = pc.if_else(stops[0]["t"].is_null(), START_EDGE, STOP_EDGE)
         none = {"bad": pa.array(np.zeros(len(start), bool)), "b": pa.nulls(len(start), pa.int64())}
-        writers = starts[W].cast(pa.string())
-        return pa.table({W: writers, P: starts[P], "k": kind.cast(pa.int32()), "s": start, "e": end, **none})
+        writers = starts[WRITER].cast(pa.string())
+        return pa.table(
+            {WRITER: writers, POSITION: starts[POSITION], "k": kind.cast(pa.int32()), "s": start, "e": end, **none}
+        )
 
 
 def _accepted(rows: pa.Table, wanted: Mapping[str, str], judged: Mapping[str, Judged]) -> Iterable[pa.Table]:
@@ -145,9 +147,9 @@ def _accepted(rows: pa.Table, wanted: Mapping[str, str], judged: Mapping[str, Ju
         mine = theirs.get(writer, rows)
         starts, ends = judgement.starts, items["e"].to_numpy()
         own = {
-            T: pa.array(starts).cast(pa.timestamp("us", "UTC")),
-            E: items["e"],
-            D: pa.array(np.ones(len(ends), np.int64)),
+            ROWTIME: pa.array(starts).cast(pa.timestamp("us", "UTC")),
+            STOP: items["e"],
+            WEIGHT: pa.array(np.ones(len(ends), np.int64)),
         }
         columns = {name: mine[name] if name in mine.column_names else own[of] for name, of in wanted.items()}
         good = (judgement.reasons == ACCEPTED) & (ends > starts)

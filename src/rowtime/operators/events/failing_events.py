@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
+from rowtime.core.columns import BROKEN, CHANGED_BY, MET, POSITION, ROWTIME, STOP, WEIGHT, WRITER
 from rowtime.expr.conditions import conjuncts
-from rowtime.operators.contract import Delta, Operator, P, T, Tick, W, quoted
+from rowtime.operators.contract import Delta, Operator, Tick, quoted
 from rowtime.operators.events.versions import differences
 from rowtime.operators.groups.finished import in_words, said
-from rowtime.operators.rows.attempt import BROKEN, Told, judged
-from rowtime.operators.rows.lifetimes import C, D, E, Q, made
+from rowtime.operators.rows.attempt import Told, judged
+from rowtime.operators.rows.lifetimes import made
 from rowtime.operators.rows.partials import Accumulators
 from rowtime.sql.generate import to_spark
 
@@ -33,10 +34,10 @@ def refuse_events(tick: Tick, node: Operator, events: DataFrame, *, numbered: bo
     from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
     shown = [name for name in events.columns if not name.startswith("__")]
-    by = [*map(quoted, shown), T, BROKEN, *([Q] if numbered else [])]
-    once = [F.expr(f"sum({D}) AS {D}"), F.expr(f"min(struct({P}, {W})) AS __first")]
-    gone = events.where(f"{BROKEN} IS NOT NULL").groupBy(*by).agg(*once).where(f"{D} > 0")
-    gone = gone.selectExpr(*map(quoted, shown), T, "__first.*", BROKEN, f"explode(sequence(1L, {D})) AS __i")
+    by = [*map(quoted, shown), ROWTIME, BROKEN, *([CHANGED_BY] if numbered else [])]
+    once = [F.expr(f"sum({WEIGHT}) AS {WEIGHT}"), F.expr(f"min(struct({POSITION}, {WRITER})) AS __place")]
+    gone = events.where(f"{BROKEN} IS NOT NULL").groupBy(*by).agg(*once).where(f"{WEIGHT} > 0")
+    gone = gone.selectExpr(*map(quoted, shown), ROWTIME, "__place.*", BROKEN, f"explode(sequence(1L, {WEIGHT})) AS __i")
     tick.refuse_computed(node, gone.drop("__i"), BROKEN, None)
     return events.where(f"{BROKEN} IS NULL").drop(BROKEN)
 
@@ -63,7 +64,7 @@ _UNREAD: dict[str, Any] = {"peek": None, "files": None, "timeline": None}
 
 def _asked(node: EventGroups) -> Iterable[Told]:
     """What is computed of each event, but not what depends on the window that it is in."""
-    known = {*node.inputs[0].emits().names, T}
+    known = {*node.inputs[0].emits().names, ROWTIME}
     for part in node.computed_first():
         columns = list(part.find_all(exp.Column))
         if columns and not isinstance(part, exp.Column) and all(column.name in known for column in columns):
@@ -113,5 +114,7 @@ def changed(tick: Tick, node: EventGroups, results: DataFrame) -> DataFrame:
     So the version before it is taken back, and of those that fail, what is new with a change is refused.
     """
     shown, told = [item.column.name for item in node.items], [BROKEN] if BROKEN in results.columns else []
-    changes = differences(results, [*shown, *told]).selectExpr(*node.item_names, *made("__x", E, D, Q, C), *told)
+    changes = differences(results, [*shown, *told]).selectExpr(
+        *node.item_names, *made("__x", STOP, WEIGHT, CHANGED_BY, MET), *told
+    )
     return refuse_events(tick, node, changes, numbered=True) if told else changes

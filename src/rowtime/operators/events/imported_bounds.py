@@ -15,35 +15,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rowtime.core.clock import Clocks, least
+from rowtime.core.columns import ARRIVAL, GIVEN, POSITION, ROWTIME, WRITER
 from rowtime.core.time import BEGINNING, END
 from rowtime.kernels.events import Mark, advances
-from rowtime.operators.contract import (
-    NOTHING,
-    A,
-    Column,
-    Control,
-    Delta,
-    Link,
-    Operator,
-    P,
-    Shape,
-    StateNote,
-    T,
-    Tick,
-    W,
-)
+from rowtime.operators.contract import NOTHING, Column, Control, Delta, Link, Operator, Shape, StateNote, Tick
 from rowtime.operators.contract.intake import Intake
 from rowtime.operators.events.event_gate import collected_items, items_of
 from rowtime.operators.events.event_stream import EventStream
 from rowtime.operators.rows.by_writer import by_writer
-from rowtime.operators.streams.event_bounds import GIVEN, bound_rows
+from rowtime.operators.streams.event_bounds import bound_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_ARRIVAL = (f"unix_micros(coalesce({T}, {A})) AS at", f"{T} IS NOT NULL AS timed")
-_TIMES = dict.fromkeys((P, "k", "s", "e", "b", "at"), pa.int64())
-_NO_ITEMS = pa.schema({W: pa.string(), **_TIMES, "bad": pa.bool_(), "timed": pa.bool_()}).empty_table()
+_ARRIVAL = (f"unix_micros(coalesce({ROWTIME}, {ARRIVAL})) AS at", f"{ROWTIME} IS NOT NULL AS timed")
+_TIMES = dict.fromkeys((POSITION, "k", "s", "e", "b", "at"), pa.int64())
+_NO_ITEMS = pa.schema({WRITER: pa.string(), **_TIMES, "bad": pa.bool_(), "timed": pa.bool_()}).empty_table()
 
 
 class _Known(NamedTuple):
@@ -178,7 +165,7 @@ class ImportedBounds(Operator):
         known, floor = _Known(*control.writers[writer]), control.clock
         timed = known.timed or bool(pc.any(items["timed"]).as_py())
         inside = items.filter(pc.is_valid(items["b"]))
-        given = [*said, *zip(*(inside[name].to_pylist() for name in (P, "b", "at")), strict=True)]
+        given = [*said, *zip(*(inside[name].to_pylist() for name in (POSITION, "b", "at")), strict=True)]
         if timed:  # who says when its rows arrived does not say so of bounds: they arrive with the row before them
             given = [(position, at, BEGINNING) for position, at, _ in given]
         if intake.bound > BEGINNING:  # said of the stream as a whole, behind all that was read

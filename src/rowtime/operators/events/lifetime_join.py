@@ -12,6 +12,7 @@ from functools import reduce
 from typing import TYPE_CHECKING, ClassVar
 
 from rowtime.core.clock import Clocks, least
+from rowtime.core.columns import BROKEN, CHANGED_BY, DUE, FRESH, LEFT_EVENT, MET, RIGHT_EVENT, ROUTE, STOP, WEIGHT
 from rowtime.core.time import END
 from rowtime.operators.contract import (
     Column,
@@ -33,10 +34,10 @@ from rowtime.operators.events.event_stream import EventStream
 from rowtime.operators.events.failing_events import refuse_events
 from rowtime.operators.events.lifetime_pairs import Emitted, LifetimePairs, peeked
 from rowtime.operators.joins.sides import beside
-from rowtime.operators.rows.attempt import BROKEN, judged
+from rowtime.operators.rows.attempt import judged
 from rowtime.operators.rows.collected import collected
 from rowtime.operators.rows.conditions import sorted_out
-from rowtime.operators.rows.lifetimes import OVERLAPS, C, D, E, N, Q, S, WeightedLog, both, derived, due, made, netted
+from rowtime.operators.rows.lifetimes import BEGINS, OVERLAPS, WeightedLog, both, derived, due, made, netted
 from rowtime.operators.rows.select import Select
 from rowtime.sql.generate import to_spark
 
@@ -45,9 +46,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from sqlglot import exp
 
-LEFT, RIGHT = ("__ls", "__le", "__ld", "__lq", "__lc"), ("__rs", "__re", "__rd", "__rq", "__rc")
-"""Start, end and weight of a row of a side; with which change it came, and the bound that that met."""
-SIDES, FRESH = ("left", "right"), ("__ln", "__rn")  # what is kept of each; whether a row of it is new
+SIDES = ("left", "right")  # what is kept of each
 
 
 @dataclass(frozen=True)
@@ -77,7 +76,9 @@ class LifetimeJoin(Operator):
     def keeps(self) -> tuple[StateNote, ...]:
         """Events of both sides."""
         return (
-            StateNote("events of both sides", "the bounds of both have passed their end", rows=dict.fromkeys(SIDES, N)),
+            StateNote(
+                "events of both sides", "the bounds of both have passed their end", rows=dict.fromkeys(SIDES, DUE)
+            ),
         )
 
     def emits(self) -> Shape:
@@ -157,7 +158,7 @@ class LifetimeJoin(Operator):
         """The new rows of a side, as their source reads them or from Spark."""
         if delta.rows is None:
             return None
-        times, names = (LEFT, RIGHT)[side], self.names[side]
+        times, names = (LEFT_EVENT, RIGHT_EVENT)[side], self.names[side]
         read = peeked(delta.peek, dict(zip(names, self.inputs[side].emits().names, strict=True)), times)
         if read is not None:
             return read
@@ -175,16 +176,16 @@ class LifetimeJoin(Operator):
 
     @property
     def _changes(self) -> tuple[str, ...]:
-        return (Q, C) if self.versioned else ()
+        return (CHANGED_BY, MET) if self.versioned else ()
 
     def _identity(self, side: int) -> list[str]:
-        return [*self.names[side], *(LEFT, RIGHT)[side][:2]]
+        return [*self.names[side], *(LEFT_EVENT, RIGHT_EVENT)[side][:2]]
 
     def _netted(self, side: int, rows: DataFrame | None) -> DataFrame | None:
         """Without what was taken back, which would meet all that its open end reaches over."""
         if rows is None or self.versioned or not self._retracts(side):
             return rows
-        return netted(rows, [*self._identity(side), N])
+        return netted(rows, [*self._identity(side), DUE])
 
     def _new(self, tick: Tick, deltas: Sequence[Delta], bound: int) -> list[DataFrame | None]:
         """The new rows of both sides; those that live on are kept."""
@@ -201,7 +202,7 @@ class LifetimeJoin(Operator):
     def _side(self, side: int, delta: Delta) -> DataFrame | None:
         if delta.rows is None:
             return None
-        rows = side_of(self.inputs[side], self.names[side], (LEFT, RIGHT)[side], delta.rows, self._changes)
+        rows = side_of(self.inputs[side], self.names[side], (LEFT_EVENT, RIGHT_EVENT)[side], delta.rows, self._changes)
         return self._netted(side, rows)
 
     def _is_cheap(self, side: int) -> bool:
@@ -213,8 +214,10 @@ class LifetimeJoin(Operator):
 
     def _keep(self, tick: Tick, rows: Mapping[int, DataFrame], count: int | None, bound: int) -> None:
         """Keep the rows that live on, of both sides in one job."""
-        parts = [one.where(f"{N} > {passed(bound, N)}").selectExpr("*", f"{n} AS __route") for n, one in rows.items()]
-        routes = {SIDES[n]: Route(n, {name: name for name in one.columns}, N) for n, one in rows.items()}
+        parts = [
+            one.where(f"{DUE} > {passed(bound, DUE)}").selectExpr("*", f"{n} AS {ROUTE}") for n, one in rows.items()
+        ]
+        routes = {SIDES[n]: Route(n, {name: name for name in one.columns}, DUE) for n, one in rows.items()}
         together = reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), parts)
         tick.describe(self, "keep events")
         for side, written in tick.write(self, together, routes, count).items():
@@ -223,9 +226,9 @@ class LifetimeJoin(Operator):
     def _written(self, tick: Tick, side: int, rows: DataFrame, count: int | None, bound: int) -> DataFrame | None:
         """The new rows of a side from files, of which those that live on are kept."""
         columns, what = {name: name for name in rows.columns}, SIDES[side]
-        over = f"IF({N} > {passed(bound, N)}, 0, 1) AS __route"
+        over = f"IF({DUE} > {passed(bound, DUE)}, 0, 1) AS {ROUTE}"
         tick.describe(self, "keep events")
-        routes = {what: Route(0, columns, N), "merged": Route(1, columns, N)}
+        routes = {what: Route(0, columns, DUE), "merged": Route(1, columns, DUE)}
         written = tick.write(self, rows.selectExpr("*", over), routes, count)
         tick.segments(self, what).add(written[what])
         read = {name: tick.segments(self, name).read(segments) for name, segments in written.items() if segments}
@@ -252,8 +255,8 @@ class LifetimeJoin(Operator):
 
         if left is None or right is None:
             return None
-        own = (dict(zip((D, Q, C), side[2:], strict=True)) for side in (LEFT, RIGHT))
-        left, right = (rows.withColumnsRenamed(named).drop(N) for rows, named in zip((left, right), own, strict=True))
+        own = (dict(zip((WEIGHT, CHANGED_BY, MET), side[2:], strict=True)) for side in (LEFT_EVENT, RIGHT_EVENT))
+        left, right = (rows.withColumnsRenamed(named).drop(DUE) for rows, named in zip((left, right), own, strict=True))
         together = f"__ls < __re AND __rs < __le AND ({also})"
         names = [quoted(name) for side in self.names for name in side]
         change = ["greatest(__lq, __rq)", "greatest(__lc, __rc)"] if self.versioned else []
@@ -273,7 +276,7 @@ def side_of(
 ) -> DataFrame:
     """The rows of one side under the names that they have in the join; ``times``: those of start and end."""
     named = [f"{quoted(name)} AS {quoted(to)}" for name, to in zip(source.emits().names, names, strict=True)]
-    return rows.selectExpr(*named, f"{S} AS {times[0]}", f"{E} AS {times[1]}", D, *more, due(E))
+    return rows.selectExpr(*named, f"{BEGINS} AS {times[0]}", f"{STOP} AS {times[1]}", WEIGHT, *more, due(STOP))
 
 
 def _flagged(rows: DataFrame | None, name: str, value: str) -> DataFrame | None:

@@ -16,16 +16,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
+from rowtime.core.columns import CHANGED_BY, DUE, MET, POSITION, ROWTIME, START, STOP, WEIGHT, WRITER
 from rowtime.core.time import END
 from rowtime.expr.conditions import conjuncts
 from rowtime.kernels.overlaps import Lives, numbered, overlapping
-from rowtime.operators.contract import P, Route, Segment, T, Tick, W, quoted
+from rowtime.operators.contract import Route, Segment, Tick, quoted
 from rowtime.operators.contract.peek import Peek
 from rowtime.operators.events.emit_tables import UTC, in_micros, in_utc
 from rowtime.operators.events.failing_events import refuse_events
 from rowtime.operators.over.over_rows import gathered
 from rowtime.operators.rows.attempt import judged
-from rowtime.operators.rows.lifetimes import C, D, E, N, Q, made
+from rowtime.operators.rows.lifetimes import made
 from rowtime.sql.generate import to_rowtime, to_spark
 
 if TYPE_CHECKING:
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
 PAIRS = 1_000_000  # at a time
 LARGEST = 512 << 20  # bytes of rows, new and kept ones
 LONG = 1024  # bytes that a value may take whose type has no fixed width
-START = "__s"  # of a pair, µs
 _FIXED = ("TINYINT", "SMALLINT", "INT", "BIGINT", "DATE", "TIMESTAMP", "BOOLEAN", "DOUBLE", "FLOAT", "DECIMAL")
 _KEYS = ("TINYINT", "SMALLINT", "INT", "BIGINT", "DATE", "TIMESTAMP", "BOOLEAN", "STRING", "DECIMAL")
 
@@ -84,14 +84,14 @@ class LifetimePairs:
         """The kept rows of a side that something new may meet."""
         if not tables:
             return None
-        names = [*self.node.names[side], *(f"__{'lr'[side]}{of}" for of in "se"), D, N]
+        names = [*self.node.names[side], *(f"__{'lr'[side]}{of}" for of in "se"), WEIGHT, DUE]
         rows = pa.concat_tables(in_utc(table.select(names)) for table in tables)
-        return rows.filter(pc.greater(rows[N], before))
+        return rows.filter(pc.greater(rows[DUE], before))
 
     def found(
         self, left: tuple[pa.Table | None, pa.Table | None], right: tuple[pa.Table | None, pa.Table | None]
     ) -> Iterator[pa.Table]:
-        """The pairs of which a row is new, of kept and new rows: the columns of both, ``START``, ``E`` and ``D``."""
+        """The pairs of which a row is new, of kept and new rows: the columns of both, `START`, `STOP` and `WEIGHT`."""
         present = [[table for table in side if table is not None] for side in (left, right)]
         if not all(present):
             return
@@ -113,7 +113,7 @@ class LifetimePairs:
 
     def _pairs(self, sides: Sequence[pa.Table], rows: np.ndarray, others: np.ndarray) -> pa.Table:
         left, right = (
-            side.select([*names, f"__{one}s", f"__{one}e", D]).take(pa.array(at))
+            side.select([*names, f"__{one}s", f"__{one}e", WEIGHT]).take(pa.array(at))
             for side, names, one, at in zip(sides, self.node.names, "lr", (rows, others), strict=True)
         )
         columns = {
@@ -123,8 +123,8 @@ class LifetimePairs:
             columns
             | {
                 START: pc.max_element_wise(left["__ls"], right["__rs"]),
-                E: pc.min_element_wise(left["__le"], right["__re"]),
-                D: pc.multiply(left[D], right[D]),
+                STOP: pc.min_element_wise(left["__le"], right["__re"]),
+                WEIGHT: pc.multiply(left[WEIGHT], right[WEIGHT]),
             }
         )
 
@@ -136,7 +136,7 @@ class LifetimePairs:
         if not tables:
             return Emitted(None, 0, tuple(final), None)
         names = [quoted(name) for side in self.node.names for name in side]
-        frames = (tick.frame(self.node, table).selectExpr(*names, *made(START, E, D)) for table in tables)
+        frames = (tick.frame(self.node, table).selectExpr(*names, *made(START, STOP, WEIGHT)) for table in tables)
         rows = reduce(lambda one, other: one.unionByName(other), frames)
         if others and tick.trying:
             told = [(to_spark(part), to_rowtime(part)) for part in others]
@@ -151,7 +151,7 @@ class LifetimePairs:
     ) -> Iterator[pa.Table]:
         """Pairs without those that are final, which go into files where a sink has ``adopted`` them."""
         for table in pairs:
-            over = pc.and_(pc.less_equal(table[E], bound), pc.less(table[E], END))
+            over = pc.and_(pc.less_equal(table[STOP], bound), pc.less(table[STOP], END))
             if adopted is not None:
                 final += self._to_files(tick, table.filter(over), adopted)
             yield table if adopted is None else table.filter(pc.invert(over))
@@ -159,29 +159,31 @@ class LifetimePairs:
     def _to_files(self, tick: Tick, table: pa.Table, adopted: Mapping[str, str]) -> Sequence[Segment]:
         if not table.num_rows:
             return []
-        table = table.take(pa.array(np.repeat(np.arange(table.num_rows), np.asarray(table[D]))))
-        table = table.append_column(T, table[START].cast(pa.timestamp("us")).cast(UTC))
-        table = table.append_column("__ended", table[E].cast(pa.timestamp("us")).cast(UTC))
-        columns = {name: {E: "__ended"}.get(of, of) for name, of in adopted.items()}
-        return tick.write(self.node, table, {"complete": Route(0, columns, E)}, table.num_rows)["complete"]
+        table = table.take(pa.array(np.repeat(np.arange(table.num_rows), np.asarray(table[WEIGHT]))))
+        table = table.append_column(ROWTIME, table[START].cast(pa.timestamp("us")).cast(UTC))
+        table = table.append_column("__ended", table[STOP].cast(pa.timestamp("us")).cast(UTC))
+        columns = {name: {STOP: "__ended"}.get(of, of) for name, of in adopted.items()}
+        return tick.write(self.node, table, {"complete": Route(0, columns, STOP)}, table.num_rows)["complete"]
 
     def kept(self, tick: Tick, side: str, table: pa.Table, bound: int) -> Sequence[Segment]:
         """Keep the rows that live on."""
-        live = table.filter(pc.greater(table[N], bound))
+        live = table.filter(pc.greater(table[DUE], bound))
         if not live.num_rows:
             return []
-        return tick.write(self.node, live, {side: Route(0, {c: c for c in live.column_names}, N)}, live.num_rows)[side]
+        return tick.write(self.node, live, {side: Route(0, {c: c for c in live.column_names}, DUE)}, live.num_rows)[
+            side
+        ]
 
 
 def peeked(source: Peek | None, columns: Mapping[str, str], times: Sequence[str]) -> pa.Table | None:
     """Events of a side as their source reads them, by the names in the join; ``None`` if it cannot."""
-    wanted = {**columns, times[0]: T, times[1]: E, D: D}
+    wanted = {**columns, times[0]: ROWTIME, times[1]: STOP, WEIGHT: WEIGHT}
     read = None if source is None else source.rows(wanted)
     if read is None:
         return None
     table = in_micros(read, times[0])
     ends = table[times[1]]
-    return table.append_column(N, pc.if_else(pc.less(ends, END), pc.add(ends, 1), ends))
+    return table.append_column(DUE, pc.if_else(pc.less(ends, END), pc.add(ends, 1), ends))
 
 
 def _columns(tables: Sequence[pa.Table], wanted: Mapping[str, str]) -> Iterable[pa.Table]:
@@ -189,7 +191,7 @@ def _columns(tables: Sequence[pa.Table], wanted: Mapping[str, str]) -> Iterable[
     for table in tables:
         zeros = pa.array(np.zeros(table.num_rows, np.int64))
         start = table[START].cast(pa.timestamp("us")).cast(UTC)
-        own = {T: start, W: pa.repeat("", table.num_rows), P: zeros, Q: zeros, C: zeros}
+        own = {ROWTIME: start, WRITER: pa.repeat("", table.num_rows), POSITION: zeros, CHANGED_BY: zeros, MET: zeros}
         yield pa.table({name: own[of] if of in own else table[of] for name, of in wanted.items()})
 
 

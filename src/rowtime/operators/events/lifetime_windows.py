@@ -11,15 +11,16 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from rowtime.core.clock import Clocks, least
+from rowtime.core.columns import DUE, START, STOP, WEIGHT, WINDOW_END
 from rowtime.core.errors import Failure, Problem
 from rowtime.core.fields import Micros
 from rowtime.core.time import BEGINNING, END
 from rowtime.operators.contract import Delta, Link, Operator, Shape, StateNote, Tick, UpTo, passed, quoted
-from rowtime.operators.events.event_groups import FROM, EventGroups
-from rowtime.operators.events.event_windows import WINDOW, clipped, first_start, in_windows, last_window
+from rowtime.operators.events.event_groups import EventGroups
+from rowtime.operators.events.event_windows import clipped, first_start, in_windows, last_window
 from rowtime.operators.events.failing_events import fitting, results
 from rowtime.operators.events.speculative_groups import SpeculativeGroups
-from rowtime.operators.rows.lifetimes import OVERLAPS, D, E, N, S, WeightedLog, made, netted
+from rowtime.operators.rows.lifetimes import BEGINS, OVERLAPS, WeightedLog, made, netted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -45,7 +46,7 @@ class LifetimeWindows(EventGroups):
 
     def keeps(self) -> tuple[StateNote, ...]:
         """Events of windows that are not final."""
-        return (StateNote("events", "the bound reaches the end of their last window", rows={"state": N}),)
+        return (StateNote("events", "the bound reaches the end of their last window", rows={"state": DUE}),)
 
     def emits(self) -> Shape:
         """The select list; a window is final when it goes out, and lasts as long as all others."""
@@ -61,7 +62,7 @@ class LifetimeWindows(EventGroups):
 
     def link(self, n: int) -> Link:  # noqa: ARG002 - one input
         """What is alive in the window."""
-        span = (f"{E} - {self.size}L", E) if self.point else (S, E)
+        span = (f"{STOP} - {self.size}L", STOP) if self.point else (BEGINS, STOP)
         return Link(self.same_keys(), meets=OVERLAPS, span=span, narrows="meet")
 
     def on_versions(self, below: Sequence[Operator]) -> Operator:
@@ -81,32 +82,35 @@ class LifetimeWindows(EventGroups):
             whole = parts + ([] if old is None else [old])
             rows = self._windows(tick, whole[0] if len(whole) == 1 else whole[0].unionByName(whole[1]), before, bound)
         if parts and bound < END:
-            kept.add(parts[0].where(f"{N} > {passed(bound, N)}"), delta.count)
+            kept.add(parts[0].where(f"{DUE} > {passed(bound, DUE)}"), delta.count)
         control.bound = bound
         kept.forget(bound, self.identity)
         return Delta(rows, self.promises([delta.clocks], control))
 
     def _events(self, rows: DataFrame) -> DataFrame:
         """Events with the end of their last window."""
-        last = f"{last_window(self.size, self.hop, self.offset)} AS {N}"
-        return rows.selectExpr(*map(quoted, self.input.emits().names), f"{S} AS {FROM}", E, D, last)
+        last = f"{last_window(self.size, self.hop, self.offset)} AS {DUE}"
+        return rows.selectExpr(*map(quoted, self.input.emits().names), f"{BEGINS} AS {START}", STOP, WEIGHT, last)
 
     def _windows(self, tick: Tick, events: DataFrame, before: int, bound: int) -> DataFrame:
         """The windows with an end in (before, bound]."""
-        events = netted(events, [*self.identity, N])
-        if bound >= END and events.where(f"{N} >= {END}L").limit(1).count():
+        events = netted(events, [*self.identity, DUE])
+        if bound >= END and events.where(f"{DUE} >= {END}L").limit(1).count():
             what = f"{self.name}: an event without an end lies in endless windows, and its stream has ended"
             hint = "Send its end edge, or limit it: ALTER_DURATION(s, interval)."
             raise Failure(Problem("R195", what, hint=hint))
         tick.describe(self, "aggregate windows")
         each = in_windows(events, (before, bound), self.size, self.hop, self.offset)
-        each = each.selectExpr("*", f"explode(sequence(1L, {D})) AS __i").selectExpr(
+        each = each.selectExpr("*", f"explode(sequence(1L, {WEIGHT})) AS __i").selectExpr(
             *(key.sql for key in self.keys),
             *map(quoted, self.input.emits().names),
-            WINDOW,
+            WINDOW_END,
             *clipped(self.size, self.clips),
         )
-        groups, times = [*self.key_names, WINDOW], made(f"{WINDOW} - {1 if self.point else self.size}L", WINDOW)
+        groups, times = (
+            [*self.key_names, WINDOW_END],
+            made(f"{WINDOW_END} - {1 if self.point else self.size}L", WINDOW_END),
+        )
         if tick.trying:
             return results(tick, self, each, groups, [], times)
         return self.selected(self.aggregated(each, groups), times)

@@ -14,22 +14,11 @@ from typing import ClassVar
 from sqlglot import exp
 
 from rowtime.core.clock import Clocks, least
+from rowtime.core.columns import DUE, ROWTIME, STOP, WEIGHT
 from rowtime.core.time import END
 from rowtime.expr.conditions import col
-from rowtime.operators.contract import (
-    Delta,
-    Link,
-    Operator,
-    Shape,
-    StateNote,
-    T,
-    Tick,
-    Unary,
-    UpTo,
-    passed,
-    quoted,
-)
-from rowtime.operators.rows.lifetimes import D, E, N, S, WeightedLog, derived, made, netted
+from rowtime.operators.contract import Delta, Link, Operator, Shape, StateNote, Tick, Unary, UpTo, passed, quoted
+from rowtime.operators.rows.lifetimes import BEGINS, WeightedLog, derived, made, netted
 from rowtime.operators.rows.select import Item, Select
 from rowtime.sql.generate import to_spark
 
@@ -54,7 +43,7 @@ class PeriodFilter(Unary):
     name: str
     input: Operator
     where: exp.Expr
-    ends: tuple[str, ...] = (E,)
+    ends: tuple[str, ...] = (STOP,)
     hidden: tuple[str, ...] = ()
 
     control: ClassVar = NotJudged
@@ -66,7 +55,7 @@ class PeriodFilter(Unary):
         """What may be judged either way."""
         return (
             StateNote(
-                "events that are not judged", "the bound passes what their ends are compared with", rows={"state": N}
+                "events that are not judged", "the bound passes what their ends are compared with", rows={"state": DUE}
             ),
         )
 
@@ -80,7 +69,7 @@ class PeriodFilter(Unary):
 
     def link(self, n: int) -> Link:
         """The row under its own rowtime, with other columns beside its own."""
-        return Link(self.passed_on(n, T))
+        return Link(self.passed_on(n, ROWTIME))
 
     def on_versions(self, below: Sequence[Operator]) -> Operator:
         """The filter, as every end is known."""
@@ -93,7 +82,7 @@ class PeriodFilter(Unary):
         bound = max(before, least(delta.clocks.values()))
         rows = None
         if delta.rows is not None:
-            new = delta.rows.selectExpr(*self._columns, D, f"{self._due()} AS {N}")
+            new = delta.rows.selectExpr(*self._columns, WEIGHT, f"{self._due()} AS {DUE}")
             rows = new.where(self._known(bound))
             if bound < END:
                 kept.add(new.where(self._open(bound)), delta.count)
@@ -105,15 +94,15 @@ class PeriodFilter(Unary):
         kept.forget(bound, self._identity)
         control.oldest = self._oldest(kept, bound)
         names = [quoted(name) for name in self.emits().names]
-        out = None if rows is None else rows.selectExpr(*names, *made(S, E, D))
+        out = None if rows is None else rows.selectExpr(*names, *made(BEGINS, STOP, WEIGHT))
         return Delta(out, self.promises([delta.clocks], control))
 
     def _oldest(self, kept: WeightedLog, bound: int) -> int:
         rows = kept.between(bound, END)
         if rows is None:
             return END
-        held = netted(rows.where(self._open(bound)).drop(N), self._identity)
-        found = held.selectExpr(f"min({S}) AS s").collect()[0][0]
+        held = netted(rows.where(self._open(bound)).drop(DUE), self._identity)
+        found = held.selectExpr(f"min({BEGINS}) AS s").collect()[0][0]
         return END if found is None else int(found)
 
     # -- what is known ------------------------------------------------------------------
@@ -155,7 +144,7 @@ class PeriodFilter(Unary):
         if not isinstance(side, exp.Column) or side.name not in self.ends:
             return text, text
         settled = f"{text} < {passed(bound, text)}"
-        return f"IF({settled}, {text}, greatest({passed(bound, text)}, {S} + 1))", f"IF({settled}, {text}, {END}L)"
+        return f"IF({settled}, {text}, greatest({passed(bound, text)}, {BEGINS} + 1))", f"IF({settled}, {text}, {END}L)"
 
     def _due(self) -> str:
         """The bound at which an event is judged for certain."""
@@ -172,11 +161,11 @@ class PeriodFilter(Unary):
 
     @property
     def _identity(self) -> list[str]:
-        return [*self.input.emits().names, T, E]
+        return [*self.input.emits().names, ROWTIME, STOP]
 
     @property
     def _columns(self) -> list[str]:
-        return [*map(quoted, self.input.emits().names), T, E]
+        return [*map(quoted, self.input.emits().names), ROWTIME, STOP]
 
 
 def _of(function: str, values: Sequence[str]) -> str:

@@ -14,33 +14,21 @@ from typing import TYPE_CHECKING, ClassVar
 
 from sqlglot import exp
 
+from rowtime.core.columns import DUE, ENDING, OLD, ROUTE, ROWTIME, SNAPSHOT_AT, STARTING, STOP, WEIGHT
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import (
-    Delta,
-    Operator,
-    Route,
-    Segment,
-    Shape,
-    StateNote,
-    T,
-    Tick,
-    UpTo,
-    passed,
-    quoted,
-)
+from rowtime.operators.contract import Delta, Operator, Route, Segment, Shape, StateNote, Tick, UpTo, passed, quoted
 from rowtime.operators.events.event_groups import EventGroups
 from rowtime.operators.events.failing_events import fitting, refused, tried
 from rowtime.operators.events.running_sums import RunningSums
 from rowtime.operators.events.speculative_groups import SpeculativeGroups
 from rowtime.operators.groups.finished import in_words
 from rowtime.operators.rows.collations import grouped, in_bytes
-from rowtime.operators.rows.lifetimes import ALWAYS, D, E, N, S, WeightedLog, instant, made, netted
+from rowtime.operators.rows.lifetimes import ALWAYS, BEGINS, WeightedLog, instant, made, netted
 from rowtime.sql.generate import to_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-AT, STARTS, ENDS, OLD = "__t0", "__starts", "__ends", "__old"  # when; how many start and end; 1 for kept sums
 AHEAD, ENDED, OPENED, CLOSED, LEFT_OUT = range(5)
 """What becomes of a time: it lies ahead of the bound; the snapshot that begins there has ended; it lasts; the one that
 lasted so far has ended; and that one, where HAVING leaves it out of the result."""
@@ -66,10 +54,10 @@ class Snapshot(EventGroups):
 
     def keeps(self) -> tuple[StateNote, ...]:
         """What lies ahead of the bound, and the sums at it."""
-        ahead = StateNote("starts and ends ahead of the bound", "the bound passes them", rows={"state": N})
+        ahead = StateNote("starts and ends ahead of the bound", "the bound passes them", rows={"state": DUE})
         return (
             ahead,
-            StateNote("the sums of each group in which events are alive", "they have ended", rows={"open": N}),
+            StateNote("the sums of each group in which events are alive", "they have ended", rows={"open": DUE}),
         )
 
     def emits(self) -> Shape:
@@ -104,11 +92,11 @@ class Snapshot(EventGroups):
             for log in (ahead, sums):
                 log.segments.forget(END)
         parts = [] if delta.rows is None else [self._points(delta.rows, running)]
-        parts += [] if due is None else [due.drop(N).selectExpr("*", f"0 AS {OLD}")]
-        rows, final, columns = None, tuple[Segment, ...](), [*self.key_names, AT, STARTS, *running.columns]
+        parts += [] if due is None else [due.drop(DUE).selectExpr("*", f"0 AS {OLD}")]
+        rows, final, columns = None, tuple[Segment, ...](), [*self.key_names, SNAPSHOT_AT, STARTING, *running.columns]
         if parts:
             if kept is not None:
-                own = [*self.key_names, AT, STARTS, f"0L AS {ENDS}", *running.columns]
+                own = [*self.key_names, SNAPSHOT_AT, STARTING, f"0L AS {ENDING}", *running.columns]
                 parts.append(netted(kept, columns).selectExpr(*own, f"1 AS {OLD}"))
             rows, final, count = self._advance(tick, parts, running, bound, count)
         control.bound = bound
@@ -121,10 +109,12 @@ class Snapshot(EventGroups):
     def _points(self, rows: DataFrame, sums: RunningSums) -> DataFrame:
         """Each event as its start and, where it has one, its end."""
         keys = [key.sql for key in self.keys]
-        start = f"struct({S} AS {AT}, {D} AS {STARTS}, 0L AS {ENDS}, {D} AS w)"
-        end = f"struct({E} AS {AT}, 0L AS {STARTS}, {D} AS {ENDS}, -{D} AS w)"
-        both = rows.selectExpr("*", f"explode(IF({E} < {END}L, array({start}, {end}), array({start}))) AS __x")
-        return both.selectExpr(*keys, f"__x.{AT}", f"__x.{STARTS}", f"__x.{ENDS}", *sums.values("__x.w"), f"0 AS {OLD}")
+        start = f"struct({BEGINS} AS {SNAPSHOT_AT}, {WEIGHT} AS {STARTING}, 0L AS {ENDING}, {WEIGHT} AS w)"
+        end = f"struct({STOP} AS {SNAPSHOT_AT}, 0L AS {STARTING}, {WEIGHT} AS {ENDING}, -{WEIGHT} AS w)"
+        both = rows.selectExpr("*", f"explode(IF({STOP} < {END}L, array({start}, {end}), array({start}))) AS __x")
+        return both.selectExpr(
+            *keys, f"__x.{SNAPSHOT_AT}", f"__x.{STARTING}", f"__x.{ENDING}", *sums.values("__x.w"), f"0 AS {OLD}"
+        )
 
     # -- snapshots --------------------------------------------------------------------
 
@@ -135,22 +125,22 @@ class Snapshot(EventGroups):
         adopted = None if tick.trying else tick.adopted_as(self)
         sums, keys = running.columns, self.key_names
         changes = self._changes(reduce(lambda one, other: one.unionByName(other), parts), sums, bound)
-        ended = {c: c for c in (*keys, AT, *sums)} | {E: "__next"}
+        ended = {c: c for c in (*keys, SNAPSHOT_AT, *sums)} | {STOP: "__next"}
         if adopted is not None:
             changes = self._with_ended(changes, running, adopted)
             ended = {name: f"__final{n}" for n, name in enumerate(adopted)}
-        kept = {c: c for c in (*keys, AT, STARTS, *sums, N)}
+        kept = {c: c for c in (*keys, SNAPSHOT_AT, STARTING, *sums, DUE)}
         routes = {
-            "complete": Route(ENDED, ended, N, more=(CLOSED,)),
-            "merged": Route(OPENED, {c: c for c in (*keys, AT, D, *sums)}, N, more=(CLOSED, LEFT_OUT)),
-            "open": Route(OPENED, {**kept, D: D}, N, more=(CLOSED, LEFT_OUT)),
-            "state": Route(AHEAD, {**kept, ENDS: ENDS}, N),
+            "complete": Route(ENDED, ended, DUE, more=(CLOSED,)),
+            "merged": Route(OPENED, {c: c for c in (*keys, SNAPSHOT_AT, WEIGHT, *sums)}, DUE, more=(CLOSED, LEFT_OUT)),
+            "open": Route(OPENED, {**kept, WEIGHT: WEIGHT}, DUE, more=(CLOSED, LEFT_OUT)),
+            "state": Route(AHEAD, {**kept, ENDING: ENDING}, DUE),
         }
         tick.describe(self, "snapshots up to the bound")
         written = tick.write(self, changes, routes, count)
         for what in ("state", "open"):
             tick.segments(self, what).add(written[what])
-        missing = {"complete": f"1L AS {D}", "merged": f"{END}L AS {E}"}
+        missing = {"complete": f"1L AS {WEIGHT}", "merged": f"{END}L AS {STOP}"}
         made = {what: written[what] for what in missing if written[what] and (what == "merged" or adopted is None)}
         rows = [tick.segments(self, what).read(files).selectExpr("*", missing[what]) for what, files in made.items()]
         events = reduce(lambda one, other: one.unionByName(other), rows) if rows else None
@@ -161,61 +151,61 @@ class Snapshot(EventGroups):
     def _with_ended(self, changes: DataFrame, running: RunningSums, adopted: Mapping[str, str]) -> DataFrame:
         """Changes, of which the snapshots that have ended have the columns of the file that is adopted as well."""
         kept = {name: f"__kept{n}" for n, name in enumerate(changes.columns)}
-        rows = changes.selectExpr("*", f"__route IN ({ENDED}, {CLOSED}) AS __over", *running.finals())
+        rows = changes.selectExpr("*", f"{ROUTE} IN ({ENDED}, {CLOSED}) AS __over", *running.finals())
         # Of the others nothing is computed: that may fail.
-        named = [f"{name} AS {other}" for name, other in kept.items() if name != "__route"]
+        named = [f"{name} AS {other}" for name, other in kept.items() if name != ROUTE]
         items = [f"IF(__over, {to_spark(i.expression)}, NULL) AS {quoted(i.column.name)}" for i in self.items]
-        route = "__route"
+        route = ROUTE
         if self.having is not None:
             left_out = f"__over AND NOT coalesce({to_spark(self.having)}, false)"
-            route = f"IF({left_out}, IF(__route = {CLOSED}, {LEFT_OUT}, NULL), __route) AS __route"
-        events = rows.selectExpr(*named, route, *items, f"{instant(AT)} AS {T}", f"__next AS {E}")
-        own = [f"{other} AS {name}" for name, other in kept.items() if name != "__route"]
-        values = {T: T, E: instant(E)}
+            route = f"IF({left_out}, IF({ROUTE} = {CLOSED}, {LEFT_OUT}, NULL), {ROUTE}) AS {ROUTE}"
+        events = rows.selectExpr(*named, route, *items, f"{instant(SNAPSHOT_AT)} AS {ROWTIME}", f"__next AS {STOP}")
+        own = [f"{other} AS {name}" for name, other in kept.items() if name != ROUTE]
+        values = {ROWTIME: ROWTIME, STOP: instant(STOP)}
         final = [f"{values.get(of, quoted(of))} AS __final{n}" for n, of in enumerate(adopted.values())]
-        return events.where("__route IS NOT NULL").selectExpr(*own, "__route", *final)
+        return events.where(f"{ROUTE} IS NOT NULL").selectExpr(*own, ROUTE, *final)
 
     def _changes(self, points: DataFrame, sums: Sequence[str], bound: int) -> DataFrame:
         """Each time of a group, with what is alive from it on and the next time, and what becomes of it (route)."""
         from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
         keys = self.key_names
-        totals = [*(f"sum({name}) AS {name}" for name in (STARTS, ENDS, *sums)), f"max({OLD}) AS {OLD}"]
+        totals = [*(f"sum({name}) AS {name}" for name in (STARTING, ENDING, *sums)), f"max({OLD}) AS {OLD}"]
         if keys:  # one exchange for the groups and the windows over them
             points = points.repartition(*keys)
         points, back = in_bytes(points, keys)
-        times = points.groupBy(*keys, AT).agg(*map(F.expr, totals)).where(f"{STARTS} <> 0 OR {ENDS} <> 0")
+        times = points.groupBy(*keys, SNAPSHOT_AT).agg(*map(F.expr, totals)).where(f"{STARTING} <> 0 OR {ENDING} <> 0")
         if back:  # of equal texts the least of those that begin or end there
-            times = grouped(times.withColumns(back), [*keys, AT], totals)
-        times = times.selectExpr("*", f"{AT} < {passed(bound, AT)} AS __due")
+            times = grouped(times.withColumns(back), [*keys, SNAPSHOT_AT], totals)
+        times = times.selectExpr("*", f"{SNAPSHOT_AT} < {passed(bound, SNAPSHOT_AT)} AS __due")
         by = ", ".join([*keys, "__due"])
-        running = f"OVER (PARTITION BY {by} ORDER BY {AT} ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)"
+        running = f"OVER (PARTITION BY {by} ORDER BY {SNAPSHOT_AT} ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)"
         so_far = [f"sum({name}) {running} AS __r{name}" for name in sums]
-        following = f"lead({AT}) OVER (PARTITION BY {by} ORDER BY {AT}) AS __next"
-        times = times.selectExpr("*", f"sum({STARTS} - {ENDS}) {running} AS __alive", *so_far, following)
+        following = f"lead({SNAPSHOT_AT}) OVER (PARTITION BY {by} ORDER BY {SNAPSHOT_AT}) AS __next"
+        times = times.selectExpr("*", f"sum({STARTING} - {ENDING}) {running} AS __alive", *so_far, following)
         route = (
             f"CASE WHEN NOT __due THEN {AHEAD} WHEN {OLD} = 1 THEN IF(__next IS NULL, NULL, {CLOSED}) "
-            f"WHEN __alive > 0 THEN IF(__next IS NULL, {OPENED}, {ENDED}) END AS __route"
+            f"WHEN __alive > 0 THEN IF(__next IS NULL, {OPENED}, {ENDED}) END AS {ROUTE}"
         )
-        values = {STARTS: "__alive", **{name: f"__r{name}" for name in sums}}
+        values = {STARTING: "__alive", **{name: f"__r{name}" for name in sums}}
         return times.selectExpr(
             *keys,
-            AT,
+            SNAPSHOT_AT,
             "__next",
-            ENDS,
+            ENDING,
             *(f"IF(__due, {value}, {name}) AS {name}" for name, value in values.items()),
-            f"IF({OLD} = 1, -1L, 1L) AS {D}",
-            f"IF(__due, {ALWAYS}L, {AT} + 1) AS {N}",
+            f"IF({OLD} = 1, -1L, 1L) AS {WEIGHT}",
+            f"IF(__due, {ALWAYS}L, {SNAPSHOT_AT} + 1) AS {DUE}",
             route,
-        ).where("__route IS NOT NULL")
+        ).where(f"{ROUTE} IS NOT NULL")
 
     def _results(self, tick: Tick, rows: DataFrame, sums: RunningSums) -> DataFrame:
         """The select list over keys and sums, as events."""
         rows = rows.selectExpr("*", *sums.finals(trying=tick.trying))
         if tick.trying:
             beyond = [(condition, in_words(call)) for condition, call in sums.beyond()]
-            return refused(tick, self, tried(self, rows, beyond), made(AT, E, D))
-        return self.selected(rows, made(AT, E, D))
+            return refused(tick, self, tried(self, rows, beyond), made(SNAPSHOT_AT, STOP, WEIGHT))
+        return self.selected(rows, made(SNAPSHOT_AT, STOP, WEIGHT))
 
 
 SUMS = (exp.Count, exp.Sum, exp.Avg)

@@ -11,21 +11,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from rowtime.core.columns import BAD, DUE, NEXT_SNAPSHOT, SNAPSHOT_AT, START, STOP, WEIGHT
 from rowtime.core.time import BEGINNING, END
 from rowtime.operators.contract import Delta, Operator, StateNote, Tick, UpTo, passed, quoted
-from rowtime.operators.events.elementary import AT, NEXT, in_snapshots
-from rowtime.operators.events.event_groups import FROM, EventGroups
+from rowtime.operators.events.elementary import in_snapshots
+from rowtime.operators.events.event_groups import EventGroups
 from rowtime.operators.events.failing_events import exact_groups, fitting, refused, tried
 from rowtime.operators.events.speculative_groups import SpeculativeGroups
 from rowtime.operators.groups.finished import in_words
 from rowtime.operators.rows.attempt import Told
-from rowtime.operators.rows.lifetimes import D, E, N, S, WeightedLog, due, made, netted, revised
+from rowtime.operators.rows.lifetimes import BEGINS, WeightedLog, due, made, netted, revised
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from sqlglot import exp
-
-BAD = "__bad"  # INT: the number of the aggregate of a snapshot that is beyond its type
 
 
 @dataclass(frozen=True)
@@ -39,8 +38,8 @@ class SnapshotSets(EventGroups):
         """What has not ended, and the snapshot that it is in."""
         until = "the bound has passed their end"
         return (
-            StateNote("events that are open", until, rows={"state": N}),
-            StateNote("the last snapshot of each group with such events", until, rows={"open": N}),
+            StateNote("events that are open", until, rows={"state": DUE}),
+            StateNote("the last snapshot of each group with such events", until, rows={"open": DUE}),
         )
 
     def on_versions(self, below: Sequence[Operator]) -> Operator:
@@ -56,7 +55,7 @@ class SnapshotSets(EventGroups):
         kept, going = WeightedLog(tick, self), WeightedLog(tick, self, "open")
         if delta.rows is not None:
             columns = map(quoted, self.input.emits().names)
-            kept.add(delta.rows.selectExpr(*columns, f"{S} AS {FROM}", E, D, due(E)), delta.count)
+            kept.add(delta.rows.selectExpr(*columns, f"{BEGINS} AS {START}", STOP, WEIGHT, due(STOP)), delta.count)
         events = kept.between(before, END)
         result = None if bound <= before or events is None else self._changes(tick, events, going, bound)
         control.bound = bound
@@ -77,21 +76,23 @@ class SnapshotSets(EventGroups):
         return [(f"{BAD} = {n}", in_words(call)) for n, call in enumerate(self._calls)]
 
     def _changes(self, tick: Tick, events: DataFrame, going: WeightedLog, bound: int) -> DataFrame:
-        alive = netted(events.drop(N), self.identity).where(f"{FROM} < {passed(bound, FROM)}")
+        alive = netted(events.drop(DUE), self.identity).where(f"{START} < {passed(bound, START)}")
         alive = alive.selectExpr("*", *(key.sql for key in self.keys))
         gone = going.between(BEGINNING, END)
         if gone is not None:
             if BAD not in gone.columns:  # kept by an older version, of which nothing failed
                 gone = gone.selectExpr("*", f"CAST(NULL AS INT) AS {BAD}")
-            gone = netted(gone.drop(N), [*self._values, "__x"]).selectExpr(*self._values, "__x", f"{END}L AS {E}", D)
+            gone = netted(gone.drop(DUE), [*self._values, "__x"]).selectExpr(
+                *self._values, "__x", f"{END}L AS {STOP}", WEIGHT
+            )
             alive = self._since(alive, gone)
         tick.describe(self, "aggregate snapshots")
         found = revised(tick, self, self._values, self._snapshots(tick, alive, bound), gone)
         if bound < END:
-            going.add(found.where(f"{E} >= {END}L").select(*self._values, "__x", D, N), None)
+            going.add(found.where(f"{STOP} >= {END}L").select(*self._values, "__x", WEIGHT, DUE), None)
         if tick.trying:
-            return refused(tick, self, tried(self, found, self._beyond), made("__x", E, D))
-        return self.selected(found, made("__x", E, D))
+            return refused(tick, self, tried(self, found, self._beyond), made("__x", STOP, WEIGHT))
+        return self.selected(found, made("__x", STOP, WEIGHT))
 
     def _since(self, events: DataFrame, open_: DataFrame) -> DataFrame:
         """Events from the begin of the snapshot on that their group was in: what began it may be forgotten."""
@@ -99,19 +100,19 @@ class SnapshotSets(EventGroups):
 
         begins = open_.selectExpr(*(f"{name} AS __g{n}" for n, name in enumerate(self.key_names)), "__x")
         same = " AND ".join(f"{name} <=> __g{n}" for n, name in enumerate(self.key_names)) or "true"
-        others = [quoted(name) for name in events.columns if name != FROM]
+        others = [quoted(name) for name in events.columns if name != START]
         return events.join(begins, F.expr(same), "left").selectExpr(
-            *others, f"greatest({FROM}, coalesce(__x, {FROM})) AS {FROM}"
+            *others, f"greatest({START}, coalesce(__x, {START})) AS {START}"
         )
 
     def _snapshots(self, tick: Tick, alive: DataFrame, bound: int) -> DataFrame:
         """Those that begin below the bound; what reaches it is open."""
-        others = [quoted(name) for name in alive.columns if name != E]
-        events = alive.selectExpr(*others, f"least({E}, {passed(bound, E)}) AS {E}")
-        each = in_snapshots(events, FROM, self.key_names).selectExpr("*", f"explode(sequence(1L, {D})) AS __i")
-        groups = [*self.key_names, AT, NEXT]
+        others = [quoted(name) for name in alive.columns if name != STOP]
+        events = alive.selectExpr(*others, f"least({STOP}, {passed(bound, STOP)}) AS {STOP}")
+        each = in_snapshots(events, START, self.key_names).selectExpr("*", f"explode(sequence(1L, {WEIGHT})) AS __i")
+        groups = [*self.key_names, SNAPSHOT_AT, NEXT_SNAPSHOT]
         found, beyond = exact_groups(self, each, groups) if tick.trying else (self.aggregated(each, groups), [])
         cases = " ".join(f"WHEN {flag} THEN {self._calls.index(call)}" for flag, call in beyond)
         bad = f"CAST({f'CASE {cases} END' if cases else 'NULL'} AS INT) AS {BAD}"
-        until = f"IF({NEXT} < {passed(bound, NEXT)}, {NEXT}, {END}L) AS {E}"
-        return found.selectExpr(*self._values[:-1], bad, f"{AT} AS __x", until, f"1L AS {D}")
+        until = f"IF({NEXT_SNAPSHOT} < {passed(bound, NEXT_SNAPSHOT)}, {NEXT_SNAPSHOT}, {END}L) AS {STOP}"
+        return found.selectExpr(*self._values[:-1], bad, f"{SNAPSHOT_AT} AS __x", until, f"1L AS {WEIGHT}")

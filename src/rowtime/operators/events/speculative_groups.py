@@ -12,18 +12,30 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from rowtime.core.clock import Clocks, least
+from rowtime.core.columns import (
+    BROKEN,
+    CHANGED_BY,
+    DUE,
+    MET,
+    NEXT_SNAPSHOT,
+    SNAPSHOT_AT,
+    START,
+    STOP,
+    VERSION,
+    WEIGHT,
+    WINDOW_END,
+)
 from rowtime.core.errors import Failure, Problem
 from rowtime.core.fields import LATER, Micros
 from rowtime.core.time import BEGINNING, END
 from rowtime.operators.contract import Delta, Link, Operator, StateNote, Tick, UpTo, quoted
 from rowtime.operators.contract.requirement import VERSIONS, Requirement
-from rowtime.operators.events.elementary import AT, NEXT, in_snapshots
-from rowtime.operators.events.event_groups import FROM, EventGroups
-from rowtime.operators.events.event_windows import WINDOW, clipped, first_start, in_windows, last_window
+from rowtime.operators.events.elementary import in_snapshots
+from rowtime.operators.events.event_groups import EventGroups
+from rowtime.operators.events.event_windows import clipped, first_start, in_windows, last_window
 from rowtime.operators.events.failing_events import changed, fitting, tried_groups
-from rowtime.operators.events.versions import BEFORE, VERSION, as_of, versions_of
-from rowtime.operators.rows.attempt import BROKEN
-from rowtime.operators.rows.lifetimes import OVERLAPS, C, D, E, N, Q, S, WeightedLog, due, netted
+from rowtime.operators.events.versions import BEFORE, as_of, versions_of
+from rowtime.operators.rows.lifetimes import BEGINS, OVERLAPS, WeightedLog, due, netted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -67,10 +79,10 @@ class SpeculativeGroups(EventGroups):
     def keeps(self) -> tuple[StateNote, ...]:
         """What groups that may yet change are made of."""
         if self.size:
-            return (StateNote("events", "the bound reaches the end of their last window", rows={"state": N}),)
+            return (StateNote("events", "the bound reaches the end of their last window", rows={"state": DUE}),)
         return (
             StateNote(
-                "events", "the bound has passed their end and that of all that began before it", rows={"state": N}
+                "events", "the bound has passed their end and that of all that began before it", rows={"state": DUE}
             ),
         )
 
@@ -85,7 +97,7 @@ class SpeculativeGroups(EventGroups):
         """As of the groups that wait for the bound."""
         if not self.size:
             return super().link(n)
-        span = (f"{E} - {self.size}L", E) if self.point else (S, E)
+        span = (f"{STOP} - {self.size}L", STOP) if self.point else (BEGINS, STOP)
         return Link(self.same_keys(), meets=OVERLAPS, span=span, narrows="meet")
 
     def beneath_keeping(self) -> Operator:
@@ -102,7 +114,7 @@ class SpeculativeGroups(EventGroups):
             written = kept.add(self._events(delta.rows), delta.count)
             if written:
                 rows = self._revised(tick, kept.segments.read(written), old, control.bound)
-        control.low = bound if self.size or bound >= END else kept.oldest(bound, self.identity, FROM)
+        control.low = bound if self.size or bound >= END else kept.oldest(bound, self.identity, START)
         control.bound = bound
         kept.forget(control.low, self.identity)
         return Delta(rows, clocks)
@@ -110,11 +122,13 @@ class SpeculativeGroups(EventGroups):
     @property
     def _groups(self) -> list[str]:
         """What tells groups apart that are computed by themselves."""
-        return [*self.key_names, *([WINDOW] if self.size else [])]
+        return [*self.key_names, *([WINDOW_END] if self.size else [])]
 
     def _events(self, rows: DataFrame) -> DataFrame:
-        until = f"{last_window(self.size, self.hop, self.offset)} AS {N}" if self.size else due(E)
-        return rows.selectExpr(*map(quoted, self.input.emits().names), f"{S} AS {FROM}", E, D, Q, C, until)
+        until = f"{last_window(self.size, self.hop, self.offset)} AS {DUE}" if self.size else due(STOP)
+        return rows.selectExpr(
+            *map(quoted, self.input.emits().names), f"{BEGINS} AS {START}", STOP, WEIGHT, CHANGED_BY, MET, until
+        )
 
     # -- versions of groups -----------------------------------------------------------
 
@@ -125,13 +139,13 @@ class SpeculativeGroups(EventGroups):
         events = self._grouped(new, before)
         versions = versions_of(events, self._groups)
         if old is not None:
-            old = netted(old.drop(Q, C), [*self.identity, N]).selectExpr("*", *BEFORE)
+            old = netted(old.drop(CHANGED_BY, MET), [*self.identity, DUE]).selectExpr("*", *BEFORE)
             events = events.unionByName(self._grouped(old, before))
         results = self._results(tick, as_of(events, versions, self._groups, [*self.identity, *self._groups]))
         return changed(tick, self, results)
 
     def _refuse_endless(self, events: DataFrame) -> None:
-        if events.where(f"{E} >= {END}L").limit(1).count():
+        if events.where(f"{STOP} >= {END}L").limit(1).count():
             what = f"{self.name}: an event without an end lies in endless windows, and each is to be shown at once"
             hint = "Limit it: ALTER_DURATION(s, interval). Or leave EMIT CHANGES out."
             raise Failure(Problem("R195", what, hint=hint))
@@ -141,16 +155,16 @@ class SpeculativeGroups(EventGroups):
         rows = events.selectExpr("*", *(key.sql for key in self.keys))
         if self.size:
             rows = in_windows(rows, (before, END), self.size, self.hop, self.offset)
-        return rows.drop(N)
+        return rows.drop(DUE)
 
     def _results(self, tick: Tick, events: DataFrame) -> DataFrame:
         """The select list at each version, with the extent of the window or snapshot."""
-        groups, extent = [*self._groups, *VERSION], (f"{WINDOW} - {1 if self.point else self.size}L", WINDOW)
+        groups, extent = [*self._groups, *VERSION], (f"{WINDOW_END} - {1 if self.point else self.size}L", WINDOW_END)
         if not self.size:
-            events, extent = in_snapshots(events, FROM, groups), (AT, NEXT)
+            events, extent = in_snapshots(events, START, groups), (SNAPSHOT_AT, NEXT_SNAPSHOT)
             groups = [*groups, *extent]
-        each = events.selectExpr("*", *clipped(self.size, self.clips), f"explode(sequence(1L, {D})) AS __i")
-        times = [f"{extent[0]} AS __x", f"{extent[1]} AS {E}", f"1L AS {D}"]
+        each = events.selectExpr("*", *clipped(self.size, self.clips), f"explode(sequence(1L, {WEIGHT})) AS __i")
+        times = [f"{extent[0]} AS __x", f"{extent[1]} AS {STOP}", f"1L AS {WEIGHT}"]
         if tick.trying:
             return tried_groups(self, each, groups).selectExpr(*self.item_names, *VERSION, *times, BROKEN)
         return self.selected(self.aggregated(each, groups), [*VERSION, *times])

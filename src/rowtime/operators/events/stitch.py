@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from rowtime.core.clock import Clocks, least
+from rowtime.core.columns import CHANGED_BY, DUE, MET, PIECE_END, STOP, VERSION, WEIGHT
 from rowtime.core.time import BEGINNING, END
 from rowtime.operators.contract import Delta, Link, Operator, Shape, StateNote, Tick, Unary, UpTo, quoted
 from rowtime.operators.contract.requirement import VERSIONS, Requirement
-from rowtime.operators.events.versions import BEFORE, VERSION, as_of, differences, versions_of
-from rowtime.operators.rows.lifetimes import TOUCHES, C, D, E, N, Q, S, WeightedLog, derived, due, made, netted, revised
+from rowtime.operators.events.versions import BEFORE, as_of, differences, versions_of
+from rowtime.operators.rows.lifetimes import BEGINS, TOUCHES, WeightedLog, derived, due, made, netted, revised
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -37,8 +38,8 @@ class Stitch(Unary):
         """What has not ended, and since when it lasts."""
         until = "the bound has passed their end"
         return (
-            StateNote("events that are open", until, rows={"state": N}),
-            StateNote("the start of each that is put together", until, rows={"open": N}),
+            StateNote("events that are open", until, rows={"state": DUE}),
+            StateNote("the start of each that is put together", until, rows={"open": DUE}),
         )
 
     def emits(self) -> Shape:
@@ -65,7 +66,7 @@ class Stitch(Unary):
         bound = max(before, clocks[""])
         kept, going = WeightedLog(tick, self), WeightedLog(tick, self, "open")
         if deltas[0].rows is not None:
-            rows = deltas[0].rows.selectExpr(*self._quoted, f"{S} AS __ls", f"{E} AS __le", D, due(E))
+            rows = deltas[0].rows.selectExpr(*self._quoted, f"{BEGINS} AS __ls", f"{STOP} AS __le", WEIGHT, due(STOP))
             kept.add(rows, deltas[0].count)
         events = kept.between(before, END)
         result = None
@@ -78,23 +79,25 @@ class Stitch(Unary):
 
     def _results(self, tick: Tick, events: DataFrame, going: WeightedLog, span: tuple[int, int]) -> DataFrame:
         before, bound = span
-        alive = netted(events.drop(N), [*self._names, "__ls", "__le"]).where(f"__ls < {bound}L")
+        alive = netted(events.drop(DUE), [*self._names, "__ls", "__le"]).where(f"__ls < {bound}L")
         parts = alive.selectExpr(*self._quoted, "__ls", "__le")
         old = going.between(BEGINNING, END)
         gone = None
         if old is not None:
             old = netted(old, [*self._names, "__x"])
             parts = parts.unionByName(old.selectExpr(*self._quoted, "__x AS __ls", f"{before}L AS __le"))
-            gone = old.selectExpr(*self._quoted, "__x", f"{END}L AS {E}", D)
+            gone = old.selectExpr(*self._quoted, "__x", f"{END}L AS {STOP}", WEIGHT)
         tick.describe(self, "stitch events")
         found = revised(tick, self, self._names, self._stitched(parts, bound), gone)
         if bound < END:
-            going.add(found.where(f"{E} >= {END}L").selectExpr(*self._quoted, "__x", D, N), None)
-        return found.selectExpr(*self._quoted, *made("__x", E, D))
+            going.add(found.where(f"{STOP} >= {END}L").selectExpr(*self._quoted, "__x", WEIGHT, DUE), None)
+        return found.selectExpr(*self._quoted, *made("__x", STOP, WEIGHT))
 
     def _stitched(self, parts: DataFrame, bound: int) -> DataFrame:
         whole = runs(parts, self._names)
-        return whole.selectExpr(*self._quoted, "__x", f"IF(__y < {bound}L, __y, {END}L) AS {E}", f"1L AS {D}")
+        return whole.selectExpr(
+            *self._quoted, "__x", f"IF({PIECE_END} < {bound}L, {PIECE_END}, {END}L) AS {STOP}", f"1L AS {WEIGHT}"
+        )
 
     @property
     def _names(self) -> tuple[str, ...]:
@@ -129,7 +132,7 @@ class SpeculativeStitch(Stitch):
             StateNote(
                 "events",
                 "the bound has passed the end of what they are part of, and of what began before",
-                rows={"state": N},
+                rows={"state": DUE},
             ),
         )
 
@@ -140,7 +143,9 @@ class SpeculativeStitch(Stitch):
         bound, low = max(control.bound, clocks[""]), control.low
         old, rows = kept.between(low, END), None
         if delta.rows is not None:
-            new = delta.rows.selectExpr(*self._quoted, f"{S} AS __ls", f"{E} AS __le", D, Q, C, due(E))
+            new = delta.rows.selectExpr(
+                *self._quoted, f"{BEGINS} AS __ls", f"{STOP} AS __le", WEIGHT, CHANGED_BY, MET, due(STOP)
+            )
             written = kept.add(new, delta.count)
             rows = self._revised(kept.segments.read(written), old) if written else None
         control.bound = bound
@@ -157,18 +162,22 @@ class SpeculativeStitch(Stitch):
         rows = kept.between(low, END) if bound < END else None
         if rows is None:
             return bound
-        alive = runs(netted(rows.drop(N, Q, C), self._identity), self._names).where(f"__y >= {bound}L")
+        alive = runs(netted(rows.drop(DUE, CHANGED_BY, MET), self._identity), self._names).where(
+            f"{PIECE_END} >= {bound}L"
+        )
         found = alive.agg({"__x": "min"}).collect()[0][0]
         return bound if found is None else min(bound, int(found))
 
     def _revised(self, new: DataFrame, old: DataFrame | None) -> DataFrame:
         """The results of each version of the payloads with new changes, less those of the one before it."""
-        versions, events = versions_of(new, self._names), new.drop(N)
+        versions, events = versions_of(new, self._names), new.drop(DUE)
         if old is not None:
-            events = events.unionByName(netted(old.drop(N, Q, C), self._identity).selectExpr("*", *BEFORE))
+            events = events.unionByName(netted(old.drop(DUE, CHANGED_BY, MET), self._identity).selectExpr("*", *BEFORE))
         alive = as_of(events, versions, self._names, self._identity)
-        results = runs(alive, [*self._names, *VERSION]).withColumnRenamed("__y", E).selectExpr("*", f"1L AS {D}")
-        return differences(results, self._names).selectExpr(*self._quoted, *made("__x", E, D, Q, C))
+        results = (
+            runs(alive, [*self._names, *VERSION]).withColumnRenamed(PIECE_END, STOP).selectExpr("*", f"1L AS {WEIGHT}")
+        )
+        return differences(results, self._names).selectExpr(*self._quoted, *made("__x", STOP, WEIGHT, CHANGED_BY, MET))
 
 
 def runs(parts: DataFrame, by: Sequence[str]) -> DataFrame:
@@ -180,4 +189,8 @@ def runs(parts: DataFrame, by: Sequence[str]) -> DataFrame:
     ends = f"max(__le) OVER ({ordered} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
     begun = parts.selectExpr("*", f"IF(__ls <= {ends}, 0, 1) AS __begins")
     numbered = begun.selectExpr("*", f"sum(__begins) OVER ({ordered} ROWS UNBOUNDED PRECEDING) AS __run")
-    return numbered.groupBy(*names, "__run").agg(F.expr("min(__ls) AS __x"), F.expr("max(__le) AS __y")).drop("__run")
+    return (
+        numbered.groupBy(*names, "__run")
+        .agg(F.expr("min(__ls) AS __x"), F.expr(f"max(__le) AS {PIECE_END}"))
+        .drop("__run")
+    )

@@ -17,36 +17,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rowtime.core.clock import Clocks, least
+from rowtime.core.columns import ASKED_AT, DUE, ORIGIN, PERMIT, PERMITS, POSITION, ROUTE, ROWTIME, WRITER
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import (
-    ASKED_AT,
-    Column,
-    Delta,
-    Link,
-    Operator,
-    P,
-    Route,
-    Shape,
-    StateNote,
-    T,
-    Tick,
-    UpTo,
-    W,
-    quoted,
-)
+from rowtime.operators.contract import Column, Delta, Link, Operator, Route, Shape, StateNote, Tick, UpTo, quoted
 from rowtime.operators.contract.gates import Verdict
 from rowtime.operators.contract.requirement import COUNTED, Requirement
-from rowtime.operators.order.merge import ORIGIN
 from rowtime.operators.panes.event_time import refusals
-from rowtime.operators.rows.lifetimes import S
+from rowtime.operators.rows.lifetimes import BEGINS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from rowtime.operators.contract import Segment
 
-PERMIT = "__at"  # BIGINT: the rowtime of the permit, µs
-TOTAL = "__c"  # BIGINT: how many permits there are up to and with this row of the permit stream
 REASON = "NO_PERMIT"
 
 
@@ -99,9 +82,9 @@ class PermitGate(Operator):
                 "rows without a permit",
                 "permits come, or end",
                 "nothing",
-                rows={"state": "__n", "places": P, "origins": P},
+                rows={"state": DUE, "places": POSITION, "origins": POSITION},
             ),
-            StateNote("permits without a row", "rows come", "nothing", rows={"permits": TOTAL}),
+            StateNote("permits without a row", "rows come", "nothing", rows={"permits": PERMITS}),
         )
 
     def emits(self) -> Shape:
@@ -120,7 +103,7 @@ class PermitGate(Operator):
 
     def link(self, n: int) -> Link:
         """The row under another rowtime."""
-        return Link(self.passed_on(n)) if n == 0 else Link(meets=f"{S} <= {ASKED_AT}")
+        return Link(self.passed_on(n)) if n == 0 else Link(meets=f"{BEGINS} <= {ASKED_AT}")
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Let out every row that has its permit by now."""
@@ -152,12 +135,14 @@ class PermitGate(Operator):
             return
         tick.describe(self, "read permits")
         many = f"greatest(coalesce(CAST({quoted(self.count)} AS BIGINT), 0L), 0L)" if self.count else "1L"
-        read = rows.selectExpr(P, f"unix_micros({T}) AS {PERMIT}", f"{many} AS n").toArrow().sort_by(P)
+        read = (
+            rows.selectExpr(POSITION, f"unix_micros({ROWTIME}) AS {PERMIT}", f"{many} AS n").toArrow().sort_by(POSITION)
+        )
         totals = np.cumsum(read["n"].to_numpy()) + control.given
         if len(totals):
             control.given = int(totals[-1])
-            kept = pa.table({TOTAL: totals, PERMIT: read[PERMIT]}).filter(pa.array(read["n"].to_numpy() > 0))
-            tick.segments(self, "permits").add(tick.keep(self, "permits", kept, TOTAL))
+            kept = pa.table({PERMITS: totals, PERMIT: read[PERMIT]}).filter(pa.array(read["n"].to_numpy() > 0))
+            tick.segments(self, "permits").add(tick.keep(self, "permits", kept, PERMITS))
 
     def _arrived(self, tick: Tick, delta: Delta, control: Queues) -> bool:
         """Where the new rows stand; their times are needed for the promise."""
@@ -166,17 +151,17 @@ class PermitGate(Operator):
             return False
         tick.describe(self, "read the places of rows")
         origins = [*ORIGIN] if ORIGIN[0] in rows.columns else []
-        read = rows.selectExpr(P, f"unix_micros({T}) AS {PERMIT}", *origins).toArrow().sort_by(P)
+        read = rows.selectExpr(POSITION, f"unix_micros({ROWTIME}) AS {PERMIT}", *origins).toArrow().sort_by(POSITION)
         if not read.num_rows:
             return False
-        control.came = int(read[P][-1].as_py()) + 1
+        control.came = int(read[POSITION][-1].as_py()) + 1
         if origins:
-            told, read = read.select([P, *origins]), read.select([P, PERMIT])
+            told, read = read.select([POSITION, *origins]), read.select([POSITION, PERMIT])
             if delta.origins is not None:  # an event time has merged them before
                 found = delta.origins(told[ORIGIN[1]].to_numpy())
-                told = pa.table({P: told[P], **{name: found[name] for name in ORIGIN}})
-            tick.segments(self, "origins").add(tick.keep(self, "origins", told, P))
-        tick.segments(self, "places").add(tick.keep(self, "places", read, P))
+                told = pa.table({POSITION: told[POSITION], **{name: found[name] for name in ORIGIN}})
+            tick.segments(self, "origins").add(tick.keep(self, "origins", told, POSITION))
+        tick.segments(self, "places").add(tick.keep(self, "places", read, POSITION))
         return True
 
     # -- what goes out ----------------------------------------------------------------
@@ -188,35 +173,35 @@ class PermitGate(Operator):
         first, last = span
         places = np.arange(first, last)
         permits = self._table(tick, "permits", first, END)
-        times = permits[PERMIT].to_numpy()[np.searchsorted(permits[TOTAL].to_numpy(), places, side="right")]
-        told = tick.frame(self, pa.table({P: places, PERMIT: times}))
-        due = self._queued(tick, rows, first).join(F.broadcast(told), P)
+        times = permits[PERMIT].to_numpy()[np.searchsorted(permits[PERMITS].to_numpy(), places, side="right")]
+        told = tick.frame(self, pa.table({POSITION: places, PERMIT: times}))
+        due = self._queued(tick, rows, first).join(F.broadcast(told), POSITION)
         shape = self.emits()
-        columns = [*map(quoted, shape.names), *(name for name in shape.internals if name != T)]
-        return due.selectExpr(*columns, f"greatest({T}, timestamp_micros({PERMIT})) AS {T}")
+        columns = [*map(quoted, shape.names), *(name for name in shape.internals if name != ROWTIME)]
+        return due.selectExpr(*columns, f"greatest({ROWTIME}, timestamp_micros({PERMIT})) AS {ROWTIME}")
 
     def _queued(self, tick: Tick, rows: DataFrame | None, first: int) -> DataFrame:
         """The rows from a position on: those that wait, and the new ones."""
-        names = [*map(quoted, self.emits().names), T, W, P]
+        names = [*map(quoted, self.emits().names), ROWTIME, WRITER, POSITION]
         kept = tick.segments(self).overlapping(first - 1, END)
         parts = [tick.segments(self).read(kept).selectExpr(*names)] if kept else []
         parts += [] if rows is None else [rows.selectExpr(*names)]
         both = parts[0] if len(parts) == 1 else parts[0].unionByName(parts[1])
-        return both.where(f"{P} >= {first}L")
+        return both.where(f"{POSITION} >= {first}L")
 
     def _wait(self, tick: Tick, rows: DataFrame | None, upto: int) -> None:
         assert rows is not None
         tick.describe(self, "keep rows without a permit")
-        tick.segments(self).add(self._kept(tick, rows.where(f"{P} >= {upto}L"), None))
+        tick.segments(self).add(self._kept(tick, rows.where(f"{POSITION} >= {upto}L"), None))
 
     def _kept(self, tick: Tick, rows: DataFrame, count: int | None) -> Sequence[Segment]:
-        names = [*self.emits().names, T, W, P]
-        held = rows.selectExpr(*map(quoted, names), f"{P} AS __n", "0 AS __route")
-        return tick.write(self, held, {"state": Route(0, {name: name for name in names}, "__n")}, count)["state"]
+        names = [*self.emits().names, ROWTIME, WRITER, POSITION]
+        held = rows.selectExpr(*map(quoted, names), f"{POSITION} AS {DUE}", f"0 AS {ROUTE}")
+        return tick.write(self, held, {"state": Route(0, {name: name for name in names}, DUE)}, count)["state"]
 
     def _compact(self, tick: Tick) -> None:
         tick.segments(self, "origins").forget(tick.control(self).sent - 1)
-        for what, by in (("places", P), ("permits", TOTAL), ("origins", P)):
+        for what, by in (("places", POSITION), ("permits", PERMITS), ("origins", POSITION)):
             crowded = tick.segments(self, what).crowded()
             if crowded:
                 merged = pa.concat_tables(tick.segments(self, what).tables(crowded)).sort_by(by)
@@ -238,7 +223,7 @@ class PermitGate(Operator):
         rows = self._queued(tick, None, int(lost[0]))
         refused = self._told(tick, refusals(rows, lost, [REASON] * len(lost), np.full(len(lost), END)))
         counts = Counter({"in": len(lost), "accepted": 0, REASON: len(lost)})
-        tick.account(self, rows, Verdict(refused, counts, {}, BEGINNING, END), T)
+        tick.account(self, rows, Verdict(refused, counts, {}, BEGINNING, END), ROWTIME)
         tick.segments(self).forget(END)
         tick.segments(self, "places").forget(END)
         tick.segments(self, "origins").forget(END)
@@ -246,11 +231,13 @@ class PermitGate(Operator):
     def _told(self, tick: Tick, refused: pa.Table) -> pa.Table:
         """Refused rows with the writer and the position that they came from, where that was kept."""
         kept = tick.segments(self, "origins")
-        tables = kept.tables(kept.overlapping(int(refused[P][0].as_py()) - 1, END))
-        known = pa.concat_tables(tables).sort_by(P) if tables else None
-        if known is None or not pc.all(pc.is_in(refused[P], known[P])).as_py():  # what came before an update has none
+        tables = kept.tables(kept.overlapping(int(refused[POSITION][0].as_py()) - 1, END))
+        known = pa.concat_tables(tables).sort_by(POSITION) if tables else None
+        if (
+            known is None or not pc.all(pc.is_in(refused[POSITION], known[POSITION])).as_py()
+        ):  # what came before an update has none
             return refused
-        found = known.take(pa.array(np.searchsorted(known[P].to_numpy(), refused[P].to_numpy())))
+        found = known.take(pa.array(np.searchsorted(known[POSITION].to_numpy(), refused[POSITION].to_numpy())))
         for name in ORIGIN:
             refused = refused.append_column(name, found[name])
         return refused
@@ -267,7 +254,7 @@ class PermitGate(Operator):
 
     def _table(self, tick: Tick, what: str, first: int, last: int) -> pa.Table:
         """What is kept of positions from ``first`` on, in order."""
-        by = P if what == "places" else TOTAL
+        by = POSITION if what == "places" else PERMITS
         segments: Sequence[Segment] = tick.segments(self, what).overlapping(first - 1, last)
         table = pa.concat_tables(tick.segments(self, what).tables(segments)).sort_by(by)
         at = np.searchsorted(table[by].to_numpy(), first, side="left" if what == "places" else "right")

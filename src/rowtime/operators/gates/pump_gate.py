@@ -12,11 +12,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
+from rowtime.core.columns import BROKEN, TRIED
 from rowtime.core.fields import LATER, UNSTORED
 from rowtime.expr.store_assignment import always_fits, as_read, is_nested, length_of
 from rowtime.operators.contract import Delta, Link, Operator, Tick, Unary, quoted
 from rowtime.operators.gates.column_limits import Limit
-from rowtime.operators.rows.attempt import BROKEN, attempted
+from rowtime.operators.rows.attempt import attempted
 from rowtime.operators.rows.sized_texts import holds_lengths, in_length
 from rowtime.operators.rows.values import type_text
 from rowtime.sql.generate import literal, to_rowtime, to_spark
@@ -91,13 +92,13 @@ class PumpGate(Unary):
 
     def _told(self, rows: DataFrame, tests: Sequence[Demand]) -> DataFrame:
         """The rows with the name of the first test that each breaks."""
-        tried = {f"__try{n}": attempted(rows.sparkSession, [t.condition]) for n, t in enumerate(tests) if t.tried}
+        tried = {f"{TRIED}{n}": attempted(rows.sparkSession, [t.condition]) for n, t in enumerate(tests) if t.tried}
         with_tried = rows.withColumns(tried) if tried else rows
         cases = []
         for n, test in enumerate(tests):
             broken = f"NOT ({test.condition})"
             if test.tried:
-                broken = f"__try{n} IS NULL" + ("" if test.casts else f" OR NOT __try{n}.c0")
+                broken = f"{TRIED}{n} IS NULL" + ("" if test.casts else f" OR NOT {TRIED}{n}.c0")
             cases.append(f"WHEN {broken} THEN {literal(test.name)}")
         shape = self.emits()
         columns = (*map(quoted, shape.names), *shape.internals)

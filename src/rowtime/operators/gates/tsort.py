@@ -14,23 +14,20 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rowtime.core.clock import NOBODY, Clocks, least, strongest
+from rowtime.core.columns import ARRIVAL, JUDGED, PASSED_ROWTIME, POSITION, PROMOTED_TIME, ROWTIME, WRITER
 from rowtime.core.errors import refuse
 from rowtime.core.fields import LATER, Micros
 from rowtime.core.time import BEGINNING, END, shift
 from rowtime.operators.contract import (
-    A,
     Column,
     Delta,
     Link,
     Operator,
     Origin,
-    P,
     Shape,
     StateNote,
-    T,
     Tick,
     Unary,
-    W,
     micros,
     quoted,
 )
@@ -43,10 +40,6 @@ from rowtime.sql.generate import to_spark
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from sqlglot import exp
-
-TIME = "__g"  # TIMESTAMP: the time to be promoted, a hidden item of the select list below
-BEFORE = "__before"  # TIMESTAMP: the rowtime that the row had, where somebody above asks for it
-JUDGED = "__j"  # TIMESTAMP: the last instant of the time's group, where a group decides who is late
 
 
 @dataclass(slots=True)
@@ -132,8 +125,9 @@ class TSort(Unary):
         # Its rows leave as a merge's do, so whoever judges them again judges them in their new order.
         # What is known of the columns' order was about the old one.
         columns = tuple(Column(column.name, column.type) for column in below.columns)
+        extra = (*self.keys, *((PASSED_ROWTIME,) if self.before else ()))
         return replace(
-            below, columns=columns, order=(T, *keys, W, P), extra=(*self.keys, *((BEFORE,) if self.before else ())),
+            below, columns=columns, order=(ROWTIME, *keys, WRITER, POSITION), extra=extra,
             released=False, unmerged=True, event=None,
         )  # fmt: skip
 
@@ -166,7 +160,7 @@ class TSort(Unary):
 
     def link(self, n: int) -> Link:
         """The row of the same place."""
-        return Link(self.passed_on(n, W, P))
+        return Link(self.passed_on(n, WRITER, POSITION))
 
     def checks_pump(self, pump: str) -> bool:
         """True for the T-sort that the query of the pump ends with."""
@@ -176,8 +170,8 @@ class TSort(Unary):
         """The column that it makes the rowtime has it."""
         if not isinstance(self.input, Select):
             return None
-        time = next((item.expression for item in self.input.hidden if item.column.name == TIME), None)
-        return Origin(T) if time is not None and time == self.input.value_of(column) else None
+        time = next((item.expression for item in self.input.hidden if item.column.name == PROMOTED_TIME), None)
+        return Origin(ROWTIME) if time is not None and time == self.input.value_of(column) else None
 
     def gives_groups(self) -> bool:
         """False: they have another order."""
@@ -198,7 +192,7 @@ class TSort(Unary):
         if delta.rows is None and (quarantine is None or not quarantine.decided(present)):
             return Delta(None, self._settled(delta, here, control))
         by_time = not self.by_group and self.ahead is None
-        peeked = delta.peek.times(TIME) if delta.peek is not None and by_time else None
+        peeked = delta.peek.times(PROMOTED_TIME) if delta.peek is not None and by_time else None
         rows, count = delta.rows, delta.count
         if quarantine is not None:
             rows, count, peeked = quarantine.before(rows, count, peeked)
@@ -209,7 +203,7 @@ class TSort(Unary):
         control.raised = {writer: list(known) for writer, known in verdict.raised.items()}
         if quarantine is not None:
             rows = quarantine.after(rows, verdict)
-        rows = tick.account(self, rows, verdict, TIME, peek=delta.peek if quarantine is None else None)
+        rows = tick.account(self, rows, verdict, PROMOTED_TIME, peek=delta.peek if quarantine is None else None)
         rows = rows.selectExpr(*self._columns())
         return Delta(rows, self._settled(delta, here, control), count, verdict.lowest, verdict.highest)
 
@@ -229,7 +223,7 @@ class TSort(Unary):
         """Refuse (R188) what is no timestamp: of some expressions only Spark knows, which is asked once."""
         if control.timed:
             return
-        kind = rows.schema[TIME].dataType.typeName()
+        kind = rows.schema[PROMOTED_TIME].dataType.typeName()
         if kind not in ("timestamp", "timestamp_ntz", "timestamp_ltz", "void"):
             what = f"{self.name}: only a timestamp can be ROWTIME, and what is promoted is of type {kind.upper()}"
             raise refuse("R188", what, "Make a timestamp of it: CAST(… AS TIMESTAMP), timestamp_millis(…).")
@@ -240,12 +234,12 @@ class TSort(Unary):
             return bound
         assert self.follows is not None
         # A name and a number of ours, and an expression that was parsed and bound.
-        text = f"SELECT unix_micros(CAST({to_spark(self.follows)} AS TIMESTAMP)) FROM (SELECT {micros(bound)} AS {T})"  # noqa: S608
-        return tick.scalar(text)
+        time = f"unix_micros(CAST({to_spark(self.follows)} AS TIMESTAMP))"
+        return tick.scalar(f"SELECT {time} FROM (SELECT {micros(bound)} AS {ROWTIME})")  # noqa: S608
 
     def _gate(self, control: SortMarks, present: Sequence[str]) -> Gate:
         return Gate(
-            TIME,
+            PROMOTED_TIME,
             self.within,
             "LATE",
             control.marks,
@@ -261,8 +255,8 @@ class TSort(Unary):
 
     def _columns(self) -> list[str]:
         shape = self.emits()
-        internals = [name for name in shape.internals if name != T]
-        return [*map(quoted, shape.names), f"CAST({TIME} AS TIMESTAMP) AS {T}", *internals]
+        internals = [name for name in shape.internals if name != ROWTIME]
+        return [*map(quoted, shape.names), f"CAST({PROMOTED_TIME} AS TIMESTAMP) AS {ROWTIME}", *internals]
 
     def _set(self, clocks: Clocks, control: SortMarks) -> None:
         """Bounds of the time itself that were set by hand, after all that earlier ticks have read (SPEC 5)."""
@@ -289,4 +283,4 @@ class TSort(Unary):
 
 
 def _beyond_arrival(limit: int) -> str:
-    return f"unix_micros({TIME}) - unix_micros({A}) >= {limit}L"
+    return f"unix_micros({PROMOTED_TIME}) - unix_micros({ARRIVAL}) >= {limit}L"

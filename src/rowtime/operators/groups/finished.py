@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from rowtime.core.columns import BROKEN, DONE, POSITION, ROUTE, ROWTIME, WRITER
 from rowtime.expr.conditions import conjuncts
-from rowtime.operators.contract import Operator, P, Route, Segment, T, Tick, W, quoted
+from rowtime.operators.contract import Operator, Route, Segment, Tick, quoted
 from rowtime.operators.groups.grouping import Groups
-from rowtime.operators.rows.attempt import BROKEN, judged
+from rowtime.operators.rows.attempt import judged
 from rowtime.sql.generate import to_rowtime, to_spark
 
 if TYPE_CHECKING:
@@ -28,7 +29,6 @@ FAILING = "failed"
 """The route of groups that are refused."""
 
 
-_DONE = "__done"
 _ROWTIME = exp.column("ROWTIME")
 
 
@@ -56,9 +56,9 @@ class Finished:
         complete, having, made = self.complete, self.node.having, self._made(self.complete)
         if having is not None:
             groups = groups.where(f"NOT ({complete}) OR ({to_spark(having)})")
-        made |= {T: self.stamp, W: "''", P: "0L"}
+        made |= {ROWTIME: self.stamp, WRITER: "''", POSITION: "0L"}
         columns = [f"{made[name]} AS {name}" if name in made else name for name in self._taken]
-        return groups.selectExpr(*columns, f"CASE WHEN {complete} THEN {COMPLETE} ELSE {KEPT} END AS __route")
+        return groups.selectExpr(*columns, f"CASE WHEN {complete} THEN {COMPLETE} ELSE {KEPT} END AS {ROUTE}")
 
     @property
     def _taken(self) -> dict[str, None]:
@@ -73,24 +73,26 @@ class Finished:
 
     def _tried(self, groups: DataFrame) -> DataFrame:
         taken = self._taken | dict.fromkeys(self.kept)
-        groups = groups.selectExpr("*", f"coalesce({self.complete}, false) AS {_DONE}")
-        texts = self._made(_DONE)
+        groups = groups.selectExpr("*", f"coalesce({self.complete}, false) AS {DONE}")
+        texts = self._made(DONE)
         names = {f"__f{n}": said(self.node, item.expression) for n, item in enumerate(self.items)}
         tests = [
-            (f"CASE WHEN {_DONE} THEN {to_spark(part)} ELSE true END", said(self.node, part))
+            (f"CASE WHEN {DONE} THEN {to_spark(part)} ELSE true END", said(self.node, part))
             for part in conjuncts(self.node.having)
         ]
-        when = f"CASE WHEN {_DONE} THEN {self.stamp} END"
+        when = f"CASE WHEN {DONE} THEN {self.stamp} END"
         values = {name: text for name, text in texts.items() if name in taken}
         demands = [(text, names[name]) for name, text in values.items()] + [(when, "ROWTIME")]
-        kept = [_DONE, *(name for name in taken if name not in {*texts, T, W, P, BROKEN})]
-        broken = [(f"{_DONE} AND {condition}", in_words(call)) for condition, call in self.beyond]
+        kept = [DONE, *(name for name in taken if name not in {*texts, ROWTIME, WRITER, POSITION, BROKEN})]
+        broken = [(f"{DONE} AND {condition}", in_words(call)) for condition, call in self.beyond]
         time = next(iter(self.routes.values())).time
-        found = judged(groups, tests, {**values, T: when}, demands, kept, broken)
-        others = [name for name in taken if name not in (T, W, P)]
-        route = f"CASE WHEN NOT {_DONE} THEN {KEPT} WHEN {BROKEN} IS NULL THEN {COMPLETE} ELSE {FAILED} END"
-        at = f"coalesce({T}, timestamp_micros(least({time}, 253402300799999999L)))"
-        return found.selectExpr(*map(quoted, others), f"{at} AS {T}", f"'' AS {W}", f"0L AS {P}", f"{route} AS __route")
+        found = judged(groups, tests, {**values, ROWTIME: when}, demands, kept, broken)
+        others = [name for name in taken if name not in (ROWTIME, WRITER, POSITION)]
+        route = f"CASE WHEN NOT {DONE} THEN {KEPT} WHEN {BROKEN} IS NULL THEN {COMPLETE} ELSE {FAILED} END"
+        at = f"coalesce({ROWTIME}, timestamp_micros(least({time}, 253402300799999999L)))"
+        return found.selectExpr(
+            *map(quoted, others), f"{at} AS {ROWTIME}", f"'' AS {WRITER}", f"0L AS {POSITION}", f"{route} AS {ROUTE}"
+        )
 
 
 def said(node: Groups, part: exp.Expr) -> str:
@@ -108,7 +110,7 @@ def in_words(node: exp.Expr) -> str:
 
 
 def _is_rowtime(node: exp.Expr) -> bool:
-    return isinstance(node, exp.Column) and node.name == T
+    return isinstance(node, exp.Column) and node.name == ROWTIME
 
 
 def with_failing(tick: Tick, node: Groups, routes: Mapping[str, Route], places: Mapping[str, str]) -> dict[str, Route]:
@@ -124,7 +126,7 @@ def with_failing(tick: Tick, node: Groups, routes: Mapping[str, Route], places: 
         if item.column.name not in shown.values() and name.lower() not in {known.lower() for known in shown}:
             shown[name] = item.column.name
     time = next(iter(routes.values())).time
-    columns = {**shown, T: T, W: W, P: P, BROKEN: BROKEN}
+    columns = {**shown, ROWTIME: ROWTIME, WRITER: WRITER, POSITION: POSITION, BROKEN: BROKEN}
     return {**routes, FAILING: Route(FAILED, columns, time)}
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from rowtime.core.clock import Clocks, least
+from rowtime.core.columns import DUE, ROUTE, ROWTIME, SEEN
 from rowtime.core.time import BEGINNING
 from rowtime.operators.contract import (
     LARGE,
@@ -26,7 +27,6 @@ from rowtime.operators.contract import (
     Segment,
     Shape,
     StateNote,
-    T,
     Tick,
     Unary,
     passed,
@@ -35,15 +35,13 @@ from rowtime.operators.contract import (
 from rowtime.operators.groups.finished import COMPLETE, KEPT, Finished, refuse_failing, with_failing
 from rowtime.operators.groups.grouping import RowGroups
 from rowtime.operators.rows.collations import grouped
-from rowtime.operators.rows.ends import SEEN, Ends, Lead
+from rowtime.operators.rows.ends import Ends, Lead
 from rowtime.operators.rows.partials import Accumulators
 from rowtime.operators.rows.select import Item
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from sqlglot import exp
-
-END_OF_GROUP = "__n"  # BIGINT: the first instant past the group, µs
 
 
 @dataclass(slots=True)
@@ -98,16 +96,16 @@ class GroupBy(RowGroups, Unary):
     def keeps(self) -> tuple[StateNote, ...]:
         """Partial results, or rows where an aggregate has no partial form."""
         what = "partial results a group" if self._accumulators.splits else "the aggregated columns of each row"
-        return (StateNote(what, "the bound reaches the end of the group", rows={"state": END_OF_GROUP}),)
+        return (StateNote(what, "the bound reaches the end of the group", rows={"state": DUE}),)
 
     def emits(self) -> Shape:
         """The select list; rows are released, ordered by the end of the group and the keys."""
         keys = tuple(key.column.name for key in self.keys)
-        columns, order, released = tuple(item.column for item in self.items), (END_OF_GROUP, T, *keys), True
-        extra = (END_OF_GROUP, *keys)
+        columns, order, released = tuple(item.column for item in self.items), (DUE, ROWTIME, *keys), True
+        extra = (DUE, *keys)
         if self.sort or self.lead is not None:
             ways = tuple(f"{item.column.name} {way}" for item, way in zip(self.sort, self.directions, strict=True))
-            order, extra = (T, *ways, *keys), (*(item.column.name for item in self.sort), *keys)
+            order, extra = (ROWTIME, *ways, *keys), (*(item.column.name for item in self.sort), *keys)
             # What is known of the columns' order was about the order of the groups.
             columns = tuple(Column(column.name, column.type) for column in columns)
             released = self.lead is None and self.stamp is None and len(self.closers) == 1
@@ -170,7 +168,7 @@ class GroupBy(RowGroups, Unary):
         known = delta.rows is None or delta.count is not None
         count = (delta.count or 0) + sum(s.rows for s in kept) if known else None
         groups = self._groups(tick, delta, kept, bound)
-        complete = f"{END_OF_GROUP} <= {passed(bound, END_OF_GROUP)}"
+        complete = f"{DUE} <= {passed(bound, DUE)}"
         if not self._merges(tick):
             self._hold_rows(tick, delta, bound)
             groups = self._aggregated(tick, groups.where(complete))
@@ -196,16 +194,16 @@ class GroupBy(RowGroups, Unary):
             complete = {name: name for name in shape.internals} | complete
         else:
             complete = {name: complete.get(own, own) for name, own in adopted.items()}
-        routes = {"complete": Route(COMPLETE, complete, END_OF_GROUP)}
+        routes = {"complete": Route(COMPLETE, complete, DUE)}
         if self._accumulators.splits:
             state = {name: name for name in self._state_columns()}
-            routes["state"] = Route(KEPT, state, END_OF_GROUP)
+            routes["state"] = Route(KEPT, state, DUE)
         return with_failing(tick, self, routes, shown)
 
     def _hold_rows(self, tick: Tick, delta: Delta, bound: int) -> None:
         if delta.rows is None or (not self.many and self._ends.end_at(tick, delta.highest) <= bound):
             return
-        rows = self._ended(self._seeded(tick, delta)).where(f"{END_OF_GROUP} > {bound}L")
+        rows = self._ended(self._seeded(tick, delta)).where(f"{DUE} > {bound}L")
         tick.describe(self, "keep rows of open groups")
         self._write_state(tick, rows, delta.count)
 
@@ -216,7 +214,7 @@ class GroupBy(RowGroups, Unary):
         return self._ended(grouped(rows, self._key_names(), [*self._accumulators.finals({}), *self._seen()]))
 
     def _ended(self, rows: DataFrame) -> DataFrame:
-        return rows.selectExpr("*", f"{self._ends.end_text} AS {END_OF_GROUP}")
+        return rows.selectExpr("*", f"{self._ends.end_text} AS {DUE}")
 
     def _groups(self, tick: Tick, delta: Delta, kept: Sequence[Segment], bound: int) -> DataFrame:
         segments, control = tick.segments(self), tick.control(self)
@@ -224,9 +222,9 @@ class GroupBy(RowGroups, Unary):
         if kept:
             # Of large segments only the part that is due is read, which takes numbers in the filter.
             large = sum(segment.rows for segment in kept) > LARGE
-            low, high = (f"{at}L" if large else passed(at, END_OF_GROUP) for at in (control.closed, bound))
-            due = f"{END_OF_GROUP} > {low} AND {END_OF_GROUP} <= {high}"
-            parts.append(segments.read(kept).where(due).drop(END_OF_GROUP))
+            low, high = (f"{at}L" if large else passed(at, DUE) for at in (control.closed, bound))
+            due = f"{DUE} > {low} AND {DUE} <= {high}"
+            parts.append(segments.read(kept).where(due).drop(DUE))
         rows = parts[0] if len(parts) == 1 else parts[0].unionByName(parts[1])
         types = self._types(tick, delta)
         if not self._merges(tick):
@@ -241,8 +239,8 @@ class GroupBy(RowGroups, Unary):
 
     def _write_state(self, tick: Tick, groups: DataFrame, count: int | None) -> Sequence[Segment]:
         columns = self._state_columns()
-        rows = groups.selectExpr(*map(quoted, columns), f"{KEPT} AS __route")
-        route = Route(KEPT, {name: name for name in columns}, END_OF_GROUP)
+        rows = groups.selectExpr(*map(quoted, columns), f"{KEPT} AS {ROUTE}")
+        route = Route(KEPT, {name: name for name in columns}, DUE)
         written = tick.write(self, rows, {"state": route}, count)["state"]
         tick.segments(self).add(written)
         return written
@@ -253,11 +251,11 @@ class GroupBy(RowGroups, Unary):
         if not crowded or tick.trying:
             return
         closed = tick.control(self).closed
-        rows = segments.read(crowded).where(f"{END_OF_GROUP} > {closed}L").drop(END_OF_GROUP)
+        rows = segments.read(crowded).where(f"{DUE} > {closed}L").drop(DUE)
         merged = self._merged(rows, tick.control(self).types or {})
         tick.describe(self, "compact partial results")
         # In the order of their ends, so that closing reads only the part that is due.
-        merged = merged.sortWithinPartitions(END_OF_GROUP)
+        merged = merged.sortWithinPartitions(DUE)
         written = self._write_state(tick, merged, sum(s.rows for s in crowded))
         segments.replace(crowded, written)
 
@@ -275,12 +273,12 @@ class GroupBy(RowGroups, Unary):
 
     def _state_columns(self) -> list[str]:
         seen = [SEEN] if self._ends.seen else []
-        return [*self._key_names(), *self._accumulators.columns, *seen, END_OF_GROUP]
+        return [*self._key_names(), *self._accumulators.columns, *seen, DUE]
 
     def _seeded(self, tick: Tick, delta: Delta) -> DataFrame:
         assert delta.rows is not None
         keys = [key.sql for key in self.keys]
-        seen = [f"{T} AS {SEEN}"] if self._ends.seen else []
+        seen = [f"{ROWTIME} AS {SEEN}"] if self._ends.seen else []
         return delta.rows.selectExpr(*keys, *self._accumulators.seeds(self._types(tick, delta)), *seen)
 
     def _merged(self, rows: DataFrame, types: Mapping[str, str], finals: Sequence[str] = ()) -> DataFrame:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
 from rowtime.core.clock import Clocks, least
+from rowtime.core.columns import FIRST, LAST, ROUTE, ROWTIME
 from rowtime.core.fields import UNSTORED
 from rowtime.core.time import BEGINNING, END
 from rowtime.operators.contract import (
@@ -24,7 +25,6 @@ from rowtime.operators.contract import (
     Segment,
     Shape,
     StateNote,
-    T,
     Tick,
     Unary,
     quoted,
@@ -42,9 +42,6 @@ from rowtime.sql.generate import to_spark
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from sqlglot import exp
-
-LAST = "__l"  # BIGINT: the rowtime of the group's last row, µs
-FIRST = "__e"  # BIGINT: that of its first row
 
 
 @dataclass(slots=True)
@@ -94,7 +91,7 @@ class GroupByValues(RowGroups, Unary):
         others = [key.column.name for n, key in enumerate(self.keys) if n not in ways]
         return Shape(
             tuple(item.column for item in self.items),
-            order=(T, *first, *others),
+            order=(ROWTIME, *first, *others),
             extra=tuple(self._key_names()),
             placed=False,
             single=True,
@@ -189,7 +186,7 @@ class GroupByValues(RowGroups, Unary):
                 control.types = self._accumulators.types(delta.rows) if self._accumulators.splits else {}
             keys = [key.sql for key in self.keys]
             seeds = self._accumulators.seeds(control.types)
-            times = (f"unix_micros({T}) AS {name}" for name in (LAST, FIRST))
+            times = (f"unix_micros({ROWTIME}) AS {name}" for name in (LAST, FIRST))
             parts.append(delta.rows.selectExpr(*keys, *seeds, *times))
         if kept:
             parts.append(tick.segments(self).read(kept))
@@ -217,7 +214,7 @@ class GroupByValues(RowGroups, Unary):
 
     def _write(self, tick: Tick, rows: DataFrame, count: int | None) -> Sequence[Segment]:
         columns = {name: name for name in self._state_columns()}
-        rows = rows.selectExpr(*map(quoted, columns), f"{KEPT} AS __route")
+        rows = rows.selectExpr(*map(quoted, columns), f"{KEPT} AS {ROUTE}")
         return tick.write(self, rows, {"state": Route(KEPT, columns, FIRST)}, count)["state"]
 
     @property

@@ -20,6 +20,7 @@ from functools import reduce
 from typing import TYPE_CHECKING, ClassVar
 
 from rowtime.core.clock import Clocks, frontier, least
+from rowtime.core.columns import ARRIVED, BROKEN, DUE, PLACES, POSITION, ROUTE, ROWTIME, WRITER
 from rowtime.core.fields import Micros
 from rowtime.core.time import BEGINNING, END, MAX_MICROS, MIN_MICROS, shift
 from rowtime.expr.conditions import columns_in
@@ -29,22 +30,19 @@ from rowtime.operators.contract import (
     Delta,
     Link,
     Operator,
-    P,
     Route,
     Segment,
     Shape,
     StateNote,
-    T,
     Tick,
-    W,
     passed,
     quoted,
 )
 from rowtime.operators.contract.requirement import PLACED, Requirement
-from rowtime.operators.joins.join_edge import ARRIVED, PLACES, Edge, Joined
+from rowtime.operators.joins.join_edge import Edge, Joined
 from rowtime.operators.joins.join_rows import SideRows, between
 from rowtime.operators.joins.sides import beside
-from rowtime.operators.rows.attempt import BROKEN, judged
+from rowtime.operators.rows.attempt import judged
 from rowtime.operators.rows.conditions import holds, sorted_out
 from rowtime.operators.rows.lifetimes import instant
 from rowtime.sql.generate import to_spark
@@ -100,14 +98,14 @@ class Join(Operator):
         for side, node, keep in zip(_SIDES, self.inputs, self._kept_for, strict=True):
             until = f"the bound is {span(keep)} past their rowtime" if keep else "the bound is"
             ends = ("the stream ends", "nothing") if keep >= EVER else (until, "time")
-            found.append(StateNote(f"rows of {node.name}", *ends, rows={side: "__n"}))
+            found.append(StateNote(f"rows of {node.name}", *ends, rows={side: DUE}))
         return tuple(found)
 
     def emits(self) -> Shape:
         """Both sides' columns and rowtimes; in order of T, the left row, the right row."""
         places = tuple(name for side in PLACES for name in side)
         columns = tuple(column for n in (0, 1) for column in self._columns(n))
-        return Shape(columns, order=(T, *places), extra=places, placed=False, single=True, released=True)
+        return Shape(columns, order=(ROWTIME, *places), extra=places, placed=False, single=True, released=True)
 
     def promises(self, clocks: Sequence[Clocks], control: Joined) -> Clocks:
         """The least of the inputs, as one writer's; of an outer join, none beyond the last instant but the end."""
@@ -116,7 +114,7 @@ class Join(Operator):
 
     def link(self, n: int) -> Link:
         """The row of that side, by its place."""
-        return Link(tuple(zip(PLACES[n], (T, W, P), strict=True)))
+        return Link(tuple(zip(PLACES[n], (ROWTIME, WRITER, POSITION), strict=True)))
 
     def required_columns(self, n: int, asked: Collection[str]) -> Iterable[str]:
         """Those of its condition, and those behind what is asked for."""
@@ -180,8 +178,8 @@ class Join(Operator):
         if delta.rows is None:
             return side
         renamed = [f"{quoted(old)} AS {quoted(name)}" for old, name in self.sides[n].columns]
-        placed = [f"{old} AS {name}" for old, name in zip((T, W, P), PLACES[n], strict=True)]
-        rows = delta.rows.selectExpr(*renamed, *placed, f"{passed(tick.number, P)} AS {ARRIVED[n]}")
+        placed = [f"{old} AS {name}" for old, name in zip((ROWTIME, WRITER, POSITION), PLACES[n], strict=True)]
+        rows = delta.rows.selectExpr(*renamed, *placed, f"{passed(tick.number, POSITION)} AS {ARRIVED[n]}")
         many, dead = delta.count is not None and delta.count > LARGE, self._dead(n, bound)
         alive = between(rows, side.time, dead + 1, END, large=True) if many else rows
         tick.describe(self, f"keep rows of the {_SIDES[n]} side")
@@ -191,8 +189,8 @@ class Join(Operator):
 
     def _write(self, tick: Tick, n: int, rows: DataFrame, count: int | None) -> Sequence[Segment]:
         columns = {name: name for name in rows.columns}
-        rows = rows.selectExpr("*", f"unix_micros({PLACES[n][0]}) AS __n", "0 AS __route")
-        return tick.write(self, rows, {_SIDES[n]: Route(0, columns, "__n")}, count)[_SIDES[n]]
+        rows = rows.selectExpr("*", f"unix_micros({PLACES[n][0]}) AS {DUE}", f"0 AS {ROUTE}")
+        return tick.write(self, rows, {_SIDES[n]: Route(0, columns, DUE)}, count)[_SIDES[n]]
 
     def _forget(self, tick: Tick, n: int, bound: int) -> None:
         segments, dead = tick.segments(self, _SIDES[n]), self._dead(n, bound)
@@ -342,7 +340,9 @@ class Join(Operator):
             places += [
                 f"CAST(NULL AS {kind}) AS {p}" for kind, p in zip(("TIMESTAMP", "STRING", "BIGINT"), kinds, strict=True)
             ]
-        return rows.selectExpr(*columns, f"{self._stamped(given)} AS {T}", f"'' AS {W}", f"0L AS {P}", *places)
+        return rows.selectExpr(
+            *columns, f"{self._stamped(given)} AS {ROWTIME}", f"'' AS {WRITER}", f"0L AS {POSITION}", *places
+        )
 
     def _stamped(self, given: Sequence[int]) -> str:
         if len(given) > 1:

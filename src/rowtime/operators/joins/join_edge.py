@@ -5,13 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from rowtime.core.columns import ARRIVED, PLACES
 from rowtime.operators.contract import UpTo, passed
 from rowtime.sql.generate import literal
 
-PLACES = (("__lt", "__lw", "__lp"), ("__rt", "__rw", "__rp"))
-"""Rowtime, writer and position of each side's row, by which pairs of one rowtime are ordered."""
-ARRIVED = ("__lk", "__rk")
-"""BIGINT: the tick in which each side's row came."""
 _LATER = f"greatest({', '.join(f'unix_micros({side[0]})' for side in PLACES)})"
 
 

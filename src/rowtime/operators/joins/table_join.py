@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from rowtime.core.clock import Clocks
+from rowtime.core.columns import BROKEN, POSITION, ROW_NUMBER, ROWTIME, WRITER
 from rowtime.expr.conditions import columns_in
-from rowtime.operators.contract import Column, Control, Delta, Link, Operator, P, Shape, T, Tick, W, named, quoted
+from rowtime.operators.contract import Column, Control, Delta, Link, Operator, Shape, Tick, named, quoted
 from rowtime.operators.joins.join import Side
 from rowtime.operators.joins.sides import beside
-from rowtime.operators.rows.attempt import BROKEN, judged
+from rowtime.operators.rows.attempt import judged
 from rowtime.operators.rows.conditions import holds, sorted_out
-from rowtime.operators.streams.table import NUMBER
 from rowtime.sql.generate import to_spark
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class TableJoin(Operator):
     @property
     def _number(self) -> str:
         """The number of the table's row; several joins have one each."""
-        return f"{NUMBER}{len(self.inputs[0].emits().extra)}"
+        return f"{ROW_NUMBER}{len(self.inputs[0].emits().extra)}"
 
     def emits(self) -> Shape:
         """Both sides' columns; rows of the stream in its order, their matches in that of the table."""
@@ -63,7 +63,7 @@ class TableJoin(Operator):
         """The row of the stream by its place, that of the table by its values."""
         there = set(self.emits().names)
         same = named([(name, old) for old, name in self.sides[n].columns if name in there])
-        return Link((*same, (T, T), (W, W), (P, P)) if n == 0 else same)
+        return Link((*same, (ROWTIME, ROWTIME), (WRITER, WRITER), (POSITION, POSITION)) if n == 0 else same)
 
     def required_columns(self, n: int, asked: Collection[str]) -> Iterable[str]:
         """Those of its condition, and those behind what is asked for."""
@@ -92,7 +92,7 @@ class TableJoin(Operator):
             missing = [f"CAST(NULL AS {c.type or 'STRING'}) AS {quoted(c.name)}" for c in self._table_columns]
             rows = rows.selectExpr("*", *missing, f"CAST(NULL AS BIGINT) AS {self._number}")
             return replace(delta, rows=rows.selectExpr(*names, *self.emits().internals), peek=None, files=None)
-        known = table.rows.selectExpr(*_renamed(self.sides[1]), f"{NUMBER} AS {self._number}")
+        known = table.rows.selectExpr(*_renamed(self.sides[1]), f"{ROW_NUMBER} AS {self._number}")
         known = F.broadcast(known) if (table.count or 0) <= BROADCAST else known
         if tick.trying and self.on is not None:
             joined = self._tried(tick, rows, known)

@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from rowtime.core.clock import Clocks
+from rowtime.core.columns import POSITION
 from rowtime.core.time import END
-from rowtime.operators.contract import Control, Delta, Link, Operator, P, Tick, Unary
+from rowtime.operators.contract import Control, Delta, Link, Operator, Tick, Unary
 from rowtime.operators.contract.requirement import COUNTED, Requirement
 from rowtime.operators.order.merge import Merged
 
@@ -51,5 +52,5 @@ class Limit(Unary):
         assert isinstance(below, Merged)  # as required: it numbers the rows
         over = control.full or self.count == 0
         control.full = over or below.numbered >= self.count
-        rows = None if over or delta.rows is None else delta.rows.where(f"{P} < {self.count}L")
+        rows = None if over or delta.rows is None else delta.rows.where(f"{POSITION} < {self.count}L")
         return Delta(rows, self.promises([delta.clocks], control), None if rows is None else delta.count)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rowtime.core.clock import Clocks, frontier, least
+from rowtime.core.columns import HELD_TIME, ORIGIN, POSITION, ROUTE, ROWTIME, WRITER
 from rowtime.core.fields import UNSTORED
 from rowtime.core.time import BEGINNING, END
 from rowtime.expr.store_assignment import as_read, same_type
@@ -23,15 +24,12 @@ from rowtime.operators.contract import (
     Link,
     Operator,
     Origin,
-    P,
     Route,
     Segment,
     Shape,
     StateNote,
-    T,
     Tick,
     Unary,
-    W,
     micros,
     passed,
     quoted,
@@ -41,11 +39,9 @@ from rowtime.operators.rows.values import type_text
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-ORIGIN = ("__ow", "__op")
-"""Writer (STRING) and position (BIGINT) that a numbered row had before the merge."""
 
 Frontier = tuple[int, str]
-_MICROS = f"unix_micros({T})"
+_MICROS = f"unix_micros({ROWTIME})"
 
 
 @dataclass(slots=True)
@@ -81,13 +77,13 @@ class Merge(Unary):
     def keeps(self) -> tuple[StateNote, ...]:
         """The rows that run ahead of the bound."""
         return (
-            StateNote("rows above the bound", "the least clock of its writers passes them", rows={"state": "__time"}),
+            StateNote("rows above the bound", "the least clock of its writers passes them", rows={"state": HELD_TIME}),
         )
 
     def emits(self) -> Shape:
         """The same columns, released in order, as one writer's."""
         below = replace(self.input.emits(), single=True, released=True, placed=self.numbers, unmerged=False, event=None)
-        return replace(below, order=(P,), extra=self._origin) if self.numbers else below
+        return replace(below, order=(POSITION,), extra=self._origin) if self.numbers else below
 
     @property
     def _origin(self) -> tuple[str, ...]:
@@ -100,7 +96,7 @@ class Merge(Unary):
     @property
     def strict(self) -> bool:
         """True if keys order equal rowtimes: then rows at the bound itself have to wait."""
-        return self.input.emits().order[:2] != (T, W)
+        return self.input.emits().order[:2] != (ROWTIME, WRITER)
 
     def promises(self, clocks: Sequence[Clocks], control: Merged) -> Clocks:
         """The least of the input's clocks, as one writer's."""
@@ -112,7 +108,7 @@ class Merge(Unary):
 
     def link(self, n: int) -> Link:
         """The row itself; one that was numbered has another writer and position."""
-        return Link(self.passed_on(n, T)) if self.numbers else self.unchanged(n)
+        return Link(self.passed_on(n, ROWTIME)) if self.numbers else self.unchanged(n)
 
     def origin(self, column: str) -> Origin | None:
         """That of the same column of the input."""
@@ -210,8 +206,10 @@ class Merge(Unary):
     def _write(self, tick: Tick, rows: DataFrame, after: Frontier, count: int | None) -> Sequence[Segment]:
         """What lies beyond the frontier, as new segments."""
         columns = {name: name for name in rows.columns}
-        held = rows.where(f"NOT ({self._within(after)})").selectExpr("*", f"unix_micros({T}) AS __time", "0 AS __route")
-        return tick.write(self, held, {"state": Route(0, columns, "__time")}, count)["state"]
+        held = rows.where(f"NOT ({self._within(after)})").selectExpr(
+            "*", f"unix_micros({ROWTIME}) AS {HELD_TIME}", f"0 AS {ROUTE}"
+        )
+        return tick.write(self, held, {"state": Route(0, columns, HELD_TIME)}, count)["state"]
 
     def _within(self, edge: Frontier, *, large: bool = False) -> str:
         """Rows up to the frontier; ``large``: in a form by which files skip what is beyond."""
@@ -221,8 +219,8 @@ class Merge(Unary):
         if at >= END:
             return "true"
         text = writer.replace("\\", "\\\\").replace("'", "\\'")
-        time, edge_text = (T, micros(at)) if large else (_MICROS, passed(at, _MICROS))
-        tie = f" OR ({time} = {edge_text} AND {W} <= '{text}')" if writer or not self.strict else ""
+        time, edge_text = (ROWTIME, micros(at)) if large else (_MICROS, passed(at, _MICROS))
+        tie = f" OR ({time} = {edge_text} AND {WRITER} <= '{text}')" if writer or not self.strict else ""
         return f"({time} < {edge_text}{tie})"
 
     def _numbered(self, tick: Tick, rows: Any, count: int | None) -> tuple[Any, int | None]:
@@ -230,18 +228,19 @@ class Merge(Unary):
             return rows, count
         control = tick.control(self)
         base = control.numbered
-        internals = [name for name in self.emits().internals if name not in (W, P, *self._origin)]
+        internals = [name for name in self.emits().internals if name not in (WRITER, POSITION, *self._origin)]
         columns = [*map(quoted, self.emits().names), *internals]
         # Below a union writers have the number of the input before their names.
-        writer = f"regexp_replace({W}, '^([0-9]{{4}}/)+', '')" if self.traced and self._united else W
-        origin = [f"{ours} AS {name}" for ours, name in zip((writer, P), self._origin, strict=False)]
-        number = (
-            f"CAST({base} - 1 + row_number() OVER (ORDER BY {', '.join(self.input.emits().order)}) AS BIGINT) AS {P}"
+        writer = f"regexp_replace({WRITER}, '^([0-9]{{4}}/)+', '')" if self.traced and self._united else WRITER
+        origin = [f"{ours} AS {name}" for ours, name in zip((writer, POSITION), self._origin, strict=False)]
+        number = f"row_number() OVER (ORDER BY {', '.join(self.input.emits().order)})"
+        number = f"CAST({base} - 1 + {number} AS BIGINT) AS {POSITION}"
+        rows = rows.selectExpr(
+            *columns, *origin, f"'' AS {WRITER}", number, f"unix_micros({ROWTIME}) AS {HELD_TIME}", f"0 AS {ROUTE}"
         )
-        rows = rows.selectExpr(*columns, *origin, f"'' AS {W}", number, f"unix_micros({T}) AS __time", "0 AS __route")
         tick.describe(self, "number rows in merged order")
-        names = {name: name for name in (*self.emits().names, *internals, *self._origin, W, P)}
-        written = tick.write(self, rows, {"merged": Route(0, names, "__time")}, count)["merged"]
+        names = {name: name for name in (*self.emits().names, *internals, *self._origin, WRITER, POSITION)}
+        written = tick.write(self, rows, {"merged": Route(0, names, HELD_TIME)}, count)["merged"]
         total = sum(segment.rows for segment in written)
         control.numbered = base + total
         return (tick.segments(self, "merged").read(written) if total else None), total

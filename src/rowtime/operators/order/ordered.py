@@ -14,30 +14,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from rowtime.core.columns import ORDERED_VALUE, ORIGIN, POSITION, ROWTIME, SAID, WRITER
 from rowtime.core.fields import UNSTORED, Micros
 from rowtime.core.time import BEGINNING
 from rowtime.expr.facts import Fact
 from rowtime.expr.order import Order
-from rowtime.operators.contract import (
-    Column,
-    Control,
-    Delta,
-    Link,
-    Operator,
-    P,
-    Shape,
-    StateNote,
-    T,
-    Tick,
-    Unary,
-    W,
-    quoted,
-)
+from rowtime.operators.contract import Column, Control, Delta, Link, Operator, Shape, StateNote, Tick, Unary, quoted
 from rowtime.operators.contract.gates import Gate, Verdict
 from rowtime.operators.contract.requirement import GATED, Requirement
-from rowtime.operators.order.merge import ORIGIN
 from rowtime.operators.rows.values import Ranks, coded, decoded, furthest, numbered
-from rowtime.operators.streams.column_bounds import SAID, about, heard
+from rowtime.operators.streams.column_bounds import about, heard
 from rowtime.sql.generate import to_spark
 
 if TYPE_CHECKING:
@@ -45,8 +31,6 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
     from rowtime.operators.streams.stream import Stream
-
-VALUE = "__o"  # TIMESTAMP: the value as µs, in an order that ascends
 
 
 @dataclass(slots=True)
@@ -134,7 +118,7 @@ class Ordered(Unary):
 
     def link(self, n: int) -> Link:
         """The row under its own rowtime, with other columns beside its own."""
-        return Link(self.passed_on(n, T))
+        return Link(self.passed_on(n, ROWTIME))
 
     def checks_declared(self) -> bool:
         """True for an order in the definition of a stream."""
@@ -160,7 +144,7 @@ class Ordered(Unary):
         bounds = [] if items is None else self._bounds(items, control)
         rows, verdict = self._judged(tick, replace(delta, rows=rows), control, bounds)
         self._remember(control, bounds)
-        rows = tick.account(self, rows, verdict, T, T)
+        rows = tick.account(self, rows, verdict, ROWTIME, ROWTIME)
         shape = self.emits()
         if items is not None and self.passes:
             rows = rows.unionByName(delta.rows.where(f"{SAID} IS NOT NULL"), allowMissingColumns=True)
@@ -185,15 +169,17 @@ class Ordered(Unary):
         text = coded(to_spark(self.value), control.type)
         known, recent = control.marks, control.recent
         within = -1 if self.strict else self.within
-        gate = Gate(VALUE, within, "BROKEN_ORDER", known, missing="BROKEN_ORDER", behind=self.rows, recent=recent)
+        gate = Gate(
+            ORDERED_VALUE, within, "BROKEN_ORDER", known, missing="BROKEN_ORDER", behind=self.rows, recent=recent
+        )
         if text is not None:
-            value = f"timestamp_micros({f'~({text})' if self.descending else text}) AS {VALUE}"
+            value = f"timestamp_micros({f'~({text})' if self.descending else text}) AS {ORDERED_VALUE}"
             rows = delta.rows.selectExpr("*", value)
             gate = replace(gate, bounds=[(w, p, at + within) for w, p, at in bounds])
             verdict = tick.judge(self, rows, gate, delta.count)
             control.marks, control.recent = dict(verdict.marks), dict(verdict.recent)
             return rows, verdict
-        values = delta.rows.selectExpr(W, P, f"{to_spark(self.value)} AS v")
+        values = delta.rows.selectExpr(WRITER, POSITION, f"{to_spark(self.value)} AS v")
         before = control.bounds
         ranks = Ranks.of(values, known, recent, self.descending, [*(at for _, _, at in bounds), *before.values()])
         marks = dict(ranks.marks)

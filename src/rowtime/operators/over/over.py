@@ -3,7 +3,7 @@
 SPEC 5. One row goes out for each that comes in, with the same rowtime, as soon as it is
 next in stream order. The frame holds rows that precede the row in stream order and the
 row itself, so ties see only who arrived before them (SPEC 12). Windows over the same keys
-whose rows are kept in the same way are computed together (`operators.over.windowed`).
+whose rows are kept in the same way are computed together (`kernels.windowed`).
 """
 
 from __future__ import annotations
@@ -19,47 +19,23 @@ import pyarrow as pa
 from sqlglot import exp
 
 from rowtime.core.clock import least
+from rowtime.core.columns import ASKED_AT, AT, DUE, KEY_HASH, POSITION, RANGE_VALUE, ROWTIME, SEEN
 from rowtime.core.fields import Micros
 from rowtime.core.time import BEGINNING, END
 from rowtime.expr.facts import Fact
 from rowtime.kernels.hashes import hashes
 from rowtime.kernels.window_functions import Nth
-from rowtime.operators.contract import (
-    ASKED_AT,
-    Delta,
-    Link,
-    Operator,
-    P,
-    Segment,
-    Shape,
-    StateNote,
-    T,
-    Tick,
-    Unary,
-    quoted,
-)
+from rowtime.kernels.windowed import Answer, Wanted, Windows, lasting, newest, renewed, whole
+from rowtime.operators.contract import Delta, Link, Operator, Segment, Shape, StateNote, Tick, Unary, quoted
 from rowtime.operators.contract.requirement import NUMBERED, Requirement
 from rowtime.operators.over.over_calls import Call, OverControl, RunningMark
 from rowtime.operators.over.over_limits import answered
 from rowtime.operators.over.over_results import to_files, to_spark_rows, type_calls
 from rowtime.operators.over.over_rows import alive, gathered, in_stream_order, of_keys
-from rowtime.operators.over.windowed import (
-    AT,
-    DEAD,
-    HASH,
-    ORDER,
-    Answer,
-    Wanted,
-    Windows,
-    lasting,
-    newest,
-    renewed,
-    whole,
-)
 from rowtime.operators.rows.collations import keyed, paired
 from rowtime.operators.rows.collected import collected
-from rowtime.operators.rows.ends import SEEN, Ends
-from rowtime.operators.rows.lifetimes import S
+from rowtime.operators.rows.ends import Ends
+from rowtime.operators.rows.lifetimes import BEGINS
 from rowtime.operators.rows.select import Item
 from rowtime.operators.rows.values import remembered
 from rowtime.sql.generate import to_spark
@@ -110,16 +86,16 @@ class Over(Unary):
         by = "keys" if self.keys and until == "the stream ends" else "time" if self.keys else ""
         back, kept = timedelta(microseconds=windows.span or 0), []
         if windows.timed:
-            kept.append(StateNote("rows", f"the bound is {back} past them", rows={ROWS: DEAD}))
+            kept.append(StateNote("rows", f"the bound is {back} past them", rows={ROWS: DUE}))
         elif windows.span is not None:
-            kept.append(StateNote(f"the last rows{each}, back to {back}", until, by or "time", rows={ROWS: DEAD}))
+            kept.append(StateNote(f"the last rows{each}, back to {back}", until, by or "time", rows={ROWS: DUE}))
         if windows.rows_kept:
-            kept.append(StateNote(f"{_rows(windows.rows_kept)}{each}", until, by or "rows", rows={ROWS: DEAD}))
+            kept.append(StateNote(f"{_rows(windows.rows_kept)}{each}", until, by or "rows", rows={ROWS: DUE}))
         if running := [call.function for call in windows.calls if call.running]:
             last = all(isinstance(function, Nth) for function in running)
             calls = f"one accumulator a call{' and key' if self.keys else ''}"
             what = f"{_rows(len(running))}{each}" if last else calls
-            kept.append(StateNote(what, until, by or "one", rows={HEADS: DEAD}))
+            kept.append(StateNote(what, until, by or "one", rows={HEADS: DUE}))
         return tuple(kept)
 
     def emits(self) -> Shape:
@@ -131,15 +107,15 @@ class Over(Unary):
 
     def link(self, n: int) -> Link:  # noqa: ARG002 - one input
         """The rows of the same keys up to the row, as far back as the frames go."""
-        known = [k for k in self.keys if {c.name for c in k.expression.find_all(exp.Column)} <= {*self.passed, T}]
+        known = [k for k in self.keys if {c.name for c in k.expression.find_all(exp.Column)} <= {*self.passed, ROWTIME}]
         same = tuple((to_spark(key.expression), to_spark(key.expression)) for key in known)
         spans = [call.frame.lower if call.frame.by_range else None for call in self.calls]
         lowest = (
-            f" AND {S} >= {ASKED_AT} - {max(filter(None, spans), default=0)}L"
+            f" AND {BEGINS} >= {ASKED_AT} - {max(filter(None, spans), default=0)}L"
             if self.order is None and all(spans)
             else ""
         )
-        return Link(same, meets=f"{S} <= {ASKED_AT}{lowest}")
+        return Link(same, meets=f"{BEGINS} <= {ASKED_AT}{lowest}")
 
     def row_expressions(self) -> Iterable[exp.Expr]:
         """The keys, and the arguments of the calls."""
@@ -175,7 +151,9 @@ class Over(Unary):
             type_calls(self, delta.rows, control)
             collated = frozenset(control.collated)
             taken = tick.adopted_as(self) if control.straight and not tick.trying else None
-            for piece in self._pieces(tick, delta, self.emits().internals if taken is None else (T, P), collated):
+            for piece in self._pieces(
+                tick, delta, self.emits().internals if taken is None else (ROWTIME, POSITION), collated
+            ):
                 fresh, answer = self._answer(tick, piece, control, clock)
                 if answer is None:
                     continue
@@ -216,8 +194,10 @@ class Over(Unary):
             keys = {key.column.name for key in self.keys}
             rows = paired(keyed(rows, collated & keys), collated - keys)
         edges = self._edges(tick, rows) if delta.count is None or delta.count > MOST else []
-        inside = [f"{P} > {low} AND {P} <= {high}" for low, high in zip([-1, *edges], edges, strict=False)]
-        for within in [*inside, f"{P} > {edges[-1]}"] if edges else ["true"]:
+        inside = [
+            f"{POSITION} > {low} AND {POSITION} <= {high}" for low, high in zip([-1, *edges], edges, strict=False)
+        ]
+        for within in [*inside, f"{POSITION} > {edges[-1]}"] if edges else ["true"]:
             tick.describe(self, "rows in stream order")
             yield in_stream_order(collected(rows.where(within) if edges else rows))
 
@@ -228,7 +208,9 @@ class Over(Unary):
         if parts <= 1:
             return []
         shares = ", ".join(str(number / parts) for number in range(1, parts))
-        found: list[int] = rows.selectExpr(f"percentile_approx({P}, array({shares})) AS at").toArrow()["at"][0].as_py()
+        found: list[int] = (
+            rows.selectExpr(f"percentile_approx({POSITION}, array({shares})) AS at").toArrow()["at"][0].as_py()
+        )
         return found
 
     @cached_property
@@ -276,10 +258,10 @@ class Over(Unary):
         """What is asked of Spark: the columns that pass, keys, arguments and times, each once."""
         made = [f"{to_spark(value)} AS {name}" for name, value in asked.items()]
         if self._measured is not None:
-            made.append(f"{self._measured} AS {ORDER}")
-        rows = rows.selectExpr(*map(quoted, self.passed), *internals, *made, f"{T} AS {SEEN}")
+            made.append(f"{self._measured} AS {RANGE_VALUE}")
+        rows = rows.selectExpr(*map(quoted, self.passed), *internals, *made, f"{ROWTIME} AS {SEEN}")
         if self.closers:
-            rows = rows.selectExpr("*", f"{self._period_end} AS {DEAD}")
+            rows = rows.selectExpr("*", f"{self._period_end} AS {DUE}")
         return rows.drop(SEEN)
 
     def _completed(self, rows: pa.Table, asked: Mapping[str, exp.Expr]) -> pa.Table:
@@ -293,14 +275,14 @@ class Over(Unary):
                 rows = rows.append_column(name, pa.array(np.ones(rows.num_rows, np.int32)))
         if self.keys:
             hashed = hashes([whole(rows[key.column.name]) for key in self.keys])
-            rows = rows.append_column(HASH, pa.array(hashed))
-        rows = rows.append_column(AT, rows[T].cast(pa.int64()))
+            rows = rows.append_column(KEY_HASH, pa.array(hashed))
+        rows = rows.append_column(AT, rows[ROWTIME].cast(pa.int64()))
         if self.closers:
             return rows
         dead = np.full(rows.num_rows, END)
         if self.windows.timed:
-            dead = np.asarray(rows[ORDER if self.order is not None else AT]) + (self.windows.span or 0) + 1
-        return rows.append_column(DEAD, pa.array(dead))
+            dead = np.asarray(rows[RANGE_VALUE if self.order is not None else AT]) + (self.windows.span or 0) + 1
+        return rows.append_column(DUE, pa.array(dead))
 
     @property
     def _measured(self) -> str | None:
@@ -311,7 +293,7 @@ class Over(Unary):
         """From which clock on a row is not asked for any more, where the key is a period, over `_wanted`."""
         ends = [Ends(tuple(self.keys[number] for number in self.closers)).end_text]
         if self.windows.timed:
-            measured = f"unix_micros({T})" if self.order is None else ORDER
+            measured = f"unix_micros({ROWTIME})" if self.order is None else RANGE_VALUE
             ends.append(f"{measured} + {(self.windows.span or 0) + 1}L")
         return ends[0] if len(ends) == 1 else f"least({', '.join(ends)})"
 
@@ -331,7 +313,7 @@ class Over(Unary):
     @staticmethod
     def _reached(fresh: pa.Table) -> int:
         """Where the clock stands after these rows, if more of the tick follow them."""
-        last = (fresh[name][-1].as_py() for name in (AT, ORDER) if name in fresh.column_names)
+        last = (fresh[name][-1].as_py() for name in (AT, RANGE_VALUE) if name in fresh.column_names)
         return int(min(last))
 
     # -- what is kept -------------------------------------------------------------------
@@ -341,10 +323,10 @@ class Over(Unary):
         segments = tick.segments(self, what)
         low = BEGINNING
         if self.windows.timed:
-            low = int(np.asarray(fresh[ORDER if ORDER in fresh.column_names else AT].combine_chunks())[0])
+            low = int(np.asarray(fresh[RANGE_VALUE if RANGE_VALUE in fresh.column_names else AT].combine_chunks())[0])
         found = segments.tables(segments.overlapping(low, END))
         if self.keys and found:
-            hashes = np.unique(np.asarray(fresh[HASH]))
+            hashes = np.unique(np.asarray(fresh[KEY_HASH]))
             found = [of_keys(table, hashes) for table in found]
         found = [table for table in found if table.num_rows]
         if not found:
@@ -359,17 +341,17 @@ class Over(Unary):
             self._add(tick, HEADS, answer.heads, clock)
 
     def _add(self, tick: Tick, what: str, rows: pa.Table, clock: int) -> None:
-        tick.segments(self, what).add(tick.keep(self, what, self._by_hash(alive(rows, clock)), DEAD))
+        tick.segments(self, what).add(tick.keep(self, what, self._by_hash(alive(rows, clock)), DUE))
 
     def _by_hash(self, rows: pa.Table) -> pa.Table:
         """Sorted by the hash of the key, so that the rows of a few keys are found without a look at the rest."""
         if not self.keys:
             return rows
-        return rows.take(pa.array(np.argsort(np.asarray(rows[HASH]), kind="stable")))
+        return rows.take(pa.array(np.argsort(np.asarray(rows[KEY_HASH]), kind="stable")))
 
     def _newest(self, rows: pa.Table) -> pa.Table:
         """In stream order; what was kept again because its key lives on, once."""
-        return newest(rows) if self.expires is not None else rows.sort_by(P)
+        return newest(rows) if self.expires is not None else rows.sort_by(POSITION)
 
     def _compact(self, tick: Tick, what: str, clock: int) -> None:
         segments = tick.segments(self, what)
@@ -381,7 +363,7 @@ class Over(Unary):
             rows = lasting(self.windows.keys, rows, 1, None)
         elif not self.windows.timed:
             rows = lasting(self.windows.keys, rows, self.windows.rows_kept, self.windows.span)
-        segments.replace(crowded, tick.keep(self, what, self._by_hash(rows), DEAD))
+        segments.replace(crowded, tick.keep(self, what, self._by_hash(rows), DUE))
 
     def _clock(self, tick: Tick, bound: int) -> int:
         """Up to where nothing is asked for any more: the bound, or its value where RANGE measures another."""
@@ -390,7 +372,7 @@ class Over(Unary):
             return bound
         if control.bound != bound:
             # Names and numbers of ours, and an expression that was parsed and bound.
-            query = f"SELECT {self._measured} FROM (SELECT timestamp_micros({bound}L) AS {T})"  # noqa: S608
+            query = f"SELECT {self._measured} FROM (SELECT timestamp_micros({bound}L) AS {ROWTIME})"  # noqa: S608
             control.bound, control.clock = bound, min(bound, tick.scalar(query))
         return control.clock
 

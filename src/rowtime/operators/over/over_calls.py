@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from rowtime.core.fields import Mark
 from rowtime.core.time import BEGINNING
 from rowtime.kernels.window_functions import Count, Distinct, Function, Nth
+from rowtime.kernels.windowed import Frame
 from rowtime.operators.contract import Column, Control, Tick
-from rowtime.operators.over.windowed import Frame
 from rowtime.operators.rows.values import decoded
 from rowtime.sql.generate import to_rowtime
 

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from rowtime.core.columns import BROKEN, POSITION, ROWTIME, WRITER
 from rowtime.core.errors import Failure, Problem
 from rowtime.kernels.exact import Overflow
-from rowtime.operators.contract import P, T, Tick, W
+from rowtime.kernels.windowed import Answer
+from rowtime.operators.contract import Tick
 from rowtime.operators.over.slices import compute, slices_of
-from rowtime.operators.over.windowed import Answer
-from rowtime.operators.rows.attempt import BROKEN
 from rowtime.sql.generate import to_rowtime
 
 if TYPE_CHECKING:
@@ -50,4 +50,4 @@ def answered(tick: Tick, node: Over, fresh: pa.Table, known: Known) -> tuple[pa.
 def _told(node: Over, rows: pa.Table, name: str) -> pa.Table:
     call = next(call for call in node.calls if call.column.name == name)
     told = pa.array([f"{to_rowtime(call.typed)} OVER (…)"] * rows.num_rows, pa.string())
-    return rows.select([*node.passed, T, W, P]).append_column(BROKEN, told)
+    return rows.select([*node.passed, ROWTIME, WRITER, POSITION]).append_column(BROKEN, told)

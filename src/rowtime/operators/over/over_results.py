@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from rowtime.core.columns import AT
 from rowtime.core.errors import refuse
 from rowtime.kernels.window_functions import Count, Distinct, Extreme, Function, Nth
+from rowtime.kernels.windowed import Answer, takes
 from rowtime.operators.contract import Route, Tick, quoted
-from rowtime.operators.over.windowed import AT, Answer, takes
 from rowtime.operators.rows.collations import has_collation
 from rowtime.operators.rows.values import type_text
 from rowtime.sql.generate import to_rowtime, to_spark

@@ -7,9 +7,8 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 import pyarrow as pa
 
+from rowtime.core.columns import DUE, KEY_HASH, POSITION
 from rowtime.kernels.frames import Ints
-from rowtime.operators.contract import P
-from rowtime.operators.over.windowed import DEAD, HASH
 
 
 def gathered(tables: Iterable[pa.Table], most: int) -> Iterator[pa.Table]:
@@ -27,7 +26,7 @@ def gathered(tables: Iterable[pa.Table], most: int) -> Iterator[pa.Table]:
 def in_stream_order(rows: pa.Table) -> pa.Table:
     """In stream order, which is that of the positions; what Spark knows to be there may be null elsewhere."""
     rows = pa.Table.from_arrays(rows.columns, names=rows.column_names)
-    places = np.asarray(rows[P])
+    places = np.asarray(rows[POSITION])
     if (places[1:] >= places[:-1]).all():
         return rows.combine_chunks()
     return rows.take(pa.array(np.argsort(places, kind="stable"))).combine_chunks()
@@ -35,7 +34,7 @@ def in_stream_order(rows: pa.Table) -> pa.Table:
 
 def of_keys(table: pa.Table, hashed: Ints) -> pa.Table:
     """The rows of some keys in a table sorted by hash."""
-    known = np.asarray(table[HASH])
+    known = np.asarray(table[KEY_HASH])
     begins, ends = np.searchsorted(known, hashed, "left"), np.searchsorted(known, hashed, "right")
     lengths = ends - begins
     steps = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
@@ -44,4 +43,4 @@ def of_keys(table: pa.Table, hashed: Ints) -> pa.Table:
 
 def alive(rows: pa.Table, clock: int) -> pa.Table:
     """The rows that somebody may ask for once the clock is there."""
-    return rows.filter(pa.array(np.asarray(rows[DEAD]) > clock))
+    return rows.filter(pa.array(np.asarray(rows[DUE]) > clock))

@@ -15,10 +15,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rowtime.core.columns import AT, DUE, KEY_HASH, POSITION, RANGE_VALUE
 from rowtime.kernels.frames import Ints
 from rowtime.kernels.window_functions import Table
-from rowtime.operators.contract import P
-from rowtime.operators.over.windowed import AT, DEAD, HASH, ORDER, Answer, Computation, Windows, lasting
+from rowtime.kernels.windowed import Answer, Computation, Windows, lasting
 
 SLICE = 250_000  # rows; of fewer, a thread costs more than it saves
 
@@ -48,7 +48,7 @@ def _answers(windows: Windows, parts: Sequence[Part]) -> list[Answer]:
 
 def _by_time(windows: Windows, kept: pa.Table | None, fresh: pa.Table, slices: int) -> Answer:
     """Slices of rows that follow each other; with the rows before them that their frames reach."""
-    order = np.asarray(fresh[ORDER if ORDER in fresh.column_names else AT])
+    order = np.asarray(fresh[RANGE_VALUE if RANGE_VALUE in fresh.column_names else AT])
     edges = [fresh.num_rows * number // slices for number in range(slices + 1)]
     parts: list[Part] = []
     for start, end in zip(edges, edges[1:], strict=False):
@@ -73,7 +73,7 @@ def _together(tables: Sequence[pa.Table]) -> pa.Table:
 
 def _by_key(windows: Windows, heads: pa.Table | None, kept: pa.Table | None, fresh: pa.Table, slices: int) -> Answer:
     """Slices of keys, by their hash; what there is of a key stands in one of them."""
-    known = {P, AT, ORDER, HASH, DEAD, *windows.keys, *windows.arguments}
+    known = {POSITION, AT, RANGE_VALUE, KEY_HASH, DUE, *windows.keys, *windows.arguments}
     fresh = fresh.select([name for name in fresh.column_names if name in known])
     places = [_of_slice(fresh, number, slices) for number in range(slices)]
     parts: list[Part] = [
@@ -88,7 +88,7 @@ def _by_key(windows: Windows, heads: pa.Table | None, kept: pa.Table | None, fre
 
 
 def _of_slice(rows: pa.Table, number: int, slices: int) -> Ints:
-    return np.flatnonzero(np.asarray(rows[HASH]) % slices == number)
+    return np.flatnonzero(np.asarray(rows[KEY_HASH]) % slices == number)
 
 
 def _taken(rows: pa.Table | None, number: int, slices: int) -> pa.Table | None:

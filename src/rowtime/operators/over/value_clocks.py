@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from rowtime.core.clock import Clocks
+from rowtime.core.columns import ROWTIME
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import Control, T, Tick, micros
+from rowtime.operators.contract import Control, Tick, micros
 from rowtime.operators.order.ordered import Ordered
 from rowtime.operators.over.over_calls import RunningMark
 from rowtime.sql.generate import to_spark
@@ -92,7 +93,7 @@ class ValueClocks:
     def at(self, tick: Tick, closer: Closer, bound: int) -> str | None:
         """Where the clock of a closer stands, as Spark SQL; ``None`` before the first row."""
         marks = {MARK + gate.name: gate.mark(tick) for gate in self.gates}
-        marks[T] = micros(bound) if bound > BEGINNING else None
+        marks[ROWTIME] = micros(bound) if bound > BEGINNING else None
         wanted = {column.name for column in closer.at.find_all(exp.Column)}
         if any(marks[name] is None for name in wanted):
             return None

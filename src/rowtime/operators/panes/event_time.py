@@ -19,37 +19,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rowtime.core.clock import least
+from rowtime.core.columns import GIVEN, ORIGIN, POSITION, REGION, ROWTIME, WRITER
 from rowtime.core.fields import LATER, UNSTORED, Micros
 from rowtime.core.time import BEGINNING, END, MAX_MICROS, MIN_MICROS
 from rowtime.kernels.guard import EARLY, Items, Limits, guard
 from rowtime.kernels.timeline import FIRST, LAST, Timeline, advances
-from rowtime.operators.contract import (
-    Delta,
-    EventTime,
-    Link,
-    Operator,
-    P,
-    Shape,
-    StateNote,
-    T,
-    Tick,
-    Unary,
-    UpTo,
-    W,
-    quoted,
-)
+from rowtime.operators.contract import Delta, EventTime, Link, Operator, Shape, StateNote, Tick, Unary, UpTo, quoted
 from rowtime.operators.contract.gates import READMITTED, Verdict
 from rowtime.operators.contract.requirement import BATCH, TIMED, Requirement
-from rowtime.operators.order.merge import ORIGIN
 from rowtime.operators.rows.event_micros import in_micros
-from rowtime.operators.streams.event_bounds import GIVEN
 from rowtime.operators.streams.raises import marks_of
 from rowtime.operators.streams.stream import Stream
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-REGION = "__g"  # INT: which of the regions that meet a row or bound is of
 BETWEEN = 1024  # how many positions there are from one item to the next where bounds pass among rows
 OUTPUT, FORWARDED, SET = "OUTPUT_EVENT_TIME", "INPUT_WATERMARK", "MANUAL"
 
@@ -132,7 +116,7 @@ class EventTimed(Unary):
 
     def link(self, n: int) -> Link:
         """The row under its own rowtime, with other columns beside its own."""
-        return Link(self.passed_on(n, T))
+        return Link(self.passed_on(n, ROWTIME))
 
     def checks_declared(self) -> bool:
         """True: of the time that the definition gives."""
@@ -150,7 +134,7 @@ class EventTimed(Unary):
         line = self._timeline(tick, items, control, ended=least(delta.clocks.values()) >= END)
         if delta.rows is not None:
             line = replace(line, stamps=partial(_stamps, tick, self, delta.rows))
-            if self._writer != W:
+            if self._writer != WRITER:
                 line = replace(line, origins=partial(_origins, tick, self, delta.rows))
         rows = None if delta.rows is None else self._accepted(tick, delta.rows, items, line, early)
         peek = delta.peek if rows is delta.rows else None
@@ -164,18 +148,18 @@ class EventTimed(Unary):
         """Position, event time and set bound (BIGINT µs or null) of each item, in the merged order."""
         writer = [] if self.beyond is None else [self._writer]
         if delta.rows is None:
-            numbers = {name: pa.array([], pa.int64()) for name in (P, "t", "b")}
+            numbers = {name: pa.array([], pa.int64()) for name in (POSITION, "t", "b")}
             return pa.table({**numbers, **{name: pa.array([], pa.string()) for name in writer}})
         peeked = delta.peek.times(self.column) if delta.peek is not None and self.unit is None else None
         if peeked is not None:
-            items = pa.concat_tables(peeked).select([P, "t", *writer])
+            items = pa.concat_tables(peeked).select([POSITION, "t", *writer])
             items = items.append_column("b", pa.nulls(items.num_rows, pa.int64()))
         else:
             tick.describe(self, "read event times")
             bound = GIVEN if GIVEN in delta.rows.columns else "CAST(NULL AS BIGINT)"
             region = [REGION] if self.regions else []
-            items = delta.rows.selectExpr(P, f"{self.micros} AS t", f"{bound} AS b", *region, *writer).toArrow()
-        positions = items[P].to_numpy()
+            items = delta.rows.selectExpr(POSITION, f"{self.micros} AS t", f"{bound} AS b", *region, *writer).toArrow()
+        positions = items[POSITION].to_numpy()
         return items if (np.diff(positions) > 0).all() else items.take(pa.array(np.argsort(positions, kind="stable")))
 
     def _timeline(self, tick: Tick, items: pa.Table, control: EventClock, *, ended: bool) -> Timeline:
@@ -186,13 +170,13 @@ class EventTimed(Unary):
         # What was set by hand came after everything that earlier ticks have read.
         first, control.set = control.set, []
         last = [*self._given(tick), *([END] if ended else [])]
-        positions = np.concatenate([np.full(len(first), FIRST), items[P].to_numpy(), np.full(len(last), LAST)])
+        positions = np.concatenate([np.full(len(first), FIRST), items[POSITION].to_numpy(), np.full(len(last), LAST)])
         wanted = np.concatenate([np.array(first, np.int64), wanted, np.array(last, np.int64)])
         where, values, reached = advances(positions, wanted, control.reached, before, self.gap)
         control.reached = reached
         is_row = pc.is_valid(items["t"]).to_numpy()
         times = pc.fill_null(items["t"], BEGINNING).to_numpy()
-        line = Timeline(before, where, values, items[P].to_numpy()[is_row], times[is_row])
+        line = Timeline(before, where, values, items[POSITION].to_numpy()[is_row], times[is_row])
         control.bound = line.after
         return replace(line, regions=_by_region(items, is_row, known, by_region))
 
@@ -226,7 +210,7 @@ class EventTimed(Unary):
     @property
     def _writer(self) -> str:
         """The column of the writer of a row, also where rows of several were merged."""
-        return ORIGIN[0] if ORIGIN[0] in self.input.emits().extra else W
+        return ORIGIN[0] if ORIGIN[0] in self.input.emits().extra else WRITER
 
     def _guarded(self, items: pa.Table, control: EventClock) -> tuple[pa.Table, dict[int, int]]:
         """The items, the times of early rows NULL; and the mark above which each of these is, by its position."""
@@ -246,7 +230,7 @@ class EventTimed(Unary):
             marks[writer] = found.mark
         if not early.any():
             return items, {}
-        positions = items[P].to_numpy()[early].tolist()
+        positions = items[POSITION].to_numpy()[early].tolist()
         left = pc.if_else(pa.array(early), pa.scalar(None, pa.int64()), items["t"])
         items = items.set_column(items.column_names.index("t"), "t", left)
         return items, dict(zip(positions, above[early].tolist(), strict=True))
@@ -257,7 +241,7 @@ class EventTimed(Unary):
         self, tick: Tick, rows: DataFrame, items: pa.Table, line: Timeline, early: Mapping[int, int]
     ) -> DataFrame:
         missing = pc.and_(pc.is_null(items["t"]), pc.is_null(items["b"]))
-        lost = items.filter(missing)[P].to_numpy()
+        lost = items.filter(missing)[POSITION].to_numpy()
         accepted = len(line.rows)
         if GIVEN in rows.columns:
             rows = rows.where(f"{GIVEN} IS NULL").drop(GIVEN, REGION)
@@ -303,7 +287,7 @@ def _by_region(
     """Of each region the positions of its rows, and its bound before each of these and after all."""
     if not reached:
         return ()
-    positions, region = items[P].to_numpy(), items[REGION].to_numpy()
+    positions, region = items[POSITION].to_numpy(), items[REGION].to_numpy()
     found = []
     for number, (before, after) in enumerate(zip(known, reached, strict=True)):
         mine = np.flatnonzero(is_row & (region == number))
@@ -315,8 +299,8 @@ def _by_region(
 def _stamps(tick: Tick, node: Operator, rows: DataFrame, positions: np.ndarray) -> np.ndarray:
     """The rowtimes of items, µs."""
     tick.describe(node, "read the rowtimes of what moved the bound")
-    found = rows.selectExpr(P, f"unix_micros({T}) AS t").toArrow().sort_by(P)
-    times: np.ndarray = found["t"].to_numpy()[np.searchsorted(found[P].to_numpy(), positions)]
+    found = rows.selectExpr(POSITION, f"unix_micros({ROWTIME}) AS t").toArrow().sort_by(POSITION)
+    times: np.ndarray = found["t"].to_numpy()[np.searchsorted(found[POSITION].to_numpy(), positions)]
     return times
 
 
@@ -324,9 +308,9 @@ def _origins(tick: Tick, node: EventTimed, rows: DataFrame, positions: np.ndarra
     """Where rows came from that were merged: `ORIGIN` by their positions."""
     tick.describe(node, "read where refused rows came from")
     listed = f"array({', '.join(f'{position}L' for position in positions.tolist())})"
-    chosen = rows.where(f"array_contains({listed}, {P})") if len(positions) <= _FEW else rows
-    found = chosen.select(P, *ORIGIN).toArrow().sort_by(P)
-    found = found.take(pa.array(np.searchsorted(found[P].to_numpy(), positions)))
+    chosen = rows.where(f"array_contains({listed}, {POSITION})") if len(positions) <= _FEW else rows
+    found = chosen.select(POSITION, *ORIGIN).toArrow().sort_by(POSITION)
+    found = found.take(pa.array(np.searchsorted(found[POSITION].to_numpy(), positions)))
     return found if not node.regions else _without_bounds(found)
 
 
@@ -338,8 +322,8 @@ def _without_bounds(origins: pa.Table) -> pa.Table:
 
 def refusals(rows: DataFrame, positions: np.ndarray, reasons: Sequence[str], bounds: np.ndarray) -> pa.Table:
     """Refused rows of one sequence, as a verdict lists them."""
-    writer = rows.select(W).first()[0]  # type: ignore[index]  # there is one: a row was refused
-    columns = {W: pa.array([writer] * len(positions), pa.string()), P: pa.array(positions, pa.int64())}
+    writer = rows.select(WRITER).first()[0]  # type: ignore[index]  # there is one: a row was refused
+    columns = {WRITER: pa.array([writer] * len(positions), pa.string()), POSITION: pa.array(positions, pa.int64())}
     return pa.table({**columns, "reason": pa.array(reasons, pa.string()), "mark": pa.array(bounds, pa.int64())})
 
 

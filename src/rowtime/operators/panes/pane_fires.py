@@ -12,19 +12,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from rowtime.core.columns import FIRE, FIRE_CHANGE, FIRE_INDEX, LAST_FIRE, NEXT_FIRE, PANE
 from rowtime.operators.contract import quoted
 from rowtime.operators.rows.collations import collated_of, grouped, least
 from rowtime.operators.rows.partials import Accumulators
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-PANE = "__n"  # BIGINT: the end of the pane, µs
-FIRE = "__u"  # BIGINT: the bound that lets the row out, µs; beyond END while none has come
-CHANGE = "__c"  # INT: 0 takes the result of the fire before it back, 1 gives the new one
-LAST = "__l"  # BIGINT: the bound of the fire that a row shows; of one that is taken back, of the fire before
-INDEX = "__i"  # BIGINT: how often the group has fired before
-NEXT = "__x"  # BIGINT: the bound of the group's next fire, µs; null if it has not come
 
 
 @dataclass(frozen=True)
@@ -54,7 +48,9 @@ class Fires:
         else:
             fires = self._of_rows(rows, self._by)
         names = self._names_of(fires)
-        return fires.selectExpr(*self._by, f"1 AS {CHANGE}", f"0L AS {INDEX}", f"{FIRE} AS {LAST}", *names)
+        return fires.selectExpr(
+            *self._by, f"1 AS {FIRE_CHANGE}", f"0L AS {FIRE_INDEX}", f"{FIRE} AS {LAST_FIRE}", *names
+        )
 
     def again(self, rows: DataFrame, before: int, after: int) -> DataFrame:
         """Late and early fires by bounds in (``before``, ``after``], of all rows of their groups.
@@ -63,13 +59,13 @@ class Fires:
         """
         rows = rows.where(f"{FIRE} <= {after}L")
         wanted = f"{FIRE} > {before}L" + ("" if self.early else f" AND {FIRE} > {PANE}")
-        fires = self._numbered(rows, after).where(f"{LAST} > {before}L OR {NEXT} > {before}L")
+        fires = self._numbered(rows, after).where(f"{LAST_FIRE} > {before}L OR {NEXT_FIRE} > {before}L")
         fires = fires.selectExpr(*self._place, *self._finals) if self._splits else self._read(rows, fires)
         names = self._names_of(fires)
-        taken_back = f", struct({NEXT} AS {FIRE}, 0 AS {CHANGE})" if self.changes else ""
-        shown = f"inline(array(struct({LAST} AS {FIRE}, 1 AS {CHANGE}){taken_back}))"
-        fires = fires.selectExpr(*self.keys, PANE, shown, INDEX, LAST, *names).where(wanted)
-        return fires.selectExpr(*self._by, CHANGE, INDEX, LAST, *names)
+        taken_back = f", struct({NEXT_FIRE} AS {FIRE}, 0 AS {FIRE_CHANGE})" if self.changes else ""
+        shown = f"inline(array(struct({LAST_FIRE} AS {FIRE}, 1 AS {FIRE_CHANGE}){taken_back}))"
+        fires = fires.selectExpr(*self.keys, PANE, shown, FIRE_INDEX, LAST_FIRE, *names).where(wanted)
+        return fires.selectExpr(*self._by, FIRE_CHANGE, FIRE_INDEX, LAST_FIRE, *names)
 
     def _numbered(self, rows: DataFrame, after: int) -> DataFrame:
         """Every fire of each group, its number, the next one, and the partial results up to it."""
@@ -79,13 +75,13 @@ class Fires:
             rows = rows.unionByName(complete.selectExpr(*self.keys, PANE, f"{PANE} AS {FIRE}", *nothing))
         fires = _aggregated(rows, self._by, self._merges())
         group = f"PARTITION BY {', '.join([*self.keys, PANE])} ORDER BY {FIRE}"
-        number = f"CAST(row_number() OVER ({group}) - 1 AS BIGINT) AS {INDEX}"
-        upto = f"{FIRE} AS {LAST}"
+        number = f"CAST(row_number() OVER ({group}) - 1 AS BIGINT) AS {FIRE_INDEX}"
+        upto = f"{FIRE} AS {LAST_FIRE}"
         collated = collated_of(fires, self.keys)
         so_far = f"OVER ({group} ROWS UNBOUNDED PRECEDING)"
         totals = self._merges(f" {so_far}")
         keys = [f"{least(key)} {so_far} AS {key}" if key in collated else key for key in self.keys]
-        return fires.selectExpr(*keys, PANE, upto, number, f"lead({FIRE}) OVER ({group}) AS {NEXT}", *totals)
+        return fires.selectExpr(*keys, PANE, upto, number, f"lead({FIRE}) OVER ({group}) AS {NEXT_FIRE}", *totals)
 
     def _read(self, rows: DataFrame, fires: DataFrame) -> DataFrame:
         """Each fire over all rows of its group up to it."""
@@ -94,7 +90,8 @@ class Fires:
         named = [f"{name} AS __f{name}" for name in (*self.keys, PANE)]
         same = [f"{name} <=> __f{name}" for name in (*self.keys, PANE)]
         pairs = rows.join(
-            fires.selectExpr(*named, LAST, INDEX, NEXT), F.expr(" AND ".join([*same, f"{FIRE} <= {LAST}"]))
+            fires.selectExpr(*named, LAST_FIRE, FIRE_INDEX, NEXT_FIRE),
+            F.expr(" AND ".join([*same, f"{FIRE} <= {LAST_FIRE}"])),
         )
         return self._of_rows(pairs, self._place)
 
@@ -116,7 +113,7 @@ class Fires:
 
     @property
     def _place(self) -> list[str]:
-        return [*self.keys, PANE, LAST, INDEX, NEXT]
+        return [*self.keys, PANE, LAST_FIRE, FIRE_INDEX, NEXT_FIRE]
 
     @property
     def _finals(self) -> list[str]:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+
+import numpy as np
 
 from rowtime.core.fields import Micros
 from rowtime.core.time import BEGINNING
 from rowtime.operators.contract import UpTo
-
-if TYPE_CHECKING:
-    import numpy as np
 
 
 @dataclass(slots=True)
@@ -65,3 +63,8 @@ class PaneTimes:
             return first
         last = f"({micros} + {self.duration}L - pmod({micros} - {self.offset % self.period}L, {self.period}L))"
         return f"explode(sequence({first}, {last}, {self.period}L))"
+
+
+def less(bounds: np.ndarray, age: int) -> np.ndarray:
+    """The bounds less the discard age; before the first bound nothing is late."""
+    return np.where(bounds > BEGINNING, bounds - age, BEGINNING)

@@ -18,35 +18,44 @@ import numpy as np
 import pyarrow as pa
 
 from rowtime.core.clock import Clocks
+from rowtime.core.columns import (
+    ASKED_FROM,
+    ASKED_UPTO,
+    FIRE,
+    FIRE_CHANGE,
+    FIRE_INDEX,
+    LAST_FIRE,
+    ORIGIN,
+    PANE,
+    POSITION,
+    ROUTE,
+    ROWTIME,
+    WRITER,
+)
 from rowtime.core.fields import UNSTORED, Micros
 from rowtime.core.time import BEGINNING, END, shift
 from rowtime.kernels.timeline import Timeline
 from rowtime.operators.contract import (
-    ASKED_FROM,
-    ASKED_UPTO,
     NOTHING,
     Delta,
     Fired,
     Link,
     Operator,
-    P,
     Route,
     Segment,
     Shape,
     StateNote,
-    T,
     Tick,
-    W,
     quoted,
 )
 from rowtime.operators.contract.gates import Verdict
 from rowtime.operators.contract.requirement import EVENT_TIME, UNORDERED, Requirement
 from rowtime.operators.groups.finished import COMPLETE, FAILED, Finished, refuse_failing, with_failing
 from rowtime.operators.groups.grouping import RowGroups
-from rowtime.operators.order.merge import ORIGIN
 from rowtime.operators.panes.event_time import OUTPUT, EventTimed, refusals
-from rowtime.operators.panes.pane_fires import CHANGE, FIRE, INDEX, LAST, PANE, Fires
-from rowtime.operators.panes.pane_times import PaneControl, PaneTimes
+from rowtime.operators.panes.pane_fires import Fires
+from rowtime.operators.panes.pane_times import PaneControl, PaneTimes, less
+from rowtime.operators.rows.halves import value_at
 from rowtime.operators.rows.lifetimes import instant
 from rowtime.operators.rows.partials import Accumulators
 from rowtime.operators.rows.select import Item
@@ -87,7 +96,7 @@ class Panes(RowGroups):
     awaits_event: ClassVar[bool] = True
     has_own_time: ClassVar[bool] = True
     holds_itself: ClassVar[bool] = True
-    numbers: ClassVar[tuple[str, ...]] = (LAST, INDEX)
+    numbers: ClassVar[tuple[str, ...]] = (LAST_FIRE, FIRE_INDEX)
     is_gate: ClassVar[bool] = True
     promise: ClassVar[str] = "the bound of the event time"
     reason: ClassVar[str] = (
@@ -114,9 +123,9 @@ class Panes(RowGroups):
     def emits(self) -> Shape:
         """The select list; rows are released, ordered by their fire's rowtime, the pane and the keys."""
         keys = tuple(key.column.name for key in self.keys)
-        hidden = (FIRE, PANE, *keys, *([CHANGE] if self.changes else []))
+        hidden = (FIRE, PANE, *keys, *([FIRE_CHANGE] if self.changes else []))
         columns = tuple(item.column for item in self.items)
-        return Shape(columns, order=(T, *hidden), extra=hidden, placed=False, single=True, released=True)
+        return Shape(columns, order=(ROWTIME, *hidden), extra=hidden, placed=False, single=True, released=True)
 
     def promises(self, clocks: Sequence[Clocks], control: PaneControl) -> Clocks:  # noqa: ARG002
         """The bound of the event time: every later fire is caused by a later one."""
@@ -162,7 +171,7 @@ class Panes(RowGroups):
         bounds = line.at(positions)
         rows = self._accepted(tick, delta.rows, positions, times, bounds, line)
         first = self.times.first_end(times)
-        behind = (bounds >= first) & (times >= _back(bounds, self.age))
+        behind = (bounds >= first) & (times >= less(bounds, self.age))
         late = positions[behind]
         fires = line.next(late, NEVER)
         kept = self._grouped(tick, rows, self._late_table(tick, late, bounds[behind], fires), self._in_time(line))
@@ -177,7 +186,7 @@ class Panes(RowGroups):
             return line.rows, line.times
         assert delta.rows is not None
         tick.describe(self, "read the places of rows")
-        positions = np.sort(delta.rows.select(P).toArrow()[P].to_numpy())
+        positions = np.sort(delta.rows.select(POSITION).toArrow()[POSITION].to_numpy())
         return positions, line.times[np.searchsorted(line.rows, positions)]
 
     @property
@@ -188,7 +197,7 @@ class Panes(RowGroups):
         self, tick: Tick, rows: DataFrame, positions: np.ndarray, times: np.ndarray, bounds: np.ndarray, line: Timeline
     ) -> DataFrame:
         """The rows that are above the bound less the discard age, and in a pane."""
-        late = times < _back(bounds, self.age)
+        late = times < less(bounds, self.age)
         self._watch(tick, rows, positions[late], line)
         nowhere = ~late & ~self.times.covers(times)
         refused = late | nowhere
@@ -221,7 +230,9 @@ class Panes(RowGroups):
         if known is None or poison[0] != known[0]:
             at = np.array(poison[:1], np.int64)
             found = refusals(rows, at, [""], at) if line.origins is None else line.origins(at)
-            writer, place = (found[name][0].as_py() for name in ((W, P) if line.origins is None else ORIGIN))
+            writer, place = (
+                found[name][0].as_py() for name in ((WRITER, POSITION) if line.origins is None else ORIGIN)
+            )
             control.place = place
         control.raised = {writer: poison}
 
@@ -237,7 +248,7 @@ class Panes(RowGroups):
     def _late_table(self, tick: Tick, positions: np.ndarray, bounds: np.ndarray, fires: np.ndarray) -> DataFrame | None:
         if not len(positions):
             return None
-        columns = {P: pa.array(positions), "__before": pa.array(bounds), "__after": pa.array(fires)}
+        columns = {POSITION: pa.array(positions), "__before": pa.array(bounds), "__after": pa.array(fires)}
         return tick.spark.createDataFrame(pa.table(columns))
 
     def _in_time(self, line: Timeline) -> str:
@@ -247,13 +258,7 @@ class Panes(RowGroups):
         early = line.passing(self.every)
         if not len(early.values):
             return self._early(NO_BOUND, line.after)
-        positions, values = (
-            f"CAST(split('{','.join(map(str, found.tolist()))}', ',') AS ARRAY<BIGINT>)"
-            for found in (early.positions, early.values)
-        )
-        steps = ", ".join(str(1 << n) for n in reversed(range(len(early.values).bit_length())))
-        passed = f"aggregate(array({steps}), 0, (n, step) -> IF(get({positions}, n + step - 1) < {P}, n + step, n))"
-        return self._early(f"get({values}, {passed})", line.after)
+        return self._early(value_at(early.values.tolist(), early.positions.tolist(), "<"), line.after)
 
     def _early(self, first: str, after: int) -> str:
         """An early fire at ``first``, else the complete one, else one that no bound has caused yet."""
@@ -267,7 +272,7 @@ class Panes(RowGroups):
         panes = self.times.ends_text(self.event.micros)
         fire = in_time
         if late is not None:
-            rows = rows.join(broadcast(late), P, "left")
+            rows = rows.join(broadcast(late), POSITION, "left")
             fire = f"CASE WHEN {PANE} <= __before THEN __after ELSE {in_time} END"
         rows = rows.selectExpr("*", f"{panes} AS {PANE}")
         keys = [key.sql for key in self.keys]
@@ -327,15 +332,15 @@ class Panes(RowGroups):
         routes = {"complete": replace(complete, key=COMPLETE, columns=columns)}
         routes = with_failing(tick, self, routes, places)
         beyond, time = self._accumulators.beyond(fires), self._time(before, line)
-        rows = Finished(self, "true", self.items, time, routes, beyond, (CHANGE,)).routed(tick, fires)
-        return rows.where(f"NOT (__route = {FAILED} AND {CHANGE} = 0)"), routes  # what it takes back was refused
+        rows = Finished(self, "true", self.items, time, routes, beyond, (FIRE_CHANGE,)).routed(tick, fires)
+        return rows.where(f"NOT ({ROUTE} = {FAILED} AND {FIRE_CHANGE} = 0)"), routes  # what it takes back was refused
 
     def _shown(self, fires: DataFrame, before: int, line: Timeline) -> DataFrame:
         """The select list of each fire, under its rowtime: the pane's end, or the bound that caused it."""
         if self.having is not None:
             fires = fires.where(to_spark(self.having))
-        places = (f"{self._time(before, line)} AS {T}", f"'' AS {W}", f"0L AS {P}")
-        return fires.selectExpr(*(item.sql for item in self.items), *places, *self.emits().extra, "0 AS __route")
+        places = (f"{self._time(before, line)} AS {ROWTIME}", f"'' AS {WRITER}", f"0L AS {POSITION}")
+        return fires.selectExpr(*(item.sql for item in self.items), *places, *self.emits().extra, f"0 AS {ROUTE}")
 
     @staticmethod
     def _time(before: int, line: Timeline) -> str:
@@ -369,7 +374,7 @@ class Panes(RowGroups):
         routes = {"state": Route(0, names, PANE), "waiting": Route(1, names, PANE)}
         written = tick.write(
             self,
-            rows.selectExpr(*map(quoted, self._columns), f"CASE WHEN {FIRE} >= {NEVER}L THEN 1 ELSE 0 END AS __route"),
+            rows.selectExpr(*map(quoted, self._columns), f"CASE WHEN {FIRE} >= {NEVER}L THEN 1 ELSE 0 END AS {ROUTE}"),
             routes,
             count,
         )
@@ -384,7 +389,7 @@ class Panes(RowGroups):
         rows = segments.read(crowded).where(f"{PANE} > {shift(bound, -self.age)}L")
         tick.describe(self, "compact partial results")
         merged = self._fires(tick.control(self).types or {}).merged(rows).sortWithinPartitions(PANE)
-        merged = merged.selectExpr(*map(quoted, self._columns), "0 AS __route")
+        merged = merged.selectExpr(*map(quoted, self._columns), f"0 AS {ROUTE}")
         route = {"state": Route(0, {name: name for name in self._columns}, PANE)}
         segments.replace(crowded, tick.write(self, merged, route, sum(s.rows for s in crowded))["state"])
 
@@ -393,8 +398,3 @@ class Panes(RowGroups):
         if control.types is None:
             control.types = self._accumulators.types(rows)
         return control.types
-
-
-def _back(bounds: np.ndarray, age: int) -> np.ndarray:
-    """The bounds less the discard age; before the first bound nothing is late."""
-    return np.where(bounds > BEGINNING, bounds - age, BEGINNING)

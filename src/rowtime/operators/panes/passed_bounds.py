@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from rowtime.core.clock import Clocks, least
+from rowtime.core.columns import GIVEN, ORIGIN, POSITION, REGION, ROWTIME, WRITER
 from rowtime.core.fields import UNSTORED
 from rowtime.core.time import BEGINNING, END, MAX_MICROS, MIN_MICROS
 from rowtime.kernels.timeline import FIRST, LAST
@@ -27,18 +28,13 @@ from rowtime.operators.contract import (
     EventTime,
     Link,
     Operator,
-    P,
     Shape,
     StateNote,
-    T,
     Tick,
-    W,
     quoted,
 )
 from rowtime.operators.contract.requirement import EVENT_TIME, UNORDERED, Requirement
-from rowtime.operators.order.merge import ORIGIN
-from rowtime.operators.panes.event_time import BETWEEN, OUTPUT, REGION, EventTimed
-from rowtime.operators.streams.event_bounds import GIVEN
+from rowtime.operators.panes.event_time import BETWEEN, OUTPUT, EventTimed
 from rowtime.operators.streams.raises import raised
 
 if TYPE_CHECKING:
@@ -99,7 +95,7 @@ class PassedBounds(Operator):
 
     def link(self, n: int) -> Link:
         """The row under its own rowtime."""
-        return Link(self.passed_on(n, T)) if n == 0 else NOTHING
+        return Link(self.passed_on(n, ROWTIME)) if n == 0 else NOTHING
 
     def event_of_rows(self) -> EventTime | None:
         """That of its input, whose bounds are rows."""
@@ -121,8 +117,10 @@ class PassedBounds(Operator):
 
     def _rows(self, rows: DataFrame) -> DataFrame:
         columns = [quoted(name) for name in self.input.emits().names]
-        place = f"{P} * {BETWEEN}L AS {P}"
-        return rows.selectExpr(*columns, f"CAST(NULL AS BIGINT) AS {GIVEN}", f"{self.region} AS {REGION}", T, W, place)
+        place = f"{POSITION} * {BETWEEN}L AS {POSITION}"
+        return rows.selectExpr(
+            *columns, f"CAST(NULL AS BIGINT) AS {GIVEN}", f"{self.region} AS {REGION}", ROWTIME, WRITER, place
+        )
 
     def _watch(self, line: Timeline, control: PassedOn) -> None:
         """Remember which row raised the bound by far: where regions meet it is known what that made of others."""
@@ -155,9 +153,9 @@ class PassedBounds(Operator):
             assert line.stamps is not None
             stands.append((caused, line.stamps(where[caused]), where[caused] * BETWEEN + 1))
         found, times, places = (np.concatenate(part).astype(np.int64) for part in zip(*stands, strict=True))
-        return pa.table({"t": times, P: places, GIVEN: values[found]})
+        return pa.table({"t": times, POSITION: places, GIVEN: values[found]})
 
     def _told(self, tick: Tick, bounds: pa.Table) -> DataFrame:
         columns = [f"CAST(NULL AS {c.type or 'VOID'}) AS {quoted(c.name)}" for c in self.input.emits().columns]
-        fixed = [f"{self.region} AS {REGION}", f"timestamp_micros(t) AS {T}", f"'' AS {W}"]
-        return tick.frame(self, bounds).selectExpr(*columns, GIVEN, *fixed, P)
+        fixed = [f"{self.region} AS {REGION}", f"timestamp_micros(t) AS {ROWTIME}", f"'' AS {WRITER}"]
+        return tick.frame(self, bounds).selectExpr(*columns, GIVEN, *fixed, POSITION)

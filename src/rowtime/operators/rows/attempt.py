@@ -10,15 +10,14 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from rowtime.core.columns import BROKEN, TRIED
 from rowtime.operators.contract import quoted
 from rowtime.sql.generate import literal
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-BROKEN = "__broken"  # STRING: what a refused row breaks or what of it cannot be computed, NULL for a row that fits
 _PLAIN = re.compile(r"`(?:[^`]|``)+`|\w+")
-_TRIED = "__try"
 
 Told = tuple[str, str]
 """Spark SQL of an expression, and what it is called in ``raw_record``."""
@@ -51,7 +50,7 @@ def judged(  # noqa: PLR0913 - what is asked of rows
     """
     demands = list(demands)
     texts = dict.fromkeys([*(text for text, _ in tests), *values.values(), *(text for text, _ in demands)])
-    names = {t: f"{_TRIED}{n}" for n, t in enumerate(text for text in texts if not _PLAIN.fullmatch(text))}
+    names = {t: f"{TRIED}{n}" for n, t in enumerate(text for text in texts if not _PLAIN.fullmatch(text))}
     made = {text: f"{names[text]}.c0" if text in names else text for text in texts}
     cases = [f"WHEN {condition} THEN {literal(name)}" for condition, name in broken]
     asked = dict([*tests, *demands])

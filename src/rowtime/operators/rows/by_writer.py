@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from rowtime.operators.contract import W, micros
+from rowtime.core.columns import WRITER
+from rowtime.operators.contract import micros
 from rowtime.sql.generate import literal
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ def beside(rows: DataFrame, times: Mapping[str, int], name: str) -> DataFrame:
 
     if len(times) <= FEW:
         cases = " ".join(f"WHEN {literal(writer)} THEN {micros(at)}" for writer, at in sorted(times.items()))
-        found = f"CASE {W} {cases} END" if cases else "CAST(NULL AS TIMESTAMP)"
+        found = f"CASE {WRITER} {cases} END" if cases else "CAST(NULL AS TIMESTAMP)"
         return rows.withColumn(name, F.expr(found))
     return joined(rows, times, {name: pa.array(times.values(), pa.timestamp("us", "UTC"))})
 
@@ -34,12 +35,12 @@ def joined(rows: DataFrame, writers: Iterable[str], columns: Mapping[str, pa.Arr
 
     table = pa.table({"__who": pa.array(writers, pa.string()), **columns})
     known = F.broadcast(rows.sparkSession.createDataFrame(table))
-    return rows.join(known, F.expr(f"{W} = __who"), "left").drop("__who")
+    return rows.join(known, F.expr(f"{WRITER} = __who"), "left").drop("__who")
 
 
 def by_writer(items: pa.Table) -> Iterator[tuple[str, pa.Table]]:
     """The items of each writer, in their order."""
-    codes = items[W].combine_chunks().dictionary_encode()
+    codes = items[WRITER].combine_chunks().dictionary_encode()
     writers, found = codes.dictionary.to_pylist(), codes.indices.to_numpy()
     if len(writers) <= 1:
         yield from ((writer, items) for writer in writers)

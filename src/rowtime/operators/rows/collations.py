@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from rowtime.kernels.collated import KEY, VALUE
+from rowtime.core.columns import COLLATED_KEY, COLLATED_VALUE
 from rowtime.operators.contract import quoted
 from rowtime.operators.rows.values import type_text
 
@@ -71,7 +71,7 @@ def paired(rows: DataFrame, names: Iterable[str]) -> DataFrame:
     """The rows with pairs of key and text (`kernels.collated`) in place of text in some columns."""
     from pyspark.sql import functions as F  # noqa: N812, PLC0415 - `check` does without Spark
 
-    pairs = {name: F.struct(_key(rows, name).alias(KEY), F.col(name).alias(VALUE)) for name in names}
+    pairs = {name: F.struct(_key(rows, name).alias(COLLATED_KEY), F.col(name).alias(COLLATED_VALUE)) for name in names}
     return rows.withColumns({name: F.when(F.col(name).isNotNull(), pair) for name, pair in pairs.items()})
 
 

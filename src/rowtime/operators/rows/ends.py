@@ -10,16 +10,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from rowtime.core.columns import ROWTIME, SEEN
 from rowtime.core.time import BEGINNING, END, MAX_MICROS
 from rowtime.expr.group_end import GroupEnd, first_after, group_end
-from rowtime.operators.contract import T, Tick, micros
+from rowtime.operators.contract import Tick, micros
 from rowtime.operators.rows.select import Item
 from rowtime.sql.generate import to_spark
 
 if TYPE_CHECKING:
     from sqlglot import exp
-
-SEEN = "__x"  # TIMESTAMP: some rowtime of the group, where bisection needs one
 
 
 @dataclass(frozen=True)
@@ -93,7 +92,7 @@ class Ends:
     def _at(self, at: int, text: str) -> str:
         keys = ", ".join(key.sql for key in self.keys)
         # Names and numbers of ours, and expressions that were parsed and bound.
-        inner = f"SELECT {keys}, {T} AS {SEEN} FROM (SELECT timestamp_micros({at}L) AS {T})"  # noqa: S608
+        inner = f"SELECT {keys}, {ROWTIME} AS {SEEN} FROM (SELECT timestamp_micros({at}L) AS {ROWTIME})"  # noqa: S608
         return f"SELECT {text} FROM ({inner})"  # noqa: S608
 
 

@@ -13,47 +13,42 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from rowtime.core.time import END, MAX_MICROS
-from rowtime.operators.contract import (
+from rowtime.core.columns import (
     ASKED_FROM,
     ASKED_UPTO,
-    Operator,
-    P,
-    Route,
-    Segment,
-    Shape,
-    T,
-    Tick,
-    W,
-    passed,
-    quoted,
+    CHANGED_BY,
+    DUE,
+    MET,
+    POSITION,
+    ROUTE,
+    ROWTIME,
+    STOP,
+    WEIGHT,
+    WRITER,
 )
+from rowtime.core.time import END, MAX_MICROS
+from rowtime.operators.contract import Operator, Route, Segment, Shape, Tick, passed, quoted
 from rowtime.operators.rows.collations import in_bytes
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
-E = "__e"  # BIGINT: the end of the lifetime, µs; END while it is not known
-D = "__d"  # BIGINT: the weight
-Q = "__q"  # BIGINT: the position of the row that changed the event last
-C = "__c"  # BIGINT: the bound that this row met at the gate, µs
-EVENT = (E, D, Q, C)
-S = f"unix_micros({T})"  # the start, µs
-OVERLAPS = f"{S} < {ASKED_UPTO} AND {E} > {ASKED_FROM}"  # of an event and the time in question
-TOUCHES = f"{S} <= {ASKED_UPTO} AND {E} >= {ASKED_FROM}"
-N = "__n"  # BIGINT: when a kept row is due, µs
+EVENT = (STOP, WEIGHT, CHANGED_BY, MET)
+BEGINS = f"unix_micros({ROWTIME})"  # the start, µs
+OVERLAPS = f"{BEGINS} < {ASKED_UPTO} AND {STOP} > {ASKED_FROM}"  # of an event and the time in question
+TOUCHES = f"{BEGINS} <= {ASKED_UPTO} AND {STOP} >= {ASKED_FROM}"
 ALWAYS = END - 1  # the due time of what is kept until it is taken back
 
 
 def is_lifetimes(node: Operator) -> bool:
     """True for an operator whose rows are events with lifetimes."""
-    return E in node.emits().extra
+    return STOP in node.emits().extra
 
 
 def derived(shape: Shape) -> Shape:
     """The shape of events that an operator makes: one clock, and no places."""
-    return replace(shape, order=(T, E), extra=EVENT, placed=False, single=True, lasts=0)
+    return replace(shape, order=(ROWTIME, STOP), extra=EVENT, placed=False, single=True, lasts=0)
 
 
 def made(start: str, end: str, weight: str = "1L", version: str = "0L", met: str = "0L") -> list[str]:
@@ -61,8 +56,8 @@ def made(start: str, end: str, weight: str = "1L", version: str = "0L", met: str
 
     ``version`` and ``met``: of the change that it comes with, where these are numbered (`Versions`).
     """
-    return [f"{instant(start)} AS {T}", f"'' AS {W}", f"0L AS {P}", f"{end} AS {E}", f"{weight} AS {D}",
-            f"{version} AS {Q}", f"{met} AS {C}"]  # fmt: skip
+    return [f"{instant(start)} AS {ROWTIME}", f"'' AS {WRITER}", f"0L AS {POSITION}",
+            f"{end} AS {STOP}", f"{weight} AS {WEIGHT}", f"{version} AS {CHANGED_BY}", f"{met} AS {MET}"]  # fmt: skip
 
 
 def instant(micros: str) -> str:
@@ -75,15 +70,19 @@ def netted(rows: DataFrame, columns: Sequence[str]) -> DataFrame:
     from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
     # The first row that gave an event its present lifetime places it; later ones may cancel out.
-    others = [F.expr(f"min({name}) AS {name}") for name in (Q, C) if name in rows.columns and name not in columns]
+    others = [
+        F.expr(f"min({name}) AS {name}") for name in (CHANGED_BY, MET) if name in rows.columns and name not in columns
+    ]
     rows, back = in_bytes(rows, columns)
-    found = rows.groupBy(*map(quoted, columns)).agg(F.expr(f"sum({D}) AS {D}"), *others).where(f"{D} <> 0")
+    found = (
+        rows.groupBy(*map(quoted, columns)).agg(F.expr(f"sum({WEIGHT}) AS {WEIGHT}"), *others).where(f"{WEIGHT} <> 0")
+    )
     return found.withColumns(back) if back else found
 
 
 def due(end: str) -> str:
     """When an event is final: what ends at the bound, once the bound has passed it."""
-    return f"IF({end} < {END}L, {end} + 1, {end}) AS {N}"
+    return f"IF({end} < {END}L, {end} + 1, {end}) AS {DUE}"
 
 
 def revised(tick: Tick, node: Operator, names: Sequence[str], now: DataFrame, gone: DataFrame | None) -> DataFrame:
@@ -91,11 +90,11 @@ def revised(tick: Tick, node: Operator, names: Sequence[str], now: DataFrame, go
 
     Written in one job, because it is read more than once.
     """
-    wanted = [*names, "__x", E]
+    wanted = [*names, "__x", STOP]
     if gone is not None:
-        now = now.unionByName(gone.withColumn(D, -gone[D]))
-    changes = netted(now, wanted).selectExpr("*", f"{ALWAYS}L AS {N}", "0 AS __route")
-    route = {"merged": Route(0, {c: c for c in [*wanted, D, N]}, N)}
+        now = now.unionByName(gone.withColumn(WEIGHT, -gone[WEIGHT]))
+    changes = netted(now, wanted).selectExpr("*", f"{ALWAYS}L AS {DUE}", f"0 AS {ROUTE}")
+    route = {"merged": Route(0, {c: c for c in [*wanted, WEIGHT, DUE]}, DUE)}
     segments = tick.write(node, changes, route, None)["merged"]
     return tick.segments(node, "merged").read(segments) if segments else changes.where("false")
 
@@ -119,8 +118,8 @@ class WeightedLog:
         found = self.segments.overlapping(low, high)
         if not found:
             return None
-        lower = f"{N} > {passed(low, N)}"
-        return self.segments.read(found).where(lower if high >= END else f"{lower} AND {N} <= {passed(high, N)}")
+        lower = f"{DUE} > {passed(low, DUE)}"
+        return self.segments.read(found).where(lower if high >= END else f"{lower} AND {DUE} <= {passed(high, DUE)}")
 
     def tables(self, low: int, high: int) -> Sequence[pa.Table]:
         """The same on the driver, with rows of the same files that are due at other times."""
@@ -129,7 +128,7 @@ class WeightedLog:
     def put(self, table: pa.Table) -> None:
         """Keep rows that the driver has."""
         if table.num_rows:
-            routes = {self.what: Route(0, {name: name for name in table.column_names}, N)}
+            routes = {self.what: Route(0, {name: name for name in table.column_names}, DUE)}
             self.segments.add(self.tick.write(self.node, table, routes, table.num_rows)[self.what])
 
     def count(self, low: int, high: int) -> int:
@@ -142,7 +141,7 @@ class WeightedLog:
         crowded = self.segments.crowded()
         if not crowded:
             return
-        rows = netted(self.segments.read(crowded).where(f"{N} > {passed(bound, N)}"), [*columns, N])
+        rows = netted(self.segments.read(crowded).where(f"{DUE} > {passed(bound, DUE)}"), [*columns, DUE])
         self.tick.describe(self.node, "compact kept events")
         count = sum(segment.rows for segment in crowded)
         self.segments.replace(crowded, self._write(rows, count))
@@ -157,13 +156,13 @@ class WeightedLog:
     def oldest(self, bound: int, identity: Sequence[str], start: str) -> int:
         """The least ``start`` of the events that are due after the bound, or the bound."""
         rows = self.between(bound, END)
-        found = None if rows is None else netted(rows.drop(N), identity).agg({start: "min"}).collect()[0][0]
+        found = None if rows is None else netted(rows.drop(DUE), identity).agg({start: "min"}).collect()[0][0]
         return bound if found is None else min(bound, found)
 
     def _write(self, rows: DataFrame, count: int | None) -> Sequence[Segment]:
         columns = {name: name for name in rows.columns}
         return self.tick.write(
-            self.node, rows.selectExpr("*", "0 AS __route"), {self.what: Route(0, columns, N)}, count
+            self.node, rows.selectExpr("*", f"0 AS {ROUTE}"), {self.what: Route(0, columns, DUE)}, count
         )[self.what]
 
 
@@ -174,7 +173,7 @@ def routed(
 
     Those of `RESULTS` come back, others are kept.
     """
-    written = tick.write(node, rows, {n: Route(key, {c: c for c in cs}, N) for n, (key, cs) in routes.items()}, count)
+    written = tick.write(node, rows, {n: Route(key, {c: c for c in cs}, DUE) for n, (key, cs) in routes.items()}, count)
     found: dict[str, DataFrame | None] = {}
     for name, segments in written.items():
         log = tick.segments(node, name)

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from rowtime.core.columns import POSITION, ROWTIME, WRITER
 from rowtime.expr.aggregates import Decomposed, Part, decompose, ordered_text, split
-from rowtime.operators.contract import P, T, W, quoted
+from rowtime.operators.contract import quoted
 from rowtime.operators.rows.collations import grouped
 from rowtime.operators.rows.exact_sums import ExactSum
 from rowtime.operators.rows.select import Item
@@ -58,7 +59,7 @@ class Accumulators:
         if self.splits:
             return tuple(name for name, _ in self._parts()) or ("__c",)
         used = {c.name: None for _, call in self.aggregates for c in call.find_all(exp.Column)}
-        return tuple(dict.fromkeys([*used, T, W, P]))
+        return tuple(dict.fromkeys([*used, ROWTIME, WRITER, POSITION]))
 
     def seeds(self, types: Mapping[str, str]) -> list[str]:
         """The kept columns of one row, as select items."""

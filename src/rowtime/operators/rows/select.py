@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, ClassVar
 
 from sqlglot import exp
 
+from rowtime.core.columns import ROWTIME
 from rowtime.expr.conditions import columns_in, conjuncts
 from rowtime.expr.generators import generator
 from rowtime.expr.store_assignment import same_type
-from rowtime.operators.contract import Column, Delta, Link, Operator, Origin, Shape, T, Tick, Unary, named, quoted
+from rowtime.operators.contract import Column, Delta, Link, Operator, Origin, Shape, Tick, Unary, named, quoted
 from rowtime.operators.rows.first_rows import unknown_at_first
 from rowtime.sql.generate import to_spark
 
@@ -117,7 +118,7 @@ class Select(Unary):
         value = self.value_of(column)
         if not isinstance(value, exp.Column):
             return None
-        return Origin(T) if value.name == T else self.input.origin(value.name)
+        return Origin(ROWTIME) if value.name == ROWTIME else self.input.origin(value.name)
 
     def value_of(self, column: str) -> exp.Expr | None:
         """What one of its columns is over its input."""

@@ -15,29 +15,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rowtime.core.columns import POSITION, ROWTIME, ROWTIME_NAME, WRITER
 from rowtime.core.errors import Failure, Problem
 from rowtime.core.fields import UNSTORED
-from rowtime.operators.contract import (
-    Column,
-    Control,
-    Delta,
-    Operator,
-    P,
-    Shape,
-    StateNote,
-    T,
-    Tick,
-    Unary,
-    W,
-    quoted,
-)
+from rowtime.operators.contract import Column, Control, Delta, Operator, Shape, StateNote, Tick, Unary, quoted
 from rowtime.operators.contract.requirement import WRITERS, Requirement
 from rowtime.operators.rows.collected import collected
 
 if TYPE_CHECKING:
     from sqlglot import exp
 
-ROWTIME = "ROWTIME"
 MICROS = pa.timestamp("us", "UTC")
 
 
@@ -112,20 +99,22 @@ class TableFunctionCall(Unary):
         if delta.rows is None:
             return delta
         names = self.input.emits().names
-        rows = collected(delta.rows.selectExpr(*map(quoted, names), f"{T} AS {ROWTIME}", W, P))
-        rows = rows.sort_by([(W, "ascending"), (P, "ascending")])
-        parts = [self._writer(control, writer, rows) for writer in rows[W].unique().to_pylist()]
+        rows = collected(delta.rows.selectExpr(*map(quoted, names), f"{ROWTIME} AS {ROWTIME_NAME}", WRITER, POSITION))
+        rows = rows.sort_by([(WRITER, "ascending"), (POSITION, "ascending")])
+        parts = [self._writer(control, writer, rows) for writer in rows[WRITER].unique().to_pylist()]
         parts = [part for part in parts if part.num_rows]
         if not parts:
             return Delta(None, delta.clocks)
         made = tick.spark.createDataFrame(pa.concat_tables(parts, promote_options="permissive"))
         typed = [f"CAST({quoted(c.name)} AS {c.type}) AS {quoted(c.name)}" for c in self.columns]
         count = sum(part.num_rows for part in parts)
-        return Delta(made.selectExpr(*typed, T, W, P), delta.clocks, count, delta.lowest, delta.highest)
+        return Delta(
+            made.selectExpr(*typed, ROWTIME, WRITER, POSITION), delta.clocks, count, delta.lowest, delta.highest
+        )
 
     def _writer(self, control: Any, writer: str, rows: pa.Table) -> pa.Table:
         """What the function makes of one writer's rows, with their places."""
-        mine = rows.filter(pc.equal(rows[W], writer)).drop_columns([W, P])
+        mine = rows.filter(pc.equal(rows[WRITER], writer)).drop_columns([WRITER, POSITION])
         state = control.states.setdefault(writer, {})
         try:
             found = self.made.process(mine, state)
@@ -133,18 +122,20 @@ class TableFunctionCall(Unary):
         except Exception as error:
             raise self._failure(f"{type(error).__name__}: {error}") from error
         known = {name.lower(): name for name in found.column_names}
-        missing = [name for name in (*(c.name for c in self.columns), ROWTIME) if name.lower() not in known]
+        missing = [name for name in (*(c.name for c in self.columns), ROWTIME_NAME) if name.lower() not in known]
         if missing:
             raise self._failure(f"its rows have no column {', '.join(missing)}")
-        times = found[known[ROWTIME.lower()]].cast(MICROS)
-        edges, given = pc.min_max(times.cast(pa.int64())), pc.min_max(mine[ROWTIME].cast(pa.int64()))
+        times = found[known[ROWTIME_NAME.lower()]].cast(MICROS)
+        edges, given = pc.min_max(times.cast(pa.int64())), pc.min_max(mine[ROWTIME_NAME].cast(pa.int64()))
         if found.num_rows and (times.null_count or edges["min"].as_py() < given["min"].as_py()):
             raise self._failure("a row goes out with an earlier rowtime than any that came, or with none")
         first = control.places.get(writer, 0)
         control.places[writer] = first + found.num_rows
         columns = {column.name: found[known[column.name.lower()]] for column in self.columns}
         places = pa.array(range(first, first + found.num_rows), pa.int64())
-        return pa.table({**columns, T: times, W: pa.array([writer] * found.num_rows, pa.string()), P: places})
+        return pa.table(
+            {**columns, ROWTIME: times, WRITER: pa.array([writer] * found.num_rows, pa.string()), POSITION: places}
+        )
 
     def _failure(self, what: str) -> Failure:
         return Failure(Problem("R506", f"the table function {self.function} failed: {what}"))

@@ -16,9 +16,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rowtime.core.columns import POSITION, WRITER
 from rowtime.core.errors import refuse
 from rowtime.core.time import BEGINNING
-from rowtime.operators.contract import P, W, quoted
+from rowtime.operators.contract import quoted
 from rowtime.sql.generate import literal
 
 if TYPE_CHECKING:
@@ -150,7 +151,13 @@ class Ranks:
         ranks = pc.fill_null(found.cast(pa.int64()), -1).to_numpy()
         valid = ranks >= 0
         ranks = np.where(valid, 2 * (~ranks if descending else ranks), BEGINNING)
-        table = pa.table({W: items[W], P: items[P], "t": pa.array(ranks[: len(column)], mask=~valid[: len(column)])})
+        table = pa.table(
+            {
+                WRITER: items[WRITER],
+                POSITION: items[POSITION],
+                "t": pa.array(ranks[: len(column)], mask=~valid[: len(column)]),
+            }
+        )
         rest = iter(ranks[len(column) :].tolist())
         new_marks = {writer: next(rest) for writer in marks}
         new_recent = {writer: [next(rest) for _ in many] for writer, many in recent.items()}

@@ -12,25 +12,24 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from rowtime.core.clock import Clocks
-from rowtime.operators.contract import Column, Control, Delta, Link, Operator, Shape, T, Tick, Unary, quoted
+from rowtime.core.columns import BEFORE, ROWTIME, SEEN
+from rowtime.operators.contract import Column, Control, Delta, Link, Operator, Shape, Tick, Unary, quoted
 from rowtime.operators.contract.requirement import PLACED, UNORDERED, Requirement
 from rowtime.operators.groups.grouping import Groups
-from rowtime.operators.rows.ends import SEEN, Ends
+from rowtime.operators.rows.ends import Ends
 from rowtime.operators.rows.select import Item
 
 if TYPE_CHECKING:
     from sqlglot import exp
-
-BEFORE = "__r"  # TIMESTAMP: the rowtime that the row had
 
 
 def moved_shape(below: Shape, order: tuple[str, ...], hidden: tuple[str, ...], *, released: bool) -> Shape:
     """An edge whose rows took a later rowtime: ``order`` orders equal ones, then the order that they had."""
     # What is known of the columns' order was about the old one.
     columns = tuple(Column(column.name, column.type) for column in below.columns if column.name not in hidden)
-    before = tuple(term for term in below.order if term != T)
+    before = tuple(term for term in below.order if term != ROWTIME)
     extra = tuple(dict.fromkeys([*hidden, BEFORE, *below.extra]))
-    order = (T, *order, BEFORE, *before)
+    order = (ROWTIME, *order, BEFORE, *before)
     return replace(below, columns=columns, order=order, extra=extra, released=released, unmerged=True, event=None)
 
 
@@ -91,7 +90,7 @@ class SortBy(Unary):
         if delta.rows is None:
             return Delta(None, clocks)
         shape = self.emits()
-        made = {T: f"{ends.stamp_text} AS {T}", BEFORE: f"{T} AS {BEFORE}"}
+        made = {ROWTIME: f"{ends.stamp_text} AS {ROWTIME}", BEFORE: f"{ROWTIME} AS {BEFORE}"}
         names = [made.get(name, name) for name in shape.internals]
-        rows = delta.rows.selectExpr("*", self.key.sql, f"{T} AS {SEEN}")
+        rows = delta.rows.selectExpr("*", self.key.sql, f"{ROWTIME} AS {SEEN}")
         return Delta(rows.selectExpr(*map(quoted, shape.names), *names), clocks, delta.count)

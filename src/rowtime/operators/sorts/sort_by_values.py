@@ -11,36 +11,21 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
 from rowtime.core.clock import Clocks, least
+from rowtime.core.columns import BEFORE, FIRST, ROUTE, ROWTIME, SORT_VALUE, STAMP
 from rowtime.core.fields import UNSTORED
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import (
-    Delta,
-    Link,
-    Operator,
-    Route,
-    Segment,
-    Shape,
-    StateNote,
-    T,
-    Tick,
-    Unary,
-    quoted,
-)
+from rowtime.operators.contract import Delta, Link, Operator, Route, Segment, Shape, StateNote, Tick, Unary, quoted
 from rowtime.operators.contract.requirement import Requirement
 from rowtime.operators.groups.finished import COMPLETE, KEPT
 from rowtime.operators.order.ordered import Ordered
 from rowtime.operators.over.over_calls import RunningMark
 from rowtime.operators.over.value_clocks import Closer, ValueClocks, ValueControl, promised
-from rowtime.operators.sorts.sort_by import BEFORE, moved_shape, sortable
+from rowtime.operators.sorts.sort_by import moved_shape, sortable
 from rowtime.sql.generate import to_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from sqlglot import exp
-
-VALUE = "__m"
-FIRST = "__e"  # BIGINT: the rowtime that the row had, µs
-STAMP = "__l"  # TIMESTAMP: the rowtime that it gets
 
 
 @dataclass(frozen=True)
@@ -74,9 +59,9 @@ class SortByValues(Unary):
 
     def emits(self) -> Shape:
         """The input's columns under the new rowtime, value by value."""
-        value = f"{VALUE} {'DESC' if self.closer.descending else 'ASC'}"
+        value = f"{SORT_VALUE} {'DESC' if self.closer.descending else 'ASC'}"
         ways = (f"{key} {way}" for key, way in zip(self.keys, self.directions, strict=True))
-        return moved_shape(self.input.emits(), (value, *ways), (VALUE, *self.keys), released=True)
+        return moved_shape(self.input.emits(), (value, *ways), (SORT_VALUE, *self.keys), released=True)
 
     def promises(self, clocks: Sequence[Clocks], control: ValueControl) -> Clocks:
         """The bound, or the first row of the value that is still open."""
@@ -106,7 +91,7 @@ class SortByValues(Unary):
 
     @property
     def _clocks(self) -> ValueClocks:
-        return ValueClocks((VALUE,), (self.closer,), self.gates)
+        return ValueClocks((SORT_VALUE,), (self.closer,), self.gates)
 
     def _close(self, tick: Tick, delta: Delta, past: str) -> Sequence[Segment]:
         segments, control = tick.segments(self), tick.control(self)
@@ -117,14 +102,14 @@ class SortByValues(Unary):
         rows = parts[0] if len(parts) == 1 else parts[0].unionByName(parts[1])
         known = delta.rows is None or delta.count is not None
         count = (delta.count or 0) + sum(s.rows for s in kept) if known else None
-        last = f"max({T}) OVER (PARTITION BY {VALUE})"
+        last = f"max({ROWTIME}) OVER (PARTITION BY {SORT_VALUE})"
         if self.stamp is not None:
             last = f"CASE WHEN {past} THEN CAST({to_spark(self.stamp)} AS TIMESTAMP) END"
         tick.describe(self, "let out whole values")
         routes = {"complete": self._complete(), "state": self._state()}
         written = tick.write(
             self,
-            rows.selectExpr("*", f"{last} AS {STAMP}", f"CASE WHEN {past} THEN {COMPLETE} ELSE {KEPT} END AS __route"),
+            rows.selectExpr("*", f"{last} AS {STAMP}", f"CASE WHEN {past} THEN {COMPLETE} ELSE {KEPT} END AS {ROUTE}"),
             routes,
             count,
         )
@@ -145,21 +130,21 @@ class SortByValues(Unary):
             segments.replace(crowded, self._write(tick, segments.read(crowded), sum(s.rows for s in crowded)))
 
     def _write(self, tick: Tick, rows: DataFrame, count: int | None) -> Sequence[Segment]:
-        return tick.write(self, rows.selectExpr("*", f"{KEPT} AS __route"), {"state": self._state()}, count)["state"]
+        return tick.write(self, rows.selectExpr("*", f"{KEPT} AS {ROUTE}"), {"state": self._state()}, count)["state"]
 
     def _new(self, delta: Delta) -> DataFrame:
         assert delta.rows is not None
         columns = [quoted(name) for name in self._columns() if name != FIRST]
-        return delta.rows.selectExpr(*columns, f"unix_micros({T}) AS {FIRST}")
+        return delta.rows.selectExpr(*columns, f"unix_micros({ROWTIME}) AS {FIRST}")
 
     def _columns(self) -> list[str]:
         below = self.input.emits()
-        return list(dict.fromkeys([*below.names, *below.internals, *self.keys, VALUE, FIRST]))
+        return list(dict.fromkeys([*below.names, *below.internals, *self.keys, SORT_VALUE, FIRST]))
 
     def _state(self) -> Route:
         return Route(KEPT, {name: name for name in self._columns()}, FIRST)
 
     def _complete(self) -> Route:
         shape = self.emits()
-        moved = {T: STAMP, BEFORE: T}
+        moved = {ROWTIME: STAMP, BEFORE: ROWTIME}
         return Route(COMPLETE, {name: moved.get(name, name) for name in (*shape.names, *shape.internals)}, FIRST)

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from rowtime.core.columns import ARRIVAL, POSITION, ROWTIME, SAID, SINCE, WRITER
 from rowtime.core.time import BEGINNING, END, MAX_MICROS, MIN_MICROS
-from rowtime.operators.contract import A, Column, Delta, P, T, Tick, W, quoted
+from rowtime.operators.contract import Column, Delta, Tick, quoted
 from rowtime.operators.contract.intake import Intake
 from rowtime.operators.streams.event_bounds import speaking
 from rowtime.operators.streams.stream_clocks import StreamClocks
@@ -24,10 +25,6 @@ if TYPE_CHECKING:
 
     from rowtime.operators.order.ordered import OrderMarks
     from rowtime.operators.streams.stream import Stream
-
-SAID = "__c"  # STRING: the text of a bound; null for a row
-
-_SINCE = "__n"
 
 
 def with_column_bounds(  # noqa: PLR0913 - a stream's tick
@@ -63,26 +60,27 @@ def _items(tick: Tick, columns: Sequence[Column], said: Sequence[tuple[str, int,
     writers, positions, texts = zip(*said, strict=True)
     table = pa.table(
         {
-            W: pa.array(writers, pa.string()),
-            P: pa.array(positions, pa.int64()),
+            WRITER: pa.array(writers, pa.string()),
+            POSITION: pa.array(positions, pa.int64()),
             SAID: pa.array(texts, pa.string()),
-            _SINCE: pa.array(since, pa.timestamp("us", "UTC")),
+            SINCE: pa.array(since, pa.timestamp("us", "UTC")),
         }
     )
     nulls = [f"CAST(NULL AS {column.type}) AS {quoted(column.name)}" for column in columns]
-    times = [f"CAST(NULL AS TIMESTAMP) AS {name}" for name in (T, A)]
-    return tick.spark.createDataFrame(table).selectExpr(*nulls, W, P, *times, SAID, _SINCE)
+    times = [f"CAST(NULL AS TIMESTAMP) AS {name}" for name in (ROWTIME, ARRIVAL)]
+    return tick.spark.createDataFrame(table).selectExpr(*nulls, WRITER, POSITION, *times, SAID, SINCE)
 
 
 def _among(items: DataFrame, rows: DataFrame | None) -> DataFrame:
     """Each bound under the rowtime of the last row before it in its writer, or of the writer's clock."""
     both = items
     if rows is not None:
-        nulls = [f"CAST(NULL AS STRING) AS {SAID}", f"CAST(NULL AS TIMESTAMP) AS {_SINCE}"]
+        nulls = [f"CAST(NULL AS STRING) AS {SAID}", f"CAST(NULL AS TIMESTAMP) AS {SINCE}"]
         both = rows.selectExpr("*", *nulls).unionByName(items)
-    frame = f"PARTITION BY {W} ORDER BY {P} ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
-    time = f"CASE WHEN {SAID} IS NULL THEN {T} ELSE greatest({_SINCE}, max({T}) OVER ({frame})) END AS {T}"
-    others = [quoted(name) for name in both.columns if name not in (T, _SINCE)]
+    frame = f"PARTITION BY {WRITER} ORDER BY {POSITION} ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
+    clock = f"greatest({SINCE}, max({ROWTIME}) OVER ({frame}))"
+    time = f"CASE WHEN {SAID} IS NULL THEN {ROWTIME} ELSE {clock} END AS {ROWTIME}"
+    others = [quoted(name) for name in both.columns if name not in (ROWTIME, SINCE)]
     return both.selectExpr(*others, time)
 
 
@@ -93,7 +91,7 @@ def heard(tick: Tick, gate: Stream, rows: DataFrame, control: OrderMarks) -> pa.
     """
     if control.heard >= tick.control(gate).said:
         return None
-    items = rows.where(f"{SAID} IS NOT NULL").selectExpr(W, P, SAID).toArrow()
+    items = rows.where(f"{SAID} IS NOT NULL").selectExpr(WRITER, POSITION, SAID).toArrow()
     control.heard = control.heard + items.num_rows
     return items
 
@@ -103,4 +101,4 @@ def about(items: pa.Table, column: str) -> Iterator[tuple[str, int, Any]]:
     for item in items.to_pylist():
         said = json.loads(item[SAID])
         if said["column"] == column:
-            yield item[W], item[P], said["at"]
+            yield item[WRITER], item[POSITION], said["at"]

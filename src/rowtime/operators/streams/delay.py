@@ -11,10 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from rowtime.core.columns import ROWTIME
 from rowtime.core.fields import Micros
 from rowtime.core.time import MAX_MICROS, shift
-from rowtime.operators.contract import Column, Delta, Link, Operator, Shape, T, Tick, Unary, quoted
-from rowtime.operators.rows.lifetimes import S
+from rowtime.operators.contract import Column, Delta, Link, Operator, Shape, Tick, Unary, quoted
+from rowtime.operators.rows.lifetimes import BEGINS
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class Delay(Unary):
 
     def link(self, n: int) -> Link:
         """The row before it was delayed."""
-        return Link((*self.passed_on(n), (S, f"{S} + {self.by}L")))
+        return Link((*self.passed_on(n), (BEGINS, f"{BEGINS} + {self.by}L")))
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """The new rows under their new rowtimes; lazily, without a job."""
@@ -46,7 +47,7 @@ class Delay(Unary):
         if delta.rows is None:
             return Delta(None, clocks)
         shape = self.emits()
-        others = [*map(quoted, shape.names), *(name for name in shape.internals if name != T)]
-        time = f"timestamp_micros(least(unix_micros({T}) + {self.by}L, {MAX_MICROS}L)) AS {T}"
+        others = [*map(quoted, shape.names), *(name for name in shape.internals if name != ROWTIME)]
+        time = f"timestamp_micros(least(unix_micros({ROWTIME}) + {self.by}L, {MAX_MICROS}L)) AS {ROWTIME}"
         lowest, highest = shift(delta.lowest, self.by), shift(delta.highest, self.by)
         return Delta(delta.rows.selectExpr(*others, time), clocks, delta.count, min(lowest, MAX_MICROS), highest)

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import pyarrow as pa
 
 from rowtime.core.clock import NOBODY, Clocks
+from rowtime.core.columns import ARRIVAL, BOUND, GIVEN, POSITION, ROWTIME, SHOWN, WRITER
 from rowtime.core.time import BEGINNING, END, MAX_MICROS, MIN_MICROS
-from rowtime.operators.contract import A, Column, Delta, P, T, Tick, W, micros, quoted
+from rowtime.operators.contract import Column, Delta, Tick, micros, quoted
 from rowtime.operators.contract.intake import Intake
 from rowtime.operators.rows.by_writer import beside
 from rowtime.operators.streams.stream_clocks import StreamClocks
@@ -22,7 +23,6 @@ from rowtime.operators.streams.stream_clocks import StreamClocks
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-GIVEN = "__v"  # BIGINT: the bound of the event time, µs; null for a row
 
 Item = tuple[str, int, int]  # writer, position, µs
 
@@ -41,7 +41,7 @@ def without_bounds(intake: Intake, control: StreamClocks) -> tuple[Intake, Given
     among the rows only the end is left: who needs them reads no such source (R190).
     """
     if intake.in_band and intake.rows is not None:
-        intake = replace(intake, rows=intake.rows.where(f"__b IS NULL OR __b >= {micros(END)}"))
+        intake = replace(intake, rows=intake.rows.where(f"{BOUND} IS NULL OR {BOUND} >= {micros(END)}"))
     given = [item for item in intake.bounds if item[2] < END]
     if BEGINNING < intake.bound < END:
         control.given = max(intake.bound, BEGINNING if control.given is None else control.given)
@@ -80,23 +80,26 @@ def bound_rows(
     times_of = pa.array([None] * len(given) if clocks is None else clocks, pa.timestamp("us", "UTC"))
     table = pa.table(
         {
-            W: pa.array(writers),
-            P: pa.array(positions, pa.int64()),
-            T: times_of,
+            WRITER: pa.array(writers),
+            POSITION: pa.array(positions, pa.int64()),
+            ROWTIME: times_of,
             GIVEN: pa.array(times, pa.int64()),
         }
     )
     nulls = [f"CAST(NULL AS {column.type}) AS {quoted(column.name)}" for column in columns]
-    return tick.spark.createDataFrame(table).selectExpr(*nulls, W, P, T, f"CAST(NULL AS TIMESTAMP) AS {A}", GIVEN)
+    return tick.spark.createDataFrame(table).selectExpr(
+        *nulls, WRITER, POSITION, ROWTIME, f"CAST(NULL AS TIMESTAMP) AS {ARRIVAL}", GIVEN
+    )
 
 
 def _among(bounds: DataFrame, rows: DataFrame | None, before: Mapping[str, int]) -> DataFrame:
     """Each bound under the rowtime of the last row before it in its writer, or of the writer's clock."""
     both = bounds if rows is None else rows.selectExpr("*", f"CAST(NULL AS BIGINT) AS {GIVEN}").unionByName(bounds)
     known = {writer: at for writer, at in before.items() if MIN_MICROS < at <= MAX_MICROS}
-    both = beside(both, known, "__shown")
-    clock = f"coalesce(__shown, {micros(MIN_MICROS)})"
-    frame = f"PARTITION BY {W} ORDER BY {P} ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
-    time = f"CASE WHEN {GIVEN} IS NULL THEN {T} ELSE greatest({clock}, max({T}) OVER ({frame})) END AS {T}"
-    others = [quoted(name) for name in both.columns if name not in (T, "__shown")]
+    both = beside(both, known, SHOWN)
+    clock = f"coalesce({SHOWN}, {micros(MIN_MICROS)})"
+    frame = f"PARTITION BY {WRITER} ORDER BY {POSITION} ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
+    clock = f"greatest({clock}, max({ROWTIME}) OVER ({frame}))"
+    time = f"CASE WHEN {GIVEN} IS NULL THEN {ROWTIME} ELSE {clock} END AS {ROWTIME}"
+    others = [quoted(name) for name in both.columns if name not in (ROWTIME, SHOWN)]
     return both.selectExpr(*others, time)

@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+from rowtime.core.columns import CANDIDATE, DUE, POSITION, ROUTE, WRITER
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import Control, Operator, P, Route, Segments, StateNote, Tick, W
+from rowtime.operators.contract import Control, Operator, Route, Segments, StateNote, Tick
 from rowtime.operators.contract.gates import Verdict
 from rowtime.sql.generate import literal
 
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
-TIME = "__g"  # TIMESTAMP: the time that the gate judges
 HELD, BEHIND = "held", "behind"
 
 Item = tuple[str, int, int]  # writer, position, µs
@@ -41,7 +41,7 @@ class Waiting(Control):
 def undecided(resync: int) -> StateNote:
     """What a gate keeps that takes ``resync`` rows for a jump."""
     what, until = f"less than {2 * resync} rows a writer", "the rows behind them decide on a jump"
-    return StateNote(what, until, "rows", rows={HELD: "__n"}, fields=("held", "behind"))
+    return StateNote(what, until, "rows", rows={HELD: DUE}, fields=("held", "behind"))
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class Quarantine:
         if rows is None:
             return held, many, None
         if peeked is not None:
-            peeked = chain([held.selectExpr(W, P, f"unix_micros({TIME}) AS t").toArrow()], peeked)
+            peeked = chain([held.selectExpr(WRITER, POSITION, f"unix_micros({CANDIDATE}) AS t").toArrow()], peeked)
         return held.unionByName(rows), None if count is None else count + many, peeked
 
     def released(self, bounds: Sequence[Item], verdict: Verdict, bound: int) -> list[Item]:
@@ -104,11 +104,13 @@ class Quarantine:
         self.control.held = {writer: [places[0], len(places)] for writer, places in verdict.held.items()}
         if not verdict.held:
             return rows
-        cases = " ".join(f"WHEN {literal(w)} THEN {P} >= {places[0]}" for w, places in sorted(verdict.held.items()))
-        is_open = f"coalesce(CASE {W} {cases} END, false)"
+        cases = " ".join(
+            f"WHEN {literal(w)} THEN {POSITION} >= {places[0]}" for w, places in sorted(verdict.held.items())
+        )
+        is_open = f"coalesce(CASE {WRITER} {cases} END, false)"
         columns = {name: name for name in rows.columns}
         count = sum(len(places) for places in verdict.held.values())
-        held = rows.where(is_open).selectExpr("*", f"{P} AS __n", "0 AS __route")
+        held = rows.where(is_open).selectExpr("*", f"{POSITION} AS {DUE}", f"0 AS {ROUTE}")
         self.tick.describe(self.gate, "keep rows on which others decide")
-        self.segments.add(self.tick.write(self.gate, held, {HELD: Route(0, columns, "__n")}, count)[HELD])
+        self.segments.add(self.tick.write(self.gate, held, {HELD: Route(0, columns, DUE)}, count)[HELD])
         return rows.where(f"NOT {is_open}")

@@ -16,29 +16,30 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pyarrow as pa
 
 from rowtime.core.clock import NOBODY, Clocks, least
+from rowtime.core.columns import (
+    ARRIVAL,
+    BOUND,
+    CANDIDATE,
+    GIVEN,
+    MALFORMED,
+    POSITION,
+    REFUSED,
+    ROWTIME,
+    SAID,
+    SHOWN,
+    TRIED,
+    WRITER,
+)
 from rowtime.core.fields import OPTIONS, UNSTORED, Micros
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import (
-    A,
-    Column,
-    Delta,
-    Operator,
-    P,
-    Shape,
-    StateNote,
-    T,
-    Tick,
-    W,
-    micros,
-    quoted,
-)
+from rowtime.operators.contract import Column, Delta, Operator, Shape, StateNote, Tick, micros, quoted
 from rowtime.operators.contract.gates import Gate, Verdict
 from rowtime.operators.contract.intake import Intake
 from rowtime.operators.rows.attempt import attempted
 from rowtime.operators.rows.by_writer import beside
 from rowtime.operators.rows.sized_texts import holds_lengths, in_length, in_size
-from rowtime.operators.streams.column_bounds import SAID, with_column_bounds
-from rowtime.operators.streams.event_bounds import GIVEN, with_bounds, without_bounds
+from rowtime.operators.streams.column_bounds import with_column_bounds
+from rowtime.operators.streams.event_bounds import with_bounds, without_bounds
 from rowtime.operators.streams.quarantine import Quarantine, undecided
 from rowtime.operators.streams.stream_clocks import StreamClocks
 from rowtime.sql.generate import literal, to_rowtime, to_spark
@@ -47,8 +48,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from sqlglot import exp
 
-REFUSED = "__refused"  # BOOLEAN: true where the guard has refused the row
-CANDIDATE = "__g"  # TIMESTAMP: the rowtime that the gate judges
 UNLIMITED = 2**61  # µs: of a guard that looks at the arrival times alone
 
 
@@ -197,7 +196,9 @@ class Stream(Operator):
         return Delta(self._emitted(rows), after, count, verdict.lowest, highest, peek, left=left)
 
     def _emitted(self, rows: DataFrame) -> DataFrame:
-        return rows.selectExpr(*(quoted(column.name) for column in self.columns), f"{CANDIDATE} AS {T}", W, P, A)
+        return rows.selectExpr(
+            *(quoted(column.name) for column in self.columns), f"{CANDIDATE} AS {ROWTIME}", WRITER, POSITION, ARRIVAL
+        )
 
     def _gate(self, intake: Intake, before: Mapping[str, int], control: StreamClocks, *, guarded: bool) -> Gate:
         return Gate(
@@ -207,15 +208,15 @@ class Stream(Operator):
             before,
             intake.bounds,
             control.floors,
-            "__b" if intake.in_band else None,
-            "__m" if intake.decodes or self.demands else None,
+            BOUND if intake.in_band else None,
+            MALFORMED if intake.decodes or self.demands else None,
             far=_beyond_arrival(self.ahead) if guarded and self.ahead is not None else None,
             batched=self.batched,
             early=(UNLIMITED if self.early is None else self.early) if guarded else None,
             resync=self.resync if guarded else 0,
             present=intake.present if intake.bound < END else (),
-            guarded="true" if intake.stamped else f"{T} IS NOT NULL",
-            lifted=f"{T} IS NULL" if guarded else "false",
+            guarded="true" if intake.stamped else f"{ROWTIME} IS NOT NULL",
+            lifted=f"{ROWTIME} IS NULL" if guarded else "false",
             started=control.started,
         )
 
@@ -223,7 +224,7 @@ class Stream(Operator):
         """The rowtimes, where every row was given one and nothing else decides what is refused."""
         if intake.peek is None or intake.in_band or intake.decodes or self.demands or self.batched:
             return None
-        return intake.peek.times(T) if self.ahead is None else None
+        return intake.peek.times(ROWTIME) if self.ahead is None else None
 
     def _is_guarded(self, intake: Intake, clocks: Mapping[str, int], control: StreamClocks) -> bool:
         """False if no row of the range can be too far above its writer's clock, or its arrival."""
@@ -306,52 +307,52 @@ class Stream(Operator):
         if not self.demands:
             return rows
         cases = (
-            f"WHEN __try{n} IS NULL OR NOT __try{n}.c0 THEN {literal(words)}"
+            f"WHEN {TRIED}{n} IS NULL OR NOT {TRIED}{n}.c0 THEN {literal(words)}"
             for n, (words, _) in enumerate(self.demands)
         )
         found = f"CASE {' '.join(cases)} END"
         if intake.in_band:
-            found = f"CASE WHEN __b IS NULL THEN {found} END"
+            found = f"CASE WHEN {BOUND} IS NULL THEN {found} END"
         if intake.decodes:
-            found = f"coalesce(__m, {found})"
+            found = f"coalesce({MALFORMED}, {found})"
         sized = self._sized
         others = [
-            _in_size(name, sized[name]) if name in sized else quoted(name) for name in rows.columns if name != "__m"
+            _in_size(name, sized[name]) if name in sized else quoted(name) for name in rows.columns if name != MALFORMED
         ]
         spark = rows.sparkSession  # a condition that cannot be computed is broken, too
-        tried = rows.withColumns({f"__try{n}": attempted(spark, [sql]) for n, (_, sql) in enumerate(self.demands)})
-        return tried.selectExpr(*others, f"{found} AS __m")
+        tried = rows.withColumns({f"{TRIED}{n}": attempted(spark, [sql]) for n, (_, sql) in enumerate(self.demands)})
+        return tried.selectExpr(*others, f"{found} AS {MALFORMED}")
 
     def _timed_rows(self, intake: Intake) -> DataFrame:
         # SPEC 2.4: the rowtime is what the writer gave, else the arrival time.
         assert intake.rows is not None
-        return intake.rows.selectExpr("*", f"coalesce({T}, {A}) AS {CANDIDATE}")
+        return intake.rows.selectExpr("*", f"coalesce({ROWTIME}, {ARRIVAL}) AS {CANDIDATE}")
 
     def _raised(
         self, tick: Tick, rows: DataFrame, intake: Intake, before: Mapping[str, int], verdict: Verdict | None = None
     ) -> DataFrame:
         """Arrival times raised to the writer's previous rowtime where they go back; refused rows raise nothing."""
-        arrival = A
+        arrival = ARRIVAL
         bounds = [item for item in intake.bounds if intake.raises and item[2] < END]
         moved = {w: at for w, at in before.items() if BEGINNING < at < END}
         if not intake.raises and not moved:
             return rows
         if moved:
-            rows = beside(rows, moved, "__shown")
-            arrival = f"greatest({A}, __shown)"
+            rows = beside(rows, moved, SHOWN)
+            arrival = f"greatest({ARRIVAL}, {SHOWN})"
         if intake.raises:
-            shown = "coalesce(__t, __a)"
+            shown = f"coalesce({ROWTIME}, {ARRIVAL})"
             if bounds:  # they raise the rows behind them, and only those
                 rows = rows.unionByName(_bound_items(tick, bounds), allowMissingColumns=True)
             if verdict is not None and verdict.refused is not None:
                 rows = _without(tick, rows, verdict.refused)
                 shown = f"CASE WHEN {REFUSED} IS NULL THEN {shown} END"
             if intake.in_band or bounds:  # the end raises nobody: who comes after it is refused
-                shown = f"CASE WHEN __b IS NULL THEN {shown} WHEN __b < {micros(END)} THEN __b END"
-            frame = f"PARTITION BY {W} ORDER BY {P} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING"
+                shown = f"CASE WHEN {BOUND} IS NULL THEN {shown} WHEN {BOUND} < {micros(END)} THEN {BOUND} END"
+            frame = f"PARTITION BY {WRITER} ORDER BY {POSITION} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING"
             arrival = f"greatest({arrival}, max({shown}) OVER ({frame}))"
-        rows = rows.withColumn(CANDIDATE, _expression(f"coalesce({T}, {arrival})")).drop("__shown")
-        return rows.where("__b IS NULL").drop("__b") if bounds and not intake.in_band else rows
+        rows = rows.withColumn(CANDIDATE, _expression(f"coalesce({ROWTIME}, {arrival})")).drop(SHOWN)
+        return rows.where(f"{BOUND} IS NULL").drop(BOUND) if bounds and not intake.in_band else rows
 
 
 def streams_of(operators: Iterable[Operator]) -> list[Stream]:
@@ -369,7 +370,11 @@ def _in_size(name: str, kind: str) -> str:
 def _bound_items(tick: Tick, bounds: Sequence[tuple[str, int, int]]) -> DataFrame:
     """Bounds that stand beside the rows, as items among them."""
     writers, positions, times = zip(*bounds, strict=True)
-    columns = {W: pa.array(writers), P: pa.array(positions), "__b": pa.array(times, pa.timestamp("us", "UTC"))}
+    columns = {
+        WRITER: pa.array(writers),
+        POSITION: pa.array(positions),
+        BOUND: pa.array(times, pa.timestamp("us", "UTC")),
+    }
     return tick.spark.createDataFrame(pa.table(columns))
 
 
@@ -377,12 +382,14 @@ def _without(tick: Tick, rows: DataFrame, refused: pa.Table) -> DataFrame:
     """The rows, with a mark at those that were refused."""
     from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
-    key = tick.spark.createDataFrame(refused.select([W, P])).selectExpr(W, P, f"true AS {REFUSED}")
-    return rows.join(F.broadcast(key), [W, P], "left")
+    key = tick.spark.createDataFrame(refused.select([WRITER, POSITION])).selectExpr(
+        WRITER, POSITION, f"true AS {REFUSED}"
+    )
+    return rows.join(F.broadcast(key), [WRITER, POSITION], "left")
 
 
 def _beyond_arrival(limit: int) -> str:
-    return f"unix_micros({T}) - unix_micros({A}) >= {limit}L"
+    return f"unix_micros({ROWTIME}) - unix_micros({ARRIVAL}) >= {limit}L"
 
 
 def _expression(text: str) -> Any:

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from rowtime.core.clock import Clocks
+from rowtime.core.columns import ROUTE, ROW_NUMBER
 from rowtime.core.fields import OPTIONS
 from rowtime.core.time import BEGINNING, END
 from rowtime.operators.contract import Column, Control, Delta, Operator, Route, Shape, StateNote, Tick, quoted
 
-NUMBER = "__i"  # BIGINT: the number of a row of the table
 PINNED = "table"  # what the copy is called among the segments
 
 
@@ -50,13 +50,16 @@ class Table(Operator):
         """The rows, once."""
         return (
             StateNote(
-                "its rows as they were at the first start", "the checkpoint is given up", "one", rows={PINNED: NUMBER}
+                "its rows as they were at the first start",
+                "the checkpoint is given up",
+                "one",
+                rows={PINNED: ROW_NUMBER},
             ),
         )
 
     def emits(self) -> Shape:
         """The declared columns; rows have a number and no rowtime."""
-        return Shape(self.columns, order=(NUMBER,), extra=(NUMBER,), placed=False, single=True, released=True)
+        return Shape(self.columns, order=(ROW_NUMBER,), extra=(ROW_NUMBER,), placed=False, single=True, released=True)
 
     def promises(self, clocks: Sequence[Clocks], control: Pinned) -> Clocks:  # noqa: ARG002
         """The end."""
@@ -68,9 +71,11 @@ class Table(Operator):
         if not control.pinned:
             names = [column.name for column in self.columns]
             rows = tick.lookup(self)
-            rows = rows.selectExpr(*map(quoted, names), f"monotonically_increasing_id() AS {NUMBER}", "0 AS __route")
+            rows = rows.selectExpr(
+                *map(quoted, names), f"monotonically_increasing_id() AS {ROW_NUMBER}", f"0 AS {ROUTE}"
+            )
             tick.describe(self, "copy the table")
-            route = Route(0, {name: name for name in (*names, NUMBER)}, NUMBER)
+            route = Route(0, {name: name for name in (*names, ROW_NUMBER)}, ROW_NUMBER)
             segments.add(tick.write(self, rows, {PINNED: route}, None)[PINNED])
             control.pinned = True
         found = segments.overlapping(BEGINNING, END)
@@ -84,4 +89,4 @@ def tables_of(operators: Iterable[Operator]) -> list[Table]:
 
 def is_table(node: Operator) -> bool:
     """True for an operator whose rows are those of a table: they have numbers and no rowtimes."""
-    return node.emits().order == (NUMBER,)
+    return node.emits().order == (ROW_NUMBER,)

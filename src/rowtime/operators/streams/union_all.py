@@ -14,10 +14,11 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rowtime.core.clock import Clocks
+from rowtime.core.columns import ARRIVAL, POSITION, ROWTIME, STOP, WRITER
 from rowtime.core.time import BEGINNING
-from rowtime.operators.contract import A, Column, Control, Delta, Link, Operator, P, Shape, T, Tick, W, named, quoted
+from rowtime.operators.contract import Column, Control, Delta, Link, Operator, Shape, Tick, named, quoted
 from rowtime.operators.contract.requirement import PLACED, UNORDERED, Requirement
-from rowtime.operators.rows.lifetimes import EVENT, E
+from rowtime.operators.rows.lifetimes import EVENT
 from rowtime.sql.generate import literal
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ class UnionAll(Operator):
 
     def requires(self) -> tuple[Requirement, ...]:
         """Places, since a row keeps its own; events may have none."""
-        return (UNORDERED if E in self.inputs[0].emits().extra else PLACED,) * len(self.inputs)
+        return (UNORDERED if STOP in self.inputs[0].emits().extra else PLACED,) * len(self.inputs)
 
     def emits(self) -> Shape:
         """The first input's columns; of types that differ only Spark knows the common one."""
@@ -56,7 +57,7 @@ class UnionAll(Operator):
             for same in zip(*(shape.columns for shape in shapes), strict=True)
         )
         arrival = all(shape.arrival for shape in shapes)
-        if E in shapes[0].extra:  # events with lifetimes, each of which may be one that an operator made
+        if STOP in shapes[0].extra:  # events with lifetimes, each of which may be one that an operator made
             placed = all(shape.placed for shape in shapes)
             retracts = max((shape.retracts for shape in shapes), key=("none", "open", "any").index)
             lasts = min(shape.lasts for shape in shapes)
@@ -79,8 +80,8 @@ class UnionAll(Operator):
         """The row of that input, whose writer has the number of the input before its name."""
         below = self.inputs[n].emits()
         names = named(list(zip(self.emits().names, below.names, strict=True)))
-        ours = [name for name in (T, P, *EVENT) if name not in EVENT or name in below.extra]
-        writer = (W, f"concat({literal(prefix(n))}, {W})")
+        ours = [name for name in (ROWTIME, POSITION, *EVENT) if name not in EVENT or name in below.extra]
+        writer = (WRITER, f"concat({literal(prefix(n))}, {WRITER})")
         return Link((*names, *((name, name) for name in ours), writer))
 
     def required_columns(self, n: int, asked: Collection[str]) -> Iterable[str]:
@@ -128,6 +129,8 @@ class UnionAll(Operator):
             alike = ((value, kind, kind.lower() in ("", own.lower())) for value, own, kind in types)
             values = [value if same else f"CAST({value} AS {kind})" for value, kind, same in alike]
         columns = [f"{value} AS {quoted(name)}" for value, name in zip(values, first.names, strict=True)]
-        arrival = [A] if first.arrival else []
-        writer = f"concat('{prefix(index)}', {W}) AS {W}"
-        return delta.rows.selectExpr(*columns, T, writer, P, *arrival, *(EVENT if E in mine.extra else ()))
+        arrival = [ARRIVAL] if first.arrival else []
+        writer = f"concat('{prefix(index)}', {WRITER}) AS {WRITER}"
+        return delta.rows.selectExpr(
+            *columns, ROWTIME, writer, POSITION, *arrival, *(EVENT if STOP in mine.extra else ())
+        )

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from rowtime.core.columns import DUE, FIRST, IS_DUE, LAST, SESSION
 from rowtime.core.time import END
 from rowtime.operators.contract import LARGE, Tick, passed, quoted
 
@@ -17,11 +18,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from rowtime.operators.contract import Operator
-
-FIRST, LAST = "__e", "__l"
-DUE = "__n"  # BIGINT µs: when the bound gets there, the piece's session may be complete
-SESSION = "__s"  # BIGINT: the number of the session among those of its key
-IS_DUE = "__d"  # BOOLEAN: the piece is looked at now; others only say that a session goes on
 
 
 @dataclass(frozen=True)

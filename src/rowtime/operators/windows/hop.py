@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
+from rowtime.core.columns import COPY, HOP_MICROS, HOP_TIME, POSITION, ROWTIME
 from rowtime.core.fields import UNSTORED, Micros
-from rowtime.operators.contract import Delta, Link, Operator, P, Shape, T, Tick, Unary, quoted
+from rowtime.operators.contract import Delta, Link, Operator, Shape, Tick, Unary, quoted
 from rowtime.operators.contract.gates import Gate
 from rowtime.operators.contract.requirement import PLACED, UNORDERED, Requirement
 from rowtime.operators.rows.select import Item
@@ -21,9 +22,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from sqlglot import exp
 
-TIME = "__g"  # TIMESTAMP: the time of the window, where rows without one are refused
-COPY = "__c"  # BIGINT: how many windows of the row end before this one
-_MICROS = ("__u", "__s", "__e")  # BIGINT: the time, and the edges of the window that ends first
 _NEVER = 2**61  # µs: behind no mark
 
 
@@ -58,12 +56,12 @@ class Hop(Unary):
     def emits(self) -> Shape:
         """The input's columns and the window's; the copies of a row follow each other."""
         below = self.input.emits()
-        order = below.order if P in below.order else (*below.order, P)
+        order = below.order if POSITION in below.order else (*below.order, POSITION)
         return replace(below, columns=(*below.columns, self.start.column, self.end.column), order=order, event=None)
 
     def link(self, n: int) -> Link:
         """The row under its own rowtime, with other columns beside its own."""
-        return Link(self.passed_on(n, T))
+        return Link(self.passed_on(n, ROWTIME))
 
     def refuses(self) -> bool:
         """True where it stands for the gate of a query that drops rows without a time."""
@@ -82,9 +80,9 @@ class Hop(Unary):
     def _timed(self, tick: Tick, delta: Delta) -> DataFrame:
         """The rows that have a time."""
         assert delta.rows is not None
-        rows = delta.rows.selectExpr("*", f"CAST({to_spark(self.time)} AS TIMESTAMP) AS {TIME}")
-        verdict = tick.judge(self, rows, Gate(TIME, _NEVER, "LATE", {}), delta.count)
-        return tick.account(self, rows, verdict, TIME, T).drop(TIME)
+        rows = delta.rows.selectExpr("*", f"CAST({to_spark(self.time)} AS TIMESTAMP) AS {HOP_TIME}")
+        verdict = tick.judge(self, rows, Gate(HOP_TIME, _NEVER, "LATE", {}), delta.count)
+        return tick.account(self, rows, verdict, HOP_TIME, ROWTIME).drop(HOP_TIME)
 
     def _first(self, rows: DataFrame) -> DataFrame:
         names = (*map(quoted, self.input.emits().names), self.start.sql, self.end.sql)
@@ -97,11 +95,14 @@ class Hop(Unary):
     def _copied(self, rows: DataFrame) -> DataFrame:
         start, end = (quoted(item.column.name) for item in (self.start, self.end))
         first = (self.time, self.start.expression, self.end.expression)
-        made = (f"unix_micros({to_spark(node)}) AS {name}" for node, name in zip(first, _MICROS, strict=True))
+        made = (f"unix_micros({to_spark(node)}) AS {name}" for node, name in zip(first, HOP_MICROS, strict=True))
         rows = rows.selectExpr("*", *made, f"explode(sequence(0L, {self.copies - 1}L)) AS {COPY}")
         held = "__s" if self.grows else "__u"  # the last window is the one that ends ``size`` after it
         rows = rows.selectExpr("*", f"__e + {COPY} * {self.slide}L AS __f").where(f"__f - {self.size}L <= {held}")
-        internals = (f"{P} * {self.copies}L + {COPY} AS {P}" if name == P else name for name in self.emits().internals)
+        internals = (
+            f"{POSITION} * {self.copies}L + {COPY} AS {POSITION}" if name == POSITION else name
+            for name in self.emits().internals
+        )
         begins = "__s" if self.grows else f"__f - {self.size}L"
         edges = (f"timestamp_micros({begins}) AS {start}", f"timestamp_micros(__f) AS {end}")
         return rows.selectExpr(*map(quoted, self.input.emits().names), *edges, *internals)

@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from rowtime.core.clock import Clocks, least
+from rowtime.core.columns import ASKED_AT, DUE, FIRST, IS_DUE, LAST, ROUTE, ROWTIME, SESSION, SESSION_END, SESSION_START
 from rowtime.core.fields import Micros
 from rowtime.core.time import BEGINNING, END, MAX_MICROS
 from rowtime.operators.contract import (
-    ASKED_AT,
     Closed,
     Column,
     Delta,
@@ -26,7 +26,6 @@ from rowtime.operators.contract import (
     Segment,
     Shape,
     StateNote,
-    T,
     Tick,
     Unary,
     passed,
@@ -35,10 +34,10 @@ from rowtime.operators.contract import (
 from rowtime.operators.groups.finished import COMPLETE, KEPT, Finished, refuse_failing, with_failing
 from rowtime.operators.groups.grouping import RowGroups
 from rowtime.operators.rows.collations import grouped
-from rowtime.operators.rows.lifetimes import S
+from rowtime.operators.rows.lifetimes import BEGINS
 from rowtime.operators.rows.partials import Accumulators
 from rowtime.operators.rows.select import Item
-from rowtime.operators.windows.chains import DUE, FIRST, IS_DUE, LAST, SESSION, Chains
+from rowtime.operators.windows.chains import Chains
 from rowtime.sql.generate import to_spark
 
 if TYPE_CHECKING:
@@ -46,8 +45,6 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
     from rowtime.operators.rows.ends import Lead
-
-STARTS, ENDS = "__kstart", "__kend"  # TIMESTAMP: the edges of the session, for items and HAVING
 
 
 @dataclass(slots=True)
@@ -82,7 +79,7 @@ class SessionGroup(RowGroups, Unary):
 
     control: ClassVar = ClosedSessions
     kind: ClassVar[str] = "session"
-    edges: ClassVar[tuple[str, ...]] = (STARTS, ENDS)
+    edges: ClassVar[tuple[str, ...]] = (SESSION_START, SESSION_END)
     computes: ClassVar[bool] = True
     promise: ClassVar[str] = "the bound of its input, or its AS ROWTIME of a session that ends there"
     reason: ClassVar[str] = "every session that ends at the bound is out, and each later one ends after it"
@@ -96,12 +93,14 @@ class SessionGroup(RowGroups, Unary):
         """The select list; rows are released, ordered by the end of the session and the keys."""
         keys, columns = self._chains.keys, tuple(item.column for item in self.items)
         if not self.sort:
-            return Shape(columns, order=(DUE, T, *keys), extra=(DUE, *keys), placed=False, single=True, released=True)
+            return Shape(
+                columns, order=(DUE, ROWTIME, *keys), extra=(DUE, *keys), placed=False, single=True, released=True
+            )
         names = tuple(item.column.name for item in self.sort)
         ways = (f"{name} {way}" for name, way in zip(names, self.directions, strict=True))
         # Sessions of one AS ROWTIME end at several times, in which their columns are ordered.
         columns = columns if self.stamp is None else tuple(Column(column.name, column.type) for column in columns)
-        order, released = (T, *ways, DUE, *keys), self.stamp is None
+        order, released = (ROWTIME, *ways, DUE, *keys), self.stamp is None
         return Shape(columns, order=order, extra=(*names, DUE, *keys), placed=False, single=True, released=released)
 
     def promises(self, clocks: Sequence[Clocks], control: ClosedSessions) -> Clocks:
@@ -110,7 +109,7 @@ class SessionGroup(RowGroups, Unary):
 
     def link(self, n: int) -> Link:  # noqa: ARG002 - one input
         """The rows of the same keys up to the end of the session."""
-        return Link(self.same_keys(), meets=f"{S} <= {ASKED_AT}")
+        return Link(self.same_keys(), meets=f"{BEGINS} <= {ASKED_AT}")
 
     def in_order(self, lead: Lead | None, keys: tuple[Item, ...], ways: tuple[str, ...]) -> SessionGroup | None:
         """Sessions go out as they end."""
@@ -141,7 +140,7 @@ class SessionGroup(RowGroups, Unary):
         assert delta.rows is not None
         if control.types is None:
             control.types = self._accumulators.types(delta.rows) if self._accumulators.splits else {}
-        at = f"unix_micros({T})"
+        at = f"unix_micros({ROWTIME})"
         times = (f"{at} AS {FIRST}", f"{at} AS {LAST}", f"{at} + {self.gap}L AS {DUE}")
         keys = (key.sql for key in self.keys)
         rows = delta.rows.selectExpr(*keys, *self._accumulators.seeds(control.types), *times)
@@ -165,7 +164,7 @@ class SessionGroup(RowGroups, Unary):
 
     def _write(self, tick: Tick, pieces: DataFrame, count: int | None) -> None:
         columns = {name: name for name in self._state_columns}
-        rows = pieces.selectExpr(*map(quoted, columns), f"{KEPT} AS __route")
+        rows = pieces.selectExpr(*map(quoted, columns), f"{KEPT} AS {ROUTE}")
         tick.segments(self).add(tick.write(self, rows, {"state": Route(KEPT, columns, DUE)}, count)["state"])
 
     def _compact(self, tick: Tick, bound: int) -> None:
@@ -176,7 +175,7 @@ class SessionGroup(RowGroups, Unary):
         tick.describe(self, "compact pieces of sessions")
         merged = self._merged(tick, segments.read(crowded).where(f"{DUE} > {bound}L"))
         columns = {name: name for name in self._state_columns}
-        rows = merged.selectExpr(*map(quoted, columns), f"{KEPT} AS __route").sortWithinPartitions(DUE)
+        rows = merged.selectExpr(*map(quoted, columns), f"{KEPT} AS {ROUTE}").sortWithinPartitions(DUE)
         routes = {"state": Route(KEPT, columns, DUE)}
         segments.replace(crowded, tick.write(self, rows, routes, sum(s.rows for s in crowded))["state"])
 
@@ -195,7 +194,7 @@ class SessionGroup(RowGroups, Unary):
             self._write(tick, rows.where(f"NOT ({complete})"), None)
             groups = self._aggregated(tick, rows.where(complete))
         tick.describe(self, "aggregate, close sessions")
-        edges = (f"timestamp_micros({FIRST}) AS {STARTS}", f"timestamp_micros({DUE}) AS {ENDS}")
+        edges = (f"timestamp_micros({FIRST}) AS {SESSION_START}", f"timestamp_micros({DUE}) AS {SESSION_END}")
         groups = groups.selectExpr("*", *edges)
         stamp = f"timestamp_micros(least({DUE}, {MAX_MICROS}L))" if self.stamp is None else to_spark(self.stamp)
         routes, beyond = self._routes(tick), self._accumulators.beyond(groups) if tick.trying else []
@@ -236,7 +235,7 @@ class SessionGroup(RowGroups, Unary):
         if self.stamp is None or not BEGINNING < bound < END:
             return bound
         # A name and a number of ours, and an expression that was parsed and bound.
-        text = f"SELECT unix_micros({to_spark(self.stamp)}) FROM (SELECT timestamp_micros({bound}L) AS {ENDS})"  # noqa: S608
+        text = f"SELECT unix_micros({to_spark(self.stamp)}) FROM (SELECT timestamp_micros({bound}L) AS {SESSION_END})"  # noqa: S608
         return tick.scalar(text)
 
     @property

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from rowtime.core.clock import Clocks, least
+from rowtime.core.columns import BEFORE, DUE, FIRST, IS_DUE, LAST, POSITION, ROUTE, ROWTIME, SESSION, WRITER
 from rowtime.core.fields import Micros
 from rowtime.core.time import BEGINNING, END, MAX_MICROS
 from rowtime.operators.contract import (
@@ -18,26 +19,21 @@ from rowtime.operators.contract import (
     Delta,
     Link,
     Operator,
-    P,
     Route,
     Shape,
     StateNote,
-    T,
     Tick,
     Unary,
-    W,
     passed,
     quoted,
 )
 from rowtime.operators.contract.requirement import PLACED, Requirement
-from rowtime.operators.windows.chains import DUE, FIRST, IS_DUE, LAST, SESSION, Chains
+from rowtime.operators.windows.chains import Chains
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from rowtime.operators.contract import Segment
-
-BEFORE = "__r"  # TIMESTAMP: the rowtime that the row had
 
 
 @dataclass(frozen=True)
@@ -70,7 +66,7 @@ class SessionRows(Unary):
         below = self.input.emits()
         # What is known of the columns' order was about the old one.
         columns = (*(Column(c.name, c.type) for c in below.columns), *(Column(n, "TIMESTAMP") for n in self.names))
-        order = (T, BEFORE, W, P)
+        order = (ROWTIME, BEFORE, WRITER, POSITION)
         return replace(
             below, columns=columns, order=order, extra=(BEFORE,), placed=False, single=True, released=True,
             unmerged=False, event=None,
@@ -91,7 +87,7 @@ class SessionRows(Unary):
         before = control.closed
         bound = control.closed = max(least(delta.clocks.values()), before)
         if delta.rows is not None:
-            at = f"unix_micros({T})"
+            at = f"unix_micros({ROWTIME})"
             times = (f"{at} AS {FIRST}", f"{at} AS {LAST}", f"{at} + {self.gap}L AS {DUE}")
             tick.describe(self, "keep rows of open sessions")
             self._write(tick, delta.rows.selectExpr("*", *times), delta.count)
@@ -121,9 +117,9 @@ class SessionRows(Unary):
             f"timestamp_micros({DUE}) AS {quoted(self.names[1])}",
         )
         rowtime = f"timestamp_micros(least({DUE}, {MAX_MICROS}L)) AS __z"
-        rows = ended.selectExpr("*", *edges, rowtime, f"CASE WHEN {complete} THEN 1 ELSE 0 END AS __route")
+        rows = ended.selectExpr("*", *edges, rowtime, f"CASE WHEN {complete} THEN 1 ELSE 0 END AS {ROUTE}")
         shape = self.emits()
-        out = {name: name for name in (*shape.names, *shape.internals)} | {T: "__z", BEFORE: T}
+        out = {name: name for name in (*shape.names, *shape.internals)} | {ROWTIME: "__z", BEFORE: ROWTIME}
         routes = {"complete": Route(1, out, DUE), "state": Route(0, self._kept, DUE)}
         tick.describe(self, "close sessions")
         written = tick.write(self, rows, routes, None)
@@ -131,7 +127,7 @@ class SessionRows(Unary):
         return tuple(written["complete"])
 
     def _write(self, tick: Tick, rows: DataFrame, count: int | None, *, add: bool = True) -> Sequence[Segment]:
-        made = rows.selectExpr(*map(quoted, self._kept), "0 AS __route")
+        made = rows.selectExpr(*map(quoted, self._kept), f"0 AS {ROUTE}")
         written = tick.write(self, made, {"state": Route(0, self._kept, DUE)}, count)["state"]
         if add:
             tick.segments(self).add(written)

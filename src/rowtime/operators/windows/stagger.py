@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rowtime.core.clock import least
+from rowtime.core.columns import DUE, OPENED, ROUTE, ROWTIME
 from rowtime.core.fields import Micros
 from rowtime.core.time import END
 from rowtime.operators.contract import (
@@ -23,7 +24,6 @@ from rowtime.operators.contract import (
     Route,
     Shape,
     StateNote,
-    T,
     Tick,
     Unary,
     passed,
@@ -34,8 +34,6 @@ from rowtime.operators.rows.select import Item
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-OPENED, ENDS = "__s", "__n"  # BIGINT µs: when a window opened, and its end
 
 
 @dataclass(frozen=True)
@@ -58,7 +56,7 @@ class Stagger(Unary):
 
     def keeps(self) -> tuple[StateNote, ...]:
         """When each window opened."""
-        return (StateNote("the first rowtime of each open window", "the bound reaches its end", rows={"state": ENDS}),)
+        return (StateNote("the first rowtime of each open window", "the bound reaches its end", rows={"state": DUE}),)
 
     def emits(self) -> Shape:
         """The input's columns and the window's end."""
@@ -80,7 +78,7 @@ class Stagger(Unary):
         crowded = segments.crowded()
         if crowded:
             tick.describe(self, "compact open windows")
-            kept = segments.read(crowded).where(f"{ENDS} > {bound}L")
+            kept = segments.read(crowded).where(f"{DUE} > {bound}L")
             segments.replace(crowded, self._write(tick, kept, sum(s.rows for s in crowded)))
         return Delta(rows, delta.clocks, delta.count, delta.lowest, delta.highest)
 
@@ -88,17 +86,17 @@ class Stagger(Unary):
         from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
         assert delta.rows is not None
-        rows = delta.rows.selectExpr("*", *(key.sql for key in self.keys), f"unix_micros({T}) AS __u")
+        rows = delta.rows.selectExpr("*", *(key.sql for key in self.keys), f"unix_micros({ROWTIME}) AS __u")
         opened = self._opened(tick, rows, before)
         tick.describe(self, "open windows")
         tick.segments(self).add(self._write(tick, opened, delta.count))
         windows = self._open(tick, before)
         assert windows is not None
-        windows = windows.selectExpr(*(f"{name} AS __w{n}" for n, name in enumerate(self._names)), OPENED, ENDS)
+        windows = windows.selectExpr(*(f"{name} AS __w{n}" for n, name in enumerate(self._names)), OPENED, DUE)
         same = [F.col(name).eqNullSafe(F.col(f"__w{n}")) for n, name in enumerate(self._names)]
-        found = rows.join(windows, [*same, F.expr(f"__u >= {OPENED} AND __u < {ENDS}")])
+        found = rows.join(windows, [*same, F.expr(f"__u >= {OPENED} AND __u < {DUE}")])
         shape = self.emits()
-        end = f"timestamp_micros({ENDS}) AS {quoted(self.column)}"
+        end = f"timestamp_micros({DUE}) AS {quoted(self.column)}"
         return found.selectExpr(*map(quoted, self.input.emits().names), end, *shape.internals)
 
     def _opened(self, tick: Tick, rows: DataFrame, before: int) -> DataFrame:
@@ -116,18 +114,18 @@ class Stagger(Unary):
         opens = f"CASE WHEN coalesce(u >= {last} + {self.length}L, true) THEN array_append(a, u) ELSE a END"
         fold = f"aggregate(__us, CAST(array() AS ARRAY<BIGINT>), (a, u) -> {opens})"
         opened = found.selectExpr(*self._names, f"explode({fold}) AS {OPENED}")
-        return opened.selectExpr("*", f"{OPENED} + {self.length}L AS {ENDS}")
+        return opened.selectExpr("*", f"{OPENED} + {self.length}L AS {DUE}")
 
     def _open(self, tick: Tick, before: int) -> DataFrame | None:
         """The windows that may hold a row from ``before`` on."""
         segments = tick.segments(self)
         kept = segments.overlapping(before, END)
-        return segments.read(kept).where(f"{ENDS} > {passed(before, ENDS)}") if kept else None
+        return segments.read(kept).where(f"{DUE} > {passed(before, DUE)}") if kept else None
 
     def _write(self, tick: Tick, windows: DataFrame, count: int | None) -> Sequence[Any]:
-        columns = {name: name for name in (*self._names, OPENED, ENDS)}
-        rows = windows.selectExpr(*columns, "0 AS __route")
-        return tick.write(self, rows, {"state": Route(0, columns, ENDS)}, count)["state"]
+        columns = {name: name for name in (*self._names, OPENED, DUE)}
+        rows = windows.selectExpr(*columns, f"0 AS {ROUTE}")
+        return tick.write(self, rows, {"state": Route(0, columns, DUE)}, count)["state"]
 
     @property
     def _names(self) -> list[str]:

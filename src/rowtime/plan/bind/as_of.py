@@ -13,15 +13,15 @@ from typing import TypeGuard
 
 from sqlglot import exp
 
+from rowtime.core.columns import AS_OF_ROW, IS_LEFT, KEY, LATEST, PLACES, ROWTIME
 from rowtime.core.errors import Problem, Refused
 from rowtime.core.time import END
 from rowtime.expr.conditions import col
 from rowtime.kernels.window_functions import Nth
-from rowtime.operators.contract import Column, Operator, T
-from rowtime.operators.joins.join_edge import PLACES
+from rowtime.kernels.windowed import Frame
+from rowtime.operators.contract import Column, Operator
 from rowtime.operators.over.over import Over
 from rowtime.operators.over.over_calls import Call
-from rowtime.operators.over.windowed import Frame
 from rowtime.operators.rows.select import Item, Select
 from rowtime.operators.streams.union_all import UnionAll
 from rowtime.plan.bind.join_clause import Clause
@@ -33,7 +33,6 @@ from rowtime.sql.generate import to_rowtime
 from rowtime.sql.places import place_of
 
 CODE = "R156"
-IS_LEFT, ROW, LATEST = "__is_left", "__row", "__latest"
 LEFT, RIGHT = 0, 1
 _LAST = Nth(1, last=True, ignore_nulls=True)
 _WHOLE = (exp.DType.TINYINT, exp.DType.SMALLINT, exp.DType.INT, exp.DType.BIGINT)
@@ -149,7 +148,7 @@ class AsOf:
     def _below_of(self) -> tuple[dict[str, str], dict[str, str]]:
         """How the columns of each side are called in its input."""
         left, right = ({new: old for old, new in columns} for columns in self.clause.columns)
-        return {**left, PLACES[LEFT][0]: T}, {**right, PLACES[RIGHT][0]: T}
+        return {**left, PLACES[LEFT][0]: ROWTIME}, {**right, PLACES[RIGHT][0]: ROWTIME}
 
     def _below(self, value: exp.Expr) -> exp.Expr:
         made = value.copy()
@@ -184,7 +183,7 @@ class AsOf:
     def _left(self, one: Input) -> Input:
         """An input of the left: the joined row has its rowtime."""
         columns = tuple((name, Column(column.name, column.type)) for name, column in one.columns)
-        return replace(one, columns=columns, rowtime=T if one.rowtime == PLACES[LEFT][0] else one.rowtime)
+        return replace(one, columns=columns, rowtime=ROWTIME if one.rowtime == PLACES[LEFT][0] else one.rowtime)
 
     def _right(self, one: Input) -> Input:
         """The right, whose row may be older than any limit."""
@@ -198,13 +197,13 @@ class AsOf:
         for old, new in self.clause.columns[side]:
             value = col(old)
             made.append(Item(Column(new, self._type(side, value, self.clause.node.this)), value))
-        return made + ([Item(Column(self.time, "TIMESTAMP"), col(T))] if side == RIGHT else [])
+        return made + ([Item(Column(self.time, "TIMESTAMP"), col(ROWTIME))] if side == RIGHT else [])
 
     def _operators(self, keys: Sequence[tuple[exp.Expr, exp.Expr]]) -> Operator:
         left, right = self._columns(LEFT), self._columns(RIGHT)
         kind = f"STRUCT<{', '.join(f'f{n}: {item.column.type}' for n, item in enumerate(right))}>"
         fields = [part for n, item in enumerate(right) for part in (exp.Literal.string(f"f{n}"), item.expression)]
-        row = Item(Column(ROW, kind), _cast(exp.Anonymous(this="named_struct", expressions=fields), kind))
+        row = Item(Column(AS_OF_ROW, kind), _cast(exp.Anonymous(this="named_struct", expressions=fields), kind))
         nothing = [Item(item.column, _cast(exp.null(), item.column.type)) for item in left]
         there = [exp.Not(this=exp.Is(this=exp.paren(key.copy()), expression=exp.null())) for _, key in keys]
         streams = (
@@ -214,8 +213,8 @@ class AsOf:
         fresh, names = self.binder.sources.fresh, [item.column.name for item in left]
         union = UnionAll(fresh(f"{self.name}.union"), streams)
         items = tuple(Item(Column(_key(n)), col(_key(n))) for n in range(len(keys)))
-        typed = exp.IgnoreNulls(this=exp.Last(this=col(ROW)))
-        latest = Call(Column(LATEST, kind), _LAST, col(ROW), Frame(None), typed)
+        typed = exp.IgnoreNulls(this=exp.Last(this=col(AS_OF_ROW)))
+        latest = Call(Column(LATEST, kind), _LAST, col(AS_OF_ROW), Frame(None), typed)
         over = Over(fresh(f"{self.name}.as of"), union, items, (latest,), (IS_LEFT, *names))
         found = [Item(item.column, exp.Dot(this=col(LATEST), expression=exp.to_identifier(f"f{n}", quoted=True)))
                  for n, item in enumerate(right)]  # fmt: skip
@@ -235,7 +234,7 @@ class AsOf:
 
 
 def _key(number: int) -> str:
-    return f"__k{number}"
+    return f"{KEY}{number}"
 
 
 def _cast(value: exp.Expr, kind: str) -> exp.Expr:

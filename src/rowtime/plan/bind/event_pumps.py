@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rowtime.core.columns import ROWTIME
 from rowtime.core.errors import Problem, Refused
-from rowtime.operators.contract import EDGES, Operator, Origin, T
+from rowtime.operators.contract import EDGES, Operator, Origin
 
 if TYPE_CHECKING:
     from rowtime.plan.bind.catalog import StreamDef
@@ -28,7 +29,7 @@ def check_order(stream: StreamDef, pump: CreatePump, node: Operator) -> None:
         return  # refused anyway
     told = dict(zip(names, given, strict=True))
     start, stop = (node.origin(told.get((name or "").lower(), "")) for name in (shape.start, shape.stop))
-    if start is not None and start.what == T:
+    if start is not None and start.what == ROWTIME:
         return
     if shape.edges and start is not None and stop is not None and (start.what, stop.what) == EDGES:
         return

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from rowtime.operators.over.windowed import Frame
+from rowtime.kernels.windowed import Frame
 from rowtime.sql.generate import to_rowtime
 from rowtime.sql.intervals import Duration, span_of
 

@@ -12,14 +12,13 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from rowtime.core.columns import KEY, ROWTIME, SESSION_END, SESSION_START, SORT_VALUE
 from rowtime.expr.conditions import col
-from rowtime.expr.facts import ROWTIME
+from rowtime.expr.facts import ROWTIME_FACT
 from rowtime.expr.monotonicity import prove
-from rowtime.operators.contract import Column, Operator, T
+from rowtime.operators.contract import Column, Operator
 from rowtime.operators.groups.group_by import GroupBy
 from rowtime.operators.rows.select import Item
-from rowtime.operators.sorts.sort_by_values import VALUE
-from rowtime.operators.windows.session import ENDS, STARTS
 from rowtime.plan.bind import rewrites
 from rowtime.plan.bind.group_order import Grouped, GroupSort, by_value
 from rowtime.plan.bind.orders import over
@@ -34,7 +33,7 @@ def bind_distinct(
     ``identity``: the columns in which no two groups are alike.
     """
     listed = {item.expression.name for item in items if isinstance(item.expression, exp.Column)}
-    if identity <= (listed | {ENDS} if STARTS in listed else listed):
+    if identity <= (listed | {SESSION_END} if SESSION_START in listed else listed):
         return None
     if query.args.get("order"):
         hint = "Put the DISTINCT query into a sub-query d, and sort that: ORDER BY FLOOR(d.ROWTIME TO HOUR), …."
@@ -46,7 +45,7 @@ def bind_distinct(
         if order.moves and names <= set(groups.clocks) and plain:
             if groups.stamp is None:
                 return by_value((), item.expression, groups, descending=order.direction < 0)
-            if over(groups.stamp, item.expression, VALUE) is not None:
+            if over(groups.stamp, item.expression, SORT_VALUE) is not None:
                 return GroupSort(())  # what is alike has one rowtime
     scope.refuse(
         "R184",
@@ -68,9 +67,9 @@ def _complete(query: exp.Select, scope: Scope) -> str:
 
 def distinct_rows(node: Operator, items: Sequence[Item], fresh: Callable[[], str]) -> Operator:
     """Each row that differs once, at its rowtime."""
-    time = Item(Column("__k0", fact=ROWTIME), col(T))
+    time = Item(Column(f"{KEY}0", fact=ROWTIME_FACT), col(ROWTIME))
     names = [item.column.name for item in items]
-    listed = [Item(Column(f"__k{n}"), col(name)) for n, name in enumerate(names, 1)]
+    listed = [Item(Column(f"{KEY}{n}"), col(name)) for n, name in enumerate(names, 1)]
     shown = tuple(
         Item(replace(item.column, fact=Column("").fact), col(key.column.name))
         for item, key in zip(items, listed, strict=True)

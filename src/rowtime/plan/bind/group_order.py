@@ -10,17 +10,18 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
+from rowtime.core.columns import ROWTIME, SORT_VALUE
 from rowtime.expr.conditions import col
 from rowtime.expr.facts import Fact
 from rowtime.expr.monotonicity import prove
-from rowtime.operators.contract import Column, Operator, T
+from rowtime.operators.contract import Column, Operator
 from rowtime.operators.groups.group_by import GroupBy
 from rowtime.operators.groups.group_values import GroupByValues
 from rowtime.operators.over.value_clocks import Closer
 from rowtime.operators.rows.ends import Lead
 from rowtime.operators.rows.select import Item
 from rowtime.operators.sorts.sort_by import SortBy
-from rowtime.operators.sorts.sort_by_values import VALUE, SortByValues
+from rowtime.operators.sorts.sort_by_values import SortByValues
 from rowtime.operators.windows.session import SessionGroup
 from rowtime.plan.bind import rewrites
 from rowtime.plan.bind.orders import Keys, gates_of, leads, meant, over, unfit, way_of
@@ -60,12 +61,12 @@ class GroupSort:
         ordered = node.in_order(lead, self.items, self.ways)
         if ordered is not None:
             return ordered
-        if self.value is None or self.at is None or columns_of([self.at]) == {T}:
+        if self.value is None or self.at is None or columns_of([self.at]) == {ROWTIME}:
             # The rowtime of a row is that of a row of its group, or of its session: the value can be computed from it.
-            key = self.at or col(T)
+            key = self.at or col(ROWTIME)
             node = replace(node, items=(*node.items, *self.items))
-            return SortBy(fresh(), node, Item(Column(VALUE), key), self.names, self.ways)
-        node = replace(node, items=(*node.items, *self.items, Item(Column(VALUE), self.value)))
+            return SortBy(fresh(), node, Item(Column(SORT_VALUE), key), self.names, self.ways)
+        node = replace(node, items=(*node.items, *self.items, Item(Column(SORT_VALUE), self.value)))
         closer = Closer(0, self.at, self.descending)
         gates = gates_of(node, closer)
         return SortByValues(fresh(), node, self.value, closer, gates, self.names, self.ways)
@@ -114,7 +115,7 @@ def bind_group_sort(query: exp.Select, scope: Scope, groups: Grouped) -> GroupSo
 
 def _by_rowtime(query: exp.Select, scope: Scope, keys: Keys) -> GroupSort | None:
     if query.args["order"].expressions[0].args.get("desc"):
-        leads(query, scope, prove(exp.column(T), scope.facts), exp.column(T))
+        leads(query, scope, prove(exp.column(ROWTIME), scope.facts), exp.column(ROWTIME))
         return None
     return GroupSort(keys) if keys else None
 
@@ -123,7 +124,7 @@ def by_value(keys: Keys, value: exp.Expr, groups: Grouped, *, descending: bool) 
     """Rows of one value, over the keys, together at its end."""
     at = value.copy().transform(lambda p: groups.clocks[p.name].copy() if isinstance(p, exp.Column) else p)
     # Where one key closes all groups and leads, its end is the rowtime that they have anyway.
-    alone = len(groups.clocks) == 1 and isinstance(value, exp.Column) and columns_of([at]) == {T}
+    alone = len(groups.clocks) == 1 and isinstance(value, exp.Column) and columns_of([at]) == {ROWTIME}
     return GroupSort(keys) if alone else GroupSort(keys, value, at, descending)
 
 
@@ -131,7 +132,7 @@ def _by_value(query: exp.Select, scope: Scope, keys: Keys, value: exp.Expr, grou
     first = query.args["order"].expressions[0]
     if groups.stamp is None:
         return by_value(keys, value, groups, descending=bool(first.args.get("desc")))
-    if over(groups.stamp, value, VALUE) is None:
+    if over(groups.stamp, value, SORT_VALUE) is None:
         unfit(query, scope)
         return None
     # Several values may have one rowtime, in which the value comes first.

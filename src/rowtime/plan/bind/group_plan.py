@@ -7,15 +7,15 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from rowtime.core.columns import KEY, PASSED_ROWTIME, ROWTIME, SESSION_END
 from rowtime.expr.conditions import col
 from rowtime.expr.group_end import fixed_end
-from rowtime.operators.contract import Operator, T
-from rowtime.operators.gates.tsort import BEFORE
+from rowtime.operators.contract import Operator
 from rowtime.operators.groups.group_by import GroupBy
 from rowtime.operators.groups.group_values import GroupByValues
 from rowtime.operators.over.value_clocks import Closer
 from rowtime.operators.rows.select import Item
-from rowtime.operators.windows.session import ENDS, SessionGroup
+from rowtime.operators.windows.session import SessionGroup
 from rowtime.plan.bind.group_distinct import distinct_rows
 from rowtime.plan.bind.group_order import GroupSort
 from rowtime.plan.bind.orders import gates_of
@@ -77,14 +77,14 @@ class GroupPlan:
     def asks_before(self) -> bool:
         """True if a key or an aggregate is over the rowtime that the rows had before WITHIN."""
         asked = (item.expression.find_all(exp.Column) for item in (*self.keys, *self.aggregates))
-        return any(column.name == BEFORE for columns in asked for column in columns)
+        return any(column.name == PASSED_ROWTIME for columns in asked for column in columns)
 
     def lineage(self) -> dict[str, exp.Expr]:
         """The columns that are functions of the rowtime of the groups: keys whose groups all end so much later."""
-        time = col(T)
+        time = col(ROWTIME)
         own = self.stamp is not None or self.sort is not None
         if self.gap is not None:
-            ended = [item.column.name for item in self.items if item.expression == reference(ENDS)]
+            ended = [item.column.name for item in self.items if item.expression == reference(SESSION_END)]
             return {name: time.copy() for name in ended if not own}
         known = {closer.column.name: fixed_end(closer.expression) for closer in self.closers}
         ends = {end for end in known.values() if end is not None}
@@ -95,7 +95,7 @@ class GroupPlan:
 
 
 def _is_key(item: Item) -> bool:
-    return isinstance(item.expression, exp.Column) and item.expression.name.startswith("__k")
+    return isinstance(item.expression, exp.Column) and item.expression.name.startswith(KEY)
 
 
 def reference(name: str) -> exp.Column:
@@ -105,10 +105,12 @@ def reference(name: str) -> exp.Column:
 
 def former(node: exp.Expr) -> exp.Expr:
     """The expression with the rowtime that the row had before WITHIN in place of the one that it has now."""
-    return node.transform(lambda part: _renamed(part) if isinstance(part, exp.Column) and part.name == T else part)
+    return node.transform(
+        lambda part: _renamed(part) if isinstance(part, exp.Column) and part.name == ROWTIME else part
+    )
 
 
 def _renamed(column: exp.Column) -> exp.Column:
-    made = reference(BEFORE)
+    made = reference(PASSED_ROWTIME)
     made.meta.update(column.meta)
     return made

@@ -8,19 +8,18 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from rowtime.core.columns import AGGREGATE, JUDGED, KEY, PROMOTED_TIME, ROWTIME, SESSION_END, SESSION_START
 from rowtime.expr.aggregates import ambiguous_order, decompose
 from rowtime.expr.conditions import col
-from rowtime.expr.facts import ROWTIME, Fact
+from rowtime.expr.facts import ROWTIME_FACT, Fact
 from rowtime.expr.generators import generator
 from rowtime.expr.group_end import fixed_end, group_end, unshifted
 from rowtime.expr.monotonicity import is_constant, order_of, prove
 from rowtime.expr.order import Order
 from rowtime.expr.readable import readable
-from rowtime.operators.contract import Column, T
-from rowtime.operators.gates.tsort import JUDGED, TIME
+from rowtime.operators.contract import Column
 from rowtime.operators.over.value_clocks import Closer
 from rowtime.operators.rows.select import Item
-from rowtime.operators.windows.session import ENDS, STARTS
 from rowtime.plan.bind import rewrites
 from rowtime.plan.bind.aggregates import has_aggregates, is_aggregate
 from rowtime.plan.bind.group_distinct import bind_distinct
@@ -69,9 +68,9 @@ class Grouping:
         endless = not self.closers and not by_value and self.gap is None and understood
         if endless:
             self._endless()
-        clocks = {f"__k{n}": self._clocks[n] for n in (closer.key for closer in by_value)}
+        clocks = {f"{KEY}{n}": self._clocks[n] for n in (closer.key for closer in by_value)}
         clocks = clocks or {closer.column.name: closer.expression for closer in self.closers}
-        clocks = {ENDS: reference(T)} if self.gap is not None else clocks
+        clocks = {SESSION_END: reference(ROWTIME)} if self.gap is not None else clocks
         stamp = self._checked_stamp(stamp, set(clocks), by_value=bool(by_value))
         if stagger is not None:
             stamp = reference(self.keys[-1].column.name)
@@ -124,7 +123,7 @@ class Grouping:
             for n, (order, at) in enumerate(zip(orders, self._clocks, strict=True))
             if order.moves and follows(at)
         ]
-        if all(columns_of([closer.at]) == {T} for closer in found):
+        if all(columns_of([closer.at]) == {ROWTIME} for closer in found):
             return ()
         return tuple(found)
 
@@ -173,7 +172,7 @@ class Grouping:
         if isinstance(node, Within):
             tolerance, node = node.args["interval"], node.this
         raw = self.scope.bind(node)
-        if raw == reference(ENDS):
+        if raw == reference(SESSION_END):
             self.gap = self.scope.windows.gap
             if tolerance is not None:
                 hint = "Sort below, in a view: SELECT STREAM t AS ROWTIME, … ORDER BY t WITHIN interval."
@@ -185,7 +184,7 @@ class Grouping:
         self._written.append(written)
         self._clocks.append(self._of_the_row(self.scope.inlined(raw)) if tolerance is None else bound)
         proof = prove(bound, self.scope.facts)
-        self.keys.append(Item(Column(f"__k{len(self.keys)}", fact=proof.fact), bound))
+        self.keys.append(Item(Column(f"{KEY}{len(self.keys)}", fact=proof.fact), bound))
 
     def _of_the_row(self, node: exp.Expr) -> exp.Expr:
         """What is asked of the row's own ROWTIME, where WITHIN has put another in its place."""
@@ -197,7 +196,7 @@ class Grouping:
         if not length:
             self.scope.refuse("R113", "a STAGGER window has a length above zero", node)
         end = self.scope.windows.staggered([key.expression for key in self.keys], length)
-        key = Item(Column(f"__k{len(self.keys)}"), end)
+        key = Item(Column(f"{KEY}{len(self.keys)}"), end)
         self.keys.append(key)
         self._written.append(end)
         self._clocks.append(self.scope.inlined(end))
@@ -218,11 +217,11 @@ class Grouping:
         key = bound.copy()
         leaf = key.find(exp.Column)
         assert leaf is not None
-        leaf.replace(col(T))
+        leaf.replace(col(ROWTIME))
         # A row is late iff mark - within has reached the end n of its group: n + within <= mark.
         end = f"timestamp_micros({group_end(key, to_spark(bound)).text} - 1)"
         raw: exp.Expr = parse_expression(end)
-        hidden = (Item(Column(TIME), time), Item(Column(JUDGED), raw))
+        hidden = (Item(Column(PROMOTED_TIME), time), Item(Column(JUDGED), raw))
         self.within = WithinGroup(hidden, micros(self.scope, tolerance))
         return key
 
@@ -259,16 +258,20 @@ class Grouping:
 
     def _identity(self) -> set[str]:
         """The columns in which no two groups are alike."""
-        return {key.column.name for key in self.keys} | ({ENDS} if self.gap is not None else set())
+        return {key.column.name for key in self.keys} | ({SESSION_END} if self.gap is not None else set())
 
     def _key_facts(self) -> dict[str, Fact]:
         if self.gap is not None:
-            return {ENDS: ROWTIME}  # sessions come in the order of their ends, and of nothing else
+            return {SESSION_END: ROWTIME_FACT}  # sessions come in the order of their ends, and of nothing else
         known = {key.column.name: key.column.fact for key in self.keys}
         cores = {fixed_end(closer.expression) for closer in self.closers}
         if len({core[0] for core in cores if core is not None}) == 1 and None not in cores:
             # Groups come in the order of their ends, and so do keys of which each ends as much later.
-            known |= {c.column.name: prove(c.expression, {T: ROWTIME}).fact for c in self.closers if c not in self.keys}
+            known |= {
+                c.column.name: prove(c.expression, {ROWTIME: ROWTIME_FACT}).fact
+                for c in self.closers
+                if c not in self.keys
+            }
         return known
 
     def _clock_facts(self) -> dict[str, Fact]:
@@ -283,7 +286,9 @@ class Grouping:
         for column in bound.find_all(exp.Column):
             if column.table or (column.name not in self.scope.facts and not column.name.startswith("__")):
                 continue  # there is no such column, which has been said
-            if not column.name.startswith(("__k", "__a")) or (column.name in (STARTS, ENDS) and self.gap is None):
+            if not column.name.startswith((KEY, AGGREGATE)) or (
+                column.name in (SESSION_START, SESSION_END) and self.gap is None
+            ):
                 shown = self.scope.shown(column)
                 hint = f"Add {shown} to GROUP BY, or aggregate it, for example MAX({shown})."
                 if is_rowtime(column):
@@ -311,13 +316,13 @@ class Grouping:
             call, exp.Filter | exp.IgnoreNulls | exp.WithinGroup | exp.ArraySort
         ):
             self.scope.refuse("R130", "an aggregate of an aggregate needs a sub-query", call)
-        if any(column.name in (STARTS, ENDS) for column in call.find_all(exp.Column)):
+        if any(column.name in (SESSION_START, SESSION_END) for column in call.find_all(exp.Column)):
             self.scope.refuse("R130", "an aggregate of a session's edge needs a sub-query", call)
         order = ambiguous_order(call.this if isinstance(call, exp.Filter) else call)
         if order is not None:
             hint = "Order by the value itself, at the end if need be; or leave out the order: stream order it is then."
             self.scope.refuse("R190", "the order inside the aggregate leaves ties open", order, hint)
-        name = f"__a{len(self.aggregates)}"
+        name = f"{AGGREGATE}{len(self.aggregates)}"
         self.aggregates.append(Item(Column(name), call.copy()))
         return name
 
@@ -329,7 +334,7 @@ class Grouping:
         elif self.within is not None:
             self.scope.refuse("R182", "WITHIN goes with groups that close before the stream ends", self.query)
         if not self.keys:
-            self.keys.append(Item(Column("__k0"), exp.Literal.number(0)))
+            self.keys.append(Item(Column(f"{KEY}0"), exp.Literal.number(0)))
             self._clocks.append(exp.Literal.number(0))
 
     def growth(self) -> str:
@@ -382,7 +387,7 @@ class Grouping:
 
 def _closer(key: Item, at: exp.Expr) -> Item | None:
     """What closes the groups of a key: the key itself, or its clock, over the rowtime alone."""
-    if key.column.order.moves and columns_of([key.expression]) == {T}:
+    if key.column.order.moves and columns_of([key.expression]) == {ROWTIME}:
         return key
     clock = earliest(at)
     return None if clock is None else Item(key.column, clock)

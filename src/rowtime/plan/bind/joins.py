@@ -11,12 +11,11 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from rowtime.core.columns import PLACES, ROWTIME
 from rowtime.core.errors import Problem, Refused
 from rowtime.core.time import END
 from rowtime.expr.conditions import col
-from rowtime.operators.contract import T
 from rowtime.operators.joins.join import EVER, Join, Side
-from rowtime.operators.joins.join_edge import PLACES
 from rowtime.operators.joins.table_join import TableJoin
 from rowtime.operators.streams.table import is_table
 from rowtime.plan.bind import rewrites
@@ -82,7 +81,7 @@ class Joins:
             what = "an input of a join has no name" if "" in names else f"two inputs have the name {names[-1]}"
             raise self._refused("R151", what, node.this, "Give each input a name of its own with AS.")
         wanted = _wanted(self.query, (*left.inputs, *right.inputs))
-        times = (T, T) if tabled else (PLACES[0][0], PLACES[1][0])
+        times = (ROWTIME, ROWTIME) if tabled else (PLACES[0][0], PLACES[1][0])
         sides = [self._qualified(source, time, wanted) for source, time in zip((left, right), times, strict=True)]
         same = {name: time for _, _, found in sides for name, time in found.items()}
         outer = (side in ("LEFT", "FULL") or kind in _ALONE, side in ("RIGHT", "FULL"))
@@ -104,10 +103,10 @@ class Joins:
                 columns.append((name, replace(column, name=new)))
                 renamed.append((column.name, new))
                 value = source.lineage.get(column.name)
-                if isinstance(value, exp.Column) and value.name == T:
+                if isinstance(value, exp.Column) and value.name == ROWTIME:
                     same[new] = time
-            inputs.append(replace(one, columns=tuple(columns), rowtime=time if one.rowtime == T else one.rowtime))
-            if not alone and one.rowtime not in (T, ""):
+            inputs.append(replace(one, columns=tuple(columns), rowtime=time if one.rowtime == ROWTIME else one.rowtime))
+            if not alone and one.rowtime not in (ROWTIME, ""):
                 renamed.append((one.rowtime, one.rowtime))
         return tuple(inputs), tuple(renamed), same
 
@@ -165,7 +164,7 @@ class Joins:
             raise self._refused("R112", "CURRENT_ROW_TIMESTAMP does not stand in ON", arrival, "Select it below.")
         bound = _over_rowtimes(scope.bind(on), clause.same)
         aliases = " or ".join(f"{one.alias}.ROWTIME" for side in clause.inputs for one in side)
-        if not clause.tabled and any(column.name == T for column in bound.find_all(exp.Column)):
+        if not clause.tabled and any(column.name == ROWTIME for column in bound.find_all(exp.Column)):
             scope.refuse(
                 "R150", "ROWTIME is that of the joined row, which ON is there to find", on, f"Write {aliases}."
             )
@@ -214,7 +213,11 @@ class Joins:
             scope = Scope(self.text, clause.both)
             bound = _over_rowtimes(scope.bind(part), clause.same)
             plain = not scope.problems and not scope.promises and not has_aggregates(bound)
-            if plain and not part.find(CurrentRowTimestamp) and T not in {c.name for c in bound.find_all(exp.Column)}:
+            if (
+                plain
+                and not part.find(CurrentRowTimestamp)
+                and ROWTIME not in {c.name for c in bound.find_all(exp.Column)}
+            ):
                 found.append(bound)
         return found
 
@@ -305,7 +308,7 @@ class Joins:
             times = {} if always else {alias: self._fresh(f"{alias}_rowtime") for alias in mine}
             sides.append(Side(clause.columns[n], tuple(times.values()), stamp))
             for one in clause.inputs[n]:
-                time = times.get(one.alias, T) if one.alias in mine else one.rowtime
+                time = times.get(one.alias, ROWTIME) if one.alias in mine else one.rowtime
                 optional = one.optional or clause.outer[1 - n]
                 inputs.append(replace(one, rowtime=time, lag=one.lag + lag, optional=optional))
             if always:

@@ -7,8 +7,9 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from rowtime.core.columns import LIFETIME_END, LIFETIME_START, ROWTIME
 from rowtime.core.errors import Problem, Refused
-from rowtime.operators.contract import Column, Operator, T
+from rowtime.operators.contract import Column, Operator
 from rowtime.operators.events.count_windows import CountWindows
 from rowtime.operators.events.lifetime_windows import LifetimeWindows
 from rowtime.operators.events.snapshot import Snapshot, summed
@@ -91,7 +92,7 @@ class LifetimeGrouping(Grouping):
 
     def _sees_lifetimes(self) -> bool:
         columns = [column for item in self.aggregates for column in item.expression.find_all(exp.Column)]
-        return any(column.name in ("__lifetime_start", "__lifetime_end") for column in columns)
+        return any(column.name in (LIFETIME_START, LIFETIME_END) for column in columns)
 
     def _options(self, call: exp.Anonymous) -> list[str]:
         """The texts behind the sizes of a window, in lower case."""
@@ -138,7 +139,7 @@ def _of_start(item: Item) -> Item:
     """An entry that asks for ROWTIME as one that asks for the column with the starts."""
 
     def moved(node: exp.Expr) -> exp.Expr:
-        return reference(_START) if isinstance(node, exp.Column) and node.name == T else node
+        return reference(_START) if isinstance(node, exp.Column) and node.name == ROWTIME else node
 
     return replace(item, expression=item.expression.copy().transform(moved))
 
@@ -146,4 +147,4 @@ def _of_start(item: Item) -> Item:
 def _with_start(name: str, source: Operator) -> Operator:
     """Events with their start as a further column."""
     items = tuple(Item(column, reference(column.name)) for column in source.emits().columns)
-    return Select(name, source, (*items, Item(Column(_START, "TIMESTAMP"), reference(T))))
+    return Select(name, source, (*items, Item(Column(_START, "TIMESTAMP"), reference(ROWTIME))))

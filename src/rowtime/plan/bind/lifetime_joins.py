@@ -7,15 +7,16 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from rowtime.core.columns import PERIODS, ROWTIME
 from rowtime.core.errors import Problem, Refused
 from rowtime.expr.conditions import col, conjuncts
-from rowtime.operators.contract import Column, Operator, T
+from rowtime.operators.contract import Column, Operator
 from rowtime.operators.events.anti_join import AntiJoin
 from rowtime.operators.events.lifetime_join import LifetimeJoin
 from rowtime.operators.rows.lifetimes import is_lifetimes
 from rowtime.operators.rows.select import Item, Select
 from rowtime.operators.streams.union_all import UnionAll
-from rowtime.plan.bind.periods import SIDES, Periods
+from rowtime.plan.bind.periods import Periods
 from rowtime.plan.bind.scope import From, Input, Scope
 from rowtime.plan.bind.sources import Binder
 from rowtime.sql.dialect import Rowtime
@@ -56,7 +57,7 @@ class LifetimeJoins:
             return From(anti, lefts)
         if meets:
             left, right = (periods.with_times(one, number) for number, one in enumerate((left, right)))
-            names = tuple((*own, *more) for own, more in zip(names, SIDES, strict=True))
+            names = tuple((*own, *more) for own, more in zip(names, PERIODS, strict=True))
         made: Operator = LifetimeJoin(self._fresh("join"), left.node, right.node, names, condition)  # type: ignore[arg-type]
         if side == "LEFT":
             made = self._with_unmatched(made, left, right, names, condition)
@@ -81,11 +82,11 @@ class LifetimeJoins:
     def _with_start(self, side: From) -> From:
         """A side with its start as a further column, where that is asked for: a pair has a start of its own."""
         one = side.inputs[0]
-        if len(side.inputs) > 1 or one.rowtime != T or one.alias.lower() not in self.starts:
+        if len(side.inputs) > 1 or one.rowtime != ROWTIME or one.alias.lower() not in self.starts:
             return side
         items = [Item(c, col(c.name)) for c in side.node.emits().columns]
         name = _unique(f"{one.alias}_ROWTIME", {column.lower() for column in side.node.emits().names})
-        start = Item(Column(name, "TIMESTAMP"), col(T))
+        start = Item(Column(name, "TIMESTAMP"), col(ROWTIME))
         node = Select(self._fresh("starts"), side.node, (*items, start))
         return replace(side, node=node, inputs=(replace(one, rowtime=name),))
 
@@ -94,7 +95,9 @@ class LifetimeJoins:
         inputs = []
         for one in source.inputs:
             columns = tuple((name, Column(_unique(f"{one.alias}_{name}", taken), c.type)) for name, c in one.columns)
-            inputs.append(Input(one.alias, columns, T if one.rowtime == T else _unique(f"{one.alias}_ROWTIME", taken)))
+            inputs.append(
+                Input(one.alias, columns, ROWTIME if one.rowtime == ROWTIME else _unique(f"{one.alias}_ROWTIME", taken))
+            )
         return tuple(inputs)
 
     def _condition(
@@ -112,7 +115,7 @@ class LifetimeJoins:
             ]
             equal = exp.EQ(this=pair[0], expression=pair[1])
             bound = equal if bound is None else exp.And(this=bound, expression=equal)
-        if bound is not None and any(column.name == T for column in bound.find_all(exp.Column)):
+        if bound is not None and any(column.name == ROWTIME for column in bound.find_all(exp.Column)):
             hint = (
                 "Lifetimes meet by themselves; alter them with SHIFT, EXTEND or TO_POINT. "
                 f"The start of one side is {both.inputs[0].alias}.ROWTIME."
@@ -136,7 +139,7 @@ class LifetimeJoins:
 
 def named_in(one: Input) -> tuple[str, ...]:
     """What the columns of an input are called in a join, with that of its start where it goes along."""
-    return (*(column.name for _, column in one.columns), *((one.rowtime,) if one.rowtime != T else ()))
+    return (*(column.name for _, column in one.columns), *((one.rowtime,) if one.rowtime != ROWTIME else ()))
 
 
 def _unique(wanted: str, taken: set[str]) -> str:

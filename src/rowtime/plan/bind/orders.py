@@ -7,17 +7,17 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from rowtime.core.columns import KEY, ROWTIME, SORT_VALUE
 from rowtime.expr.conditions import col
 from rowtime.expr.facts import Fact, Kind
 from rowtime.expr.monotonicity import order_of, prove
 from rowtime.expr.proof import Proof
 from rowtime.expr.readable import readable
-from rowtime.operators.contract import Column, Operator, T, walk
+from rowtime.operators.contract import Column, Operator, walk
 from rowtime.operators.order.ordered import Ordered
 from rowtime.operators.over.over_calls import RunningMark
 from rowtime.operators.over.value_clocks import MARK, Closer
 from rowtime.operators.rows.select import Item
-from rowtime.operators.sorts.sort_by_values import VALUE
 from rowtime.plan.bind import rewrites
 from rowtime.plan.bind.resync import rows_of
 from rowtime.plan.bind.scope import Scope, columns_of, follows, type_of
@@ -136,7 +136,7 @@ def way_of(key: exp.Expr) -> str:
 
 def _keys(query: exp.Expr, scope: Scope, keys: list[exp.Expr]) -> Keys:
     return tuple(
-        (Item(Column(f"__k{number}"), scope.bind(meant(query, scope, key.this))), way_of(key))
+        (Item(Column(f"{KEY}{number}"), scope.bind(meant(query, scope, key.this))), way_of(key))
         for number, key in enumerate(keys)
     )
 
@@ -149,7 +149,7 @@ def _by_value(query: exp.Expr, scope: Scope, led: exp.Expr, promoted: exp.Expr |
         if first.args.get("desc"):
             scope.refuse("R120", "a T-sort cannot be descending", first, "Leave out DESC.")
         return Sort(0, _keys(query, scope, others))  # a promotion, whose equal times the keys order
-    if not leads(query, scope, prove(led if columns_of([value]) != {T} else value, scope.facts), led):
+    if not leads(query, scope, prove(led if columns_of([value]) != {ROWTIME} else value, scope.facts), led):
         return None
     if not follows(value):
         scope.refuse(
@@ -165,13 +165,13 @@ def _by_value(query: exp.Expr, scope: Scope, led: exp.Expr, promoted: exp.Expr |
         return None
     stamp = _stamp_over(query, scope, promoted, led)
     keys = _keys(query, scope, others)
-    if columns_of([value]) != {T}:
+    if columns_of([value]) != {ROWTIME}:
         return Sort(
-            0, keys, Item(Column(VALUE), led), stamp=stamp, closer=Closer(0, value, bool(first.args.get("desc")))
+            0, keys, Item(Column(SORT_VALUE), led), stamp=stamp, closer=Closer(0, value, bool(first.args.get("desc")))
         )
     if stamp is not None:  # several values may have one rowtime
         keys = ((Item(Column("__v"), value), way_of(first)), *keys)
-    return Sort(0, keys, Item(Column(VALUE), value), stamp=stamp)
+    return Sort(0, keys, Item(Column(SORT_VALUE), value), stamp=stamp)
 
 
 def leads(
@@ -215,8 +215,8 @@ def _stamp_over(query: exp.Expr, scope: Scope, promoted: exp.Expr | None, led: e
     """AS ROWTIME as a function of what ORDER BY leads with; a problem where it is none that ascends."""
     if promoted is None:
         return None
-    found = over(promoted, led, VALUE)
-    if found is None or order_of(found, {VALUE: prove(led, scope.facts).fact}).direction <= 0:
+    found = over(promoted, led, SORT_VALUE)
+    if found is None or order_of(found, {SORT_VALUE: prove(led, scope.facts).fact}).direction <= 0:
         unfit(query, scope)
         return None
     return found
@@ -250,7 +250,7 @@ def micros(scope: Scope, node: exp.Expr, word: str = "WITHIN") -> int:
 
 def is_rowtime(node: exp.Expr) -> bool:
     """True for the rowtime itself, bound."""
-    return isinstance(node.unnest(), exp.Column) and node.unnest().name == T
+    return isinstance(node.unnest(), exp.Column) and node.unnest().name == ROWTIME
 
 
 def refuse_untimed(scope: Scope, promoted: exp.Expr, facts: Mapping[str, Fact], node: exp.Expr) -> None:

@@ -12,11 +12,12 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
+from rowtime.core.columns import KEY, ROWTIME, WINDOW_VALUE
 from rowtime.expr.conditions import col
 from rowtime.expr.facts import UNKNOWN, Fact
 from rowtime.expr.monotonicity import prove
 from rowtime.expr.readable import readable
-from rowtime.operators.contract import Column, Operator, T
+from rowtime.operators.contract import Column, Operator
 from rowtime.operators.over.over import Over
 from rowtime.operators.over.over_calls import Call
 from rowtime.operators.rows.select import Item
@@ -88,7 +89,7 @@ class Windowing:
             raise NoWindow(
                 "R164", "RANGE is measured on ROWTIME, or on a function of it", f"Write ORDER BY {self.scope.rowtime}."
             )
-        by = order or col(T) if ranked else None
+        by = order or col(ROWTIME) if ranked else None
         wants = wants_of(node.this, frame, by)
         fact = prove(_as_node(node.this, window), self.scope.facts).fact
         columns = [self._column(want, keys, order, fact if len(wants.wants) == 1 else UNKNOWN) for want in wants.wants]
@@ -106,8 +107,8 @@ class Windowing:
         keys = []
         for number, node in enumerate(nodes):
             followed = self.scope.computed(node)
-            bound = followed if columns_of([followed]) == {T} else node
-            keys.append(Item(Column(f"__k{number}", fact=prove(bound, self.scope.facts).fact), bound))
+            bound = followed if columns_of([followed]) == {ROWTIME} else node
+            keys.append(Item(Column(f"{KEY}{number}", fact=prove(bound, self.scope.facts).fact), bound))
         return tuple(keys)
 
     def _order(self, window: Window, node: exp.Window) -> tuple[exp.Expr | None, bool]:
@@ -130,8 +131,8 @@ class Windowing:
                     rewrites.windowed(self._query, self.scope.rowtime), self.scope.binds, "Leave ORDER BY out."
                 ),
             )
-        ranked = columns_of([value]) == {T}
-        return (None if not ranked or value == col(T) else value), ranked
+        ranked = columns_of([value]) == {ROWTIME}
+        return (None if not ranked or value == col(ROWTIME) else value), ranked
 
     def _column(self, want: Want, keys: tuple[Item, ...], order: exp.Expr | None, fact: Fact) -> Column:
         """The column of a call; the same call has the same one."""
@@ -144,7 +145,7 @@ class Windowing:
         )
         known = (place, frame, want.function, to_spark(want.argument))
         if known not in self._columns:
-            name = f"__v{len(self._columns)}"
+            name = f"{WINDOW_VALUE}{len(self._columns)}"
             self._columns[known] = Column(name, fact=fact)
             mark = ""
             if fact.order.direction > 0:
@@ -160,9 +161,13 @@ class Windowing:
         while rest:
             shared = rest.pop(0)
             later = {c for more in rest for c in columns_of([*(k.expression for k in more.keys), *_trees(more)])}
-            passed = tuple(c.name for c in source.emits().columns if c.name in used | later or c.name.startswith("__v"))
+            passed = tuple(
+                c.name for c in source.emits().columns if c.name in used | later or c.name.startswith(WINDOW_VALUE)
+            )
             closers = tuple(
-                n for n, key in enumerate(shared.keys) if key.column.order.moves and columns_of([key.expression]) == {T}
+                n
+                for n, key in enumerate(shared.keys)
+                if key.column.order.moves and columns_of([key.expression]) == {ROWTIME}
             )
             source = Over(
                 sources.fresh(f"{name}.over"),

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from rowtime.core.columns import FIRE_CHANGE, FIRE_INDEX, LAST_FIRE, PANE
 from rowtime.operators.contract import Column, Operator
 from rowtime.operators.panes.event_time import EventTimed
-from rowtime.operators.panes.pane_fires import CHANGE, INDEX, LAST, PANE
 from rowtime.operators.panes.pane_times import PaneTimes
 from rowtime.operators.panes.panes import Panes
 from rowtime.operators.rows.select import Item
@@ -80,7 +80,7 @@ class PaneGrouping(Grouping):
             return None
         changes = bool(self.query.args.get("emit_changes"))
         if changes:
-            text = f"CASE WHEN `{CHANGE}` = 0 THEN 'RETRACT' ELSE 'INSERT' END"
+            text = f"CASE WHEN `{FIRE_CHANGE}` = 0 THEN 'RETRACT' ELSE 'INSERT' END"
             items = (*items, Item(Column("change", "STRING"), parse_expression(text)))
             self.scope.refuse_twice(self.query, items)
         aggregates, every = tuple(self.aggregates), self._every()
@@ -142,7 +142,7 @@ class PaneGrouping(Grouping):
         if not isinstance(part, nodes.PaneFact):
             return part
         return parse_expression(
-            FACTS[part.name].format(pane=PANE, index=INDEX, last=LAST, duration=self.times.duration)
+            FACTS[part.name].format(pane=PANE, index=FIRE_INDEX, last=LAST_FIRE, duration=self.times.duration)
         )
 
 

@@ -11,11 +11,12 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from rowtime.core.columns import PERIODS, ROWTIME, STOP
 from rowtime.core.errors import Problem, Refused
 from rowtime.expr.conditions import col, conjuncts
-from rowtime.operators.contract import Column, Operator, T
+from rowtime.operators.contract import Column, Operator
 from rowtime.operators.events.period_filter import PeriodFilter, passing
-from rowtime.operators.rows.lifetimes import E, is_lifetimes
+from rowtime.operators.rows.lifetimes import is_lifetimes
 from rowtime.operators.rows.select import Item, Select
 from rowtime.plan.bind.scope import From, Input, Scope
 from rowtime.plan.bind.sources import Binder
@@ -28,8 +29,6 @@ Times = Mapping[str, tuple[exp.Expr, exp.Expr]]
 """Start and end (BIGINT expressions, µs) of the event of an input, by its name in lower case."""
 
 _LOGIC = (exp.And, exp.Or, exp.Not, exp.Paren)
-SIDES = (("__l_start", "__l_end"), ("__r_start", "__r_end"))
-"""What the start and the end of the event of each side of a join are called on their way through it."""
 _APART = {
     "PRECEDES": "ALTER_DURATION(POINT_AT_END({a}), INTERVAL '1' HOUR) AS {a} JOIN TO_POINT({b}) AS {b}",
     "IMMEDIATELY PRECEDES": "POINT_AT_END({a}) AS {a} JOIN TO_POINT({b}) AS {b}",
@@ -55,7 +54,7 @@ def split_off(query: exp.Select) -> list[exp.Expr]:
 
 def tells_times(node: Operator) -> bool:
     """True for a side of a join with its times as columns: a change of the end changes those as well."""
-    return any(name in node.emits().names for side in SIDES for name in side)
+    return any(name in node.emits().names for side in PERIODS for name in side)
 
 
 class Periods:
@@ -72,7 +71,7 @@ class Periods:
             {source.inputs[0].alias.lower(): _TIMES} if len(source.inputs) == 1 and is_lifetimes(source.node) else {}
         )
         bound = [self._bound(source, condition, times) for condition in conditions]
-        return replace(source, node=self._filter(source.node, exp.and_(*bound, copy=False), (E,)))
+        return replace(source, node=self._filter(source.node, exp.and_(*bound, copy=False), (STOP,)))
 
     def meeting(
         self,
@@ -85,12 +84,12 @@ class Periods:
         """The sides, with the conditions about one of them below; those about both; and those about neither."""
         found, both, others = list(sides), [], []
         names = [
-            {c.name for one in inputs for _, c in one.columns} | {one.rowtime for one in inputs} - {T}
+            {c.name for one in inputs for _, c in one.columns} | {one.rowtime for one in inputs} - {ROWTIME}
             for inputs in named
         ]
         whole = From(sides[0].node, (*named[0], *named[1]))
         aliases = [side.inputs[0].alias.lower() if len(side.inputs) == 1 else "" for side in sides]
-        times = {alias: (col(start), col(end)) for alias, (start, end) in zip(aliases, SIDES, strict=True)}
+        times = {alias: (col(start), col(end)) for alias, (start, end) in zip(aliases, PERIODS, strict=True)}
         for given in on:
             condition = self._met(given, aliases)
             if not timed(condition):
@@ -98,7 +97,7 @@ class Periods:
                 continue
             bound = self._bound(whole, condition, times)
             used = {column.name for column in bound.find_all(exp.Column)}
-            side = next((n for n in (0, 1) if used <= names[n] | set(SIDES[n])), None)
+            side = next((n for n in (0, 1) if used <= names[n] | set(PERIODS[n])), None)
             if not inner and side != 1:
                 what = f"{to_rowtime(given)} would say which events are left alone, before their ends are known"
                 hint = "Filter the events before, in a view or a query in parentheses; inside JOIN it can stand."
@@ -112,14 +111,14 @@ class Periods:
 
     def with_times(self, side: From, number: int) -> From:
         """A side with its times as columns, which go through the join."""
-        start, end = (Item(Column(name, "BIGINT"), value) for name, value in zip(SIDES[number], _TIMES, strict=True))
+        start, end = (Item(Column(name, "BIGINT"), value) for name, value in zip(PERIODS[number], _TIMES, strict=True))
         items = [Item(c, col(c.name)) for c in side.node.emits().columns]
         return replace(side, node=Select(self.sources.fresh(f"{self.name}.times"), side.node, (*items, start, end)))
 
     def paired(self, node: Operator, conditions: Sequence[exp.Expr]) -> Operator:
         """The pairs of a join, whose sides have their times as columns, for which the conditions hold."""
-        hidden = tuple(name for side in SIDES for name in side)
-        return self._filter(node, exp.and_(*conditions, copy=False), tuple(end for _, end in SIDES), hidden)
+        hidden = tuple(name for side in PERIODS for name in side)
+        return self._filter(node, exp.and_(*conditions, copy=False), tuple(end for _, end in PERIODS), hidden)
 
     def _filter(
         self, node: Operator, condition: exp.Expr, ends: tuple[str, ...], hidden: tuple[str, ...] = ()
@@ -184,7 +183,7 @@ class Periods:
 
     def _check_ends(self, bound: exp.Expr, given: exp.Expr) -> None:
         """Of a pair, whose events may be gone, the ends are compared with each other and with starts alone."""
-        own = {name for side in SIDES for name in side}
+        own = {name for side in PERIODS for name in side}
         for node in bound.find_all(exp.LT, exp.LTE, exp.EQ):
             sides = [side.name if isinstance(side, exp.Column) else "" for side in (node.this, node.expression)]
             if any(name.endswith("_end") and name in own for name in sides) and not own.issuperset(sides):
@@ -195,7 +194,7 @@ class Periods:
         return Refused(Problem("R198", what, place_of(self.text, node), hint))
 
 
-_TIMES = (exp.Anonymous(this="unix_micros", expressions=[col(T)]), col(E))
+_TIMES = (exp.Anonymous(this="unix_micros", expressions=[col(ROWTIME)]), col(STOP))
 
 
 def _ends(period: exp.Expr, times: Times) -> tuple[exp.Expr, exp.Expr]:

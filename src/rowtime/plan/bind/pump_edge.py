@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from rowtime.core.columns import ROWTIME_NAME
 from rowtime.core.errors import Place, Problem, Refused
 from rowtime.expr.conditions import col
 from rowtime.expr.store_assignment import as_read, is_padded, length_of, may_assign, same_type
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from rowtime.plan.bind.sources import Sources
     from rowtime.sql.statements import CreatePump
 
-ROWTIME = "ROWTIME"
 ARRANGED = ".arranged"  # ends the name of what gives a target its columns
 
 
@@ -243,7 +243,7 @@ def with_rowtime(pump: CreatePump, stream: StreamDef | None) -> CreatePump:
     query, listed = pump.query, [name.upper() for name in pump.columns]
     entries = list(query.expressions) if isinstance(query, exp.Select) else []
     explicit = bool(entries) and not any(entry.is_star for entry in entries)
-    if ROWTIME not in listed:
+    if ROWTIME_NAME not in listed:
         if not explicit or len(entries) != len(names) or not any(map(_is_rowtime, entries)):
             return pump
         return replace(pump, query=_with_entries(query, _by_place(entries, names)))
@@ -254,10 +254,14 @@ def with_rowtime(pump: CreatePump, stream: StreamDef | None) -> CreatePump:
     if len(entries) != len(names):
         what = f"the list has {len(names)} columns ({', '.join(names)}), the query gives {len(entries)}"
         raise Refused(Problem("R132", what, pump.place, "Select one column for each, in this order."))
-    at = listed.index(ROWTIME)
+    at = listed.index(ROWTIME_NAME)
     others = _by_place([*entries[:at], *entries[at + 1 :]], [*names[:at], *names[at + 1 :]])
-    time = [] if _is_rowtime(entries[at]) and not isinstance(entries[at], exp.Alias) else [_named(entries[at], ROWTIME)]
-    columns = tuple(name for name in pump.columns if name.upper() != ROWTIME)
+    time = (
+        []
+        if _is_rowtime(entries[at]) and not isinstance(entries[at], exp.Alias)
+        else [_named(entries[at], ROWTIME_NAME)]
+    )
+    columns = tuple(name for name in pump.columns if name.upper() != ROWTIME_NAME)
     return replace(pump, query=_with_entries(query, [*time, *others]), columns=columns)
 
 
@@ -269,7 +273,7 @@ def _by_place(entries: Sequence[exp.Expr], names: Sequence[str]) -> list[exp.Exp
 
 
 def _is_rowtime(entry: exp.Expr) -> bool:
-    return isinstance(entry, exp.Column | exp.Alias) and entry.alias_or_name.upper() == ROWTIME
+    return isinstance(entry, exp.Column | exp.Alias) and entry.alias_or_name.upper() == ROWTIME_NAME
 
 
 def _named(entry: exp.Expr, name: str) -> exp.Expr:

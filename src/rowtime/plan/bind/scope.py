@@ -9,11 +9,12 @@ from functools import cached_property
 
 from sqlglot import exp
 
+from rowtime.core.columns import ARRIVAL, ROWTIME
 from rowtime.core.errors import Problem
 from rowtime.expr.conditions import col
-from rowtime.expr.facts import ROWTIME, Fact, Kind
+from rowtime.expr.facts import ROWTIME_FACT, Fact, Kind
 from rowtime.expr.monotonicity import OF_SESSION, is_constant, non_deterministic
-from rowtime.operators.contract import A, Column, Operator, T, walk
+from rowtime.operators.contract import Column, Operator, walk
 from rowtime.operators.over.value_clocks import MARK
 from rowtime.operators.rows.lifetimes import is_lifetimes
 from rowtime.operators.rows.select import Item
@@ -35,7 +36,7 @@ class Input:
 
     alias: str
     columns: tuple[tuple[str, Column], ...]
-    rowtime: str = T
+    rowtime: str = ROWTIME
     window: int | None = None
     lag: int = 0
     optional: bool = False
@@ -126,7 +127,7 @@ class Scope:
 
     @cached_property
     def _given(self) -> dict[str, Fact]:
-        return {T: ROWTIME, **{column.name: column.known for column in self.columns}}
+        return {ROWTIME: ROWTIME_FACT, **{column.name: column.known for column in self.columns}}
 
     def refuse(self, code: str, message: str, node: exp.Expr, hint: str = "", note: str = "") -> None:
         """Note a problem at a node."""
@@ -253,7 +254,7 @@ class Scope:
         if column.text("table") and not one.rowtime:
             self.refuse("R103", f"{one.alias} is a table, and has no ROWTIME", column)
             return column
-        return _named(one.rowtime if column.text("table") else T, column)
+        return _named(one.rowtime if column.text("table") else ROWTIME, column)
 
     def _refuse_column(self, column: exp.Column, inputs: Sequence[Input], found: Sequence[str]) -> None:
         if found:
@@ -267,7 +268,7 @@ class Scope:
     def _arrival(self, node: exp.Expr) -> exp.Expr:
         if not self.input.emits().arrival:
             self.refuse("R112", "CURRENT_ROW_TIMESTAMP is gone here: these rows did not arrive, they were made", node)
-        return _named(A, node)
+        return _named(ARRIVAL, node)
 
     def inlined(self, node: exp.Expr) -> exp.Expr:
         """The clock of the expression: over the rowtime and marks of order checks, where its columns follow them."""
@@ -335,13 +336,13 @@ def mark_of(gate: str) -> exp.Column:
 def marks_of(root: Operator) -> dict[str, Fact]:
     """What is known of the marks below, by the columns that stand for them, and of the rowtime."""
     marks = (mark for node in walk(root) for mark in node.marks().items())
-    return {T: ROWTIME, **{MARK + name: fact for name, (_, fact) in marks if fact is not None}}
+    return {ROWTIME: ROWTIME_FACT, **{MARK + name: fact for name, (_, fact) in marks if fact is not None}}
 
 
 def follows(node: exp.Expr) -> bool:
     """True if an inlined expression is over the rowtime and marks alone, so that it has a clock."""
     names = columns_of([node])
-    return bool(names) and all(name == T or name.startswith(MARK) for name in names)
+    return bool(names) and all(name == ROWTIME or name.startswith(MARK) for name in names)
 
 
 def columns_of(nodes: Sequence[exp.Expr]) -> set[str]:
@@ -353,5 +354,5 @@ def type_of(columns: Sequence[Column], bound: exp.Expr) -> str:
     """The type of an expression over some columns, as Spark's type text; empty where only Spark knows it."""
     inner = bound.unnest()
     if isinstance(inner, exp.Column):
-        return next((c.type for c in columns if c.name == inner.name), "TIMESTAMP" if inner.name == T else "")
+        return next((c.type for c in columns if c.name == inner.name), "TIMESTAMP" if inner.name == ROWTIME else "")
     return inner.args["to"].sql("spark") if isinstance(inner, exp.Cast) else ""

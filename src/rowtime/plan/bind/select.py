@@ -11,11 +11,12 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
+from rowtime.core.columns import PASSED_ROWTIME, PROMOTED_TIME, ROWTIME
 from rowtime.core.errors import Problem, Refused
 from rowtime.expr.conditions import col
 from rowtime.expr.monotonicity import prove
-from rowtime.operators.contract import Column, Operator, T
-from rowtime.operators.gates.tsort import BEFORE, TIME, TSort
+from rowtime.operators.contract import Column, Operator
+from rowtime.operators.gates.tsort import TSort
 from rowtime.operators.order.ordered import Ordered
 from rowtime.operators.rows.first_rows import unknown_at_first
 from rowtime.operators.rows.lifetimes import is_lifetimes
@@ -209,7 +210,7 @@ class _SelectBinder:
         hidden: tuple[Item, ...] = ()
         if (promoted is not None or sort is not None) and (sort is None or sort.value is None):
             time = promoted if promoted is not None else exp.null()
-            hidden = (Item(Column(TIME), time), *(item for item, _ in (sort.keys if sort else ())))
+            hidden = (Item(Column(PROMOTED_TIME), time), *(item for item, _ in (sort.keys if sort else ())))
 
         def build() -> BoundQuery:
             source, condition = self._checked(scope, where)
@@ -355,7 +356,7 @@ class _SelectBinder:
     ) -> Operator:
         """GROUP BY … WITHIN: a T-sort that refuses by the end of the row's group."""
         items = tuple(Item(c, col(c.name)) for c in scope.columns)
-        own = (Item(Column(BEFORE), col(T)),) if plan.asks_before else ()
+        own = (Item(Column(PASSED_ROWTIME), col(ROWTIME)),) if plan.asks_before else ()
         below = Select(self.sources.fresh(f"{self.name}.select"), source, items, where, (*within.hidden, *own))
         return TSort(self.sources.fresh(self.name), below, within.micros, sorts=False, by_group=True, before=bool(own))
 
@@ -363,7 +364,7 @@ class _SelectBinder:
 def _ascending(scope: Scope, promoted: exp.Expr) -> exp.Expr | None:
     """The promoted time over the rowtime, if it ascends with it."""
     found = scope.inlined(promoted)
-    return found if columns_of([found]) == {T} and prove(found, scope.facts).order.direction > 0 else None
+    return found if columns_of([found]) == {ROWTIME} and prove(found, scope.facts).order.direction > 0 else None
 
 
 __all__ = ["BoundQuery", "QueryBinder"]

@@ -12,16 +12,16 @@ from typing import Protocol
 
 from sqlglot import exp
 
+from rowtime.core.columns import PROMOTED_TIME, ROWTIME, SAID
 from rowtime.core.errors import Place, Problem, Refused
 from rowtime.expr.conditions import col
-from rowtime.operators.contract import Column, Operator, T
+from rowtime.operators.contract import Column, Operator
 from rowtime.operators.contract.requirement import COUNTED
 from rowtime.operators.events.event_stream import EventStream
-from rowtime.operators.gates.tsort import TIME, TSort
+from rowtime.operators.gates.tsort import TSort
 from rowtime.operators.order.ordered import Ordered
 from rowtime.operators.panes.event_time import FORWARDED
 from rowtime.operators.rows.select import Item, Select
-from rowtime.operators.streams.column_bounds import SAID
 from rowtime.operators.streams.stream import Stream
 from rowtime.operators.streams.table import Table
 from rowtime.operators.streams.union_all import UnionAll
@@ -240,10 +240,12 @@ class Sources:
         if stream.early is None:
             return node
         items = tuple(Item(column, col(column.name)) for column in node.emits().columns)
-        timed = Select(self.fresh(f"{pump_name(pump)}.timed"), node, items, hidden=(Item(Column(TIME), col(T)),))
+        timed = Select(
+            self.fresh(f"{pump_name(pump)}.timed"), node, items, hidden=(Item(Column(PROMOTED_TIME), col(ROWTIME)),)
+        )
         # Its rows are in order, and its clock is theirs; what it promises besides has no place among them.
         gate = self.fresh(f"{stream.name}.{pump_name(pump)}")
-        return TSort(gate, timed, 0, sorts=False, early=stream.early, follows=col(T))
+        return TSort(gate, timed, 0, sorts=False, early=stream.early, follows=col(ROWTIME))
 
     def pump(self, binder: Binder, pump: CreatePump) -> BoundQuery:
         """The query of a pump, bound once for its sink and for who reads its stream."""

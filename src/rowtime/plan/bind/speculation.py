@@ -12,11 +12,12 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
+from rowtime.core.columns import CHANGED, OF_INPUT
 from rowtime.expr.conditions import col
 from rowtime.operators.contract import Column, Operator, walk
 from rowtime.operators.contract.requirement import COUNTED
 from rowtime.operators.events.emit_changes import EmitChanges
-from rowtime.operators.events.versions import CHANGED, OF, Versions
+from rowtime.operators.events.versions import Versions
 from rowtime.operators.rows.lifetimes import is_lifetimes
 from rowtime.operators.rows.select import Item, Select
 from rowtime.operators.streams.union_all import UnionAll
@@ -115,7 +116,7 @@ class _Speculation:
             for mine in [other == number]
             for name, column in zip(self._names(other), leaf.emits().columns, strict=True)
         ]
-        tag = Item(Column(OF, "INT"), exp.Literal.number(number))
+        tag = Item(Column(OF_INPUT, "INT"), exp.Literal.number(number))
         return Select(self._fresh("tagged"), changes, (*times, tag, *payload))
 
 

@@ -10,15 +10,13 @@ from collections.abc import Callable, Mapping, Sequence
 
 from sqlglot import exp
 
+from rowtime.core.columns import PROMOTED, ROWTIME
 from rowtime.core.errors import Problem, Refused
 from rowtime.expr.conditions import col
-from rowtime.operators.contract import T
 from rowtime.plan.bind.scope import columns_of
 from rowtime.plan.bind.sources import BoundQuery
 from rowtime.sql.generate import to_rowtime
 from rowtime.sql.places import place_of
-
-PROMOTED = "__u"  # the column of what the inputs promote
 
 
 def flat(query: exp.Expr) -> list[exp.Expr]:
@@ -85,6 +83,6 @@ def common(parts: Sequence[BoundQuery]) -> Mapping[str, exp.Expr]:
     found = {}
     for place, name in enumerate(names[0]):
         ways = [part.lineage.get(own[place]) for part, own in zip(parts, names, strict=True)]
-        if ways[0] is not None and columns_of([ways[0]]) == {T} and all(way == ways[0] for way in ways):
+        if ways[0] is not None and columns_of([ways[0]]) == {ROWTIME} and all(way == ways[0] for way in ways):
             found[name] = ways[0]
     return found

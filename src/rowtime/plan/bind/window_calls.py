@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from rowtime.kernels.window_functions import Avg, Count, Decayed, Distinct, Extreme, Function, Levels, Nth, Spread, Sum
-from rowtime.operators.over.windowed import Frame
+from rowtime.kernels.windowed import Frame
 from rowtime.plan.bind.frames import NoWindow
 from rowtime.sql.generate import to_rowtime
 from rowtime.sql.intervals import Duration, span_of

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from rowtime.core.columns import ROWTIME
 from rowtime.core.errors import Problem, Refused
 from rowtime.expr.conditions import col
 from rowtime.expr.monotonicity import order_of
-from rowtime.operators.contract import T
 from rowtime.operators.windows.session_rows import SessionRows
 from rowtime.plan.bind.functions import input_of
 from rowtime.plan.bind.scope import From, Scope, follows, marks_of
@@ -105,7 +105,7 @@ class WindowTable:
             named = arguments.pop(2)
             keys += named.expressions if isinstance(named, exp.Anonymous) else [named]
         bound = [scope.bind(key) for key in keys]
-        wrong = [key for key in bound if not isinstance(key, exp.Column) or key.name == T]
+        wrong = [key for key in bound if not isinstance(key, exp.Column) or key.name == ROWTIME]
         if wrong:
             scope.refuse("R113", "the keys of SESSION are columns", self.call, "For example TABLE s PARTITION BY k.")
         gap = gap_of(scope, self.call, [time, *arguments[2:]]) if time is not None else None
@@ -113,7 +113,7 @@ class WindowTable:
             raise Refused(*scope.problems)
         sources, source = self.binder.sources, scope.input
         made = SessionRows(sources.fresh(f"{self.name}.session"), source, tuple(key.name for key in bound), gap, NAMES)
-        return BoundQuery(made, {NAMES[1]: col(T)})
+        return BoundQuery(made, {NAMES[1]: col(ROWTIME)})
 
     def _time(self, scope: Scope, node: exp.Expr | None) -> exp.Expr | None:
         """What DESCRIPTOR names: one column, or ROWTIME."""

@@ -13,16 +13,16 @@ from typing import Protocol
 
 from sqlglot import exp
 
+from rowtime.core.columns import HOP_END, ROWTIME, SESSION_END, SESSION_START, STAGGERED
 from rowtime.expr.conditions import col
-from rowtime.expr.facts import ROWTIME, UNKNOWN, Fact
+from rowtime.expr.facts import ROWTIME_FACT, UNKNOWN, Fact
 from rowtime.expr.group_end import interval_micros, interval_months, unshifted
 from rowtime.expr.monotonicity import order_of, prove
 from rowtime.expr.readable import readable
-from rowtime.operators.contract import Column, Operator, T
+from rowtime.operators.contract import Column, Operator
 from rowtime.operators.over.value_clocks import MARK
 from rowtime.operators.rows.select import Item
 from rowtime.operators.windows.hop import Hop
-from rowtime.operators.windows.session import ENDS, STARTS
 from rowtime.operators.windows.stagger import Stagger
 from rowtime.sql.generate import to_spark
 from rowtime.sql.nodes import Earliest, Step
@@ -31,7 +31,6 @@ EDGES = ("", "_START", "_END", "_ROWTIME")
 GROUP_FUNCTIONS = frozenset(f"{name}{edge}" for name in ("TUMBLE", "HOP", "SESSION") for edge in EDGES)
 LATER = frozenset({"WINDOW", "WINDOW_TIME", "SESSION_WINDOW", *(f"STAGGER{edge}" for edge in EDGES)})
 _ONLY_GROUPED = GROUP_FUNCTIONS - {"TUMBLE_START", "TUMBLE_END", "TUMBLE_ROWTIME"}
-STAGGERED = "__h"  # TIMESTAMP: the end of a STAGGER window, which no name of a query means
 TICK = exp.Interval(this=exp.Literal.string("1"), unit=exp.var("MICROSECOND"))
 
 
@@ -136,7 +135,7 @@ def stepped(time: exp.Expr, width: exp.Expr, offset: int, on: int = 0) -> exp.Ex
 def earliest(at: exp.Expr) -> exp.Expr | None:
     """The clock of an inlined column that has no order but a clock over the rowtime alone."""
     node, by = unshifted(at)
-    if not isinstance(node, Earliest) or any(c.name != T for c in node.find_all(exp.Column)):
+    if not isinstance(node, Earliest) or any(c.name != ROWTIME for c in node.find_all(exp.Column)):
         return None
     return moved(node.this.copy(), by)
 
@@ -182,7 +181,7 @@ class Windows:
     def staggered(self, keys: Sequence[exp.Expr], length: int) -> exp.Expr:
         """The end of the window that opened with the first row of the bound ``keys``, as a column."""
         self.stagger = (tuple(keys), length)
-        time = col(T)
+        time = col(ROWTIME)
         self.lineage[STAGGERED] = Earliest(this=moved(time, 1))  # a window that may still get rows ends later
         return col(STAGGERED)
 
@@ -192,11 +191,11 @@ class Windows:
         if gap is not None and self.gap not in (None, gap):
             scope.refuse("R106", f"{readable(call)} has another gap than the one in GROUP BY", call)
         self.gap = self.gap or gap
-        column = col(STARTS if edge == "START" else ENDS)
+        column = col(SESSION_START if edge == "START" else SESSION_END)
         return exp.Sub(this=column, expression=TICK.copy()) if edge == "ROWTIME" else column
 
     def _hop(self, scope: Names, spans: Spans, time: exp.Expr) -> tuple[exp.Expr, exp.Expr]:
-        column, _ = self.hops.setdefault((to_spark(time), spans), (f"__h{len(self.hops)}", time.copy()))
+        column, _ = self.hops.setdefault((to_spark(time), spans), (f"{HOP_END}{len(self.hops)}", time.copy()))
         self.lineage |= spans.lineage((f"{column}_", column), scope.inlined(time))
         end: exp.Expr = col(column)
         return exp.Sub(this=end, expression=of_micros(spans.size)), end.copy()
@@ -216,7 +215,7 @@ class Windows:
 
     def shown(self, key: exp.Expr) -> str:
         """A key as its user would write it, windows among them."""
-        if key.name in (STARTS, ENDS):
+        if key.name in (SESSION_START, SESSION_END):
             return "SESSION(ROWTIME, …)"
         found = next((time for name, time in self.hops.values() if name == key.name), None)
         return readable(key) if found is None else f"HOP({readable(found)}, …)"
@@ -226,7 +225,7 @@ def windows_of(  # noqa: PLR0913 - the window of a row, and where it stands
     name: str, source: Operator, spans: Spans, time: exp.Expr, names: tuple[str, str], *, gate: bool = False
 ) -> Hop:
     """The operator that adds the windows of ``time`` to its input."""
-    facts = {T: ROWTIME, **{column.name: column.known for column in source.emits().columns}}
+    facts = {ROWTIME: ROWTIME_FACT, **{column.name: column.known for column in source.emits().columns}}
     start, end = spans.edges(time)
 
     def item(column: str, edge: exp.Expr) -> Item:
@@ -280,7 +279,7 @@ def gap_of(scope: Names, call: exp.Anonymous, arguments: Sequence[exp.Expr]) -> 
         scope.refuse("R113", f"{call.name} takes {SHAPES['SESSION']}", call)
         return None
     time = scope.inlined(arguments[0]).unnest()
-    if not (isinstance(time, exp.Column) and time.name == T):
+    if not (isinstance(time, exp.Column) and time.name == ROWTIME):
         shown = readable(arguments[0])
         hint = f"Promote it in a view: SELECT STREAM {shown} AS ROWTIME, … ORDER BY {shown} WITHIN INTERVAL '1' MINUTE."
         scope.refuse("R104", f"sessions are of ROWTIME, and {shown} is another time", call, hint)

@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from rowtime.core.columns import POSITION, WRITER
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import P, W
 from rowtime.operators.contract.gates import Gate, Raise, Verdict
 from rowtime.runtime.clock_pass.gate_items import Key, asked, by_block, items_of, with_bounds
 from rowtime.runtime.clock_pass.gate_verdicts import Judging
@@ -117,19 +117,19 @@ def _blocks(rows: DataFrame, gate: Gate) -> Iterator[Block]:
     judged = sql["j"] if gate.judged is not None else sql["t"]
     flags = f"{gate.bound_column or 'NULL'} IS NULL AS r", f"{sql['g']} AS g", f"{sql['up']} AS up"
     items = rows.selectExpr(
-        W, P, f"{P} DIV {BLOCK} AS blk", f"{good} AS t", f"{judged} AS j", f"{sql['b']} AS b", *flags
+        WRITER, POSITION, f"{POSITION} DIV {BLOCK} AS blk", f"{good} AS t", f"{judged} AS j", f"{sql['b']} AS b", *flags
     )  # fmt: skip
-    folded = items.groupBy(W, "blk").agg(
+    folded = items.groupBy(WRITER, "blk").agg(
         F.expr("min(CASE WHEN t IS NOT NULL AND NOT up THEN j END) AS least"),
         F.expr("min(t) AS lowest"), F.expr("max(t) AS highest"), F.expr("max(CASE WHEN g THEN t END) AS top"),
         F.expr("max(b) AS bound"), F.expr("count_if(r) AS rows"), F.expr("count(t) AS times"),
-        F.expr(f"min(CASE WHEN r THEN struct({P} AS p, t) END) AS first"),
+        F.expr(f"min(CASE WHEN r THEN struct({POSITION} AS p, t) END) AS first"),
     )  # fmt: skip
     for found in folded.toArrow().to_pylist():
         known = {name: found[name] for name in ("least", "lowest", "highest", "top", "rows")}
         bound = BEGINNING if found["bound"] is None else found["bound"]
         first = (found["first"]["p"], found["first"]["t"]) if found["rows"] else (0, None)
-        yield Block(found[W], found["blk"], **known, bound=bound, odd=found["rows"] != found["times"], first=first)
+        yield Block(found[WRITER], found["blk"], **known, bound=bound, odd=found["rows"] != found["times"], first=first)
 
 
 def _by_writer(blocks: Iterator[Block], gate: Gate) -> Blocks:
@@ -198,5 +198,5 @@ def _one_of(blocks: Sequence[Key]) -> str:
         by_writer.setdefault(writer, []).append(number)
     tests = []
     for writer, listed in by_writer.items():
-        tests.append(f"({W} = {literal(writer)} AND {P} DIV {BLOCK} IN ({', '.join(map(str, listed))}))")
+        tests.append(f"({WRITER} = {literal(writer)} AND {POSITION} DIV {BLOCK} IN ({', '.join(map(str, listed))}))")
     return " OR ".join(tests)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from rowtime.operators.contract import W
+from rowtime.core.columns import WRITER
 from rowtime.operators.contract.gates import Gate, Verdict
 from rowtime.runtime.clock_pass.blocks import judge_by_blocks
 from rowtime.runtime.clock_pass.gate_items import filled, items_of, runs, with_bounds
@@ -40,6 +40,6 @@ def judge(rows: DataFrame, gate: Gate, count: int | None, peeked: Iterable[pa.Ta
 def _verdict(tables: Iterable[pa.Table], gate: Gate) -> Verdict:
     judging = Judging(gate)
     for items in tables:
-        for (writer,), run in runs(with_bounds(items, gate, None), [W]):
+        for (writer,), run in runs(with_bounds(items, gate, None), [WRITER]):
             judging.run(writer, run)
     return judging.verdict()

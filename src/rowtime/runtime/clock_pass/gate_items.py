@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rowtime.operators.contract import P, W
+from rowtime.core.columns import POSITION, WRITER
 from rowtime.operators.contract.gates import Gate
 from rowtime.operators.rows.calendar import in_calendar, those_in_calendar
 
@@ -44,7 +44,9 @@ def asked(gate: Gate) -> dict[str, str]:
 
 def items_of(rows: DataFrame, gate: Gate) -> pa.Table:
     """Some rows, fetched by Spark."""
-    return filled(rows.selectExpr(W, P, *(f"{sql} AS {name}" for name, sql in asked(gate).items())).toArrow())
+    return filled(
+        rows.selectExpr(WRITER, POSITION, *(f"{sql} AS {name}" for name, sql in asked(gate).items())).toArrow()
+    )
 
 
 def filled(items: pa.Table) -> pa.Table:
@@ -67,16 +69,21 @@ def with_bounds(items: pa.Table, gate: Gate, wanted: Collection[Key] | None, blo
     if chosen:
         writers, positions, times = zip(*chosen, strict=True)
         nulls = pa.nulls(len(chosen), pa.int64())
-        columns = {W: pa.array(writers, pa.string()), P: pa.array(positions, pa.int64()), "t": nulls, "j": nulls}
+        columns = {
+            WRITER: pa.array(writers, pa.string()),
+            POSITION: pa.array(positions, pa.int64()),
+            "t": nulls,
+            "j": nulls,
+        }
         flags = {name: pa.repeat(pa.scalar(False), len(chosen)) for name in _FLAGS}  # noqa: FBT003
         extra = pa.table({**columns, "b": pa.array(times, pa.int64()), **flags})
         items = pa.concat_tables([items.select(extra.column_names).cast(extra.schema), extra])
-    return items if _in_order(items) else plain(items).sort_by([(W, "ascending"), (P, "ascending")])
+    return items if _in_order(items) else plain(items).sort_by([(WRITER, "ascending"), (POSITION, "ascending")])
 
 
 def plain(items: pa.Table) -> pa.Table:
     """With the writers' names as texts, whatever form they have."""
-    return items.set_column(items.column_names.index(W), W, items[W].cast(pa.string()))
+    return items.set_column(items.column_names.index(WRITER), WRITER, items[WRITER].cast(pa.string()))
 
 
 def behind(first: pa.Table, second: pa.Table) -> pa.Table:
@@ -89,9 +96,9 @@ def _in_order(items: pa.Table) -> bool:
     """True if the rows of each writer stand together and their positions ascend already."""
     if not items.num_rows:
         return True
-    writers = len(items[W].unique())
-    change = _changes(items, W)[1:] if writers > 1 else np.zeros(items.num_rows - 1, bool)
-    positions = items[P].to_numpy()
+    writers = len(items[WRITER].unique())
+    change = _changes(items, WRITER)[1:] if writers > 1 else np.zeros(items.num_rows - 1, bool)
+    positions = items[POSITION].to_numpy()
     return bool(change.sum() + 1 == writers and (change | (positions[1:] > positions[:-1])).all())
 
 
@@ -99,8 +106,8 @@ def runs(items: pa.Table, keys: list[str]) -> Iterable[tuple[tuple, pa.Table]]: 
     """The stretches of equal keys of a sorted table."""
     if not items.num_rows:
         return
-    if keys == [W] and len(items[W].unique()) == 1:
-        yield (items[W][0].as_py(),), items
+    if keys == [WRITER] and len(items[WRITER].unique()) == 1:
+        yield (items[WRITER][0].as_py(),), items
         return
     change = np.logical_or.reduce([_changes(items, key) for key in keys])
     starts = [*np.flatnonzero(change).tolist(), items.num_rows]
@@ -111,8 +118,8 @@ def runs(items: pa.Table, keys: list[str]) -> Iterable[tuple[tuple, pa.Table]]: 
 
 def by_block(items: pa.Table, block: int) -> dict[Key, pa.Table]:
     """The items of each block."""
-    numbered = items.append_column("blk", pc.divide(items[P], block))
-    return {(writer, number): part.drop_columns("blk") for (writer, number), part in runs(numbered, [W, "blk"])}
+    numbered = items.append_column("blk", pc.divide(items[POSITION], block))
+    return {(writer, number): part.drop_columns("blk") for (writer, number), part in runs(numbered, [WRITER, "blk"])}
 
 
 def _changes(items: pa.Table, key: str) -> np.ndarray:

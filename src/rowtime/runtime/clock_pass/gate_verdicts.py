@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rowtime.core.columns import POSITION
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import P
 from rowtime.operators.contract.gates import Gate, Raise, Verdict
 from rowtime.runtime.clock_pass.gate_items import behind
 from rowtime.runtime.clock_pass.judged_runs import Judged, Tally, judge_run, numbers
@@ -69,7 +69,7 @@ class Judging:
         for writer in [writer for writer in self.open if writer not in present]:
             self._part(writer, self.open.pop(writer), self.mark(writer), ended=True)
         last = {writer: list(many) for writer, many in self.tally.recent.items()}
-        held = {writer: items[P].to_pylist() for writer, items in self.open.items()}
+        held = {writer: items[POSITION].to_pylist() for writer, items in self.open.items()}
         refused, counts = _together(self._refused), self.tally.counts
         return Verdict(refused, counts, self.marks, *self._span, last, self.raised, self.tally.started, held)
 
@@ -111,7 +111,7 @@ def _raised(found: Raise | None, part: pa.Table, gate: Gate, marks: tuple[int, i
             last = int(jumps[-1])
             before, since = int(running[last]), slice(last + 1, None)
             blamed = late[since] & (times[since] + gate.within >= before)
-            place = part[P][last].as_py()
+            place = part[POSITION][last].as_py()
             return Raise(place, before, int(running[last + 1]), part["b"][last + 1 :].null_count, int(blamed.sum()))
     if found is None:
         return None

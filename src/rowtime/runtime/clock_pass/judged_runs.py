@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rowtime.core.columns import POSITION, WRITER
 from rowtime.core.time import BEGINNING, END
 from rowtime.kernels.guard import EARLY, OK, Items, Limits, guard
 from rowtime.kernels.high_water import Scan, calm, scan
-from rowtime.operators.contract import P, W
 from rowtime.operators.contract.gates import READMITTED, Gate
 
 _NONE = np.empty(0, np.intp)
@@ -110,8 +110,8 @@ def judge_run(tally: Tally, writer: str, part: pa.Table, mark: int, *, ended: bo
         tally.counts.update({name: count} if count else {})
     table = pa.table(
         {
-            W: pa.repeat(pa.scalar(writer, pa.string()), len(which)),
-            P: pa.array(part[P].to_numpy()[which], pa.int64()),
+            WRITER: pa.repeat(pa.scalar(writer, pa.string()), len(which)),
+            POSITION: pa.array(part[POSITION].to_numpy()[which], pa.int64()),
             "reason": pa.array(names, pa.string()).take(pa.array(reasons)),
             "mark": pa.array(np.maximum(found.before[which], floor), pa.int64()),
         }

@@ -22,16 +22,15 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
+from rowtime.core.columns import ROWTIME, SEQUENCE
 from rowtime.core.time import BEGINNING, END
 from rowtime.plan.bind.sink_options import CHANGE, TopicOptions
 from rowtime.runtime.brokers import SERVERS, Brokers, answering
-from rowtime.runtime.sources.contract import ROWTIME
 from rowtime.runtime.sources.kafka_rows import BOUND_HEADER, quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-SEQUENCE: Final = "__seq"
 STREAM_HEADER: Final = "rowtime-stream"
 SEQUENCE_HEADER: Final = "rowtime-seq"
 OWNER_HEADER: Final = "rowtime-owner"

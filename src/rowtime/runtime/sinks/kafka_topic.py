@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import SparkSession
 
+from rowtime.core.columns import ROWTIME, SEQUENCE
 from rowtime.core.errors import Failure
 from rowtime.core.time import BEGINNING, MIN_MICROS
 from rowtime.operators.contract import quoted
@@ -174,8 +175,8 @@ class KafkaSink:
             table = batch.table()
             names = [name for name in table.column_names if name != node.rowtime]
             rows = spark.createDataFrame(table)
-            number = f"{batch.first}L + monotonically_increasing_id() AS __seq"
-            time = f"{quoted(node.rowtime)} AS __t" if node.rowtime else "CAST(NULL AS TIMESTAMP) AS __t"
+            number = f"{batch.first}L + monotonically_increasing_id() AS {SEQUENCE}"
+            time = f"{quoted(node.rowtime)} AS {ROWTIME}" if node.rowtime else f"CAST(NULL AS TIMESTAMP) AS {ROWTIME}"
             rows = rows.coalesce(1).selectExpr(*map(quoted, names), time, number)
             write_kafka(
                 rows,

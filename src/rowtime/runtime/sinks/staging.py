@@ -12,7 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rowtime.core.clock import least
-from rowtime.operators.contract import Delta, P, Route, Segment, T, W, quoted
+from rowtime.core.columns import DUE, POSITION, ROUTE, ROWTIME, WRITER
+from rowtime.operators.contract import Delta, Route, Segment, quoted
 from rowtime.operators.rows.collected import collected
 from rowtime.operators.sinks.sink import Sink as SinkNode
 from rowtime.runtime.file_form import FUNCTIONS, FileForm, writer_options
@@ -97,19 +98,21 @@ class Stage:
         assert delta.rows is not None
         order = node.input.emits().order if node.ordered else ()
         # What the driver takes anyway it also sorts, as long as it is by numbers and names.
-        here = order in ((T, W, P), (P,)) and fits_the_driver(delta.rows, delta.count)
+        here = order in ((ROWTIME, WRITER, POSITION), (POSITION,)) and fits_the_driver(delta.rows, delta.count)
         rows = ordered(delta.rows, node, delta.count) if order and not here else delta.rows
         names = node.columns
         form = FileForm.of(node, names)
-        shown = [f"{T} AS {quoted(node.rowtime)}"] if node.rowtime else []
-        rows = rows.selectExpr(*shown, *map(quoted, node.emits().names), f"unix_micros({T}) AS __n", W, P)
+        shown = [f"{ROWTIME} AS {quoted(node.rowtime)}"] if node.rowtime else []
+        rows = rows.selectExpr(
+            *shown, *map(quoted, node.emits().names), f"unix_micros({ROWTIME}) AS {DUE}", WRITER, POSITION
+        )
         columns = {name: name for name in names}
         if form.kind != "parquet":
             rows, columns = _as_text(rows, names, node), {"value": "value"}
         found = _sorted(collected(rows), order) if here else self._few(rows, delta)
         stem = f"{tick.number:010d}"
-        route = {"part": Route(0, columns, "__n")}
-        rows = rows.selectExpr("*", "0 AS __route") if found is None else found
+        route = {"part": Route(0, columns, DUE)}
+        rows = rows.selectExpr("*", f"0 AS {ROUTE}") if found is None else found
         written, tables = write_routes(rows, self.folder, stem, route, delta.count, form)
         self._tables = tables
         self._sums = {segment.path: segment.sum for segment in written["part"]}
@@ -187,12 +190,12 @@ def ordered(rows: DataFrame, node: SinkNode, count: int | None) -> DataFrame:
 
 def _sorted(rows: pa.Table, order: Sequence[str]) -> pa.Table:
     """The rows by their places, and first by ``__n`` (µs) and by writer where these are in the order."""
-    keys = [rows[P].to_numpy()]
-    if T in order:
-        writers = rows[W].combine_chunks().dictionary_encode()
+    keys = [rows[POSITION].to_numpy()]
+    if ROWTIME in order:
+        writers = rows[WRITER].combine_chunks().dictionary_encode()
         names = [name.encode() for name in writers.dictionary.to_pylist()]
         ranks = np.argsort(np.argsort(np.array(names, object)))
-        keys += [ranks[writers.indices.to_numpy()], rows["__n"].to_numpy()]
+        keys += [ranks[writers.indices.to_numpy()], rows[DUE].to_numpy()]
     return rows.combine_chunks().take(pa.array(np.lexsort(keys)))
 
 
@@ -211,4 +214,4 @@ def _term(text: str) -> Column:
 def _as_text(rows: DataFrame, names: list[str], node: SinkNode) -> DataFrame:
     packed = f"struct({', '.join(map(quoted, names))})"
     options = writer_options(node.format, node.options)
-    return rows.selectExpr(f"{TEXT_FORMATS[node.format]}({packed}, {options}) AS value", "__n", W, P)
+    return rows.selectExpr(f"{TEXT_FORMATS[node.format]}({packed}, {options}) AS value", DUE, WRITER, POSITION)

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyspark.sql import DataFrame
 
+from rowtime.core.columns import ARRIVAL, POSITION, ROWTIME, WRITER
 from rowtime.core.errors import Failure, Problem, Refused, refuse
 from rowtime.operators.contract import micros, quoted
-from rowtime.runtime.sources.contract import ARRIVAL, POSITION, ROWTIME, WRITER, Limits, Offsets, Slice
+from rowtime.runtime.sources.contract import Limits, Offsets, Slice
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -68,13 +69,13 @@ class BatchSource:
         """
         known = "count(1)" if self._position is None else f"count({quoted(self._position)})"
         texts = ["count(1) AS n", f"{known} AS known", f"min({self._place}) AS first", f"max({self._place}) AS last"]
-        found = rows.selectExpr("*", f"{self._who} AS __w").groupBy("__w").agg(*_expressions(texts)).collect()
+        found = rows.selectExpr("*", f"{self._who} AS {WRITER}").groupBy(WRITER).agg(*_expressions(texts)).collect()
         missing = sum(row["n"] - row["known"] for row in found)
         if missing:
             raise _disordered(f"{missing} rows of a batch have no position: their {self._position} is null")
         base = number << SET_BITS
         whole = (base, base + (1 << SET_BITS))
-        spans = {row["__w"]: whole if self.batched else (row["first"], row["last"] + 1) for row in found}
+        spans = {row[WRITER]: whole if self.batched else (row["first"], row["last"] + 1) for row in found}
         self._pending = _Batch(number, rows, sum(row["n"] for row in found), spans)
 
     def drop(self) -> None:

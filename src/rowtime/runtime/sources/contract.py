@@ -17,12 +17,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 # Columns that a source adds to the declared ones. Types in Spark's words.
-ROWTIME = "__t"  # TIMESTAMP: the rowtime the writer gave; null where it gave none
-WRITER = "__w"  # STRING: the writer's name; the order between writers is the order of names
-POSITION = "__p"  # BIGINT: the position of the item in its writer
-ARRIVAL = "__a"  # TIMESTAMP: the recorded arrival time, never null
-BOUND = "__b"  # TIMESTAMP: null for a row; for an item that is a bound, its (plain) time
-MALFORMED = "__m"  # STRING: the raw record where it does not decode, else null
 
 Offsets = Mapping[str, int]  # writer -> the next position to read
 

@@ -22,20 +22,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rowtime.client.arrow_types import INSTANT, arrow_type
+from rowtime.core.columns import ARRIVAL, MALFORMED, POSITION, ROWTIME, WRITER
 from rowtime.core.errors import Failure, Problem, Refused, refuse
 from rowtime.core.shared_paths import local
 from rowtime.operators.contract import quoted
 from rowtime.plan.formats.files import GLOB, OF_ROWTIME, names_of
-from rowtime.runtime.sources.contract import (
-    ARRIVAL,
-    MALFORMED,
-    POSITION,
-    ROWTIME,
-    WRITER,
-    Limits,
-    Offsets,
-    Slice,
-)
+from rowtime.runtime.sources.contract import Limits, Offsets, Slice
 from rowtime.runtime.sources.csv_decoding import PlainCsv
 from rowtime.runtime.sources.csv_header import by_header
 from rowtime.runtime.sources.file_faults import Expected

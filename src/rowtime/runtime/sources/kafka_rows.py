@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
+from rowtime.core.columns import ARRIVAL, BOUND, MALFORMED, POSITION, ROWTIME, WRITER
 from rowtime.core.errors import refuse
 from rowtime.core.time import END
 from rowtime.operators.rows.calendar import in_calendar
-from rowtime.runtime.sources.contract import ARRIVAL, BOUND, MALFORMED, POSITION, ROWTIME, WRITER
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

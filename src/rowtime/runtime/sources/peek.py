@@ -18,8 +18,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from rowtime.core.columns import ARRIVAL, POSITION, WRITER
 from rowtime.core.errors import Failure, Problem
-from rowtime.runtime.sources.contract import ARRIVAL, POSITION, WRITER
 
 MICROS = pa.timestamp("us", "UTC")
 ROWS = 1_000_000  # of one piece, or what a row group has; few pieces are in memory at a time

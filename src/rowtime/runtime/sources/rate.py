@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from rowtime.core.columns import ARRIVAL, POSITION, ROWTIME, WRITER
 from rowtime.core.errors import refuse
 from rowtime.core.time import SECOND
-from rowtime.runtime.sources.contract import ARRIVAL, POSITION, ROWTIME, WRITER, Limits, Offsets, Slice
+from rowtime.runtime.sources.contract import Limits, Offsets, Slice
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -19,18 +19,10 @@ from rowtime.client.bound_items import read_item
 from rowtime.client.file_names import unescape
 from rowtime.client.stream_log import Bound, ColumnBound, Entry, Leave, Order, Rows, Seen
 from rowtime.client.writer import EVERYONE
+from rowtime.core.columns import ARRIVAL, POSITION, ROWTIME, WRITER
 from rowtime.core.errors import Failure, Problem, refuse
 from rowtime.core.time import BEGINNING, END
-from rowtime.runtime.sources.contract import (
-    ARRIVAL,
-    POSITION,
-    ROWTIME,
-    WRITER,
-    BoundItem,
-    Limits,
-    Offsets,
-    Slice,
-)
+from rowtime.runtime.sources.contract import BoundItem, Limits, Offsets, Slice
 from rowtime.runtime.sources.peek import timestamps
 from rowtime.runtime.sources.statistics import unskipped
 from rowtime.runtime.spark_paths import for_spark

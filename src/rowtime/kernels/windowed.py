@@ -16,18 +16,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rowtime.core.columns import AT, DUE, KEY_HASH, POSITION, RANGE_VALUE
 from rowtime.kernels import collated
 from rowtime.kernels.exact import Overflow, limbs, numbers
 from rowtime.kernels.frames import Frames, Ints, Known, Layout, by_range, by_rows, layout, sessions
 from rowtime.kernels.identity import numbered, together
 from rowtime.kernels.window_functions import Avg, Decayed, Distinct, Extreme, Function, Spread, Sum, Table
-from rowtime.operators.contract import P
 
-ORDER = "__o"  # BIGINT: the value that RANGE measures, µs
-HASH = "__h"  # BIGINT: the hash of the key; equal keys have equal ones
-DEAD = "__n"  # BIGINT: from which clock on nobody asks for the row, µs
 _NUMBERS = ("tinyint", "smallint", "int", "bigint", "float", "double", "void")
-AT = "__at"  # BIGINT: the rowtime, µs
 
 
 @dataclass(frozen=True)
@@ -118,15 +114,15 @@ def lasting(keys: Sequence[str], rows: pa.Table, number: int, span: int | None) 
     ends = np.repeat(made.ends, made.ends - made.begins)
     wanted = np.arange(rows.num_rows) >= ends - number
     if span is not None:
-        values = np.asarray(whole(rows[ORDER if ORDER in rows.column_names else AT]))[made.order]
+        values = np.asarray(whole(rows[RANGE_VALUE if RANGE_VALUE in rows.column_names else AT]))[made.order]
         wanted |= values >= values[ends - 1] - span
     return rows.take(pa.array(np.sort(made.order[wanted])))
 
 
 def newest(rows: pa.Table) -> pa.Table:
     """Rows in stream order, of those that were kept again with a later end the last."""
-    rows = rows.sort_by([(P, "ascending"), (DEAD, "ascending")])
-    places = np.asarray(whole(rows[P]))
+    rows = rows.sort_by([(POSITION, "ascending"), (DUE, "ascending")])
+    places = np.asarray(whole(rows[POSITION]))
     last = np.ones(len(places), np.bool_)
     last[:-1] = places[1:] != places[:-1]
     return rows.filter(pa.array(last))
@@ -169,7 +165,7 @@ class Computation:
         if heads is not None:
             heads, kept, codes = _latest(heads, kept, fresh, codes)
         self.heads = heads
-        columns = [P, AT, ORDER, *windows.keys, HASH, DEAD, *windows.arguments]
+        columns = [POSITION, AT, RANGE_VALUE, *windows.keys, KEY_HASH, DUE, *windows.arguments]
         known = [name for name in columns if name in fresh.column_names]
         rows = [part.select(known) for part in (kept, fresh) if part is not None]
         self.rows = (pa.concat_tables(rows) if len(rows) > 1 else rows[0]).combine_chunks()
@@ -178,7 +174,7 @@ class Computation:
             before = [] if heads is None else [np.asarray(whole(heads[AT]))]
             codes = sessions(codes, np.concatenate([*before, self.times]), windows.expires)
         self.layout = layout(codes, 0 if heads is None else heads.num_rows, fresh.num_rows)
-        self.order = np.asarray(whole(self.rows[ORDER])) if ORDER in known else self.times
+        self.order = np.asarray(whole(self.rows[RANGE_VALUE])) if RANGE_VALUE in known else self.times
 
     def answer(self) -> Answer:
         """Compute every call."""
@@ -265,10 +261,10 @@ class Computation:
     def _heads(self, states: Mapping[str, pa.Array], suffix: Ints) -> pa.Table:
         """One head a key with a new row; ``__p``: the last row that it stands for."""
         last = self.layout.ends - 1
-        key = self.rows.select([n for n in (*self.windows.keys, HASH, DEAD) if n in self.rows.column_names])
+        key = self.rows.select([n for n in (*self.windows.keys, KEY_HASH, DUE) if n in self.rows.column_names])
         key = key.take(pa.array(self.layout.place[last]))
         before = self.layout.place[np.maximum(suffix - 1, self.layout.begins)]
-        marks = {name: np.asarray(whole(self.rows[name]))[np.maximum(before, 0)] for name in (P, AT)}
+        marks = {name: np.asarray(whole(self.rows[name]))[np.maximum(before, 0)] for name in (POSITION, AT)}
         moved = (suffix > self.layout.begins) & (before >= 0)  # else the head of before still stands
         if self.windows.expires is not None:
             key = _until(key, self._expiry(self.windows.expires))
@@ -296,8 +292,8 @@ def _given(function: Function, argument: pa.Array) -> pa.Array:
 
 
 def _until(rows: pa.Table, ends: Ints) -> pa.Table:
-    dead = np.minimum(np.asarray(whole(rows[DEAD])), ends)
-    return rows.set_column(rows.column_names.index(DEAD), DEAD, pa.array(dead))
+    dead = np.minimum(np.asarray(whole(rows[DUE])), ends)
+    return rows.set_column(rows.column_names.index(DUE), DUE, pa.array(dead))
 
 
 def _led(heads: pa.Array | None, column: pa.Array, count: int) -> pa.Array:
@@ -313,7 +309,7 @@ def _latest(
     heads: pa.Table, kept: pa.Table | None, fresh: pa.Table, codes: Ints
 ) -> tuple[pa.Table, pa.Table | None, Ints]:
     """Of each key the last head, and the kept rows that it does not stand for."""
-    mine, upto = codes[: heads.num_rows], np.asarray(whole(heads[P]))
+    mine, upto = codes[: heads.num_rows], np.asarray(whole(heads[POSITION]))
     newest = np.lexsort((upto, mine))
     newest = newest[np.append(mine[newest][1:] != mine[newest][:-1], True)] if len(newest) else newest
     parts = [mine[newest]]
@@ -321,7 +317,7 @@ def _latest(
         reach = np.full(int(codes.max()) + 1, -1, np.int64)
         reach[mine[newest]] = upto[newest]
         theirs = codes[heads.num_rows : heads.num_rows + kept.num_rows]
-        loose = np.asarray(whole(kept[P])) > reach[theirs]
+        loose = np.asarray(whole(kept[POSITION])) > reach[theirs]
         kept = kept.filter(pa.array(loose))
         parts.append(theirs[loose])
     return heads.take(pa.array(newest)), kept, np.concatenate([*parts, codes[len(codes) - fresh.num_rows :]])

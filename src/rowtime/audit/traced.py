@@ -1,0 +1,78 @@
+"""What a trace shows: the rows, changes and bounds that made a row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from rowtime.core.time import to_micros, to_text
+
+MOST = 10_000  # rows of an operator that are listed, and followed further down
+Values = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Traced:
+    """One thing that passed: ``kind`` is row, insert, retract or bound.
+
+    ``at``: its rowtime, the start of its lifetime or the bound; ``until``: the end of its lifetime, END while it is not
+    known, ``None`` where it is no event. µs UTC. ``tick``: the one in which it passed.
+    """
+
+    operator: str
+    tick: int
+    kind: str
+    at: int
+    until: int | None = None
+    columns: Values = field(default_factory=dict)
+
+    def as_json(self) -> dict[str, Any]:
+        """As plain values, with times as text (UTC)."""
+        time = {"at": to_text(self.at)} if self.until is None else {"from": to_text(self.at), "to": to_text(self.until)}
+        columns = {name: _shown(value) for name, value in self.columns.items()}
+        rest = {} if self.kind == "bound" else {"columns": columns}
+        return {"operator": self.operator, "tick": self.tick, "kind": self.kind, **time, **rest}
+
+    def __str__(self) -> str:
+        time = to_text(self.at) if self.until is None else f"[{to_text(self.at)}, {to_text(self.until)})"
+        cells = (f"{name}={'NULL' if value is None else _shown(value)}" for name, value in self.columns.items())
+        return f"tick {self.tick}  {self.kind:<7}  {'  '.join([time, *cells])}"
+
+
+@dataclass(frozen=True)
+class Trace:
+    """What made row ``number`` of ``sink``: ``items``, the sink's first, the streams' last.
+
+    ``kinds``: what each operator is. ``cut``: the operators of which there are more rows than are listed; these are
+    not followed.
+    """
+
+    sink: str
+    number: int
+    items: tuple[Traced, ...]
+    kinds: Mapping[str, str]
+    cut: tuple[str, ...] = ()
+
+    def __iter__(self) -> Iterator[Traced]:
+        return iter(self.items)
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def of(self, operator: str) -> list[Traced]:
+        """The items of one operator."""
+        return [item for item in self.items if item.operator == operator]
+
+    def __str__(self) -> str:
+        lines = [f"row {self.number} of {self.sink}"]
+        for name in dict.fromkeys(item.operator for item in self.items):
+            lines.append(f"{name} ({self.kinds[name]})")
+            lines += [f"  {item}" for item in self.of(name)]
+            lines += [f"  more than {MOST:,} rows: the others are not shown"] if name in self.cut else []
+        return "\n".join(lines)
+
+
+def _shown(value: Any) -> Any:
+    """A value as JSON and people read it: instants as text (UTC)."""
+    return to_text(to_micros(value)) if hasattr(value, "tzinfo") else value
