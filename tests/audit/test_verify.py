@@ -137,7 +137,7 @@ def test_refused_rows_that_were_deleted_are_damage_and_no_difference(
 ) -> None:
     shutil.copytree(place, tmp_path / "copy")
     min((tmp_path / "copy/check/rejected/sorted").glob("*")).unlink()
-    with pytest.raises(rt.Refused, match="R406"):
+    with pytest.raises(rt.Failure, match="R406"):
         verified(spark, tmp_path / "copy")
 
 

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import rowtime as rt
-from rowtime.operators.events import event_gate
+from rowtime.operators.events import met_bounds
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -72,7 +72,7 @@ def test_a_directory_takes_the_files_of_events_each_as_often_as_it_is_there(
 def test_each_row_meets_the_bound_of_its_writer_however_many_there_are(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, few: int
 ) -> None:
-    monkeypatch.setattr(event_gate, "FEW", few)
+    monkeypatch.setattr(met_bounds, "FEW", few)
     sql = SQL.splitlines()[1].replace(";", " ON LATE ADJUST;") + "SELECT STREAM * FROM flights EMIT CHANGES;"
     found: list[dict[str, object]] = []
     pipeline = rt.Pipeline(spark, home=tmp_path / "home").sql(sql)

@@ -87,4 +87,5 @@ def _of_log(log: Path, writer: str, node: SinkNode, numbers: tuple[int, int]) ->
     if not found.num_columns:
         return found
     declared = [name for name in found.column_names if not name.startswith("__")]
-    return found.select([*([ROWTIME] if node.rowtime else []), *declared])
+    found = found.select([*([ROWTIME] if node.rowtime else []), *declared])
+    return found.rename_columns([*([node.rowtime] if node.rowtime else []), *declared])
