@@ -123,6 +123,12 @@ CLAUSES = (
     _of("arguments over events",
         f"SELECT STREAM k, SUM(10 DIV n) AS s FROM o WHERE true GROUP BY TUMBLE(INTERVAL '1' SECOND), k {SHOWN}",
         ("WHERE true", "WHERE n <> 0"), "10 DIV `n`"),
+    _of("arguments over the lifetime in a window",
+        "SELECT STREAM k, COUNT(10 DIV (second(LIFETIME_END(o)) % 2)) AS s, COUNT(*) AS c FROM o WHERE true "
+        f"GROUP BY HOP(INTERVAL '1' SECOND, INTERVAL '2' SECOND), k {SHOWN}", told="LIFETIME_END(…)"),
+    _of("changes of arguments over the lifetime in a window",
+        "SELECT STREAM k, SUM(10 DIV (second(LIFETIME_END(e)) - second(LIFETIME_START(e)) - 1)) AS s FROM e "
+        "GROUP BY TUMBLE(INTERVAL '1' SECOND), k EMIT CHANGES", told="LIFETIME_START(…)"),
     _of("keys and arguments of snapshots",
         f"SELECT STREAM 10 DIV n AS q, MAX(5 DIV v) AS s FROM o WHERE true GROUP BY SNAPSHOT(), 10 DIV n {SHOWN}",
         ("WHERE true", "WHERE n <> 0 AND v <> 0")),

@@ -14,7 +14,7 @@ from rowtime.plan.program import compile_script
 from rowtime.runtime.session import derive
 from rowtime.testing.runner import Outcome, play
 from rowtime.testing.transcripts import ScriptItem
-from tests.laws.failing_pipelines import CLAUSES, DECLARE, STREAMS, Clause, items, transcript
+from tests.laws.failing_pipelines import CLAUSES, DECLARE, SHOWN, STREAMS, Clause, items, transcript
 from tests.laws.pipelines import ORIGIN, SECOND
 
 if TYPE_CHECKING:
@@ -87,6 +87,22 @@ def test_groups_and_pairs_that_fail_are_a_stream_like_others(spark: SparkSession
         (None, None, "10 DIV `b_n` > -99"),
         ("x", None, "10 DIV (`g_s` - 10)"),
     }
+
+
+def test_an_event_that_fails_in_one_window_is_in_the_others(spark: SparkSession) -> None:
+    sql = (
+        "SELECT STREAM SUM(10 DIV (second(LIFETIME_END(e)) - 2)) AS s, COUNT(*) AS c FROM e "
+        f"GROUP BY TUMBLE(INTERVAL '1' SECOND) {SHOWN}"
+    )
+    made = [
+        ScriptItem(n, "e", "x", {"rowtime": ORIGIN, "n": n, "since": ORIGIN, "until": ORIGIN + n * SECOND}, None)
+        for n in (1, 3)
+    ]
+    made += [ScriptItem(2 + n, stream, "x", None, END) for n, stream in enumerate(STREAMS, 1)]
+    found = play(derive(spark), transcript(sql, made), [len(made)])
+    assert [(row["s"], row["c"]) for row in rows_of(found)] == [(-20, 2), (10, 1)]
+    [gone] = found.refused
+    assert (gone["n"], gone["raw_record"]) == (3, "10 DIV (SECOND(LIFETIME_END(…)) - 2)")
 
 
 @pytest.mark.slow

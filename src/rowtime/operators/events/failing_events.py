@@ -7,19 +7,32 @@ itself: what fails comes with a change, like any other result.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from rowtime.core.columns import BROKEN, CHANGED_BY, MET, POSITION, ROWTIME, STOP, WEIGHT, WRITER
+from rowtime.core.columns import (
+    BROKEN,
+    CHANGED_BY,
+    LIFETIME_END,
+    LIFETIME_START,
+    MET,
+    POSITION,
+    ROWTIME,
+    START,
+    STOP,
+    WEIGHT,
+    WINDOW_END,
+    WRITER,
+)
 from rowtime.expr.conditions import conjuncts
 from rowtime.operators.contract import Delta, Operator, Tick, quoted
 from rowtime.operators.events.versions import differences
 from rowtime.operators.groups.finished import in_words, said
 from rowtime.operators.rows.attempt import Told, judged
-from rowtime.operators.rows.lifetimes import made
+from rowtime.operators.rows.lifetimes import instant, made
 from rowtime.operators.rows.partials import Accumulators
 from rowtime.sql.generate import to_spark
 
@@ -29,12 +42,17 @@ if TYPE_CHECKING:
     from rowtime.operators.events.event_groups import EventGroups
 
 
-def refuse_events(tick: Tick, node: Operator, events: DataFrame, *, numbered: bool = False) -> DataFrame:
-    """The events without those in which `BROKEN` says what cannot be computed; ``numbered``: by their changes."""
+def refuse_events(
+    tick: Tick, node: Operator, events: DataFrame, *, numbered: bool = False, more: Sequence[str] = ()
+) -> DataFrame:
+    """The events without those in which `BROKEN` says what cannot be computed.
+
+    Each is told once; ``numbered``: in each of their changes; ``more``: of these columns too.
+    """
     from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
     shown = [name for name in events.columns if not name.startswith("__")]
-    by = [*map(quoted, shown), ROWTIME, BROKEN, *([CHANGED_BY] if numbered else [])]
+    by = [*map(quoted, shown), ROWTIME, BROKEN, *([CHANGED_BY] if numbered else []), *more]
     once = [F.expr(f"sum({WEIGHT}) AS {WEIGHT}"), F.expr(f"min(struct({POSITION}, {WRITER})) AS __place")]
     gone = events.where(f"{BROKEN} IS NOT NULL").groupBy(*by).agg(*once).where(f"{WEIGHT} > 0")
     gone = gone.selectExpr(*map(quoted, shown), ROWTIME, "__place.*", BROKEN, f"explode(sequence(1L, {WEIGHT})) AS __i")
@@ -47,12 +65,11 @@ def fitting(tick: Tick, node: EventGroups, delta: Delta) -> Delta:
 
     That is asked when they come, so that what is refused does not depend on when a window is due.
     """
-    asked = list(_asked(node))
+    asked = _asked(node, in_windows=False)
     if delta.rows is None or not asked:
         return delta
-    if not tick.trying:  # computed, so that it fails now; Spark leaves out what nobody compares
-        hashes = ", ".join(f"CAST({text} AS STRING)" for text, _ in asked)
-        return replace(delta, rows=delta.rows.where(f"xxhash64({hashes}) >= {-(2**63 - 1)}L - 1L"), **_UNREAD)
+    if not tick.trying:
+        return replace(delta, rows=_computed(delta.rows, asked), **_UNREAD)
     shape = node.inputs[0].emits()
     values = {name: quoted(name) for name in shape.names}
     found = judged(delta.rows, [], values, asked, [name for name in shape.internals if name not in values])
@@ -62,13 +79,37 @@ def fitting(tick: Tick, node: EventGroups, delta: Delta) -> Delta:
 _UNREAD: dict[str, Any] = {"peek": None, "files": None, "timeline": None}
 
 
-def _asked(node: EventGroups) -> Iterable[Told]:
-    """What is computed of each event, but not what depends on the window that it is in."""
-    known = {*node.inputs[0].emits().names, ROWTIME}
+def fitting_in_windows(tick: Tick, node: EventGroups, each: DataFrame, *, new: bool = True) -> DataFrame:
+    """Events in windows (`WINDOW_END`) without those of which an argument over their lifetime there cannot be computed.
+
+    Such an event is in its other windows nevertheless. It is refused once for each in which it fails, if it is ``new``.
+    """
+    asked = _asked(node, in_windows=True)
+    if not asked:
+        return each
+    if not tick.trying:
+        return _computed(each, asked)
+    found = judged(each, [], {}, asked, each.columns)
+    if new:
+        placed = found.selectExpr("*", f"{instant(START)} AS {ROWTIME}", f"'' AS {WRITER}", f"0L AS {POSITION}")
+        refuse_events(tick, node, placed, numbered=node.numbered, more=[WINDOW_END])
+    return found.where(f"{BROKEN} IS NULL").drop(BROKEN)
+
+
+def _computed(rows: DataFrame, asked: Sequence[Told]) -> DataFrame:
+    """The rows, of which all this is computed, so that it fails now: Spark leaves out what nobody compares."""
+    hashes = ", ".join(f"CAST({text} AS STRING)" for text, _ in asked)
+    return rows.where(f"xxhash64({hashes}) >= {-(2**63 - 1)}L - 1L")
+
+
+def _asked(node: EventGroups, *, in_windows: bool) -> list[Told]:
+    """What is computed of each event: what depends on the window that it is in, or what does not."""
+    found = []
     for part in node.computed_first():
-        columns = list(part.find_all(exp.Column))
-        if columns and not isinstance(part, exp.Column) and all(column.name in known for column in columns):
-            yield to_spark(part), in_words(part)
+        depends = any(column.name in (LIFETIME_START, LIFETIME_END) for column in part.find_all(exp.Column))
+        if depends == in_windows and not isinstance(part, exp.Column):
+            found.append((to_spark(part), in_words(part)))
+    return found
 
 
 def results(  # noqa: PLR0913 - of which rows, by what, with what

@@ -18,7 +18,7 @@ from rowtime.core.time import BEGINNING, END
 from rowtime.operators.contract import Delta, Link, Operator, Shape, StateNote, Tick, UpTo, passed, quoted
 from rowtime.operators.events.event_groups import EventGroups
 from rowtime.operators.events.event_windows import clipped, first_start, in_windows, last_window
-from rowtime.operators.events.failing_events import fitting, results
+from rowtime.operators.events.failing_events import fitting, fitting_in_windows, results
 from rowtime.operators.events.speculative_groups import SpeculativeGroups
 from rowtime.operators.rows.lifetimes import BEGINS, OVERLAPS, WeightedLog, made, netted
 
@@ -101,12 +101,8 @@ class LifetimeWindows(EventGroups):
             raise Failure(Problem("R195", what, hint=hint))
         tick.describe(self, "aggregate windows")
         each = in_windows(events, (before, bound), self.size, self.hop, self.offset)
-        each = each.selectExpr("*", f"explode(sequence(1L, {WEIGHT})) AS __i").selectExpr(
-            *(key.sql for key in self.keys),
-            *map(quoted, self.input.emits().names),
-            WINDOW_END,
-            *clipped(self.size, self.clips),
-        )
+        each = fitting_in_windows(tick, self, each.selectExpr("*", *clipped(self.size, self.clips)))
+        each = each.selectExpr("*", f"explode(sequence(1L, {WEIGHT})) AS __i", *(key.sql for key in self.keys))
         groups, times = (
             [*self.key_names, WINDOW_END],
             made(f"{WINDOW_END} - {1 if self.point else self.size}L", WINDOW_END),

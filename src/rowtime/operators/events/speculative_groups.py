@@ -16,6 +16,8 @@ from rowtime.core.columns import (
     BROKEN,
     CHANGED_BY,
     DUE,
+    LIFETIME_END,
+    LIFETIME_START,
     MET,
     NEXT_SNAPSHOT,
     SNAPSHOT_AT,
@@ -33,7 +35,7 @@ from rowtime.operators.contract.requirement import VERSIONS, Requirement
 from rowtime.operators.events.elementary import in_snapshots
 from rowtime.operators.events.event_groups import EventGroups
 from rowtime.operators.events.event_windows import clipped, first_start, in_windows, last_window
-from rowtime.operators.events.failing_events import changed, fitting, tried_groups
+from rowtime.operators.events.failing_events import changed, fitting, fitting_in_windows, tried_groups
 from rowtime.operators.events.versions import BEFORE, as_of, versions_of
 from rowtime.operators.rows.lifetimes import BEGINS, OVERLAPS, WeightedLog, due, netted
 
@@ -136,11 +138,11 @@ class SpeculativeGroups(EventGroups):
         """The results of each version of the groups with new changes, less those of the one before it."""
         if self.size:
             self._refuse_endless(new)
-        events = self._grouped(new, before)
+        events = self._grouped(tick, new, before)
         versions = versions_of(events, self._groups)
         if old is not None:
             old = netted(old.drop(CHANGED_BY, MET), [*self.identity, DUE]).selectExpr("*", *BEFORE)
-            events = events.unionByName(self._grouped(old, before))
+            events = events.unionByName(self._grouped(tick, old, before, new=False))
         results = self._results(tick, as_of(events, versions, self._groups, [*self.identity, *self._groups]))
         return changed(tick, self, results)
 
@@ -150,12 +152,13 @@ class SpeculativeGroups(EventGroups):
             hint = "Limit it: ALTER_DURATION(s, interval). Or leave EMIT CHANGES out."
             raise Failure(Problem("R195", what, hint=hint))
 
-    def _grouped(self, events: DataFrame, before: int) -> DataFrame:
+    def _grouped(self, tick: Tick, events: DataFrame, before: int, *, new: bool = True) -> DataFrame:
         """Events under the keys of their groups, and in the windows that are not final."""
         rows = events.selectExpr("*", *(key.sql for key in self.keys))
         if self.size:
             rows = in_windows(rows, (before, END), self.size, self.hop, self.offset)
-        return rows.drop(DUE)
+            rows = fitting_in_windows(tick, self, rows.selectExpr("*", *clipped(self.size, self.clips)), new=new)
+        return rows.drop(DUE, LIFETIME_START, LIFETIME_END)
 
     def _results(self, tick: Tick, events: DataFrame) -> DataFrame:
         """The select list at each version, with the extent of the window or snapshot."""

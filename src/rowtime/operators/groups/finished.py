@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from rowtime.core.columns import BROKEN, DONE, POSITION, ROUTE, ROWTIME, WRITER
+from rowtime.core.columns import BROKEN, DONE, LIFETIME_END, LIFETIME_START, POSITION, ROUTE, ROWTIME, WRITER
 from rowtime.expr.conditions import conjuncts
 from rowtime.operators.contract import Operator, Route, Segment, Tick, quoted
 from rowtime.operators.groups.grouping import Groups
@@ -29,7 +29,12 @@ FAILING = "failed"
 """The route of groups that are refused."""
 
 
-_ROWTIME = exp.column("ROWTIME")
+_LIFETIME = (LIFETIME_START, LIFETIME_END)
+_WORDS = {
+    ROWTIME: exp.column("ROWTIME"),
+    **{name: exp.Anonymous(this=name.strip("_").upper(), expressions=[exp.var("…")]) for name in _LIFETIME},
+}
+"""Our columns as users write them."""
 
 
 @dataclass(frozen=True)
@@ -105,12 +110,12 @@ def said(node: Groups, part: exp.Expr) -> str:
 
 
 def in_words(node: exp.Expr) -> str:
-    """An expression in rowtime's SQL, with the rowtime by its name."""
-    return to_rowtime(node.copy().transform(lambda one: _ROWTIME.copy() if _is_rowtime(one) else one))
+    """An expression in rowtime's SQL, with our columns by the names that users have for them."""
 
+    def worded(one: exp.Expr) -> exp.Expr:
+        return _WORDS[one.name].copy() if isinstance(one, exp.Column) and one.name in _WORDS else one
 
-def _is_rowtime(node: exp.Expr) -> bool:
-    return isinstance(node, exp.Column) and node.name == ROWTIME
+    return to_rowtime(node.copy().transform(worded))
 
 
 def with_failing(tick: Tick, node: Groups, routes: Mapping[str, Route], places: Mapping[str, str]) -> dict[str, Route]:
