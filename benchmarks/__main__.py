@@ -20,6 +20,7 @@ from benchmarks.disorder import GUARD_LEDGER, TSORT, TSORT_FLINK
 from benchmarks.engines import Engines, session
 from benchmarks.flat_state import FLAT_STATE
 from benchmarks.flat_ticks import FLAT_TICKS
+from benchmarks.lake import DELTA
 from benchmarks.lifetimes import LIFETIMES
 from benchmarks.many_writers import MANY_WRITERS
 from benchmarks.measurement import Measurement, Result, answers_of, summary
@@ -34,6 +35,7 @@ from benchmarks.throughput import GROUP_1M, GROUP_10K
 MEASUREMENTS: tuple[Measurement, ...] = (
     GROUP_10K,
     GROUP_1M,
+    DELTA,
     BACKFILL,
     SMALL_TICK,
     FLAT_STATE,

@@ -28,7 +28,7 @@ STORES = {
 }
 SQL = """
 CREATE STREAM s (ev TIMESTAMP, k BIGINT, v BIGINT) USING parquet OPTIONS (path '{source}');
-CREATE STREAM o (w TIMESTAMP, k BIGINT, c BIGINT, sv BIGINT) USING parquet OPTIONS (path '{output}');
+CREATE STREAM o (w TIMESTAMP, k BIGINT, c BIGINT, sv BIGINT) USING {sink} OPTIONS (path '{output}');
 CREATE VIEW f AS SELECT STREAM ev AS ROWTIME, k, v FROM s ORDER BY ev WITHIN INTERVAL '{within}' SECOND;
 CREATE PUMP p AS INSERT INTO o
 SELECT STREAM FLOOR(f.ROWTIME TO MINUTE) w, k, COUNT(*) c, SUM(v) sv FROM f GROUP BY FLOOR(f.ROWTIME TO MINUTE), k;
@@ -67,19 +67,21 @@ class Engines:
             used += sum(map(int, fields[11:15]))  # of the process and of its children, in ticks of the system
         return used / os.sysconf("SC_CLK_TCK")
 
-    def rowtime(self, source: Path, files: int, within: int = 10, listener: Listener | None = None) -> Run:
+    def rowtime(
+        self, source: Path, files: int, within: int = 10, listener: Listener | None = None, sink: str = "parquet"
+    ) -> Run:
         """Read ``files`` files a tick until none is left, then end the stream."""
-        place = self.fresh("rowtime")
+        place = self.fresh(f"rowtime-{sink}")
         run, began = Run(place / "out"), time.perf_counter()
-        query = self.pipeline(source, place, within).run_available(
+        query = self.pipeline(source, place, within, sink).run_available(
             place / "checkpoint", end=True, limits=rt.Limits(files=files), listener=listener or _milliseconds(run)
         )
         run.total = (time.perf_counter() - began) * 1000
         run.refused = sum(counts["in"] - counts["accepted"] for counts in query.ledger.values())
         return run
 
-    def pipeline(self, source: Path, place: Path, within: int = 10) -> rt.Pipeline:
-        text = SQL.format(source=source, output=place / "out", within=within)
+    def pipeline(self, source: Path, place: Path, within: int = 10, sink: str = "parquet") -> rt.Pipeline:
+        text = SQL.format(source=source, output=place / "out", within=within, sink=sink)
         return rt.Pipeline(self.spark, home=place / "home").sql(text)
 
     def native(self, source: Path, files: int, store: str = "default") -> Run:

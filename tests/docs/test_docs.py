@@ -60,7 +60,7 @@ def test_what_the_sql_page_calls_refused_is_refused(page: str, code: str, sql: s
     assert {problem.code for problem in compile_script(script + sql).problems} == {code}
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/kafka.md", "docs/guide.md", "docs/windows.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/kafka.md", "docs/guide.md", "docs/windows.md", "docs/lakes.md"])
 def test_the_sql_of_other_pages_binds(page: str) -> None:
     for sql in blocks(page, "sql"):
         assert compile_script(GIVEN + sql if "CREATE" not in sql else sql).problems == ()

@@ -335,7 +335,7 @@ class Pipeline:
             return FunctionSink(self._functions[options["function"]], node.name)
         if node.format == "memory":
             return MemorySink(node.name)
-        if node.format in ("kafka", "jdbc"):
+        if node.format in ("kafka", "jdbc", "delta"):
             return _server(node)
         if node.format == "console":
             return self._functions_or_console(node)
@@ -357,11 +357,15 @@ def _in_floats(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 def _server(node: SinkNode) -> Sink:
-    """A sink on a server, whose client comes only where it is used."""
+    """A sink on a server or in a lake, whose client comes only where it is used."""
     if node.format == "jdbc":
         from rowtime.runtime.sinks.database import JdbcSink  # noqa: PLC0415
 
         return JdbcSink(node)
+    if node.format == "delta":
+        from rowtime.runtime.sinks.delta_log import delta_sink  # noqa: PLC0415
+
+        return delta_sink(node)
     from rowtime.runtime.sinks.kafka_topic import KafkaSink  # noqa: PLC0415
 
     return KafkaSink(dict(node.options), dict(node.options)["stream"])

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from rowtime.audit.lakes import of_lake
 from rowtime.client.stream_log import Rows, scan
 from rowtime.core.columns import ROWTIME
 from rowtime.core.errors import Failure, Problem
+from rowtime.plan.formats.lake import LAKES
 from rowtime.runtime.claims import pump_of
 from rowtime.runtime.file_form import FileForm, lines_of
 from rowtime.runtime.sinks.directory import files_of
@@ -46,6 +48,8 @@ def read_back(  # noqa: PLR0913 - which rows of which sink, and where they are
     if node.format in ("parquet", *TEXT_FORMATS):
         files = files_of(Path(options["path"]).absolute(), pump_of(node.name), checkpoint.identity)
         return rows_of(node, _up_to(files, tick), skipped)
+    if node.format in LAKES:
+        return of_lake(node, tick, checkpoint.identity)
     if node.format == "log":
         return _of_log(home.log_path(options["stream"]), writer_of(pump_of(node.name)), node, numbers)
     return None

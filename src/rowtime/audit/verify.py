@@ -16,10 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from rowtime.audit.lakes import left_in
 from rowtime.audit.read_back import read_back, rows_of, tables
 from rowtime.audit.replay import KeptSink, Part, Replay, recorded, replay
 from rowtime.core.errors import refuse
 from rowtime.core.time import BEGINNING, to_text
+from rowtime.plan.formats.lake import LAKES
 from rowtime.runtime.plain_rows import plain_rows
 from rowtime.runtime.skipping import is_skipped, put_back, skipped_lines, unskipped
 from rowtime.state.checkpoint import Checkpoint
@@ -132,9 +134,10 @@ def _output(node: SinkNode, entry: Mapping[str, Any], engine: Replay, there: pa.
     assert isinstance(sink, KeptSink)
     if there is None:
         return _one(node.name, node.format, told.get("sequence", 0), "counted", counts)
-    compare = _in_order if node.ordered else _as_sets
-    found = [*counts, *compare(there, rows_of(node, sink.files))]
-    return _one(node.name, node.format, there.num_rows, "in order" if node.ordered else "as a set", found)
+    ordered = node.ordered and node.format not in LAKES
+    compare = _in_order if ordered else _as_sets
+    found = [*counts, *compare(there, left_in(node, rows_of(node, sink.files), there.schema))]
+    return _one(node.name, node.format, there.num_rows, "in order" if ordered else "as a set", found)
 
 
 def _one(name: str, kind: str, rows: int, how: str, found: Sequence[str]) -> Compared:

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from rowtime.core.columns import ROWTIME
 from rowtime.operators.contract import Operator
 from rowtime.plan.bind.pump_edge import behind
+from rowtime.plan.formats.lake import LAKES
 from rowtime.plan.program import Program
 from rowtime.runtime.file_form import FileForm
 
 Types = Callable[[Operator], Sequence[str]]
 
 
-def adopted_files(program: Program, types: Types) -> dict[str, dict[str, str]]:
-    """Operators whose one consumer is a Parquet directory, with its columns and which of theirs they are.
+def adopted_files(program: Program, types: Types, takers: Collection[str]) -> dict[str, dict[str, str]]:
+    """Operators whose one consumer is a sink of Parquet, one of the ``takers``, with its columns and which of theirs.
 
     What such an operator writes as its result is what the directory holds: the file is renamed into place, and nothing
     is written twice. What only gives its columns other names is left out; so is the edge of a pump that casts and
@@ -25,7 +26,7 @@ def adopted_files(program: Program, types: Types) -> dict[str, dict[str, str]]:
     readers = Counter(child.name for node in program.operators for child in node.inputs)
     found = {}
     for sink in program.sinks:
-        if sink.format != "parquet" or FileForm.of(sink, ()).codec:
+        if sink.format not in ("parquet", *LAKES) or sink.name not in takers or FileForm.of(sink, ()).codec:
             continue  # files of the state are compressed in one way
         named = {name: name for name in sink.emits().names}
         maker, columns, alone = _below(sink.input, named, readers, types)

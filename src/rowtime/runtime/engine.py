@@ -124,7 +124,8 @@ class Engine:
 
     def _take_over(self, program: Program) -> None:
         self.program = program
-        self._adopted = adopted_files(program, self._types.of)
+        takers = [name for name, stage in self.stages.items() if stage.adopts]
+        self._adopted = adopted_files(program, self._types.of, takers)
         self._timed_by = timed_by(program.operators)
         self._arrivals = Arrivals(program.operators)
         self._streams = program.streams

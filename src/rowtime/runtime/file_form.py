@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final, Literal, cast
 
+from rowtime.plan.bind.sink_options import LakeOptions
 from rowtime.plan.formats.files import PARQUET_CODECS, TEXT_CODECS, WRITES
+from rowtime.plan.formats.lake import LAKES
 from rowtime.sql.generate import literal
 
 if TYPE_CHECKING:
@@ -34,12 +36,14 @@ _AS_TOLD: Final[Mapping[str, Mapping[str, str]]] = {
 class FileForm:
     """``kind``: ``parquet``, or the ending of text files, each of which begins with ``header``.
 
-    ``codec``: Arrow's name for Parquet, empty for its default; the ending of a compressed text file.
+    ``codec``: Arrow's name for Parquet, empty for its default; the ending of a compressed text file. ``split``: columns
+    of which all rows of a file have the same values.
     """
 
     kind: str = "parquet"
     header: str | None = None
     codec: str = ""
+    split: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, node: SinkNode, names: Sequence[str]) -> FileForm:
@@ -47,7 +51,7 @@ class FileForm:
         given = {name.lower(): value for name, value in node.options}
         codec = given.get("compression", given.get("codec", given.get("parquet.compression", ""))).lower()
         if node.format not in FUNCTIONS:
-            return cls(codec=PARQUET_CODECS.get(codec, ""))
+            return cls(codec=PARQUET_CODECS.get(codec, ""), split=_split(node))
         header = _header(names, given) if node.format == "csv" and given.get("header", "").lower() == "true" else None
         return cls(node.format, header, TEXT_CODECS.get(codec, ""))
 
@@ -78,6 +82,12 @@ def writer_options(kind: str, options: Sequence[tuple[str, str]]) -> str:
         told.update(("sep", value) for name, value in options if name.lower() == "delimiter")
     pairs = (f"{literal(name)}, {literal(value)}" for name, value in {**_AS_TOLD[kind], **told}.items())
     return f"map({', '.join(pairs)})"
+
+
+def _split(node: SinkNode) -> tuple[str, ...]:
+    """The columns that part the files of a lake table, unless their rows are merged into it."""
+    told = LakeOptions.of(dict(node.options)) if node.format in LAKES else None
+    return () if told is None or told.key else told.partitions
 
 
 def _header(names: Sequence[str], given: Mapping[str, str]) -> str:

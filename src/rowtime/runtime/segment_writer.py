@@ -11,13 +11,14 @@ from __future__ import annotations
 import os
 import re
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import reduce
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -133,7 +134,7 @@ def _write_here(
 ) -> tuple[dict[str, list[Segment]], dict[str, pa.Table]]:
     written: dict[str, list[Segment]] = {name: [] for name in routes}
     tables: dict[str, pa.Table] = {}
-    parts = list(_parts(table, routes))
+    parts = list(_parts(table, routes, target.form.split))
     if not parts:
         return written, tables
     with ThreadPoolExecutor(min(len(parts), os.cpu_count() or 1)) as pool:
@@ -145,13 +146,37 @@ def _write_here(
     return written, tables
 
 
-def _parts(table: pa.Table, routes: Mapping[str, Route]) -> Iterator[tuple[str, int, pa.Table]]:
+def _parts(table: pa.Table, routes: Mapping[str, Route], split: Sequence[str]) -> Iterator[tuple[str, int, pa.Table]]:
     """Route, number of the file and its rows: one file a route, or a few where they are many."""
     for name, route in routes.items():
         chosen = table.filter(_chosen(table[ROUTE], route)) if len(routes) > 1 else table
         size = max(PART, -(-chosen.num_rows // (os.cpu_count() or 1)))
-        for number, start in enumerate(range(0, chosen.num_rows, size)):
-            yield name, number, chosen.slice(start, size)
+        found = (at for _, at in alike(chosen, [route.columns[column] for column in split]))
+        parts = (chosen if at is None else chosen.take(at) for at in found)
+        pieces = (part.slice(start, size) for part in parts for start in range(0, part.num_rows, size))
+        yield from ((name, number, piece) for number, piece in enumerate(pieces))
+
+
+def alike(rows: Any, columns: Sequence[str]) -> Iterator[tuple[tuple[str | None, ...], pa.Array | None]]:
+    """Where in a table or a batch rows have the same values in some columns, and these values as text.
+
+    ``None``: these are all rows.
+    """
+    if not columns or not rows.num_rows:
+        yield (), None
+        return
+    codes = np.stack([_codes(rows.column(name)) for name in columns], axis=1)
+    kinds, of = np.unique(codes, axis=0, return_inverse=True)
+    for number in range(len(kinds)):
+        at = pa.array(np.flatnonzero(of.reshape(-1) == number))
+        first = rows.slice(at[0].as_py(), 1)
+        yield tuple(first.column(name).cast(pa.string())[0].as_py() for name in columns), at
+
+
+def _codes(values: Any) -> Any:
+    """A number for each value of a column, the same for equal ones; NULL is a value."""
+    whole = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+    return whole.dictionary_encode(null_encoding="encode").indices.to_numpy(zero_copy_only=False)
 
 
 def _chosen(routes: pa.Array | pa.ChunkedArray, route: Route) -> pa.Array | pa.ChunkedArray:
@@ -184,16 +209,17 @@ class _Task:
 
         context = TaskContext.get()
         part_number = context.partitionId() if context else 0
-        files: dict[str, _File] = {}
+        files: dict[tuple[str, tuple[str | None, ...]], _File] = {}
         for batch in batches:
             for name, route in self.routes.items():
                 chosen = _chosen(batch.column(ROUTE), route)
                 times = batch.column(route.time).filter(chosen)
-                if len(times):
-                    if name not in files:
-                        files[name] = _File(self.target, name, part_number)
-                    files[name].write(_columns(batch, route).filter(chosen), times)
-        for name, file in files.items():
+                rows = _columns(batch, route).filter(chosen)
+                for of, at in alike(rows, self.target.form.split) if len(times) else ():
+                    if (name, of) not in files:
+                        files[name, of] = _File(self.target, name, part_number)
+                    files[name, of].write(*((rows, times) if at is None else (rows.take(at), times.take(at))))
+        for (name, _), file in files.items():
             yield _report(name, file.close())
 
 

@@ -37,7 +37,9 @@ if TYPE_CHECKING:
     from rowtime.plan.stored import Fields
 
 REASON: Final = "SKIPPED"
-_NOT_OFFERED: Final = frozenset({"R204", "R403", "R406", "R441", "R442", "R511"})  # nothing is wrong with the rows
+_NOT_OFFERED: Final = frozenset(
+    {"R204", "R403", "R406", "R441", "R442", "R511", "R561", "R564", "R565", "R568"}
+)  # nothing is wrong with the rows
 _TIME: Final = pa.timestamp("us", "UTC")
 
 

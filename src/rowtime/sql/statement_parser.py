@@ -136,6 +136,7 @@ class StatementParser(ShapeParser):
     def _create_stream(self, facts: dict[str, Any], *, foreign: bool) -> st.CreateStream:
         facts = self._named(facts)
         columns, clauses = self._columns(), self._clauses(stream=True)
+        self._partitioned(clauses)
         if "resync" in clauses and "early" not in clauses:
             self.raise_error("RESYNC goes with EARLY BEYOND, as in EARLY BEYOND INTERVAL '1' HOUR RESYNC AFTER 3 ROWS")
         return st.CreateStream(columns=columns, foreign=foreign, **clauses, **facts)
@@ -162,7 +163,7 @@ class StatementParser(ShapeParser):
             return "options", tuple(self._parse_wrapped_csv(self._option, optional=False))
         if self._match_texts(("COMMENT", "DESCRIPTION")):
             return "comment", self._text("a comment")
-        return self._stream_clause() if stream else None
+        return (self._partitions() or self._stream_clause()) if stream else None
 
     def _stream_clause(self) -> tuple[str, Any] | None:
         if self._match_text_seq("IDLE", "AFTER"):
@@ -176,6 +177,20 @@ class StatementParser(ShapeParser):
         if self._match_text_seq("SERVER"):
             return "server", self._name().text
         return None
+
+    def _partitions(self) -> tuple[str, Any] | None:
+        if not self._match_texts(("PARTITIONED BY",)):
+            return None
+        first = self._curr
+        names, at = self._column_names(), self._place(first, self._prev)
+        return "partitioned_by", (names, st.OptionPlace(at, at, first.start, self._prev.end))
+
+    def _partitioned(self, clauses: dict[str, Any]) -> None:
+        """``PARTITIONED BY`` is an option like others, so what lasts of a stream has it."""
+        if (found := clauses.pop("partitioned_by", None)) is not None:
+            names, at = found
+            clauses["options"] = (*clauses.get("options", ()), ("partitionBy", ", ".join(names)))
+            clauses["option_places"] = (*clauses.get("option_places", ()), at)
 
     def _guard(self) -> tuple[str, Any] | None:
         if self._match_text_seq("EARLY", "BEYOND"):

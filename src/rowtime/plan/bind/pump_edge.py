@@ -25,6 +25,7 @@ from rowtime.operators.rows.sized_texts import holds_lengths, in_size
 from rowtime.plan.bind.checks import checks_of
 from rowtime.plan.bind.declared import order_of, tolerance
 from rowtime.plan.formats.holds import holds_of
+from rowtime.plan.formats.lake import LAKES
 from rowtime.sql.dialect import Rowtime
 from rowtime.sql.places import place_of
 from rowtime.sql.script import parse_expression
@@ -164,7 +165,7 @@ def _gated(sources: Sources, node: Operator, edge: PumpEdge, stream: StreamDef, 
         checks,
         tuple(_over(c, values) for c in checks),
         tuple((words, _over(condition, values)) for words, condition in holds_of(stream)),
-        limited=stream.format == "jdbc",
+        limited=stream.format in ("jdbc", *LAKES),
     )
     if not gate.limited and not any(True for _ in gate.tests(types)):
         return node

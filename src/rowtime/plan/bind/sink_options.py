@@ -10,6 +10,7 @@ from rowtime.core.errors import Place, Refused, refuse
 from rowtime.core.secrets import shown
 from rowtime.operators.sinks.sink import Sink
 from rowtime.plan.formats import written_problems
+from rowtime.plan.formats.lake import LAKES, PARTITIONS
 
 CHANGE: Final = "change"  # the column that says RETRACT or INSERT, in mode 'changes'
 TABLE_MODES: Final = ("append", "upsert", "changes")
@@ -35,13 +36,7 @@ class TableOptions:
         """Read them; raises ``Refused`` (R504)."""
         options = {name.lower(): value for name, value in named.items()}
         url, table = (_needed(options, name, _DATABASE) for name in ("url", "dbtable"))
-        key = _listed(options.get("key", ""))
-        mode = options.get("mode", "upsert" if key else "append").lower()
-        if mode not in TABLE_MODES:
-            raise refuse("R504", f"a database has no mode {mode}", f"There are: {', '.join(TABLE_MODES)}.")
-        if (mode == "append") == bool(key):
-            hint = "OPTIONS (mode 'upsert', key 'hour, airport', …): the columns of which a table has one row each."
-            raise refuse("R504", f"mode {mode} and key {', '.join(key) or '(none)'} do not go together", hint)
+        mode, key = mode_and_key(options, "a database")
         driver = options.get("driver") or DRIVERS.get(url.split(":")[1] if ":" in url else "", "")
         if not driver:
             raise refuse(
@@ -53,9 +48,9 @@ class TableOptions:
     def fit(self, names: Sequence[str]) -> None:
         """Refuse (R504) rows that lack a column of the key, or the change."""
         for name in self.key:
-            _has(names, name, "key")
+            has(names, name, "key")
         if self.mode == "changes":
-            _has(names, CHANGE, "mode 'changes'")
+            has(names, CHANGE, "mode 'changes'")
 
 
 @dataclass(frozen=True)
@@ -74,7 +69,7 @@ class TopicOptions:
         options = {name.lower(): value for name, value in named.items()}
         _needed(options, "kafka.bootstrap.servers", "OPTIONS (kafka.bootstrap.servers 'host:9092', …)")
         topic = _needed(options, "topic", "OPTIONS (topic 'name', …)")
-        raw, keys = options.get("value.format", "json").lower() == "raw", _listed(options.get("key.columns", ""))
+        raw, keys = options.get("value.format", "json").lower() == "raw", listed(options.get("key.columns", ""))
         if keys and ("key.column" in options or raw):
             raise refuse("R504", "key.columns does not go with key.column or value.format 'raw'", "Take one of them.")
         mode = options.get("mode", "append").lower()
@@ -92,11 +87,45 @@ class TopicOptions:
         needed |= {"value": "value.format 'raw'"} if self.raw else {}
         needed |= {CHANGE: "mode 'changes'"} if self.mode == "changes" else {}
         for name, option in needed.items():
-            _has(names, name, option)
+            has(names, name, option)
 
 
-def fitting(sink: Sink, place: Place) -> Sink:
-    """A sink whose options fit together and to its rows. Raises ``Refused`` (R504)."""
+@dataclass(frozen=True)
+class LakeOptions:
+    """``mode``: ``append``, ``upsert`` or ``changes``; the columns of the ``key`` and those of the ``partitions``."""
+
+    mode: str
+    key: tuple[str, ...]
+    partitions: tuple[str, ...]
+
+    @classmethod
+    def of(cls, named: Mapping[str, str]) -> LakeOptions:
+        """Read them; raises ``Refused`` (R504)."""
+        options = {name.lower(): value for name, value in named.items()}
+        mode, key = mode_and_key(options, "a lake table")
+        return cls(mode, key, listed(options.get(PARTITIONS.lower(), "")))
+
+    def fit(self, names: Sequence[str], required: Sequence[str]) -> None:
+        """Refuse (R504, R567) rows that lack a column of the key, of the partitions, or the change."""
+        for name in self.key:
+            has(names, name, "key")
+            if name not in required:
+                what = f"the key of a lake table is NOT NULL, and {name} may be NULL"
+                raise refuse("R567", what, f"Declare {name} NOT NULL: a row without it is then refused at the gate.")
+        for name in self.partitions:
+            has(names, name, "PARTITIONED BY")
+        if self.partitions and set(names) <= {*self.partitions, CHANGE}:
+            raise refuse("R504", "PARTITIONED BY names all columns", "Leave one out: files hold the others.")
+        if self.mode == "changes":
+            has(names, CHANGE, "mode 'changes'")
+
+    def written(self, names: Sequence[str]) -> list[str]:
+        """The columns that the table has, of those of the rows."""
+        return [name for name in names if self.mode != "changes" or name != CHANGE]
+
+
+def fitting(sink: Sink, place: Place, required: Sequence[str]) -> Sink:
+    """A sink whose options fit together and to its rows; ``required``: what is NOT NULL. Raises ``Refused`` (R504)."""
     options = dict(sink.options)
     if wrong := written_problems(sink.format, sink.options, place):
         raise Refused(*wrong)
@@ -105,6 +134,8 @@ def fitting(sink: Sink, place: Place) -> Sink:
             TableOptions.of(options).fit(sink.columns)
         elif sink.format == "kafka":
             TopicOptions.of(options).fit(sink.emits().names)
+        elif sink.format in LAKES:
+            LakeOptions.of(options).fit(sink.columns, required)
     except Refused as refused:
         raise Refused(*(replace(problem, place=place) for problem in refused.problems)) from None
     return sink
@@ -116,11 +147,25 @@ def _needed(options: Mapping[str, str], name: str, hint: str) -> str:
     return options[name]
 
 
-def _listed(text: str) -> tuple[str, ...]:
+def mode_and_key(options: Mapping[str, str], target: str) -> tuple[str, tuple[str, ...]]:
+    """How rows get into a table, and the columns of which it has one row each; raises ``Refused`` (R504)."""
+    key = listed(options.get("key", ""))
+    mode = options.get("mode", "upsert" if key else "append").lower()
+    if mode not in TABLE_MODES:
+        raise refuse("R504", f"{target} has no mode {mode}", f"There are: {', '.join(TABLE_MODES)}.")
+    if (mode == "append") == bool(key):
+        hint = "OPTIONS (mode 'upsert', key 'hour, airport', …): the columns of which a table has one row each."
+        raise refuse("R504", f"mode {mode} and key {', '.join(key) or '(none)'} do not go together", hint)
+    return mode, key
+
+
+def listed(text: str) -> tuple[str, ...]:
+    """The names in a list with commas."""
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
-def _has(names: Sequence[str], name: str, option: str) -> None:
+def has(names: Sequence[str], name: str, option: str) -> None:
+    """Refuse (R504) rows without a column that an option names."""
     if name not in names:
         hint = "EMIT CHANGES gives it: select it, and declare it." if name == CHANGE else ""
         raise refuse("R504", f"{option} needs a column {name!r}", hint or f"There are {', '.join(names)}.")

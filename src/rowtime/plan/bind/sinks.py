@@ -16,10 +16,11 @@ from rowtime.operators.contract.requirement import PLACED
 from rowtime.operators.sinks.sink import Sink
 from rowtime.operators.streams.union_all import UnionAll
 from rowtime.plan.bind.emit import as_rows
-from rowtime.plan.bind.sink_options import fitting
+from rowtime.plan.bind.sink_options import LakeOptions, fitting
 from rowtime.plan.bind.sources import pump_name
 from rowtime.plan.finite import FINITE
-from rowtime.plan.formats.types import unheld
+from rowtime.plan.formats.lake import LAKES
+from rowtime.plan.formats.types import no_partitions, unheld
 from rowtime.sql.statements import CreatePump
 
 if TYPE_CHECKING:
@@ -70,9 +71,12 @@ class SinkBinder:
             name, node = stream.name, UnionAll(self.sources.fresh(f"{stream.name}.pumps"), tuple(placed))
         made = self.sink(f"{name}.sink", node, stream.format, (*stream.options, ("stream", stream.name)))
         columns = [*([(made.rowtime, "TIMESTAMP")] if made.rowtime else []), *stream.columns]
-        if wrong := list(unheld(made.format, columns, made.options, stream.required, place)):
+        if wrong := [
+            *unheld(made.format, columns, made.options, stream.required, place),
+            *no_partitions(stream, place),
+        ]:
             raise Refused(*wrong)
-        return fitting(made, place)
+        return fitting(made, place, stream.required)
 
     def _one_stream(self, stream: StreamDef, place: Place) -> None:
         """Refuse (R546) a second stream whose rows go into the same topic: they would not be in one order."""
@@ -88,9 +92,7 @@ class SinkBinder:
         """A sink for the rows of an operator, in stream order where that counts. Raises ``Refused`` (R133)."""
         node = as_rows(self.sources.fresh, node, name)
         asked = dict(options).get("ordered", "").lower()
-        # A directory is read as a set, and the rows of a GROUP BY leave it when they are
-        # final, so their order within a tick is not worth a sort.
-        ordered = asked != "false" and not (kind in FINITE and node.gives_groups() and asked != "true")
+        ordered = asked != "false" and (asked == "true" or not _is_set(kind, options, node))
         rowtime = dict(options).get("rowtime.column", "rowtime")
         if rowtime and rowtime.lower() in {column.lower() for column in node.emits().names}:
             raise Refused(
@@ -102,3 +104,14 @@ class SinkBinder:
             )
         made = Sink(self.sources.fresh(name), node, kind, options, ordered, rowtime)
         return cast("Sink", self.sources.enforced(made, name))
+
+
+def _is_set(kind: str, options: Options, node: Operator) -> bool:
+    """True if what is written is read as a set, so that the order of its rows is not worth a sort.
+
+    A directory is, of the rows of a GROUP BY, which leave it when they are final; a lake table, unless rows replace
+    those of their key.
+    """
+    return (kind in LAKES and LakeOptions.of(dict(options)).mode == "append") or (
+        kind in FINITE and node.gives_groups()
+    )

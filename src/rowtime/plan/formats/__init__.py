@@ -11,6 +11,7 @@ from rowtime.plan.formats import jdbc
 from rowtime.plan.formats.contract import Format, Option, anything, as_table, options_of, unused, whole
 from rowtime.plan.formats.files import CSV, JSON, ORDERED, PARQUET, ROWTIME_COLUMN
 from rowtime.plan.formats.kafka import KAFKA
+from rowtime.plan.formats.lake import DELTA, LAKES
 from rowtime.sql.statements import CreateStream, CreateTable, OptionPlace
 
 _ANY_FILES: Final = ("pathGlobFilter", "recursiveFileLookup", "modifiedBefore", "modifiedAfter", "basePath", "encoding")
@@ -32,6 +33,7 @@ FORMATS: Final[Mapping[str, Format]] = {
     "json": JSON,
     "kafka": KAFKA,
     "jdbc": jdbc.JDBC,
+    "delta": DELTA,
 }
 TABLES: Final[Mapping[str, Format]] = {
     **{name: as_table(FORMATS[name]) for name in ("parquet", "csv", "json")},
@@ -53,7 +55,7 @@ def written_problems(kind: str, given: Given, place: Place) -> list[Problem]:
     """What is wrong with the options of a stream where a pump writes to it (R541)."""
     form = _form(FORMATS, kind, given)
     found = []
-    if kind in ("parquet", "csv", "json") and "path" not in {name for name, _ in given}:
+    if kind in ("parquet", "csv", "json", "delta") and "path" not in {name for name, _ in given}:
         found.append(Problem("R207", f"a {kind} sink needs a path", place, "Add OPTIONS (path '/data/out')."))
     for name, value in given:
         option = form.option(name) if form is not None else None
@@ -86,6 +88,9 @@ def read_problems(kind: str, given: Given, place: Place) -> list[Problem]:
     names = {name.lower() for name, _ in given}
     if kind in ("parquet", "csv", "json") and "path" not in names:
         return [Problem("R207", f"a {kind} source needs a path", place, "Add OPTIONS (path '/data/in').")]
+    if kind in LAKES:
+        hint = "A pump can write to it. Let the program that fills it also write to a stream, a topic or files."
+        return [Problem("R569", f"a {kind} table is not read as a stream yet", place, hint)]
     if kind != "kafka":
         return []
     found = []

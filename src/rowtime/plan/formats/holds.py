@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 
+from rowtime.plan.formats.lake import LAKES, PARTITIONS
 from rowtime.sql.script import parse_expression
 
 if TYPE_CHECKING:
@@ -33,9 +34,22 @@ def holds_of(stream: StreamDef) -> tuple[Hold, ...]:
     if stream.format == "jdbc":
         known = options.get("url", "").lower().startswith("jdbc:postgresql:")
         return (*_without_nul(stream.columns), *(() if known else _in_both_calendars(stream.columns)))
+    if stream.format in LAKES:
+        return tuple(_in_partitions(stream.columns, options.get(PARTITIONS.lower(), "")))
     if stream.format == "kafka":
         return tuple(_small_enough(stream, options))
     return ()
+
+
+def _in_partitions(columns: Sequence[tuple[str, str]], names: str) -> Iterator[Hold]:
+    """An empty text would be NULL in the name of a partition."""
+    partitions = {name.strip() for name in names.split(",")}
+    for name, kind in columns:
+        if name in partitions and kind.upper().startswith(("STRING", "CHAR", "VARCHAR")):
+            yield (
+                f"{name} without empty texts, which a partition cannot have",
+                parse_expression(f"{_quoted(name)} <> ''"),
+            )
 
 
 def _without_nul(columns: Sequence[tuple[str, str]]) -> Iterator[Hold]:

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from rowtime.core.errors import Place, Problem
+from rowtime.expr.store_assignment import type_of
+from rowtime.plan.formats.lake import LAKES, PARTITIONS
 from rowtime.sql.dialect import Rowtime
 
+if TYPE_CHECKING:
+    from rowtime.plan.bind.catalog import StreamDef
+
 _NESTED: Final = (exp.DataType.Type.ARRAY, exp.DataType.Type.MAP, exp.DataType.Type.STRUCT)
-_NAMES: Final = {"csv": "CSV", "json": "JSON", "parquet": "Parquet"}
+_NAMES: Final = {"csv": "CSV", "json": "JSON", "parquet": "Parquet", "delta": "Delta"}
+_TYPED: Final = frozenset({"parquet", *LAKES})  # whose files have types of their own
 _TEXT: Final = "Write it as text: CAST(… AS STRING), or base64(…) for BINARY; and declare the column STRING."
 
 
@@ -72,7 +78,7 @@ def _unheld(kind: str, text: str) -> str | None:
     """The part of a type that files of a format do not hold."""
     upper = " ".join(text.upper().split())
     if upper.startswith("INTERVAL"):
-        return upper if kind == "parquet" or "MONTH" in upper or "YEAR" in upper else None
+        return upper if kind in _TYPED or "MONTH" in upper or "YEAR" in upper else None
     try:
         found = exp.DataType.build(text, dialect=Rowtime)
     except SqlglotError:
@@ -82,6 +88,8 @@ def _unheld(kind: str, text: str) -> str | None:
 
 def _part(kind: str, part: exp.DataType) -> str | None:
     of = part.this
+    if kind in LAKES and of == exp.DType.TIME:
+        return "TIME"
     if isinstance(of, exp.Interval) or of in (exp.DataType.Type.INTERVAL, exp.DataType.Type.VARIANT):
         within = part.sql(dialect="spark").upper()
         return None if of != exp.DataType.Type.VARIANT and _held_interval(kind, within) else within
@@ -94,4 +102,23 @@ def _part(kind: str, part: exp.DataType) -> str | None:
 
 
 def _held_interval(kind: str, text: str) -> bool:
-    return kind != "parquet" and "MONTH" not in text and "YEAR" not in text
+    return kind not in _TYPED and "MONTH" not in text and "YEAR" not in text
+
+
+def no_partitions(stream: StreamDef, at: Place) -> Iterator[Problem]:
+    """Columns (R570) by whose values no rows of a lake table are told apart: by a key, or in partitions."""
+    options = {name.lower(): value for name, value in stream.options} if stream.format in LAKES else {}
+    types = dict(stream.columns)
+    for option, words, takes in ((PARTITIONS.lower(), "PARTITIONED BY", _PARTITION), ("key", "the key", _KEY)):
+        for name in (part.strip() for part in options.get(option, "").split(",")):
+            found = type_of(types.get(name, "STRING"))
+            if found is not None and found.this not in takes:
+                more = "" if takes is _PARTITION else ", TIMESTAMP, DECIMAL"
+                hint = f"Take a column of type DATE, STRING, BOOLEAN{more} or a whole number."
+                yield Problem("R570", f"{words} names {name}, which is {types[name]}", at, hint)
+
+
+_WHOLE: Final = (exp.DType.TINYINT, exp.DType.SMALLINT, exp.DType.INT, exp.DType.BIGINT)
+_TEXTS: Final = (exp.DType.TEXT, exp.DType.VARCHAR, exp.DType.CHAR)
+_PARTITION: Final = frozenset((exp.DType.DATE, exp.DType.BOOLEAN, *_TEXTS, *_WHOLE))
+_KEY: Final = _PARTITION | {exp.DType.TIMESTAMPTZ, exp.DType.TIMESTAMPLTZ, exp.DType.TIMESTAMPNTZ, exp.DType.DECIMAL}

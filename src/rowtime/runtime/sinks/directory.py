@@ -95,13 +95,18 @@ class DirectorySink:
 
     def publish(self, spark: SparkSession, node: SinkNode, batch: Batch) -> None:  # noqa: ARG002
         """Rename the staged files into place, in order."""
-        tag = tag_of(self._identity, self._pump)
         for file in batch.files:
-            if file.exists():
-                name, dot, ending = file.name.partition(".")
-                move(file, self.path / f"part-{name}-{tag}{dot}{ending}")
+            self._moved(file)
         if batch.files:
             sync(self.path)
+
+    def _moved(self, file: Path) -> Path:
+        """Where a staged file is from now on, under a name that tells whose it is."""
+        name, dot, ending = file.name.partition(".")
+        place = self.path / f"part-{name}-{tag_of(self._identity, self._pump)}{dot}{ending}"
+        if file.exists():
+            move(file, place)
+        return place
 
     def recover(self, staged: Sequence[str]) -> None:
         """Remove staged files that no commit names; a commit of an older version has staged its files further up."""

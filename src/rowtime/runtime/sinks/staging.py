@@ -63,6 +63,11 @@ class Stage:
         """What the columns of a table take that is there; ``None`` where nobody knows."""
         return getattr(self.sink, "limits", None)
 
+    @property
+    def adopts(self) -> bool:
+        """True if files of results may be taken as they are."""
+        return bool(getattr(self.sink, "adopts", True))
+
     def beyond(self, tick: int, asked: Asked) -> str:
         """What the target has that a journal up to a tick does not know of, in words; empty for nothing."""
         beyond = getattr(self.sink, "beyond", None)
@@ -104,7 +109,7 @@ class Stage:
         form = FileForm.of(node, names)
         shown = [f"{ROWTIME} AS {quoted(node.rowtime)}"] if node.rowtime else []
         rows = rows.selectExpr(
-            *shown, *map(quoted, node.emits().names), f"unix_micros({ROWTIME}) AS {DUE}", WRITER, POSITION
+            *shown, *map(self._value, node.emits().names), f"unix_micros({ROWTIME}) AS {DUE}", WRITER, POSITION
         )
         columns = {name: name for name in names}
         if form.kind != "parquet":
@@ -117,6 +122,11 @@ class Stage:
         self._tables = tables
         self._sums = {segment.path: segment.sum for segment in written["part"]}
         return [[segment.path, segment.rows] for segment in sorted(written["part"], key=lambda s: s.path)]
+
+    def _value(self, name: str) -> str:
+        """A column, in the type that the table has."""
+        kind = getattr(self.sink, "casts", {}).get(name)
+        return f"CAST({quoted(name)} AS {kind}) AS {quoted(name)}" if kind else quoted(name)
 
     def _few(self, rows: DataFrame, delta: Delta) -> pa.Table | None:
         """Rows of unknown number, in order, if they are few; where they were not, half of what made them is tried next.

@@ -1,0 +1,273 @@
+"""A Delta table through its log, without Spark's connector: the package deltalake, which only this module imports.
+
+Spark's tasks have written the files; the log takes them over by their names, with the application transactions that
+are the mark of a pump (`lake`): ``rowtime/<checkpoint>/<pump>`` has the last tick, the same with ``/rows`` behind it
+how many rows there are. Both survive checkpoints of the log, and RESTORE.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import date, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from rowtime.core.errors import Failure, Problem, refuse
+from rowtime.core.shared_paths import local, sync
+from rowtime.core.time import to_text
+from rowtime.runtime.sinks.lake import Conflict, Found, LakeSink, Mark, Ready
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+    from rowtime.operators.sinks.sink import Sink as SinkNode
+
+_WRITES: Final = frozenset(
+    (
+        *("appendOnly", "invariants", "checkConstraints", "generatedColumns", "changeDataFeed", "timestampNtz"),
+        *("deletionVectors", "v2Checkpoint", "domainMetadata", "vacuumProtocolCheck", "columnMapping"),
+        *("inCommitTimestamp", "clustering", "typeWidening", "variantType", "identityColumns"),
+    )
+)
+"""Features of a table that rowtime knows; some of them only as long as the table makes no use of them (`_used`)."""
+LOG: Final = "_delta_log"
+_SHOWN: Final = 32  # columns with statistics, as in Delta's own default, and characters of a text
+_HIGHEST: Final = 7  # the writer version that lists its features
+
+
+def delta_sink(node: SinkNode) -> LakeSink:
+    """The sink of a pump into the Delta table at ``path``."""
+    path = local(dict(node.options)["path"], "the path of the sink")
+    return LakeSink(node, DeltaLog(path, node.name.removesuffix(".sink")), path)
+
+
+def delta_log(node: SinkNode) -> DeltaLog:
+    """The same table, to look into."""
+    return DeltaLog(Path(dict(node.options)["path"]).absolute(), node.name.removesuffix(".sink"))
+
+
+class DeltaLog:
+    """The Delta table of a folder."""
+
+    def __init__(self, path: Path, pump: str) -> None:
+        self._path, self._pump = path, pump
+        self._table: Any = None
+
+    def look(self, app: str) -> Found | None:
+        """The table as it is now, if there is one; ``app``: whose mark."""
+        table = self._opened()
+        if table is None:
+            return None
+        from pyspark.sql.types import StructType  # noqa: PLC0415 - not for those who only plan
+
+        tick, rows = (table.transaction_version(name) for name in (app, f"{app}/rows"))
+        metadata = table.metadata()
+        columns = StructType.fromJson(json.loads(table.schema().to_json()))
+        mark = Mark() if tick is None else Mark(tick, rows or 0)
+        return Found(str(metadata.id), columns, tuple(metadata.partition_columns), mark, _odd(table, columns))
+
+    def create(self, columns: StructType, partitions: Sequence[str]) -> None:
+        """Make the table. Raises `Conflict` where somebody else just has."""
+        from deltalake import DeltaTable, Schema  # noqa: PLC0415 - an extra
+        from deltalake.exceptions import DeltaError  # noqa: PLC0415
+
+        try:
+            schema = Schema.from_json(json.dumps(columns.jsonValue()))
+            DeltaTable.create(str(self._path), schema, partition_by=list(partitions))
+        except DeltaError as error:
+            if self._opened() is None:
+                raise self._failure(error) from error
+            raise Conflict from error
+
+    def commit(self, ready: Ready) -> None:
+        """One commit: of the files as they are, or of what they change by key. Raises `Conflict`."""
+        from deltalake import CommitProperties, Transaction  # noqa: PLC0415 - an extra
+        from deltalake.exceptions import CommitFailedError, DeltaError  # noqa: PLC0415
+
+        mark = [Transaction(ready.app, ready.mark.tick), Transaction(f"{ready.app}/rows", ready.mark.rows)]
+        said = {"rowtime.tick": str(ready.mark.tick), "rowtime.bound": to_text(ready.bound)}
+        known = self._table.version()
+        properties = CommitProperties(custom_metadata=said, app_transactions=mark)
+        try:
+            if ready.key:
+                self._merge(ready, properties)
+            else:
+                self._add(ready.files, properties)
+        except CommitFailedError as error:
+            raise Conflict from error
+        except DeltaError as error:
+            raise self._failure(error) from error
+        self._keep(known)
+
+    def rows(self, files: Callable[[str], bool], *, merged: bool) -> pa.Table | None:
+        """The rows of files of certain names; if rows are ``merged``, all.
+
+        ``None`` where the log has had changes by which rows get into other files.
+        """
+        table = self._opened()
+        if table is None:
+            return pa.table({})
+        if merged:
+            return table.to_pyarrow_table()
+        if {one.get("operation") for one in table.history()} - {"CREATE TABLE", "WRITE"}:
+            return None
+        names = sorted(Path(uri).name for uri in table.file_uris())
+        parts = [pq.read_table(self._path / name, partitioning=None) for name in names if files(name)]
+        return pa.concat_tables(parts, promote_options="permissive") if parts else pa.table({})
+
+    def _keep(self, known: int) -> None:
+        """Make the new entries of the log durable; deltalake leaves that to the machine."""
+        self._table.update_incremental()
+        for version in range(known + 1, self._table.version() + 1):
+            with contextlib.suppress(FileNotFoundError):  # the log may have been cleaned up to there
+                sync(self._path / LOG / f"{version:020}.json")
+        sync(self._path / LOG)
+
+    def _opened(self) -> Any:
+        try:
+            from deltalake import DeltaTable  # noqa: PLC0415 - an extra
+            from deltalake.exceptions import DeltaError, TableNotFoundError  # noqa: PLC0415
+        except ImportError as error:
+            what = f"the pump {self._pump} writes to a Delta table, and the package deltalake is not installed"
+            raise refuse("R560", what, "Install it: pip install 'rowtime[delta]'.") from error
+        if not (self._path / LOG).is_dir():
+            self._table = None
+            return None
+        try:
+            if self._table is None:
+                self._table = DeltaTable(str(self._path))
+            else:
+                self._table.update_incremental()
+        except TableNotFoundError:
+            self._table = None
+        except DeltaError as error:
+            self._table = None
+            raise self._failure(error) from error
+        return self._table
+
+    def _failure(self, error: Exception) -> Failure:
+        said = str(error).split("\n", 1)[0]
+        return Failure(Problem("R565", f"the Delta table {self._path} cannot be written or read: {said}", hint=_HINT))
+
+    def _add(self, files: Sequence[Path], properties: Any) -> None:
+        from deltalake.transaction import AddAction  # noqa: PLC0415 - an extra
+
+        table, actions = self._table, []
+        partitions = table.metadata().partition_columns
+        for file in files:
+            about, known = file.stat(), pq.ParquetFile(file)
+            values = _partition(known, partitions)
+            stats = json.dumps(_statistics(known.metadata, partitions))
+            modified = int(about.st_mtime * 1000)
+            actions.append(AddAction(file.name, about.st_size, values, modified, True, stats))  # noqa: FBT003
+        table.create_write_transaction(actions, "append", table.schema(), partitions, commit_properties=properties)
+
+    def _merge(self, ready: Ready, properties: Any) -> None:
+        """MERGE of the last row of each key; a commit without rows brings the mark where nothing changes."""
+        rows, gone = last_of_each(pa.concat_tables(map(pq.read_table, ready.files)), ready.key), ready.gone
+        names = [name for name in rows.column_names if name != gone]
+        takes = f"source.{_quoted(gone)} = 'RETRACT'" if gone else "false"
+        values = {_quoted(name): f"source.{_quoted(name)}" for name in names}
+        same = " AND ".join(f"target.{_quoted(name)} = source.{_quoted(name)}" for name in ready.key)
+        version = self._table.version()
+        merge = self._table.merge(
+            rows, same, source_alias="source", target_alias="target", commit_properties=properties
+        )
+        if gone:
+            merge = merge.when_matched_delete(takes)
+        merge.when_matched_update(values, f"NOT ({takes})").when_not_matched_insert(values, f"NOT ({takes})").execute()
+        if self._table.version() == version:
+            self._add((), properties)
+
+
+_HINT: Final = "Check that the folder exists, who may write to it, and the space on its disk. The tick is repeated."
+
+
+# -- what a table can have --------------------------------------------------------------
+
+
+def _odd(table: Any, columns: StructType) -> str:
+    """What rowtime cannot write, in words; empty for nothing."""
+    protocol, settings = table.protocol(), table.metadata().configuration
+    features = set(protocol.writer_features or ()) | set(protocol.reader_features or ())
+    if unknown := sorted(features - _WRITES):
+        return f"has the feature {unknown[0]}, which rowtime does not know"
+    if protocol.min_writer_version > _HIGHEST:
+        return f"asks for writer version {protocol.min_writer_version}, which rowtime does not know"
+    return next(_used(settings, columns), "")
+
+
+def _used(settings: Mapping[str, str], columns: StructType) -> Iterator[str]:
+    if settings.get("delta.columnMapping.mode", "none") != "none":
+        yield "maps the names of its columns (delta.columnMapping.mode)"
+    for name in settings:
+        if name.startswith("delta.constraints."):
+            yield f"has the constraint {name.removeprefix('delta.constraints.')}, which only its own writers check"
+    if settings.get("delta.enableRowTracking", "false").lower() == "true":
+        yield "tracks rows (delta.enableRowTracking)"
+    for field in columns.fields:
+        for kind in ("delta.generationExpression", "delta.identity.start", "delta.invariants"):
+            if kind in field.metadata:
+                yield f"has {kind} on its column {field.name}, which only its own writers compute or check"
+
+
+# -- what the log says of a file --------------------------------------------------------
+
+
+def _partition(file: pq.ParquetFile, partitions: Sequence[str]) -> dict[str, str | None]:
+    """The values by which a file is found, all of whose rows have the same."""
+    if not partitions:
+        return {}
+    first = next(file.iter_batches(batch_size=1, columns=list(partitions)))
+    return {name: first[name].cast(pa.string())[0].as_py() for name in partitions}
+
+
+def _statistics(about: pq.FileMetaData, partitions: Sequence[str]) -> dict[str, Any]:
+    """Least and greatest values by which readers skip files, of plain columns for which Parquet knows them."""
+    low: dict[str, Any] = {}
+    high: dict[str, Any] = {}
+    nulls: dict[str, int] = {}
+    for at in range(min(about.num_columns, _SHOWN)):
+        name = about.schema.column(at).path
+        parts = [about.row_group(group).column(at).statistics for group in range(about.num_row_groups)]
+        if name in partitions or about.schema.column(at).max_repetition_level or any(part is None for part in parts):
+            continue
+        if "." in name or not all(part.has_null_count for part in parts):
+            continue
+        nulls[name] = sum(part.null_count for part in parts)
+        edges = [part for part in parts if part.has_min_max]
+        if len(edges) == sum(part.num_values > 0 for part in parts) > 0:
+            with contextlib.suppress(ValueError, OverflowError):  # a time that Python does not have
+                least = _shown(min(part.min for part in edges))
+                greatest = _shown(max(part.max for part in edges), up=True)
+                if least is not None and greatest is not None:
+                    low[name], high[name] = least, greatest
+    return {"numRecords": about.num_rows, "minValues": low, "maxValues": high, "nullCount": nulls}
+
+
+def _shown(value: Any, *, up: bool = False) -> Any:
+    """A value as JSON has it; times have milliseconds there, so the greatest is the next one. ``None``: not said."""
+    if isinstance(value, datetime):
+        rest = timedelta(microseconds=value.microsecond % 1000)
+        value = value - rest + timedelta(milliseconds=1) * bool(up and rest)
+        return value.replace(tzinfo=None).isoformat(timespec="milliseconds") + ("Z" if value.tzinfo else "")
+    if isinstance(value, date):
+        return value.isoformat()
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    return value if whole or (isinstance(value, str) and len(value) <= _SHOWN) else None
+
+
+def last_of_each(rows: pa.Table, key: Sequence[str]) -> pa.Table:
+    """Of each key the last row."""
+    numbered = rows.append_column("__nth", pa.array(np.arange(rows.num_rows)))
+    return rows.take(numbered.group_by(list(key)).aggregate([("__nth", "max")])["__nth_max"])
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

@@ -1,0 +1,288 @@
+"""A lake table as a sink: whoever reads it sees whole ticks, each once, whatever dies in between (SPEC 14.1).
+
+Rows are staged under the folder of the table, as in a directory (`directory`), and moved into place when the tick is
+committed; no reader sees them there. One commit of the table brings them all, and in the same commit the table notes
+which tick of which pump of which checkpoint it has: its *mark*. A start after a crash finds the mark, and publishes
+the tick only if it is older. Files that a crash leaves in place without a commit are of no table: they are committed by
+the next start, under their names.
+
+The mark counts the rows too. A table that has fewer of them than the journal has handed over is another table, or an
+older copy of it; it is refused and never filled again (R564).
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Protocol
+
+from rowtime.core.errors import Failure, Problem, Refused, refuse
+from rowtime.core.shared_paths import sync
+from rowtime.expr.store_assignment import as_read
+from rowtime.operators.gates.column_limits import Limit
+from rowtime.operators.gates.pump_gate import limited_gate
+from rowtime.plan.bind.sink_options import CHANGE, LakeOptions
+from rowtime.runtime.sinks.directory import STAGING, DirectorySink
+from rowtime.runtime.sinks.lake_types import Fitted, fitted
+from rowtime.runtime.sinks.ownership import Asked, Record, There, read
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.types import DataType, StructType
+
+    from rowtime.operators.sinks.sink import Sink as SinkNode
+    from rowtime.runtime.sinks.contract import Batch
+
+_TRIES: Final = 20  # commits that other writers were faster than
+_CHANGING: Final = ".changing"  # beside the record of a pump whose rows replace others
+
+
+@dataclass(frozen=True)
+class Mark:
+    """What a table has of a pump: all ticks up to ``tick``, which are so many ``rows``."""
+
+    tick: int = -1
+    rows: int = 0
+
+
+@dataclass(frozen=True)
+class Found:
+    """A table that is there: its ``identity``, which no other has, its columns, and what it has of the pump.
+
+    ``odd``: what the table has that rowtime cannot write, in words; empty for nothing.
+    """
+
+    identity: str
+    columns: StructType
+    partitions: tuple[str, ...]
+    mark: Mark
+    odd: str = ""
+
+
+@dataclass(frozen=True)
+class Ready:
+    """What one commit brings: files in their places, with their rows, and the mark that stands then.
+
+    ``bound``: no later row of the pump has a rowtime below it (µs UTC). In a table whose rows have a ``key``, the
+    last row of a key replaces the one before it, and if ``gone`` (a column) says so takes it away.
+    """
+
+    app: str
+    files: Sequence[Path]
+    mark: Mark
+    bound: int
+    key: tuple[str, ...] = ()
+    gone: str = ""
+
+
+class Conflict(Exception):
+    """Another writer has committed in between; nothing was."""
+
+
+class LakeTable(Protocol):
+    """A table of one format."""
+
+    def look(self, app: str) -> Found | None:
+        """The table as it is now; ``app``: whose mark."""
+        ...
+
+    def create(self, columns: StructType, partitions: Sequence[str]) -> None:
+        """Make the table. Raises `Conflict` where somebody else just has."""
+        ...
+
+    def commit(self, ready: Ready) -> None:
+        """One commit. Raises `Conflict`."""
+        ...
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The columns that a pump writes, as Spark has them, with those that are NOT NULL, and how rows get in."""
+
+    pump: str
+    columns: StructType
+    options: LakeOptions
+    place: str
+
+    @classmethod
+    def by(cls, node: SinkNode, place: str) -> Wanted:
+        """What a sink writes, by the gate of its pump, which knows the types that are declared."""
+        from pyspark.sql.types import StructField, StructType  # noqa: PLC0415 - not for those who only plan
+
+        gate = limited_gate(node.input)
+        assert gate is not None
+        options = LakeOptions.of(dict(node.options))
+        given = [(node.rowtime, "TIMESTAMP", False)] if node.rowtime else []
+        given += [(column.name, as_read(column.type), column.required) for column in gate.assigned]
+        written = options.written([name for name, *_ in given])
+        types = {name: _type(kind) for name, kind, _ in given}
+        fields = [StructField(name, types[name], nullable=not required) for name, _, required in given]
+        columns = StructType([one for one in fields if one.name in written])
+        return cls(node.name.removesuffix(".sink"), columns, options, place)
+
+
+def _type(text: str) -> DataType:
+    from pyspark.sql.types import StructType  # noqa: PLC0415 - not for those who only plan
+
+    found = StructType.fromDDL(f"c {text}")
+    assert isinstance(found, StructType)
+    return found.fields[0].dataType
+
+
+class LakeSink(DirectorySink):
+    """Publishing again commits nothing twice: the table's mark says what it has."""
+
+    def __init__(self, node: SinkNode, table: LakeTable, path: Path) -> None:
+        self._wanted = Wanted.by(node, f"the {node.format} table {path}")
+        super().__init__(path, self._wanted.pump)
+        self._table, self._fitted = table, Fitted()
+        self._known: Found | None = None
+
+    @property
+    def limits(self) -> Sequence[Limit]:
+        """What the columns of the table take, where that is less than is declared."""
+        return self._fitted.limits
+
+    @property
+    def casts(self) -> Mapping[str, str]:
+        """The columns that the table has in another type, and that type."""
+        return self._fitted.casts
+
+    @property
+    def adopts(self) -> bool:
+        """True if files of results may become files of the table as they are."""
+        options = self._wanted.options
+        return not (self._fitted.limits or self._fitted.casts or options.partitions or options.key)
+
+    # -- the start --------------------------------------------------------------------
+
+    def claim(self, asked: Asked) -> Record:
+        """The record by which the pump may write, and the lock of its place. Raises ``Refused``, see `ownership`.
+
+        R561 to R564 where the table cannot be written, or is not the one that has the rows of the checkpoint.
+        """
+        self._identity = asked.identity
+        found = self._table.look(self._app)
+        self._check(found)
+        if found is None and (other := next(self._foreign(), None)) is not None:
+            what = f"the pump {self._pump} cannot write to {self._wanted.place}: the folder is no table, and has files"
+            raise refuse("R562", f"{what} ({other.name})", "Take a new folder or an empty one, or convert this one.")
+        rows, least = (found.mark.rows if found else 0), (asked.sent[0] if asked.sent else 0)
+        if rows < least:
+            raise self._another(found, least)
+        return super().claim(asked)
+
+    def record(self, record: Record) -> None:
+        """Write down who writes, before the first row. Raises ``Refused`` (R566) beside another pump that changes."""
+        changing, staging = bool(self._wanted.options.key), self.path / STAGING
+        if changing:
+            names = sorted(one.parent.name for one in staging.glob(f"*/{_CHANGING}") if one.parent != self._own)
+            if names:
+                what = f"the pump {names[0]} changes rows of {self._wanted.place}, so the pump {self._pump} cannot too"
+                hint = "Let one pump write both, from a UNION ALL; or give this one a table of its own."
+                raise refuse("R566", what, hint)
+        super().record(record)
+        if changing:
+            (self._own / _CHANGING).touch()
+
+    def beyond(self, tick: int, rows: int) -> str:
+        """Ticks that the table has and the journal does not know of."""
+        found = self._table.look(self._app)
+        if found is None or (found.mark.tick <= tick and found.mark.rows <= rows):
+            return ""
+        return f"{self._wanted.place} has its rows up to tick {found.mark.tick}, {found.mark.rows:,} in all"
+
+    def _there(self) -> There | None:
+        """What the pump of the checkpoint that is recorded has written."""
+        record = read(self._own)
+        if record is None:
+            return None
+        found = self._table.look(_app_of(record.identity, self._pump))
+        rows = found.mark.rows if found else 0
+        return There(None, None, f"{rows:,} rows", empty=not rows)
+
+    def _check(self, found: Found | None) -> None:
+        """Take note of a table. Raises ``Refused`` (R561, R563) if the pump cannot write to it."""
+        if found is not None and found.odd:
+            what = f"the pump {self._pump} cannot write to {self._wanted.place}: the table {found.odd}"
+            raise refuse("R563", what, "Write to a table without it, and copy from there.")
+        if found is not None and (self._known is None or self._known.columns != found.columns):
+            self._fitted = fitted(self._wanted, found)
+        self._known = found
+
+    def _foreign(self) -> Iterator[Path]:
+        return (one for one in self.path.glob("*") if one.name != STAGING) if self.path.is_dir() else iter(())
+
+    def _another(self, found: Found | None, rows: int) -> Refused:
+        """R564: the table does not have the rows that it was given."""
+        there = f"has {found.mark.rows:,} of them" if found else "is gone"
+        what = f"the pump {self._pump} has given {rows:,} rows to {self._wanted.place}, which {there}"
+        hint = (
+            "It was removed, made anew or restored from an older copy. Rowtime never fills it again. Restore it, "
+            "or start with a new --checkpoint and a new table, which reads the streams from their beginning."
+        )
+        return refuse("R564", what, hint)
+
+    # -- one tick ---------------------------------------------------------------------
+
+    def publish(self, spark: SparkSession, node: SinkNode, batch: Batch) -> None:  # noqa: ARG002
+        """Commit the rows of a tick with their mark, unless the table has them. Raises ``Failure`` (R565, R568)."""
+        before = batch.first - batch.skipped
+        for _ in range(_TRIES):
+            with contextlib.suppress(Conflict):
+                found = self._opened(before)
+                if found.mark.tick >= batch.tick or not batch.count:
+                    return
+                if found.mark.rows != before:
+                    raise self._another(found, before)
+                self._commit(batch, before)
+                return
+        what = f"the pump {self._pump} cannot commit to {self._wanted.place}: {_TRIES} times another writer was faster"
+        raise Failure(Problem("R565", what, hint="The tick is repeated. Let the other writers commit less often."))
+
+    def _opened(self, before: int) -> Found:
+        """The table, as it is now; it is made if it has never had a row. Raises ``Refused`` (R561, R563, R564)."""
+        known = self._known
+        found = self._table.look(self._app)
+        if found is None and before:
+            raise self._another(None, before)
+        if found is None:
+            self._table.create(self._wanted.columns, self._wanted.options.partitions)
+            found = self._table.look(self._app)
+            assert found is not None
+        if found.columns != (known or found).columns:
+            before_it = self._fitted
+            self._check(found)
+            if self._fitted != before_it:
+                what = f"the columns of {self._wanted.place} were changed while the pump {self._pump} wrote"
+                raise Failure(Problem("R561", what, hint="Start again: the next start reads them anew."))
+        self._check(found)
+        return found
+
+    def _commit(self, batch: Batch, before: int) -> None:
+        options = self._wanted.options
+        gone = CHANGE if options.mode == "changes" else ""
+        if options.key:
+            files = list(batch.files)
+        else:
+            files = [self._moved(file) for file in batch.files]
+            sync(self.path)
+        missing = next((file for file in files if not file.exists()), None)
+        if missing is not None:
+            what = f"{missing}, which has rows of tick {batch.tick} of the pump {self._pump}, is gone"
+            raise Failure(Problem("R568", what, hint="Restore it from a copy. Rowtime does not guess what it held."))
+        mark = Mark(batch.tick, before + batch.count)
+        self._table.commit(Ready(self._app, files, mark, batch.bound, options.key, gone))
+        for file in batch.files:
+            file.unlink(missing_ok=True)  # what was merged
+
+    @property
+    def _app(self) -> str:
+        return _app_of(self._identity, self._pump)
+
+
+def _app_of(identity: str, pump: str) -> str:
+    """By what a table knows a pump of a checkpoint."""
+    return f"rowtime/{identity}/{pump}"

@@ -1,0 +1,107 @@
+"""What the columns of a lake table that is there take of those that a pump writes (SPEC 10).
+
+A pump writes Parquet, so the types in its files have to be the table's. A column of the same type takes all of it. One
+of another number takes what fits: the rows that do not are refused at the gate, and the others are cast. NOT NULL is
+looked at there too. Whatever else differs is refused at the start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql.types import ByteType, DataType, DecimalType, IntegerType, LongType, NumericType, ShortType
+
+from rowtime.core.errors import Problem, Refused
+from rowtime.expr.store_assignment import always_fits
+from rowtime.operators.gates.column_limits import Limit
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+    from rowtime.runtime.sinks.lake import Found, Wanted
+
+_BYTES: Final[Mapping[type[DataType], int]] = {ByteType: 1, ShortType: 2, IntegerType: 4, LongType: 8}
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """``limits``: what columns take, where that is less than is declared; ``casts``: to which types they are cast."""
+
+    limits: tuple[Limit, ...] = ()
+    casts: Mapping[str, str] = field(default_factory=dict)
+
+
+def fitted(wanted: Wanted, found: Found) -> Fitted:
+    """How the columns of a pump go into a table. Raises ``Refused`` (R561) if they never can."""
+    problems = [Problem("R561", *one) for one in _misfits(wanted, found)]
+    if problems:
+        raise Refused(*problems)
+    limits, casts = [], {}
+    there = {one.name: one for one in found.columns.fields}
+    for column in wanted.columns.fields:
+        other = there[column.name]
+        given, taken = column.dataType.simpleString(), other.dataType.simpleString()
+        limit = _limit(column.name, given, other.dataType, required=not other.nullable and column.nullable)
+        if limit is not None:
+            limits.append(limit)
+        if given != taken:
+            casts[column.name] = taken
+    return Fitted(tuple(limits), casts)
+
+
+def _misfits(wanted: Wanted, found: Found) -> Iterator[tuple[str, None, str]]:
+    """What differs, and what to do, as `Problem` takes them."""
+    where, pump, columns = wanted.place, wanted.pump, {one.name: one for one in found.columns.fields}
+    names = ", ".join(columns)
+    for column in wanted.columns.fields:
+        other = columns.get(column.name)
+        if other is None:
+            near = next((name for name in columns if name.lower() == column.name.lower()), None)
+            hint = f"Its columns are {names}. Add it to the table, or leave it out of the stream."
+            what = f"{where} has no column {column.name}, which the pump {pump} writes"
+            yield what, None, f"Write it as the table does: {near}." if near else hint
+        elif not _may(column.dataType, other.dataType):
+            given, taken = (kind.simpleString().upper() for kind in (column.dataType, other.dataType))
+            what = f"{where} has {column.name} {taken}, and the pump {pump} writes {given}"
+            yield what, None, f"Declare {column.name} {taken} in CREATE STREAM, and cast in the query."
+    written = set(wanted.columns.names)
+    for other in found.columns.fields:
+        if not other.nullable and other.name not in written:
+            what = f"{where} has a column {other.name} NOT NULL, for which the pump {pump} has no value"
+            yield what, None, f"Add {other.name} to the stream."
+    if set(found.partitions) - written:
+        what = f"{where} is partitioned by {', '.join(found.partitions)}, which the pump {pump} does not write all of"
+        yield what, None, "Add them to the stream."
+    if wanted.options.partitions and set(wanted.options.partitions) != set(found.partitions):
+        how = f"is partitioned by {', '.join(found.partitions)}" if found.partitions else "has no partitions"
+        what = f"{where} {how}, and the pump {pump} writes PARTITIONED BY ({', '.join(wanted.options.partitions)})"
+        yield what, None, "Declare what the table has, or leave PARTITIONED BY out."
+
+
+def _may(given: DataType, taken: DataType) -> bool:
+    if given.simpleString() == taken.simpleString():
+        return True
+    if not (isinstance(given, NumericType) and isinstance(taken, NumericType)):
+        return False
+    whole = type(given) in _BYTES
+    exact = (whole and type(taken) in _BYTES) or (
+        isinstance(taken, DecimalType) and (whole or type(given) is type(taken))
+    )
+    return exact or always_fits(given.simpleString(), taken.simpleString())
+
+
+def _limit(name: str, given: str, taken: DataType, *, required: bool) -> Limit | None:
+    if given == taken.simpleString() or always_fits(given, taken.simpleString()):
+        return Limit(name, taken.simpleString(), required=True) if required else None
+    if isinstance(taken, DecimalType):
+        digits = taken.precision - taken.scale
+        return Limit(name, "decimal", digits=digits, scale=taken.scale, required=required)
+    return Limit(name, taken.simpleString(), bytes=_BYTES[type(taken)], required=required)
+
+
+def same_columns(one: StructType, other: StructType) -> bool:
+    """True if columns have the same names and types in the same order."""
+    pairs = ((a.name, a.dataType.simpleString(), a.nullable) for a in one.fields)
+    return list(pairs) == [(a.name, a.dataType.simpleString(), a.nullable) for a in other.fields]
