@@ -10,6 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import rowtime as rt
+from rowtime.plan.program import compile_script
+from rowtime.runtime.column_types import ColumnTypes
+from rowtime.runtime.session import derive
+from tests.goldens.scripts import scripts
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -149,3 +153,15 @@ def test_the_files_of_a_directory_have_one_schema(spark: SparkSession, tmp_path:
     schemas = [pq.read_schema(file) for file in sorted((tmp_path / "out").glob("*.parquet"))]
     assert len(schemas) > 1
     assert all(field.nullable for schema in schemas for field in schema)
+
+
+@pytest.mark.slow
+def test_the_types_of_every_column_of_every_plan_are_known_before_the_first_row(spark: SparkSession) -> None:
+    session, unknown = derive(spark), []
+    for name, script in scripts().items():
+        program = compile_script(script.text, variables=script.variables)
+        types = ColumnTypes(session)
+        for node in [] if program.problems else program.operators:
+            found = zip(node.emits().names, types.of(node), strict=True)
+            unknown += [(name, node.name, column) for column, kind in found if not kind]
+    assert unknown == []

@@ -11,14 +11,24 @@ from typing import TYPE_CHECKING
 
 from pyspark.errors import AnalysisException
 
-from rowtime.core.columns import ARRIVAL, PASSED_ROWTIME, POSITION, ROWTIME, SESSION_END, SESSION_START, WRITER
+from rowtime.core.columns import (
+    ARRIVAL,
+    LIFETIME_END,
+    LIFETIME_START,
+    PASSED_ROWTIME,
+    POSITION,
+    ROWTIME,
+    SESSION_END,
+    SESSION_START,
+    WRITER,
+)
 from rowtime.operators.contract import Operator, quoted
 from rowtime.operators.rows.values import type_text
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_TIMES = (ROWTIME, ARRIVAL, PASSED_ROWTIME, SESSION_START, SESSION_END)
+_TIMES = (ROWTIME, ARRIVAL, PASSED_ROWTIME, SESSION_START, SESSION_END, LIFETIME_START, LIFETIME_END)
 _INTERNALS = {WRITER: "STRING", POSITION: "BIGINT", **dict.fromkeys(_TIMES, "TIMESTAMP")}
 
 

@@ -96,7 +96,7 @@ class Panes(RowGroups):
     awaits_event: ClassVar[bool] = True
     has_own_time: ClassVar[bool] = True
     holds_itself: ClassVar[bool] = True
-    numbers: ClassVar[tuple[str, ...]] = (LAST_FIRE, FIRE_INDEX)
+    numbers: ClassVar[tuple[str, ...]] = (LAST_FIRE, FIRE_INDEX, FIRE_CHANGE)
     is_gate: ClassVar[bool] = True
     promise: ClassVar[str] = "the bound of the event time"
     reason: ClassVar[str] = (
