@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import fields
+from functools import cache
+from pathlib import Path
 
+import rowtime
 from rowtime.operators.contract import Control, Operator
+from rowtime.operators.every import OPERATORS
+from rowtime.operators.over.over_calls import RunningMark
 
+SOURCES = Path(rowtime.__file__).parent
+BY_HAND = ("set", "skipped")  # scalars that a command writes into the journal
 PASSING = ("complete", "merged", "failed")  # files of results on their way inside a tick; nothing of them is kept
 
 
@@ -33,6 +41,29 @@ def unexplained(control: type[Control]) -> Iterator[str]:
     told = inspect.getdoc(control) or ""
     own = inspect.get_annotations(control)
     yield from (f"{control.__name__}.{name}" for name in own if not re.search(rf"``{name}``", told))
+
+
+def unwritten(control: type[Control]) -> Iterator[str]:
+    """The scalars of a class that no module of an operator that has them gives its tick."""
+    above = {kind.__name__ for kind in (*OPERATORS, RunningMark) if issubclass(kind.control, control)} | {
+        control.__name__
+    }
+    written = {name for names, keywords in _remembered() if names & above for name in keywords} | {*BY_HAND}
+    yield from (f"{control.__name__}.{name}" for name in inspect.get_annotations(control) if name not in written)
+
+
+@cache
+def _remembered() -> list[tuple[set[str], set[str]]]:
+    """The names that stand in each module, and the scalars that it gives ticks."""
+    found = []
+    for path in SOURCES.rglob("*.py"):
+        nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+        names = {node.id for node in nodes if isinstance(node, ast.Name)}
+        names |= {node.name for node in nodes if isinstance(node, ast.alias | ast.ClassDef)}
+        calls = [node for node in nodes if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)]
+        given = (node.keywords for node in calls if node.func.attr == "remember")  # type: ignore[attr-defined]
+        found.append((names, {keyword.arg or "" for keywords in given for keyword in keywords}))
+    return found
 
 
 def controls(above: type[Control] = Control) -> Iterator[type[Control]]:

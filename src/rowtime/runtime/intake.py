@@ -61,6 +61,7 @@ def intake_of(spark: SparkSession, taken: Taken, control: StreamClocks) -> Intak
             present=present,
             left=taken.left,
             joined=taken.joined,
+            modes=facts.modes,
             lowest=facts.lowest,
             highest=facts.highest,
         )
@@ -122,13 +123,13 @@ class _Runs:
         for writer in () if control.clock is None else joined:
             own = control.away.get(writer, BEGINNING)
             self._clocks[writer] = max(control.reached, own, self._clocks.get(writer, BEGINNING))
-        self._modes = control.modes
+        self.modes = {**control.modes}
         for writer, found in self._runs.items():
             given = [run for run in found if _given(run)]
             mode = "given" if len(given) == len(found) else "mixed" if given else "arrival"
-            if self._modes.get(writer, mode) != mode:
+            if self.modes.get(writer, mode) != mode:
                 mode = "mixed"
-            self._modes[writer] = mode
+            self.modes[writer] = mode
 
     @property
     def rows(self) -> bool:
@@ -137,18 +138,18 @@ class _Runs:
     @property
     def given(self) -> bool:
         """True if some rows may have a rowtime that their writer gave."""
-        return any(self._modes[writer] != "arrival" for writer in self._runs)
+        return any(self.modes[writer] != "arrival" for writer in self._runs)
 
     @property
     def mixed(self) -> bool:
         """True if some rows may lack a rowtime while others have one."""
-        return any(self._modes[w] == "mixed" or any(run[4] == "u" for run in r) for w, r in self._runs.items())
+        return any(self.modes[w] == "mixed" or any(run[4] == "u" for run in r) for w, r in self._runs.items())
 
     @property
     def raises(self) -> bool:
         """True if arrival times may have to be raised to what their writer has shown before."""
         return self.mixed or any(
-            self._modes[w] == "arrival" and at < END for w, found in self._bounds.items() for _, at in found
+            self.modes[w] == "arrival" and at < END for w, found in self._bounds.items() for _, at in found
         )
 
     @cached_property
@@ -165,7 +166,7 @@ class _Runs:
                 mark = max(mark, what)
             elif mark >= END:
                 return False
-            elif self._modes[writer] == "given":
+            elif self.modes[writer] == "given":
                 if not _ordered(what) or what[2] < mark:
                     return False
                 mark = what[3]
@@ -174,22 +175,22 @@ class _Runs:
     @property
     def shown(self) -> dict[str, int]:
         """The last rowtime of ordered runs."""
-        marks = {w: max(r[3] for r in found) for w, found in self._runs.items() if self._modes[w] == "given"}
+        marks = {w: max(r[3] for r in found) for w, found in self._runs.items() if self.modes[w] == "given"}
         return {} if self.gated else marks
 
     def arrived(self, part: Slice) -> dict[str, int]:
         """The arrival clocks of the writers that give no rowtimes."""
-        return {w: at for w, at in part.arrived.items() if self._modes.get(w) == "arrival"}
+        return {w: at for w, at in part.arrived.items() if self.modes.get(w) == "arrival"}
 
     @property
     def lowest(self) -> int:
-        if self.gated or any(mode != "given" for mode in self._modes.values()):
+        if self.gated or any(mode != "given" for mode in self.modes.values()):
             return BEGINNING
         return min((run[2] for found in self._runs.values() for run in found), default=BEGINNING)
 
     @property
     def highest(self) -> int:
-        if self.gated or any(mode != "given" for mode in self._modes.values()):
+        if self.gated or any(mode != "given" for mode in self.modes.values()):
             return END
         return max((run[3] for found in self._runs.values() for run in found), default=END)
 

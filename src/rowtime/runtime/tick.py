@@ -12,6 +12,7 @@ import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
 from copy import deepcopy
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
@@ -48,8 +49,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from rowtime.operators.contract.peek import Peek
-    from rowtime.operators.sinks.sink import Sink
-    from rowtime.operators.streams.table import Table
 
 GivenTable = Callable[["SparkSession"], "DataFrame"]
 Ledger = MutableMapping[str, Counter[str]]
@@ -63,9 +62,6 @@ class Deliver(Protocol):
     def __call__(self, tick: RunningTick, node: Sink, delta: Delta, /) -> Mapping[str, Any] | None:
         """Stage them; what the journal records of it comes back."""
         ...
-
-
-"""Stages what a sink gets; what it returns stands in the journal."""
 
 
 class TickSegments:
@@ -139,7 +135,10 @@ class RunningTick:
         """What this tick takes from the source of a stream."""
         control = self.control(node)
         assert isinstance(control, StreamClocks)
-        return self._intakes(node, control)
+        found = self._intakes(node, control)
+        if found.modes:
+            self.remember(node, modes=found.modes)
+        return found
 
     def set_by_hand(self, operator: str, at: int) -> None:
         """Give an operator a bound (µs UTC) that was set by hand."""
@@ -151,6 +150,11 @@ class RunningTick:
             self.controls[node.name] = node.control.of(self._stored.get(node.name, {}))
         found = self.controls[node.name]
         assert isinstance(found, node.control)
+        return found
+
+    def remember(self, node: Keeper[C], **changes: Any) -> C:
+        """The operator's scalars with other values in these fields."""
+        self.controls[node.name] = found = replace(self.control(node), **changes)
         return found
 
     def segments(self, node: Operator, what: str = "state") -> TickSegments:

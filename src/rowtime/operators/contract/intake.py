@@ -21,6 +21,7 @@ class Intake:
     clocks that ordered rows show without one, ``arrived`` those of arrival times; ``bound`` is given
     to each present writer after them; ``columns``: bounds of columns. ``present``: who holds the
     stream after the tick; ``left``: who held it and left behind its items; ``joined``: who is new or came back.
+    ``modes``: by writer, whether it gives rowtimes (`StreamClocks`), where that is known.
     ``raises``: arrival times may go back, so each is raised to the running maximum. ``given``: writers may give
     rowtimes, ``stamped``: and arrival times; ``peek`` of ``__t``: rowtimes that all rows have. µs UTC, known ones in
     [``lowest``, ``highest``]. ``sent``: when the bound of a writer at a position arrived, where that is recorded.
@@ -44,5 +45,6 @@ class Intake:
     present: Sequence[str] = ()
     left: Sequence[str] = ()
     joined: Sequence[str] = ()
+    modes: Mapping[str, str] = field(default_factory=dict)
     lowest: int = BEGINNING
     highest: int = END

@@ -15,12 +15,13 @@ if TYPE_CHECKING:
 LARGE = 200_000  # rows of state: of more, files skip what is not wanted
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True)
 class Control:
     """The scalars that an operator keeps from tick to tick; its own class says what each of them means.
 
-    A tick changes a copy of its own; what that holds at its end is journaled, by name. A field that does not stand in
-    the journal has its default, and one that has its default is not written: a default is what older checkpoints mean.
+    Nobody changes one: an operator gives its tick other values (`Tick.remember`), and what the tick has at its end is
+    journaled, by name. A field that does not stand in the journal has its default, and one that has its default is not
+    written: a default is what older checkpoints mean.
     """
 
     @classmethod
@@ -35,14 +36,14 @@ class Control:
         return {name: value for name, value in found.items() if value != getattr(first, name)}
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True)
 class UpTo(Control):
     """``bound`` (µs UTC): up to where its results are certain and have gone out. It never goes back."""
 
     bound: int = BEGINNING
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True)
 class Closed(Control):
     """``closed`` (µs UTC): the bound up to which groups or windows have ended and have gone out. It never goes back."""
 

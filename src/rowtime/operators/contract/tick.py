@@ -55,7 +55,11 @@ class Tick(Protocol):
         ...
 
     def control(self, node: Keeper[C]) -> C:
-        """The operator's own scalars; what it holds after the tick is journaled."""
+        """The operator's own scalars, as they are now."""
+        ...
+
+    def remember(self, node: Keeper[C], **changes: Any) -> C:
+        """The operator's scalars with other values in these fields; what was said last in a tick is journaled."""
         ...
 
     def segments(self, node: Operator, what: str = "state") -> Segments:

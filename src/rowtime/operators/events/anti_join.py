@@ -132,7 +132,7 @@ class AntiJoin(Operator):
         left, right = (one.between(before if n == 0 else BEGINNING, END) for n, one in enumerate(kept))
         if bound > before and left is not None:
             rows = self._changes(tick, left, right, (before, bound))
-        control.bound = bound
+        tick.remember(self, bound=bound)
         self._forget(kept, bound)
         return Delta(rows, clocks)
 
@@ -212,8 +212,9 @@ class SpeculativeAntiJoin(AntiJoin):
             )
             new[n] = kept[n].segments.read(written).drop(DUE) if written else None
         rows = self._revised(tick, old, new)
-        control.bound = max(before, clocks[""])
-        self._forget(kept, control.bound)
+        bound = max(before, clocks[""])
+        tick.remember(self, bound=bound)
+        self._forget(kept, bound)
         return Delta(rows, clocks)
 
     def _identity(self, n: int) -> list[str]:

@@ -7,7 +7,7 @@ late follows from the items of both, and not from when either was read.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
 
 from rowtime.core.clock import Clocks, least
@@ -17,17 +17,13 @@ from rowtime.core.time import END
 from rowtime.operators.contract import Column, Delta, Link, Operator, Shape, StateNote, Tick, Unary, UpTo, quoted
 from rowtime.operators.contract.intake import Intake
 from rowtime.operators.contract.requirement import GATED, Requirement
-from rowtime.operators.events.event_gate import EventGate, collected_items
+from rowtime.operators.events.event_gate import EventGate, Judging, collected_items
 from rowtime.operators.streams.union_all import prefix
 
 
-@dataclass(slots=True)
-class BoundedControl(UpTo):
-    """``early``, ``marks``, ``raised``: what the gate keeps (`Judging`), of the one writer that all rows count as."""
-
-    early: int | None = None
-    marks: dict[str, list[int]] = field(default_factory=dict)
-    raised: dict[str, list[int]] = field(default_factory=dict)
+@dataclass(frozen=True)
+class BoundedControl(UpTo, Judging):
+    """The bound, and what the gate keeps of the one writer that all rows count as."""
 
 
 @dataclass(frozen=True)
@@ -86,14 +82,14 @@ class BoundedEvents(Unary):
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Judge the rows by the bounds before them, turn what is accepted into weighted rows."""
-        delta, control, made = deltas[0], tick.control(self), None
+        delta, made = deltas[0], None
         if delta.rows is not None:
             rows = self.gate.timed(delta.rows.where(self._counts()).selectExpr(*self._read()))
-            before = {"": control.bound}
-            judged = self.gate.judged(control, collected_items(tick, self, rows, in_band=True), Intake(None), before)
+            before = {"": tick.control(self).bound}
+            judged = self.gate.judged(tick, collected_items(tick, self, rows, in_band=True), Intake(None), before)
             made, _ = self.gate.made(tick, rows, judged, delta.count)
-            control.bound = max([before[""], *(found.judgement.mark.bound for found in judged.values())])
-        clocks = self.promises([delta.clocks], control)
+            tick.remember(self, bound=max([before[""], *(found.judgement.mark.bound for found in judged.values())]))
+        clocks = self.promises([delta.clocks], tick.control(self))
         if clocks[""] >= END:
             tick.segments(self, "open").forget(END)
         return Delta(made, clocks, self.gate.most(delta.count))

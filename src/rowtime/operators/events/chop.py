@@ -79,7 +79,7 @@ class Chop(Unary):
             tick.describe(self, "cut events into pieces")
             pieces = revised(tick, self, self._names, self._pieces(now, before, bound), gone)
             result = pieces.selectExpr(*map(quoted, self._names), *made("__x", STOP, WEIGHT))
-        control.bound = bound
+        tick.remember(self, bound=bound)
         kept.forget(bound, [*self._names, "__ls", "__le"])
         return Delta(result, clocks)
 

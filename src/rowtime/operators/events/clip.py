@@ -88,7 +88,7 @@ class Clip(Operator):
         rows = None
         if bound > before and events is not None:
             rows = self._results(tick, (was, events, right.between(before, END)), (before, bound))
-        control.bound = bound
+        tick.remember(self, bound=bound)
         left.forget(bound, [*self._names, "__ls", "__le"])
         right.forget(bound, [*self._cutting, "__rs"])
         return Delta(rows, clocks)

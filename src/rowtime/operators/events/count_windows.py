@@ -83,7 +83,7 @@ class CountWindows(EventGroups):
             ahead.add(self._starts(delta.rows, before), delta.count)
         new = ahead.between(before, bound)
         result = None if new is None or bound <= before else self._windows(tick, self._move(tick, new, last))
-        self._pass(control, bound, ahead, last)
+        self._pass(tick, bound, ahead, last)
         return Delta(result, clocks)
 
     def _starts(self, rows: DataFrame, before: int, more: Sequence[str] = ()) -> DataFrame:
@@ -109,9 +109,9 @@ class CountWindows(EventGroups):
         last.add(moved.selectExpr(*self._quoted, START, weight, f"{ALWAYS}L AS {DUE}"), None)
         return ranked
 
-    def _pass(self, control: UpTo, bound: int, ahead: WeightedLog, last: WeightedLog) -> None:
+    def _pass(self, tick: Tick, bound: int, ahead: WeightedLog, last: WeightedLog) -> None:
         """Forget what has been moved; at the end of the stream, everything."""
-        control.bound = bound
+        tick.remember(self, bound=bound)
         ahead.forget(bound, self.identity)
         last.forget(bound if bound >= END else BEGINNING, self.identity)
 
@@ -190,7 +190,7 @@ class SpeculativeCountWindows(CountWindows):
         due = ahead.between(before, bound) if before < bound < END else None
         if due is not None:
             self._move(tick, due, last)
-        self._pass(control, bound, ahead, last)
+        self._pass(tick, bound, ahead, last)
         return Delta(rows, clocks)
 
     def _changes(self, rows: DataFrame, before: int) -> DataFrame:

@@ -64,11 +64,11 @@ NAMES: Mapping[str, tuple[str, ...]] = {
 """The columns that a form adds to the payload, by default."""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True)
 class NotFinal(UpTo):
     """``held``: by writer the least start (µs UTC) of its events that are not final, anew after each tick."""
 
-    held: dict[str, int] = field(default_factory=dict)
+    held: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -153,10 +153,10 @@ class EmitLifetimes(Unary):
         count = None if delta.count is None else (self._width * delta.count + kept.count(before, bound))
         here = self._released_here(tick, delta, kept, (before, bound), count)
         made = tuple(self._released(tick, delta, kept, (before, bound), count) if here is None else here)
-        control.bound = bound
+        tick.remember(self, bound=bound)
         kept.forget(bound, [*self._identity])
-        self._hold(kept, control)
-        clocks = self.promises([delta.clocks], control)
+        self._hold(tick, kept, bound)
+        clocks = self.promises([delta.clocks], tick.control(self))
         if tick.adopted_as(self) is not None:
             return Delta(None, clocks, files=(*delta.final, *made))
         return Delta(self._rows(tick.segments(self, "complete").read(made)) if made else None, clocks, count)
@@ -280,14 +280,14 @@ class EmitLifetimes(Unary):
         ends = f"IF({EMITTED_END} < {END}L, timestamp_micros({EMITTED_END}), NULL)"
         return [*edge, f"timestamp_micros({START})", ends][: len(self.names)]
 
-    def _hold(self, kept: WeightedLog, control: NotFinal) -> None:
+    def _hold(self, tick: Tick, kept: WeightedLog, bound: int) -> None:
         """In full order: the least start of what is held, writer by writer."""
         if not self.fully:
             return
-        rows = kept.between(control.bound, END)
+        rows = kept.between(bound, END)
         found = (
             []
             if rows is None
             else netted(rows, self._identity).groupBy(WRITER).agg({START: "min"}).toArrow().to_pylist()
         )
-        control.held = {row[WRITER]: row[f"min({START})"] for row in found}
+        tick.remember(self, held={row[WRITER]: row[f"min({START})"] for row in found})

@@ -8,8 +8,8 @@ and start; one that finds none is refused as ``UNMATCHED_EDGE``.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -47,7 +47,7 @@ from rowtime.kernels.events import (
     judge,
 )
 from rowtime.kernels.events import POINT as POINT_ROW
-from rowtime.operators.contract import Column, Operator, Shape, StateNote, Tick, quoted
+from rowtime.operators.contract import Column, Control, Operator, Shape, StateNote, Tick, quoted
 from rowtime.operators.contract.gates import READMITTED, Verdict
 from rowtime.operators.contract.intake import Intake
 from rowtime.operators.events.met_bounds import steps_of, with_met
@@ -60,7 +60,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-class Judging(Protocol):
+@dataclass(frozen=True)
+class Judging(Control):
     """What the operator of a gate has for it in the journal.
 
     ``early`` (µs): the guard's distance, for whoever re-admits early events; ``None`` without a guard. By writer, as
@@ -68,9 +69,9 @@ class Judging(Protocol):
     that raised its bound last by far.
     """
 
-    early: int | None
-    marks: dict[str, list[int]]
-    raised: dict[str, list[int]]
+    early: int | None = None
+    marks: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    raised: Mapping[str, Sequence[int]] = field(default_factory=dict)
 
 
 class Judged(NamedTuple):
@@ -153,12 +154,12 @@ class EventGate:
         return in_micros(column, self.shape.resolution)
 
     def judged(
-        self, control: Judging, items: pa.Table, intake: Intake, before: Mapping[str, int], *, ordered: bool = True
+        self, tick: Tick, items: pa.Table, intake: Intake, before: Mapping[str, int], *, ordered: bool = True
     ) -> dict[str, Judged]:
         """Each writer's rows and what becomes of them."""
-        if self.shape.beyond is not None:
-            control.early = self.shape.beyond  # for whoever re-admits early events
-        marks, jumps = control.marks, control.raised
+        control = tick.control(self.node)
+        assert isinstance(control, Judging)
+        marks, jumps = {**control.marks}, {**control.raised}
         said: dict[str, list[tuple[int, int]]] = {}
         for writer, position, at in intake.bounds:
             said.setdefault(writer, []).append((position, at))
@@ -180,6 +181,9 @@ class EventGate:
                 )
                 jumps.update({} if poison is None else {writer: poison})
             found[writer] = Judged(rows, judgement)
+        # The distance is there for whoever re-admits early events.
+        early = control.early if self.shape.beyond is None else self.shape.beyond
+        tick.remember(self.node, early=early, marks=marks, raised=jumps)
         return found
 
     def _noted(self, tick: Tick, rows: DataFrame, judged: Mapping[str, Judged]) -> DataFrame:

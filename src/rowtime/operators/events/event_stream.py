@@ -10,7 +10,7 @@ finds none is refused as ``UNMATCHED_EDGE``.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -26,7 +26,7 @@ from rowtime.kernels.events import POINT as POINT_ROW
 from rowtime.operators.contract import Column, Delta, Shape, StateNote, Tick
 from rowtime.operators.contract.intake import Intake
 from rowtime.operators.contract.peek import Peek
-from rowtime.operators.events.event_gate import EventGate, Judged, collected_items
+from rowtime.operators.events.event_gate import EventGate, Judged, Judging, collected_items
 from rowtime.operators.rows.by_writer import by_writer
 from rowtime.operators.streams.stream import Stream
 from rowtime.operators.streams.stream_clocks import StreamClocks
@@ -34,12 +34,9 @@ from rowtime.operators.streams.stream_clocks import StreamClocks
 POINTS = EventShape("POINT", "start")
 
 
-@dataclass(slots=True)
-class EventClocks(StreamClocks):
-    """``marks``, ``raised``: what the gate keeps beside the clocks (`Judging`)."""
-
-    marks: dict[str, list[int]] = field(default_factory=dict)
-    raised: dict[str, list[int]] = field(default_factory=dict)
+@dataclass(frozen=True)
+class EventClocks(StreamClocks, Judging):
+    """The clocks, and what the gate keeps beside them."""
 
 
 @dataclass(frozen=True)
@@ -83,21 +80,21 @@ class EventStream(Stream):
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:  # noqa: ARG002
         """Judge the tick's rows by the bounds, turn what is accepted into weighted rows."""
         # Neither rows nor their arrival say what is to come: only bounds do.
-        intake, control = replace(tick.intake(self), shown={}, arrived={}), tick.control(self)
-        before, _ = self._welcome(intake, control)
+        intake = replace(tick.intake(self), shown={}, arrived={})
+        before, _ = self._welcome(tick, intake)
         marks, made, peek = self._bounded(before, intake), None, None
         if intake.rows is not None:
             rows = self.gate.timed(self._checked(intake.rows, intake))
             peeked = self._peeked_items(intake)
             items = collected_items(tick, self, rows, in_band=intake.in_band) if peeked is None else peeked
-            judged = self.gate.judged(control, items, intake, before, ordered=not self.batched)
+            judged = self.gate.judged(tick, items, intake, before, ordered=not self.batched)
             made, edged = self.gate.made(tick, rows, judged, intake.count)
             plain = not (edged or intake.in_band or intake.decodes or self.demands)
             peek = self._peek(intake.peek, judged) if plain and intake.peek is not None else None
             shown = {writer: found.judgement.mark.bound for writer, found in judged.items()}
             marks = self._bounded({**before, **shown}, intake)
-        self._settle(intake, control, marks)
-        clocks = self.promises([], control)
+        self._settle(tick, intake, marks)
+        clocks = self.promises([], tick.control(self))
         if least(clocks.values()) >= END:
             tick.segments(self, "open").forget(END)
         return Delta(made, clocks, self.gate.most(intake.count), peek=peek)

@@ -7,7 +7,7 @@ stands at the clock of its writer after it (SPEC 3), among the rows of whoever t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -43,7 +43,7 @@ class _Known(NamedTuple):
     timed: bool = False
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True)
 class Imported(Control):
     """What is known of the other stream; clocks are times of arrival, all in µs UTC.
 
@@ -57,15 +57,56 @@ class Imported(Control):
     ``bound``, ``sent``: the bound that went out last, and how many have.
     """
 
-    writers: dict[str, list[Any]] = field(default_factory=dict)
-    away: dict[str, int] = field(default_factory=dict)
-    bounds: dict[str, int] = field(default_factory=dict)
-    pending: list[list[Any]] = field(default_factory=list)
+    writers: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    away: Mapping[str, int] = field(default_factory=dict)
+    bounds: Mapping[str, int] = field(default_factory=dict)
+    pending: Sequence[Sequence[Any]] = field(default_factory=list)
     shown: int = BEGINNING
     clock: int = BEGINNING
     said: int = BEGINNING
     bound: int = BEGINNING
     sent: int = 0
+
+
+class _Moving:
+    """The scalars that a tick moves writer by writer."""
+
+    def __init__(self, control: Imported) -> None:
+        self.writers = {writer: _Known(*known) for writer, known in control.writers.items()}
+        self.away, self.bounds = {**control.away}, {**control.bounds}
+        self.pending, self.said, self.bound = [*control.pending], control.said, control.bound
+
+    def come_back(self, writer: str) -> None:
+        """Who comes back holds the stream again, and has not left."""
+        self.pending = [step for step in self.pending if step[1:3] != [writer, END]]
+        self.bounds.pop(writer, None)
+        self.away.pop(writer, None)
+
+    def leave(self, writer: str, clock: int) -> None:
+        """Who has left holds nobody, behind what it has sent."""
+        known = self.writers.pop(writer)
+        self.away[writer] = known.clock
+        if known.bound < END:
+            self.pending.append([max(known.clock, clock), writer, END, END])
+
+    def risen(self, clock: int) -> list[tuple[int, int]]:
+        """(clock, bound) wherever the least bound rose below the clock; the end of the stream is no bound of others."""
+        found = []
+        pending = sorted(self.pending, key=list)
+        last = clock + (not self.writers)  # nobody can send another item at the clock
+        due = [step for step in pending if step[0] < last]
+        self.pending = pending[len(due) :]
+        for at, writer, _, bound in due:
+            self.bounds[writer] = max(bound, self.bounds.get(writer, BEGINNING))
+            if bound >= END and writer not in self.writers:
+                del self.bounds[writer]
+            elif bound < END:
+                self.said = max(bound, self.said)
+            low = least(self.bounds.values()) if self.bounds else self.said
+            if self.bound < low < END:
+                self.bound = low
+                found.append((at, low))
+        return found
 
 
 @dataclass(frozen=True)
@@ -113,35 +154,39 @@ class ImportedBounds(Operator):
         """The stream whose bounds it gives."""
         return frozenset({self.source.name})
 
-    def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
+    def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:  # noqa: ARG002 - it reads the source
         """The bounds whose place in the merged order is certain."""
         intake, control = tick.intake(self.source), tick.control(self)
-        known, bounds = control.writers, control.bounds
+        moving = _Moving(control)
+        known = moving.writers
         starts, here = tick.control(self.source).starts, [*intake.present, *intake.left]
         for writer in here:
             if writer not in known or writer in intake.joined:
-                known[writer] = list(_Known(starts.get(writer, BEGINNING)))
-                self._return(control, writer)
-                control.away.pop(writer, None)
+                known[writer] = _Known(starts.get(writer, BEGINNING))
+                moving.come_back(writer)
         for writer in known.keys() - set(here):
-            self._leave(control, writer)
+            moving.leave(writer, control.clock)
         items, said = self._items(tick, intake), self._said(intake)
         for writer in known:
-            bounds.setdefault(writer, known[writer][0])
+            moving.bounds.setdefault(writer, known[writer].bound)
             if writer in items or writer in said or intake.bound > BEGINNING:
                 mine = items.get(writer, _NO_ITEMS)
-                known[writer] = list(self._advanced(control, writer, mine, said.get(writer, ()), intake))
+                known[writer], steps = self._advanced(writer, known[writer], mine, said.get(writer, ()), intake)
+                moving.pending += [[max(at, control.clock), *step] for at, *step in steps]
             elif writer in intake.arrived:
-                before = _Known(*known[writer])
-                known[writer] = list(before._replace(clock=max(before.clock, intake.arrived[writer])))
-        control.shown = max(control.shown, *clocks_of(control).values(), BEGINNING)
+                before = known[writer]
+                known[writer] = before._replace(clock=max(before.clock, intake.arrived[writer]))
+        shown = max([control.shown, *(one.clock for one in known.values())])
         for writer in intake.left:
-            self._leave(control, writer)
+            moving.leave(writer, control.clock)
         # With no writer present the greatest that any had shown is certain (SPEC 2.6).
-        now = least(clocks_of(control).values()) if known else control.shown
-        control.clock = max(control.clock, now)
-        risen = self._risen(control)
-        return Delta(self._rows(tick, control, risen), self.promises([deltas[0].clocks], control), len(risen))
+        now = max(control.clock, least([one.clock for one in known.values()]) if known else shown)
+        risen = moving.risen(now)
+        tick.remember(
+            self, writers=known, away=moving.away, bounds=moving.bounds, pending=moving.pending, said=moving.said,
+            bound=moving.bound, shown=shown, clock=now, sent=control.sent + len(risen),
+        )  # fmt: skip
+        return Delta(self._rows(tick, control.sent, risen), {"": now}, len(risen))
 
     def _items(self, tick: Tick, intake: Intake) -> dict[str, pa.Table]:
         """The times of each writer's rows, and when they arrived."""
@@ -159,10 +204,9 @@ class ImportedBounds(Operator):
         return found
 
     def _advanced(
-        self, control: Imported, writer: str, items: pa.Table, said: Sequence[tuple[int, int, int]], intake: Intake
-    ) -> _Known:
-        """What a writer has shown after the tick; where its bound rose is pending from now on."""
-        known, floor = _Known(*control.writers[writer]), control.clock
+        self, writer: str, known: _Known, items: pa.Table, said: Sequence[tuple[int, int, int]], intake: Intake
+    ) -> tuple[_Known, list[list[Any]]]:
+        """What a writer has shown after the tick; where its bound rose."""
         timed = known.timed or bool(pc.any(items["timed"]).as_py())
         inside = items.filter(pc.is_valid(items["b"]))
         given = [*said, *zip(*(inside[name].to_pylist() for name in (POSITION, "b", "at")), strict=True)]
@@ -174,46 +218,12 @@ class ImportedBounds(Operator):
         mark = Mark(known.bound, known.highest, known.rows)
         steps, mark, clock = advances(self.source.shape, mark, items_of(own), given, own["at"].to_numpy(), known.clock)
         clock = END if mark.bound >= END else max(clock, intake.arrived.get(writer, BEGINNING))
-        pending = control.pending
-        pending += [[max(at, floor), writer, position, bound] for at, position, bound in steps]
-        return _Known(mark.bound, mark.highest, mark.rows, clock, timed)
+        risen = [[at, writer, position, bound] for at, position, bound in steps]
+        return _Known(mark.bound, mark.highest, mark.rows, clock, timed), risen
 
-    def _return(self, control: Imported, writer: str) -> None:
-        """Who comes back holds the stream again, and has not left."""
-        control.pending = [step for step in control.pending if step[1:3] != [writer, END]]
-        control.bounds.pop(writer, None)
-
-    def _leave(self, control: Imported, writer: str) -> None:
-        """Who has left holds nobody, behind what it has sent."""
-        bound, _, _, clock, _ = control.writers.pop(writer)
-        control.away[writer] = clock
-        if bound < END:
-            control.pending.append([max(clock, control.clock), writer, END, END])
-
-    def _risen(self, control: Imported) -> list[tuple[int, int]]:
-        """(clock, bound) wherever the least bound rose below the clock; the end of the stream is no bound of others."""
-        bounds, found = control.bounds, []
-        pending = sorted(control.pending)
-        last = control.clock + (not control.writers)  # nobody can send another item at the clock
-        due = [step for step in pending if step[0] < last]
-        control.pending = pending[len(due) :]
-        for at, writer, _, bound in due:
-            bounds[writer] = max(bound, bounds.get(writer, BEGINNING))
-            if bound >= END and writer not in control.writers:
-                del bounds[writer]
-            elif bound < END:
-                control.said = max(bound, control.said)
-            low = least(bounds.values()) if bounds else control.said
-            if control.bound < low < END:
-                control.bound = low
-                found.append((at, low))
-        return found
-
-    def _rows(self, tick: Tick, control: Imported, risen: Sequence[tuple[int, int]]) -> DataFrame | None:
+    def _rows(self, tick: Tick, first: int, risen: Sequence[tuple[int, int]]) -> DataFrame | None:
         if not risen:
             return None
-        first = control.sent
-        control.sent = first + len(risen)
         items = [("", first + n, bound) for n, (_, bound) in enumerate(risen)]
         return bound_rows(tick, self.columns, items, [at for at, _ in risen])
 

@@ -129,7 +129,7 @@ class LifetimeJoin(Operator):
             made = Delta(found.rows, clocks, found.count, peek=found.peek, final=found.final)
         else:
             made = Delta(self._in_spark(tick, kept, deltas, before, bound), clocks)
-        control.bound = bound
+        tick.remember(self, bound=bound)
         for n, one in enumerate(kept):
             one.forget(bound, self._identity(n))
         return made

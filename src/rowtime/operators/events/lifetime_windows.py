@@ -83,7 +83,7 @@ class LifetimeWindows(EventGroups):
             rows = self._windows(tick, whole[0] if len(whole) == 1 else whole[0].unionByName(whole[1]), before, bound)
         if parts and bound < END:
             kept.add(parts[0].where(f"{DUE} > {passed(bound, DUE)}"), delta.count)
-        control.bound = bound
+        control = tick.remember(self, bound=bound)
         kept.forget(bound, self.identity)
         return Delta(rows, self.promises([delta.clocks], control))
 

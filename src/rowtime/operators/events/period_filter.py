@@ -25,7 +25,7 @@ from rowtime.sql.generate import to_spark
 _ORDERS = (exp.LT, exp.LTE, exp.EQ)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True)
 class NotJudged(UpTo):
     """``oldest`` (µs UTC): the least start of the events that are not judged yet, which hold the bound; END if none."""
 
@@ -90,9 +90,9 @@ class PeriodFilter(Unary):
         if old is not None:
             found = old.where(f"NOT coalesce({self._known(before)}, false) AND {self._known(bound)}")
             rows = found if rows is None else rows.unionByName(found)
-        control.bound = bound
+        control = tick.remember(self, bound=bound)
         kept.forget(bound, self._identity)
-        control.oldest = self._oldest(kept, bound)
+        control = tick.remember(self, oldest=self._oldest(kept, bound))
         names = [quoted(name) for name in self.emits().names]
         out = None if rows is None else rows.selectExpr(*names, *made(BEGINS, STOP, WEIGHT))
         return Delta(out, self.promises([delta.clocks], control))

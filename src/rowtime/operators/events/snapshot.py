@@ -34,14 +34,14 @@ AHEAD, ENDED, OPENED, CLOSED, LEFT_OUT = range(5)
 lasted so far has ended; and that one, where HAVING leaves it out of the result."""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True)
 class SnapshotTypes(UpTo):
     """``types``: the Spark type of each aggregate's sum, empty if it only counts; from the first rows on.
 
     "exact " stands before that of a sum that is kept in limbs (`RunningSums`), as it stays for ever.
     """
 
-    types: list[str] = field(default_factory=list)
+    types: Sequence[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class Snapshot(EventGroups):
         clocks = self.promises([delta.clocks], control)
         bound = max(before, clocks[""])
         if delta.rows is not None and not control.types:
-            control.types = list(RunningSums.of(self.aggregates, delta.rows).kinds)
+            control = tick.remember(self, types=list(RunningSums.of(self.aggregates, delta.rows).kinds))
         known = delta.rows is None or delta.count is not None
         count = (
             4 * (2 * (delta.count or 0) + ahead.count(before, bound) + sums.count(BEGINNING, END)) if known else None
@@ -88,7 +88,8 @@ class Snapshot(EventGroups):
         if roomy != running:  # all that is kept is written anew
             old = ahead.between(before, END), kept
             due, kept = (None if rows is None else running.moved(rows, roomy) for rows in old)
-            running, control.types = roomy, list(roomy.kinds)
+            running = roomy
+            tick.remember(self, types=list(roomy.kinds))
             for log in (ahead, sums):
                 log.segments.forget(END)
         parts = [] if delta.rows is None else [self._points(delta.rows, running)]
@@ -99,7 +100,7 @@ class Snapshot(EventGroups):
                 own = [*self.key_names, SNAPSHOT_AT, STARTING, f"0L AS {ENDING}", *running.columns]
                 parts.append(netted(kept, columns).selectExpr(*own, f"1 AS {OLD}"))
             rows, final, count = self._advance(tick, parts, running, bound, count)
-        control.bound = bound
+        tick.remember(self, bound=bound)
         ahead.segments.forget(bound)
         sums.forget(bound, columns)
         return Delta(rows, clocks, count, final=final)

@@ -58,7 +58,7 @@ class SnapshotSets(EventGroups):
             kept.add(delta.rows.selectExpr(*columns, f"{BEGINS} AS {START}", STOP, WEIGHT, due(STOP)), delta.count)
         events = kept.between(before, END)
         result = None if bound <= before or events is None else self._changes(tick, events, going, bound)
-        control.bound = bound
+        tick.remember(self, bound=bound)
         kept.forget(bound, self.identity)
         going.forget(bound, [*self._values, "__x"])
         return Delta(result, clocks)

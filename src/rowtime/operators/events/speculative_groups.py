@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True)
 class GroupsSoFar(UpTo):
     """``low`` (µs UTC): the start below which no window can change any more; what has ended by then is forgotten."""
 
@@ -116,9 +116,9 @@ class SpeculativeGroups(EventGroups):
             written = kept.add(self._events(delta.rows), delta.count)
             if written:
                 rows = self._revised(tick, kept.segments.read(written), old, control.bound)
-        control.low = bound if self.size or bound >= END else kept.oldest(bound, self.identity, START)
-        control.bound = bound
-        kept.forget(control.low, self.identity)
+        low = bound if self.size or bound >= END else kept.oldest(bound, self.identity, START)
+        tick.remember(self, low=low, bound=bound)
+        kept.forget(low, self.identity)
         return Delta(rows, clocks)
 
     @property

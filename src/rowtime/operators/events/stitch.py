@@ -72,7 +72,7 @@ class Stitch(Unary):
         result = None
         if bound > before and events is not None:
             result = self._results(tick, events, going, (before, bound))
-        control.bound = bound
+        tick.remember(self, bound=bound)
         kept.forget(bound, [*self._names, "__ls", "__le"])
         going.forget(bound, [*self._names, "__x"])
         return Delta(result, clocks)
@@ -108,7 +108,7 @@ class Stitch(Unary):
         return [quoted(name) for name in self._names]
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True)
 class StitchSoFar(UpTo):
     """``low`` (µs UTC): up to where what is put together can change no more; its events are forgotten."""
 
@@ -148,9 +148,9 @@ class SpeculativeStitch(Stitch):
             )
             written = kept.add(new, delta.count)
             rows = self._revised(kept.segments.read(written), old) if written else None
-        control.bound = bound
-        control.low = self._begun(kept, low, bound)
-        kept.forget(control.low, self._identity)
+        low = self._begun(kept, low, bound)
+        tick.remember(self, bound=bound, low=low)
+        kept.forget(low, self._identity)
         return Delta(rows, clocks)
 
     @property

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 REASON = "NO_PERMIT"
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True)
 class Queues(UpTo):
     """How many rows ``came``, were ``given`` a permit, were ``sent``; those below ``refused`` can have none any more.
 
@@ -107,29 +107,30 @@ class PermitGate(Operator):
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Let out every row that has its permit by now."""
-        rows, control = deltas[0].rows, tick.control(self)
+        rows = deltas[0].rows
+        self._permitted(tick, deltas[1].rows)
+        new = self._arrived(tick, deltas[0])
+        control = tick.control(self)
         sent = control.sent
-        self._permitted(tick, deltas[1].rows, control)
-        new = self._arrived(tick, deltas[0], control)
         upto = min(control.came, control.given)
         found = self._let_out(tick, rows, (sent, upto)) if upto > sent else None
         if new and control.came > upto:
             self._wait(tick, rows, upto)
-        control.sent = upto
+        control = tick.remember(self, sent=upto)
         if upto > sent:
             tick.count(self, upto - sent)
         tick.segments(self).forget(upto - 1)
         if least(deltas[1].clocks.values()) >= END:
             self._refuse(tick, control, upto)
-        self._head(tick, control, upto)
+        control = self._head(tick, control, upto)
         self._compact(tick)
         clocks = self.promises([delta.clocks for delta in deltas], control)
-        control.bound = clocks[""]
+        tick.remember(self, bound=clocks[""])
         return Delta(found, clocks, upto - sent)
 
     # -- what comes in ----------------------------------------------------------------
 
-    def _permitted(self, tick: Tick, rows: DataFrame | None, control: Queues) -> None:
+    def _permitted(self, tick: Tick, rows: DataFrame | None) -> None:
         """New permits, with their running number."""
         if rows is None:
             return
@@ -138,13 +139,13 @@ class PermitGate(Operator):
         read = (
             rows.selectExpr(POSITION, f"unix_micros({ROWTIME}) AS {PERMIT}", f"{many} AS n").toArrow().sort_by(POSITION)
         )
-        totals = np.cumsum(read["n"].to_numpy()) + control.given
+        totals = np.cumsum(read["n"].to_numpy()) + tick.control(self).given
         if len(totals):
-            control.given = int(totals[-1])
+            tick.remember(self, given=int(totals[-1]))
             kept = pa.table({PERMITS: totals, PERMIT: read[PERMIT]}).filter(pa.array(read["n"].to_numpy() > 0))
             tick.segments(self, "permits").add(tick.keep(self, "permits", kept, PERMITS))
 
-    def _arrived(self, tick: Tick, delta: Delta, control: Queues) -> bool:
+    def _arrived(self, tick: Tick, delta: Delta) -> bool:
         """Where the new rows stand; their times are needed for the promise."""
         rows = delta.rows
         if rows is None:
@@ -154,7 +155,7 @@ class PermitGate(Operator):
         read = rows.selectExpr(POSITION, f"unix_micros({ROWTIME}) AS {PERMIT}", *origins).toArrow().sort_by(POSITION)
         if not read.num_rows:
             return False
-        control.came = int(read[POSITION][-1].as_py()) + 1
+        tick.remember(self, came=int(read[POSITION][-1].as_py()) + 1)
         if origins:
             told, read = read.select([POSITION, *origins]), read.select([POSITION, PERMIT])
             if delta.origins is not None:  # an event time has merged them before
@@ -217,7 +218,7 @@ class PermitGate(Operator):
         """No permit is to come: what waits is refused."""
         came = control.came
         lost = np.arange(max(upto, control.refused), came)
-        control.refused = came
+        tick.remember(self, refused=came)
         if not len(lost):
             return
         rows = self._queued(tick, None, int(lost[0]))
@@ -242,12 +243,15 @@ class PermitGate(Operator):
             refused = refused.append_column(name, found[name])
         return refused
 
-    def _head(self, tick: Tick, control: Queues, upto: int) -> None:
+    def _head(self, tick: Tick, control: Queues, upto: int) -> Queues:
         """The rowtimes of the first row and of the first permit that wait."""
         tick.segments(self, "places").forget(upto - 1)
         tick.segments(self, "permits").forget(upto)
-        control.row = self._first(tick, "places", upto) if control.came > upto else None
-        control.permit = self._first(tick, "permits", upto) if control.given > upto else None
+        return tick.remember(
+            self,
+            row=self._first(tick, "places", upto) if control.came > upto else None,
+            permit=self._first(tick, "permits", upto) if control.given > upto else None,
+        )
 
     def _first(self, tick: Tick, what: str, upto: int) -> int | None:
         return int(self._table(tick, what, upto, END)[PERMIT][0].as_py()) if tick.segments(self, what).rows else None

@@ -6,7 +6,7 @@ of the year 0001, so that no refused row is lost for want of a time.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import TYPE_CHECKING, ClassVar
@@ -36,11 +36,11 @@ def shown_as(column: str) -> str:
     return f"row_{column}" if column.lower() in {added.name for added in ADDED} else column
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True)
 class GateMarks(Control):
     """``marks``: by writer the mark (µs UTC) by which the gate refuses, if that lies below its clock; else ``None``."""
 
-    marks: dict[str, int] | None = None
+    marks: Mapping[str, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class Rejected(Operator):
         """The rows refused in this tick."""
         gate = tick.control(self.gate)
         if isinstance(gate, SortMarks) and gate.followed is not None:
-            tick.control(self).marks = dict(gate.marks)
+            tick.remember(self, marks=dict(gate.marks))
         clocks = self.promises([delta.clocks for delta in deltas], tick.control(self))
         parts = tick.refused(self.failing or self.gate.name)
         if not parts:

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True)
 class SortMarks(Waiting):
     """Where the new time stands; instants in µs UTC.
 
@@ -58,17 +58,17 @@ class SortMarks(Waiting):
     ``set``: bounds that were set by hand, until the next tick takes them.
     """
 
-    marks: dict[str, int] = field(default_factory=dict)
-    floors: dict[str, int] = field(default_factory=dict)
-    raised: dict[str, list[int]] = field(default_factory=dict)
-    followed: dict[str, int] | None = None
+    marks: Mapping[str, int] = field(default_factory=dict)
+    floors: Mapping[str, int] = field(default_factory=dict)
+    raised: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    followed: Mapping[str, int] | None = None
     shown: int = BEGINNING
     clock: int = BEGINNING
-    known: list[str] | None = None
+    known: Sequence[str] | None = None
     timed: bool = False
     early: int | None = None
     ahead: int | None = None
-    set: list[int] = field(default_factory=list)
+    set: Sequence[int] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -179,55 +179,54 @@ class TSort(Unary):
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Judge the new rows by the marks, promote the accepted ones."""
-        delta, control = deltas[0], tick.control(self)
-        control.early, control.ahead = self.early, self.ahead
+        delta = deltas[0]
+        tick.remember(self, early=self.early, ahead=self.ahead)
         if self.follows is not None:
             bounds = {*delta.clocks.values(), *delta.left.values()}
-            control.followed = {str(at): self._time_at(tick, at) for at in bounds}
+            tick.remember(self, followed={str(at): self._time_at(tick, at) for at in bounds})
         here = {w: at for w, at in {**delta.left, **delta.clocks}.items() if w != NOBODY}
-        self._set(here, control)
-        self._welcome(here, control)
+        self._set(tick, here)
+        self._welcome(tick, here)
         present = [writer for writer, bound in delta.clocks.items() if bound < END]
-        quarantine = Quarantine.of(self, tick, control) if self.resync else None
+        quarantine = Quarantine.of(self, tick, tick.control(self)) if self.resync else None
         if delta.rows is None and (quarantine is None or not quarantine.decided(present)):
-            return Delta(None, self._settled(delta, here, control))
+            return Delta(None, self._settled(tick, delta, here))
         by_time = not self.by_group and self.ahead is None
         peeked = delta.peek.times(PROMOTED_TIME) if delta.peek is not None and by_time else None
         rows, count = delta.rows, delta.count
         if quarantine is not None:
             rows, count, peeked = quarantine.before(rows, count, peeked)
         assert rows is not None
-        self._refuse_untimed(rows, control)
-        verdict = tick.judge(self, rows, self._gate(control, present), count, peeked)
-        control.marks = dict(verdict.marks)
-        control.raised = {writer: list(known) for writer, known in verdict.raised.items()}
+        self._refuse_untimed(tick, rows)
+        verdict = tick.judge(self, rows, self._gate(tick.control(self), present), count, peeked)
+        raised = {writer: list(known) for writer, known in verdict.raised.items()}
+        tick.remember(self, marks=dict(verdict.marks), raised=raised)
         if quarantine is not None:
             rows = quarantine.after(rows, verdict)
         rows = tick.account(self, rows, verdict, PROMOTED_TIME, peek=delta.peek if quarantine is None else None)
         rows = rows.selectExpr(*self._columns())
-        return Delta(rows, self._settled(delta, here, control), count, verdict.lowest, verdict.highest)
+        return Delta(rows, self._settled(tick, delta, here), count, verdict.lowest, verdict.highest)
 
-    def _settled(self, delta: Delta, here: Clocks, control: SortMarks) -> Clocks:
+    def _settled(self, tick: Tick, delta: Delta, here: Clocks) -> Clocks:
         """The promises after the tick; what writers that leave have shown stays certain (SPEC 2.6)."""
-        if here:
-            promised = self.promises([here], control).values()
-            control.shown = max(control.shown, *promised)
+        control = tick.control(self)
+        promised = self.promises([here], control).values()
+        control = tick.remember(self, shown=max([control.shown, *promised]))
         clocks = self.promises([delta.clocks], control)
         now = least(clocks.values())
-        if now < END:
-            control.clock = max(now, control.clock)
-        control.known = sorted(writer for writer in delta.clocks if writer != NOBODY)
+        known = sorted(writer for writer in delta.clocks if writer != NOBODY)
+        tick.remember(self, clock=max(now, control.clock) if now < END else control.clock, known=known)
         return clocks
 
-    def _refuse_untimed(self, rows: DataFrame, control: SortMarks) -> None:
+    def _refuse_untimed(self, tick: Tick, rows: DataFrame) -> None:
         """Refuse (R188) what is no timestamp: of some expressions only Spark knows, which is asked once."""
-        if control.timed:
+        if tick.control(self).timed:
             return
         kind = rows.schema[PROMOTED_TIME].dataType.typeName()
         if kind not in ("timestamp", "timestamp_ntz", "timestamp_ltz", "void"):
             what = f"{self.name}: only a timestamp can be ROWTIME, and what is promoted is of type {kind.upper()}"
             raise refuse("R188", what, "Make a timestamp of it: CAST(… AS TIMESTAMP), timestamp_millis(…).")
-        control.timed = True
+        tick.remember(self, timed=True)
 
     def _time_at(self, tick: Tick, bound: int) -> int:
         if not BEGINNING < bound < END:
@@ -258,28 +257,26 @@ class TSort(Unary):
         internals = [name for name in shape.internals if name != ROWTIME]
         return [*map(quoted, shape.names), f"CAST({PROMOTED_TIME} AS TIMESTAMP) AS {ROWTIME}", *internals]
 
-    def _set(self, clocks: Clocks, control: SortMarks) -> None:
+    def _set(self, tick: Tick, clocks: Clocks) -> None:
         """Bounds of the time itself that were set by hand, after all that earlier ticks have read (SPEC 5)."""
-        given = max(control.set, default=BEGINNING)
-        control.set = []
-        if given > BEGINNING:
-            control.floors = strongest(control.floors, dict.fromkeys(clocks, given))
-            control.clock = max(given, control.clock)
-            control.shown = max(given, control.shown)
+        control = tick.control(self)
+        if control.set:
+            given = max(control.set)
+            floors = strongest(control.floors, dict.fromkeys(clocks, given))
+            tick.remember(self, set=[], floors=floors, clock=max(given, control.clock), shown=max(given, control.shown))
 
-    def _welcome(self, clocks: Clocks, control: SortMarks) -> None:
+    def _welcome(self, tick: Tick, clocks: Clocks) -> None:
         # SPEC 2.6: a writer that comes or comes back starts at the stream's clock, so that
         # the clock never goes back; its rows below are late.
-        if control.known is None:
-            control.known = sorted(clocks)
-        known = set(control.known)
-        floors = control.floors
+        control = tick.control(self)
+        known = sorted(clocks) if control.known is None else control.known
+        floors = {**control.floors}
         present = {writer: clocks[writer] for writer in known if writer in clocks}
         now = max(control.clock, least(self.promises([present], control).values()))
         for writer in clocks:
             if writer not in known:
                 floors[writer] = max(now, floors.get(writer, BEGINNING))
-        control.clock = now if now < END else control.clock
+        tick.remember(self, floors=floors, clock=now if now < END else control.clock)
 
 
 def _beyond_arrival(limit: int) -> str:

@@ -33,10 +33,9 @@ from rowtime.operators.contract import (
     quoted,
 )
 from rowtime.operators.groups.finished import COMPLETE, KEPT, Finished, refuse_failing, with_failing
-from rowtime.operators.groups.grouping import RowGroups
+from rowtime.operators.groups.grouping import PartialTypes, RowGroups
 from rowtime.operators.rows.collations import grouped
 from rowtime.operators.rows.ends import Ends, Lead
-from rowtime.operators.rows.partials import Accumulators
 from rowtime.operators.rows.select import Item
 
 if TYPE_CHECKING:
@@ -44,18 +43,16 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
 
-@dataclass(slots=True)
-class ClosedGroups(Closed):
+@dataclass(frozen=True)
+class ClosedGroups(Closed, PartialTypes):
     """Which groups have gone out; times in µs UTC, which only rise.
 
     ``closed``: the bound up to which groups have ended. ``stamp``: the rowtime that a row at that bound would get;
-    ``None`` before the first tick. ``next``: the end of the group at that bound. ``types``: the Spark types of partial
-    columns, from the first rows on, for ever.
+    ``None`` before the first tick. ``next``: the end of the group at that bound.
     """
 
     stamp: int | None = None
     next: int = BEGINNING
-    types: dict[str, str] | None = None
 
 
 @dataclass(frozen=True)
@@ -145,9 +142,9 @@ class GroupBy(RowGroups, Unary):
             done = self._close(tick, delta, bound)
         elif delta.rows is not None:
             self._keep(tick, delta)
-        control.closed = bound
-        control.stamp = self._ends.stamp_at(tick, bound)
-        control.next = self._ends.end_at(tick, bound)
+        control = tick.remember(
+            self, closed=bound, stamp=self._ends.stamp_at(tick, bound), next=self._ends.end_at(tick, bound)
+        )
         segments.forget(bound)
         self._compact(tick)
         clocks = self.promises([delta.clocks], control)
@@ -181,10 +178,6 @@ class GroupBy(RowGroups, Unary):
         tick.segments(self).add(written.get("state", ()))
         return tuple(written["complete"])
 
-    def _merges(self, tick: Tick) -> bool:
-        """True if rows are put together before their group is complete: in a tick that fails a sum may be too large."""
-        return self._accumulators.splits and not tick.trying
-
     def _routes(self, tick: Tick) -> dict[str, Route]:
         shape, adopted = self.emits(), tick.adopted_as(self)
         names = [*shape.names, *(item.column.name for item in self.sort)]
@@ -209,7 +202,7 @@ class GroupBy(RowGroups, Unary):
 
     def _aggregated(self, tick: Tick, rows: DataFrame) -> DataFrame:
         if tick.trying:
-            types = tick.control(self).types or {}
+            types = self._types(tick)
             return self._ended(self._accumulators.exact(rows, self._key_names(), self._seen(), types))
         return self._ended(grouped(rows, self._key_names(), [*self._accumulators.finals({}), *self._seen()]))
 
@@ -226,14 +219,14 @@ class GroupBy(RowGroups, Unary):
             due = f"{DUE} > {low} AND {DUE} <= {high}"
             parts.append(segments.read(kept).where(due).drop(DUE))
         rows = parts[0] if len(parts) == 1 else parts[0].unionByName(parts[1])
-        types = self._types(tick, delta)
+        types = self._types(tick, delta.rows)
         if not self._merges(tick):
             return self._ended(rows)
         return self._merged(rows, types, self._accumulators.finals(types))
 
     def _keep(self, tick: Tick, delta: Delta) -> None:
         seeded = self._seeded(tick, delta)
-        merged = self._merged(seeded, self._types(tick, delta)) if self._merges(tick) else self._ended(seeded)
+        merged = self._merged(seeded, self._types(tick, delta.rows)) if self._merges(tick) else self._ended(seeded)
         tick.describe(self, "aggregate, keep partial results")
         self._write_state(tick, merged, delta.count)
 
@@ -252,7 +245,7 @@ class GroupBy(RowGroups, Unary):
             return
         closed = tick.control(self).closed
         rows = segments.read(crowded).where(f"{DUE} > {closed}L").drop(DUE)
-        merged = self._merged(rows, tick.control(self).types or {})
+        merged = self._merged(rows, self._types(tick))
         tick.describe(self, "compact partial results")
         # In the order of their ends, so that closing reads only the part that is due.
         merged = merged.sortWithinPartitions(DUE)
@@ -261,15 +254,8 @@ class GroupBy(RowGroups, Unary):
 
     # -- partial results --------------------------------------------------------------
 
-    @property
-    def _accumulators(self) -> Accumulators:
-        return Accumulators(tuple((a.column.name, a.expression) for a in self.aggregates))
-
     def _seen(self) -> list[str]:
         return [f"max({SEEN}) AS {SEEN}"] if self._ends.seen else []
-
-    def _key_names(self) -> list[str]:
-        return [key.column.name for key in self.keys]
 
     def _state_columns(self) -> list[str]:
         seen = [SEEN] if self._ends.seen else []
@@ -279,17 +265,10 @@ class GroupBy(RowGroups, Unary):
         assert delta.rows is not None
         keys = [key.sql for key in self.keys]
         seen = [f"{ROWTIME} AS {SEEN}"] if self._ends.seen else []
-        return delta.rows.selectExpr(*keys, *self._accumulators.seeds(self._types(tick, delta)), *seen)
+        return delta.rows.selectExpr(*keys, *self._accumulators.seeds(self._types(tick, delta.rows)), *seen)
 
     def _merged(self, rows: DataFrame, types: Mapping[str, str], finals: Sequence[str] = ()) -> DataFrame:
         if not self._accumulators.splits:
             return self._ended(rows)
         merged = grouped(rows, self._key_names(), [*self._accumulators.merges(types), *self._seen()])
         return self._ended(merged).selectExpr("*", *finals)
-
-    def _types(self, tick: Tick, delta: Delta) -> Mapping[str, str]:
-        """The types of partial columns, which only Spark knows; asked once a checkpoint."""
-        control = tick.control(self)
-        if control.types is None and delta.rows is not None:
-            control.types = self._accumulators.types(delta.rows)
-        return control.types or {}

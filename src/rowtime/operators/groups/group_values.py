@@ -30,12 +30,11 @@ from rowtime.operators.contract import (
     quoted,
 )
 from rowtime.operators.groups.finished import COMPLETE, KEPT, Finished, refuse_failing, with_failing
-from rowtime.operators.groups.grouping import RowGroups
+from rowtime.operators.groups.grouping import PartialTypes, RowGroups
 from rowtime.operators.order.ordered import Ordered
 from rowtime.operators.over.over_calls import RunningMark
 from rowtime.operators.over.value_clocks import Closer, ValueClocks, ValueControl, promised
 from rowtime.operators.rows.collations import grouped
-from rowtime.operators.rows.partials import Accumulators
 from rowtime.operators.rows.select import Item
 from rowtime.sql.generate import to_spark
 
@@ -44,11 +43,9 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
 
-@dataclass(slots=True)
-class GroupClocks(ValueControl):
-    """``types``: the Spark types of partial columns, from the first rows on, for ever."""
-
-    types: dict[str, str] | None = None
+@dataclass(frozen=True)
+class GroupClocks(ValueControl, PartialTypes):
+    """Where the clocks of values stand, and the types of partial columns."""
 
 
 @dataclass(frozen=True)
@@ -109,19 +106,19 @@ class GroupByValues(RowGroups, Unary):
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Aggregate new rows with the kept ones; let out what lies before the clocks."""
-        delta, control = deltas[0], tick.control(self)
+        delta = deltas[0]
         bound = least(delta.clocks.values())
         past = self._clocks.past(tick, bound)
-        moved = bool(past) and self._clocks.moved(tick, bound, control)
+        moved = bool(past) and self._clocks.moved(tick, self, bound)
         done: tuple[Segment, ...] = ()
         if moved and (delta.rows is not None or tick.segments(self).rows):
             done = self._close(tick, delta, " OR ".join(past))
         elif delta.rows is not None:
-            self._keep(tick, delta, control)
+            self._keep(tick, delta)
         if self.stamp is not None:
-            control.reached = self._clocks.stamp_at(tick, self.stamp, bound)
-        clocks = self.promises([delta.clocks], control)
-        control.stamp = clocks[""]
+            tick.remember(self, reached=self._clocks.stamp_at(tick, self.stamp, bound))
+        clocks = self.promises([delta.clocks], tick.control(self))
+        tick.remember(self, stamp=clocks[""])
         rows = tick.segments(self, "complete").read(done) if done else None
         return Delta(rows, clocks, sum(segment.rows for segment in done))
 
@@ -133,16 +130,15 @@ class GroupByValues(RowGroups, Unary):
 
     def _close(self, tick: Tick, delta: Delta, past: str) -> tuple[Segment, ...]:
         """One job where partial results are enough: what is complete goes out, the rest is kept."""
-        segments, control = tick.segments(self), tick.control(self)
+        segments = tick.segments(self)
         kept = segments.overlapping(BEGINNING, END)
         known = delta.rows is None or delta.count is not None
         count = (delta.count or 0) + sum(s.rows for s in kept) if known else None
         rows = self._together(tick, delta, kept)
         open_rows: Sequence[Segment] = ()
         if self._merges(tick):
-            groups = self._merged(rows, control.types or {}).selectExpr(
-                "*", *self._accumulators.finals(control.types or {})
-            )
+            types = self._types(tick)
+            groups = self._merged(rows, types).selectExpr("*", *self._accumulators.finals(types))
         else:
             open_rows = self._write(tick, rows.where(f"NOT ({past})"), count)
             groups = self._aggregated(tick, rows.where(past))
@@ -155,37 +151,31 @@ class GroupByValues(RowGroups, Unary):
         segments.forget(END)
         left = [*open_rows, *written.get("state", ())]
         segments.add(left)
-        control.since = min((segment.lowest for segment in left), default=END)
+        tick.remember(self, since=min((segment.lowest for segment in left), default=END))
         return tuple(written["complete"])
 
-    def _merges(self, tick: Tick) -> bool:
-        """True if rows are put together before their group is complete: in a tick that fails a sum may be too large."""
-        return self._accumulators.splits and not tick.trying
-
-    def _keep(self, tick: Tick, delta: Delta, control: GroupClocks) -> None:
+    def _keep(self, tick: Tick, delta: Delta) -> None:
         rows = self._together(tick, delta, ())
         if self._merges(tick):
-            rows = self._merged(rows, control.types or {})
+            rows = self._merged(rows, self._types(tick))
         tick.describe(self, "keep partial results" if self._accumulators.splits else "keep rows of open groups")
         written = self._write(tick, rows, delta.count)
         segments = tick.segments(self)
         segments.add(written)
-        control.since = min([control.since, *(segment.lowest for segment in written)])
+        tick.remember(self, since=min([tick.control(self).since, *(segment.lowest for segment in written)]))
         crowded = () if tick.trying else segments.crowded()
         if crowded:
             tick.describe(self, "compact partial results")
             together = segments.read(crowded)
             if self._accumulators.splits:
-                together = self._merged(together, control.types or {})
+                together = self._merged(together, self._types(tick))
             segments.replace(crowded, self._write(tick, together, sum(s.rows for s in crowded)))
 
     def _together(self, tick: Tick, delta: Delta, kept: Sequence[Segment]) -> DataFrame:
-        control, parts = tick.control(self), []
+        parts = []
         if delta.rows is not None:
-            if control.types is None:
-                control.types = self._accumulators.types(delta.rows) if self._accumulators.splits else {}
             keys = [key.sql for key in self.keys]
-            seeds = self._accumulators.seeds(control.types)
+            seeds = self._accumulators.seeds(self._types(tick, delta.rows))
             times = (f"unix_micros({ROWTIME}) AS {name}" for name in (LAST, FIRST))
             parts.append(delta.rows.selectExpr(*keys, *seeds, *times))
         if kept:
@@ -197,7 +187,7 @@ class GroupByValues(RowGroups, Unary):
 
     def _aggregated(self, tick: Tick, rows: DataFrame) -> DataFrame:
         if tick.trying:
-            return self._accumulators.exact(rows, self._key_names(), _TIMES, tick.control(self).types or {})
+            return self._accumulators.exact(rows, self._key_names(), _TIMES, self._types(tick))
         return self._grouped(rows, self._accumulators.finals({}))
 
     def _grouped(self, rows: DataFrame, aggregates: Sequence[str]) -> DataFrame:
@@ -216,13 +206,6 @@ class GroupByValues(RowGroups, Unary):
         columns = {name: name for name in self._state_columns()}
         rows = rows.selectExpr(*map(quoted, columns), f"{KEPT} AS {ROUTE}")
         return tick.write(self, rows, {"state": Route(KEPT, columns, FIRST)}, count)["state"]
-
-    @property
-    def _accumulators(self) -> Accumulators:
-        return Accumulators(tuple((a.column.name, a.expression) for a in self.aggregates))
-
-    def _key_names(self) -> list[str]:
-        return [key.column.name for key in self.keys]
 
     def _state_columns(self) -> list[str]:
         return [*self._key_names(), *self._accumulators.columns, LAST, FIRST]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from sqlglot import exp
@@ -10,8 +11,9 @@ from sqlglot import exp
 from rowtime.core.errors import RowtimeError
 from rowtime.expr.aggregates import orders_rows
 from rowtime.expr.conditions import columns_in
-from rowtime.operators.contract import Operator, Pairs, quoted
+from rowtime.operators.contract import Control, Operator, Pairs, Tick, quoted
 from rowtime.operators.contract.requirement import PLACED, UNORDERED, Requirement
+from rowtime.operators.rows.partials import Accumulators
 from rowtime.sql.generate import to_spark
 
 if TYPE_CHECKING:
@@ -33,6 +35,13 @@ def needs_places(aggregates: Sequence[Item]) -> bool:
     """True if an aggregate depends on the order of rows."""
     expressions = [item.expression for item in aggregates if not is_sorted_collection(item.expression)]
     return any(orders_rows(part) for expression in expressions for part in expression.walk())
+
+
+@dataclass(frozen=True)
+class PartialTypes(Control):
+    """``types``: the Spark types of partial columns, from the first rows on, for ever; ``None`` before."""
+
+    types: Mapping[str, str] | None = None
 
 
 class Groups(Operator):
@@ -102,6 +111,8 @@ class RowGroups(Groups):
 
     fuses: ClassVar[bool] = True
 
+    control: ClassVar[type[PartialTypes]] = PartialTypes
+
     def required_columns(self, n: int, asked: Collection[str]) -> Iterable[str]:  # noqa: ARG002 - one of rows
         """Those of keys and aggregates."""
         return columns_in(item.expression for item in (*self.keys, *self.aggregates))
@@ -109,6 +120,25 @@ class RowGroups(Groups):
     def row_expressions(self) -> Iterable[exp.Expr]:
         """The keys, and what aggregates are computed over."""
         return self.computed_first()
+
+    @property
+    def _accumulators(self) -> Accumulators:
+        return Accumulators(tuple((a.column.name, a.expression) for a in self.aggregates))
+
+    def _key_names(self) -> list[str]:
+        return [key.column.name for key in self.keys]
+
+    def _merges(self, tick: Tick) -> bool:
+        """True if rows are put together before their group is complete: in a tick that fails a sum may be too large."""
+        return self._accumulators.splits and not tick.trying
+
+    def _types(self, tick: Tick, rows: DataFrame | None = None) -> Mapping[str, str]:
+        """The types of partial columns, which only Spark knows: asked once in a checkpoint, of the first rows."""
+        types = tick.control(self).types
+        if types is None and rows is not None:
+            types = self._accumulators.types(rows)
+            tick.remember(self, types=types)
+        return types or {}
 
 
 def _arguments(node: exp.Expr) -> Iterator[exp.Expr]:

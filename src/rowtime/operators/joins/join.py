@@ -139,7 +139,7 @@ class Join(Operator):
         after = self._edge(tick, sides, [delta.clocks for delta in deltas], before, bound)
         new = after.side is not None and (after.frontier != before.frontier or deltas[after.side].rows is not None)
         rows = self._results(tick, sides, before, after) if bound > before.at or new else None
-        control.bound, control.edge = bound, after.entry
+        tick.remember(self, bound=bound, edge=after.entry)
         about = sum(side.segments.rows for side in sides) if all(side.new is None for side in sides) else None
         for n in (0, 1):
             self._forget(tick, n, bound)

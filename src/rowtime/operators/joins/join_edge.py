@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,11 +13,11 @@ from rowtime.sql.generate import literal
 _LATER = f"greatest({', '.join(f'unix_micros({side[0]})' for side in PLACES)})"
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True)
 class Joined(UpTo):
     """``edge``: which pairs at ``bound`` itself have gone out (`Edge.entry`); ``None`` before the first tick."""
 
-    edge: list[Any] | None = None
+    edge: Sequence[Any] | None = None
 
 
 @dataclass(frozen=True)

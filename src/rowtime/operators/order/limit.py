@@ -14,7 +14,7 @@ from rowtime.operators.contract.requirement import COUNTED, Requirement
 from rowtime.operators.order.merge import Merged
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True)
 class Passed(Control):
     """``full``: all rows that may pass have passed."""
 
@@ -51,6 +51,6 @@ class Limit(Unary):
         delta, control, below = deltas[0], tick.control(self), tick.control(self.input)
         assert isinstance(below, Merged)  # as required: it numbers the rows
         over = control.full or self.count == 0
-        control.full = over or below.numbered >= self.count
+        control = tick.remember(self, full=over or below.numbered >= self.count)
         rows = None if over or delta.rows is None else delta.rows.where(f"{POSITION} < {self.count}L")
         return Delta(rows, self.promises([delta.clocks], control), None if rows is None else delta.count)

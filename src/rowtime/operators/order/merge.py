@@ -44,7 +44,7 @@ Frontier = tuple[int, str]
 _MICROS = f"unix_micros({ROWTIME})"
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True)
 class Merged(Control):
     """The place up to which rows have gone out, ``clock`` (µs UTC) and ``writer``; ``numbered``: how many have."""
 
@@ -128,7 +128,7 @@ class Merge(Unary):
         before: Frontier = (control.clock, control.writer)
         after = max(before, self._frontier(delta.clocks))
         clocks = self.promises([delta.clocks], control)
-        control.clock, control.writer = after
+        tick.remember(self, clock=after[0], writer=after[1])
         released = self._release(tick, delta, before, after)
         tick.segments(self).forget(after[0] - 1)
         self._compact(tick, after)
@@ -242,5 +242,5 @@ class Merge(Unary):
         names = {name: name for name in (*self.emits().names, *internals, *self._origin, WRITER, POSITION)}
         written = tick.write(self, rows, {"merged": Route(0, names, HELD_TIME)}, count)["merged"]
         total = sum(segment.rows for segment in written)
-        control.numbered = base + total
+        tick.remember(self, numbered=base + total)
         return (tick.segments(self, "merged").read(written) if total else None), total

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from rowtime.operators.streams.stream import Stream
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True)
 class OrderMarks(Control):
     """Where the value stands; values are coded as `coded` does it.
 
@@ -45,9 +45,9 @@ class OrderMarks(Control):
     """
 
     type: str = ""
-    marks: dict[str, Any] = field(default_factory=dict)
-    recent: dict[str, Any] = field(default_factory=dict)
-    bounds: dict[str, Any] = field(default_factory=dict)
+    marks: Mapping[str, Any] = field(default_factory=dict)
+    recent: Mapping[str, Any] = field(default_factory=dict)
+    bounds: Mapping[str, Any] = field(default_factory=dict)
     heard: int = 0
 
 
@@ -138,12 +138,14 @@ class Ordered(Unary):
         if delta.rows is None:
             return Delta(None, delta.clocks)
         if not control.type:
-            control.type = delta.rows.selectExpr(f"{to_spark(self.value)} AS v").schema[0].dataType.simpleString()
-        items = None if self.gate is None else heard(tick, self.gate, delta.rows, control)
+            control = tick.remember(
+                self, type=delta.rows.selectExpr(f"{to_spark(self.value)} AS v").schema[0].dataType.simpleString()
+            )
+        items = None if self.gate is None else heard(tick, self.gate, delta.rows, self)
         rows = delta.rows if items is None else delta.rows.where(f"{SAID} IS NULL")
         bounds = [] if items is None else self._bounds(items, control)
         rows, verdict = self._judged(tick, replace(delta, rows=rows), control, bounds)
-        self._remember(control, bounds)
+        self._remember(tick, bounds)
         rows = tick.account(self, rows, verdict, ROWTIME, ROWTIME)
         shape = self.emits()
         if items is not None and self.passes:
@@ -156,10 +158,12 @@ class Ordered(Unary):
         found = about(items, self.declares.name)
         return [(writer, place, numbered(at, control.type, self.descending)) for writer, place, at in found]
 
-    def _remember(self, control: OrderMarks, bounds: Sequence[tuple[str, int, Any]]) -> None:
-        strongest = control.bounds
+    def _remember(self, tick: Tick, bounds: Sequence[tuple[str, int, Any]]) -> None:
+        control = tick.control(self)
+        strongest = {**control.bounds}
         for writer, _, at in bounds:
             strongest[writer] = furthest([at, strongest.get(writer, at)], control.type, self.descending)
+        tick.remember(self, bounds=strongest)
 
     def _judged(
         self, tick: Tick, delta: Delta, control: OrderMarks, bounds: Sequence[tuple[str, int, Any]]
@@ -177,7 +181,7 @@ class Ordered(Unary):
             rows = delta.rows.selectExpr("*", value)
             gate = replace(gate, bounds=[(w, p, at + within) for w, p, at in bounds])
             verdict = tick.judge(self, rows, gate, delta.count)
-            control.marks, control.recent = dict(verdict.marks), dict(verdict.recent)
+            tick.remember(self, marks=dict(verdict.marks), recent=dict(verdict.recent))
             return rows, verdict
         values = delta.rows.selectExpr(WRITER, POSITION, f"{to_spark(self.value)} AS v")
         before = control.bounds
@@ -188,7 +192,7 @@ class Ordered(Unary):
         placed = [(w, p, at + within) for (w, p, _), at in zip(bounds, ranks.bounds, strict=False)]
         gate = replace(gate, marks=marks, recent=ranks.recent, bounds=placed)
         verdict = tick.judge(self, delta.rows, gate, delta.count, [ranks.table])
-        control.marks, control.recent = ranks.values(verdict.marks), ranks.lists(verdict.recent)
+        tick.remember(self, marks=ranks.values(verdict.marks), recent=ranks.lists(verdict.recent))
         return delta.rows, verdict
 
     def mark(self, tick: Tick) -> str | None:

@@ -142,13 +142,13 @@ class Over(Unary):
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Compute the calls over new rows and kept ones; keep what later rows will ask for."""
-        delta, control = deltas[0], tick.control(self)
+        delta = deltas[0]
         clock = self._clock(tick, least(delta.clocks.values()))
         made: list[DataFrame] = []
         files: list[Segment] = []
         count = 0
         if delta.rows is not None:
-            type_calls(self, delta.rows, control)
+            control = type_calls(tick, self, delta.rows)
             collated = frozenset(control.collated)
             taken = tick.adopted_as(self) if control.straight and not tick.trying else None
             for piece in self._pieces(
@@ -306,8 +306,7 @@ class Over(Unary):
             if call.mark:
                 kind = control.types[call.column.name]
                 last = remembered(answer.values[call.column.name][-1], kind)
-                mark = tick.control(RunningMark(call.mark))
-                mark.mark, mark.type = last, kind
+                tick.remember(RunningMark(call.mark), mark=last, type=kind)
         return fresh, answer
 
     @staticmethod
@@ -373,7 +372,7 @@ class Over(Unary):
         if control.bound != bound:
             # Names and numbers of ours, and an expression that was parsed and bound.
             query = f"SELECT {self._measured} FROM (SELECT timestamp_micros({bound}L) AS {ROWTIME})"  # noqa: S608
-            control.bound, control.clock = bound, min(bound, tick.scalar(query))
+            control = tick.remember(self, bound=bound, clock=min(bound, tick.scalar(query)))
         return control.clock
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True)
 class LastValue(Control):
     """``mark``: the last value, coded as `coded` does it; ``type``: its Spark type. From the first rows on."""
 
@@ -25,7 +26,7 @@ class LastValue(Control):
     type: str = ""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True)
 class OverControl(Control):
     """What Spark has said of the calls, from the first rows on, and where another measure of time stands.
 
@@ -35,9 +36,9 @@ class OverControl(Control):
     ``bound`` (µs UTC), ``clock``: the bound at which Spark was asked last, and the value there that RANGE measures.
     """
 
-    types: dict[str, str] = field(default_factory=dict)
+    types: Mapping[str, str] = field(default_factory=dict)
     straight: bool = False
-    collated: list[str] = field(default_factory=list)
+    collated: Sequence[str] = field(default_factory=list)
     bound: int | None = None
     clock: int = BEGINNING
 

@@ -27,10 +27,11 @@ if TYPE_CHECKING:
     from rowtime.operators.over.over_calls import OverControl
 
 
-def type_calls(node: Over, rows: DataFrame, control: OverControl) -> None:
-    """Let Spark type the calls once; what it refuses it refuses here."""
+def type_calls(tick: Tick, node: Over, rows: DataFrame) -> OverControl:
+    """Let Spark type the calls once, and remember what it says; what it refuses it refuses here."""
+    control = tick.control(node)
     if control.types:
-        return
+        return control
     typed = rows.selectExpr(*(f"{to_spark(call.typed)} AS {call.column.name}" for call in node.calls)).schema
     given = rows.selectExpr(*(f"{to_spark(call.argument)} AS {call.column.name}" for call in node.calls)).schema
     kinds = [field.dataType.simpleString() for field in given]
@@ -44,10 +45,9 @@ def type_calls(node: Over, rows: DataFrame, control: OverControl) -> None:
         if made[name].dataType.typeName() != "string":
             what = f"{node.name}: {to_rowtime(node.made[name])} holds text with a collation inside of another value"
             raise refuse("R107", what, "Take the text itself, or give it the collation UTF8_BINARY.")
-    if collated:
-        control.collated = collated
-    control.types = {field.name: type_text(field.dataType) for field in typed}
-    control.straight = all(_straight(call.function, kind) for call, kind in zip(node.calls, kinds, strict=True))
+    straight = all(_straight(call.function, kind) for call, kind in zip(node.calls, kinds, strict=True))
+    types = {field.name: type_text(field.dataType) for field in typed}
+    return tick.remember(node, collated=collated, types=types, straight=straight)
 
 
 def _straight(function: Function, kind: str) -> bool:

@@ -13,7 +13,7 @@ from sqlglot import exp
 from rowtime.core.clock import Clocks
 from rowtime.core.columns import ROWTIME
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import Control, Tick, micros
+from rowtime.operators.contract import Control, Keeper, Tick, micros
 from rowtime.operators.order.ordered import Ordered
 from rowtime.operators.over.over_calls import RunningMark
 from rowtime.sql.generate import to_spark
@@ -22,7 +22,7 @@ from rowtime.sql.script import parse_expression
 MARK = "__m:"  # a column of this name stands for the mark of the order check named behind it
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True)
 class ValueControl(Control):
     """How far rows that leave value by value have come.
 
@@ -68,15 +68,15 @@ class ValueClocks:
                     found.append(f"{name} IS NULL")
         return found
 
-    def moved(self, tick: Tick, bound: int, control: ValueControl) -> bool:
-        """True if a clock has another value than in the tick before; Spark folds the constants."""
+    def moved(self, tick: Tick, node: Keeper[ValueControl], bound: int) -> bool:
+        """True if a clock of an operator has another value than in the tick before; Spark folds the constants."""
         if bound >= END:
             return True
         texts = [text for closer in self.closers if (text := self.at(tick, closer, bound)) is not None]
         value = tick.scalar(f"SELECT xxhash64({', '.join(texts)}, {len(texts)})")
-        if control.clock == value:
+        if tick.control(node).clock == value:
             return False
-        control.clock = value
+        tick.remember(node, clock=value)
         return True
 
     def stamp_at(self, tick: Tick, stamp: exp.Expr, bound: int) -> int:

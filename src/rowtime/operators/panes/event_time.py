@@ -38,7 +38,7 @@ BETWEEN = 1024  # how many positions there are from one item to the next where b
 OUTPUT, FORWARDED, SET = "OUTPUT_EVENT_TIME", "INPUT_WATERMARK", "MANUAL"
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True)
 class EventClock(UpTo):
     """Where the event time stands, for as long as the query runs; instants in µs UTC.
 
@@ -51,10 +51,10 @@ class EventClock(UpTo):
     """
 
     reached: int = BEGINNING
-    regions: list[int] = field(default_factory=list)
-    highest: dict[str, int] = field(default_factory=dict)
+    regions: Sequence[int] = field(default_factory=list)
+    highest: Mapping[str, int] = field(default_factory=dict)
     early: int | None = None
-    set: list[int] = field(default_factory=list)
+    set: Sequence[int] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -129,9 +129,9 @@ class EventTimed(Unary):
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Read the event times of the new rows, and find out which of them moved the bound."""
-        delta, control = deltas[0], tick.control(self)
-        items, early = self._guarded(_in_years(self._items(tick, delta)), control)
-        line = self._timeline(tick, items, control, ended=least(delta.clocks.values()) >= END)
+        delta = deltas[0]
+        items, early = self._guarded(tick, _in_years(self._items(tick, delta)))
+        line = self._timeline(tick, items, ended=least(delta.clocks.values()) >= END)
         if delta.rows is not None:
             line = replace(line, stamps=partial(_stamps, tick, self, delta.rows))
             if self._writer != WRITER:
@@ -162,22 +162,21 @@ class EventTimed(Unary):
         positions = items[POSITION].to_numpy()
         return items if (np.diff(positions) > 0).all() else items.take(pa.array(np.argsort(positions, kind="stable")))
 
-    def _timeline(self, tick: Tick, items: pa.Table, control: EventClock, *, ended: bool) -> Timeline:
+    def _timeline(self, tick: Tick, items: pa.Table, *, ended: bool) -> Timeline:
+        control = tick.control(self)
         before = control.bound
         known = control.regions or [BEGINNING] * self.regions
-        by_region = self._reached(items, control)
+        by_region = self._reached(tick, items)
         wanted = self._wanted(items) if not by_region else np.minimum.reduce(by_region)
         # What was set by hand came after everything that earlier ticks have read.
-        first, control.set = control.set, []
-        last = [*self._given(tick), *([END] if ended else [])]
+        first, last = control.set, [*self._given(tick), *([END] if ended else [])]
         positions = np.concatenate([np.full(len(first), FIRST), items[POSITION].to_numpy(), np.full(len(last), LAST)])
         wanted = np.concatenate([np.array(first, np.int64), wanted, np.array(last, np.int64)])
         where, values, reached = advances(positions, wanted, control.reached, before, self.gap)
-        control.reached = reached
         is_row = pc.is_valid(items["t"]).to_numpy()
         times = pc.fill_null(items["t"], BEGINNING).to_numpy()
         line = Timeline(before, where, values, items[POSITION].to_numpy()[is_row], times[is_row])
-        control.bound = line.after
+        tick.remember(self, set=[], reached=reached, bound=line.after)
         return replace(line, regions=_by_region(items, is_row, known, by_region))
 
     def _wanted(self, items: pa.Table) -> np.ndarray:
@@ -188,14 +187,14 @@ class EventTimed(Unary):
             return np.where(wanted > BEGINNING, wanted - self.lag, BEGINNING)
         return wanted
 
-    def _reached(self, items: pa.Table, control: EventClock) -> list[np.ndarray]:
+    def _reached(self, tick: Tick, items: pa.Table) -> list[np.ndarray]:
         """The bound of each region after each item; the least of them is that of all."""
         if not self.regions or REGION not in items.column_names:
             return []
         wanted, region = self._wanted(items), items[REGION].to_numpy()
-        known = control.regions or [BEGINNING] * self.regions
+        known = tick.control(self).regions or [BEGINNING] * self.regions
         reached = [_running(wanted, region == n, known[n]) for n in range(self.regions)]
-        control.regions = [int(of[-1]) if len(of) else known[n] for n, of in enumerate(reached)]
+        tick.remember(self, regions=[int(of[-1]) if len(of) else known[n] for n, of in enumerate(reached)])
         return reached
 
     def _given(self, tick: Tick) -> list[int]:
@@ -212,12 +211,11 @@ class EventTimed(Unary):
         """The column of the writer of a row, also where rows of several were merged."""
         return ORIGIN[0] if ORIGIN[0] in self.input.emits().extra else WRITER
 
-    def _guarded(self, items: pa.Table, control: EventClock) -> tuple[pa.Table, dict[int, int]]:
+    def _guarded(self, tick: Tick, items: pa.Table) -> tuple[pa.Table, dict[int, int]]:
         """The items, the times of early rows NULL; and the mark above which each of these is, by its position."""
         if self.beyond is None or not items.num_rows:
             return items, {}
-        control.early = self.beyond  # for whoever re-admits early rows
-        marks = control.highest
+        marks = {**tick.control(self).highest}
         writers = items[self._writer].combine_chunks().cast(pa.string())
         times, known = pc.fill_null(items["t"], BEGINNING).to_numpy(), pc.is_valid(items["t"]).to_numpy()
         early, above = np.zeros(items.num_rows, bool), np.zeros(items.num_rows, np.int64)
@@ -228,6 +226,7 @@ class EventTimed(Unary):
             found = guard(Items.of(times[mine], known[mine]), marks.get(writer, BEGINNING), Limits(_EVER, self.beyond))
             early[mine], above[mine] = found.result == EARLY, found.before
             marks[writer] = found.mark
+        tick.remember(self, early=self.beyond, highest=marks)  # the distance: for whoever re-admits early rows
         if not early.any():
             return items, {}
         positions = items[POSITION].to_numpy()[early].tolist()

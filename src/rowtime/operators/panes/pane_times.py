@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -9,24 +10,23 @@ import numpy as np
 from rowtime.core.fields import Micros
 from rowtime.core.time import BEGINNING
 from rowtime.operators.contract import UpTo
+from rowtime.operators.groups.grouping import PartialTypes
 
 
-@dataclass(slots=True)
-class PaneControl(UpTo):
+@dataclass(frozen=True)
+class PaneControl(UpTo, PartialTypes):
     """What panes keep beside ``bound``, up to where they have fired.
 
-    ``types``: the Spark types of partial columns, from the first rows on; ``None`` before.
     ``highest`` (µs UTC): the greatest event time.
     ``raised``: by writer, the row that raised it last by far.
     ``place``: where that row stood in what its writer sent.
     ``jumps``: by number of a bound that comes from elsewhere, the item that raised it last by far.
     """
 
-    types: dict[str, str] | None = None
     highest: int = BEGINNING
-    raised: dict[str, list[int]] = field(default_factory=dict)
+    raised: Mapping[str, Sequence[int]] = field(default_factory=dict)
     place: int | None = None
-    jumps: dict[str, list[int]] = field(default_factory=dict)
+    jumps: Mapping[str, Sequence[int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

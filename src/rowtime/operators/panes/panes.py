@@ -57,7 +57,6 @@ from rowtime.operators.panes.pane_fires import Fires
 from rowtime.operators.panes.pane_times import PaneControl, PaneTimes, less
 from rowtime.operators.rows.halves import value_at
 from rowtime.operators.rows.lifetimes import instant
-from rowtime.operators.rows.partials import Accumulators
 from rowtime.operators.rows.select import Item
 from rowtime.operators.streams.raises import marks_of, raised
 from rowtime.sql.generate import to_spark
@@ -151,7 +150,7 @@ class Panes(RowGroups):
         """Refuse rows behind the discard age, keep the others, fire what the bound has come to."""
         delta, line, control = deltas[0], deltas[1].timeline, tick.control(self)
         assert line is not None
-        before, control.bound = control.bound, line.after
+        before, control = control.bound, tick.remember(self, bound=line.after)
         late = self._resolve(tick, line) + self._take(tick, delta, line)  # what waits is of earlier ticks
         done = self._fire(tick, before, line, late)
         tick.segments(self).forget(shift(line.after, -self.age))
@@ -218,12 +217,11 @@ class Panes(RowGroups):
         """Remember the row that raised the bound last, if it did so by far, and what became of those behind it."""
         control = tick.control(self)
         if self.event.mode != OUTPUT:
-            self._watch_bounds(control, late, line)
+            self._watch_bounds(tick, late, line)
             return
-        jumps, control.raised = control.raised, {}
-        writer, known = next(iter(jumps.items()), ("", None))
+        writer, known = next(iter(control.raised.items()), ("", None))
         highest = np.maximum.accumulate(np.concatenate([[control.highest], line.times]))
-        control.highest = int(highest[-1])
+        tick.remember(self, highest=int(highest[-1]), raised={})
         poison = raised(known, line.rows, highest, np.isin(line.rows, late))
         if poison is None:
             return
@@ -233,17 +231,18 @@ class Panes(RowGroups):
             writer, place = (
                 found[name][0].as_py() for name in ((WRITER, POSITION) if line.origins is None else ORIGIN)
             )
-            control.place = place
-        control.raised = {writer: poison}
+            tick.remember(self, place=place)
+        tick.remember(self, raised={writer: poison})
 
-    def _watch_bounds(self, control: PaneControl, late: np.ndarray, line: Timeline) -> None:
+    def _watch_bounds(self, tick: Tick, late: np.ndarray, line: Timeline) -> None:
         """The same of each bound that comes from elsewhere: those of regions that meet, or what is set by hand."""
         found = line.regions or (marks_of(line.before, line.rows, line.at(line.rows), line.after),)
-        jumps = control.jumps
+        jumps = {**tick.control(self).jumps}
         for number, (positions, risen) in enumerate(found):
             poison = raised(jumps.pop(str(number), None), positions, risen, np.isin(positions, late))
             if poison is not None:
                 jumps[str(number)] = poison
+        tick.remember(self, jumps=jumps)
 
     def _late_table(self, tick: Tick, positions: np.ndarray, bounds: np.ndarray, fires: np.ndarray) -> DataFrame | None:
         if not len(positions):
@@ -308,7 +307,7 @@ class Panes(RowGroups):
         again = state.overlapping(min(late) - 1, max(late)) if late else ()
         if line.after <= before or not (due or again):
             return ()
-        parts, shown = [], self._fires((tick.control(self).types or {}), exact=tick.trying)
+        parts, shown = [], self._fires(self._types(tick), exact=tick.trying)
         if due:
             rows = state.read(due).where(f"{PANE} > {before}L AND {PANE} <= {line.after}L AND {FIRE} = {PANE}")
             parts.append(shown.first(rows))
@@ -355,19 +354,11 @@ class Panes(RowGroups):
     # -- what is kept -----------------------------------------------------------------
 
     @property
-    def _accumulators(self) -> Accumulators:
-        return Accumulators(tuple((a.column.name, a.expression) for a in self.aggregates))
-
-    @property
-    def _keys(self) -> list[str]:
-        return [key.column.name for key in self.keys]
-
-    @property
     def _columns(self) -> list[str]:
-        return [*self._keys, *self._accumulators.columns, PANE, FIRE]
+        return [*self._key_names(), *self._accumulators.columns, PANE, FIRE]
 
     def _fires(self, types: Mapping[str, str], *, exact: bool = False) -> Fires:
-        return Fires(self._keys, self._accumulators, types, self.every is not None, self.changes, exact)
+        return Fires(self._key_names(), self._accumulators, types, self.every is not None, self.changes, exact)
 
     def _write(self, tick: Tick, rows: DataFrame, count: int | None) -> None:
         names = {name: name for name in self._columns}
@@ -388,13 +379,7 @@ class Panes(RowGroups):
             return
         rows = segments.read(crowded).where(f"{PANE} > {shift(bound, -self.age)}L")
         tick.describe(self, "compact partial results")
-        merged = self._fires(tick.control(self).types or {}).merged(rows).sortWithinPartitions(PANE)
+        merged = self._fires(self._types(tick)).merged(rows).sortWithinPartitions(PANE)
         merged = merged.selectExpr(*map(quoted, self._columns), f"0 AS {ROUTE}")
         route = {"state": Route(0, {name: name for name in self._columns}, PANE)}
         segments.replace(crowded, tick.write(self, merged, route, sum(s.rows for s in crowded))["state"])
-
-    def _types(self, tick: Tick, rows: DataFrame) -> Mapping[str, str]:
-        control = tick.control(self)
-        if control.types is None:
-            control.types = self._accumulators.types(rows)
-        return control.types

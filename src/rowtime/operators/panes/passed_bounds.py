@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from rowtime.kernels.timeline import Timeline
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True)
 class PassedOn(Control):
     """``clock`` (µs UTC): that of the input. ``last``: the position of the last item, below which none comes.
 
@@ -54,7 +54,7 @@ class PassedOn(Control):
     clock: int = BEGINNING
     last: int = -1
     highest: int = BEGINNING
-    jump: list[Any] | None = None
+    jump: Sequence[Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -103,11 +103,11 @@ class PassedBounds(Operator):
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """The new rows and bounds."""
-        delta, line, control = deltas[0], deltas[1].timeline, tick.control(self)
+        delta, line = deltas[0], deltas[1].timeline
         assert line is not None
         rows = None if delta.rows is None else self._rows(delta.rows)
-        self._watch(line, control)
-        bounds = self._bounds(line, control, least(delta.clocks.values()))
+        self._watch(tick, line)
+        bounds = self._bounds(tick, line, least(delta.clocks.values()))
         if not bounds.num_rows:
             return Delta(rows, delta.clocks, delta.count, delta.lowest, delta.highest)
         told = self._told(tick, bounds)
@@ -122,27 +122,27 @@ class PassedBounds(Operator):
             *columns, f"CAST(NULL AS BIGINT) AS {GIVEN}", f"{self.region} AS {REGION}", ROWTIME, WRITER, place
         )
 
-    def _watch(self, line: Timeline, control: PassedOn) -> None:
+    def _watch(self, tick: Tick, line: Timeline) -> None:
         """Remember which row raised the bound by far: where regions meet it is known what that made of others."""
         if self.event.mode != OUTPUT:
             return
-        highest = np.maximum.accumulate(np.concatenate([[control.highest], line.times]))
-        control.highest = int(highest[-1])
+        highest = np.maximum.accumulate(np.concatenate([[tick.control(self).highest], line.times]))
+        tick.remember(self, highest=int(highest[-1]))
         jump = raised(None, line.rows, highest, np.zeros(len(line.rows), bool))
         if jump is not None and line.origins is not None:
             found = line.origins(np.array(jump[:1], np.int64))
-            control.jump = [*(found[name][0].as_py() for name in ORIGIN), *jump[1:3]]
+            tick.remember(self, jump=[*(found[name][0].as_py() for name in ORIGIN), *jump[1:3]])
 
-    def _bounds(self, line: Timeline, control: PassedOn, clock: int) -> pa.Table:
+    def _bounds(self, tick: Tick, line: Timeline, clock: int) -> pa.Table:
         """Rowtime (BIGINT µs), position and value of each advance."""
+        control = tick.control(self)
         before, last = control.clock, control.last
         where, values = line.positions, line.values
-        control.clock = clock
         stands, known = [], last
         if len(line.rows) or len(where):
             items = where[(where > FIRST) & (where < LAST)]
             known = max([last, *line.rows[-1:].tolist(), *items[-1:].tolist()])
-        control.last = known
+        tick.remember(self, clock=clock, last=known)
         for kind, at, after, first in ((FIRST, before, last, 2), (LAST, clock, known, BETWEEN // 2)):
             found = np.flatnonzero(where == kind)
             rest = np.minimum(np.arange(len(found)) + first, first + BETWEEN // 2 - 3)

@@ -8,7 +8,8 @@ the last tick ended. It runs in the driver, for state and order are of one place
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
@@ -55,12 +56,12 @@ Make = Callable[..., TableFunction]
 """Makes a table function from its arguments."""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True)
 class Remembered(Control):
     """By writer: ``states``, what the function remembers; ``places``, how many rows it has made."""
 
-    states: dict[str, Any] = field(default_factory=dict)
-    places: dict[str, int] = field(default_factory=dict)
+    states: Mapping[str, Any] = field(default_factory=dict)
+    places: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -95,13 +96,16 @@ class TableFunctionCall(Unary):
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Hand the new rows over, writer by writer."""
-        delta, control = deltas[0], tick.control(self)
+        delta = deltas[0]
         if delta.rows is None:
             return delta
         names = self.input.emits().names
         rows = collected(delta.rows.selectExpr(*map(quoted, names), f"{ROWTIME} AS {ROWTIME_NAME}", WRITER, POSITION))
         rows = rows.sort_by([(WRITER, "ascending"), (POSITION, "ascending")])
-        parts = [self._writer(control, writer, rows) for writer in rows[WRITER].unique().to_pylist()]
+        control = tick.control(self)
+        states, places = {**control.states}, {**control.places}
+        parts = [self._writer(states, places, writer, rows) for writer in rows[WRITER].unique().to_pylist()]
+        tick.remember(self, states=states, places=places)
         parts = [part for part in parts if part.num_rows]
         if not parts:
             return Delta(None, delta.clocks)
@@ -112,13 +116,13 @@ class TableFunctionCall(Unary):
             made.selectExpr(*typed, ROWTIME, WRITER, POSITION), delta.clocks, count, delta.lowest, delta.highest
         )
 
-    def _writer(self, control: Any, writer: str, rows: pa.Table) -> pa.Table:
+    def _writer(self, states: dict[str, Any], places: dict[str, int], writer: str, rows: pa.Table) -> pa.Table:
         """What the function makes of one writer's rows, with their places."""
         mine = rows.filter(pc.equal(rows[WRITER], writer)).drop_columns([WRITER, POSITION])
-        state = control.states.setdefault(writer, {})
+        state = deepcopy(states.get(writer, {}))
         try:
             found = self.made.process(mine, state)
-            control.states[writer] = json.loads(json.dumps(state))
+            states[writer] = json.loads(json.dumps(state))
         except Exception as error:
             raise self._failure(f"{type(error).__name__}: {error}") from error
         known = {name.lower(): name for name in found.column_names}
@@ -129,12 +133,12 @@ class TableFunctionCall(Unary):
         edges, given = pc.min_max(times.cast(pa.int64())), pc.min_max(mine[ROWTIME_NAME].cast(pa.int64()))
         if found.num_rows and (times.null_count or edges["min"].as_py() < given["min"].as_py()):
             raise self._failure("a row goes out with an earlier rowtime than any that came, or with none")
-        first = control.places.get(writer, 0)
-        control.places[writer] = first + found.num_rows
+        first = places.get(writer, 0)
+        places[writer] = first + found.num_rows
         columns = {column.name: found[known[column.name.lower()]] for column in self.columns}
-        places = pa.array(range(first, first + found.num_rows), pa.int64())
+        numbers = pa.array(range(first, first + found.num_rows), pa.int64())
         return pa.table(
-            {**columns, ROWTIME: times, WRITER: pa.array([writer] * found.num_rows, pa.string()), POSITION: places}
+            {**columns, ROWTIME: times, WRITER: pa.array([writer] * found.num_rows, pa.string()), POSITION: numbers}
         )
 
     def _failure(self, what: str) -> Failure:

@@ -11,7 +11,7 @@ from rowtime.operators.contract import Control, Delta, Link, Operator, Tick, Una
 from rowtime.operators.contract.requirement import RELEASED, UNORDERED, Requirement
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True)
 class Sent(Control):
     """What a `Stage` has sent: ``sequence`` rows, up to ``bound`` (µs UTC); ``None`` before the first tick.
 

@@ -38,11 +38,11 @@ def sortable(below: Operator) -> Requirement:
     return UNORDERED if isinstance(below, Groups) else PLACED
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True)
 class Stamps(Control):
     """``stamps``: for each clock of the input the rowtime of a row there (both µs UTC), anew in each tick."""
 
-    stamps: dict[str, int] = field(default_factory=dict)
+    stamps: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class SortBy(Unary):
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Give the new rows their stamp."""
         delta, control, ends = deltas[0], tick.control(self), Ends((self.key,), self.stamp)
-        control.stamps = {str(at): ends.stamp_at(tick, at) for at in set(delta.clocks.values())}
+        control = tick.remember(self, stamps={str(at): ends.stamp_at(tick, at) for at in set(delta.clocks.values())})
         clocks = self.promises([delta.clocks], control)
         if delta.rows is None:
             return Delta(None, clocks)

@@ -73,19 +73,19 @@ class SortByValues(Unary):
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Let out the values that lie before their clock; keep the rows of the others."""
-        delta, control = deltas[0], tick.control(self)
+        delta = deltas[0]
         bound, clocks = least(delta.clocks.values()), self._clocks
         past = clocks.past(tick, bound)
-        moved = bool(past) and clocks.moved(tick, bound, control)
+        moved = bool(past) and clocks.moved(tick, self, bound)
         done: Sequence[Segment] = ()
         if moved and (delta.rows is not None or tick.segments(self).rows):
             done = self._close(tick, delta, past[0])
         elif delta.rows is not None:
-            self._keep(tick, delta, control)
+            self._keep(tick, delta)
         if self.stamp is not None:
-            control.reached = clocks.stamp_at(tick, self.stamp, bound)
-        out = self.promises([delta.clocks], control)
-        control.stamp = out[""]
+            tick.remember(self, reached=clocks.stamp_at(tick, self.stamp, bound))
+        out = self.promises([delta.clocks], tick.control(self))
+        tick.remember(self, stamp=out[""])
         rows = tick.segments(self, "complete").read(done) if done else None
         return Delta(rows, out, sum(segment.rows for segment in done))
 
@@ -94,7 +94,7 @@ class SortByValues(Unary):
         return ValueClocks((SORT_VALUE,), (self.closer,), self.gates)
 
     def _close(self, tick: Tick, delta: Delta, past: str) -> Sequence[Segment]:
-        segments, control = tick.segments(self), tick.control(self)
+        segments = tick.segments(self)
         kept = segments.overlapping(BEGINNING, END)
         parts = [] if delta.rows is None else [self._new(delta)]
         if kept:
@@ -115,15 +115,15 @@ class SortByValues(Unary):
         )
         segments.forget(END)
         segments.add(written["state"])
-        control.since = min((segment.lowest for segment in written["state"]), default=END)
+        tick.remember(self, since=min((segment.lowest for segment in written["state"]), default=END))
         return written["complete"]
 
-    def _keep(self, tick: Tick, delta: Delta, control: ValueControl) -> None:
+    def _keep(self, tick: Tick, delta: Delta) -> None:
         tick.describe(self, "keep rows of the last value")
         written = self._write(tick, self._new(delta), delta.count)
         segments = tick.segments(self)
         segments.add(written)
-        control.since = min([control.since, *(segment.lowest for segment in written)])
+        tick.remember(self, since=min([tick.control(self).since, *(segment.lowest for segment in written)]))
         crowded = segments.crowded()
         if crowded:
             tick.describe(self, "compact rows of the last value")

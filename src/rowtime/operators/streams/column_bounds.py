@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from rowtime.core.columns import ARRIVAL, POSITION, ROWTIME, SAID, SINCE, WRITER
 from rowtime.core.time import BEGINNING, END, MAX_MICROS, MIN_MICROS
-from rowtime.operators.contract import Column, Delta, Tick, quoted
+from rowtime.operators.contract import Column, Delta, Keeper, Tick, quoted
 from rowtime.operators.contract.intake import Intake
 from rowtime.operators.streams.event_bounds import speaking
 from rowtime.operators.streams.stream_clocks import StreamClocks
@@ -23,15 +23,15 @@ from rowtime.operators.streams.stream_clocks import StreamClocks
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from rowtime.operators.order.ordered import OrderMarks
+    from rowtime.operators.order.ordered import Ordered
     from rowtime.operators.streams.stream import Stream
 
 
 def with_column_bounds(  # noqa: PLR0913 - a stream's tick
     tick: Tick,
+    stream: Keeper[StreamClocks],
     delta: Delta,
     columns: Sequence[Column],
-    control: StreamClocks,
     intake: Intake,
     before: Mapping[str, int],
 ) -> Delta:
@@ -39,10 +39,11 @@ def with_column_bounds(  # noqa: PLR0913 - a stream's tick
     if not intake.columns:
         rows = None if delta.rows is None else delta.rows.selectExpr("*", f"CAST(NULL AS STRING) AS {SAID}")
         return replace(delta, rows=rows)
-    control.said = control.said + len(intake.columns)
+    control = tick.control(stream)
+    tick.remember(stream, said=control.said + len(intake.columns))
     spoke = {writer for writer, _, _ in intake.columns}
     # A writer that sent nothing but such a bound has a clock, so that the bound is not held for ever.
-    clocks = speaking(delta.clocks, spoke, control)
+    clocks = speaking(tick, stream, delta.clocks, spoke)
     since = [_since(intake, before, control.floors, writer, place) for writer, place, _ in intake.columns]
     rows = _among(_items(tick, columns, intake.columns, since), delta.rows)
     count = None if delta.rows is not None and delta.count is None else (delta.count or 0) + len(intake.columns)
@@ -84,15 +85,16 @@ def _among(items: DataFrame, rows: DataFrame | None) -> DataFrame:
     return both.selectExpr(*others, time)
 
 
-def heard(tick: Tick, gate: Stream, rows: DataFrame, control: OrderMarks) -> pa.Table | None:
+def heard(tick: Tick, gate: Stream, rows: DataFrame, order: Ordered) -> pa.Table | None:
     """Writer, position and text of the bounds that come out of the merge, in order; ``None``: there can be none.
 
     A job of its own, only while bounds are on their way from the stream ``gate``.
     """
-    if control.heard >= tick.control(gate).said:
+    known = tick.control(order).heard
+    if known >= tick.control(gate).said:
         return None
     items = rows.where(f"{SAID} IS NOT NULL").selectExpr(WRITER, POSITION, SAID).toArrow()
-    control.heard = control.heard + items.num_rows
+    tick.remember(order, heard=known + items.num_rows)
     return items
 
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 from rowtime.core.clock import NOBODY, Clocks
 from rowtime.core.columns import ARRIVAL, BOUND, GIVEN, POSITION, ROWTIME, SHOWN, WRITER
 from rowtime.core.time import BEGINNING, END, MAX_MICROS, MIN_MICROS
-from rowtime.operators.contract import Column, Delta, Tick, micros, quoted
+from rowtime.operators.contract import Column, Delta, Keeper, Tick, micros, quoted
 from rowtime.operators.contract.intake import Intake
 from rowtime.operators.rows.by_writer import beside
 from rowtime.operators.streams.stream_clocks import StreamClocks
@@ -34,27 +34,31 @@ class Given(NamedTuple):
     before: Mapping[str, int]
 
 
-def without_bounds(intake: Intake, control: StreamClocks) -> tuple[Intake, Given]:
+def without_bounds(tick: Tick, stream: Keeper[StreamClocks], intake: Intake) -> tuple[Intake, Given]:
     """What is left of an intake for the clocks, and the bounds of the event time; the end is both.
 
-    A bound for the stream as a whole is not in a writer's order; it stays in ``control``. Of bounds
+    A bound for the stream as a whole is not in a writer's order; it stays in the
+    scalars of the stream. Of bounds
     among the rows only the end is left: who needs them reads no such source (R190).
     """
+    control = tick.control(stream)
     if intake.in_band and intake.rows is not None:
         intake = replace(intake, rows=intake.rows.where(f"{BOUND} IS NULL OR {BOUND} >= {micros(END)}"))
     given = [item for item in intake.bounds if item[2] < END]
     if BEGINNING < intake.bound < END:
-        control.given = max(intake.bound, BEGINNING if control.given is None else control.given)
+        control = tick.remember(stream, given=max(intake.bound, BEGINNING if control.given is None else control.given))
         intake = replace(intake, bound=BEGINNING)
     ends = [item for item in intake.bounds if item[2] >= END]
     return replace(intake, bounds=ends, peek=None), Given(given, dict(control.clocks))
 
 
-def with_bounds(tick: Tick, delta: Delta, columns: Sequence[Column], control: StreamClocks, given: Given) -> Delta:
+def with_bounds(
+    tick: Tick, stream: Keeper[StreamClocks], delta: Delta, columns: Sequence[Column], given: Given
+) -> Delta:
     """The rows of a stream with the bounds among them."""
     spoke = {writer for writer, _, _ in given.items}
     # A writer that sent nothing but a bound has a clock, so that the bound is not held for ever.
-    clocks = speaking(delta.clocks, spoke, control)
+    clocks = speaking(tick, stream, delta.clocks, spoke)
     if not given.items:
         rows = None if delta.rows is None else delta.rows.selectExpr("*", f"CAST(NULL AS BIGINT) AS {GIVEN}")
         return replace(delta, rows=rows, clocks=clocks, peek=None)
@@ -63,12 +67,11 @@ def with_bounds(tick: Tick, delta: Delta, columns: Sequence[Column], control: St
     return replace(delta, rows=rows, clocks=clocks, count=count, lowest=BEGINNING, peek=None)
 
 
-def speaking(clocks: Clocks, spoke: Collection[str], control: StreamClocks) -> dict[str, int]:
+def speaking(tick: Tick, stream: Keeper[StreamClocks], clocks: Clocks, spoke: Collection[str]) -> dict[str, int]:
     """The clocks of a stream, where those in ``spoke`` have one; so has a stream that they have left."""
     after = {w: max(at, MIN_MICROS) if w in spoke or (spoke and w == NOBODY) else at for w, at in clocks.items()}
-    control.clocks = after
-    if spoke:
-        control.shown = max(MIN_MICROS, control.shown)
+    shown = tick.control(stream).shown
+    tick.remember(stream, clocks=after, shown=max(MIN_MICROS, shown) if spoke else shown)
     return after
 
 

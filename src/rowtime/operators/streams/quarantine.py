@@ -7,7 +7,7 @@ counts, before more rows have come. That row and everything behind it waits here
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -27,15 +27,15 @@ HELD, BEHIND = "held", "behind"
 Item = tuple[str, int, int]  # writer, position, µs
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True)
 class Waiting(Control):
     """What a gate knows of rows on which others decide, until these do.
 
     ``held``: writer -> first position, how many items. ``behind``: bounds behind them (writer, position, µs).
     """
 
-    held: dict[str, list[int]] = field(default_factory=dict)
-    behind: list[list[Any]] = field(default_factory=list)
+    held: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    behind: Sequence[Sequence[Any]] = field(default_factory=list)
 
 
 def undecided(resync: int) -> StateNote:
@@ -95,13 +95,14 @@ class Quarantine:
         held = {writer: (places[0], places[-1]) for writer, places in verdict.held.items()}
         kept = [item for item in bounds if item[0] in held and item[1] >= held[item[0]][0]]
         everyone = [(writer, last, bound) for writer, (_, last) in held.items() if bound > BEGINNING]
-        self.control.behind = [list(item) for item in [*kept, *everyone]]
+        self.tick.remember(self.gate, behind=[list(item) for item in [*kept, *everyone]])
         return [item for item in bounds if item not in kept]
 
     def after(self, rows: DataFrame, verdict: Verdict) -> DataFrame:
         """Keep what is open; the rows that are judged come back."""
         self.segments.forget(END)
-        self.control.held = {writer: [places[0], len(places)] for writer, places in verdict.held.items()}
+        counted = {writer: [places[0], len(places)] for writer, places in verdict.held.items()}
+        self.tick.remember(self.gate, held=counted)
         if not verdict.held:
             return rows
         cases = " ".join(

@@ -80,7 +80,7 @@ class Stream(Operator):
     column_bounds: bool = False
     from_now: bool = False
 
-    control: ClassVar = StreamClocks
+    control: ClassVar[type[StreamClocks]] = StreamClocks
     kind: ClassVar[str] = "stream"
     is_gate: ClassVar[bool] = True
     promise: ClassVar[str] = "each writer's clock"
@@ -122,26 +122,26 @@ class Stream(Operator):
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:  # noqa: ARG002
         """Take the tick's range, give each row its rowtime, refuse what is below the clock."""
-        intake, control = tick.intake(self), tick.control(self)
+        intake = tick.intake(self)
         if self.column_bounds:
-            before = dict(control.clocks)
-            delta = self._stepped(tick, intake, control)
-            return with_column_bounds(tick, delta, self.columns, control, intake, before)
+            before = tick.control(self).clocks
+            return with_column_bounds(tick, self, self._stepped(tick, intake), self.columns, intake, before)
         if not self.event_bounds:
-            return self._stepped(tick, intake, control)
-        intake, given = without_bounds(intake, control)
-        return with_bounds(tick, self._stepped(tick, intake, control), self.columns, control, given)
+            return self._stepped(tick, intake)
+        intake, given = without_bounds(tick, self, intake)
+        return with_bounds(tick, self, self._stepped(tick, intake), self.columns, given)
 
-    def _stepped(self, tick: Tick, intake: Intake, control: StreamClocks) -> Delta:
-        control.early, control.ahead = self.early, self.ahead
-        before, own = self._welcome(intake, control)
+    def _stepped(self, tick: Tick, intake: Intake) -> Delta:
+        tick.remember(self, early=self.early, ahead=self.ahead)
+        before, own = self._welcome(tick, intake)
+        control = tick.control(self)
         quarantine = Quarantine.of(self, tick, control) if self.resync else None
         waits = quarantine is not None and quarantine.is_open
         if waits or (intake.rows is not None and self._is_guarded(intake, before, control)):
             return self._guarded(tick, intake, control, (before, own), quarantine)
         if intake.rows is None:
-            left = self._settle(intake, control, self._bounded(own, intake))
-            return Delta(None, self.promises([], control), left=left)
+            left = self._settle(tick, intake, self._bounded(own, intake))
+            return Delta(None, self.promises([], tick.control(self)), left=left)
         timed = self._checked(self._timed_rows(intake), intake)
         peeked = self._peeked(intake) if intake.gated else None
         if peeked is None:
@@ -156,9 +156,9 @@ class Stream(Operator):
             intake = replace(intake, shown={})  # what ordered rows show counts only if they are accepted
         elif intake.count is not None:
             tick.count(self, intake.count)
-        left = self._settle(intake, control, self._bounded(marks, intake))
+        left = self._settle(tick, intake, self._bounded(marks, intake))
         peek = intake.peek if whole and not intake.in_band and not self._sized else None
-        clocks = self.promises([], control)
+        clocks = self.promises([], tick.control(self))
         return Delta(self._emitted(rows), clocks, intake.count, lowest, highest, peek, left=left)
 
     def _guarded(
@@ -186,13 +186,13 @@ class Stream(Operator):
         if peeked is None:
             timed = self._raised(tick, timed, intake, before, verdict)
         rows = tick.account(self, timed, verdict, CANDIDATE)
-        control.started = sorted(verdict.started)
+        tick.remember(self, started=sorted(verdict.started))
         marks = self._bounded(verdict.marks, replace(intake, shown={}), verdict.held)
-        left = self._settle(intake, control, marks)
+        left = self._settle(tick, intake, marks)
         # Who has been raised stands at a mark or where the stream stood, not at the time that was judged.
         highest = max([verdict.highest, *marks.values(), *before.values()])
         whole = quarantine is None and verdict.refused is None and not intake.in_band and not self._sized
-        after, peek = self.promises([], control), intake.peek if whole else None
+        after, peek = self.promises([], tick.control(self)), intake.peek if whole else None
         return Delta(self._emitted(rows), after, count, verdict.lowest, highest, peek, left=left)
 
     def _emitted(self, rows: DataFrame) -> DataFrame:
@@ -235,19 +235,19 @@ class Stream(Operator):
         known = set(intake.present) <= set(control.started)
         return not known or intake.highest > least(clocks.values()) + self.early
 
-    def _welcome(self, intake: Intake, control: StreamClocks) -> tuple[dict[str, int], dict[str, int]]:
+    def _welcome(self, tick: Tick, intake: Intake) -> tuple[dict[str, int], dict[str, int]]:
         """The clock of each writer of the tick, and of it what the writer has shown itself.
 
         SPEC 2.6: who comes starts at the stream's clock, who comes back at the greater of that and its own last one.
         Who leaves in this tick leaves behind its items, so it is one of them.
         """
         here, joined = [*intake.present, *intake.left], set(intake.joined)
-        away, floors = control.away, control.floors
-        shown = {**control.clocks, **control.own}
-        away.update({w: at for w, at in shown.items() if w not in here and w != NOBODY})
+        control = tick.control(self)
+        shown, floors = {**control.clocks, **control.own}, {**control.floors}
+        away = {**control.away, **{w: at for w, at in shown.items() if w not in here and w != NOBODY}}
         now = max(control.reached, least(at for w, at in control.clocks.items() if w in here))
         own: dict[str, int] = {}
-        control.starts = starts = {}
+        starts: dict[str, int] = {}
         for writer in here:
             own[writer] = shown.get(writer, BEGINNING)
             if writer in joined:
@@ -255,6 +255,7 @@ class Stream(Operator):
                 if control.clock is not None:
                     floors[writer] = now
                     starts[writer] = max(now, own[writer])
+        tick.remember(self, away=away, floors=floors, starts=starts)
         return {w: max(at, floors.get(w, BEGINNING)) for w, at in own.items()}, own
 
     def _bounded(self, marks: Mapping[str, int], intake: Intake, held: Collection[str] = ()) -> dict[str, int]:
@@ -268,23 +269,23 @@ class Stream(Operator):
             after[writer] = max(after.get(writer, BEGINNING), at)
         return after
 
-    def _settle(self, intake: Intake, control: StreamClocks, own: Mapping[str, int]) -> dict[str, int]:
+    def _settle(self, tick: Tick, intake: Intake, own: Mapping[str, int]) -> dict[str, int]:
         """Keep where the writers stand after the tick; the clocks of those that left behind their items come back."""
-        present, floors = set(intake.present), control.floors
+        control = tick.control(self)
+        present, floors, clock = set(intake.present), control.floors, control.clock
         after = {w: max(at, floors.get(w, BEGINNING)) for w, at in own.items()}
-        control.clocks = {w: at for w, at in after.items() if w in present}
-        control.own = {w: own[w] for w, at in control.clocks.items() if own[w] < at}
-        control.floors = {w: at for w, at in floors.items() if w in present}
-        control.away.update({w: own[w] for w in intake.left if w in own})
-        before = control.reached
-        if after:
-            control.shown = max(control.shown, *after.values())
+        clocks = {w: at for w, at in after.items() if w in present}
+        below = {w: own[w] for w, at in clocks.items() if own[w] < at}
+        shown = max([control.shown, *after.values()])
         if intake.present:
-            control.clock = max(before, least(control.clocks.values()))
-        elif after or intake.bound > BEGINNING or control.clock is not None:
+            clock = max(control.reached, least(clocks.values()))
+        elif after or intake.bound > BEGINNING or clock is not None:
             # Nobody is present: what any writer had shown is certain, whatever the order in which they left.
-            control.clock = max(before, intake.bound, control.shown)
-            control.clocks = {NOBODY: control.clock}
+            clock = max(control.reached, intake.bound, shown)
+            clocks = {NOBODY: clock}
+        floors = {w: at for w, at in floors.items() if w in present}
+        away = {**control.away, **{w: own[w] for w in intake.left if w in own}}
+        tick.remember(self, clocks=clocks, own=below, floors=floors, away=away, shown=shown, clock=clock)
         return {w: after[w] for w in intake.left if w in after}
 
     @property

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rowtime.core.time import BEGINNING
 from rowtime.operators.streams.quarantine import Waiting
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True)
 class StreamClocks(Waiting):
     """What a stream knows of its writers and of what has gone out; instants in µs UTC.
 
@@ -26,13 +27,13 @@ class StreamClocks(Waiting):
     ``early``, ``ahead`` (µs): the distances of the guard, for whoever re-admits rows; ``None`` without it.
     """
 
-    clocks: dict[str, int] = field(default_factory=dict)
-    own: dict[str, int] = field(default_factory=dict)
-    floors: dict[str, int] = field(default_factory=dict)
-    away: dict[str, int] = field(default_factory=dict)
-    starts: dict[str, int] = field(default_factory=dict)
-    started: list[str] = field(default_factory=list)
-    modes: dict[str, str] = field(default_factory=dict)
+    clocks: Mapping[str, int] = field(default_factory=dict)
+    own: Mapping[str, int] = field(default_factory=dict)
+    floors: Mapping[str, int] = field(default_factory=dict)
+    away: Mapping[str, int] = field(default_factory=dict)
+    starts: Mapping[str, int] = field(default_factory=dict)
+    started: Sequence[str] = field(default_factory=list)
+    modes: Mapping[str, str] = field(default_factory=dict)
     clock: int | None = None
     shown: int = BEGINNING
     given: int | None = None

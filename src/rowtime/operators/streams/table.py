@@ -19,7 +19,7 @@ from rowtime.operators.contract import Column, Control, Delta, Operator, Route, 
 PINNED = "table"  # what the copy is called among the segments
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True)
 class Pinned(Control):
     """``pinned``: the rows have been kept, once and for ever."""
 
@@ -77,7 +77,7 @@ class Table(Operator):
             tick.describe(self, "copy the table")
             route = Route(0, {name: name for name in (*names, ROW_NUMBER)}, ROW_NUMBER)
             segments.add(tick.write(self, rows, {PINNED: route}, None)[PINNED])
-            control.pinned = True
+            tick.remember(self, pinned=True)
         found = segments.overlapping(BEGINNING, END)
         return Delta(segments.read(found) if found else None, {"": END}, segments.rows)
 

@@ -32,10 +32,9 @@ from rowtime.operators.contract import (
     quoted,
 )
 from rowtime.operators.groups.finished import COMPLETE, KEPT, Finished, refuse_failing, with_failing
-from rowtime.operators.groups.grouping import RowGroups
+from rowtime.operators.groups.grouping import PartialTypes, RowGroups
 from rowtime.operators.rows.collations import grouped
 from rowtime.operators.rows.lifetimes import BEGINS
-from rowtime.operators.rows.partials import Accumulators
 from rowtime.operators.rows.select import Item
 from rowtime.operators.windows.chains import Chains
 from rowtime.sql.generate import to_spark
@@ -47,15 +46,11 @@ if TYPE_CHECKING:
     from rowtime.operators.rows.ends import Lead
 
 
-@dataclass(slots=True)
-class ClosedSessions(Closed):
-    """``closed`` (µs UTC): the bound up to which sessions have ended; ``stamp`` (µs UTC): what such a row would get.
-
-    ``types``: the Spark types of partial columns, from the first rows on, for ever.
-    """
+@dataclass(frozen=True)
+class ClosedSessions(Closed, PartialTypes):
+    """``closed`` (µs UTC): the bound up to which sessions have ended; ``stamp``: what a row there would get."""
 
     stamp: int | None = None
-    types: dict[str, str] | None = None
 
 
 @dataclass(frozen=True)
@@ -121,13 +116,12 @@ class SessionGroup(RowGroups, Unary):
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Keep the pieces of new sessions; join those that are due."""
-        delta, control = deltas[0], tick.control(self)
-        before = control.closed
+        delta, before = deltas[0], tick.control(self).closed
         bound = max(least(delta.clocks.values()), before)
         if delta.rows is not None:
-            self._keep(tick, delta, control)
+            self._keep(tick, delta)
         done = self._close(tick, before, bound)
-        control.closed, control.stamp = bound, self._stamp_at(tick, bound)
+        control = tick.remember(self, closed=bound, stamp=self._stamp_at(tick, bound))
         segments = tick.segments(self)
         segments.forget(bound)
         self._compact(tick, bound)
@@ -136,24 +130,22 @@ class SessionGroup(RowGroups, Unary):
 
     # -- pieces -----------------------------------------------------------------------
 
-    def _keep(self, tick: Tick, delta: Delta, control: ClosedSessions) -> None:
+    def _keep(self, tick: Tick, delta: Delta) -> None:
         assert delta.rows is not None
-        if control.types is None:
-            control.types = self._accumulators.types(delta.rows) if self._accumulators.splits else {}
         at = f"unix_micros({ROWTIME})"
         times = (f"{at} AS {FIRST}", f"{at} AS {LAST}", f"{at} + {self.gap}L AS {DUE}")
         keys = (key.sql for key in self.keys)
-        rows = delta.rows.selectExpr(*keys, *self._accumulators.seeds(control.types), *times)
+        rows = delta.rows.selectExpr(*keys, *self._accumulators.seeds(self._types(tick, delta.rows)), *times)
         tick.describe(self, "keep pieces of sessions")
         self._write(tick, self._merged(tick, rows), delta.count)
 
     def _merged(self, tick: Tick, pieces: DataFrame) -> DataFrame:
         """Pieces of one session as one piece, where partial results are enough."""
-        if not self._accumulators.splits or tick.trying:  # where a sum may be too large
+        if not self._merges(tick):  # where a sum may be too large
             return pieces
         return self._by_session(
             self._chains.numbered(pieces),
-            *self._accumulators.merges(tick.control(self).types or {}),
+            *self._accumulators.merges(self._types(tick)),
             f"min({FIRST}) AS {FIRST}",
             f"max({LAST}) AS {LAST}",
             f"max({DUE}) AS {DUE}",
@@ -186,7 +178,7 @@ class SessionGroup(RowGroups, Unary):
         if pieces is None:
             return ()
         numbered, complete = self._chains.numbered(pieces), f"{DUE} <= {passed(bound, DUE)}"
-        if self._accumulators.splits and not tick.trying:
+        if self._merges(tick):
             groups = self._joined(tick, numbered)
         else:
             rows = self._chains.ended(numbered).where(IS_DUE)
@@ -206,7 +198,7 @@ class SessionGroup(RowGroups, Unary):
 
     def _joined(self, tick: Tick, pieces: DataFrame) -> DataFrame:
         """One row a session: its due pieces merged, and its end as far as it is known."""
-        types = tick.control(self).types or {}
+        types = self._types(tick)
         groups = self._by_session(
             pieces,
             *self._accumulators.merges(types),
@@ -219,7 +211,7 @@ class SessionGroup(RowGroups, Unary):
     def _aggregated(self, tick: Tick, rows: DataFrame) -> DataFrame:
         edges = (f"min({FIRST}) AS {FIRST}", f"max({DUE}) AS {DUE}")
         if tick.trying:
-            by, types = [*self._chains.keys, SESSION], tick.control(self).types or {}
+            by, types = [*self._chains.keys, SESSION], self._types(tick)
             return self._accumulators.exact(rows, by, (*edges, f"max({LAST}) AS {LAST}"), types)
         return self._by_session(rows, *self._accumulators.finals({}), *edges)
 
@@ -241,10 +233,6 @@ class SessionGroup(RowGroups, Unary):
     @property
     def _chains(self) -> Chains:
         return Chains(tuple(key.column.name for key in self.keys), self.gap)
-
-    @property
-    def _accumulators(self) -> Accumulators:
-        return Accumulators(tuple((a.column.name, a.expression) for a in self.aggregates))
 
     @property
     def _state_columns(self) -> list[str]:

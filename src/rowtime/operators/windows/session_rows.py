@@ -85,7 +85,8 @@ class SessionRows(Unary):
         """Keep the new rows; let out those whose session has ended."""
         delta, control = deltas[0], tick.control(self)
         before = control.closed
-        bound = control.closed = max(least(delta.clocks.values()), before)
+        bound = max(least(delta.clocks.values()), before)
+        control = tick.remember(self, closed=bound)
         if delta.rows is not None:
             at = f"unix_micros({ROWTIME})"
             times = (f"{at} AS {FIRST}", f"{at} AS {LAST}", f"{at} + {self.gap}L AS {DUE}")

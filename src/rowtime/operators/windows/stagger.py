@@ -71,7 +71,8 @@ class Stagger(Unary):
         """Open windows for the new rows that no open one holds; give each row its own."""
         delta, control = deltas[0], tick.control(self)
         before = control.closed
-        bound = control.closed = max(least(delta.clocks.values()), before)
+        bound = max(least(delta.clocks.values()), before)
+        tick.remember(self, closed=bound)
         rows = None if delta.rows is None else self._windowed(tick, delta, before)
         segments = tick.segments(self)
         segments.forget(bound)

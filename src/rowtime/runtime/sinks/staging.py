@@ -77,10 +77,6 @@ class Stage:
         """Write the tick's rows; what the journal records of them comes back."""
         control, bound = tick.control(node), least(delta.clocks.values())
         first = self.base if control.sequence is None else control.sequence
-        if self.base:
-            control.base = self.base
-        if self.floor is not None:
-            control.floor = self.floor
         files: list[list[Any]] = []
         self._sums = {}
         if delta.files is not None:
@@ -88,10 +84,10 @@ class Stage:
         elif delta.rows is not None:
             files = self._write(tick, node, delta)
         count = sum(rows for _, rows in files)
-        control.sequence = first + count
+        floor = control.floor if self.floor is None else self.floor
+        tick.remember(node, base=self.base or control.base, floor=floor, sequence=first + count, bound=bound)
         if not count and bound == control.bound:
             return None
-        control.bound = bound
         staged = {"files": files, "first": first, "count": count, "bound": bound, "sums": self._sums}
         staged |= {"folder": self._place(), "skipped": control.skipped}
         check = getattr(self.sink, "check", None)
