@@ -11,6 +11,7 @@ from rowtime.cli.bound import bound
 from rowtime.cli.check import check
 from rowtime.cli.explain import explain
 from rowtime.cli.insert import insert
+from rowtime.cli.optimize import optimize
 from rowtime.cli.outcome import guarded
 from rowtime.cli.readmit import readmit
 from rowtime.cli.run import run
@@ -21,7 +22,7 @@ from rowtime.cli.trace import trace
 from rowtime.cli.transcripts import test
 from rowtime.cli.verify import verify
 
-COMMANDS = (run, check, explain, status, insert, bound, readmit, skip, trace, verify, streams, test)
+COMMANDS = (run, check, explain, status, insert, bound, readmit, skip, optimize, trace, verify, streams, test)
 
 app = typer.Typer(
     name="rowtime",

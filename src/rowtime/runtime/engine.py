@@ -35,7 +35,7 @@ from rowtime.runtime.close_look import CloseLook, closer
 from rowtime.runtime.column_types import ColumnTypes
 from rowtime.runtime.endings import asked, with_end
 from rowtime.runtime.faults import naming_disks, sets_aside
-from rowtime.runtime.handing_over import finish, hand_over
+from rowtime.runtime.handing_over import finish, hand_over, settle
 from rowtime.runtime.intake import Taken, intake_of
 from rowtime.runtime.narrow_tables import LIMITS, Narrowed, narrowed
 from rowtime.runtime.presence import Presence
@@ -156,10 +156,14 @@ class Engine:
 
     def stop(self) -> None:
         """Give the checkpoint back, and what the sinks hold open; a first start without a tick is taken back."""
-        for stage in self.stages.values():
-            stage.close()
-        self.settle(succeeded=False)
-        self.checkpoint.release()
+        try:
+            if not self._failed:
+                settle(self.spark, self.checkpoint, self.stages, self.entry, now=True)
+        finally:
+            for stage in self.stages.values():
+                stage.close()
+            self.settle(succeeded=False)
+            self.checkpoint.release()
 
     def _recover(self, last: Entry | None) -> None:
         self.entry = last or _EMPTY
@@ -184,7 +188,9 @@ class Engine:
     def tick(self) -> TickReport | None:
         """Run one tick; ``None`` if there was nothing to do, and then nothing is journaled."""
         with naming_disks(self.checkpoint.folder), active(self.spark):
-            return self._tried()
+            report = self._tried()
+            settle(self.spark, self.checkpoint, self.stages, self.entry, now=False)
+            return report
 
     def _tried(self) -> TickReport | None:
         attempts = FAULTS_A_TICK
@@ -237,7 +243,8 @@ class Engine:
         self.settle(succeeded=True)
         self._publish(running)
         settings.done(self.checkpoint.folder, settled)
-        self.checkpoint.published = running.number
+        if not any(stage.gathered for stage in self.stages.values()):
+            self.checkpoint.published = running.number
         self.hook("after output")
         done = time.perf_counter()
         seconds = {"discover": found - began, "step": stepped - found, "commit": done - stepped, "all": done - began}
@@ -245,7 +252,7 @@ class Engine:
             running.number,
             {name: rows_read(part, running.ledger.get(name, {})) for name, part in taken.items()},
             entry["ledger"],
-            {name: staged["count"] for name, staged in running.outputs.items()},
+            {name: staged["count"] - staged.get("gathered", 0) for name, staged in running.outputs.items()},
             seconds,
             tuple(running.jobs),
             {name: said for name, part in taken.items() if (said := part.part.detail.get("noted"))},

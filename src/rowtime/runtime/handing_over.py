@@ -38,3 +38,19 @@ def finish(
             stages[node.name].recover(staged)
         if staged is not None and checkpoint.published < entry["tick"]:
             hand_over(spark, checkpoint, stages[node.name], node, staged.get("tick", entry["tick"]), staged)
+
+
+def settle(
+    spark: SparkSession, checkpoint: Checkpoint, stages: Mapping[str, Stage], entry: Mapping[str, Any], *, now: bool
+) -> None:
+    """Hand over what sinks have gathered of committed ticks, as far as it is due, or all of it ``now``."""
+    gathering = [stage for stage in stages.values() if stage.gathered is not None]
+    if gathering and all([_settled(spark, checkpoint, stage, now=now) for stage in gathering]):  # noqa: C419 - each one
+        checkpoint.published = entry["tick"]
+
+
+def _settled(spark: SparkSession, checkpoint: Checkpoint, stage: Stage, *, now: bool) -> bool:
+    kept = stage.gathered
+    assert kept is not None
+    with offering(checkpoint.folder, kept.node, kept.tick, kept.staged), naming(kept.node):
+        return stage.settle(spark, now=now)

@@ -10,7 +10,7 @@ from rowtime.core.errors import Place, Refused, refuse
 from rowtime.core.secrets import shown
 from rowtime.operators.sinks.sink import Sink
 from rowtime.plan.formats import written_problems
-from rowtime.plan.formats.lake import LAKES, PARTITIONS
+from rowtime.plan.formats.lake import FILES, INTERVAL, LAKES, PARTITIONS, micros_of
 
 CHANGE: Final = "change"  # the column that says RETRACT or INSERT, in mode 'changes'
 TABLE_MODES: Final = ("append", "upsert", "changes")
@@ -92,18 +92,25 @@ class TopicOptions:
 
 @dataclass(frozen=True)
 class LakeOptions:
-    """``mode``: ``append``, ``upsert`` or ``changes``; the columns of the ``key`` and those of the ``partitions``."""
+    """``mode``: ``append``, ``upsert`` or ``changes``; the columns of the ``key`` and those of the ``partitions``.
+
+    ``interval``: the time between two commits (µs), 0 for a commit a tick; ``files``: after how many new files
+    the table is compacted, 0 for never.
+    """
 
     mode: str
     key: tuple[str, ...]
     partitions: tuple[str, ...]
+    interval: int = 0
+    files: int = 0
 
     @classmethod
     def of(cls, named: Mapping[str, str]) -> LakeOptions:
         """Read them; raises ``Refused`` (R504)."""
         options = {name.lower(): value for name, value in named.items()}
         mode, key = mode_and_key(options, "a lake table")
-        return cls(mode, key, listed(options.get(PARTITIONS.lower(), "")))
+        partitions, interval = listed(options.get(PARTITIONS.lower(), "")), options.get(INTERVAL, "")
+        return cls(mode, key, partitions, micros_of(interval) if interval else 0, int(options.get(FILES, 0)))
 
     def fit(self, names: Sequence[str], required: Sequence[str]) -> None:
         """Refuse (R504, R567) rows that lack a column of the key, of the partitions, or the change."""

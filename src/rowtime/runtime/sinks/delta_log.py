@@ -36,6 +36,7 @@ _WRITES: Final = frozenset(
     )
 )
 """Features of a table that rowtime knows; some of them only as long as the table makes no use of them (`_used`)."""
+PUMP: Final = "rowtime.pump"  # in what a version says of itself
 LOG: Final = "_delta_log"
 _SHOWN: Final = 32  # columns with statistics, as in Delta's own default, and characters of a text
 _HIGHEST: Final = 7  # the writer version that lists its features
@@ -91,7 +92,7 @@ class DeltaLog:
         from deltalake.exceptions import CommitFailedError, DeltaError  # noqa: PLC0415
 
         mark = [Transaction(ready.app, ready.mark.tick), Transaction(f"{ready.app}/rows", ready.mark.rows)]
-        said = {"rowtime.tick": str(ready.mark.tick), "rowtime.bound": to_text(ready.bound)}
+        said = {PUMP: ready.app, "rowtime.tick": str(ready.mark.tick), "rowtime.bound": to_text(ready.bound)}
         known = self._table.version()
         properties = CommitProperties(custom_metadata=said, app_transactions=mark)
         try:
@@ -105,6 +106,23 @@ class DeltaLog:
             raise self._failure(error) from error
         self._keep(known)
 
+    def compact(self) -> int:
+        """Write small files into large ones; how many there were. Raises `Conflict`."""
+        table = self._opened()
+        from deltalake.exceptions import CommitFailedError, DeltaError  # noqa: PLC0415 - an extra
+
+        if table is None:
+            raise self._failure(FileNotFoundError("there is no table"))
+        known = table.version()
+        try:
+            found = table.optimize.compact()
+        except CommitFailedError as error:
+            raise Conflict from error
+        except DeltaError as error:
+            raise self._failure(error) from error
+        self._keep(known)
+        return int(found["numFilesRemoved"])
+
     def rows(self, files: Callable[[str], bool], *, merged: bool) -> pa.Table | None:
         """The rows of files of certain names; if rows are ``merged``, all.
 
@@ -115,8 +133,12 @@ class DeltaLog:
             return pa.table({})
         if merged:
             return table.to_pyarrow_table()
-        if {one.get("operation") for one in table.history()} - {"CREATE TABLE", "WRITE"}:
+        history = table.history()
+        done, pumps = {one.get("operation") for one in history}, {one.get(PUMP) for one in history if _adds(one)}
+        if history[-1]["version"] or done - {"CREATE TABLE", "WRITE", "OPTIMIZE"}:
             return None
+        if "OPTIMIZE" in done:
+            return table.to_pyarrow_table() if len(pumps) == 1 and None not in pumps else None
         names = sorted(Path(uri).name for uri in table.file_uris())
         parts = [pq.read_table(self._path / name, partitioning=None) for name in names if files(name)]
         return pa.concat_tables(parts, promote_options="permissive") if parts else pa.table({})
@@ -187,6 +209,11 @@ class DeltaLog:
 
 
 _HINT: Final = "Check that the folder exists, who may write to it, and the space on its disk. The tick is repeated."
+
+
+def _adds(version: Mapping[str, Any]) -> bool:
+    """True for a version that brings rows."""
+    return version.get("operation") == "WRITE"
 
 
 # -- what a table can have --------------------------------------------------------------

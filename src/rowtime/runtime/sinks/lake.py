@@ -13,6 +13,7 @@ older copy of it; it is refused and never filled again (R564).
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from rowtime.operators.sinks.sink import Sink as SinkNode
     from rowtime.runtime.sinks.contract import Batch
 
+MICROS: Final = 1_000_000
 _TRIES: Final = 20  # commits that other writers were faster than
 _CHANGING: Final = ".changing"  # beside the record of a pump whose rows replace others
 
@@ -96,6 +98,10 @@ class LakeTable(Protocol):
         """One commit. Raises `Conflict`."""
         ...
 
+    def compact(self) -> int:
+        """Write small files into large ones; how many there were. Raises `Conflict`."""
+        ...
+
 
 @dataclass(frozen=True)
 class Wanted:
@@ -139,6 +145,8 @@ class LakeSink(DirectorySink):
         super().__init__(path, self._wanted.pump)
         self._table, self._fitted = table, Fitted()
         self._known: Found | None = None
+        self._committed: float | None = None  # when, by the clock of this process
+        self._files = 0  # that were added since the table was compacted
 
     @property
     def limits(self) -> Sequence[Limit]:
@@ -225,6 +233,24 @@ class LakeSink(DirectorySink):
         )
         return refuse("R564", what, hint)
 
+    # -- when -------------------------------------------------------------------------
+
+    def waits(self) -> bool:
+        """True if ticks are gathered and the last commit is not so long ago; the first one of a start is not."""
+        interval = self._wanted.options.interval
+        if not interval or self._committed is None:
+            return False
+        return time.monotonic() - self._committed < interval / MICROS
+
+    def _compact(self, files: int) -> None:
+        """Count the files that were added, and compact the table where they are many."""
+        self._files += files
+        most = self._wanted.options.files
+        if most and self._files >= most:
+            self._files = 0
+            with contextlib.suppress(Conflict):  # somebody else changes these files; they wait for the next time
+                self._table.compact()
+
     # -- one tick ---------------------------------------------------------------------
 
     def publish(self, spark: SparkSession, node: SinkNode, batch: Batch) -> None:  # noqa: ARG002
@@ -275,8 +301,10 @@ class LakeSink(DirectorySink):
             raise Failure(Problem("R568", what, hint="Restore it from a copy. Rowtime does not guess what it held."))
         mark = Mark(batch.tick, before + batch.count)
         self._table.commit(Ready(self._app, files, mark, batch.bound, options.key, gone))
+        self._committed = time.monotonic()
         for file in batch.files:
             file.unlink(missing_ok=True)  # what was merged
+        self._compact(len(files))
 
     @property
     def _app(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +34,15 @@ TEXT_FORMATS = FUNCTIONS
 _TERM = re.compile(r"(?P<what>.*?)(?: (?P<way>ASC|DESC))?(?: NULLS (?P<nulls>FIRST|LAST))?")
 
 
+@dataclass(frozen=True)
+class Gathered:
+    """What the last entry has staged and the sink does not have yet: the rows of one tick or of several."""
+
+    node: SinkNode
+    tick: int
+    staged: Mapping[str, Any]
+
+
 class Stage:
     """Stages and publishes for one sink operator."""
 
@@ -43,6 +53,7 @@ class Stage:
         self.floor: int | None = None  # a row below it (µs UTC) is refused
         self._tables: dict[str, pa.Table] = {}
         self._sums: dict[str, int | None] = {}
+        self.gathered: Gathered | None = None
         self._tried = 5 * SMALL  # of so many rows a result of unknown number may be few
 
     def claim(self, asked: Asked) -> Callable[[], None]:
@@ -86,10 +97,12 @@ class Stage:
         count = sum(rows for _, rows in files)
         floor = control.floor if self.floor is None else self.floor
         tick.remember(node, base=self.base or control.base, floor=floor, sequence=first + count, bound=bound)
-        if not count and bound == control.bound:
+        if not count and bound == control.bound and self.gathered is None:
             return None
         staged = {"files": files, "first": first, "count": count, "bound": bound, "sums": self._sums}
         staged |= {"folder": self._place(), "skipped": control.skipped}
+        if self.gathered is not None:
+            staged = _behind(self.gathered.staged, staged)
         check = getattr(self.sink, "check", None)
         if count and check is not None:
             check(node, self._batch(tick.spark, tick.number, staged, self._tables))
@@ -151,8 +164,29 @@ class Stage:
         return str(self.folder.relative_to(self._checkpoint) if inside else self.folder)
 
     def publish(self, spark: SparkSession, node: SinkNode, tick: int, staged: Mapping[str, Any]) -> None:
-        """Hand over what a committed entry staged."""
+        """Hand over what a committed entry staged, or keep it for later where the sink gathers ticks."""
         tables, self._tables = self._tables, {}
+        waits = getattr(self.sink, "waits", None)
+        self.gathered = Gathered(node, tick, staged) if waits is not None and waits() else None
+        if self.gathered is None:
+            self._hand_over(spark, node, tick, staged, tables)
+
+    def settle(self, spark: SparkSession, *, now: bool) -> bool:
+        """Hand over what was gathered, if it is due or ``now``; False if something still waits."""
+        kept = self.gathered
+        if kept is not None and (now or not self.sink.waits()):  # type: ignore[attr-defined]  # it has gathered
+            self._hand_over(spark, kept.node, kept.tick, kept.staged, {})
+            self.gathered = None
+        return self.gathered is None
+
+    def _hand_over(
+        self,
+        spark: SparkSession,
+        node: SinkNode,
+        tick: int,
+        staged: Mapping[str, Any],
+        tables: Mapping[str, pa.Table],
+    ) -> None:
         self.sink.publish(spark, node, self._batch(spark, tick, staged, tables))
 
     def _batch(
@@ -184,6 +218,19 @@ class Stage:
         close = getattr(self.sink, "close", None)
         if close is not None:
             close()
+
+
+def _behind(before: Mapping[str, Any], staged: Mapping[str, Any]) -> dict[str, Any]:
+    """What is staged behind the rows that were gathered; ``gathered``: how many these are."""
+    return {
+        **staged,
+        "files": [*before["files"], *staged["files"]],
+        "first": before["first"],
+        "count": before["count"] + staged["count"],
+        "sums": {**before["sums"], **staged["sums"]},
+        "skipped": before["skipped"],
+        "gathered": before["count"],
+    }
 
 
 def ordered(rows: DataFrame, node: SinkNode, count: int | None) -> DataFrame:
