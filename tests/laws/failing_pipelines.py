@@ -96,6 +96,13 @@ CLAUSES = (
         f"SELECT STREAM a.v AS av {MEET} WHERE 10 / (a.n - b.n) > 0", ("(a.n - b.n)", "NULLIF(a.n - b.n, 0)")),
     _of("table join", "SELECT STREAM a.v AS av, t.u AS u FROM a LEFT JOIN t ON a.n = t.n AND 10 / t.u > 0",
         ("10 / t.u", "10 / NULLIF(t.u, 0)")),
+    _of("computed below a table join",
+        "CREATE VIEW x AS SELECT STREAM 10 / n AS q, n, v FROM a;"
+        "SELECT STREAM x.q AS q, t.u AS u FROM x JOIN t ON x.n = t.n AND x.v > 2", told="10 / `n`"),
+    _of("computed below a join",
+        "CREATE VIEW x AS SELECT STREAM 10 / n AS q, k, v FROM a;"
+        f"SELECT STREAM x.q AS q, b.v AS bv FROM x {WINDOW} JOIN b {WINDOW} ON x.k = b.k AND x.v > 2",
+        told="10 / `n`"),
     _of("column nobody asks for",
         "CREATE VIEW x AS SELECT STREAM 10 / n AS u, v FROM a UNION ALL SELECT STREAM 10 / n AS u, v FROM b;"
         "SELECT STREAM 10 / v AS q FROM x WHERE v <> 9", ("v <> 9", "v <> 0")),

@@ -10,6 +10,7 @@ import pytest
 
 from rowtime.core.time import END
 from rowtime.operators.rows import attempt
+from rowtime.operators.rows.select import Select
 from rowtime.plan.program import compile_script
 from rowtime.runtime.session import derive
 from rowtime.testing.runner import Outcome, play
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SEEDS = (1,)
+OPTIMIZER = "org.apache.spark.sql.catalyst.optimizer"
 ALWAYS = ("sum beyond its type", "sum of snapshots")
 """What the default tests try."""
 
@@ -64,6 +66,25 @@ def test_what_fails_is_refused_whatever_the_cut(spark: SparkSession, clause: Cla
     session = derive(spark)
     counts = [check(session, clause, items(seed), seed) for seed in ((1,) if clause.name in ALWAYS else SEEDS)]
     assert sum(counts), "nothing has failed"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["computed below a join", "computed below a table join"])
+def test_what_fails_below_a_join_is_refused_however_its_rows_are_read(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    clause, made = next(one for one in CLAUSES if one.name == name), items(1)
+    small = play(derive(spark), transcript(clause.sql, made), [len(made) // 2, len(made)])
+    files = derive(spark)  # in which Spark computes nothing of rows before it has looked at the whole query
+    files.conf.set("spark.sql.execution.arrow.localRelationThreshold", "0")
+    files.conf.set("spark.sql.optimizer.excludedRules", f"{OPTIMIZER}.ConvertToLocalRelation")
+    monkeypatch.setattr("rowtime.operators.joins.join.LARGE", 0)
+    large = play(files, transcript(clause.sql, made), [len(made)])
+    assert refused_of(large) == refused_of(small) != []
+    assert rows_of(large) == rows_of(small)
+    monkeypatch.setattr(Select, "may_fail_later", lambda _: False)
+    planted = play(files, transcript(clause.sql, made), [len(made)])
+    assert refused_of(planted) != refused_of(small), "the planted fault is seen"
 
 
 def test_groups_and_pairs_that_fail_are_a_stream_like_others(spark: SparkSession) -> None:

@@ -185,6 +185,10 @@ class Operator(ABC):
         """What it computes of each row of its first input that passes its filters."""
         return ()
 
+    def may_fail_later(self) -> bool:
+        """True if something of its rows that may fail is computed only where somebody asks for it."""
+        return not self.holds_results and any(one.may_fail_later() for one in self.inputs)
+
     def null_at_first(self, name: str) -> bool:
         """True if a column may be NULL in the first rows alone: it comes from a window that is empty there."""
         return len(self.inputs) == 1 and name in self.inputs[0].emits().names and self.inputs[0].null_at_first(name)

@@ -31,7 +31,7 @@ from rowtime.expr.conditions import conjuncts
 from rowtime.operators.contract import Delta, Operator, Tick, quoted
 from rowtime.operators.events.versions import differences
 from rowtime.operators.groups.finished import in_words, said
-from rowtime.operators.rows.attempt import Told, judged
+from rowtime.operators.rows.attempt import Told, all_computed, judged
 from rowtime.operators.rows.lifetimes import instant, made
 from rowtime.operators.rows.partials import Accumulators
 from rowtime.sql.generate import to_spark
@@ -69,7 +69,7 @@ def fitting(tick: Tick, node: EventGroups, delta: Delta) -> Delta:
     if delta.rows is None or not asked:
         return delta
     if not tick.trying:
-        return replace(delta, rows=_computed(delta.rows, asked), **_UNREAD)
+        return replace(delta, rows=all_computed(delta.rows, [text for text, _ in asked]), **_UNREAD)
     shape = node.inputs[0].emits()
     values = {name: quoted(name) for name in shape.names}
     found = judged(delta.rows, [], values, asked, [name for name in shape.internals if name not in values])
@@ -88,18 +88,12 @@ def fitting_in_windows(tick: Tick, node: EventGroups, each: DataFrame, *, new: b
     if not asked:
         return each
     if not tick.trying:
-        return _computed(each, asked)
+        return all_computed(each, [text for text, _ in asked])
     found = judged(each, [], {}, asked, each.columns)
     if new:
         placed = found.selectExpr("*", f"{instant(START)} AS {ROWTIME}", f"'' AS {WRITER}", f"0L AS {POSITION}")
         refuse_events(tick, node, placed, numbered=node.numbered, more=[WINDOW_END])
     return found.where(f"{BROKEN} IS NULL").drop(BROKEN)
-
-
-def _computed(rows: DataFrame, asked: Sequence[Told]) -> DataFrame:
-    """The rows, of which all this is computed, so that it fails now: Spark leaves out what nobody compares."""
-    hashes = ", ".join(f"CAST({text} AS STRING)" for text, _ in asked)
-    return rows.where(f"xxhash64({hashes}) >= {-(2**63 - 1)}L - 1L")
 
 
 def _asked(node: EventGroups, *, in_windows: bool) -> list[Told]:

@@ -206,8 +206,10 @@ class LifetimeJoin(Operator):
         return self._netted(side, rows)
 
     def _is_cheap(self, side: int) -> bool:
-        """True if reading the rows of a tick twice costs less than to write them."""
+        """True if reading the rows of a tick twice costs less than to write them; what may fail is computed of all."""
         source = self.inputs[side]
+        if source.may_fail_later():
+            return False
         while isinstance(source, Select | AlterLifetime):
             source = source.input
         return isinstance(source, EventStream) and not self._retracts(side)

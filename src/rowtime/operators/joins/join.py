@@ -172,7 +172,8 @@ class Join(Operator):
     def _take(self, tick: Tick, n: int, delta: Delta, bound: int) -> SideRows:
         """The rows of a side, of which those are kept that a later tick may ask for.
 
-        Few new ones are kept all, and asked for on the driver; many are asked for where they lie.
+        Few new ones are kept all, and asked for on the driver; many are asked for where they lie, unless something of
+        them may fail: Spark would compute it only of those that can have a match.
         """
         side = SideRows(tick.segments(self, _SIDES[n]), PLACES[n][0])
         if delta.rows is None:
@@ -180,7 +181,8 @@ class Join(Operator):
         renamed = [f"{quoted(old)} AS {quoted(name)}" for old, name in self.sides[n].columns]
         placed = [f"{old} AS {name}" for old, name in zip((ROWTIME, WRITER, POSITION), PLACES[n], strict=True)]
         rows = delta.rows.selectExpr(*renamed, *placed, f"{passed(tick.number, POSITION)} AS {ARRIVED[n]}")
-        many, dead = delta.count is not None and delta.count > LARGE, self._dead(n, bound)
+        many = delta.count is not None and delta.count > LARGE and not self.inputs[n].may_fail_later()
+        dead = self._dead(n, bound)
         alive = between(rows, side.time, dead + 1, END, large=True) if many else rows
         tick.describe(self, f"keep rows of the {_SIDES[n]} side")
         written = [] if many and dead >= END else self._write(tick, n, alive, delta.count)

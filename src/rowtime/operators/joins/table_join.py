@@ -12,7 +12,7 @@ from rowtime.expr.conditions import columns_in
 from rowtime.operators.contract import Column, Control, Delta, Link, Operator, Shape, Tick, named, quoted
 from rowtime.operators.joins.join import Side
 from rowtime.operators.joins.sides import beside
-from rowtime.operators.rows.attempt import judged
+from rowtime.operators.rows.attempt import all_computed, judged
 from rowtime.operators.rows.conditions import holds, sorted_out
 from rowtime.sql.generate import to_spark
 
@@ -97,8 +97,12 @@ class TableJoin(Operator):
         if tick.trying and self.on is not None:
             joined = self._tried(tick, rows, known)
         else:
-            met = F.expr(to_spark(self.on)) if self.on is not None else F.expr("true")
-            joined = rows.join(known, met, "left" if self.outer else "inner")
+            met, lazy = F.expr(to_spark(self.on) if self.on is not None else "true"), self.inputs[0].may_fail_later()
+            joined = rows.join(known, met, "left" if self.outer or lazy else "inner")
+            if lazy:  # so that all rows are computed, and not those alone that can have a match
+                below = self.inputs[0]
+                joined = all_computed(joined, [quoted(to) for of, to in self.sides[0].columns if not below.origin(of)])
+                joined = joined if self.outer else joined.where(f"{self._number} IS NOT NULL")
         most = (delta.count or SMALL + 1) * max(1, table.count or 0)
         count = most if most <= SMALL else None
         return replace(

@@ -108,6 +108,11 @@ class Select(Unary):
         calls = ((item.expression, generator(item.expression)) for item in self.items)
         return [part for value, call in calls for part in ([value] if call is None else call.expressions)]
 
+    def may_fail_later(self) -> bool:
+        """True if it computes anything."""
+        made = (*self.filters(), *(item.expression for item in (*self.items, *self.hidden)))
+        return not all(isinstance(one.unnest(), exp.Column) for one in made) or super().may_fail_later()
+
     def null_at_first(self, name: str) -> bool:
         """True if what computes the column is."""
         item = next((item for item in self.items if item.column.name == name), None)
