@@ -164,7 +164,7 @@ def _number(item: pytest.Item) -> int:
     return crc32(item.nodeid.encode())
 
 
-KAFKA_TESTS, DATABASE_TESTS = (Path(__file__).parent / name for name in ("kafka", "database"))
+KAFKA_TESTS, DATABASE_TESTS, STORE_TESTS = (Path(__file__).parent / name for name in ("kafka", "database", "stores"))
 
 
 def _jars(session: pytest.Session) -> list[str]:
@@ -194,6 +194,10 @@ def spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
     builder = SparkSession.builder.master("local[2]")
     if jars:
         builder = builder.config("spark.jars", ",".join(jars))
+    if any({"spark", "bucket"} <= {*getattr(item, "fixturenames", ())} for item in request.session.items):
+        from tests.stores.server import spark_jars
+
+        builder = builder.config("spark.driver.extraClassPath", os.pathsep.join(spark_jars()))
     session = (
         builder.appName("rowtime-tests")
         .config("spark.ui.enabled", "false")

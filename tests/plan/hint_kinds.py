@@ -73,6 +73,9 @@ PLAIN: dict[str, tuple[str, ...]] = {
         "Take a new folder or an empty one, or convert this one.",
         "Write to a table without it, and copy from there.",
         "Take a folder that all machines mount: NFS, EFS, CephFS, a shared volume.",
+        "Take a folder that all machines mount, also for a Delta table; or write to Kafka or a database.",
+        "Take one on a store; for Azure, set AZURE_STORAGE_ACCOUNT_NAME or write abfss://container@account.…",
+        "Write s3://bucket/folder. …",
         "Take a folder of a POSIX file system: a disk, NFS 4, EFS, CephFS.",
         "Let the checkpoint and the folders of sinks be on a file system that all workers share.",
         "Trace it with a checkpoint that has read the same input with one script.",
@@ -92,6 +95,9 @@ PLAIN: dict[str, tuple[str, ...]] = {
         "See docs/transcripts.md.",
     ),
     "it is about a copy, a disk or a server, outside of rowtime": (
+        "Check the endpoint and the network. A tick under way is repeated; nothing is lost.",
+        "Create the bucket, or correct the URL.",
+        "It takes the rights to read, write, list and delete below the folder. …",
         "Restore the file from a copy. Without it the reader cannot go on.",
         "Restore the log, or start the reader with a new checkpoint.",
         "Restore the log.",
@@ -110,6 +116,8 @@ PLAIN: dict[str, tuple[str, ...]] = {
         "Its columns are …. Add it to the table, or leave it out.",
     ),
     "it needs another installation, which no test changes": (
+        "Install it with rowtime: pip install 'rowtime[stores]'.",
+        "Start the session with a file system for it… (spark.jars or spark.jars.packages).",
         "Install a JDK or JRE … or newer: on Debian or Ubuntu `sudo apt-get install openjdk-…-jre-headless`, on macOS `brew install openjdk@…`, with conda `conda install openjdk=…`. If it is installed already, set JAVA_HOME to its folder.",
         "Install Maven (mvn) and let it reach a repository that has them, or give Spark the jars yourself: spark.jars with their paths, or spark.jars.packages with the coordinates.",
         "Start the session with spark.jars set to rowtime.runtime.jars.kafka_jars().",

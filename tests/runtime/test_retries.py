@@ -42,6 +42,7 @@ UDF = 'Traceback (most recent call last):\n  File "x.py", line 1, in f\n{}\n'
     "error",
     [
         failure("R501"),
+        failure("R583"),
         refuse("R204", "the writer is open"),
         OSError(28, "No space left on device"),
         ConnectionRefusedError("no"),

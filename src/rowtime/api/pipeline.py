@@ -15,7 +15,7 @@ from rowtime.api.query import Query
 from rowtime.api.relations import EventTime, Relation, columns_text, named
 from rowtime.client.home import Home
 from rowtime.core.errors import Problem, Refused, refuse
-from rowtime.core.shared_paths import local
+from rowtime.core.stores import Place, place_of
 from rowtime.expr.store_assignment import as_read
 from rowtime.operators.rows.table_function import Make
 from rowtime.operators.sinks.sink import Sink as SinkNode
@@ -31,7 +31,7 @@ from rowtime.runtime.first_start import FirstStart
 from rowtime.runtime.quiet import quietly
 from rowtime.runtime.sinks.callables import ConsoleSink, FunctionSink, MemorySink
 from rowtime.runtime.sinks.contract import Batch, Sink
-from rowtime.runtime.sinks.directory import DirectorySink
+from rowtime.runtime.sinks.directory import DirectorySink, folder_at
 from rowtime.runtime.sinks.staging import Stage
 from rowtime.runtime.sinks.stream_log import StreamLogSink, writer_of
 from rowtime.runtime.sources.contract import Limits, Repeatable
@@ -227,8 +227,7 @@ class Pipeline:
                 "Add a SELECT STREAM, or CREATE PUMP … AS INSERT INTO … SELECT STREAM ….",
             )
         with quietly(program.secrets):
-            folder = local(checkpoint, "the checkpoint") if checkpoint else Path(tempfile.mkdtemp(prefix="rowtime-"))
-            place = Checkpoint(folder.absolute())
+            place = Checkpoint(place_of(checkpoint or tempfile.mkdtemp(prefix="rowtime-")))
             return self._started(_Start(program, place, limits, ends, available_now, take_over))
 
     def _started(self, start: _Start) -> Engine:
@@ -237,7 +236,7 @@ class Pipeline:
             upgrade_of(old, program)  # first of all: where it is refused, nothing is written
         from rowtime.runtime.session import active  # noqa: PLC0415 - only a run needs Spark
 
-        spark = self.session(program)
+        spark = self.session(program, place.folder)
         with active(spark):
             if problems := self.check_types(program, spark):
                 raise Refused(*problems)
@@ -273,11 +272,13 @@ class Pipeline:
             raise
         return engine
 
-    def session(self, program: Program) -> SparkSession:
-        """The session in which a program computes."""
+    def session(self, program: Program, place: Place | None = None) -> SparkSession:
+        """The session in which a program computes, and which reads the checkpoint at a place."""
         from rowtime.runtime.session import derive, new_spark, whole_files  # noqa: PLC0415 - only a run needs Spark
+        from rowtime.runtime.store_access import reach, settings_for  # noqa: PLC0415
 
-        spark = derive(self._spark or new_spark(self._jars(program)))
+        spark = derive(self._spark or new_spark(self._jars(program), conf=settings_for(place)))
+        reach(spark, place)
         for name, (function, returns) in self._python.items():
             spark.udf.register(name, function, returns)
         if any(stream.source[0] in ("csv", "json") for stream in program.streams):
@@ -328,7 +329,7 @@ class Pipeline:
         if node.format in ("parquet", "csv", "json"):
             if "path" not in options:
                 raise refuse("R207", f"a {node.format} sink needs a path", "Add OPTIONS (path '/data/out').")
-            return DirectorySink(local(options["path"], "the path of the sink"), pump_of(node.name))
+            return DirectorySink(folder_at(options["path"]), pump_of(node.name))
         if node.format == "log":
             return StreamLogSink(self.home, options["stream"], pump_of(node.name))
         if node.format == "function":

@@ -8,11 +8,11 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rowtime.core.clock import least
 from rowtime.core.errors import headline, refuse
+from rowtime.core.stores import Place
 from rowtime.core.time import to_micros, to_text
 from rowtime.plan.bind.event_time import manual
 from rowtime.plan.poisoned import Poisoned
@@ -103,7 +103,7 @@ class Query:
     # -- ours -------------------------------------------------------------------------
 
     @property
-    def checkpoint(self) -> Path:
+    def checkpoint(self) -> Place:
         """The checkpoint folder."""
         return self.engine.checkpoint.folder
 
@@ -139,7 +139,7 @@ class Query:
         limit = patience // timedelta(microseconds=1)
         return waiting(self.engine.plan, self.engine.entry, self.engine.clock(), limit)
 
-    def rejected(self, gate: str) -> list[Path]:
+    def rejected(self, gate: str) -> list[Place]:
         """The Parquet files that hold the rows which a gate refused."""
         return self.engine.checkpoint.rejected(gate, self.engine.entry["tick"])
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from rowtime.api.pipeline import Pipeline
 from rowtime.audit.verify import Verified, verified
 from rowtime.core.errors import refuse
+from rowtime.core.stores import ObjectPlace, place_of
 from rowtime.state.checkpoint import Checkpoint
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def verify(  # noqa: PLR0913 - what a pipeline may need beside its checkpoint
-    checkpoint: str | Path,
+    checkpoint: str | Path | ObjectPlace,
     pipeline: Pipeline | None = None,
     *,
     spark: SparkSession | None = None,
@@ -33,7 +34,7 @@ def verify(  # noqa: PLR0913 - what a pipeline may need beside its checkpoint
     ``RowtimeError``: R405 where there is nothing to verify, R407 and those of the sources where the input
     cannot be read again, R408 where the last tick is still being handed over.
     """
-    place = Checkpoint(Path(checkpoint).absolute())
+    place = Checkpoint(place_of(checkpoint))
     if place.plan is None:
         raise refuse("R405", f"{checkpoint} has no tick to verify", "Give the folder of a pipeline that ran.")
     made = pipeline or Pipeline(spark, home=home).sql(place.plan.sql, variables)

@@ -8,18 +8,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from rowtime.audit.lakes import of_lake
 from rowtime.client.stream_log import Rows, scan
 from rowtime.core.columns import ROWTIME
 from rowtime.core.errors import Failure, Problem
+from rowtime.core.stores import Place
 from rowtime.plan.formats.lake import LAKES
 from rowtime.runtime.claims import pump_of
 from rowtime.runtime.file_form import FileForm, lines_of
 from rowtime.runtime.sinks.directory import files_of
 from rowtime.runtime.sinks.staging import TEXT_FORMATS
 from rowtime.runtime.sinks.stream_log import writer_of
+from rowtime.state.memory import read_table
 
 if TYPE_CHECKING:
     from rowtime.client.home import Home
@@ -55,7 +56,7 @@ def read_back(  # noqa: PLR0913 - which rows of which sink, and where they are
     return None
 
 
-def rows_of(node: SinkNode, files: Sequence[Path], skipped: Mapping[str, Sequence[str]] = NONE) -> pa.Table:
+def rows_of(node: SinkNode, files: Sequence[Place], skipped: Mapping[str, Sequence[str]] = NONE) -> pa.Table:
     """The rows of files as a sink's directory has them, or before they get there."""
     if node.format in TEXT_FORMATS:
         header = FileForm.of(node, node.columns).header is not None
@@ -66,15 +67,15 @@ def rows_of(node: SinkNode, files: Sequence[Path], skipped: Mapping[str, Sequenc
     return tables(files)
 
 
-def tables(files: Iterable[Path]) -> pa.Table:
+def tables(files: Iterable[Place]) -> pa.Table:
     """Parquet files as one table, in their order."""
     parts = [_read(file) for file in files]
     return pa.concat_tables(parts, promote_options="permissive") if parts else pa.table({})
 
 
-def _read(file: Path) -> pa.Table:
+def _read(file: Place) -> pa.Table:
     try:
-        return pq.read_table(file, partitioning=None)
+        return read_table(file)
     except (OSError, pa.ArrowInvalid) as error:
         raise Failure(Problem("R501", f"{file} cannot be read: {error}", hint="Restore it from a copy.")) from error
 

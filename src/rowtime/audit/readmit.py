@@ -16,13 +16,12 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from rowtime.client.home import Home
 from rowtime.client.writer import Writer, open_writer
 from rowtime.core.clock import least
 from rowtime.core.errors import refuse
-from rowtime.core.shared_paths import sync
+from rowtime.core.stores import ObjectPlace, Place, place_of
 from rowtime.core.time import BEGINNING, END
 from rowtime.operators.contract.gates import READMITTED
 from rowtime.operators.events.bounded_events import BoundedEvents
@@ -33,9 +32,11 @@ from rowtime.operators.streams.stream import Stream
 from rowtime.plan.stored import StoredPlan
 from rowtime.runtime.engine import wall_clock
 from rowtime.state.checkpoint import Checkpoint, folder_of
+from rowtime.state.files import make_folder, write_over
+from rowtime.state.memory import read_table
 
 WRITER = READMITTED
-Place = tuple[str, int]  # writer and position that a refused row had
+RowPlace = tuple[str, int]  # writer and position that a refused row had
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ class Readmitted:
 
 
 def readmit(
-    checkpoint: str | Path, gate: str | None = None, *, home: Home | str | Path | None = None
+    checkpoint: str | Path | ObjectPlace, gate: str | None = None, *, home: Home | str | Path | None = None
 ) -> list[Readmitted]:
     """Write early rows that are due into their streams; of one gate, or of all that have a guard.
 
@@ -59,7 +60,7 @@ def readmit(
     have. Raises ``Refused``: R405 for a folder that is no
     checkpoint, R142 for a gate without a guard, or whose rows have not the stream's columns.
     """
-    place = Checkpoint(Path(checkpoint).absolute())
+    place = Checkpoint(place_of(checkpoint))
     plan, entry = place.plan, place.journal.last()
     if plan is None:
         raise refuse("R405", f"{checkpoint} is no checkpoint: it has no plan.json", "Give the folder of a pipeline.")
@@ -103,7 +104,7 @@ class _Gate:
     name: str
 
     @property
-    def notes(self) -> Path:
+    def notes(self) -> Place:
         """What was written to the log, a line a time; under the first name of the gate, whatever it is called now."""
         name, first, _ = self.place.spans(self.name)[0]
         return self.place.folder / "readmitted" / f"{folder_of(f'{name}@{first}' if first else name)}.jsonl"
@@ -159,12 +160,12 @@ class _Gate:
             raise refuse("R142", f"the rows of {self.name} come from {', '.join(found)}; it is not known which")
         return found[0]
 
-    def _early(self, done: set[Place]) -> pa.Table:
+    def _early(self, done: set[RowPlace]) -> pa.Table:
         """The early rows that were not written yet, by time."""
         files = self.place.rejected(self.name, self.entry["tick"])
         if not files:
             return pa.table({"refused_time": pa.array([], pa.timestamp("us", "UTC"))})
-        table = pa.concat_tables([pq.read_table(file) for file in files], promote_options="permissive")
+        table = pa.concat_tables([read_table(file) for file in files], promote_options="permissive")
         table = table.filter(pc.equal(table["reason"], "EARLY"))
         new = [place not in done for place in _places(table)]
         keys = ("refused_time", "writer", "position")
@@ -186,7 +187,7 @@ class _Gate:
             )
         return pa.table({**{name: rows[found] for name, found in known.items()}, **gives})
 
-    def _done(self, writer: Writer) -> set[Place]:
+    def _done(self, writer: Writer) -> set[RowPlace]:
         return {
             (name, position)
             for line in self._lines()
@@ -198,20 +199,16 @@ class _Gate:
         text = self.notes.read_text() if self.notes.exists() else ""
         yield from (json.loads(line) for line in text.splitlines() if line.endswith("}"))
 
-    def _write(self, writer: Writer, rows: pa.Table, places: Sequence[Place]) -> None:
-        self.notes.parent.mkdir(exist_ok=True)
+    def _write(self, writer: Writer, rows: pa.Table, places: Sequence[RowPlace]) -> None:
+        make_folder(self.notes.parent)
         # What was noted and never written is forgotten: its positions are taken now.
         kept = [line for line in self._lines() if writer.position >= line["first"] + len(line["rows"])]
         kept.append({"first": writer.position, "rows": [list(place) for place in places]})
-        draft = self.notes.with_suffix(".draft")
-        draft.write_text("".join(json.dumps(line) + "\n" for line in kept))
-        sync(draft)
-        draft.rename(self.notes)
-        sync(self.notes.parent)
+        write_over(self.notes, "".join(json.dumps(line) + "\n" for line in kept).encode())
         writer.insert(rows)
 
 
-def _places(rows: pa.Table) -> list[Place]:
+def _places(rows: pa.Table) -> list[RowPlace]:
     if "writer" not in rows.column_names:
         return []
     return list(zip(rows["writer"].to_pylist(), rows["position"].to_pylist(), strict=True))

@@ -8,7 +8,6 @@ same rules. Nothing of the checkpoint that is replayed is written.
 
 from __future__ import annotations
 
-import shutil
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -20,6 +19,7 @@ from typing import TYPE_CHECKING, Any, cast
 from rowtime.client.writer import EVERYONE
 from rowtime.core.clock import least
 from rowtime.core.errors import Refused, refuse
+from rowtime.core.stores import Place
 from rowtime.core.time import END
 from rowtime.operators.streams.stream import Stream
 from rowtime.plan.clock_functions import fixed
@@ -34,6 +34,7 @@ from rowtime.runtime.skipped_rows import SEEN, shown_in
 from rowtime.runtime.upgrades import bound
 from rowtime.state.checkpoint import Checkpoint, folder_of
 from rowtime.state.cuts import noted
+from rowtime.state.files import copy_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -67,10 +68,10 @@ class Part:
 class KeptSink:
     """Keeps the staged files of a sink in a folder, in their order, and hands nothing over."""
 
-    place: Path
-    files: list[Path] = field(default_factory=list)
+    place: Place
+    files: list[Place] = field(default_factory=list)
 
-    def folder(self, checkpoint: Path) -> Path:  # noqa: ARG002 - its own
+    def folder(self, checkpoint: Place) -> Place:  # noqa: ARG002 - its own
         """The folder."""
         return self.place
 
@@ -192,8 +193,7 @@ def replay(
     notes = checkpoint.folder / "sources"
     scratch.mkdir(parents=True, exist_ok=True)
     (scratch / ".lock").touch()  # it is a checkpoint, whatever it holds from the other one
-    if notes.is_dir():
-        shutil.copytree(notes, scratch / "sources")
+    copy_folder(notes, scratch / "sources")
     place = Checkpoint(scratch.absolute())
     names = {node.name for program in programs for node in program.sinks}
     kept = {name: Stage(KeptSink(place.folder / "outputs" / folder_of(name)), place.folder) for name in names}
@@ -204,7 +204,9 @@ def replay(
     sources = [pipeline.sources(program, place) for program in programs]
     began = (checkpoint.journal.last() or {}).get("began", 0)
     first = programs[0]
-    engine = Replay(pipeline.session(programs[-1]), first, place, sources[0], stages[0], clock=lambda: began)
+    engine = Replay(
+        pipeline.session(programs[-1], checkpoint.folder), first, place, sources[0], stages[0], clock=lambda: began
+    )
     engine.later = list(zip(programs, sources, stages, strict=True))[1:]
     engine.skipped_in = checkpoint
     engine.start()

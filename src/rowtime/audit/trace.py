@@ -43,6 +43,7 @@ from rowtime.core.columns import (
     WEIGHT,
 )
 from rowtime.core.errors import refuse
+from rowtime.core.stores import ObjectPlace, place_of
 from rowtime.core.time import BEGINNING, to_micros
 from rowtime.operators.contract import Delta, Operator, quoted
 from rowtime.operators.rows.collected import collected
@@ -63,7 +64,7 @@ if TYPE_CHECKING:
 
 def trace(
     pipeline: Pipeline,
-    checkpoint: str | Path,
+    checkpoint: str | Path | ObjectPlace,
     row: Values | str | None = None,
     *,
     number: int | None = None,
@@ -79,7 +80,7 @@ def trace(
     if number is not None and not output.ordered:
         raise refuse("R409", f"the rows of {output.name} have no order, so numbers say nothing", "Give values instead.")
     alone = replace(output, format="memory", options=(), ordered=True)
-    place = Checkpoint(Path(checkpoint).absolute())
+    place = Checkpoint(place_of(checkpoint))
     parts = recorded(place, by_tick=True)
     if place.plan is not None and place.plan.since is not None:
         what = "the SQL of this checkpoint has changed, and a row is not traced beyond that"

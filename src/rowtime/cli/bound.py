@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -15,6 +14,7 @@ from rowtime.client.home import Home
 from rowtime.client.writer import DEFAULT_WRITER, EVERYONE, Writer, only_writer, open_writer, present_writers
 from rowtime.core.clock import strict as strictly
 from rowtime.core.errors import Refused, refuse
+from rowtime.core.stores import place_of
 from rowtime.core.time import to_micros, to_text
 from rowtime.plan.bind.event_time import manual
 from rowtime.state.checkpoint import Checkpoint
@@ -33,7 +33,7 @@ ColumnName = Annotated[
     str | None, typer.Option("--column", metavar="NAME", help="The bound of this column of declared order, not a time.")
 ]
 CheckpointFolder = Annotated[
-    Path | None, typer.Option("--checkpoint", metavar="DIR", help="Set the event time's bound in this pipeline.")
+    str | None, typer.Option("--checkpoint", metavar="DIR", help="Set the event time's bound in this pipeline.")
 ]
 
 IN_USE = "R204"  # another process has the writer open
@@ -84,13 +84,14 @@ def _set_column(home: Home, said: tuple[str, str, str, str | None], *, strict: b
     typer.echo(f"{stream}: {column} {'beyond' if strict else 'from'} {value} on, behind writer {opened.name}")
 
 
-def _set(folder: Path, name: str, at: int, *, as_json: bool) -> None:
+def _set(folder: str, name: str, at: int, *, as_json: bool) -> None:
     """Set the bound of an event time in MODE MANUAL or of a T-sort; the pipeline's next tick takes it."""
-    plan = Checkpoint(folder).plan
+    place = place_of(folder)
+    plan = Checkpoint(place).plan
     if plan is None:
         raise refuse("R405", f"{folder} is no checkpoint", "Give the folder that the pipeline has.")
     operator = manual(plan, name, at)
-    put(folder, operator, at)
+    put(place, operator, at)
     if as_json:
         write_json({"operator": operator, "bound": to_text(at)})
         return

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from rowtime.cli.options import AsJson, HomeFolder
+from rowtime.cli.options import AsJson, CheckpointFolder, HomeFolder
 from rowtime.cli.outcome import write_json
 
-CheckpointFolder = Annotated[Path, typer.Argument(metavar="CHECKPOINT", help="The checkpoint folder of a pipeline.")]
 GateName = Annotated[str | None, typer.Argument(metavar="GATE", help="A T-sort with a guard; default: all.")]
 
 

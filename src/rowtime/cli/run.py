@@ -23,8 +23,8 @@ from rowtime.cli.explain import explained_as_json, explained_as_text
 from rowtime.cli.figures import Figures
 from rowtime.cli.options import AsJson, HomeFolder, Script, Settings, script_text, variables
 from rowtime.cli.outcome import write_json
-from rowtime.core.errors import Refused
-from rowtime.core.shared_paths import local
+from rowtime.core.errors import Refused, RowtimeError
+from rowtime.core.stores import place_of
 from rowtime.state.checkpoint import Checkpoint
 from rowtime.state.files import make_private
 
@@ -34,8 +34,12 @@ if TYPE_CHECKING:
     from rowtime.plan.program import Program
 
 Folder = Annotated[
-    Path | None,
-    typer.Option("--checkpoint", metavar="DIR", help="Default: checkpoints/<name of the file> in the home directory."),
+    str | None,
+    typer.Option(
+        "--checkpoint",
+        metavar="DIR",
+        help="A folder or s3://bucket/folder. Default: checkpoints/<name of the file> in the home directory.",
+    ),
 ]
 AvailableNow = Annotated[
     bool,
@@ -76,7 +80,7 @@ def run(
 
 def _run(
     script: str,
-    checkpoint: Path | None,
+    checkpoint: str | None,
     name: str,
     home: Path | None,
     settings: dict[str, str],
@@ -141,11 +145,11 @@ def _explain(program: Program, as_json: bool) -> None:
         typer.echo(text + "\n")
 
 
-def _define(program: Program, pipeline: Pipeline, folder: Path, as_json: bool) -> None:
+def _define(program: Program, pipeline: Pipeline, folder: str | Path, as_json: bool) -> None:
     """A script that only defines streams and inserts rows does that, without Spark."""
     from rowtime.runtime.first_start import FirstStart  # noqa: PLC0415
 
-    place = Checkpoint(local(folder, "the checkpoint"))
+    place = Checkpoint(place_of(folder))
     if program.actions or program.drops:
         place.acquire()
     try:
@@ -167,7 +171,7 @@ def _count(things: Sized, noun: str) -> str:
     return f"{len(things)} {noun}{'' if len(things) == 1 else 's'}"
 
 
-def _run_with_display(pipeline: Pipeline, program: Program, folder: Path, how: Mapping[str, Any]) -> None:
+def _run_with_display(pipeline: Pipeline, program: Program, folder: str | Path, how: Mapping[str, Any]) -> None:
     # Results have standard output to themselves.
     console = any(sink.format == "console" for sink in program.sinks)
     with Display(plain=True if console else None, file=sys.stderr if console else None) as display:
@@ -177,7 +181,7 @@ def _run_with_display(pipeline: Pipeline, program: Program, folder: Path, how: M
         _await(query)
 
 
-def _run_as_json(pipeline: Pipeline, program: Program, folder: Path, how: Mapping[str, Any]) -> None:  # noqa: ARG001
+def _run_as_json(pipeline: Pipeline, program: Program, folder: str | Path, how: Mapping[str, Any]) -> None:  # noqa: ARG001
     figures = Figures(time.monotonic())
 
     def listener(progress: dict[str, Any]) -> None:
@@ -228,18 +232,19 @@ def _interruptible() -> Iterator[threading.Event]:
 
 
 @contextmanager
-def _traceback_kept(folder: Path) -> Iterator[None]:
+def _traceback_kept(folder: str | Path) -> Iterator[None]:
     """A failure leaves its whole traceback in the checkpoint, and the terminal gets a line."""
     try:
         yield
     except (Refused, typer.Exit):
         raise
     except Exception as error:
-        path = folder / "last-error.txt"
         # The disk may be full, and the folder may be somebody's data: the error is to be shown, not another one.
-        with suppress(OSError, Refused):
-            Checkpoint(folder).check_place()
-            make_private(folder)
+        with suppress(OSError, RowtimeError):
+            place = place_of(folder)
+            path = place / "last-error.txt"
+            Checkpoint(place).check_place()
+            make_private(place)
             path.write_text("".join(traceback.format_exception(error)), encoding="utf-8")
             error.add_note(f"The whole traceback is in {path}.")
         raise

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from rowtime.cli.options import AsJson, HomeFolder
+from rowtime.cli.options import AsJson, CheckpointFolder, HomeFolder
 from rowtime.cli.outcome import write_json
 
-CheckpointFolder = Annotated[Path, typer.Argument(metavar="CHECKPOINT", help="The checkpoint folder of a pipeline.")]
 PumpName = Annotated[str, typer.Argument(metavar="PUMP", help="The pump whose target refuses the rows.")]
 TickNumber = Annotated[int, typer.Argument(metavar="TICK", help="The tick, as the error names it.")]
 

@@ -13,15 +13,15 @@ from typing import Annotated, Any
 
 import typer
 
-from rowtime.cli.options import AsJson
+from rowtime.cli.options import AsJson, CheckpointFolder
 from rowtime.cli.outcome import write_json
 from rowtime.core.clock import least
 from rowtime.core.errors import refuse
+from rowtime.core.stores import place_of
 from rowtime.core.time import BEGINNING, SECOND, to_text
 from rowtime.plan.waiting import waiting
 from rowtime.state.checkpoint import Checkpoint
 
-CheckpointFolder = Annotated[Path, typer.Argument(metavar="CHECKPOINT", help="The checkpoint folder of a pipeline.")]
 OnlyWaiting = Annotated[bool, typer.Option("--waiting", help="Only what waits for what.")]
 
 
@@ -36,9 +36,9 @@ def status(checkpoint: CheckpointFolder, only_waiting: OnlyWaiting = False, as_j
         typer.echo("\n".join(as_lines(found)))
 
 
-def status_of(folder: Path) -> dict[str, Any]:
+def status_of(folder: str | Path) -> dict[str, Any]:
     """The status of a checkpoint as plain values; raises ``Refused`` (R405) where there is none."""
-    checkpoint = Checkpoint(folder.absolute())
+    checkpoint = Checkpoint(place_of(folder))
     plan, entry = checkpoint.plan, checkpoint.journal.last()
     if plan is None:
         raise refuse(

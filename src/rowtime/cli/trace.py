@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from rowtime.cli.options import AsJson, HomeFolder, Settings, variables
+from rowtime.cli.options import AsJson, CheckpointFolder, HomeFolder, Settings, variables
 from rowtime.cli.outcome import write_json
 from rowtime.core.errors import refuse
+from rowtime.core.stores import place_of
 from rowtime.state.checkpoint import Checkpoint
 
-CheckpointFolder = Annotated[Path, typer.Argument(metavar="CHECKPOINT", help="The checkpoint folder of a pipeline.")]
 Number = Annotated[int | None, typer.Option("--number", min=0, help="The sequence number of the row; the first is 0.")]
 Condition = Annotated[
     str | None, typer.Option("--where", metavar="CONDITION", help="The first row that fits, over the output's columns.")
@@ -37,7 +36,7 @@ def trace(
 
     if (number is None) == (where is None):
         raise typer.BadParameter("give one of the two", param_hint="--number, --where")
-    plan = Checkpoint(checkpoint.absolute()).plan
+    plan = Checkpoint(place_of(checkpoint)).plan
     if plan is None:
         raise refuse("R405", f"{checkpoint} is no checkpoint: it has no plan.json", "Give the folder of a pipeline.")
     pipeline = Pipeline(home=home).sql(plan.sql, variables(settings))

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
-from rowtime.cli.options import AsJson, HomeFolder, Settings, variables
+from rowtime.cli.options import AsJson, CheckpointFolder, HomeFolder, Settings, variables
 from rowtime.cli.outcome import REFUSED, write_json
 
 if TYPE_CHECKING:
     from rowtime.audit.verify import Compared, Verified
-
-CheckpointFolder = Annotated[Path, typer.Argument(metavar="CHECKPOINT", help="The checkpoint folder of a pipeline.")]
 
 
 def verify(

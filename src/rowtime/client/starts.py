@@ -25,6 +25,7 @@ from typing import IO, TYPE_CHECKING, Any, Final
 
 from rowtime.client.stream_log import last
 from rowtime.core.shared_paths import sync
+from rowtime.core.stores import place_of
 
 if TYPE_CHECKING:
     from rowtime.client.home import Home
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 FOLDER: Final = "starts"
 STATEMENTS_DONE: Final = "statements.done"  # in a checkpoint: what its script says once has been done
 _LOCK: Final = ".lock"
-_TICK: Final = re.compile(r"(\d{12})\.json")
+_ENTRY: Final = re.compile(r"\d{12}\.json")
 
 Record = Mapping[str, Any]
 
@@ -129,11 +130,11 @@ def _settle(home: Home, path: Path, *, succeeded: bool) -> None:
 
 def _has_begun(record: Record) -> bool:
     """True if the checkpoint of a start has committed a tick since, or what its script says has been done."""
-    checkpoint = Path(record["checkpoint"])
+    checkpoint = place_of(record["checkpoint"])
     if not record["runs"]:
         return (checkpoint / STATEMENTS_DONE).exists()
-    entries = (checkpoint / "journal").glob("*.json")
-    return any(int(at[1]) > record["tick"] for path in entries if (at := _TICK.fullmatch(path.name)))
+    entries = {path.name: path for path in (checkpoint / "journal").glob("*.json") if _ENTRY.fullmatch(path.name)}
+    return bool(entries) and json.loads(entries[max(entries)].read_bytes())["tick"] > record["tick"]
 
 
 def _take_back(home: Home, path: Path, record: Record, name: str, change: Record) -> None:

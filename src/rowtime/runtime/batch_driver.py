@@ -11,7 +11,9 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+from rowtime.core.stores import ObjectPlace
 from rowtime.runtime.sources.batches import BatchSource
+from rowtime.runtime.spark_paths import url_for_spark
 from rowtime.state.checkpoint import folder_of
 
 if TYPE_CHECKING:
@@ -56,9 +58,10 @@ class BatchDriver:
         """Start the streaming queries, with their checkpoints below ours."""
         for name, source in self.sources.items():
             place = self._engine.checkpoint.folder / "spark" / folder_of(name)
+            location = url_for_spark(place) if isinstance(place, ObjectPlace) else str(place)
             writer = source.frame.writeStream.foreachBatch(self._handler(source))
             # Names of running queries are unique in a session, and so is the folder.
-            writer = writer.option("checkpointLocation", str(place)).queryName(f"rowtime {name} {place.parent.parent}")
+            writer = writer.option("checkpointLocation", location).queryName(f"rowtime {name} {place.parent.parent}")
             writer = writer.trigger(availableNow=True) if available_now else writer
             self._queries.append(writer.start())
 

@@ -196,7 +196,7 @@ class Engine:
         attempts = FAULTS_A_TICK
         while True:
             if self._failed:  # what it left half done is finished or swept, as after a crash
-                self._recover(self.checkpoint.journal.last())
+                self._recover(self.checkpoint.journal.settle())
             self._failed, attempts = True, attempts - 1
             try:
                 report = self._ticked()

@@ -13,6 +13,7 @@ from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j has 
 from pyspark.errors import PySparkException
 
 from rowtime.core.errors import Failure, Problem
+from rowtime.core.stores import Place
 from rowtime.runtime.retries import of_the_machine
 from rowtime.runtime.sources.contract import Source
 
@@ -29,7 +30,7 @@ def sets_aside(sources: Iterable[Source], error: Exception) -> bool:
 
 
 @contextmanager
-def naming_disks(checkpoint: Path) -> Iterator[None]:
+def naming_disks(checkpoint: Place) -> Iterator[None]:
     """``Failure`` (R422) for a disk that is full or cannot be written: of the checkpoint, or of Spark's own folders."""
     try:
         yield

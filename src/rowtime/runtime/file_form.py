@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final, Literal, cast
 
+from rowtime.core.stores import Place
 from rowtime.plan.bind.sink_options import LakeOptions
 from rowtime.plan.formats.files import PARQUET_CODECS, TEXT_CODECS, WRITES
 from rowtime.plan.formats.lake import LAKES
@@ -68,7 +69,7 @@ class FileForm:
         return file
 
 
-def lines_of(file: Path) -> list[str]:
+def lines_of(file: Place) -> list[str]:
     """The lines of a text file, compressed or not."""
     opened = {".gz": gzip.decompress, ".bz2": bz2.decompress}.get(file.suffix, bytes)
     return opened(file.read_bytes()).decode().split("\n")[:-1]

@@ -41,7 +41,7 @@ class FirstStart:
         drops = () if last is not None or self._dropped else program.drops
         if drops or any(home.definition(name) != after for name, after in defines.items()):
             start = {
-                "checkpoint": str(self.checkpoint.folder.absolute()),
+                "checkpoint": str(self.checkpoint.folder),
                 "tick": -1 if last is None else last["tick"],
                 "runs": bool(program.sinks),
                 "writers": self._writers(),

@@ -77,6 +77,13 @@ def jdbc_jars(url: str, *, cache: Path | None = None) -> list[str]:
     return [jar for jar in fetch([known], cache=cache) if artifact(jar) not in theirs] if known else []
 
 
+def store_jars(*, cache: Path | None = None) -> list[str]:
+    """The jars by which Spark reads from S3, in the version of its Hadoop. Raises ``Failure`` (R502) as above."""
+    found = next((_spark_jars()).glob("hadoop-client-api-*.jar"))
+    version = found.stem.removeprefix("hadoop-client-api-")
+    return fetch([f"org.apache.hadoop:hadoop-aws:{version}"], cache=cache)
+
+
 def fetch(coordinates: Sequence[str], *, cache: Path | None = None) -> list[str]:
     """The jars of ``group:artifact:version`` coordinates with their run-time dependencies.
 
@@ -99,8 +106,11 @@ def artifact(jar: str) -> str:
 
 def shipped() -> set[str]:
     """The artifacts whose jars PySpark brings along."""
-    home = Path(os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent)
-    return {artifact(jar.name) for jar in (home / "jars").glob("*.jar")}
+    return {artifact(jar.name) for jar in _spark_jars().glob("*.jar")}
+
+
+def _spark_jars() -> Path:
+    return Path(os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent) / "jars"
 
 
 def _default_cache() -> Path:

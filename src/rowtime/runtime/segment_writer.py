@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import re
+import tempfile
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -29,10 +30,11 @@ from rowtime.core.checksums import checksum
 from rowtime.core.columns import ROUTE, WRITER
 from rowtime.core.errors import Failure, Problem
 from rowtime.core.shared_paths import sync
+from rowtime.core.stores import ObjectPlace, Place, place_of
 from rowtime.operators.contract import Route, Segment
 from rowtime.operators.rows.collected import collected, loosened
 from rowtime.runtime.file_form import FileForm
-from rowtime.state.files import make_folder
+from rowtime.state.files import make_folder, sync_names
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -50,7 +52,7 @@ _REPORT = "route string, path string, rows bigint, lowest bigint, highest bigint
 
 def write_routes(  # noqa: PLR0913 - what, where to, and in which form
     rows: DataFrame | pa.Table,
-    folder: Path,
+    folder: Place,
     stem: str,
     routes: Mapping[str, Route],
     count: int | None,
@@ -74,7 +76,7 @@ def write_routes(  # noqa: PLR0913 - what, where to, and in which form
     else:
         written = _write_there(loosened(rows), target, routes)
     if any(written.values()):
-        sync(folder)
+        sync_names(folder)
     return written, tables
 
 
@@ -83,12 +85,12 @@ def fits_the_driver(rows: DataFrame, count: int | None) -> bool:
     return count is not None and (count <= SMALL or count * _width(rows) <= LARGEST)
 
 
-def write_table(table: pa.Table, folder: Path, stem: str, name: str, time: str | None) -> Segment:
+def write_table(table: pa.Table, folder: Place, stem: str, name: str, time: str | None) -> Segment:
     """Write rows that the driver has to one file, durable when this returns; ``time``: what the segment spans."""
     file = _File(_Target(str(folder), stem, PARQUET), name, 0)
     file.write(table, table[time] if time else pa.array([0]))
     segment = file.close()
-    sync(folder)
+    sync_names(folder)
     return segment
 
 
@@ -101,8 +103,9 @@ def _write_there(rows: DataFrame, target: _Target, routes: Mapping[str, Route]) 
     }
     report = rows.toDF(*names.values()).mapInArrow(_Task(target, named), _REPORT).toArrow()
     written: dict[str, list[Segment]] = {name: [] for name in routes}
+    folder = place_of(target.folder)
     for line in report.to_pylist():
-        if not (Path(target.folder) / line["path"]).exists():
+        if isinstance(folder, Path) and not (folder / line["path"]).exists():
             what = f"a task has written {line['path']} below {target.folder}, and it is not there"
             hint = "Let the checkpoint and the folders of sinks be on a file system that all workers share."
             raise Failure(Problem("R508", what, hint=hint))
@@ -241,6 +244,8 @@ class _File:
         self.rows, self.lowest, self.highest = 0, 2**62, -(2**62)
         self._writer: pq.ParquetWriter | None = None
         self._lines: IO[bytes] | None = None
+        self._place = place_of(target.folder) / self.path
+        self._draft = self._place if isinstance(self._place, Path) else _temporary()  # a store takes it as a whole
 
     def write(self, part: pa.RecordBatch | pa.Table, times: pa.Array | pa.ChunkedArray) -> None:
         if self.target.form.kind == "parquet":
@@ -257,23 +262,32 @@ class _File:
             self._writer.close()
         if self._lines is not None:
             self._lines.close()
-        place = Path(self.target.folder) / self.path
-        sync(place)
-        return Segment(self.path, self.rows, self.lowest, self.highest, sum=checksum(place))
+        known = checksum(self._draft)
+        if isinstance(self._place, ObjectPlace):
+            self._place.upload(self._draft)
+            self._draft.unlink()
+        else:
+            sync(self._draft)
+        return Segment(self.path, self.rows, self.lowest, self.highest, sum=known)
 
     def _parquet(self, part: pa.RecordBatch | pa.Table) -> pq.ParquetWriter:
         if self._writer is None:  # a table is all that there is for a file, a batch only its beginning
             codec = {"compression": self.target.form.codec} if self.target.form.codec else {}
             known = trusted(part.schema, part if isinstance(part, pa.Table) else None)
-            self._writer = pq.ParquetWriter(self._place(), part.schema, write_statistics=known, **codec)
+            self._writer = pq.ParquetWriter(self._prepared(), part.schema, write_statistics=known, **codec)
         return self._writer
 
     def _text(self) -> IO[bytes]:
         if self._lines is None:
-            self._lines = self.target.form.opened(self._place())
+            self._lines = self.target.form.opened(self._prepared())
         return self._lines
 
-    def _place(self) -> Path:
-        place = Path(self.target.folder) / self.path
-        make_folder(place.parent)
-        return place
+    def _prepared(self) -> Path:
+        make_folder(self._draft.parent)
+        return self._draft
+
+
+def _temporary() -> Path:
+    handle, name = tempfile.mkstemp(prefix="rowtime-")
+    os.close(handle)
+    return Path(name)

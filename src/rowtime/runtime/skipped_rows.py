@@ -13,10 +13,10 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from rowtime.core.clock import least
 from rowtime.core.columns import POSITION, ROWTIME, WRITER
+from rowtime.core.stores import Place
 from rowtime.core.time import END, MIN_MICROS
 from rowtime.expr.store_assignment import as_read
 from rowtime.operators.contract import quoted
@@ -24,10 +24,9 @@ from rowtime.operators.gates.rejected import ADDED, Rejected, readers_of, shown_
 from rowtime.runtime.skipping import is_skipped
 from rowtime.runtime.sources.statistics import unskipped
 from rowtime.runtime.spark_paths import for_spark
+from rowtime.state.memory import read_table
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pyspark.sql import DataFrame
 
     from rowtime.plan.program import Program
@@ -75,15 +74,15 @@ def show(running: RunningTick, program: Program, place: Checkpoint, skips: Seque
                 running.skipped.setdefault(gate, []).append(reduce(lambda one, two: one.unionByName(two), parts))
 
 
-def _files(place: Checkpoint, skip: Skip) -> Iterator[Path]:
+def _files(place: Checkpoint, skip: Skip) -> Iterator[Place]:
     entry = place.journal.last() or {"tick": -1}
     for file in filter(is_skipped, place.rejected(skip["pump"], entry["tick"])):
-        ends = pc.min_max(pq.read_table(file, columns=["position"])["position"]).as_py()
+        ends = pc.min_max(read_table(file, columns=["position"])["position"]).as_py()
         if any(ends["min"] < part["first"] + part["count"] and ends["max"] >= part["first"] for part in skip["parts"]):
             yield file
 
 
-def _rows(running: RunningTick, program: Program, reader: Rejected, skip: Skip, file: Path) -> DataFrame:
+def _rows(running: RunningTick, program: Program, reader: Rejected, skip: Skip, file: Place) -> DataFrame:
     """The rows of a file of skipped rows, which has the columns of the target, as the refused rows of the query are."""
     rows = unskipped(running.spark.read.parquet(for_spark(file)))
     edges = [edge for edge in program.edges if edge.pump == skip["pump"]]

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from rowtime.client.home import Home
 from rowtime.client.stream_log import scan
 from rowtime.core.errors import RowtimeError, refuse
+from rowtime.core.stores import ObjectPlace, Place, place_of
 from rowtime.operators.gates.rejected import shown_as
 from rowtime.runtime.claims import log_of, pump_of
 from rowtime.runtime.file_form import lines_of
@@ -31,6 +31,7 @@ from rowtime.runtime.sinks.staging import TEXT_FORMATS
 from rowtime.runtime.sinks.stream_log import count_of, writer_of
 from rowtime.state import refused_files
 from rowtime.state.checkpoint import Checkpoint, folder_of
+from rowtime.state.memory import read_table
 
 if TYPE_CHECKING:
     from rowtime.operators.sinks.sink import Sink as SinkNode
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 
 REASON: Final = "SKIPPED"
 _NOT_OFFERED: Final = frozenset(
-    {"R204", "R403", "R406", "R441", "R442", "R511", "R561", "R564", "R565", "R568"}
+    {"R204", "R403", "R406", "R441", "R442", "R511", "R561", "R564", "R565", "R568", "R582", "R583"}
 )  # nothing is wrong with the rows
 _TIME: Final = pa.timestamp("us", "UTC")
 
@@ -50,11 +51,11 @@ class Skipped:
     pump: str
     tick: int
     rows: int
-    file: Path
+    file: Place
 
 
 @contextmanager
-def offering(checkpoint: Path, node: SinkNode, tick: int, staged: Mapping[str, Any]) -> Iterator[None]:
+def offering(checkpoint: Place, node: SinkNode, tick: int, staged: Mapping[str, Any]) -> Iterator[None]:
     """Name the way out in whatever keeps a sink from taking its rows."""
     try:
         yield
@@ -72,13 +73,15 @@ def offering(checkpoint: Path, node: SinkNode, tick: int, staged: Mapping[str, A
         raise type(error)(*others, replace(last, hint=f"{last.hint}\n{words}".strip())) from error
 
 
-def skip(checkpoint: str | Path, pump: str, tick: int, *, home: Home | str | Path | None = None) -> Skipped:
+def skip(
+    checkpoint: str | Path | ObjectPlace, pump: str, tick: int, *, home: Home | str | Path | None = None
+) -> Skipped:
     """Set the rows aside that a pump has not handed over of a tick; the next start goes on without them.
 
     The pipeline must not be running. ``home`` is asked where the target is a stream log. Raises ``Refused``: R404 if
     it runs, R445 if no such rows wait.
     """
-    place = Checkpoint(Path(checkpoint).absolute())
+    place = Checkpoint(place_of(checkpoint))
     if place.plan is None:
         raise refuse("R405", f"{checkpoint} has no tick", "Give the folder of a pipeline that ran.")
     place.acquire()
@@ -124,7 +127,7 @@ def _pending(place: Checkpoint, entry: Mapping[str, Any]) -> dict[str, int]:
 
 def _waiting(
     place: Checkpoint, entry: Mapping[str, Any], name: str, plan: Fields, home: Home
-) -> list[tuple[Path, int, int]]:
+) -> list[tuple[Place, int, int]]:
     """The staged files that are still there, each with the number of its first row and how many it has."""
     staged, number = entry["outputs"][name], entry["outputs"][name]["first"]
     stream = log_of(plan)
@@ -134,24 +137,30 @@ def _waiting(
             return []  # the log took them before the driver died
     found = []
     for path, rows in staged["files"]:
-        file = place.folder / staged["folder"] / path if "folder" in staged else _found(place, path)
+        file = _staged(place, staged["folder"]) / path if "folder" in staged else _found(place, path)
         if rows and file.exists():
             found.append((file, number, rows))
         number += rows
     return found
 
 
-def _found(place: Checkpoint, path: str) -> Path:
+def _staged(place: Checkpoint, folder: str) -> Place:
+    return Path(folder) if folder.startswith("/") else place.folder / folder
+
+
+def _found(place: Checkpoint, path: str) -> Place:
     """A file that an older version has staged, which did not say where."""
-    return next((place.folder / "handover").glob(f"*/{path}"), place.folder / "handover" / path)
+    folder = place.folder / "handover"
+    found: list[Place] = [*folder.glob(f"*/{path}"), folder / path]
+    return found[0]
 
 
-def _rejected(file: Path, number: int, count: int, pump: str, plan: Fields) -> pa.Table:
+def _rejected(file: Place, number: int, count: int, pump: str, plan: Fields) -> pa.Table:
     """The rows of a staged file as ``rejected`` has them, with their numbers as positions; of text as raw records."""
     columns, times = {}, pa.nulls(count, _TIME)
     records: list[str] | None = None
     if file.suffix == ".parquet":
-        table, rowtime = pq.read_table(file), plan["rowtime"]
+        table, rowtime = read_table(file), plan["rowtime"]
         columns = {shown_as(column): table[column] for column in table.column_names if column != rowtime}
         times = table[rowtime] if rowtime else times
     else:
@@ -257,9 +266,9 @@ def skipped_lines(place: Checkpoint, entry: Mapping[str, Any], node: SinkNode) -
 
 def _skipped_rows(place: Checkpoint, entry: Mapping[str, Any], skips: Sequence[Mapping[str, Any]]) -> pa.Table:
     files = filter(is_skipped, place.rejected(skips[0]["pump"], entry["tick"]))
-    return pa.concat_tables(map(pq.read_table, files), promote_options="permissive")
+    return pa.concat_tables(map(read_table, files), promote_options="permissive")
 
 
-def is_skipped(file: Path) -> bool:
+def is_skipped(file: Place) -> bool:
     """True for a file of ``rejected`` that a skip has made."""
     return f"-{REASON.lower()}-" in file.name

@@ -6,11 +6,27 @@ import os
 import re
 from pathlib import Path
 
+from rowtime.core.errors import refuse
+from rowtime.core.stores import ObjectPlace
+
 # Spark takes a path for a pattern. Its own switch against that (__globPaths__) reads each
 # of n files n times, measured on 4.3.0, so what would be a pattern is escaped.
 _PATTERN = re.compile(r"([\[\]{}*?\\])")
 
 
-def for_spark(path: str | Path) -> str:
-    """A local path for Spark's readers, with its scheme: one without belongs to a cluster's default file system."""
+def for_spark(path: str | Path | ObjectPlace) -> str:
+    """A path for Spark's readers, with its scheme: one without belongs to a cluster's default file system."""
+    if isinstance(path, ObjectPlace):
+        return _PATTERN.sub(r"\\\1", url_for_spark(path))
     return "file://" + _PATTERN.sub(r"\\\1", os.path.abspath(path))  # noqa: PTH100 - a Path for each of many files costs more
+
+
+def url_for_spark(place: ObjectPlace) -> str:
+    """The URL by which Spark's file systems find an object. ``Refused`` (R585) where they cannot."""
+    scheme, _, name = place.bucket.url.partition("://")
+    account = os.environ.get("AZURE_STORAGE_ACCOUNT_NAME")
+    if scheme == "memory" or (scheme == "az" and not account):
+        hint = "Take one on a store; for Azure, set AZURE_STORAGE_ACCOUNT_NAME or write abfss://container@account.…"
+        raise refuse("R585", f"Spark has no file system for the checkpoint {place}", hint)
+    root = {"s3": f"s3a://{name}", "az": f"abfss://{name}@{account}.dfs.core.windows.net"}.get(scheme, place.bucket.url)
+    return f"{root}/{place.key}"

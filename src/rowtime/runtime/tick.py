@@ -44,10 +44,9 @@ from rowtime.state.memory import Memory
 from rowtime.state.segments import SegmentLog
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pyspark.sql import DataFrame, SparkSession
 
+    from rowtime.core.stores import Place
     from rowtime.operators.contract.peek import Peek
 
 GivenTable = Callable[["SparkSession"], "DataFrame"]
@@ -98,7 +97,7 @@ class RunningTick:
         self,
         spark: SparkSession,
         number: int,
-        folder: Path,
+        folder: Place,
         entry: Mapping[str, Any],
         intakes: Callable[[Operator, StreamClocks], Intake],
         deliver: Mapping[str, Deliver],

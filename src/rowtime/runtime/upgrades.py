@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rowtime.core.errors import refuse
+from rowtime.core.stores import Place
 from rowtime.plan.upgrade import Upgrade, retired, upgrade_of
 from rowtime.state import cuts, settings
 from rowtime.state.checkpoint import FOREVER, Checkpoint, folder_of, spans_of
@@ -102,7 +103,7 @@ def _copied(value: Any) -> Any:
     return [_copied(part) for part in value] if isinstance(value, list | tuple) else value
 
 
-def _link_copies(folder: Path, segments: dict[str, Any], upgrade: Upgrade, tick: int) -> dict[str, str]:
+def _link_copies(folder: Place, segments: dict[str, Any], upgrade: Upgrade, tick: int) -> dict[str, str]:
     """Give the files of a copy names of their own, so that each of the two operators can drop its own.
 
     What comes back says by new name which file it is a copy of.

@@ -14,24 +14,26 @@ import os
 import re
 import uuid
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any, Final
 
 from rowtime.core.errors import refuse
-from rowtime.core.shared_paths import sync
+from rowtime.core.stores import ObjectPlace, Place, below
 from rowtime.plan.stored import FORMAT, StoredPlan
 from rowtime.plan.stored_before import read_plan
 from rowtime.state import refused_files
 from rowtime.state.files import (
     able,
     check_sum,
+    clear,
     damaged,
     make_folder,
     make_private,
-    remove,
+    move,
     sweep,
+    sync_names,
     write_new,
     write_over,
 )
@@ -53,13 +55,13 @@ _SUM_IN_NAME = re.compile(r"\.([0-9a-f]{8})\.parquet$")
 
 
 class Checkpoint:
-    """One checkpoint folder. Reading needs no lock; running does (``acquire``)."""
+    """One checkpoint folder. Reading needs no lock; running does (``acquire``), or in a store an epoch of its own."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Place) -> None:
         self.folder = folder
         self.journal = Journal(folder / "journal")
         self._lock: IO[str] | None = None
-        self._whole: set[Path] = set()
+        self._whole: set[Place] = set()
 
     @property
     def plan(self) -> StoredPlan | None:
@@ -123,15 +125,24 @@ class Checkpoint:
         So it does if the folder holds something else (R421): rows that somebody keeps there, say.
 
         The folder holds rows and, in its plan, what OPTIONS say: a new one is private to its owner. Once more does
-        nothing.
+        nothing. A store has no locks: whoever comes last is the driver, and the one before it commits nothing more.
         """
-        if self._lock is not None:
+        if self._lock is not None or self.journal.drives:
             return
         self.check_place()
         make_private(self.folder)
-        lock = (self.folder / ".lock").open("a+")
+        if isinstance(self.folder, ObjectPlace):
+            self.journal.raise_epoch()
+            self.folder.bucket.guard = self.journal.check_driver
+        else:
+            self._lock = self._locked(self.folder)
+        if not self.identity:
+            write_over(self.folder / "identity", uuid.uuid4().hex.encode())
+
+    def _locked(self, folder: Path) -> IO[str]:
+        lock = (folder / ".lock").open("a+")
         try:
-            with able(self.folder / ".lock"):
+            with able(folder / ".lock"):
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             lock.seek(0)
@@ -143,9 +154,7 @@ class Checkpoint:
         lock.truncate(0)
         lock.write(str(os.getpid()))
         lock.flush()
-        self._lock = lock
-        if not self.identity:
-            write_over(self.folder / "identity", uuid.uuid4().hex.encode())
+        return lock
 
     def check_place(self) -> None:
         """Raise ``Refused`` (R421) for a folder that holds something else than a checkpoint."""
@@ -161,6 +170,7 @@ class Checkpoint:
 
     def release(self) -> None:
         """Let another driver in."""
+        self.journal.leave()
         if self._lock is not None:
             self._lock.close()
             self._lock = None
@@ -205,12 +215,12 @@ class Checkpoint:
         tick = -1 if entry is None else entry["tick"]
         sweep(self.folder / PLANS, () if entry is None else entry.get("plans", ()))
         live = set() if entry is None else {row[0] for log in entry["segments"].values() for row in log}
-        for path in (self.folder / "state").rglob("*"):
-            if path.is_file() and str(path.relative_to(self.folder)) not in live:
-                remove(path)
-        for path in (self.folder / "rejected").rglob("*"):
-            if path.is_file() and tick_of(path) > tick:
-                remove(path)
+        clear(path for path in self._below("state") if below(path, self.folder) not in live)
+        clear(path for path in self._below("rejected") if tick_of(path) > tick)
+
+    def _below(self, name: str) -> Iterator[Place]:
+        folder = self.folder / name
+        return (path for path in folder.rglob("*") if isinstance(path, ObjectPlace) or path.is_file())
 
     def show_refused(self, entry: Entry) -> None:
         """Move the refused rows of a committed entry to where they stay; again, it moves what is left.
@@ -225,43 +235,43 @@ class Checkpoint:
             for written in paths:
                 path, known = self.folder / written, sums.get(written)
                 if path.exists():
-                    path.rename(place / (path.name if known is None else f"{path.stem}.{known:08x}.parquet"))
-            sync(place)
+                    move(path, place / (path.name if known is None else f"{path.stem}.{known:08x}.parquet"))
+            sync_names(place)
 
-    def rejected(self, gate: str, tick: int) -> list[Path]:
+    def rejected(self, gate: str, tick: int) -> list[Place]:
         """The files of rows that a gate refused up to a committed tick, oldest first; those under old names too.
 
         Their names begin with their tick, so the journal lists only those of the last one, which a driver that
         died may not have moved. Raises ``Failure`` (R406) for one that is damaged or gone.
         """
         entry = self.journal.last() or {}
-        found = []
+        found: list[Place] = []
         for name, first, last in self.spans(gate):
             files = self._kept(entry, name)
             place = self._refused_by(name)
             known = {path: self._sum_of(entry, path) or 0 for path in files.values()}
             refused_files.compare(entry, name, place, known, lambda: [*self.journal.entries()])
-            found += [path for _, path in sorted(files.items()) if first <= tick_of(path) <= min(tick, last)]
+            found += [files[file] for file in sorted(files) if first <= tick_of(files[file]) <= min(tick, last)]
         for path in set(found) - self._whole:
             check_sum(path, self._sum_of(entry, path))
             self._whole.add(path)
         return found
 
-    def _kept(self, entry: Entry, gate: str) -> dict[str, Path]:
+    def _kept(self, entry: Entry, gate: str) -> dict[str, Place]:
         """The files of refused rows of a gate by name; some of the last entry may stand where they were written."""
         written = [self.folder / path for path in entry.get("refused", {}).get(gate, ())]
         left = [path for path in written if path.exists()]
-        moved = {path.name: path for path in self._refused_by(gate).glob("*.parquet")}
+        moved: dict[str, Place] = {path.name: path for path in self._refused_by(gate).glob("*.parquet")}
         here = {name.partition(".")[0] for name in moved}  # a driver may be moving them just now
         return moved | {path.name: path for path in left if path.stem not in here}
 
-    def _sum_of(self, entry: Entry, path: Path) -> int | None:
+    def _sum_of(self, entry: Entry, path: Place) -> int | None:
         """The checksum of a file of refused rows, if it is known."""
         in_name = _SUM_IN_NAME.search(path.name)
-        known = entry.get("sums", {}).get(str(path.relative_to(self.folder)))
+        known = entry.get("sums", {}).get(below(path, self.folder))
         return int(in_name[1], 16) if in_name else known
 
-    def _refused_by(self, gate: str) -> Path:
+    def _refused_by(self, gate: str) -> Place:
         return self.folder / "rejected" / folder_of(gate)
 
     def spans(self, gate: str) -> Sequence[Span]:

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from rowtime.core.errors import refuse
+from rowtime.core.stores import Place
 from rowtime.state.files import make_folder, remove, write_over
 from rowtime.state.sealed import sealed, unsealed
 
@@ -31,7 +31,7 @@ class Cut:
     settings: Sequence[Mapping[str, Any]]
 
 
-def note(checkpoint: Path, before: Mapping[str, Any], settings: Sequence[Mapping[str, Any]]) -> int:
+def note(checkpoint: Place, before: Mapping[str, Any], settings: Sequence[Mapping[str, Any]]) -> int:
     """Leave the cut that comes after an entry, and give how many there are then.
 
     Called before the commit: one that is left by a tick that never was is written over by the next.
@@ -43,7 +43,7 @@ def note(checkpoint: Path, before: Mapping[str, Any], settings: Sequence[Mapping
     return number + 1
 
 
-def noted(checkpoint: Path, entry: Mapping[str, Any]) -> list[Cut]:
+def noted(checkpoint: Place, entry: Mapping[str, Any]) -> list[Cut]:
     """The cuts up to an entry, in order; raises ``Refused`` (R407) where some are gone."""
     paths = [_path(checkpoint, number) for number in range(entry.get("cuts", 0))]
     gone = [path for path in paths if not path.exists()]
@@ -64,5 +64,5 @@ def _short(entry: Mapping[str, Any]) -> dict[str, Any]:
     return {"tick": entry["tick"], "sources": sources, "clocks": clocks, **limits}
 
 
-def _path(checkpoint: Path, number: int) -> Path:
+def _path(checkpoint: Place, number: int) -> Place:
     return checkpoint / FOLDER / f"{number:012d}.json"

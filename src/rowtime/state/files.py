@@ -1,4 +1,4 @@
-"""Files that a crash leaves whole or absent: durable writes and atomic creation."""
+"""Files and objects that a crash leaves whole or absent: durable writes and atomic creation, on disks and in stores."""
 
 from __future__ import annotations
 
@@ -7,35 +7,48 @@ import errno
 import os
 import shutil
 import uuid
-from collections.abc import Collection, Iterator
+import zlib
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import IO
 
 from rowtime.core.checksums import checksum
 from rowtime.core.errors import Failure, Problem, refuse
 from rowtime.core.shared_paths import sync
+from rowtime.core.stores import ObjectPlace, Place, below
 
 
-def make_folder(folder: Path) -> None:
-    """Create a folder and what is missing above it, durably."""
-    if not folder.is_dir():
+def make_folder(folder: Place) -> None:
+    """Create a folder and what is missing above it, durably; in a store there are only objects."""
+    if isinstance(folder, Path) and not folder.is_dir():
         make_folder(folder.parent)
         folder.mkdir(exist_ok=True)
         sync(folder.parent)
 
 
-def make_private(folder: Path) -> None:
+def sync_names(folder: Place) -> None:
+    """Make the names in a folder durable; those of a store are."""
+    if isinstance(folder, Path):
+        sync(folder)
+
+
+def make_private(folder: Place) -> None:
     """Create a folder that only its owner can look into; one that is there stays as it is."""
+    if isinstance(folder, ObjectPlace):
+        return
     folder.parent.mkdir(parents=True, exist_ok=True)
     folder.mkdir(mode=0o700, exist_ok=True)
 
 
-def write_new(path: Path, data: bytes) -> None:
+def write_new(path: Place, data: bytes) -> None:
     """Create a file with its whole content, durably; raises ``FileExistsError`` if it is there.
 
     A link is atomic and refuses an existing name, so two drivers can never both create
-    the same journal entry.
+    the same journal entry. A store creates an object on the same condition.
     """
+    if isinstance(path, ObjectPlace):
+        path.create(data)
+        return
     draft = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     try:
         _write(draft, data)
@@ -63,8 +76,11 @@ def able(path: Path) -> Iterator[None]:
 _UNABLE = (errno.EPERM, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK)
 
 
-def write_over(path: Path, data: bytes) -> None:
+def write_over(path: Place, data: bytes) -> None:
     """Replace a file with a new whole content, durably."""
+    if isinstance(path, ObjectPlace):
+        path.replace(data)
+        return
     draft = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     try:
         _write(draft, data)
@@ -74,8 +90,11 @@ def write_over(path: Path, data: bytes) -> None:
     sync(path.parent)
 
 
-def append(path: Path, data: bytes) -> None:
-    """Append to a file that is there, durably; after an ``OSError`` it is as it was."""
+def append(path: Place, data: bytes) -> None:
+    """Append to a file that is there, durably; after an ``OSError`` it is as it was. An object is written anew."""
+    if isinstance(path, ObjectPlace):
+        path.replace(path.read_bytes() + data)
+        return
     before = path.stat().st_size
     with path.open("ab", buffering=0) as file:
         try:
@@ -99,14 +118,20 @@ def _write(path: Path, data: bytes) -> None:
         os.fsync(file.fileno())
 
 
-def check_sum(path: Path, expected: int | None) -> None:
+def check_sum(path: Place, expected: int | None) -> None:
     """Raise ``Failure`` (R406) if a file of the checkpoint is gone, or its bytes do not have this checksum."""
     try:
-        found = checksum(path) if expected is not None else path.stat() and None
+        found = _sum(path) if expected is not None else None
     except FileNotFoundError:
-        raise damaged(f"{path}, which the journal names, is gone") from None
+        found = None
+    if found is None and not path.exists():
+        raise damaged(f"{path}, which the journal names, is gone")
     if found != expected:
         raise damaged(f"{path} is not as rowtime wrote it: its checksum differs")
+
+
+def _sum(path: Place) -> int:
+    return checksum(path) if isinstance(path, Path) else zlib.crc32(path.read_bytes())
 
 
 def damaged(what: str) -> Failure:
@@ -115,8 +140,20 @@ def damaged(what: str) -> Failure:
     return Failure(Problem("R406", what, hint=hint))
 
 
-def move(source: Path, target: Path) -> None:
-    """Move a file, also between file systems; the target appears whole or not at all."""
+def move(source: Place, target: Place) -> None:
+    """Move a file, also between file systems and out of a store; the target appears whole or not at all.
+
+    In a store it has both names for a while. If another driver moves the object as well, it arrives all the same.
+    """
+    if isinstance(source, ObjectPlace):
+        with contextlib.suppress(FileNotFoundError):
+            if isinstance(target, ObjectPlace):
+                source.copy_to(target)
+            else:
+                write_over(target, source.read_bytes())
+            source.unlink(missing_ok=True)
+        return
+    assert isinstance(target, Path)
     try:
         source.rename(target)
     except OSError:
@@ -127,24 +164,52 @@ def move(source: Path, target: Path) -> None:
         source.unlink()
 
 
-def link(source: Path, target: Path) -> None:
+def link(source: Place, target: Place) -> None:
     """Give a file that never changes a second name, durably; one of the two may be removed without the other."""
+    if isinstance(source, ObjectPlace):
+        assert isinstance(target, ObjectPlace)
+        source.copy_to(target)
+        return
+    assert isinstance(target, Path)
     make_folder(target.parent)
     os.link(source, target)
     sync(target.parent)
 
 
-def remove(path: Path) -> None:
-    """Remove a file or a folder if it is there."""
+def copy_folder(source: Place, target: Path) -> None:
+    """Copy a folder to a disk, if it is there."""
+    if isinstance(source, Path):
+        if source.is_dir():
+            shutil.copytree(source, target)
+        return
+    for path in source.rglob():
+        place = target / below(path, source)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(path.read_bytes())
+
+
+def remove(path: Place) -> None:
+    """Remove a file or a folder if it is there; in a store, an object."""
     with contextlib.suppress(FileNotFoundError):
-        if path.is_dir():
+        if isinstance(path, Path) and path.is_dir():
             shutil.rmtree(path)
         else:
             path.unlink()
 
 
-def sweep(folder: Path, kept: Collection[str]) -> None:
+def sweep(folder: Place, kept: Collection[str]) -> None:
     """Remove what stands in a folder under other names than these."""
-    for path in folder.glob("*"):
-        if path.name not in kept:
-            remove(path)
+    clear(path for path in folder.glob("*") if path.name not in kept)
+
+
+def clear(paths: Iterable[Place]) -> None:
+    """Remove what a crash has left, as this driver has found it.
+
+    In a store the guard is asked once everything is found: a driver that succeeds this one writes only afterwards, so
+    nothing of it is removed.
+    """
+    found = [*paths]
+    for bucket in {path.bucket for path in found if isinstance(path, ObjectPlace)}:
+        bucket.guard()
+    for path in found:
+        remove(path)

@@ -7,6 +7,10 @@ and whoever wants to know where time stands needs nothing else, neither Spark no
 A large entry, of a stream that thousands of writers have left, say, is stored as what differs from a **base**, an
 object of its own that many entries share. A new base is written once the differences together are as long as the base:
 with B bytes of which b change in a tick, a tick writes some ``sqrt(2 * B * b)`` bytes, not B.
+
+Where no lock keeps a second driver out, an **epoch** does (SPEC 14.3). A driver begins with an entry of its own, which
+repeats the last one with the epoch one higher. The entry of a tick stands under the number tick + epoch, so this one
+takes the place of the next entry of every older driver. Without epochs the number is the tick.
 """
 
 from __future__ import annotations
@@ -16,15 +20,16 @@ import re
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from rowtime.core.errors import Failure, Problem, Refused, refuse
+from rowtime.core.stores import TRIES, Place
 from rowtime.state.differences import applied, difference
 from rowtime.state.files import damaged, make_folder, remove, write_new
 from rowtime.state.sealed import FORMAT, WITH_BASES, sealed, unsealed
 
 KEPT_ENTRIES = 64
+_MARK: Final = ("epoch", "driver")
 LARGE: Final = 1 << 14  # bytes; a smaller entry is stored as it is
 BASES: Final = "bases"
 _NAME = re.compile(r"(\d{12})\.json")
@@ -43,39 +48,51 @@ Entry = Mapping[str, Any]
 
 
 class Journal:
-    """The entries of one checkpoint, in ``<checkpoint>/journal/<tick>.json``; the bases in its folder ``bases``."""
+    """The entries of one checkpoint, in ``<checkpoint>/journal/<number>.json``; the bases in its folder ``bases``."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Place) -> None:
         self._folder = folder
+        self._mark: dict[str, Any] = {}  # the epoch, and the driver that has raised it: the last members of each entry
+        self._driver = ""  # this object, once it has raised the epoch
+        self._unsure = False  # how a commit has ended
+        self._number = -1  # of the newest entry that this object has written
         self._began = False  # this object has committed
         self._base: _Base | None = None  # that of the newest entry
         self._written = 0  # bytes of the differences from it
 
     def last(self) -> Entry | None:
         """The newest entry; ``None`` before the first commit. Raises what `read` does."""
-        ticks = self._ticks()
-        return self.read(ticks[-1]) if ticks else None
+        found = self._newest()
+        return found if found["tick"] >= 0 else None
+
+    def _newest(self) -> Entry:
+        numbers = self._numbers()
+        return self.read(numbers[-1]) if numbers else {"tick": -1}
 
     def check(self) -> int:
         """Check that no entry is missing; the last tick comes back, -1 before the first commit.
 
         Those that pruning may have begun to remove need not be there. Raises ``Failure`` (R420) for a gap.
         """
-        there = self._ticks()
+        there = self._numbers()
         last = there[-1] if there else -1
         gone = sorted(set(range(max(0, _first_kept(last)), last)) - set(there))
+        newest = self._newest()
         if gone:
-            raise behind(self._folder.parent, f"the entry of tick {gone[0]} is gone, and that of tick {last} is there")
-        return last
+            tick = newest["tick"]
+            what = f"the entry of tick {gone[0] - last + tick} is gone, and that of tick {tick} is there"
+            raise behind(self._folder.parent, what)
+        return int(newest["tick"])
 
-    def read(self, tick: int) -> Entry:
-        """The entry of one tick. Raises what `unsealed` does; R406 too if the base of the entry is gone."""
-        stored = unsealed(self._path(tick))
+    def read(self, number: int) -> Entry:
+        """The entry with a number. Raises what `unsealed` does; R406 too if the base of the entry is gone."""
+        stored = unsealed(self._path(number))
         return applied(self._read_base(stored["base"]).entry, stored["changes"]) if "base" in stored else stored
 
     def entries(self) -> Iterator[Entry]:
-        """Those that are still there, oldest first."""
-        return map(self.read, self._ticks())
+        """Those that are still there, oldest first, one a tick."""
+        found = {entry["tick"]: entry for entry in map(self.read, self._numbers())}
+        return (entry for tick, entry in found.items() if tick >= 0)
 
     def commit(self, tick: int, entry: Mapping[str, Any]) -> None:
         """Create the entry of a tick, durably and at once.
@@ -83,27 +100,80 @@ class Journal:
         Raises ``Refused`` (R403) if another driver has committed that tick, or one behind it when
         that tick's own entry was pruned: this one was thought dead and must not go on.
         """
-        self._folder.mkdir(parents=True, exist_ok=True)
-        try:
-            write_new(self._path(tick), self._stored({"tick": tick, **entry}))
-        except FileExistsError:
-            raise _overtaken(tick) from None
-        if self._ticks()[-1] > tick:
-            remove(self._path(tick))
-            raise _overtaken(tick)
-        self._prune(tick)
-
-    def _stored(self, entry: Mapping[str, Any]) -> bytes:
-        """An entry as its file holds it; writes a new base first where that is due."""
         if not self._began:
             self._go_on()
+        self._create({**entry, "tick": tick})
+
+    def raise_epoch(self) -> None:
+        """Repeat the last entry with a higher epoch: from now on no driver that was there before can commit.
+
+        Raises ``Refused`` (R403) if this driver has done so before, and another one has since.
+        """
+        for _ in range(TRIES):
+            newest, driver = self._newest(), self._driver or uuid.uuid4().hex
+            if self._driver:
+                self._check(newest)
+            self._go_on()
+            self._mark = {"epoch": newest.get("epoch", 0) + 1, "driver": driver}
+            with suppress(Refused):  # another one was faster
+                self._create({name: value for name, value in newest.items() if name not in ("format", "sum")})
+                self._driver = driver
+                return
+        raise _overtaken(newest["tick"] + 1)
+
+    @property
+    def drives(self) -> bool:
+        """True if this object has raised the epoch and has not left."""
+        return bool(self._driver)
+
+    def check_driver(self) -> None:
+        """Raise ``Refused`` (R403) if another driver has raised the epoch since this one did."""
+        if self._driver and self._numbers()[-1] > self._number:
+            self._check(self._newest())
+
+    def _check(self, newest: Entry) -> None:
+        if newest["driver"] != self._driver:
+            raise _overtaken(newest["tick"])
+
+    def settle(self) -> Entry | None:
+        """After a commit without an answer, take its place, so that it has succeeded or never will; the last entry."""
+        if self._driver and self._unsure:
+            self.raise_epoch()
+        self.check_driver()
+        return self.last()
+
+    def leave(self) -> None:
+        """Be no driver any more."""
+        self._driver = ""
+
+    def _create(self, entry: Entry) -> None:
+        make_folder(self._folder)
+        tick = entry["tick"]
+        number = tick + self._mark.get("epoch", 0)
+        data = self._stored({**entry, **self._mark}, number)
+        self._unsure = True
+        try:
+            write_new(self._path(number), data)
+        except FileExistsError:
+            self._unsure = False
+            raise _overtaken(tick) from None
+        self._unsure, newest = False, self._numbers()[-1]
+        if newest > number:
+            if _first_kept(newest) > number:  # else it is the entry that the next driver goes on from
+                remove(self._path(number))
+            raise _overtaken(tick)
+        self._number = number
+        self._prune(number)
+
+    def _stored(self, entry: Mapping[str, Any], number: int) -> bytes:
+        """An entry as its file holds it; writes a new base first where that is due."""
         if self._base is not None and self._written < self._base.length:
             return self._different(self._base, entry)
         whole = sealed(entry)
         if len(whole) < LARGE:
             self._base = None
             return whole
-        name = f"{entry['tick']:012d}-{uuid.uuid4().hex[:6]}.json"
+        name = f"{number:012d}-{uuid.uuid4().hex[:6]}.json"
         make_folder(self._folder / BASES)
         write_new(self._folder / BASES / name, whole)
         # Read back: what the engine holds may change after this tick, and text has no tuples.
@@ -111,18 +181,18 @@ class Journal:
         return self._different(self._base, entry)
 
     def _go_on(self) -> None:
-        """Take the base of the newest entry, so that runs of one tick each need no base each."""
-        self._began, ticks = True, self._ticks()
-        stored = unsealed(self._path(ticks[-1])) if ticks else {}
+        """Take the epoch and the base of the newest entry, so that runs of one tick each need no base each."""
+        self._began, numbers = True, self._numbers()
+        stored = unsealed(self._path(numbers[-1])) if numbers else {}
+        self._mark, self._base = {name: stored[name] for name in _MARK if name in stored}, None
         if "base" in stored:
             self._base = self._read_base(stored["base"])
-            self._written = stored["written"] + self._path(ticks[-1]).stat().st_size
+            self._written = stored["written"] + len(self._path(numbers[-1]).read_bytes())
 
     def _different(self, base: _Base, entry: Mapping[str, Any]) -> bytes:
         changes = difference(base.entry, {"format": FORMAT, **entry})
-        found = sealed(
-            {"tick": entry["tick"], "base": base.name, "written": self._written, "changes": changes}, number=WITH_BASES
-        )
+        told = {"tick": entry["tick"], **self._mark, "base": base.name, "written": self._written, "changes": changes}
+        found = sealed(told, number=WITH_BASES)
         self._written += len(found)
         return found
 
@@ -131,45 +201,45 @@ class Journal:
         if not _BASE_NAME.fullmatch(name):
             raise damaged(f"{self._folder} has an entry with the base {name!r}, which is no name of a base")
         try:
-            return _Base(name, unsealed(path), path.stat().st_size)
+            return _Base(name, unsealed(path), len(path.read_bytes()))
         except FileNotFoundError:
             raise damaged(f"{path}, which the journal names, is gone") from None
 
-    def _prune(self, tick: int) -> None:
+    def _prune(self, number: int) -> None:
         """Remove old entries, and the bases that none of those left has.
 
-        A tick has its base from the same or an earlier tick, and a later tick never an earlier base.
+        An entry has its base from its own or an earlier number, and a later entry never an earlier base.
         """
-        if tick % KEPT_ENTRIES:
+        if number % KEPT_ENTRIES:
             return
-        for old in self._ticks():
-            if old <= tick - KEPT_ENTRIES:
+        for old in self._numbers():
+            if old <= number - KEPT_ENTRIES:
                 remove(self._path(old))
         bases = sorted(path.name for path in (self._folder / BASES).glob("*.json"))
         if not bases:
             return
-        oldest = self._ticks()[0]
+        oldest = self._numbers()[0]
         with suppress(Failure):  # of a damaged entry that is not needed to go on
             needed = unsealed(self._path(oldest)).get("base", f"{oldest:012d}")
             for name in bases:
                 if name < needed:
                     remove(self._folder / BASES / name)
 
-    def _ticks(self) -> list[int]:
+    def _numbers(self) -> list[int]:
         if not self._folder.is_dir():
             return []
         return sorted(int(found[1]) for path in self._folder.iterdir() if (found := _NAME.fullmatch(path.name)))
 
-    def _path(self, tick: int) -> Path:
-        return self._folder / f"{tick:012d}.json"
+    def _path(self, number: int) -> Place:
+        return self._folder / f"{number:012d}.json"
 
 
 def _first_kept(last: int) -> int:
-    """The first tick whose entry has to be there, by the last commit that has pruned."""
+    """The first number whose entry has to be there, by the last commit that has pruned."""
     return last // KEPT_ENTRIES * KEPT_ENTRIES - KEPT_ENTRIES + 1
 
 
-def behind(checkpoint: Path, what: str) -> Failure:
+def behind(checkpoint: Place, what: str) -> Failure:
     """R420: the journal is not the one that was written; going on from it would write rows twice."""
     hint = (
         "Restore the whole checkpoint from one copy, together with the outputs of the same moment; "

@@ -6,21 +6,32 @@ import os
 from collections import OrderedDict
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from rowtime.core.stores import ObjectPlace, Place
 from rowtime.operators.contract import Segment
 from rowtime.state.files import check_sum
 
 MOST = 256 << 20  # bytes
 
 
+def opened(path: Place) -> Any:
+    """A file as Arrow reads it."""
+    return pa.BufferReader(path.read_bytes()) if isinstance(path, ObjectPlace) else path
+
+
+def read_table(path: Place, **how: Any) -> pa.Table:
+    """Read a Parquet file, by itself: the folders above it say nothing of its rows."""
+    return pq.read_table(opened(path), partitioning=None, **how)
+
+
 class Memory:
     """The tables of segments used last, ``most`` bytes of them, and which files have been found to be whole."""
 
-    def __init__(self, folder: Path, most: int = MOST) -> None:
+    def __init__(self, folder: Place, most: int = MOST) -> None:
         self._folder, self._most = folder, most
         self._tables: OrderedDict[str, pa.Table] = OrderedDict()
         self._bytes = 0
@@ -41,7 +52,7 @@ class Memory:
             self._tables.move_to_end(path)
             return self._tables[path]
         self.check([segment])
-        table = pq.read_table(self._folder / path, partitioning=None)
+        table = read_table(self._folder / path)
         self.put(path, table)
         return table
 

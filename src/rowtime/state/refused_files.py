@@ -7,9 +7,9 @@ which files are counted, their number, and the sum of their checksums: a tick ad
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from pathlib import Path
 from typing import Any, Final
 
+from rowtime.core.stores import Place
 from rowtime.state.files import damaged
 
 KEY: Final = "rejected"
@@ -29,7 +29,7 @@ def counted(before: Entry, tick: int, refused: Mapping[str, Collection[str]], su
 
 
 def compare(
-    entry: Entry, gate: str, place: Path, there: Mapping[Path, int], earlier: Callable[[], Collection[Entry]]
+    entry: Entry, gate: str, place: Place, there: Mapping[Place, int], earlier: Callable[[], Collection[Entry]]
 ) -> None:
     """Compare the files of a gate, with their checksums (0: unknown), with what the last entry has counted.
 
@@ -45,6 +45,6 @@ def compare(
     raise damaged(f"{place} has {len(mine)} of the {files} files of rows that {gate} has refused{told}")
 
 
-def tick_of(path: Path) -> int:
+def tick_of(path: Place) -> int:
     """The tick that has written a file."""
     return int(path.name.split("-", 1)[0])

@@ -6,10 +6,10 @@ import json
 import re
 import zlib
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from rowtime.core.errors import refuse
+from rowtime.core.stores import Place
 from rowtime.state.files import damaged
 
 FORMAT = 3  # since a checkpoint may have several plans, and each entry says which is its own
@@ -27,7 +27,7 @@ def sealed(value: Mapping[str, Any], indent: int | None = None, number: int = FO
     return body + b',"sum":"%08x"}' % zlib.crc32(body)
 
 
-def unsealed(path: Path) -> dict[str, Any]:
+def unsealed(path: Place) -> dict[str, Any]:
     """What a sealed file says.
 
     Raises ``Refused`` (R402) for one of another format, however that is sealed, and ``Failure`` (R406) if the

@@ -10,16 +10,16 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
+from rowtime.core.stores import Place
 from rowtime.state.files import make_folder, remove, write_new
 from rowtime.state.sealed import sealed, unsealed
 
 FOLDER = "settings"
 
 
-def put(checkpoint: Path, operator: str, at: int) -> None:
+def put(checkpoint: Place, operator: str, at: int) -> None:
     """Leave a bound (µs UTC) for an operator of a pipeline, running or not."""
     folder = checkpoint / FOLDER
     make_folder(folder)
@@ -27,7 +27,7 @@ def put(checkpoint: Path, operator: str, at: int) -> None:
     write_new(folder / name, sealed({"operator": operator, "at": at}))
 
 
-def waiting(checkpoint: Path, entry: Mapping[str, Any]) -> list[dict[str, Any]]:
+def waiting(checkpoint: Place, entry: Mapping[str, Any]) -> list[dict[str, Any]]:
     """What was left and is not journaled yet, in the order in which it was left."""
     done = {setting["file"] for setting in entry.get("settings", ())}
     files = sorted(path for path in (checkpoint / FOLDER).glob("*.json") if path.name not in done)
@@ -35,7 +35,7 @@ def waiting(checkpoint: Path, entry: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [{"operator": one["operator"], "at": one["at"], "file": name} for name, one in said]
 
 
-def done(checkpoint: Path, settings: Iterable[Mapping[str, Any]]) -> None:
+def done(checkpoint: Place, settings: Iterable[Mapping[str, Any]]) -> None:
     """Remove the files of what is journaled."""
     for setting in settings:
         remove(checkpoint / FOLDER / setting["file"])

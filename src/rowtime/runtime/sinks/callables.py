@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from rowtime.core.errors import Failure, Problem, headline
+from rowtime.core.stores import Place
 from rowtime.core.time import to_text
 from rowtime.runtime.plain_rows import plain_rows
 from rowtime.state.checkpoint import folder_of
@@ -33,7 +33,7 @@ class FunctionSink:
     def __init__(self, function: Callable[[Batch], object], name: str = "function") -> None:
         self._function, self._name = function, name
 
-    def folder(self, checkpoint: Path) -> Path:
+    def folder(self, checkpoint: Place) -> Place:
         """In the checkpoint: the rows stay there until the next commit."""
         return checkpoint / "handover" / folder_of(self._name)
 

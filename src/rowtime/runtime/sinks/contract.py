@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
+from rowtime.core.stores import Place
 from rowtime.operators.sinks.sink import Sink as SinkNode
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class Batch:
     first: int
     count: int
     bound: int
-    files: Sequence[Path]
+    files: Sequence[Place]
     table: Callable[[], pa.Table]
     rows: Callable[[], DataFrame]
     skipped: int = 0
@@ -47,7 +47,7 @@ class Batch:
 class Sink(Protocol):
     """The outside end of one sink operator."""
 
-    def folder(self, checkpoint: Path) -> Path:
+    def folder(self, checkpoint: Place) -> Place:
         """Where to stage: on the file system where the rows will stay."""
         ...
 

@@ -24,6 +24,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from rowtime.core.errors import Failure, Problem, RowtimeError, refuse
+from rowtime.core.stores import Place
 from rowtime.operators.gates.column_limits import Limit
 from rowtime.plan.bind.sink_options import CHANGE, TableOptions
 from rowtime.runtime.sinks.ownership import Asked, Record, entitled, fenced, tag_of
@@ -55,14 +56,15 @@ class JdbcSink:
         self._url, self._table, self._driver, self._given = options.url, options.table, options.driver, options.given
         self._key, self._mode = options.key, options.mode
         self._columns = [name for name in node.columns if self._mode != "changes" or name != CHANGE]
-        self._name, self._folder = node.name, Path()
+        self._name = node.name
+        self._folder: Place = Path()
         self._row = key_of(self._table, node.name.removesuffix(".sink"))
         self._asked: Asked | None = None
         self._owner: Record | None = None
         self.limits: list[Limit] | None = None  # of a table that is there, as far as the database has said
         self._casts: dict[str, str] = {}
 
-    def folder(self, checkpoint: Path) -> Path:
+    def folder(self, checkpoint: Place) -> Place:
         """In the checkpoint, until the next commit."""
         self._folder = checkpoint / "handover" / folder_of(f"jdbc-{self._name}")
         return self._folder

@@ -19,8 +19,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rowtime.core.errors import Failure, Problem, refuse
-from rowtime.core.shared_paths import local, sync
+from rowtime.core.shared_paths import sync
 from rowtime.core.time import to_text
+from rowtime.runtime.sinks.directory import folder_at
 from rowtime.runtime.sinks.lake import Conflict, Found, LakeSink, Mark, Ready
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ _HIGHEST: Final = 7  # the writer version that lists its features
 
 def delta_sink(node: SinkNode) -> LakeSink:
     """The sink of a pump into the Delta table at ``path``."""
-    path = local(dict(node.options)["path"], "the path of the sink")
+    path = folder_at(dict(node.options)["path"])
     return LakeSink(node, DeltaLog(path, node.name.removesuffix(".sink")), path)
 
 

@@ -21,10 +21,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from rowtime.core.shared_paths import sync
+from rowtime.core.errors import refuse
+from rowtime.core.shared_paths import local, sync
+from rowtime.core.stores import Place, on_store
 from rowtime.runtime.sinks.ownership import RECORD, Asked, Record, There, owner, read, running, tag_of
 from rowtime.state.checkpoint import folder_of
-from rowtime.state.files import able, make_folder, move, remove
+from rowtime.state.files import able, make_folder, move, sweep
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -47,7 +49,7 @@ class DirectorySink:
         self._identity = ""
         self._lock: IO[str] | None = None
 
-    def folder(self, checkpoint: Path) -> Path:  # noqa: ARG002 - beside the files
+    def folder(self, checkpoint: Place) -> Path:  # noqa: ARG002 - beside the files
         """The staging folder inside the directory, so that a rename is enough; there once the pump has its target."""
         return self._own / (self._identity or "unclaimed")
 
@@ -100,7 +102,7 @@ class DirectorySink:
         if batch.files:
             sync(self.path)
 
-    def _moved(self, file: Path) -> Path:
+    def _moved(self, file: Place) -> Path:
         """Where a staged file is from now on, under a name that tells whose it is."""
         name, dot, ending = file.name.partition(".")
         place = self.path / f"part-{name}-{tag_of(self._identity, self._pump)}{dot}{ending}"
@@ -115,9 +117,7 @@ class DirectorySink:
             if (self.path / STAGING / name).is_file():
                 make_folder(folder)
                 move(self.path / STAGING / name, folder / name)
-        for file in folder.glob("*") if folder.is_dir() else ():
-            if file.name not in staged:
-                remove(file)
+        sweep(folder, staged)
 
     def close(self) -> None:
         """Give the pump's place back, so that the next run can have it."""
@@ -125,6 +125,15 @@ class DirectorySink:
             with contextlib.suppress(OSError):
                 self._lock.close()
             self._lock = None
+
+
+def folder_at(path: str) -> Path:
+    """The folder of a sink; raises ``Refused`` (R586) for one on an object store, R211 for another URL."""
+    if on_store(path):
+        what = f"the path of the sink is {path}, and files cannot be renamed into place on an object store"
+        hint = "Take a folder that all machines mount, also for a Delta table; or write to Kafka or a database."
+        raise refuse("R586", what, hint)
+    return local(path, "the path of the sink")
 
 
 def tags_of(directory: Path) -> set[str]:

@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from rowtime.core.columns import ROWTIME, SEQUENCE
 from rowtime.core.errors import Failure
+from rowtime.core.stores import Place
 from rowtime.core.time import BEGINNING, MIN_MICROS
 from rowtime.operators.contract import quoted
 from rowtime.plan.bind.sink_options import TopicOptions
@@ -40,7 +41,8 @@ class KafkaSink:
 
     def __init__(self, options: Mapping[str, str], stream: str) -> None:
         self._options, self._stream = dict(options), stream
-        self._bound, self._folder = BEGINNING, Path()
+        self._bound = BEGINNING
+        self._folder: Place = Path()
         self._ends = TopicEnds(options, stream)
         self._target = f"the stream {stream} of the topic {TopicOptions.of(options).topic}"
         self._asked: Asked | None = None
@@ -49,7 +51,7 @@ class KafkaSink:
         self._seen, self._topic = 0, ""
         self._blind = False  # the brokers do not let the user read the topic
 
-    def folder(self, checkpoint: Path) -> Path:
+    def folder(self, checkpoint: Place) -> Place:
         """In the checkpoint, until the next commit."""
         self._folder = checkpoint / "handover" / folder_of(f"kafka-{self._stream}")
         return self._folder

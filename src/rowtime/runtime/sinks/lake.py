@@ -291,7 +291,7 @@ class LakeSink(DirectorySink):
         options = self._wanted.options
         gone = CHANGE if options.mode == "changes" else ""
         if options.key:
-            files = list(batch.files)
+            files = [Path(str(file)) for file in batch.files]  # they are beside the table
         else:
             files = [self._moved(file) for file in batch.files]
             sync(self.path)

@@ -15,8 +15,10 @@ from shlex import quote
 from typing import Any, Final
 
 from rowtime.core.errors import Refused, refuse
+from rowtime.core.stores import place_of
 from rowtime.core.time import to_text
 from rowtime.state.files import make_folder, write_over
+from rowtime.state.journal import Journal
 from rowtime.state.sealed import sealed, unsealed
 
 RECORD: Final = ".owner"
@@ -138,8 +140,10 @@ def entitled(record: Record | None, asked: Asked, target: str, look: Callable[[]
 def _never_began(record: Record, there: There | None) -> bool:
     """True if a pump has written nothing, and the start of its checkpoint has failed before its first tick."""
     nothing = there is None or there.empty or there.rows == 0
-    place = Path(record.place)
-    return nothing and (place / "identity").exists() and not any((place / "journal").glob("*.json"))
+    if not nothing:
+        return False
+    place = place_of(record.place)
+    return (place / "identity").exists() and Journal(place / "journal").last() is None
 
 
 def check_owner(folder: Path, mine: Record, target: str) -> None:

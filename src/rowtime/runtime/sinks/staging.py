@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from rowtime.core.clock import least
 from rowtime.core.columns import DUE, POSITION, ROUTE, ROWTIME, WRITER
+from rowtime.core.stores import Place, below
 from rowtime.operators.contract import Delta, Route, Segment, quoted
 from rowtime.operators.rows.collected import collected
 from rowtime.operators.sinks.sink import Sink as SinkNode
@@ -21,7 +21,8 @@ from rowtime.runtime.file_form import FUNCTIONS, FileForm, writer_options
 from rowtime.runtime.segment_writer import SMALL, fits_the_driver, write_routes
 from rowtime.runtime.sinks.contract import Batch, Owned, Sink
 from rowtime.runtime.spark_paths import for_spark
-from rowtime.state.files import check_sum, move
+from rowtime.state.files import check_sum, make_folder, move
+from rowtime.state.memory import read_table
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -46,7 +47,7 @@ class Gathered:
 class Stage:
     """Stages and publishes for one sink operator."""
 
-    def __init__(self, sink: Sink, checkpoint: Path) -> None:
+    def __init__(self, sink: Sink, checkpoint: Place) -> None:
         self.sink, self._checkpoint = sink, checkpoint
         self.folder = sink.folder(checkpoint)
         self.base = 0  # the number of the first row
@@ -153,15 +154,14 @@ class Stage:
     def _take(self, tick: RunningTick, segment: Segment) -> list[Any]:
         """A file that is already what the sink writes: it is moved, not written again."""
         name = f"{tick.number:010d}-{Path(segment.path).name.split('-', 1)[1]}"
-        self.folder.mkdir(parents=True, exist_ok=True)
+        make_folder(self.folder)
         move(tick.folder / segment.path, self.folder / name)
         self._sums[name] = segment.sum
         return [name, segment.rows]
 
     def _place(self) -> str:
         """The folder of staged files, below the checkpoint if it is there, which may be moved."""
-        inside = self.folder.is_relative_to(self._checkpoint)
-        return str(self.folder.relative_to(self._checkpoint) if inside else self.folder)
+        return below(self.folder, self._checkpoint)
 
     def publish(self, spark: SparkSession, node: SinkNode, tick: int, staged: Mapping[str, Any]) -> None:
         """Hand over what a committed entry staged, or keep it for later where the sink gathers ticks."""
@@ -197,7 +197,7 @@ class Stage:
 
         def table() -> pa.Table:
             kept = [tables.get(path) for path, _ in staged["files"]]
-            parts = [part if part is not None else pq.read_table(file) for part, file in zip(kept, files, strict=True)]
+            parts = [part if part is not None else read_table(file) for part, file in zip(kept, files, strict=True)]
             return pa.concat_tables(parts) if parts else pa.table({})
 
         def rows() -> DataFrame:

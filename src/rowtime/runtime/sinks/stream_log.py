@@ -19,10 +19,12 @@ from rowtime.client.rows import batch as rows_of
 from rowtime.client.stream_log import Bound, Entry, Leave, Order, Rows, last_entry, scan
 from rowtime.client.writer import Writer
 from rowtime.core.errors import Refused
+from rowtime.core.stores import Place
 from rowtime.core.time import BEGINNING, to_text
 from rowtime.runtime.sinks.ownership import Asked, Record, There, check_owner, owner, running
 from rowtime.state.checkpoint import folder_of
-from rowtime.state.files import remove
+from rowtime.state.files import sweep
+from rowtime.state.memory import opened
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -51,9 +53,9 @@ class StreamLogSink:
         self._record: Record | None = None
         self._bound = BEGINNING
         self._rows = 0
-        self._staging: Path | None = None
+        self._staging: Place | None = None
 
-    def folder(self, checkpoint: Path) -> Path:
+    def folder(self, checkpoint: Place) -> Place:
         """In the checkpoint, until the rows are in the log."""
         self._staging = checkpoint / "handover" / folder_of(self._name)
         return self._staging
@@ -110,7 +112,7 @@ class StreamLogSink:
         Values of a declared type all fit, so that rows are looked at only where a column has another one.
         """
         schema = arrow_schema(self._home.definition(self._stream) or {})
-        found = pq.read_schema(batch.files[0]).types[1 if node.rowtime else 0 :]
+        found = pq.read_schema(opened(batch.files[0])).types[1 if node.rowtime else 0 :]
         if found != schema.types:
             rows_of(self._named(node, batch.table()), schema, node.rowtime or None)
 
@@ -162,6 +164,5 @@ class StreamLogSink:
 
     def recover(self, staged: Sequence[str]) -> None:
         """Remove what crashed ticks staged: it never reached the log."""
-        for file in self._staging.glob("*") if self._staging is not None else ():
-            if file.name not in staged:
-                remove(file)
+        if self._staging is not None:
+            sweep(self._staging, staged)

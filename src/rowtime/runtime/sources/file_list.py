@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from rowtime.core.stores import Place
 from rowtime.state.files import append, damaged, make_folder, write_over
 
 _EDGE: Final = 1 << 14  # bytes at each end of a file that its print is made of
@@ -120,7 +121,7 @@ def holds(file: NumberedFile) -> bool:
 class FileList:
     """The list of one source, in the folder ``notes`` of its checkpoint."""
 
-    def __init__(self, notes: Path) -> None:
+    def __init__(self, notes: Place) -> None:
         self.path = notes / "files.jsonl"
         self.files: list[NumberedFile] = []
         self._sums: list[int] = []
@@ -188,7 +189,7 @@ def _running(lines: Sequence[bytes], at: int = 0) -> list[int]:
     return found
 
 
-def _parsed(path: Path, line: bytes) -> NumberedFile:
+def _parsed(path: Place, line: bytes) -> NumberedFile:
     try:
         found: Any = json.loads(line)
         name, arrived, size, *more = found

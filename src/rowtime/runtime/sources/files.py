@@ -25,6 +25,7 @@ from rowtime.client.arrow_types import INSTANT, arrow_type
 from rowtime.core.columns import ARRIVAL, MALFORMED, POSITION, ROWTIME, WRITER
 from rowtime.core.errors import Failure, Problem, Refused, refuse
 from rowtime.core.shared_paths import local
+from rowtime.core.stores import Place
 from rowtime.operators.contract import quoted
 from rowtime.plan.formats.files import GLOB, OF_ROWTIME, names_of
 from rowtime.runtime.sources.contract import Limits, Offsets, Slice
@@ -70,7 +71,7 @@ class FilesSource:
         kind: str,
         options: Mapping[str, str],
         columns: Sequence[tuple[str, str]],
-        notes: Path,
+        notes: Place,
         *,
         from_now: bool = False,
     ) -> None:
@@ -85,7 +86,7 @@ class FilesSource:
         self._wanted = dict(columns)
         if self.gives_rowtime and self.rowtime.lower() not in {name.lower() for name in self._wanted}:
             self._wanted[self.rowtime] = "TIMESTAMP"
-        self._plain = PlainCsv.of(self._wanted, self._options) if kind == "csv" else None
+        self._plain = PlainCsv.of(self._wanted, self._options) if kind == "csv" and isinstance(notes, Path) else None
         expected = Expected(kind, self._wanted, self.rowtime, self._options)
         self._numbering = Numbering(self.path, notes, expected, chosen)
         self._taken: Sequence[NumberedFile] = ()
@@ -249,10 +250,12 @@ class FilesSource:
             rows.unpersist()
         self._parsed.clear()
         self._decoded.clear()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        if self._plain is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
 
     @property
     def _folder(self) -> Path:
+        assert isinstance(self.notes, Path)
         return self.notes.absolute() / "decoded"
 
     def _decode(self, files: Mapping[int, str]) -> None:

@@ -23,6 +23,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from rowtime.core.errors import Failure, Problem
+from rowtime.core.stores import Place
 from rowtime.runtime.sources.contract import Limits
 from rowtime.runtime.sources.file_faults import UNREAD, Expected, damage_of, lasting, said, told
 from rowtime.runtime.sources.file_list import (
@@ -50,7 +51,7 @@ class Numbering:
     ``chosen``: whether the files of a name belong to them.
     """
 
-    def __init__(self, path: Path, notes: Path, expected: Expected, chosen: Callable[[str], bool]) -> None:
+    def __init__(self, path: Path, notes: Place, expected: Expected, chosen: Callable[[str], bool]) -> None:
         self.path, self.expected, self.chosen = path, expected, chosen
         self.list = FileList(notes)
         self._loaded = False

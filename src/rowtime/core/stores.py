@@ -1,0 +1,333 @@
+"""Object stores: a folder of a bucket, with the methods of a ``Path`` that a checkpoint needs.
+
+An object appears whole or not at all, is there for every reader once it is written, and can be created if it is absent.
+Nothing can be locked, renamed or appended to. So who may change what is decided by the journal (SPEC 14.3), which a
+bucket asks before it replaces an object or removes what a crash has left: its ``guard``.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from fnmatch import fnmatch
+from functools import cached_property, lru_cache, total_ordering
+from pathlib import Path, PurePosixPath
+from typing import Any, Final
+
+from rowtime.core.errors import Failure, Problem, refuse
+from rowtime.core.shared_paths import local
+
+SCHEMES: Final = {"s3": "s3", "s3a": "s3", "gs": "gs", "az": "az", "abfss": "abfss", "memory": "memory"}
+TRIES: Final = 5  # of a request whose answer leaves open what has become of it, and of one that another has overtaken
+_PAUSE: Final = 0.1  # seconds before the second try; twice as long before each further one
+_REQUEST: Final = "30s"  # how long one request may take
+_RETRIED: Final = timedelta(seconds=30)  # how long a request is repeated that the store does not carry out
+_URL: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/+([^/]*)/*(.*?)/*")
+_ENDPOINTS: Final = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
+_NO_BUCKET: Final = ("NoSuchBucket", "ContainerNotFound", "specified bucket does not exist")
+_FORBIDDEN: Final = re.compile(r"\b(403 Forbidden|401 Unauthorized)\b")  # as lists of objects are refused
+_OWN: Final = "Give credentials by the environment (AWS_ACCESS_KEY_ID and so on), or by the role of the machine."
+
+
+class Bucket:
+    """A bucket as one process uses it. ``guard`` raises if the process must not change it any more."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.guard: Callable[[], None] = lambda: None
+
+    @cached_property
+    def store(self) -> Any:
+        """The client; one for all places of a bucket."""
+        return _client(self.url, endpoint())
+
+
+@total_ordering
+class ObjectPlace:
+    """An object or a folder of a bucket, by its key."""
+
+    def __init__(self, bucket: Bucket, key: str = "") -> None:
+        self.bucket, self.key = bucket, key
+
+    # -- the name ---------------------------------------------------------------------
+
+    def __truediv__(self, name: str | PurePosixPath) -> ObjectPlace:
+        return ObjectPlace(self.bucket, f"{self.key}/{name}".strip("/"))
+
+    def __str__(self) -> str:
+        return f"{self.bucket.url}/{self.key}"
+
+    def __repr__(self) -> str:
+        return f"ObjectPlace({str(self)!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ObjectPlace) and str(self) == str(other)
+
+    def __lt__(self, other: ObjectPlace) -> bool:
+        return str(self) < str(other)
+
+    def __hash__(self) -> int:
+        return hash(str(self))
+
+    @property
+    def _pure(self) -> PurePosixPath:
+        return PurePosixPath(self.key)
+
+    @property
+    def name(self) -> str:
+        """The last part of the key."""
+        return self._pure.name
+
+    @property
+    def stem(self) -> str:
+        """The name without its ending."""
+        return self._pure.stem
+
+    @property
+    def suffix(self) -> str:
+        """The ending of the name."""
+        return self._pure.suffix
+
+    @property
+    def parent(self) -> ObjectPlace:
+        """The folder."""
+        return ObjectPlace(self.bucket, self.key.rpartition("/")[0])
+
+    # -- what is there ----------------------------------------------------------------
+
+    def exists(self) -> bool:
+        """True if there is such an object."""
+        return self._tag() is not None
+
+    is_file = exists
+
+    def is_dir(self) -> bool:
+        """True if there is an object below this key."""
+        return any(True for _ in self.rglob())
+
+    def rglob(self, pattern: str = "*") -> Iterator[ObjectPlace]:
+        """The objects below this key; ``pattern`` is that of their names."""
+        with self._naming():
+            found = [one["path"] for part in self.bucket.store.list(self.key or None) for one in part]
+        places = (ObjectPlace(self.bucket, key) for key in found)
+        return (place for place in places if fnmatch(place.name, pattern))
+
+    def iterdir(self) -> Iterator[ObjectPlace]:
+        """The objects and folders right below this key."""
+        with self._naming():
+            found = self.bucket.store.list_with_delimiter(self.key or None)
+        keys = [*found["common_prefixes"], *(one["path"] for one in found["objects"])]
+        return (ObjectPlace(self.bucket, key.strip("/")) for key in keys)
+
+    def glob(self, pattern: str) -> Iterator[ObjectPlace]:
+        """Those whose names fit."""
+        return (place for place in self.iterdir() if fnmatch(place.name, pattern))
+
+    def read_bytes(self) -> bytes:
+        """The content; raises ``FileNotFoundError``."""
+        with self._naming():
+            return bytes(self.bucket.store.get(self.key).bytes())
+
+    def read_text(self, encoding: str = "utf-8", errors: str = "strict") -> str:
+        """The content as text."""
+        return self.read_bytes().decode(encoding, errors)
+
+    # -- changing it ------------------------------------------------------------------
+
+    def create(self, data: bytes) -> None:
+        """Create the object; raises ``FileExistsError`` if there is another one.
+
+        If no answer comes, or the store says that there is one, what is there tells whether this request was carried
+        out. The caller sees to it that nobody else creates the same content here.
+        """
+        for pause in _pauses():
+            found = self._conditional(data, "create")
+            if found is None:
+                return
+            try:
+                there = self.read_bytes()
+            except FileNotFoundError:  # the request was lost, or another one is under way that may fail
+                error: Exception = found
+            else:
+                if there == data:
+                    return
+                raise FileExistsError(str(self)) from None
+            time.sleep(pause)
+        raise error
+
+    def replace(self, data: bytes) -> None:
+        """Replace the object, or create it, unless the guard of the bucket objects.
+
+        The guard is asked after the version was read that is replaced, so a process that has been succeeded replaces
+        nothing that its successor has written.
+        """
+        for pause in _pauses():
+            tag = self._tag()
+            self.bucket.guard()
+            found = self._conditional(data, tag or "create")
+            if found is None:
+                return
+            error: Exception = found
+            time.sleep(pause)
+        raise error
+
+    def upload(self, content: bytes | Path) -> None:
+        """Write an object under a name that nobody else takes, or one whose loss does no harm."""
+        with self._naming():
+            self.bucket.store.put(self.key, content)
+
+    def write_text(self, text: str, encoding: str = "utf-8") -> None:
+        """`upload` a text."""
+        self.upload(text.encode(encoding))
+
+    def touch(self) -> None:
+        """Let there be an object."""
+        if not self.exists():
+            self.upload(b"")
+
+    def copy_to(self, target: ObjectPlace) -> None:
+        """Give the content a second key in the same bucket."""
+        with self._naming():
+            self.bucket.store.copy(self.key, target.key)
+
+    def unlink(self, *, missing_ok: bool = False) -> None:
+        """Remove the object; most stores do not say whether it was there."""
+        try:
+            with self._naming():
+                self.bucket.store.delete(self.key)
+        except FileNotFoundError:
+            if not missing_ok:
+                raise
+
+    # -- requests ---------------------------------------------------------------------
+
+    def _tag(self) -> dict[str, str] | None:
+        """What the version that is there is told by: on most stores a tag, on Google's a number."""
+        try:
+            with self._naming():
+                found = self.bucket.store.head(self.key)
+        except FileNotFoundError:
+            return None
+        return {name: found[name] for name in ("e_tag", "version") if found[name] is not None}
+
+    def _conditional(self, data: bytes, mode: Any) -> Exception | None:
+        """Write the object if a condition holds; the error if it does not, or if nobody knows."""
+        from obstore.exceptions import AlreadyExistsError, PreconditionError  # noqa: PLC0415 - an extra
+
+        try:
+            with self._naming():
+                self.bucket.store.put(self.key, data, mode=mode, use_multipart=False)
+        except (AlreadyExistsError, PreconditionError) as error:
+            return self._failure("R583", f"refuses to write: {_said(error)}", _ASK_AGAIN)
+        except Failure as failure:
+            if failure.problems[0].code != "R583":
+                raise
+            return failure
+        return None
+
+    @contextmanager
+    def _naming(self) -> Iterator[None]:
+        """Errors of the store as ours: R581 to R583; ``FileNotFoundError`` for an object that is not there."""
+        from obstore.exceptions import (  # noqa: PLC0415 - an extra
+            AlreadyExistsError,
+            BaseError,
+            PermissionDeniedError,
+            PreconditionError,
+            UnauthenticatedError,
+        )
+
+        try:
+            yield
+        except (AlreadyExistsError, PreconditionError):
+            raise
+        except (BaseError, FileNotFoundError) as error:
+            said = _said(error)
+            if any(words in str(error) for words in _NO_BUCKET):
+                raise self._failure("R581", "is not there", "Create the bucket, or correct the URL.") from None
+            if isinstance(error, FileNotFoundError):
+                raise FileNotFoundError(str(self)) from None
+            if isinstance(error, PermissionDeniedError | UnauthenticatedError) or _FORBIDDEN.search(said):
+                hint = f"It takes the rights to read, write, list and delete below the folder. {_OWN}"
+                raise self._failure("R582", f"refuses the credentials: {said}", hint) from None
+            raise self._failure("R583", f"does not answer: {said}", _ASK_AGAIN) from None
+
+    def _failure(self, code: str, what: str, hint: str) -> Failure:
+        return Failure(
+            Problem(code, f"the bucket {self.bucket.url}, asked for {self.key or 'its content'}, {what}", hint=hint)
+        )
+
+
+_ASK_AGAIN: Final = "Check the endpoint and the network. A tick under way is repeated; nothing is lost."
+Place = Path | ObjectPlace
+
+
+def place_of(path: str | Path | ObjectPlace, what: str = "the checkpoint") -> Place:
+    """The place that a path or a URL names, absolute.
+
+    Raises ``Refused``: R211 for a scheme that nothing is known of, R580 without the library for object stores, R584 for
+    a URL that has more than a bucket and a folder.
+    """
+    if isinstance(path, ObjectPlace):
+        return path
+    found = _URL.fullmatch(str(path))
+    if found is None or not on_store(path):
+        return local(path, what)
+    scheme, (_, bucket, key) = SCHEMES[found[1].lower()], found.groups()
+    if not bucket or re.search(r"[?#]", str(path)) or ("@" in bucket and scheme != "abfss") or ":" in bucket:
+        shown = re.sub(r"//?[^/@]*@", "//…@", re.sub(r"[?#].*", "?…", str(path)))
+        raise refuse(
+            "R584", f"{what} is {shown}, which is not a bucket and a folder", f"Write s3://bucket/folder. {_OWN}"
+        )
+    _installed(what, str(path))
+    return ObjectPlace(Bucket(f"{scheme}://{bucket}"), key)
+
+
+def on_store(path: str | Path) -> bool:
+    """True for the URL of an object store."""
+    found = _URL.fullmatch(str(path))
+    return found is not None and found[1].lower() in SCHEMES
+
+
+def below(path: Place, folder: Place) -> str:
+    """A path from a folder on; one that is elsewhere stays as it is."""
+    return str(path).removeprefix(f"{folder}/")
+
+
+def endpoint() -> str:
+    """The address of a store that speaks S3 and is not Amazon's, from the environment; else empty."""
+    return next((os.environ[name] for name in _ENDPOINTS if os.environ.get(name)), "")
+
+
+@lru_cache
+def _client(url: str, address: str) -> Any:
+    from obstore import store  # noqa: PLC0415 - an extra
+
+    if url.startswith("memory:"):
+        return store.MemoryStore()
+    opened: Any = store.from_url
+    options: dict[str, Any] = {"timeout": _REQUEST}
+    given: dict[str, str] = {}
+    if url.startswith("s3:") and address:
+        given, options["allow_http"] = {"endpoint": address}, address.startswith("http:")
+    return opened(url, client_options=options, retry_config={"retry_timeout": _RETRIED}, **given)
+
+
+def _installed(what: str, path: str) -> None:
+    try:
+        import obstore  # noqa: F401, PLC0415 - an extra
+    except ImportError:
+        hint = "Install it with rowtime: pip install 'rowtime[stores]'."
+        raise refuse("R580", f"{what} is {path}, and the library for object stores is not installed", hint) from None
+
+
+def _pauses() -> Iterator[float]:
+    return (_PAUSE * 2**number for number in range(TRIES))
+
+
+def _said(error: BaseException) -> str:
+    """What a store says, in a line, without what a URL may have behind its path."""
+    return re.sub(r"\?\S*", "", str(error).split("\n", 1)[0])[:300]

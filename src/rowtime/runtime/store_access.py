@@ -1,0 +1,54 @@
+"""How Spark reads a checkpoint in an object store: by its own file system, with jars and an endpoint."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Final
+
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j has no types
+
+from rowtime.core.errors import refuse
+from rowtime.core.stores import ObjectPlace, Place, endpoint
+from rowtime.runtime.jars import store_jars
+from rowtime.runtime.spark_paths import url_for_spark
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_JARS: Final = {"s3a": "org.apache.hadoop:hadoop-aws", "abfss": "org.apache.hadoop:hadoop-azure"}
+
+
+def settings_for(place: Place | None) -> dict[str, str]:
+    """What a session of one process that we make needs for a place: for S3 the jars of Hadoop. ``Failure`` (R502).
+
+    They are large, and ``spark.jars`` would copy them at each start.
+    """
+    if "MASTER" in os.environ or not isinstance(place, ObjectPlace) or not place.bucket.url.startswith("s3:"):
+        return {}
+    return {"spark.driver.extraClassPath": os.pathsep.join(store_jars())}
+
+
+def reach(spark: SparkSession, place: Place | None) -> None:
+    """Let a session read at a place: it asks the same endpoint as the driver, unless the application says another.
+
+    Credentials are Hadoop's to find; none is set here. Raises ``Refused`` (R585) if Spark has no such file system.
+    """
+    if not isinstance(place, ObjectPlace):
+        return
+    scheme, told = url_for_spark(place).split(":")[0], spark.sparkContext.getConf()
+    address = endpoint() if scheme == "s3a" else ""
+    region = os.environ.get("AWS_REGION", os.environ.get("AWS_DEFAULT_REGION", "us-east-1"))
+    where = {"endpoint": address, "path.style.access": "true", "endpoint.region": region} if address else {}
+    for name, value in where.items():
+        if not told.contains(f"spark.hadoop.fs.s3a.{name}"):
+            spark.conf.set(f"fs.s3a.{name}", value)
+    try:
+        context = spark.sparkContext
+        context._jvm.org.apache.hadoop.fs.FileSystem.getFileSystemClass(  # type: ignore[union-attr]  # noqa: SLF001 - PySpark has no public way
+            scheme,
+            context._jsc.hadoopConfiguration(),  # noqa: SLF001 - as above
+        )
+    except Py4JJavaError as error:
+        jars = f", the jars of {_JARS[scheme]} in the version of Spark's Hadoop, for example" if scheme in _JARS else ""
+        hint = f"Start the session with a file system for it{jars} (spark.jars or spark.jars.packages)."
+        raise refuse("R585", f"Spark has no file system for {scheme}, where the checkpoint {place} is", hint) from error

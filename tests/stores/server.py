@@ -1,0 +1,62 @@
+"""A server that speaks S3, on a free port of this machine: moto, in the process of the tests."""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import importlib.util
+import logging
+import os
+import urllib.request
+from typing import Final
+
+from rowtime.core.errors import Failure
+from rowtime.runtime.jars import store_jars
+
+BUCKET: Final = "rowtime-tests"
+_NEEDED: Final = ("obstore", "moto", "flask", "flask_cors")
+
+
+def missing() -> str:
+    """Why there can be no server; empty if there can."""
+    gone = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
+    return f"not installed: {', '.join(gone)}" if gone else ""
+
+
+@functools.cache
+def jars_missing() -> str:
+    """Why Spark cannot read from the server; empty if it can."""
+    try:
+        store_jars()
+    except Failure as failure:
+        return failure.problems[0].message
+    return ""
+
+
+def spark_jars() -> list[str]:
+    """The jars for ``spark.jars``; the server runs once the JVM does, which has to know its credentials."""
+    if missing() or jars_missing():
+        return []
+    address()
+    return store_jars()
+
+
+@functools.cache
+def address() -> str:
+    """Start the server, once, and tell this process and its children where it is; the JVM must start afterwards."""
+    from moto.server import ThreadedMotoServer
+
+    logging.getLogger("werkzeug").setLevel(logging.CRITICAL)
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    atexit.register(server.stop)
+    host, port = server.get_host_and_port()
+    found = f"http://{host}:{port}"
+    os.environ |= {
+        "AWS_ENDPOINT_URL": found,
+        "AWS_ACCESS_KEY_ID": "tests",
+        "AWS_SECRET_ACCESS_KEY": "of-no-use-elsewhere",
+        "AWS_REGION": "us-east-1",
+    }
+    urllib.request.urlopen(urllib.request.Request(f"{found}/{BUCKET}", method="PUT")).close()  # noqa: S310 - our own
+    return found

@@ -1,0 +1,265 @@
+"""Drivers of one checkpoint in a store: the last one that came commits, and no other (SPEC 14.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from rowtime.core.errors import Failure, Refused
+from rowtime.core.stores import ObjectPlace, place_of
+from rowtime.plan.stored import StoredOperator, StoredPlan
+from rowtime.state import cuts
+from rowtime.state.checkpoint import Checkpoint
+from rowtime.state.files import copy_folder, write_new
+from rowtime.state.journal import KEPT_ENTRIES, LARGE
+from tests.stores.faults import LATE, LOSE, THROTTLE, Faults, faulty
+from tests.stores.server import address
+
+EMPTY = {"segments": {}, "sources": {}, "clocks": {}, "outputs": {}, "refused": {}, "control": {}}
+
+
+@pytest.fixture(params=["memory", "s3"])
+def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Checkpoint]:
+    """Opens one and the same checkpoint, each time as another process would."""
+    url = f"memory://{tmp_path.name}/cp" if request.param == "memory" else request.getfixturevalue("bucket")
+    return lambda: Checkpoint(place_of(url))
+
+
+@pytest.fixture
+def faults(bucket: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Faults]:
+    """What befalls the requests of the test."""
+    assert bucket
+    with faulty(address()) as (proxy, found):
+        monkeypatch.setenv("AWS_ENDPOINT_URL", proxy)
+        yield found
+
+
+def commit(driver: Checkpoint, tick: int, **more: object) -> None:
+    driver.journal.commit(tick, {**EMPTY, **more})
+
+
+def last(checkpoint: Checkpoint) -> tuple[int, int]:
+    entry = checkpoint.journal.last()
+    return (-1, -1) if entry is None else (entry["tick"], entry["epoch"])
+
+
+def code(refused: pytest.ExceptionInfo[Refused] | pytest.ExceptionInfo[Failure]) -> str:
+    return refused.value.problems[0].code
+
+
+def test_a_driver_that_has_been_succeeded_commits_nothing(opened: Callable[[], Checkpoint]) -> None:
+    old, new = opened(), opened()
+    old.acquire()
+    assert last(old) == (-1, -1), "a checkpoint without a tick is fresh, whoever has opened it"
+    assert old.journal.check() == -1
+    commit(old, 0, by="old")
+    identity = old.identity
+    new.acquire()
+    assert (last(new), new.identity) == ((0, 2), identity)
+    with pytest.raises(Refused) as refused:
+        commit(old, 1, by="old")
+    assert code(refused) == "R403"
+    commit(new, 1, by="new")
+    commit(new, 2, by="new")
+    with pytest.raises(Refused) as refused:
+        commit(old, 1, by="old")
+    assert code(refused) == "R403"
+    reader = opened()
+    assert reader.journal.check() == 2
+    assert [(entry["tick"], entry["by"]) for entry in reader.journal.entries()] == [(0, "old"), (1, "new"), (2, "new")]
+
+
+def test_a_driver_that_has_been_succeeded_before_the_first_tick_commits_nothing(
+    opened: Callable[[], Checkpoint],
+) -> None:
+    old, new = opened(), opened()
+    old.acquire()
+    new.acquire()
+    with pytest.raises(Refused) as refused:
+        commit(old, 0)
+    assert code(refused) == "R403"
+    new.acquire()
+    commit(new, 0)
+    assert last(opened()) == (0, 2), "a driver has one epoch"
+
+
+def test_an_entry_that_is_followed_by_another_driver_stays(
+    opened: Callable[[], Checkpoint], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old, new = opened(), opened()
+    old.acquire()
+    commit(old, 0)
+    create = ObjectPlace.create
+
+    def overtaken(place: ObjectPlace, data: bytes) -> None:
+        monkeypatch.undo()
+        create(place, data)
+        new.acquire()  # after the entry, and before the old driver looks what stands behind it
+
+    monkeypatch.setattr(ObjectPlace, "create", overtaken)
+    with pytest.raises(Refused) as refused:
+        commit(old, 1)
+    assert code(refused) == "R403"
+    commit(new, 2)
+    assert opened().journal.check() == 2
+
+
+def test_nothing_of_a_driver_is_swept_by_the_one_before(opened: Callable[[], Checkpoint]) -> None:
+    old, new = opened(), opened()
+    old.acquire()
+    commit(old, 0)
+    write_new(old.folder / "state" / "s" / "left", b"of a crash")
+    entry = old.journal.last()
+    new.acquire()
+    new.sweep(new.journal.last())
+    assert not [*new.folder.glob("state")]
+    write_new(new.folder / "state" / "s" / "under way", b"of the new driver")
+    cut = {"tick": 0, "sources": {}, "clocks": {}}
+    cuts.note(new.folder, cut, [{"by": "new"}])
+    for attempt in (lambda: old.sweep(entry), lambda: cuts.note(old.folder, cut, []), old.journal.settle):
+        with pytest.raises(Refused) as refused:
+            attempt()
+        assert code(refused) == "R403"
+    assert [path.name for path in new.folder.rglob("under*")] == ["under way"]
+    assert cuts.noted(new.folder, {"cuts": 1})[0].settings == [{"by": "new"}]
+
+
+def test_epochs_are_pruned_as_ticks_are_and_large_entries_have_bases(opened: Callable[[], Checkpoint]) -> None:
+    large = {str(number): number for number in range(LARGE // 8)}
+    for start in range(3):
+        driver = opened()
+        driver.acquire()
+        for tick in range(start * 30, start * 30 + 30):
+            commit(driver, tick, control=large, at=tick)
+        driver.release()
+    reader = opened()
+    assert reader.journal.check() == 89
+    entry = reader.journal.last()
+    assert entry is not None
+    assert (entry["epoch"], entry["control"], entry["at"]) == (3, large, 89)
+    ticks = [entry["tick"] for entry in reader.journal.entries()]
+    assert ticks == [*range(ticks[0], 90)]
+    assert len(ticks) < 2 * KEPT_ENTRIES
+
+
+def test_a_checkpoint_of_a_store_goes_on_as_a_folder(opened: Callable[[], Checkpoint], tmp_path: Path) -> None:
+    driver = opened()
+    driver.acquire()
+    plan = StoredPlan("SELECT 1", {"s": StoredOperator("stream", "s", (), {})})
+    driver.bind(plan)
+    commit(driver, 0)
+    driver.published = 0
+    copy_folder(driver.folder, tmp_path / "copy")
+    copy = Checkpoint(tmp_path / "copy")
+    copy.acquire()
+    copy.check()
+    commit(copy, 1)
+    assert (last(copy), copy.published, copy.identity) == ((1, 1), 0, driver.identity)
+    assert copy.plan is not None
+    assert copy.plan.sql == plan.sql
+    assert max(path.name for path in (tmp_path / "copy" / "journal").iterdir()) == "000000000002.json"
+
+
+def test_a_folder_with_something_else_is_no_checkpoint(opened: Callable[[], Checkpoint]) -> None:
+    checkpoint = opened()
+    write_new(checkpoint.folder / "rows" / "part-0.parquet", b"somebody's")
+    with pytest.raises(Refused) as refused:
+        checkpoint.acquire()
+    assert code(refused) == "R421"
+
+
+# -- what stores do -------------------------------------------------------------------
+
+
+def test_a_throttled_store_is_asked_again(bucket: str, faults: Faults) -> None:
+    driver = Checkpoint(place_of(bucket))
+    driver.acquire()
+    faults.put("journal", THROTTLE, THROTTLE)
+    commit(driver, 0)
+    assert last(driver) == (0, 1)
+    assert not faults.next
+
+
+def test_a_commit_whose_answer_is_lost_is_recognised(bucket: str, faults: Faults) -> None:
+    driver = Checkpoint(place_of(bucket))
+    faults.put("journal", LOSE)
+    driver.acquire()
+    for kinds in ([LOSE], [LOSE, LOSE], [THROTTLE, LOSE]):
+        faults.put("journal", *kinds)
+        entry = driver.journal.last() or {"tick": -1}
+        commit(driver, entry["tick"] + 1)
+        assert not faults.next
+    assert last(driver) == (2, 1)
+
+
+def test_the_same_rows_of_another_driver_are_not_taken_for_ones_own(bucket: str, faults: Faults) -> None:
+    old, new = Checkpoint(place_of(bucket)), Checkpoint(place_of(bucket))
+    old.acquire()
+    new.acquire()
+    commit(new, 0)
+    faults.put("journal", LOSE)
+    with pytest.raises(Refused) as refused:
+        commit(old, 0)
+    assert code(refused) == "R403"
+
+
+def test_a_commit_that_arrives_after_its_driver_gave_up_counts_for_nothing(
+    bucket: str, faults: Faults, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rowtime.core.stores._RETRIED", timedelta(milliseconds=1))
+    monkeypatch.setattr("rowtime.core.stores.TRIES", 1)
+    driver = Checkpoint(place_of(bucket))
+    driver.acquire()
+    commit(driver, 0)
+    faults.put("journal", *[LATE] * 20)
+    with pytest.raises(Failure) as failed:
+        commit(driver, 1, rows="swept")
+    assert code(failed) == "R583"
+    faults.next.clear()
+    driver.journal.settle()
+    assert set(faults.deliver()) == {412}
+    commit(driver, 1, rows="kept")
+    assert [entry.get("rows") for entry in driver.journal.entries()] == [None, "kept"]
+
+
+def test_a_commit_that_arrives_before_its_driver_asks_again_counts(
+    bucket: str, faults: Faults, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rowtime.core.stores._RETRIED", timedelta(milliseconds=1))
+    monkeypatch.setattr("rowtime.core.stores.TRIES", 1)
+    driver = Checkpoint(place_of(bucket))
+    driver.acquire()
+    commit(driver, 0)
+    faults.put("journal", *[LATE] * 20)
+    with pytest.raises(Failure):
+        commit(driver, 1, rows="there")
+    faults.next.clear()
+    assert faults.deliver()[0] == 200
+    driver.journal.settle()
+    entry = driver.journal.last()
+    assert entry is not None
+    assert (entry["tick"], entry["rows"]) == (1, "there")
+    commit(driver, 2)
+    assert driver.journal.check() == 2
+
+
+def test_credentials_that_a_store_refuses_have_a_code_and_are_not_shown(
+    bucket: str, faults: Faults, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(faults, "ask", lambda *_: (403, {}, b"<Error><Code>SignatureDoesNotMatch</Code></Error>"))
+    for ask in (Checkpoint(place_of(bucket)).acquire, lambda: write_new(place_of(bucket) / "x", b"1")):
+        with pytest.raises(Failure, match="R582 the bucket") as failed:
+            ask()
+        assert "of-no-use-elsewhere" not in str(failed.value)
+
+
+def test_no_secret_is_written(bucket: str) -> None:
+    driver = Checkpoint(place_of(bucket))
+    driver.acquire()
+    commit(driver, 0)
+    assert [*place_of(bucket).rglob("*.json")]
+    found = b"".join(path.read_bytes() for path in place_of(bucket).rglob())
+    assert b"of-no-use-elsewhere" not in found

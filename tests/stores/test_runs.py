@@ -1,0 +1,172 @@
+"""Whole runs whose checkpoint is on an S3 server: what they write, how they go on, what is known of them."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.dataset as ds
+import pytest
+from typer.testing import CliRunner
+
+import rowtime as rt
+from rowtime.audit.readmit import readmit
+from rowtime.cli.main import app
+from rowtime.cli.status import status_of
+from rowtime.core.errors import Refused
+from rowtime.core.stores import place_of
+from rowtime.runtime import segment_writer
+from rowtime.state.checkpoint import Checkpoint
+from tests.kafka.missing_jars import without_jars
+from tests.stores.server import jars_missing
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from rowtime.runtime.engine import Engine
+
+SQL = """
+CREATE STREAM s (k STRING, v DOUBLE, ev TIMESTAMP);
+CREATE STREAM files (k STRING, v DOUBLE) USING parquet OPTIONS (path '{out}/in', rowtime.column 'at');
+CREATE STREAM sorted_rows (k STRING, v DOUBLE) USING csv OPTIONS (path '{out}/sorted', header 'true');
+CREATE STREAM counts (k STRING, c BIGINT, total DOUBLE) USING parquet OPTIONS (path '{out}/counts');
+CREATE STREAM late (k STRING, reason STRING) USING parquet OPTIONS (path '{out}/late');
+CREATE STREAM copies (k STRING, v DOUBLE) USING parquet OPTIONS (path '{out}/copies');
+CREATE STREAM log (k STRING, v DOUBLE);
+CREATE VIEW sorted AS SELECT STREAM ev AS ROWTIME, k, v FROM s
+  ORDER BY ev WITHIN INTERVAL '20' SECOND EARLY BEYOND INTERVAL '1' DAY;
+CREATE PUMP a AS INSERT INTO sorted_rows SELECT STREAM k, v FROM sorted;
+CREATE PUMP b AS INSERT INTO counts SELECT STREAM k, COUNT(*) AS c, SUM(v) AS total FROM sorted AS x
+  GROUP BY FLOOR(x.ROWTIME TO MINUTE), k;
+CREATE PUMP c AS INSERT INTO late SELECT STREAM k, reason FROM sorted.rejected;
+CREATE PUMP d AS INSERT INTO log SELECT STREAM k, v FROM sorted;
+CREATE PUMP e AS INSERT INTO copies SELECT STREAM k, v FROM files;
+"""
+POINTS = ("before state", "after state", "before journal", "after journal", "after output")
+TICKS = 3
+
+
+@pytest.fixture(autouse=True)
+def _readable(bucket: str) -> None:
+    assert bucket
+    if jars_missing():
+        without_jars(jars_missing())
+
+
+class Died(BaseException):
+    """Stands for the death of a driver."""
+
+
+def dying(at: str) -> Callable[[str], None]:
+    def hook(point: str) -> None:
+        if point == at:
+            raise Died
+
+    return hook
+
+
+def at(second: int) -> str:
+    return f"2024-01-01 10:{second // 60:02}:{second % 60:02}"
+
+
+class Run:
+    """The pipeline in a folder, with a checkpoint somewhere."""
+
+    def __init__(self, spark: SparkSession, folder: Path, checkpoint: str) -> None:
+        self.spark, self.folder, self.checkpoint = spark, folder, checkpoint
+        (folder / "in").mkdir(parents=True)
+        for stream in self.pipeline.compile().defines:
+            self.pipeline.home.define(stream.name, stream.as_json())
+
+    @property
+    def pipeline(self) -> rt.Pipeline:
+        return rt.Pipeline(self.spark, home=self.folder / "home").sql(SQL.format(out=self.folder))
+
+    def write(self, number: int) -> None:
+        with rt.writer("s", home=self.folder / "home") as log:
+            seconds = [number * 40 + second for second in (0, 15, 5, 15)]
+            rows: list[dict[str, Any]] = [{"k": f"k{n % 3}", "v": 0.1 * n, "ev": at(n)} for n in seconds]
+            early = {"k": "early", "v": 1.0, "ev": "2024-01-03 00:00:00"}
+            log.insert([*rows, {"k": "late", "v": 7.0, "ev": at(0) if number % 2 else None}, early])
+        rows = [{"k": "f", "v": float(number), "at": f"2024-01-01 10:{number:02}:00"}]
+        table = self.spark.createDataFrame(rows).selectExpr("k", "v", "CAST(at AS TIMESTAMP) AS at").toArrow()
+        ds.write_dataset(table, self.folder / "draft", format="parquet", existing_data_behavior="overwrite_or_ignore")
+        (self.folder / "draft" / "part-0.parquet").rename(self.folder / "in" / f"{number}.parquet")
+
+    def start(self) -> Engine:
+        return self.pipeline._engine(self.checkpoint, rt.Limits(), ends=False)
+
+    def tick(self, number: int) -> None:
+        self.write(number)
+        engine = self.start()
+        engine.tick()
+        engine.close()
+        engine.stop()
+
+    def outputs(self) -> dict[str, list[Any]]:
+        def content(name: str) -> list[Any]:
+            files = sorted((self.folder / name).glob("part-*"))
+            if name == "sorted":
+                return [line for file in files for line in file.read_text().splitlines()[1:]]
+            return [row for file in files for row in ds.dataset(file).to_table().to_pylist()]
+
+        return {name: content(name) for name in ("sorted", "counts", "late", "copies")}
+
+
+@pytest.mark.slow
+def test_a_run_on_a_store_writes_what_a_run_on_a_disk_writes(
+    spark: SparkSession, tmp_path: Path, bucket: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    remote = Run(spark, tmp_path / "remote", bucket)
+    here = Run(spark, tmp_path / "here", str(tmp_path / "check"))
+    for number in range(TICKS):
+        if number == TICKS - 1:  # Spark's tasks write the files of the last tick
+            monkeypatch.setattr(segment_writer, "fits_the_driver", lambda *_: False)
+        remote.tick(number)
+        here.tick(number)
+    monkeypatch.undo()
+    assert remote.outputs() == here.outputs()
+    assert all(remote.outputs().values())
+    assert not [path for path in tmp_path.rglob("*") if "s3:" in path.name]
+    told, same = status_of(Path(bucket)), status_of(tmp_path / "check")
+    assert (told["tick"], told["ledger"], told["held"]) == (same["tick"], same["ledger"], same["held"])
+    verified = rt.verify(bucket, spark=spark, home=tmp_path / "remote" / "home")
+    assert verified.equal, verified
+    pipeline = remote.pipeline
+    assert len(rt.trace(pipeline, bucket, number=0, sink="b")) == len(
+        rt.trace(pipeline, here.checkpoint, number=0, sink="b")
+    )
+    [admitted] = readmit(bucket, home=tmp_path / "remote" / "home")
+    assert (admitted.admitted, admitted.early) == (0, TICKS)
+    shown = CliRunner().invoke(app, ["status", bucket, "--waiting"])
+    assert (shown.exit_code, bucket in CliRunner().invoke(app, ["status", bucket]).stdout) == (0, True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("point", POINTS)
+def test_a_driver_that_dies_or_only_sleeps_loses_and_repeats_nothing(
+    spark: SparkSession, tmp_path: Path, bucket: str, point: str
+) -> None:
+    remote = Run(spark, tmp_path / "remote", bucket)
+    here = Run(spark, tmp_path / "here", str(tmp_path / "check"))
+    remote.tick(0)
+    remote.write(1)
+    sleeping = remote.start()
+    sleeping.hook = dying(point)
+    with pytest.raises(Died):
+        sleeping.tick()
+    for stage in sleeping.stages.values():  # what its machine held, which is gone
+        stage.close()
+    remote.tick(2)
+    sleeping.hook = lambda _point: None
+    with pytest.raises(Refused, match="R403"):  # it wakes up
+        sleeping.tick()
+    here.tick(0)
+    here.tick(1) if point.startswith("after ") and point != "after state" else here.write(1)
+    here.tick(2)
+    assert remote.outputs() == here.outputs()
+    assert rt.verify(bucket, spark=spark, home=tmp_path / "remote" / "home").equal
+    assert Checkpoint(place_of(bucket)).journal.check() >= 1
+    shutil.rmtree(tmp_path)
