@@ -50,6 +50,7 @@ FOLLOWED: dict[str, str] = {
     "While the pipeline runs, ask again; if it has died, start it, which finishes the tick.": "tests/audit/test_verify.py::test_a_tick_that_is_not_handed_over_is_not_verified",
     "Restore the whole checkpoint from one copy, together with the outputs of the same moment; or begin anew with another --checkpoint and empty outputs.": "tests/state/test_damage.py::test_an_older_copy_of_a_checkpoint_writes_nothing_twice",
     "It was removed, made anew or restored from an older copy. Rowtime never fills it again. Restore it, or start with a new --checkpoint and a new table, which reads the streams from their beginning.": "tests/lakes/test_delta_tables.py::test_a_table_without_the_rows_that_it_got_is_never_filled_again",
+    "Give it a warehouse: OPTIONS (catalog.warehouse 'file:///…').": "tests/lakes/test_iceberg_tables.py::test_what_does_not_fit_is_refused_at_the_start",
     "To go on without them, set the option failOnDataLoss 'false'.": "tests/kafka/test_kafka_source.py::test_lost_offsets_are_named_and_may_be_gone_without",
 }
 
@@ -72,6 +73,7 @@ PLAIN: dict[str, tuple[str, ...]] = {
         "Give values instead.",
         "Take a new folder or an empty one, or convert this one.",
         "Write to a table without it, and copy from there.",
+        "Take a catalog whose warehouse is a folder (file:///…).",
         "Take a folder that all machines mount: NFS, EFS, CephFS, a shared volume.",
         "Take a folder that all machines mount, also for a Delta table; or write to Kafka or a database.",
         "Take one on a store; for Azure, set AZURE_STORAGE_ACCOUNT_NAME or write abfss://container@account.…",
@@ -108,6 +110,7 @@ PLAIN: dict[str, tuple[str, ...]] = {
         "Make room, or give the user that runs rowtime the right to write there. The tick is repeated.",
         "… The folders are … and Spark's own (spark.local.dir).",
         "Check that the folder exists, who may write to it, and the space on its disk. The tick is repeated.",
+        "Check the catalog, who may write to it, and the space on its disk. The tick is repeated.",
         "Check url, user, password and the table; the tick's rows are written again.",
         "Check …, that the brokers run, and the security options (kafka.security.protocol, …).",
         "Create the topic, or correct its name.",
@@ -123,6 +126,7 @@ PLAIN: dict[str, tuple[str, ...]] = {
         "Start the session with spark.jars set to rowtime.runtime.jars.kafka_jars().",
         "Start the session with spark.jars set to rowtime.runtime.jars.jdbc_jars(url), or to the driver's.",
         "Install it: pip install 'rowtime[delta]'.",
+        "Install it: pip install 'rowtime[iceberg]'.",
         "Run the pipeline where Spark's driver runs, with a session of its own.",
         "Run it with the version of rowtime that wrote it, or begin anew with another --checkpoint.",
     ),

@@ -22,6 +22,7 @@ from rowtime.operators.sinks.sink import Sink as SinkNode
 from rowtime.operators.streams.stream import Stream
 from rowtime.plan.bind.catalog import Definitions, Without
 from rowtime.plan.difference import statements_of
+from rowtime.plan.formats.lake import LAKES
 from rowtime.plan.program import Program, compile_script
 from rowtime.plan.upgrade import upgrade_of
 from rowtime.runtime.claims import let_leave, pump_of
@@ -336,7 +337,7 @@ class Pipeline:
             return FunctionSink(self._functions[options["function"]], node.name)
         if node.format == "memory":
             return MemorySink(node.name)
-        if node.format in ("kafka", "jdbc", "delta"):
+        if node.format in ("kafka", "jdbc", *LAKES):
             return _server(node)
         if node.format == "console":
             return self._functions_or_console(node)
@@ -363,10 +364,10 @@ def _server(node: SinkNode) -> Sink:
         from rowtime.runtime.sinks.database import JdbcSink  # noqa: PLC0415
 
         return JdbcSink(node)
-    if node.format == "delta":
-        from rowtime.runtime.sinks.delta_log import delta_sink  # noqa: PLC0415
+    if node.format in LAKES:
+        from rowtime.runtime.sinks.lakes import lake_sink  # noqa: PLC0415
 
-        return delta_sink(node)
+        return lake_sink(node)
     from rowtime.runtime.sinks.kafka_topic import KafkaSink  # noqa: PLC0415
 
     return KafkaSink(dict(node.options), dict(node.options)["stream"])

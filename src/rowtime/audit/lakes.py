@@ -10,7 +10,8 @@ import pyarrow.compute as pc
 from rowtime.plan.bind.sink_options import CHANGE, LakeOptions
 from rowtime.plan.formats.lake import LAKES
 from rowtime.runtime.claims import pump_of
-from rowtime.runtime.sinks.delta_log import delta_log, last_of_each
+from rowtime.runtime.sinks.delta_log import last_of_each
+from rowtime.runtime.sinks.lakes import lake_table
 from rowtime.runtime.sinks.ownership import tag_of
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ def of_lake(node: SinkNode, tick: int, identity: str) -> pa.Table | None:
     def mine(name: str) -> bool:
         return name.startswith("part-") and name.endswith(ending) and int(name.split("-")[1]) <= tick
 
-    found = delta_log(node).rows(mine, merged=bool(LakeOptions.of(dict(node.options)).key))
+    found = lake_table(node).rows(mine, merged=bool(LakeOptions.of(dict(node.options)).key))
     names = _written(node)
     return found.select(names) if found is not None and found.num_columns else found
 

@@ -1,4 +1,4 @@
-"""``rowtime optimize``: writes the small files of lake tables into large ones, beside whoever else writes there."""
+"""``rowtime optimize``: writes the small files of Delta tables into large ones, beside whoever else writes there."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rowtime.core.errors import Failure, Problem, refuse
-from rowtime.plan.formats.lake import LAKES
 from rowtime.runtime.claims import pump_of
 from rowtime.runtime.sinks.delta_log import DeltaLog
 from rowtime.runtime.sinks.lake import Conflict
@@ -39,14 +38,14 @@ def optimize(checkpoint: str | Path, pump: str = "") -> list[Compacted]:
     if not chosen:
         what = f"the pump {pump} writes" if pump else "no pump of it writes"
         hint = f"Pumps that do: {', '.join(tables)}." if tables else ""
-        raise refuse("R571", f"{checkpoint}: {what} to no lake table", hint)
+        raise refuse("R571", f"{checkpoint}: {what} to no Delta table", hint)
     return [Compacted(name, path, _compacted(name, path)) for name, path in chosen.items()]
 
 
 def _tables(place: Checkpoint) -> Iterator[tuple[str, str]]:
     assert place.plan is not None
     for name, node in place.plan.operators.items():
-        if node.fields.get("format") in LAKES:
+        if node.fields.get("format") == "delta":
             yield pump_of(name), dict(node.fields["options"])["path"]
 
 

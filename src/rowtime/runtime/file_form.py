@@ -38,13 +38,14 @@ class FileForm:
     """``kind``: ``parquet``, or the ending of text files, each of which begins with ``header``.
 
     ``codec``: Arrow's name for Parquet, empty for its default; the ending of a compressed text file. ``split``: columns
-    of which all rows of a file have the same values.
+    of which all rows of a file have the same values; ``required``: those that the file says hold no NULL.
     """
 
     kind: str = "parquet"
     header: str | None = None
     codec: str = ""
     split: tuple[str, ...] = ()
+    required: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, node: SinkNode, names: Sequence[str]) -> FileForm:

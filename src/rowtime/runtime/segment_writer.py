@@ -12,7 +12,7 @@ import os
 import re
 import tempfile
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -145,7 +145,7 @@ def _write_here(
         for (name, _, rows), segment in zip(parts, segments, strict=True):
             written[name].append(segment)
             if rows.num_rows <= SMALL:
-                tables[segment.path] = _columns(rows, routes[name])
+                tables[segment.path] = _columns(rows, routes[name], target.form.required)
     return written, tables
 
 
@@ -189,15 +189,15 @@ def _chosen(routes: pa.Array | pa.ChunkedArray, route: Route) -> pa.Array | pa.C
 
 def _write_part(target: _Target, route: Route, name: str, number: int, rows: pa.Table) -> Segment:
     file = _File(target, name, number)
-    file.write(_columns(rows, route), rows[route.time])
+    file.write(_columns(rows, route, target.form.required), rows[route.time])
     return file.close()
 
 
-def _columns(rows: Any, route: Route) -> Any:
-    """The columns of a file, each of which may hold NULL: that Spark knows of none here says nothing of other ticks."""
+def _columns(rows: Any, route: Route, required: Collection[str]) -> Any:
+    """The columns of a file. Each that is not ``required`` may hold NULL: that there is none here says nothing."""
     chosen = rows.select(list(route.columns.values()))
     fields = zip(route.columns, chosen.schema, strict=True)
-    schema = pa.schema([field.with_name(name).with_nullable(nullable=True) for name, field in fields])
+    schema = pa.schema([field.with_name(name).with_nullable(nullable=name not in required) for name, field in fields])
     return type(chosen).from_arrays(chosen.columns, schema=schema)
 
 
@@ -217,7 +217,7 @@ class _Task:
             for name, route in self.routes.items():
                 chosen = _chosen(batch.column(ROUTE), route)
                 times = batch.column(route.time).filter(chosen)
-                rows = _columns(batch, route).filter(chosen)
+                rows = _columns(batch, route, self.target.form.required).filter(chosen)
                 for of, at in alike(rows, self.target.form.split) if len(times) else ():
                     if (name, of) not in files:
                         files[name, of] = _File(self.target, name, part_number)

@@ -11,7 +11,7 @@ from rowtime.plan.formats import jdbc
 from rowtime.plan.formats.contract import Format, Option, anything, as_table, options_of, unused, whole
 from rowtime.plan.formats.files import CSV, JSON, ORDERED, PARQUET, ROWTIME_COLUMN
 from rowtime.plan.formats.kafka import KAFKA
-from rowtime.plan.formats.lake import DELTA, LAKES
+from rowtime.plan.formats.lake import DELTA, ICEBERG, LAKES
 from rowtime.sql.statements import CreateStream, CreateTable, OptionPlace
 
 _ANY_FILES: Final = ("pathGlobFilter", "recursiveFileLookup", "modifiedBefore", "modifiedAfter", "basePath", "encoding")
@@ -34,6 +34,7 @@ FORMATS: Final[Mapping[str, Format]] = {
     "kafka": KAFKA,
     "jdbc": jdbc.JDBC,
     "delta": DELTA,
+    "iceberg": ICEBERG,
 }
 TABLES: Final[Mapping[str, Format]] = {
     **{name: as_table(FORMATS[name]) for name in ("parquet", "csv", "json")},
@@ -57,6 +58,10 @@ def written_problems(kind: str, given: Given, place: Place) -> list[Problem]:
     found = []
     if kind in ("parquet", "csv", "json", "delta") and "path" not in {name for name, _ in given}:
         found.append(Problem("R207", f"a {kind} sink needs a path", place, "Add OPTIONS (path '/data/out')."))
+    for name in ("catalog", "table") if kind == "iceberg" else ():
+        if name not in {one.lower() for one, _ in given}:
+            hint = "OPTIONS (catalog 'name', table 'db.visits', …)"
+            found.append(Problem("R504", f"the option {name} is missing", place, hint))
     for name, value in given:
         option = form.option(name) if form is not None else None
         wanted = option.written(value) if option is not None and option.written is not None else ""

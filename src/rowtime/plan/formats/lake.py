@@ -10,11 +10,20 @@ from rowtime.plan.formats.files import ORDERED, PARQUET_CODECS, ROWTIME_COLUMN
 from rowtime.sql.intervals import duration_of
 from rowtime.sql.script import parse_expression
 
-LAKES: Final = frozenset({"delta"})
+LAKES: Final = frozenset({"delta", "iceberg"})
 PARTITIONS: Final = "partitionBy"
 """What ``PARTITIONED BY (a, b)`` is among the options of a stream."""
 INTERVAL: Final = "commit.interval"
 FILES: Final = "optimize.files"
+
+
+CATALOG: Final = "catalog."
+"""Begins the names of options that describe the catalog itself; pyiceberg knows them."""
+
+
+def _qualified(value: str) -> str:
+    """A name with its namespace."""
+    return "" if all(value.split(".")[1:]) and "." in value.strip(".") else "a table in a namespace, as db.visits"
 
 
 def duration(value: str) -> str:
@@ -36,9 +45,13 @@ _COMMON: Final = (
     Option("key", anything),
     Option(PARTITIONS, some),
     Option(INTERVAL, duration),
-    Option(FILES, whole(2)),
     Option("compression", one_of(*PARQUET_CODECS)),
     ROWTIME_COLUMN,
     ORDERED,
 )
-DELTA: Final = Format("delta", options_of(Option("path", some), *_COMMON))
+DELTA: Final = Format("delta", options_of(Option("path", some), Option(FILES, whole(2)), *_COMMON))
+ICEBERG: Final = Format(
+    "iceberg",
+    options_of(Option("catalog", some), Option("table", _qualified), *_COMMON),
+    lambda name, _: None if name.lower().startswith(CATALOG) else f"iceberg has no option {name}",
+)

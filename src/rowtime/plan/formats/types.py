@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rowtime.plan.bind.catalog import StreamDef
 
 _NESTED: Final = (exp.DataType.Type.ARRAY, exp.DataType.Type.MAP, exp.DataType.Type.STRUCT)
-_NAMES: Final = {"csv": "CSV", "json": "JSON", "parquet": "Parquet", "delta": "Delta"}
+_NAMES: Final = {"csv": "CSV", "json": "JSON", "parquet": "Parquet", "delta": "Delta", "iceberg": "Iceberg"}
 _TYPED: Final = frozenset({"parquet", *LAKES})  # whose files have types of their own
 _TEXT: Final = "Write it as text: CAST(… AS STRING), or base64(…) for BINARY; and declare the column STRING."
 
@@ -39,6 +39,9 @@ def unheld(
         return
     for name, text in columns:
         if what := _unheld(kind, text):
+            if kind == "iceberg" and what in _SHORT:
+                yield Problem("R530", f"Iceberg tables have no {what}, which {name} is", at, f"Declare {name} INT.")
+                continue
             hint = "Write it as JSON or Parquet, or as text (to_json)." if kind == "csv" and what in _WORDS else _TEXT
             said = f"{_NAMES[kind]} files cannot hold the column {name}: {what} would not be read back as it was"
             yield Problem("R530", said, at, hint)
@@ -71,6 +74,7 @@ def _beyond_a_database(
 
 
 _NO_COLUMN: Final = (exp.DataType.Type.MAP, exp.DataType.Type.STRUCT, exp.DataType.Type.VARIANT)
+_SHORT: Final = ("TINYINT", "SMALLINT")
 _WORDS: Final = ("ARRAY", "MAP", "STRUCT")
 
 
@@ -90,6 +94,8 @@ def _part(kind: str, part: exp.DataType) -> str | None:
     of = part.this
     if kind in LAKES and of == exp.DType.TIME:
         return "TIME"
+    if kind == "iceberg" and of in (exp.DType.TINYINT, exp.DType.SMALLINT):
+        return str(of.value)
     if isinstance(of, exp.Interval) or of in (exp.DataType.Type.INTERVAL, exp.DataType.Type.VARIANT):
         within = part.sql(dialect="spark").upper()
         return None if of != exp.DataType.Type.VARIANT and _held_interval(kind, within) else within

@@ -46,7 +46,7 @@ _HIGHEST: Final = 7  # the writer version that lists its features
 def delta_sink(node: SinkNode) -> LakeSink:
     """The sink of a pump into the Delta table at ``path``."""
     path = folder_at(dict(node.options)["path"])
-    return LakeSink(node, DeltaLog(path, node.name.removesuffix(".sink")), path)
+    return LakeSink(node, DeltaLog(path, node.name.removesuffix(".sink")), path, f"the Delta table {path}")
 
 
 def delta_log(node: SinkNode) -> DeltaLog:
@@ -56,6 +56,8 @@ def delta_log(node: SinkNode) -> DeltaLog:
 
 class DeltaLog:
     """The Delta table of a folder."""
+
+    promised = False
 
     def __init__(self, path: Path, pump: str) -> None:
         self._path, self._pump = path, pump

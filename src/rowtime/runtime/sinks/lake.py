@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
@@ -30,6 +30,7 @@ from rowtime.runtime.sinks.lake_types import Fitted, fitted
 from rowtime.runtime.sinks.ownership import Asked, Record, There, read
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import SparkSession
     from pyspark.sql.types import DataType, StructType
 
@@ -84,7 +85,9 @@ class Conflict(Exception):
 
 
 class LakeTable(Protocol):
-    """A table of one format."""
+    """A table of one format; ``promised``: its files say themselves which columns hold no NULL."""
+
+    promised: bool
 
     def look(self, app: str) -> Found | None:
         """The table as it is now; ``app``: whose mark."""
@@ -100,6 +103,13 @@ class LakeTable(Protocol):
 
     def compact(self) -> int:
         """Write small files into large ones; how many there were. Raises `Conflict`."""
+        ...
+
+    def rows(self, files: Callable[[str], bool], *, merged: bool) -> pa.Table | None:
+        """The rows of files of certain names; if rows are ``merged``, all.
+
+        ``None`` where rows have got into other files since.
+        """
         ...
 
 
@@ -140,8 +150,8 @@ def _type(text: str) -> DataType:
 class LakeSink(DirectorySink):
     """Publishing again commits nothing twice: the table's mark says what it has."""
 
-    def __init__(self, node: SinkNode, table: LakeTable, path: Path) -> None:
-        self._wanted = Wanted.by(node, f"the {node.format} table {path}")
+    def __init__(self, node: SinkNode, table: LakeTable, path: Path, called: str) -> None:
+        self._wanted = Wanted.by(node, called)
         super().__init__(path, self._wanted.pump)
         self._table, self._fitted = table, Fitted()
         self._known: Found | None = None
@@ -162,7 +172,13 @@ class LakeSink(DirectorySink):
     def adopts(self) -> bool:
         """True if files of results may become files of the table as they are."""
         options = self._wanted.options
-        return not (self._fitted.limits or self._fitted.casts or options.partitions or options.key)
+        return not (self._fitted.limits or self._fitted.casts or options.partitions or options.key or self.required)
+
+    @property
+    def required(self) -> frozenset[str]:
+        """The columns of which the files have to say that they hold no NULL; the gate of the pump sees to it."""
+        there = self._known.columns.fields if self._known else self._wanted.columns.fields
+        return frozenset(one.name for one in there if not one.nullable) if self._table.promised else frozenset()
 
     # -- the start --------------------------------------------------------------------
 
@@ -174,12 +190,12 @@ class LakeSink(DirectorySink):
         self._identity = asked.identity
         found = self._table.look(self._app)
         self._check(found)
-        if found is None and (other := next(self._foreign(), None)) is not None:
-            what = f"the pump {self._pump} cannot write to {self._wanted.place}: the folder is no table, and has files"
-            raise refuse("R562", f"{what} ({other.name})", "Take a new folder or an empty one, or convert this one.")
         rows, least = (found.mark.rows if found else 0), (asked.sent[0] if asked.sent else 0)
         if rows < least:
             raise self._another(found, least)
+        if found is None and (other := next(self._foreign(), None)) is not None:
+            what = f"the pump {self._pump} cannot write to {self._wanted.place}: the folder is no table, and has files"
+            raise refuse("R562", f"{what} ({other.name})", "Take a new folder or an empty one, or convert this one.")
         return super().claim(asked)
 
     def record(self, record: Record) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -116,7 +116,7 @@ class Stage:
         here = order in ((ROWTIME, WRITER, POSITION), (POSITION,)) and fits_the_driver(delta.rows, delta.count)
         rows = ordered(delta.rows, node, delta.count) if order and not here else delta.rows
         names = node.columns
-        form = FileForm.of(node, names)
+        form = replace(FileForm.of(node, names), required=getattr(self.sink, "required", frozenset()))
         shown = [f"{ROWTIME} AS {quoted(node.rowtime)}"] if node.rowtime else []
         rows = rows.selectExpr(
             *shown, *map(self._value, node.emits().names), f"unix_micros({ROWTIME}) AS {DUE}", WRITER, POSITION

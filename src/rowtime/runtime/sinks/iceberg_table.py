@@ -1,0 +1,199 @@
+"""An Iceberg table through its catalog, without Spark's connector: by pyiceberg, which only this module imports.
+
+Spark's tasks have written the files; a transaction of the catalog adds them, with the mark of the pump (`lake`) in the
+properties of the table, which outlive every snapshot, and in those of the snapshot, where people look for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from rowtime.core.errors import Failure, Problem, refuse
+from rowtime.core.shared_paths import local, sync
+from rowtime.core.time import to_text
+from rowtime.runtime.sinks.lake import Conflict, Found, LakeSink, Mark, Ready
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+    from rowtime.operators.sinks.sink import Sink as SinkNode
+
+_CATALOG: Final = "catalog."
+_RETRIES: Final = "commit.retry.num-retries"
+_SCHEME: Final = "file://"
+_VERSIONS: Final = (1, 2)
+_HINT: Final = "Check the catalog, who may write to it, and the space on its disk. The tick is repeated."
+
+
+def iceberg_table(node: SinkNode) -> IcebergTable:
+    """The table of a sink."""
+    options = dict(node.options)
+    given = {name[len(_CATALOG) :]: value for name, value in options.items() if name.lower().startswith(_CATALOG)}
+    return IcebergTable(options["catalog"], given, options["table"], node.name.removesuffix(".sink"))
+
+
+def iceberg_sink(node: SinkNode) -> LakeSink:
+    """The sink of a pump into the Iceberg ``table`` of a ``catalog``."""
+    table = iceberg_table(node)
+    return LakeSink(node, table, table.folder, f"the Iceberg table {dict(node.options)['table']}")
+
+
+class IcebergTable:
+    """The table ``name`` of a catalog that pyiceberg knows, or that options describe."""
+
+    promised = True
+
+    def __init__(self, catalog: str, given: Mapping[str, str], name: str, pump: str) -> None:
+        self._called, self._given, self._name, self._pump = catalog, given, name, pump
+        self._catalog: Any = None
+        self._table: Any = None
+
+    @property
+    def folder(self) -> Path:
+        """Where the files of its rows are, or will be."""
+        table = self._opened()
+        place = self._home if table is None else table.location()
+        if not place.startswith((_SCHEME, "/")):
+            what = f"the Iceberg table {self._name} is at {place}, and not in a folder that the workers share"
+            raise refuse("R572", what, "Take a catalog whose warehouse is a folder (file:///…).")
+        return local(place.removeprefix(_SCHEME), "the warehouse") / "data"
+
+    @property
+    def _home(self) -> str:
+        warehouse = self._opened_catalog().properties.get("warehouse", "")
+        if not warehouse:
+            what = f"the catalog {self._called} does not say where a new table is put"
+            raise refuse("R572", what, "Give it a warehouse: OPTIONS (catalog.warehouse 'file:///…').")
+        return "/".join([warehouse.rstrip("/"), *self._name.split(".")])
+
+    def look(self, app: str) -> Found | None:
+        """The table as it is now, if there is one; ``app``: whose mark."""
+        table = self._opened()
+        if table is None:
+            return None
+        from pyiceberg.transforms import IdentityTransform  # noqa: PLC0415 - an extra
+        from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415 - not for those who only plan
+        from pyspark.sql.types import StructType  # noqa: PLC0415
+
+        fields, odd = table.spec().fields, ""
+        partitions = tuple(table.schema().find_column_name(one.source_id) or "" for one in fields)
+        if table.metadata.format_version not in _VERSIONS:
+            odd = f"has format version {table.metadata.format_version}, which rowtime does not write"
+        if not all(isinstance(one.transform, IdentityTransform) for one in fields):
+            odd = (
+                "has partitions that are computed (bucket, truncate, day, …), and rowtime writes those of whole values"
+            )
+        columns = StructType()
+        try:
+            columns = from_arrow_schema(table.schema().as_arrow(), prefer_timestamp_ntz=True)
+        except Exception as error:  # noqa: BLE001 - a type that Spark does not have, whatever PySpark says of it
+            odd = f"has a type that Spark does not have ({error})"
+        said = table.properties.get(_property(app), "")
+        mark = Mark(*map(int, said.split())) if said else Mark()
+        return Found(str(table.metadata.table_uuid), columns, partitions, mark, odd)
+
+    def create(self, columns: StructType, partitions: Sequence[str]) -> None:
+        """Make the table. Raises `Conflict` where somebody else just has."""
+        from pyiceberg.exceptions import TableAlreadyExistsError  # noqa: PLC0415 - an extra
+        from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415
+
+        catalog, home = self._opened_catalog(), self._home
+        schema = to_arrow_schema(columns, timezone="UTC")
+        namespace = self._name.rpartition(".")[0]
+        try:
+            catalog.create_namespace_if_not_exists(namespace)
+            with (
+                catalog.create_table_transaction(self._name, schema, location=home) as made,
+                made.update_spec() as spec,
+            ):
+                for name in partitions:
+                    spec.add_identity(name)
+        except TableAlreadyExistsError as error:
+            raise Conflict from error
+
+    def commit(self, ready: Ready) -> None:
+        """One transaction. Raises `Conflict`."""
+        from pyiceberg.exceptions import CommitFailedException, CommitStateUnknownException  # noqa: PLC0415
+
+        table = self._table
+        # Its own repetition would not look at the mark again; this changes what this process knows, and no table.
+        told = {**table.metadata.properties, _RETRIES: "0"}
+        table.metadata = table.metadata.model_copy(update={"properties": told})
+        mark = f"{ready.mark.tick} {ready.mark.rows}"
+        said = {"rowtime.pump": ready.app, "rowtime.tick": str(ready.mark.tick), "rowtime.bound": to_text(ready.bound)}
+        files = [f"{_SCHEME}{file}" for file in ready.files]
+        try:
+            with table.transaction() as changes:
+                changes.add_files(files, snapshot_properties=said, check_duplicate_files=False)
+                changes.set_properties({_property(ready.app): mark})
+        except (CommitFailedException, CommitStateUnknownException) as error:
+            raise Conflict from error
+        except ValueError as error:  # a file is not as the table has it
+            raise self._failure(error) from error
+        self._keep()
+
+    def compact(self) -> int:
+        """Not for these tables: pyiceberg cannot."""
+        raise NotImplementedError
+
+    def rows(self, files: Callable[[str], bool], *, merged: bool) -> pa.Table | None:  # noqa: ARG002 - none are
+        """The rows of files of certain names; ``None`` where snapshots have had changes, or are no longer there."""
+        table = self._opened()
+        if table is None:
+            return pa.table({})
+        kinds = {str(one.summary.operation.value) if one.summary else "" for one in table.snapshots()}
+        if kinds - {"append"} or (table.snapshots() and table.snapshots()[0].parent_snapshot_id is not None):
+            return None
+        paths = sorted(Path(one.removeprefix(_SCHEME)) for one in table.inspect.files()["file_path"].to_pylist())
+        parts = [pq.read_table(path, partitioning=None) for path in paths if files(path.name)]
+        return pa.concat_tables(parts, promote_options="permissive") if parts else pa.table({})
+
+    def _keep(self) -> None:
+        """Make the new metadata durable; pyiceberg leaves that to the machine."""
+        snapshot = self._table.current_snapshot()
+        places = [self._table.metadata_location, snapshot.manifest_list]
+        added = (one for one in snapshot.manifests(self._table.io) if one.added_snapshot_id == snapshot.snapshot_id)
+        places += [one.manifest_path for one in added]
+        paths = [Path(place.removeprefix(_SCHEME)) for place in places]
+        for path in (*paths, *{path.parent for path in paths}):
+            sync(path)
+
+    def _opened_catalog(self) -> Any:
+        if self._catalog is None:
+            try:
+                from pyiceberg.catalog import load_catalog  # noqa: PLC0415 - an extra
+            except ImportError as error:
+                what = f"the pump {self._pump} writes to an Iceberg table, and the package pyiceberg is not installed"
+                raise refuse("R560", what, "Install it: pip install 'rowtime[iceberg]'.") from error
+            try:
+                self._catalog = load_catalog(self._called, **self._given)
+            except Exception as error:
+                raise self._failure(error) from error
+        return self._catalog
+
+    def _opened(self) -> Any:
+        catalog = self._opened_catalog()
+        from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError  # noqa: PLC0415 - an extra
+
+        try:
+            self._table = catalog.load_table(self._name)
+        except (NoSuchTableError, NoSuchNamespaceError):
+            self._table = None
+        except Exception as error:
+            raise self._failure(error) from error
+        return self._table
+
+    def _failure(self, error: Exception) -> Failure:
+        said = str(error).split("\n", 1)[0]
+        what = f"the pump {self._pump} cannot reach the Iceberg table {self._name}: {said}"
+        return Failure(Problem("R565", what, hint=_HINT))
+
+
+def _property(app: str) -> str:
+    """Where a table has the mark of a pump."""
+    return "rowtime.mark." + app.removeprefix("rowtime/").replace("/", ".")
