@@ -104,11 +104,13 @@ def _an_operator_keeps_what_it_declares() -> Iterator[None]:
         return found
 
     def written(tick: RunningTick, node: Any, rows: Any, routes: Any, count: Any) -> Any:
-        assert [what for name, route in routes.items() for what in undeclared(node, name, route.time)] == []
+        assert [
+            what for name, route in routes.items() for what in undeclared(node, name, route.time, route.columns)
+        ] == []
         return write(tick, node, rows, routes, count)
 
     def kept(tick: RunningTick, node: Any, what: str, rows: Any, time: str) -> Any:
-        assert list(undeclared(node, what, time)) == []
+        assert list(undeclared(node, what, time, rows.column_names)) == []
         return keep(tick, node, what, rows, time)
 
     with pytest.MonkeyPatch.context() as patch:

@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
+from rowtime.core.columns import DUE, STOP, WEIGHT
 from rowtime.core.time import BEGINNING
-from rowtime.operators.contract import Control, Operator, StateNote, UpTo, walk
+from rowtime.operators.contract import Control, Kept, Operator, StateNote, UpTo, walk
 from rowtime.operators.events.chop import Chop
 from rowtime.plan.program import compile_script
 from tests.plan.declared_state import controls, undeclared, unexplained, unfounded, unwritten
@@ -28,10 +29,17 @@ def _chop() -> Operator:
     return next(node for node in walk(compile_script(PIECES).sinks[0]) if isinstance(node, Chop))
 
 
-def test_what_is_kept_under_another_name_or_by_another_time_is_seen() -> None:
-    assert list(undeclared(_chop(), "state", "__n")) == []
-    assert len(list(undeclared(_chop(), "other", "__n"))) == 1
-    assert len(list(undeclared(_chop(), "state", "__e"))) == 1
+def test_what_is_kept_under_another_name_by_another_time_or_in_other_columns_is_seen(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    columns = ["v", "__ls", "__le", WEIGHT, DUE]
+    assert list(undeclared(_chop(), "state", DUE, columns)) == []
+    assert len(list(undeclared(_chop(), "other", DUE, columns))) == 1
+    assert len(list(undeclared(_chop(), "state", STOP, columns))) == 1
+    assert len(list(undeclared(_chop(), "state", DUE, [*columns, "other"]))) == 1
+    assert len(list(undeclared(_chop(), "state", DUE, columns[1:]))) == 1
+    monkeypatch.setattr(Chop, "keeps", lambda _: (StateNote("events", "they end", rows=(Kept(DUE),)),))
+    assert len(list(undeclared(_chop(), "state", DUE, columns))) == 1
 
 
 def test_what_is_said_to_be_kept_nowhere_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
+from rowtime.core.columns import ROUTE
 from rowtime.core.time import BEGINNING
+from rowtime.operators.contract.texts import quoted
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
+
+    from rowtime.operators.contract.operator import Operator
+    from rowtime.operators.contract.tick import Tick
 
 LARGE = 200_000  # rows of state: of more, files skip what is not wanted
 
@@ -55,22 +60,6 @@ C_co = TypeVar("C_co", bound=Control, covariant=True)
 
 
 @dataclass(frozen=True)
-class StateNote:
-    """State that an operator keeps: what, until when, and what bounds it.
-
-    ``by``: time, values (of an order), rows, keys, writers, edges (of events), one, or nothing (UNBOUNDED STATE).
-    ``rows``: the names of the segments that have it, each with the column (BIGINT) by which these are forgotten.
-    ``fields``: the scalars that have it, by their names in the class of the operator's `Control`.
-    """
-
-    what: str
-    until: str
-    by: str = "time"
-    rows: Mapping[str, str] = field(default_factory=dict)
-    fields: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
 class Segment:
     """One immutable file of state: its rows have ``lowest`` <= time <= ``highest`` (µs UTC).
 
@@ -96,6 +85,45 @@ class Route:
     columns: Mapping[str, str]
     time: str
     more: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Rows that an operator keeps in segments of one name, forgotten by ``time`` (BIGINT).
+
+    ``columns``: those of the files; ``None`` where only the rows tell them.
+    """
+
+    time: str
+    columns: tuple[str, ...] | None = None
+    name: str = "state"
+
+    def route(self, key: int = 0, more: tuple[int, ...] = ()) -> Route:
+        """Where such rows go."""
+        assert self.columns is not None
+        return Route(key, {name: name for name in self.columns}, self.time, more)
+
+    def write(self, tick: Tick, node: Operator, rows: DataFrame, count: int | None) -> Sequence[Segment]:
+        """New files of rows, which have these columns and more; they are no state yet."""
+        route = self.route()
+        rows = rows.selectExpr(*map(quoted, {**route.columns, self.time: self.time}), f"0 AS {ROUTE}")
+        return tick.write(node, rows, {self.name: route}, count)[self.name]
+
+
+@dataclass(frozen=True)
+class StateNote:
+    """State that an operator keeps: what, until when, and what bounds it.
+
+    ``by``: time, values (of an order), rows, keys, writers, edges (of events), one, or nothing (UNBOUNDED STATE).
+    ``rows``: what it has in segments.
+    ``fields``: the scalars that have it, by their names in the class of the operator's `Control`.
+    """
+
+    what: str
+    until: str
+    by: str = "time"
+    rows: tuple[Kept, ...] = ()
+    fields: tuple[str, ...] = ()
 
 
 class Named(Protocol):

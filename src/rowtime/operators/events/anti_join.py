@@ -21,6 +21,7 @@ from rowtime.expr.conditions import conjuncts
 from rowtime.operators.contract import (
     Column,
     Delta,
+    Kept,
     Link,
     Operator,
     Pairs,
@@ -56,6 +57,7 @@ class AntiJoin(Operator):
 
     control: ClassVar = UpTo
     kind: ClassVar[str] = "lifetime anti-join"
+    _changed: ClassVar[tuple[str, ...]] = ()
     covering: ClassVar[str] = "__ls < __re AND __rs < __le"
     """The times of a right event that covers a left one."""
     keeps_versions: ClassVar[bool] = True
@@ -70,10 +72,14 @@ class AntiJoin(Operator):
         right = StateNote(
             "right events",
             "the left events that began before their end have ended, and the bound has passed it",
-            rows={"right": DUE},
+            rows=(self._of_side(1),),
         )
         return (
-            StateNote("left events", "the bounds of both have passed their end", rows={"left": DUE, "open": DUE}),
+            StateNote(
+                "left events",
+                "the bounds of both have passed their end",
+                rows=(self._of_side(0), WeightedLog.kept(*self.names[0], "__x", name="open")),
+            ),
             right,
         )
 
@@ -136,6 +142,11 @@ class AntiJoin(Operator):
         self._forget(kept, bound)
         return Delta(rows, clocks)
 
+    def _of_side(self, n: int) -> Kept:
+        return WeightedLog.kept(
+            *self.names[n], *(LEFT_EVENT, RIGHT_EVENT)[n][:2], *self._changed, name=("left", "right")[n]
+        )
+
     def _side(self, n: int, rows: DataFrame, more: Sequence[str] = ()) -> DataFrame:
         """A left event that ends at the bound still has a piece that does, so it is kept longer than a right one."""
         rows = side_of(self.inputs[n], self.names[n], (LEFT_EVENT, RIGHT_EVENT)[n], rows, more)
@@ -193,6 +204,7 @@ class SpeculativeAntiJoin(AntiJoin):
     """An `AntiJoin` of versions of events."""
 
     kind: ClassVar[str] = "speculative anti-join"
+    _changed: ClassVar[tuple[str, ...]] = (CHANGED_BY, MET)
 
     def requires(self) -> tuple[Requirement, ...]:
         """Versions, all up to the last one."""
@@ -207,9 +219,7 @@ class SpeculativeAntiJoin(AntiJoin):
         old = [self._old(n, one.between(before if n == 0 else BEGINNING, END)) for n, one in enumerate(kept)]
         new: list[DataFrame | None] = [None, None]
         for n, delta in enumerate(deltas):
-            written = (
-                [] if delta.rows is None else kept[n].add(self._side(n, delta.rows, (CHANGED_BY, MET)), delta.count)
-            )
+            written = [] if delta.rows is None else kept[n].add(self._side(n, delta.rows, self._changed), delta.count)
             new[n] = kept[n].segments.read(written).drop(DUE) if written else None
         rows = self._revised(tick, old, new)
         bound = max(before, clocks[""])

@@ -37,7 +37,13 @@ class Chop(Unary):
 
     def keeps(self) -> tuple[StateNote, ...]:
         """What has not ended."""
-        return (StateNote("events that are open", "the bound has passed their end", rows={"state": DUE}),)
+        return (
+            StateNote(
+                "events that are open",
+                "the bound has passed their end",
+                rows=(WeightedLog.kept(*self._names, "__ls", "__le"),),
+            ),
+        )
 
     def emits(self) -> Shape:
         """The columns of the events."""

@@ -49,8 +49,16 @@ class Clip(Operator):
     def keeps(self) -> tuple[StateNote, ...]:
         """What may still be cut, and what may still cut."""
         return (
-            StateNote("events that are open", "they are cut, or the bound has passed their end", rows={"left": DUE}),
-            StateNote("starts ahead of the bound", "the bound passes them", rows={"right": DUE}),
+            StateNote(
+                "events that are open",
+                "they are cut, or the bound has passed their end",
+                rows=(WeightedLog.kept(*self._names, "__ls", "__le", name="left"),),
+            ),
+            StateNote(
+                "starts ahead of the bound",
+                "the bound passes them",
+                rows=(WeightedLog.kept(*self._cutting, "__rs", name="right"),),
+            ),
         )
 
     def emits(self) -> Shape:
@@ -185,10 +193,10 @@ class SpeculativeClip(SpeculativeAntiJoin):
 
     def keeps(self) -> tuple[StateNote, ...]:
         """What may yet be cut, and the starts that cut it."""
-        left = StateNote("left events", "the bound has passed their end", rows={"left": DUE})
+        left = StateNote("left events", "the bound has passed their end", rows=(self._of_side(0),))
         return (
             left,
-            StateNote("starts of right events", "no left event that began before is kept", rows={"right": DUE}),
+            StateNote("starts of right events", "no left event that began before is kept", rows=(self._of_side(1),)),
         )
 
     def _side(self, n: int, rows: DataFrame, more: Sequence[str] = ()) -> DataFrame:

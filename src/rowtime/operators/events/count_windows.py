@@ -52,14 +52,22 @@ class CountWindows(EventGroups):
 
     control: ClassVar = UpTo
     kind: ClassVar[str] = "count windows"
+    _changed: ClassVar[tuple[str, ...]] = ()
 
     def keeps(self) -> tuple[StateNote, ...]:
         """What the next windows hold of the past."""
-        ahead = StateNote("events ahead of the bound", "the bound passes their start", rows={"ahead": DUE})
+        ahead = StateNote(
+            "events ahead of the bound",
+            "the bound passes their start",
+            rows=(WeightedLog.kept(*self.identity, *self._changed, name="ahead"),),
+        )
         return (
             ahead,
             StateNote(
-                f"those of the last {self.size - 1} starts of each key", "others start", "keys", rows={"last": DUE}
+                f"those of the last {self.size - 1} starts of each key",
+                "others start",
+                "keys",
+                rows=(WeightedLog.kept(*self.identity, name="last"),),
             ),
         )
 
@@ -169,6 +177,7 @@ class SpeculativeCountWindows(CountWindows):
     """`CountWindows` of versions of events; what is kept is the same."""
 
     kind: ClassVar[str] = "speculative count windows"
+    _changed: ClassVar[tuple[str, ...]] = (CHANGED_BY, MET)
     numbered: ClassVar[bool] = True
 
     def requires(self) -> tuple[Requirement, ...]:

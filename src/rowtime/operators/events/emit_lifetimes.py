@@ -88,7 +88,13 @@ class EmitLifetimes(Unary):
 
     def keeps(self) -> tuple[StateNote, ...]:
         """Events that are not final."""
-        return (StateNote("events that are not final", "the bound reaches their end", rows={"state": DUE}),)
+        return (
+            StateNote(
+                "events that are not final",
+                "the bound reaches their end",
+                rows=(WeightedLog.kept(*self._identity, CHANGED_BY),),
+            ),
+        )
 
     def emits(self) -> Shape:
         """The payload and the columns of the form, as ordinary rows."""

@@ -47,7 +47,7 @@ from rowtime.kernels.events import (
     judge,
 )
 from rowtime.kernels.events import POINT as POINT_ROW
-from rowtime.operators.contract import Column, Control, Operator, Shape, StateNote, Tick, quoted
+from rowtime.operators.contract import Column, Control, Kept, Operator, Shape, StateNote, Tick, quoted
 from rowtime.operators.contract.gates import READMITTED, Verdict
 from rowtime.operators.contract.intake import Intake
 from rowtime.operators.events.met_bounds import steps_of, with_met
@@ -89,10 +89,14 @@ class EventGate:
     columns: tuple[Column, ...]
     shape: EventShape
 
+    @property
+    def _open(self) -> Kept:
+        return WeightedLog.kept(*(c.name for c in self.payload), WRITER, "__sp", AS_GIVEN, START, name="open")
+
     def keeps(self) -> tuple[StateNote, ...]:
         """Open edges."""
         what = StateNote(
-            "events without an end", "their end edges come, or the stream ends", "edges", rows={"open": DUE}
+            "events without an end", "their end edges come, or the stream ends", "edges", rows=(self._open,)
         )
         return (what,) if self.shape.edges else ()
 
@@ -244,7 +248,7 @@ class EventGate:
         payload = [c.name for c in self.payload]
         routes = {
             "complete": (0, [*payload, WRITER, START, "__sp", STOP, WEIGHT, CHANGED_BY, MET]),
-            "open": (1, [*payload, WRITER, "__sp", AS_GIVEN, START, WEIGHT, DUE]),
+            "open": (1, self._open.columns or ()),
             "merged": (2, [WRITER, "__sp", MET]),
         }
         made = routed(tick, self.node, self._changes(self._numbered(every)), routes, total)

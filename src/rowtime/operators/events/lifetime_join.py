@@ -77,7 +77,11 @@ class LifetimeJoin(Operator):
         """Events of both sides."""
         return (
             StateNote(
-                "events of both sides", "the bounds of both have passed their end", rows=dict.fromkeys(SIDES, DUE)
+                "events of both sides",
+                "the bounds of both have passed their end",
+                rows=tuple(
+                    WeightedLog.kept(*self._identity(n), *self._changes, name=side) for n, side in enumerate(SIDES)
+                ),
             ),
         )
 

@@ -46,7 +46,11 @@ class LifetimeWindows(EventGroups):
 
     def keeps(self) -> tuple[StateNote, ...]:
         """Events of windows that are not final."""
-        return (StateNote("events", "the bound reaches the end of their last window", rows={"state": DUE}),)
+        return (
+            StateNote(
+                "events", "the bound reaches the end of their last window", rows=(WeightedLog.kept(*self.identity),)
+            ),
+        )
 
     def emits(self) -> Shape:
         """The select list; a window is final when it goes out, and lasts as long as all others."""

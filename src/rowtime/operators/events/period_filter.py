@@ -55,7 +55,9 @@ class PeriodFilter(Unary):
         """What may be judged either way."""
         return (
             StateNote(
-                "events that are not judged", "the bound passes what their ends are compared with", rows={"state": DUE}
+                "events that are not judged",
+                "the bound passes what their ends are compared with",
+                rows=(WeightedLog.kept(*self._identity),),
             ),
         )
 

@@ -16,7 +16,19 @@ from sqlglot import exp
 
 from rowtime.core.columns import DUE, ENDING, OLD, ROUTE, ROWTIME, SNAPSHOT_AT, STARTING, STOP, WEIGHT
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import Delta, Operator, Route, Segment, Shape, StateNote, Tick, UpTo, passed, quoted
+from rowtime.operators.contract import (
+    Delta,
+    Kept,
+    Operator,
+    Route,
+    Segment,
+    Shape,
+    StateNote,
+    Tick,
+    UpTo,
+    passed,
+    quoted,
+)
 from rowtime.operators.events.event_groups import EventGroups
 from rowtime.operators.events.failing_events import fitting, refused, tried
 from rowtime.operators.events.running_sums import RunningSums
@@ -54,10 +66,12 @@ class Snapshot(EventGroups):
 
     def keeps(self) -> tuple[StateNote, ...]:
         """What lies ahead of the bound, and the sums at it."""
-        ahead = StateNote("starts and ends ahead of the bound", "the bound passes them", rows={"state": DUE})
+        ahead = StateNote("starts and ends ahead of the bound", "the bound passes them", rows=(Kept(DUE),))
         return (
             ahead,
-            StateNote("the sums of each group in which events are alive", "they have ended", rows={"open": DUE}),
+            StateNote(
+                "the sums of each group in which events are alive", "they have ended", rows=(Kept(DUE, name="open"),)
+            ),
         )
 
     def emits(self) -> Shape:

@@ -38,8 +38,12 @@ class SnapshotSets(EventGroups):
         """What has not ended, and the snapshot that it is in."""
         until = "the bound has passed their end"
         return (
-            StateNote("events that are open", until, rows={"state": DUE}),
-            StateNote("the last snapshot of each group with such events", until, rows={"open": DUE}),
+            StateNote("events that are open", until, rows=(WeightedLog.kept(*self.identity),)),
+            StateNote(
+                "the last snapshot of each group with such events",
+                until,
+                rows=(WeightedLog.kept(*self._values, "__x", name="open"),),
+            ),
         )
 
     def on_versions(self, below: Sequence[Operator]) -> Operator:

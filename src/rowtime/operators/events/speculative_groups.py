@@ -81,10 +81,18 @@ class SpeculativeGroups(EventGroups):
     def keeps(self) -> tuple[StateNote, ...]:
         """What groups that may yet change are made of."""
         if self.size:
-            return (StateNote("events", "the bound reaches the end of their last window", rows={"state": DUE}),)
+            return (
+                StateNote(
+                    "events",
+                    "the bound reaches the end of their last window",
+                    rows=(WeightedLog.kept(*self.identity, CHANGED_BY, MET),),
+                ),
+            )
         return (
             StateNote(
-                "events", "the bound has passed their end and that of all that began before it", rows={"state": DUE}
+                "events",
+                "the bound has passed their end and that of all that began before it",
+                rows=(WeightedLog.kept(*self.identity, CHANGED_BY, MET),),
             ),
         )
 

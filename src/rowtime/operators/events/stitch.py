@@ -38,8 +38,12 @@ class Stitch(Unary):
         """What has not ended, and since when it lasts."""
         until = "the bound has passed their end"
         return (
-            StateNote("events that are open", until, rows={"state": DUE}),
-            StateNote("the start of each that is put together", until, rows={"open": DUE}),
+            StateNote("events that are open", until, rows=(WeightedLog.kept(*self._names, "__ls", "__le"),)),
+            StateNote(
+                "the start of each that is put together",
+                until,
+                rows=(WeightedLog.kept(*self._names, "__x", name="open"),),
+            ),
         )
 
     def emits(self) -> Shape:
@@ -132,7 +136,7 @@ class SpeculativeStitch(Stitch):
             StateNote(
                 "events",
                 "the bound has passed the end of what they are part of, and of what began before",
-                rows={"state": DUE},
+                rows=(WeightedLog.kept(*self._identity, CHANGED_BY, MET),),
             ),
         )
 

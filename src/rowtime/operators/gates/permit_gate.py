@@ -17,9 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rowtime.core.clock import Clocks, least
-from rowtime.core.columns import ASKED_AT, DUE, ORIGIN, PERMIT, PERMITS, POSITION, ROUTE, ROWTIME, WRITER
+from rowtime.core.columns import ASKED_AT, DUE, ORIGIN, PERMIT, PERMITS, POSITION, ROWTIME, WRITER
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import Column, Delta, Link, Operator, Route, Shape, StateNote, Tick, UpTo, quoted
+from rowtime.operators.contract import Column, Delta, Kept, Link, Operator, Shape, StateNote, Tick, UpTo, quoted
 from rowtime.operators.contract.gates import Verdict
 from rowtime.operators.contract.requirement import COUNTED, Requirement
 from rowtime.operators.panes.event_time import refusals
@@ -46,6 +46,11 @@ class Queues(UpTo):
     refused: int = 0
     row: int | None = None
     permit: int | None = None
+
+
+_PLACES = Kept(POSITION, (POSITION, PERMIT), "places")
+_ORIGINS = Kept(POSITION, (POSITION, *ORIGIN), "origins")
+_PERMITS = Kept(PERMITS, (PERMITS, PERMIT), "permits")
 
 
 @dataclass(frozen=True)
@@ -82,9 +87,9 @@ class PermitGate(Operator):
                 "rows without a permit",
                 "permits come, or end",
                 "nothing",
-                rows={"state": DUE, "places": POSITION, "origins": POSITION},
+                rows=(self._state, _PLACES, _ORIGINS),
             ),
-            StateNote("permits without a row", "rows come", "nothing", rows={"permits": PERMITS}),
+            StateNote("permits without a row", "rows come", "nothing", rows=(_PERMITS,)),
         )
 
     def emits(self) -> Shape:
@@ -196,17 +201,20 @@ class PermitGate(Operator):
         tick.segments(self).add(self._kept(tick, rows.where(f"{POSITION} >= {upto}L"), None))
 
     def _kept(self, tick: Tick, rows: DataFrame, count: int | None) -> Sequence[Segment]:
-        names = [*self.emits().names, ROWTIME, WRITER, POSITION]
-        held = rows.selectExpr(*map(quoted, names), f"{POSITION} AS {DUE}", f"0 AS {ROUTE}")
-        return tick.write(self, held, {"state": Route(0, {name: name for name in names}, DUE)}, count)["state"]
+        return self._state.write(tick, self, rows.selectExpr("*", f"{POSITION} AS {DUE}"), count)
+
+    @property
+    def _state(self) -> Kept:
+        return Kept(DUE, (*self.emits().names, ROWTIME, WRITER, POSITION))
 
     def _compact(self, tick: Tick) -> None:
         tick.segments(self, "origins").forget(tick.control(self).sent - 1)
-        for what, by in (("places", POSITION), ("permits", PERMITS), ("origins", POSITION)):
-            crowded = tick.segments(self, what).crowded()
+        for kept in (_PLACES, _PERMITS, _ORIGINS):
+            log = tick.segments(self, kept.name)
+            crowded = log.crowded()
             if crowded:
-                merged = pa.concat_tables(tick.segments(self, what).tables(crowded)).sort_by(by)
-                tick.segments(self, what).replace(crowded, tick.keep(self, what, merged, by))
+                merged = pa.concat_tables(log.tables(crowded)).sort_by(kept.time)
+                log.replace(crowded, tick.keep(self, kept.name, merged, kept.time))
         segments = tick.segments(self)
         crowded = segments.crowded()
         if crowded:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from rowtime.core.clock import Clocks, least
-from rowtime.core.columns import DUE, ROUTE, ROWTIME, SEEN
+from rowtime.core.columns import DUE, ROWTIME, SEEN
 from rowtime.core.time import BEGINNING
 from rowtime.operators.contract import (
     LARGE,
@@ -21,6 +21,7 @@ from rowtime.operators.contract import (
     Closed,
     Column,
     Delta,
+    Kept,
     Link,
     Operator,
     Route,
@@ -30,7 +31,6 @@ from rowtime.operators.contract import (
     Tick,
     Unary,
     passed,
-    quoted,
 )
 from rowtime.operators.groups.finished import COMPLETE, KEPT, Finished, refuse_failing, with_failing
 from rowtime.operators.groups.grouping import PartialTypes, RowGroups
@@ -93,7 +93,7 @@ class GroupBy(RowGroups, Unary):
     def keeps(self) -> tuple[StateNote, ...]:
         """Partial results, or rows where an aggregate has no partial form."""
         what = "partial results a group" if self._accumulators.splits else "the aggregated columns of each row"
-        return (StateNote(what, "the bound reaches the end of the group", rows={"state": DUE}),)
+        return (StateNote(what, "the bound reaches the end of the group", rows=(self._state,)),)
 
     def emits(self) -> Shape:
         """The select list; rows are released, ordered by the end of the group and the keys."""
@@ -189,8 +189,7 @@ class GroupBy(RowGroups, Unary):
             complete = {name: complete.get(own, own) for name, own in adopted.items()}
         routes = {"complete": Route(COMPLETE, complete, DUE)}
         if self._accumulators.splits:
-            state = {name: name for name in self._state_columns()}
-            routes["state"] = Route(KEPT, state, DUE)
+            routes["state"] = self._state.route(KEPT)
         return with_failing(tick, self, routes, shown)
 
     def _hold_rows(self, tick: Tick, delta: Delta, bound: int) -> None:
@@ -231,10 +230,7 @@ class GroupBy(RowGroups, Unary):
         self._write_state(tick, merged, delta.count)
 
     def _write_state(self, tick: Tick, groups: DataFrame, count: int | None) -> Sequence[Segment]:
-        columns = self._state_columns()
-        rows = groups.selectExpr(*map(quoted, columns), f"{KEPT} AS {ROUTE}")
-        route = Route(KEPT, {name: name for name in columns}, DUE)
-        written = tick.write(self, rows, {"state": route}, count)["state"]
+        written = self._state.write(tick, self, groups, count)
         tick.segments(self).add(written)
         return written
 
@@ -257,9 +253,10 @@ class GroupBy(RowGroups, Unary):
     def _seen(self) -> list[str]:
         return [f"max({SEEN}) AS {SEEN}"] if self._ends.seen else []
 
-    def _state_columns(self) -> list[str]:
+    @property
+    def _state(self) -> Kept:
         seen = [SEEN] if self._ends.seen else []
-        return [*self._key_names(), *self._accumulators.columns, *seen, DUE]
+        return Kept(DUE, (*self._key_names(), *self._accumulators.columns, *seen, DUE))
 
     def _seeded(self, tick: Tick, delta: Delta) -> DataFrame:
         assert delta.rows is not None

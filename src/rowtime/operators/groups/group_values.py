@@ -13,12 +13,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
 from rowtime.core.clock import Clocks, least
-from rowtime.core.columns import FIRST, LAST, ROUTE, ROWTIME
+from rowtime.core.columns import FIRST, LAST, ROWTIME
 from rowtime.core.fields import UNSTORED
 from rowtime.core.time import BEGINNING, END
 from rowtime.operators.contract import (
     NOTHING,
     Delta,
+    Kept,
     Link,
     Operator,
     Route,
@@ -27,7 +28,6 @@ from rowtime.operators.contract import (
     StateNote,
     Tick,
     Unary,
-    quoted,
 )
 from rowtime.operators.groups.finished import COMPLETE, KEPT, Finished, refuse_failing, with_failing
 from rowtime.operators.groups.grouping import PartialTypes, RowGroups
@@ -78,8 +78,8 @@ class GroupByValues(RowGroups, Unary):
         """The groups of the values at the mark."""
         what = "partial results a group" if self._accumulators.splits else "the aggregated columns of each row"
         if not self.closers:
-            return (StateNote(what, "the stream ends", "nothing", rows={"state": FIRST}),)
-        return (StateNote(what, "the closing value moves on", "values", rows={"state": FIRST}),)
+            return (StateNote(what, "the stream ends", "nothing", rows=(self._state,)),)
+        return (StateNote(what, "the closing value moves on", "values", rows=(self._state,)),)
 
     def emits(self) -> Shape:
         """The select list, in the order in which groups are complete."""
@@ -140,7 +140,7 @@ class GroupByValues(RowGroups, Unary):
             types = self._types(tick)
             groups = self._merged(rows, types).selectExpr("*", *self._accumulators.finals(types))
         else:
-            open_rows = self._write(tick, rows.where(f"NOT ({past})"), count)
+            open_rows = self._state.write(tick, self, rows.where(f"NOT ({past})"), count)
             groups = self._aggregated(tick, rows.where(past))
         routes, beyond = self._routes(tick), self._accumulators.beyond(groups) if tick.trying else []
         tick.describe(self, "aggregate, close groups")
@@ -159,7 +159,7 @@ class GroupByValues(RowGroups, Unary):
         if self._merges(tick):
             rows = self._merged(rows, self._types(tick))
         tick.describe(self, "keep partial results" if self._accumulators.splits else "keep rows of open groups")
-        written = self._write(tick, rows, delta.count)
+        written = self._state.write(tick, self, rows, delta.count)
         segments = tick.segments(self)
         segments.add(written)
         tick.remember(self, since=min([tick.control(self).since, *(segment.lowest for segment in written)]))
@@ -169,7 +169,7 @@ class GroupByValues(RowGroups, Unary):
             together = segments.read(crowded)
             if self._accumulators.splits:
                 together = self._merged(together, self._types(tick))
-            segments.replace(crowded, self._write(tick, together, sum(s.rows for s in crowded)))
+            segments.replace(crowded, self._state.write(tick, self, together, sum(s.rows for s in crowded)))
 
     def _together(self, tick: Tick, delta: Delta, kept: Sequence[Segment]) -> DataFrame:
         parts = []
@@ -199,16 +199,12 @@ class GroupByValues(RowGroups, Unary):
         complete = dict(zip(shape.names, places, strict=True)) | {name: name for name in shape.internals}
         routes = {"complete": Route(COMPLETE, complete, LAST)}
         if self._accumulators.splits:
-            routes["state"] = Route(KEPT, {name: name for name in self._state_columns()}, FIRST)
+            routes["state"] = self._state.route(KEPT)
         return with_failing(tick, self, routes, dict(zip(shape.names, places, strict=True)))
 
-    def _write(self, tick: Tick, rows: DataFrame, count: int | None) -> Sequence[Segment]:
-        columns = {name: name for name in self._state_columns()}
-        rows = rows.selectExpr(*map(quoted, columns), f"{KEPT} AS {ROUTE}")
-        return tick.write(self, rows, {"state": Route(KEPT, columns, FIRST)}, count)["state"]
-
-    def _state_columns(self) -> list[str]:
-        return [*self._key_names(), *self._accumulators.columns, LAST, FIRST]
+    @property
+    def _state(self) -> Kept:
+        return Kept(FIRST, (*self._key_names(), *self._accumulators.columns, LAST, FIRST))
 
 
 _TIMES = (f"max({LAST}) AS {LAST}", f"min({FIRST}) AS {FIRST}")

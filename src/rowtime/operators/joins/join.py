@@ -20,7 +20,7 @@ from functools import reduce
 from typing import TYPE_CHECKING, ClassVar
 
 from rowtime.core.clock import Clocks, frontier, least
-from rowtime.core.columns import ARRIVED, BROKEN, DUE, PLACES, POSITION, ROUTE, ROWTIME, WRITER
+from rowtime.core.columns import ARRIVED, BROKEN, DUE, PLACES, POSITION, ROWTIME, WRITER
 from rowtime.core.fields import Micros
 from rowtime.core.time import BEGINNING, END, MAX_MICROS, MIN_MICROS, shift
 from rowtime.expr.conditions import columns_in
@@ -28,9 +28,9 @@ from rowtime.operators.contract import (
     LARGE,
     Column,
     Delta,
+    Kept,
     Link,
     Operator,
-    Route,
     Segment,
     Shape,
     StateNote,
@@ -95,10 +95,10 @@ class Join(Operator):
     def keeps(self) -> tuple[StateNote, ...]:
         """The rows of each side that a later row can match."""
         found = []
-        for side, node, keep in zip(_SIDES, self.inputs, self._kept_for, strict=True):
+        for n, (node, keep) in enumerate(zip(self.inputs, self._kept_for, strict=True)):
             until = f"the bound is {span(keep)} past their rowtime" if keep else "the bound is"
             ends = ("the stream ends", "nothing") if keep >= EVER else (until, "time")
-            found.append(StateNote(f"rows of {node.name}", *ends, rows={side: DUE}))
+            found.append(StateNote(f"rows of {node.name}", *ends, rows=(self._side(n),)))
         return tuple(found)
 
     def emits(self) -> Shape:
@@ -190,9 +190,10 @@ class Join(Operator):
         return replace(side, new=rows, copied=frozenset(s.path for s in written)) if many else side
 
     def _write(self, tick: Tick, n: int, rows: DataFrame, count: int | None) -> Sequence[Segment]:
-        columns = {name: name for name in rows.columns}
-        rows = rows.selectExpr("*", f"unix_micros({PLACES[n][0]}) AS {DUE}", f"0 AS {ROUTE}")
-        return tick.write(self, rows, {_SIDES[n]: Route(0, columns, DUE)}, count)[_SIDES[n]]
+        return self._side(n).write(tick, self, rows.selectExpr("*", f"unix_micros({PLACES[n][0]}) AS {DUE}"), count)
+
+    def _side(self, n: int) -> Kept:
+        return Kept(DUE, (*(name for _, name in self.sides[n].columns), *PLACES[n], ARRIVED[n]), _SIDES[n])
 
     def _forget(self, tick: Tick, n: int, bound: int) -> None:
         segments, dead = tick.segments(self, _SIDES[n]), self._dead(n, bound)

@@ -21,6 +21,7 @@ from rowtime.operators.contract import (
     Control,
     Delta,
     EventTime,
+    Kept,
     Link,
     Operator,
     Origin,
@@ -76,9 +77,7 @@ class Merge(Unary):
 
     def keeps(self) -> tuple[StateNote, ...]:
         """The rows that run ahead of the bound."""
-        return (
-            StateNote("rows above the bound", "the least clock of its writers passes them", rows={"state": HELD_TIME}),
-        )
+        return (StateNote("rows above the bound", "the least clock of its writers passes them", rows=(self._state,)),)
 
     def emits(self) -> Shape:
         """The same columns, released in order, as one writer's."""
@@ -205,11 +204,13 @@ class Merge(Unary):
 
     def _write(self, tick: Tick, rows: DataFrame, after: Frontier, count: int | None) -> Sequence[Segment]:
         """What lies beyond the frontier, as new segments."""
-        columns = {name: name for name in rows.columns}
-        held = rows.where(f"NOT ({self._within(after)})").selectExpr(
-            "*", f"unix_micros({ROWTIME}) AS {HELD_TIME}", f"0 AS {ROUTE}"
-        )
-        return tick.write(self, held, {"state": Route(0, columns, HELD_TIME)}, count)["state"]
+        held = rows.where(f"NOT ({self._within(after)})").selectExpr("*", f"unix_micros({ROWTIME}) AS {HELD_TIME}")
+        return self._state.write(tick, self, held, count)
+
+    @property
+    def _state(self) -> Kept:
+        below = self.input.emits()
+        return Kept(HELD_TIME, (*below.names, *below.internals))
 
     def _within(self, edge: Frontier, *, large: bool = False) -> str:
         """Rows up to the frontier; ``large``: in a form by which files skip what is beyond."""

@@ -26,7 +26,7 @@ from rowtime.expr.facts import Fact
 from rowtime.kernels.hashes import hashes
 from rowtime.kernels.window_functions import Nth
 from rowtime.kernels.windowed import Answer, Wanted, Windows, lasting, newest, renewed, whole
-from rowtime.operators.contract import Delta, Link, Operator, Segment, Shape, StateNote, Tick, Unary, quoted
+from rowtime.operators.contract import Delta, Kept, Link, Operator, Segment, Shape, StateNote, Tick, Unary, quoted
 from rowtime.operators.contract.requirement import NUMBERED, Requirement
 from rowtime.operators.over.over_calls import Call, OverControl, RunningMark
 from rowtime.operators.over.over_limits import answered
@@ -86,16 +86,20 @@ class Over(Unary):
         by = "keys" if self.keys and until == "the stream ends" else "time" if self.keys else ""
         back, kept = timedelta(microseconds=windows.span or 0), []
         if windows.timed:
-            kept.append(StateNote("rows", f"the bound is {back} past them", rows={ROWS: DUE}))
+            kept.append(StateNote("rows", f"the bound is {back} past them", rows=(Kept(DUE, name=ROWS),)))
         elif windows.span is not None:
-            kept.append(StateNote(f"the last rows{each}, back to {back}", until, by or "time", rows={ROWS: DUE}))
+            kept.append(
+                StateNote(f"the last rows{each}, back to {back}", until, by or "time", rows=(Kept(DUE, name=ROWS),))
+            )
         if windows.rows_kept:
-            kept.append(StateNote(f"{_rows(windows.rows_kept)}{each}", until, by or "rows", rows={ROWS: DUE}))
+            kept.append(
+                StateNote(f"{_rows(windows.rows_kept)}{each}", until, by or "rows", rows=(Kept(DUE, name=ROWS),))
+            )
         if running := [call.function for call in windows.calls if call.running]:
             last = all(isinstance(function, Nth) for function in running)
             calls = f"one accumulator a call{' and key' if self.keys else ''}"
             what = f"{_rows(len(running))}{each}" if last else calls
-            kept.append(StateNote(what, until, by or "one", rows={HEADS: DUE}))
+            kept.append(StateNote(what, until, by or "one", rows=(Kept(DUE, name=HEADS),)))
         return tuple(kept)
 
     def emits(self) -> Shape:

@@ -39,6 +39,7 @@ from rowtime.operators.contract import (
     NOTHING,
     Delta,
     Fired,
+    Kept,
     Link,
     Operator,
     Route,
@@ -116,8 +117,7 @@ class Panes(RowGroups):
         """Partial results, or rows where an aggregate has no partial form."""
         partials, rows = "partial results a fire of a group", "the aggregated columns of each row"
         until = "the bound reaches the end of the pane + the discard age"
-        kept = {"state": PANE, "waiting": PANE}
-        return (StateNote(partials if self._accumulators.splits else rows, until, rows=kept),)
+        return (StateNote(partials if self._accumulators.splits else rows, until, rows=(self._state, self._waiting)),)
 
     def emits(self) -> Shape:
         """The select list; rows are released, ordered by their fire's rowtime, the pane and the keys."""
@@ -284,7 +284,7 @@ class Panes(RowGroups):
         if line.first is None or not waiting.rows:
             return []
         segments = waiting.overlapping(BEGINNING, END)
-        names = [quoted(name) for name in self._columns if name != FIRE]
+        names = [quoted(name) for name in self._state.columns or () if name != FIRE]
         fire = f"{line.first}L"
         if self.every is not None:
             first = line.passing(self.every).first
@@ -354,18 +354,23 @@ class Panes(RowGroups):
     # -- what is kept -----------------------------------------------------------------
 
     @property
-    def _columns(self) -> list[str]:
-        return [*self._key_names(), *self._accumulators.columns, PANE, FIRE]
+    def _state(self) -> Kept:
+        return Kept(PANE, (*self._key_names(), *self._accumulators.columns, PANE, FIRE))
+
+    @property
+    def _waiting(self) -> Kept:
+        return replace(self._state, name="waiting")
 
     def _fires(self, types: Mapping[str, str], *, exact: bool = False) -> Fires:
         return Fires(self._key_names(), self._accumulators, types, self.every is not None, self.changes, exact)
 
     def _write(self, tick: Tick, rows: DataFrame, count: int | None) -> None:
-        names = {name: name for name in self._columns}
-        routes = {"state": Route(0, names, PANE), "waiting": Route(1, names, PANE)}
+        routes = {"state": self._state.route(0), "waiting": self._waiting.route(1)}
         written = tick.write(
             self,
-            rows.selectExpr(*map(quoted, self._columns), f"CASE WHEN {FIRE} >= {NEVER}L THEN 1 ELSE 0 END AS {ROUTE}"),
+            rows.selectExpr(
+                *map(quoted, routes["state"].columns), f"CASE WHEN {FIRE} >= {NEVER}L THEN 1 ELSE 0 END AS {ROUTE}"
+            ),
             routes,
             count,
         )
@@ -380,6 +385,4 @@ class Panes(RowGroups):
         rows = segments.read(crowded).where(f"{PANE} > {shift(bound, -self.age)}L")
         tick.describe(self, "compact partial results")
         merged = self._fires(self._types(tick)).merged(rows).sortWithinPartitions(PANE)
-        merged = merged.selectExpr(*map(quoted, self._columns), f"0 AS {ROUTE}")
-        route = {"state": Route(0, {name: name for name in self._columns}, PANE)}
-        segments.replace(crowded, tick.write(self, merged, route, sum(s.rows for s in crowded))["state"])
+        segments.replace(crowded, self._state.write(tick, self, merged, sum(s.rows for s in crowded)))

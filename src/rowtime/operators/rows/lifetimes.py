@@ -27,7 +27,7 @@ from rowtime.core.columns import (
     WRITER,
 )
 from rowtime.core.time import END, MAX_MICROS
-from rowtime.operators.contract import Operator, Route, Segment, Shape, Tick, passed, quoted
+from rowtime.operators.contract import Kept, Operator, Route, Segment, Shape, Tick, passed, quoted
 from rowtime.operators.rows.collations import in_bytes
 
 if TYPE_CHECKING:
@@ -113,6 +113,11 @@ class WeightedLog:
         self.tick, self.node, self.what = tick, node, what
         self.segments = tick.segments(node, what)
 
+    @staticmethod
+    def kept(*columns: str, name: str = "state") -> Kept:
+        """What one of that name has: rows of these columns, each with its weight, and when it is due."""
+        return Kept(DUE, (*columns, WEIGHT, DUE), name)
+
     def between(self, low: int, high: int) -> DataFrame | None:
         """Kept rows that are due in (low, high]."""
         found = self.segments.overlapping(low, high)
@@ -160,10 +165,7 @@ class WeightedLog:
         return bound if found is None else min(bound, found)
 
     def _write(self, rows: DataFrame, count: int | None) -> Sequence[Segment]:
-        columns = {name: name for name in rows.columns}
-        return self.tick.write(
-            self.node, rows.selectExpr("*", f"0 AS {ROUTE}"), {self.what: Route(0, columns, DUE)}, count
-        )[self.what]
+        return Kept(DUE, tuple(rows.columns), self.what).write(self.tick, self.node, rows, count)
 
 
 def routed(

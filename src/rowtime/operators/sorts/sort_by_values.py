@@ -14,7 +14,19 @@ from rowtime.core.clock import Clocks, least
 from rowtime.core.columns import BEFORE, FIRST, ROUTE, ROWTIME, SORT_VALUE, STAMP
 from rowtime.core.fields import UNSTORED
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import Delta, Link, Operator, Route, Segment, Shape, StateNote, Tick, Unary, quoted
+from rowtime.operators.contract import (
+    Delta,
+    Kept,
+    Link,
+    Operator,
+    Route,
+    Segment,
+    Shape,
+    StateNote,
+    Tick,
+    Unary,
+    quoted,
+)
 from rowtime.operators.contract.requirement import Requirement
 from rowtime.operators.groups.finished import COMPLETE, KEPT
 from rowtime.operators.order.ordered import Ordered
@@ -55,7 +67,7 @@ class SortByValues(Unary):
 
     def keeps(self) -> tuple[StateNote, ...]:
         """The rows of the value at the mark."""
-        return (StateNote("the rows of the last value", "the value moves on", "values", rows={"state": FIRST}),)
+        return (StateNote("the rows of the last value", "the value moves on", "values", rows=(self._state,)),)
 
     def emits(self) -> Shape:
         """The input's columns under the new rowtime, value by value."""
@@ -106,7 +118,7 @@ class SortByValues(Unary):
         if self.stamp is not None:
             last = f"CASE WHEN {past} THEN CAST({to_spark(self.stamp)} AS TIMESTAMP) END"
         tick.describe(self, "let out whole values")
-        routes = {"complete": self._complete(), "state": self._state()}
+        routes = {"complete": self._complete(), "state": self._state.route(KEPT)}
         written = tick.write(
             self,
             rows.selectExpr("*", f"{last} AS {STAMP}", f"CASE WHEN {past} THEN {COMPLETE} ELSE {KEPT} END AS {ROUTE}"),
@@ -120,29 +132,26 @@ class SortByValues(Unary):
 
     def _keep(self, tick: Tick, delta: Delta) -> None:
         tick.describe(self, "keep rows of the last value")
-        written = self._write(tick, self._new(delta), delta.count)
+        written = self._state.write(tick, self, self._new(delta), delta.count)
         segments = tick.segments(self)
         segments.add(written)
         tick.remember(self, since=min([tick.control(self).since, *(segment.lowest for segment in written)]))
         crowded = segments.crowded()
         if crowded:
             tick.describe(self, "compact rows of the last value")
-            segments.replace(crowded, self._write(tick, segments.read(crowded), sum(s.rows for s in crowded)))
-
-    def _write(self, tick: Tick, rows: DataFrame, count: int | None) -> Sequence[Segment]:
-        return tick.write(self, rows.selectExpr("*", f"{KEPT} AS {ROUTE}"), {"state": self._state()}, count)["state"]
+            segments.replace(
+                crowded, self._state.write(tick, self, segments.read(crowded), sum(s.rows for s in crowded))
+            )
 
     def _new(self, delta: Delta) -> DataFrame:
         assert delta.rows is not None
-        columns = [quoted(name) for name in self._columns() if name != FIRST]
+        columns = [quoted(name) for name in self._state.columns or () if name != FIRST]
         return delta.rows.selectExpr(*columns, f"unix_micros({ROWTIME}) AS {FIRST}")
 
-    def _columns(self) -> list[str]:
+    @property
+    def _state(self) -> Kept:
         below = self.input.emits()
-        return list(dict.fromkeys([*below.names, *below.internals, *self.keys, SORT_VALUE, FIRST]))
-
-    def _state(self) -> Route:
-        return Route(KEPT, {name: name for name in self._columns()}, FIRST)
+        return Kept(FIRST, tuple(dict.fromkeys([*below.names, *below.internals, *self.keys, SORT_VALUE, FIRST])))
 
     def _complete(self) -> Route:
         shape = self.emits()

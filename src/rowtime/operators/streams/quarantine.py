@@ -8,13 +8,13 @@ counts, before more rows have come. That row and everything behind it waits here
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from rowtime.core.columns import CANDIDATE, DUE, POSITION, ROUTE, WRITER
+from rowtime.core.columns import CANDIDATE, DUE, POSITION, WRITER
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import Control, Operator, Route, Segments, StateNote, Tick
+from rowtime.operators.contract import Control, Kept, Operator, Segments, StateNote, Tick
 from rowtime.operators.contract.gates import Verdict
 from rowtime.sql.generate import literal
 
@@ -38,10 +38,13 @@ class Waiting(Control):
     behind: Sequence[Sequence[Any]] = field(default_factory=list)
 
 
+_UNDECIDED = Kept(DUE, name=HELD)
+
+
 def undecided(resync: int) -> StateNote:
     """What a gate keeps that takes ``resync`` rows for a jump."""
     what, until = f"less than {2 * resync} rows a writer", "the rows behind them decide on a jump"
-    return StateNote(what, until, "rows", rows={HELD: DUE}, fields=("held", "behind"))
+    return StateNote(what, until, "rows", rows=(_UNDECIDED,), fields=("held", "behind"))
 
 
 @dataclass(frozen=True)
@@ -109,9 +112,9 @@ class Quarantine:
             f"WHEN {literal(w)} THEN {POSITION} >= {places[0]}" for w, places in sorted(verdict.held.items())
         )
         is_open = f"coalesce(CASE {WRITER} {cases} END, false)"
-        columns = {name: name for name in rows.columns}
         count = sum(len(places) for places in verdict.held.values())
-        held = rows.where(is_open).selectExpr("*", f"{POSITION} AS {DUE}", f"0 AS {ROUTE}")
+        kept = replace(_UNDECIDED, columns=tuple(rows.columns))
         self.tick.describe(self.gate, "keep rows on which others decide")
-        self.segments.add(self.tick.write(self.gate, held, {HELD: Route(0, columns, DUE)}, count)[HELD])
+        held = rows.where(is_open).selectExpr("*", f"{POSITION} AS {DUE}")
+        self.segments.add(kept.write(self.tick, self.gate, held, count))
         return rows.where(f"NOT {is_open}")

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from rowtime.core.clock import Clocks
-from rowtime.core.columns import ROUTE, ROW_NUMBER
+from rowtime.core.columns import ROW_NUMBER
 from rowtime.core.fields import OPTIONS
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import Column, Control, Delta, Operator, Route, Shape, StateNote, Tick, quoted
+from rowtime.operators.contract import Column, Control, Delta, Kept, Operator, Shape, StateNote, Tick
 
 PINNED = "table"  # what the copy is called among the segments
 
@@ -53,7 +53,7 @@ class Table(Operator):
                 "its rows as they were at the first start",
                 "the checkpoint is given up",
                 "one",
-                rows={PINNED: ROW_NUMBER},
+                rows=(self._state,),
             ),
         )
 
@@ -65,18 +65,17 @@ class Table(Operator):
         """The end."""
         return {"": END}
 
+    @property
+    def _state(self) -> Kept:
+        return Kept(ROW_NUMBER, (*self.emits().names, ROW_NUMBER), PINNED)
+
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:  # noqa: ARG002
         """All rows of the table, in every tick; copied in the first."""
         control, segments = tick.control(self), tick.segments(self, PINNED)
         if not control.pinned:
-            names = [column.name for column in self.columns]
-            rows = tick.lookup(self)
-            rows = rows.selectExpr(
-                *map(quoted, names), f"monotonically_increasing_id() AS {ROW_NUMBER}", f"0 AS {ROUTE}"
-            )
+            rows = tick.lookup(self).selectExpr("*", f"monotonically_increasing_id() AS {ROW_NUMBER}")
             tick.describe(self, "copy the table")
-            route = Route(0, {name: name for name in (*names, ROW_NUMBER)}, ROW_NUMBER)
-            segments.add(tick.write(self, rows, {PINNED: route}, None)[PINNED])
+            segments.add(self._state.write(tick, self, rows, None))
             tick.remember(self, pinned=True)
         found = segments.overlapping(BEGINNING, END)
         return Delta(segments.read(found) if found else None, {"": END}, segments.rows)

@@ -13,13 +13,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from rowtime.core.clock import Clocks, least
-from rowtime.core.columns import ASKED_AT, DUE, FIRST, IS_DUE, LAST, ROUTE, ROWTIME, SESSION, SESSION_END, SESSION_START
+from rowtime.core.columns import ASKED_AT, DUE, FIRST, IS_DUE, LAST, ROWTIME, SESSION, SESSION_END, SESSION_START
 from rowtime.core.fields import Micros
 from rowtime.core.time import BEGINNING, END, MAX_MICROS
 from rowtime.operators.contract import (
     Closed,
     Column,
     Delta,
+    Kept,
     Link,
     Operator,
     Route,
@@ -29,7 +30,6 @@ from rowtime.operators.contract import (
     Tick,
     Unary,
     passed,
-    quoted,
 )
 from rowtime.operators.groups.finished import COMPLETE, KEPT, Finished, refuse_failing, with_failing
 from rowtime.operators.groups.grouping import PartialTypes, RowGroups
@@ -82,7 +82,7 @@ class SessionGroup(RowGroups, Unary):
     def keeps(self) -> tuple[StateNote, ...]:
         """Pieces of open sessions, or their rows where an aggregate has no partial form."""
         what = "partial results a session" if self._accumulators.splits else "the aggregated columns of each row"
-        return (StateNote(what, "the bound reaches the end of the session", rows={"state": DUE}),)
+        return (StateNote(what, "the bound reaches the end of the session", rows=(self._state,)),)
 
     def emits(self) -> Shape:
         """The select list; rows are released, ordered by the end of the session and the keys."""
@@ -155,9 +155,7 @@ class SessionGroup(RowGroups, Unary):
         return grouped(pieces, [*self._chains.keys, SESSION], aggregates)
 
     def _write(self, tick: Tick, pieces: DataFrame, count: int | None) -> None:
-        columns = {name: name for name in self._state_columns}
-        rows = pieces.selectExpr(*map(quoted, columns), f"{KEPT} AS {ROUTE}")
-        tick.segments(self).add(tick.write(self, rows, {"state": Route(KEPT, columns, DUE)}, count)["state"])
+        tick.segments(self).add(self._state.write(tick, self, pieces, count))
 
     def _compact(self, tick: Tick, bound: int) -> None:
         segments = tick.segments(self)
@@ -166,10 +164,8 @@ class SessionGroup(RowGroups, Unary):
             return
         tick.describe(self, "compact pieces of sessions")
         merged = self._merged(tick, segments.read(crowded).where(f"{DUE} > {bound}L"))
-        columns = {name: name for name in self._state_columns}
-        rows = merged.selectExpr(*map(quoted, columns), f"{KEPT} AS {ROUTE}").sortWithinPartitions(DUE)
-        routes = {"state": Route(KEPT, columns, DUE)}
-        segments.replace(crowded, tick.write(self, rows, routes, sum(s.rows for s in crowded))["state"])
+        merged = merged.sortWithinPartitions(DUE)
+        segments.replace(crowded, self._state.write(tick, self, merged, sum(s.rows for s in crowded)))
 
     # -- what is complete -------------------------------------------------------------
 
@@ -220,7 +216,7 @@ class SessionGroup(RowGroups, Unary):
         own = dict(zip([item.column.name for item in items], self._accumulators.places(items), strict=True))
         routes = {"complete": Route(COMPLETE, {name: name for name in shape.internals} | own, DUE)}
         if self._accumulators.splits:
-            routes["state"] = Route(KEPT, {name: name for name in self._state_columns}, DUE)
+            routes["state"] = self._state.route(KEPT)
         return with_failing(tick, self, routes, {name: own[name] for name in shape.names})
 
     def _stamp_at(self, tick: Tick, bound: int) -> int:
@@ -235,5 +231,5 @@ class SessionGroup(RowGroups, Unary):
         return Chains(tuple(key.column.name for key in self.keys), self.gap)
 
     @property
-    def _state_columns(self) -> list[str]:
-        return [*self._chains.keys, *self._accumulators.columns, FIRST, LAST, DUE]
+    def _state(self) -> Kept:
+        return Kept(DUE, (*self._chains.keys, *self._accumulators.columns, FIRST, LAST, DUE))

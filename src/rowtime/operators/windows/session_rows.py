@@ -17,6 +17,7 @@ from rowtime.operators.contract import (
     Closed,
     Column,
     Delta,
+    Kept,
     Link,
     Operator,
     Route,
@@ -31,8 +32,6 @@ from rowtime.operators.contract.requirement import PLACED, Requirement
 from rowtime.operators.windows.chains import Chains
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
     from rowtime.operators.contract import Segment
 
 
@@ -58,7 +57,7 @@ class SessionRows(Unary):
     def keeps(self) -> tuple[StateNote, ...]:
         """The rows of open sessions."""
         return (
-            StateNote("the rows of open sessions", "the bound reaches the end of the session", rows={"state": DUE}),
+            StateNote("the rows of open sessions", "the bound reaches the end of the session", rows=(self._state,)),
         )
 
     def emits(self) -> Shape:
@@ -91,7 +90,8 @@ class SessionRows(Unary):
             at = f"unix_micros({ROWTIME})"
             times = (f"{at} AS {FIRST}", f"{at} AS {LAST}", f"{at} + {self.gap}L AS {DUE}")
             tick.describe(self, "keep rows of open sessions")
-            self._write(tick, delta.rows.selectExpr("*", *times), delta.count)
+            new = delta.rows.selectExpr("*", *times)
+            tick.segments(self).add(self._state.write(tick, self, new, delta.count))
         done = self._close(tick, before, bound)
         segments = tick.segments(self)
         segments.forget(bound)
@@ -99,7 +99,7 @@ class SessionRows(Unary):
         if crowded:
             tick.describe(self, "compact rows of open sessions")
             kept = segments.read(crowded).where(f"{DUE} > {bound}L")
-            segments.replace(crowded, self._write(tick, kept, sum(s.rows for s in crowded), add=False))
+            segments.replace(crowded, self._state.write(tick, self, kept, sum(s.rows for s in crowded)))
         rows = tick.segments(self, "complete").read(done) if done else None
         return Delta(rows, self.promises([{"": bound}], control), sum(segment.rows for segment in done))
 
@@ -121,20 +121,13 @@ class SessionRows(Unary):
         rows = ended.selectExpr("*", *edges, rowtime, f"CASE WHEN {complete} THEN 1 ELSE 0 END AS {ROUTE}")
         shape = self.emits()
         out = {name: name for name in (*shape.names, *shape.internals)} | {ROWTIME: "__z", BEFORE: ROWTIME}
-        routes = {"complete": Route(1, out, DUE), "state": Route(0, self._kept, DUE)}
+        routes = {"complete": Route(1, out, DUE), "state": self._state.route()}
         tick.describe(self, "close sessions")
         written = tick.write(self, rows, routes, None)
         tick.segments(self).add(written["state"])
         return tuple(written["complete"])
 
-    def _write(self, tick: Tick, rows: DataFrame, count: int | None, *, add: bool = True) -> Sequence[Segment]:
-        made = rows.selectExpr(*map(quoted, self._kept), f"0 AS {ROUTE}")
-        written = tick.write(self, made, {"state": Route(0, self._kept, DUE)}, count)["state"]
-        if add:
-            tick.segments(self).add(written)
-        return written
-
     @property
-    def _kept(self) -> dict[str, str]:
+    def _state(self) -> Kept:
         below = self.input.emits()
-        return {name: name for name in (*below.names, *below.internals, FIRST, LAST, DUE)}
+        return Kept(DUE, (*below.names, *below.internals, FIRST, LAST, DUE))

@@ -9,19 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from rowtime.core.clock import least
-from rowtime.core.columns import DUE, OPENED, ROUTE, ROWTIME
+from rowtime.core.columns import DUE, OPENED, ROWTIME
 from rowtime.core.fields import Micros
 from rowtime.core.time import END
 from rowtime.operators.contract import (
     Closed,
     Column,
     Delta,
+    Kept,
     Link,
     Operator,
-    Route,
     Shape,
     StateNote,
     Tick,
@@ -56,7 +56,7 @@ class Stagger(Unary):
 
     def keeps(self) -> tuple[StateNote, ...]:
         """When each window opened."""
-        return (StateNote("the first rowtime of each open window", "the bound reaches its end", rows={"state": DUE}),)
+        return (StateNote("the first rowtime of each open window", "the bound reaches its end", rows=(self._state,)),)
 
     def emits(self) -> Shape:
         """The input's columns and the window's end."""
@@ -80,7 +80,7 @@ class Stagger(Unary):
         if crowded:
             tick.describe(self, "compact open windows")
             kept = segments.read(crowded).where(f"{DUE} > {bound}L")
-            segments.replace(crowded, self._write(tick, kept, sum(s.rows for s in crowded)))
+            segments.replace(crowded, self._state.write(tick, self, kept, sum(s.rows for s in crowded)))
         return Delta(rows, delta.clocks, delta.count, delta.lowest, delta.highest)
 
     def _windowed(self, tick: Tick, delta: Delta, before: int) -> DataFrame:
@@ -90,7 +90,7 @@ class Stagger(Unary):
         rows = delta.rows.selectExpr("*", *(key.sql for key in self.keys), f"unix_micros({ROWTIME}) AS __u")
         opened = self._opened(tick, rows, before)
         tick.describe(self, "open windows")
-        tick.segments(self).add(self._write(tick, opened, delta.count))
+        tick.segments(self).add(self._state.write(tick, self, opened, delta.count))
         windows = self._open(tick, before)
         assert windows is not None
         windows = windows.selectExpr(*(f"{name} AS __w{n}" for n, name in enumerate(self._names)), OPENED, DUE)
@@ -123,10 +123,9 @@ class Stagger(Unary):
         kept = segments.overlapping(before, END)
         return segments.read(kept).where(f"{DUE} > {passed(before, DUE)}") if kept else None
 
-    def _write(self, tick: Tick, windows: DataFrame, count: int | None) -> Sequence[Any]:
-        columns = {name: name for name in (*self._names, OPENED, DUE)}
-        rows = windows.selectExpr(*columns, f"0 AS {ROUTE}")
-        return tick.write(self, rows, {"state": Route(0, columns, DUE)}, count)["state"]
+    @property
+    def _state(self) -> Kept:
+        return Kept(DUE, (*self._names, OPENED, DUE))
 
     @property
     def _names(self) -> list[str]:
