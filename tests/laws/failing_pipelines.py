@@ -34,6 +34,7 @@ SECONDS = "FLOOR(a.ROWTIME TO SECOND)"
 EXACT = "CAST(SUM(CAST(w AS DECIMAL(38, 0))) AS BIGINT)"
 FITS = "ABS(SUM(CAST(w AS DECIMAL(38, 0)))) < 9223372036854775808"
 WIDE = "CAST(v AS DECIMAL(38, 2)) * 400000000000000000000000000000000000"
+LONG = "v * INTERVAL '50000000' DAY"  # two of them fit in an interval, three do not
 PANED = "GROUP BY PANES(ev, DURATION INTERVAL '2' SECOND), k"
 
 
@@ -70,6 +71,15 @@ CLAUSES = (
         f"SELECT STREAM SUM(w) AS s, COUNT(DISTINCT k) AS d FROM a GROUP BY {STEPS} HAVING true",
         ("HAVING true", f"HAVING {FITS}"), value=EXACT),
     _of("sum of decimals", f"SELECT STREAM k, SUM({WIDE}) AS s FROM a GROUP BY {STEPS}, k HAVING true",
+        ("HAVING true", "HAVING ABS(SUM(v)) < 3")),
+    _of("sum of distinct decimals",
+        f"SELECT STREAM k, SUM(DISTINCT {WIDE}) AS s FROM a GROUP BY {STEPS}, k HAVING true",
+        ("HAVING true", "HAVING ABS(SUM(DISTINCT v)) < 3")),
+    _of("average of decimals beside what keeps rows",
+        f"SELECT STREAM AVG({WIDE}) AS s, COUNT(DISTINCT k) AS d FROM a GROUP BY {STEPS} HAVING true",
+        ("HAVING true", "HAVING ABS(SUM(v)) < 3")),
+    _of("sum and average of intervals",
+        f"SELECT STREAM k, SUM({LONG}) AS s, AVG({LONG}) AS m FROM a GROUP BY {STEPS}, k HAVING true",
         ("HAVING true", "HAVING ABS(SUM(v)) < 3")),
     _of("sum of a session",
         "SELECT STREAM k, SUM(w) AS s, 10 / SUM(v) AS q FROM a GROUP BY k, SESSION(a.ROWTIME, INTERVAL '1' SECOND) "

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from rowtime.operators.rows.exact_sums import DECIMAL, limbs, may_be_beyond, whole
+from rowtime.operators.rows.exact_sums import DECIMAL, average_type, limbs, may_be_beyond, whole
+from rowtime.operators.rows.exact_sums import average as quotient
 from rowtime.operators.rows.select import Item
 from rowtime.sql.generate import to_spark
 
@@ -105,7 +106,7 @@ class RunningSums:
         if average and not kind.startswith("decimal"):
             total = f"CAST({total} AS DOUBLE) / __n{n}"
         elif average:
-            total = f"try_divide({total}, __n{n})" if trying else f"{total} / __n{n}"
+            total = quotient(total, f"__n{n}", kind, average_type(kind), tries=trying)
         return f"IF(__n{n} = 0, NULL, {total})"
 
 

@@ -15,6 +15,7 @@ from rowtime.kernels.window_functions import Count, Distinct, Extreme, Function,
 from rowtime.kernels.windowed import Answer, takes
 from rowtime.operators.contract import Route, Tick, quoted
 from rowtime.operators.rows.collations import has_collation
+from rowtime.operators.rows.exact_sums import average
 from rowtime.operators.rows.values import type_text
 from rowtime.sql.generate import to_rowtime, to_spark
 
@@ -73,5 +74,7 @@ def to_spark_rows(tick: Tick, node: Over, rows: pa.Table, answer: Answer, types:
 
 
 def _typed(name: str, types: Mapping[str, str], values: Mapping[str, Any]) -> str:
-    value = f"{quoted(name)} / {quoted(f'{name}:n')}" if f"{name}:n" in values else quoted(name)
+    value = quoted(name)
+    if f"{name}:n" in values:
+        value = average(value, quoted(f"{name}:n"), f"decimal(38,{values[name].type.scale})", types[name])
     return f"CAST({value} AS {types[name]}) AS {quoted(name)}"

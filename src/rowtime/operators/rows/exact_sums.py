@@ -13,6 +13,8 @@ from functools import cached_property
 DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")  # precision and scale
 _MOST = 38  # digits of a decimal
 _DIGITS = 20  # of the low limb of a number of 38, so that the high one fits in a BIGINT
+_DIVIDED = 6  # digits behind the point that a quotient of decimals has at least
+_INTERVAL, _DAY = "interval", "86400000000L"
 _LIMB = f"CAST(1{'0' * _DIGITS} AS DECIMAL({_DIGITS + 1}, 0))"
 
 
@@ -53,20 +55,51 @@ def _scale(kind: str) -> int:
     return int(found[2]) if found else 0
 
 
+def average(total: str, count: str, kind: str, result: str, *, tries: bool = False) -> str:
+    """The quotient of a sum of type ``kind`` and a BIGINT, of the type ``result`` that AVG has.
+
+    `/` leaves out digits where the sum has 38. So the whole quotient and the rounded rest are put together without the
+    point. Halves are rounded away from zero, as AVG does. ``tries``: NULL where the quotient is beyond its type.
+    """
+
+    def applied(sign: str, function: str, one: str, other: str) -> str:
+        return f"try_{function}({one}, {other})" if tries else f"({one} {sign} {other})"
+
+    scale, cast = _scale(result), "try_cast" if tries else "CAST"
+    if scale <= max(_scale(kind), _DIVIDED):
+        return f"{cast}({applied('/', 'divide', total, count)} AS {result})"
+    rest = f"({total} % {count})"
+    parts = f"CAST(concat(CAST({rest} AS STRING), 'E{scale}') AS DECIMAL(38, 0))"
+    twice = f"(2 * {parts} + IF({total} < 0, -{count}, {count}))"
+    rounded = f"CAST(({twice} - {twice} % (2 * {count})) / (2 * {count}) AS DECIMAL(38, 0))"
+    quotient = f"{cast}({applied('/', 'divide', f'({total} - {rest})', count)} AS DECIMAL(38, 0))"
+    moved = applied("*", "multiply", quotient, f"CAST(1{'0' * scale} AS DECIMAL({scale + 1}, 0))")
+    return f"{cast}(concat(CAST({applied('+', 'add', moved, rounded)} AS STRING), 'E-{scale}') AS {result})"
+
+
+def average_type(kind: str) -> str:
+    """The type of the AVG of decimals whose sum has this one; of one of 38 digits it may have fewer in Spark."""
+    found = DECIMAL.fullmatch(kind)
+    if found is None:
+        return ""
+    digits = int(found[1])
+    return f"decimal({digits if digits == _MOST else digits - 6},{min(int(found[2]) + 4, _MOST)})"
+
+
 @dataclass(frozen=True)
 class ExactSum:
     """The sum of ``value`` as type ``kind``, in columns of the name ``name``.
 
-    ``modifier``: DISTINCT; ``function`` may be AVG.
-    `aggregates` are computed of a group, and then `value_text` of these, which is NULL where the sum is beyond its type
-    or there is none; `fails` tells which.
+    ``modifier``: DISTINCT; ``result``: the type of the average, if that is what is wanted.
+    `aggregates` are computed of a group, then `total` of these, which is NULL where the sum is beyond its type or there
+    is none, and `value_text` of the total; `fails` tells which.
     """
 
     name: str
     value: str
     kind: str
     modifier: str = ""
-    function: str = "sum"
+    result: str = ""
 
     @cached_property
     def aggregates(self) -> list[str]:
@@ -74,36 +107,53 @@ class ExactSum:
         return [f"{text} AS {self.name}{part}" for part, text in self._parts.items()]
 
     @property
-    def value_text(self) -> str:
-        """The sum, of the aggregates."""
-        if self._is_whole:
+    def total(self) -> str:
+        """The sum, of the aggregates; under the name and ``s``."""
+        if self.kind == "bigint":
             return f"try_cast({self.name}w AS BIGINT)"
-        if not self._has_limbs:
+        if self.kind.startswith(_INTERVAL):
+            return _as_interval(f"{self.name}w", self.kind)
+        if not may_be_beyond(self.kind):
             return f"{self.name}w"
         return f"try_cast({whole(f'{self.name}l', f'{self.name}h', self.kind)} AS {self.kind})"
 
     @property
+    def value_text(self) -> str:
+        """The sum or average, of the total."""
+        total, count = f"{self.name}s", f"{self.name}n"
+        return (
+            f"CASE WHEN {count} > 0 THEN {average(total, count, self.kind, self.result)} END" if self.result else total
+        )
+
+    @property
     def fails(self) -> str:
-        """Whether the sum is beyond its type."""
-        return f"({self.name}n > 0 AND {self.value_text} IS NULL)"
-
-    @property
-    def _is_whole(self) -> bool:
-        return self.kind == "bigint" and self.function == "sum"
-
-    @property
-    def _has_limbs(self) -> bool:
-        return may_be_beyond(self.kind) and not self.modifier and self.function == "sum"
+        """Whether the sum or the average is beyond its type."""
+        return f"({self.name}n > 0 AND {self.name} IS NULL)"
 
     @property
     def _parts(self) -> dict[str, str]:
         counted = f"count({self.modifier}{self.value})"
-        if self._is_whole:
+        if self.kind == "bigint":
             return {"w": self._sum("sum", f"CAST({self.value} AS DECIMAL(38, 0))"), "n": counted}
-        if not self._has_limbs:
-            return {"w": self._sum(f"try_{self.function}", self.value), "n": counted}
-        low, high = limbs(self.value, self.kind)
-        return {"l": self._sum("sum", low), "h": self._sum("sum", high), "n": counted}
+        if self.kind.startswith(_INTERVAL):
+            micros = f"unix_micros(timestamp_micros(0L) + {self.value})"
+            return {"w": self._sum("sum", f"CAST({micros} AS DECIMAL(38, 0))"), "n": counted}
+        if not may_be_beyond(self.kind):
+            return {"w": self._sum("try_sum", self.value), "n": counted}
+        if not self.modifier:
+            low, high = (f"sum({limb})" for limb in limbs(self.value, self.kind))
+        else:  # equal limbs are not equal values
+            added = (f"(a, x) -> CAST(a + {limb} AS DECIMAL(38, 0))" for limb in limbs("x", self.kind))
+            zero = "CAST(0 AS DECIMAL(38, 0))"
+            low, high = (f"aggregate(collect_set({self.value}), {zero}, {add})" for add in added)
+        return {"l": low, "h": high, "n": counted}
 
     def _sum(self, function: str, value: str) -> str:
         return f"{function}({self.modifier}{value})"
+
+
+def _as_interval(micros: str, kind: str) -> str:
+    """µs as an interval of days; NULL where there are too many."""
+    whole = f"try_cast({micros} AS BIGINT)"
+    seconds = f"CAST(CAST({whole} % {_DAY} AS DECIMAL(18, 6)) / 1000000 AS DECIMAL(18, 6))"
+    return f"CAST(make_dt_interval(CAST({whole} DIV {_DAY} AS INT), 0, 0, {seconds}) AS {kind})"

@@ -17,7 +17,7 @@ from rowtime.core.columns import POSITION, ROWTIME, WRITER
 from rowtime.expr.aggregates import Decomposed, Part, decompose, ordered_text, split
 from rowtime.operators.contract import quoted
 from rowtime.operators.rows.collations import grouped
-from rowtime.operators.rows.exact_sums import ExactSum
+from rowtime.operators.rows.exact_sums import ExactSum, average
 from rowtime.operators.rows.select import Item
 from rowtime.sql.generate import to_spark
 
@@ -74,15 +74,23 @@ class Accumulators:
         parts = [_cast(text + over, _kind(part, types.get(name))) + f" AS {name}" for name, part, text in texts]
         return parts or [f"sum(__c){over} AS __c"]
 
-    def finals(self, types: Mapping[str, str]) -> list[str]:
-        """The values of the aggregates, as select items over kept columns."""
+    def finals(self, types: Mapping[str, str], *, tries: bool = False) -> list[str]:
+        """The values of the aggregates, as select items over kept columns.
+
+        ``tries``: an average beyond its type is NULL, and beside it stands whether it is.
+        """
         if not self.splits:
             return [f"{ordered_text(call)} AS {name}" for name, call in self.aggregates]
         texts = []
         for index, (name, _) in enumerate(self.aggregates):
             form = self.forms[index]
             assert form is not None
-            final = form.final.format(*(f"__s{index}_{n}" for n in range(len(form.parts))))
+            parts = [f"__s{index}_{n}" for n in range(len(form.parts))]
+            final = form.final.format(*parts)
+            if form.result and types.get(name, "").startswith("decimal"):
+                mean = average(parts[0], parts[1], types[parts[0]], types[name], tries=tries)
+                final = f"CASE WHEN {parts[1]} > 0 THEN {mean} END"
+                texts += [f"({parts[1]} > 0 AND {mean} IS NULL) AS {name}x"] if tries else []
             texts.append(_cast(final, types.get(name) if form.result else None) + f" AS {name}")
         return texts
 
@@ -108,12 +116,13 @@ class Accumulators:
             kept = {name: _merge(part, types.get(name)).format(name) for name, part in self._parts()} or {
                 "__c": "sum(__c)"
             }
-            finals = self.finals(types)
+            finals = self.finals(types, tries=True)
         else:
             kept = {name: ordered_text(call) for name, call in self.aggregates}
             finals = []
         made += [f"{text} AS {name}" for name, text in kept.items() if name not in sums]
         found = grouped(rows, by, [*made, *more])
+        found = found.withColumns({f"{name}s": F.expr(one.total) for name, one in sums.items()})
         found = found.withColumns({name: F.expr(one.value_text) for name, one in sums.items()})
         return found.withColumns({f"{name}x": F.expr(one.fails) for name, one in sums.items()}).selectExpr("*", *finals)
 
@@ -138,9 +147,10 @@ class Accumulators:
                 value = to_spark(summed.this.expressions[0] if distinct else summed.this)
                 if condition:  # with FILTER Spark may compute what it leaves out
                     value = f"CASE WHEN {condition} THEN {value} END"
-                function = "avg" if isinstance(summed, exp.Avg) else "sum"
+                result = kind if isinstance(summed, exp.Avg) else ""
                 if kind != "double":
-                    found[name] = ExactSum(name, value, kind, "DISTINCT " if distinct else "", function)
+                    kind = _type_of(rows, f"sum({value})") if result else kind
+                    found[name] = ExactSum(name, value, kind, "DISTINCT " if distinct else "", result)
         return found
 
     def types(self, rows: DataFrame) -> dict[str, str]:
