@@ -9,9 +9,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Protocol
-
-from sqlglot import exp
+from typing import TYPE_CHECKING, Any, Protocol
 
 from rowtime.core.errors import Place, Problem, Refused
 from rowtime.core.ordered_columns import ordered_column
@@ -26,6 +24,9 @@ from rowtime.plan.kept_options import lasting, unknown_secrets
 from rowtime.sql.generate import to_rowtime
 from rowtime.sql.intervals import duration_of
 from rowtime.sql.statements import ColumnDef, CreatePump, CreateStream, CreateTable, CreateView, Name
+
+if TYPE_CHECKING:
+    from sqlglot import exp
 
 
 class Definitions(Protocol):
@@ -324,11 +325,6 @@ def suggestion(name: str, known: Iterable[str]) -> str:
     if near:
         return f"Did you mean {near[0]}?"
     return f"There are: {', '.join(names[:20])}." if names else "Nothing is defined yet; begin with CREATE STREAM."
-
-
-def is_true(node: object) -> bool:
-    """The truth of an argument that the parser sets as a flag."""
-    return node is True or (isinstance(node, exp.Boolean) and bool(node.this))
 
 
 def check_bound(stream: StreamDef, column: Name) -> None:
