@@ -16,10 +16,10 @@ from rowtime.runtime.session import derive
 from tests.laws.as_of_pipelines import AS_OF
 from tests.laws.checking import check, check_cuts, outcome
 from tests.laws.deeper_pipelines import close_items
+from tests.laws.fault_rows import EXAMPLE
 from tests.laws.pipelines import Law
 from tests.laws.test_deeper_laws import ticks
 from tests.laws.test_join_laws import MEETING, TICKS
-from tests.laws.test_planted_faults import EXAMPLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable

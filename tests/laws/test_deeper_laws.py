@@ -95,7 +95,7 @@ def test_what_was_found_once_stays_mended(spark: SparkSession, name: str) -> Non
 
 @pytest.mark.parametrize("name", ["t-sort", "group by within", "union all"])
 def test_the_ledger_adds_up_and_nothing_is_left_in_the_state(spark: SparkSession, name: str) -> None:
-    from tests.laws.test_planted_faults import EXAMPLE
+    from tests.laws.fault_rows import EXAMPLE
 
     law = {law.name: law for law in LAWS}[name]
     case, found = transcript(law, EXAMPLE), runner.Outcome()

@@ -18,10 +18,10 @@ from rowtime.operators.joins.table_join import TableJoin
 from rowtime.runtime.session import derive
 from tests.laws.checking import check, check_cuts, outcome
 from tests.laws.deeper_pipelines import close_items
+from tests.laws.fault_rows import EXAMPLE, bound, item
 from tests.laws.join_pipelines import JOINS
 from tests.laws.pipelines import Law
 from tests.laws.test_deeper_laws import ticks
-from tests.laws.test_planted_faults import EXAMPLE, _bound, _item
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -124,9 +124,9 @@ FAULTS = (
 )
 LAW = {law.name: law for law in JOINS}
 MEETING = [
-    _item(1, "a", "x", 0), _item(2, "b", "x", 1), _item(3, "a", "x", 3), _item(4, "b", "x", 3),
-    _item(5, "a", "x", 3, v=2), _bound(6, "a", "x", 5), _item(7, "b", "x", 3), _item(8, "b", "x", 4),
-    _item(9, "b", "x", 5), _item(10, "a", "x", 9), _bound(11, "b", "x", 12), _bound(12, "a", "x", 12),
+    item(1, "a", "x", 0), item(2, "b", "x", 1), item(3, "a", "x", 3), item(4, "b", "x", 3),
+    item(5, "a", "x", 3, v=2), bound(6, "a", "x", 5), item(7, "b", "x", 3), item(8, "b", "x", 4),
+    item(9, "b", "x", 5), item(10, "a", "x", 9), bound(11, "b", "x", 12), bound(12, "a", "x", 12),
 ]  # fmt: skip
 TICKS = [1, 2, 4, 6, 7, 9, 12]
 

@@ -79,7 +79,7 @@ LOOSE = [pytest.param(law, id=law.name) for law in DEEPER if law.columns.count("
 
 @pytest.mark.parametrize("law", [*(pytest.param(law, id=law.name) for law in LAWS), *LOOSE, *CHAINS])
 def test_no_state_is_left_after_the_end(spark: SparkSession, law: Law) -> None:
-    from tests.laws.test_planted_faults import EXAMPLE
+    from tests.laws.fault_rows import EXAMPLE
 
     found = outcome(derive(spark), law, EXAMPLE, [6, len(EXAMPLE)])
     check(law, EXAMPLE, found)

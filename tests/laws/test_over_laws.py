@@ -13,10 +13,10 @@ import rowtime.operators.over.slices as slices_module
 from rowtime.runtime.session import derive
 from tests.laws.checking import check, outcome
 from tests.laws.deeper_pipelines import close_items
+from tests.laws.fault_rows import EXAMPLE
 from tests.laws.over_pipelines import OVER
 from tests.laws.pipelines import LONG, Law, shuffled
 from tests.laws.test_deeper_laws import ticks
-from tests.laws.test_planted_faults import EXAMPLE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

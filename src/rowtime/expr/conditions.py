@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from sqlglot import exp
+
+from rowtime.expr.facts import Kind
+
+_LOGIC = (exp.Paren, exp.And, exp.Or, exp.Not, exp.Is, exp.Column, exp.Null, exp.Boolean, exp.Literal)
+_COMPARES = (exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.NullSafeNEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between, exp.In)
 
 
 def conjuncts(condition: exp.Expr | None) -> list[exp.Expr]:
@@ -22,3 +27,27 @@ def col(name: str) -> exp.Column:
 def columns_in(trees: Iterable[exp.Expr | None]) -> set[str]:
     """The columns that some expressions name."""
     return {column.name for tree in trees if tree is not None for column in tree.find_all(exp.Column)}
+
+
+def never_fails(expression: exp.Expr, kinds: Mapping[str, Kind]) -> bool:
+    """True of what no value makes fail: columns, literals, comparisons within a kind, and what logic makes of such.
+
+    ``kinds``: of the columns. Spark casts what it compares across kinds, and such a cast may fail.
+    """
+    parts = [] if isinstance(expression, exp.Column) else [*expression.iter_expressions()]
+    if isinstance(expression, _COMPARES):
+        found = {_kind_of(part.unnest(), kinds) for part in parts} - {None}
+        alike = len(found) == 1 or all(kind.number for kind in found if kind)
+        return alike and Kind.OTHER not in found and all(never_fails(part, kinds) for part in parts)
+    return isinstance(expression, _LOGIC) and all(never_fails(part, kinds) for part in parts)
+
+
+def _kind_of(expression: exp.Expr, kinds: Mapping[str, Kind]) -> Kind | None:
+    """The kind of a column or literal; ``None`` of NULL, which is compared with anything."""
+    if isinstance(expression, exp.Column):
+        return kinds.get(expression.name, Kind.OTHER)
+    if isinstance(expression, exp.Literal):
+        return Kind.TEXT if expression.is_string else Kind.DECIMAL
+    if isinstance(expression, exp.Boolean):
+        return Kind.BOOLEAN
+    return None if isinstance(expression, exp.Null) else Kind.OTHER

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 from sqlglot import exp
 
 from rowtime.core.columns import ROWTIME
-from rowtime.expr.conditions import columns_in, conjuncts
+from rowtime.expr.conditions import columns_in, conjuncts, never_fails
 from rowtime.expr.generators import generator
 from rowtime.expr.store_assignment import same_type
 from rowtime.operators.contract import Column, Delta, Link, Operator, Origin, Shape, Tick, Unary, named, quoted
@@ -109,9 +109,10 @@ class Select(Unary):
         return [part for value, call in calls for part in ([value] if call is None else call.expressions)]
 
     def may_fail_later(self) -> bool:
-        """True if it computes anything."""
+        """True if it computes anything that may fail."""
+        kinds = {column.name: column.known.kind for column in self.input.emits().columns}
         made = (*self.filters(), *(item.expression for item in (*self.items, *self.hidden)))
-        return not all(isinstance(one.unnest(), exp.Column) for one in made) or super().may_fail_later()
+        return not all(never_fails(one, kinds) for one in made) or super().may_fail_later()
 
     def null_at_first(self, name: str) -> bool:
         """True if what computes the column is."""
