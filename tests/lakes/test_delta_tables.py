@@ -153,6 +153,22 @@ def test_foreign_writers_come_between_and_optimize(
     assert found.equal
 
 
+def test_not_null_beside_timestamps_without_zone_is_a_feature_that_spark_asks_for(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    sql = """CREATE STREAM a (n BIGINT, day DATE);
+    CREATE STREAM o (n BIGINT NOT NULL, t TIMESTAMP_NTZ) USING delta OPTIONS (path '{folder}/out');
+    CREATE PUMP p AS INSERT INTO o SELECT STREAM n, CAST(a.ROWTIME AS TIMESTAMP_NTZ) AS t FROM a;"""
+    define(tmp_path, sql)
+    send(tmp_path, range(5))
+    run(spark, tmp_path, sql)
+    assert {"invariants", "timestampNtz"} <= set(table(tmp_path).protocol().writer_features or ())
+    assert numbers(tmp_path) == list(range(5))
+    found = verify(tmp_path / "check", spark=spark, home=tmp_path / "home")
+    assert [one.how for one in found.outputs if one.kind == "delta"] == ["as a set"]
+    assert found.equal, found
+
+
 def test_a_table_that_was_restored_on_purpose_goes_on_from_there(spark: SparkSession, tmp_path: Path) -> None:
     define(tmp_path, ONE)
     for at in (0, 5):

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from rowtime.cli.options import AsJson
+from rowtime.cli.options import AsJson, CheckpointFolder
 from rowtime.cli.outcome import write_json
 
-CheckpointFolder = Annotated[Path, typer.Argument(metavar="CHECKPOINT", help="The checkpoint folder of a pipeline.")]
 PumpName = Annotated[str, typer.Argument(metavar="PUMP", help="Only the table of this pump.")]
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rowtime.core.errors import Failure, Problem, refuse
+from rowtime.core.stores import place_of
 from rowtime.runtime.claims import pump_of
 from rowtime.runtime.sinks.delta_log import DeltaLog
 from rowtime.runtime.sinks.lake import Conflict
@@ -30,7 +31,7 @@ def optimize(checkpoint: str | Path, pump: str = "") -> list[Compacted]:
 
     Raises ``Refused``: R405 if there is no checkpoint, R571 if no pump writes to a lake table; ``Failure``: R565.
     """
-    place = Checkpoint(Path(checkpoint).absolute())
+    place = Checkpoint(place_of(checkpoint))
     if place.plan is None:
         raise refuse("R405", f"{checkpoint} has no tick", "Give the folder of a pipeline that ran.")
     tables = dict(_tables(place))

@@ -99,6 +99,7 @@ class DeltaLog:
         known = self._table.version()
         properties = CommitProperties(custom_metadata=said, app_transactions=mark)
         try:
+            self._complete()
             if ready.key:
                 self._merge(ready, properties)
             else:
@@ -138,13 +139,21 @@ class DeltaLog:
             return table.to_pyarrow_table()
         history = table.history()
         done, pumps = {one.get("operation") for one in history}, {one.get(PUMP) for one in history if _adds(one)}
-        if history[-1]["version"] or done - {"CREATE TABLE", "WRITE", "OPTIMIZE"}:
+        if history[-1]["version"] or done - {"CREATE TABLE", "WRITE", "OPTIMIZE", "ADD FEATURE"}:
             return None
         if "OPTIMIZE" in done:
             return table.to_pyarrow_table() if len(pumps) == 1 and None not in pumps else None
         names = sorted(Path(uri).name for uri in table.file_uris())
         parts = [pq.read_table(self._path / name, partitioning=None) for name in names if files(name)]
         return pa.concat_tables(parts, promote_options="permissive") if parts else pa.table({})
+
+    def _complete(self) -> None:
+        """List the feature that NOT NULL is. Spark asks for it; deltalake forgets it beside TIMESTAMP_NTZ."""
+        from deltalake import TableFeatures  # noqa: PLC0415 - an extra
+
+        listed = self._table.protocol().writer_features
+        if listed and "invariants" not in listed and not all(field.nullable for field in self._table.schema().fields):
+            self._table.alter.add_feature(TableFeatures.Invariants, allow_protocol_versions_increase=True)
 
     def _keep(self, known: int) -> None:
         """Make the new entries of the log durable; deltalake leaves that to the machine."""
