@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import re
+import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import fields
 from functools import cache
@@ -12,9 +13,11 @@ from pathlib import Path
 
 import rowtime
 from rowtime.core.columns import CHANGED_BY, MET
-from rowtime.operators.contract import Control, Operator
+from rowtime.operators.contract import Control, Kept, Operator
+from rowtime.operators.events.event_gate import EventGate
 from rowtime.operators.every import OPERATORS
 from rowtime.operators.over.over_calls import RunningMark
+from rowtime.operators.streams.quarantine import Quarantine
 
 SOURCES = Path(rowtime.__file__).parent
 BY_HAND = ("set", "skipped")  # scalars that a command writes into the journal
@@ -25,6 +28,7 @@ UNTOLD = {
     ("Stream", "held"), ("EventStream", "held"), ("TSort", "held"),
 }  # fmt: skip
 """Kept rows of which only the first rows tell the columns: those of accumulators, or those that a source gives."""
+HELPERS = (Quarantine, EventGate)  # what operators have that keep rows for them
 PASSING = ("complete", "merged", "failed")  # files of results on their way inside a tick; nothing of them is kept
 
 
@@ -36,6 +40,32 @@ def unfounded(operators: Iterable[Operator]) -> Iterator[str]:
             if not (note.rows or note.fields):
                 yield f"{node.name} keeps {note.what} nowhere"
             yield from (f"{node.name} has no scalar {name}" for name in note.fields if name not in scalars)
+            unwritten = (kept.name for kept in note.rows if not _is_written(node, kept.name))
+            yield from (f"{node.name} never writes {name}" for name in unwritten)
+
+
+def _is_written(node: Operator, what: str) -> bool:
+    """True if the code of an operator speaks of the rows that it keeps under a name, but for where it declares them."""
+    kinds: list[type] = [kind for kind in type(node).__mro__ if issubclass(kind, Operator)]
+    kinds += [one for one in HELPERS if any(one.__name__ in vars(sys.modules[kind.__module__]) for kind in kinds)]
+    places = [vars(sys.modules[kind.__module__]) for kind in kinds]
+    named = {name for place in places for name, value in place.items() if _speaks_of(value, what)}
+    words = [re.escape(f'"{what}"'), *(rf"\b{name}\b" for name in named)]
+    words += [r"\._state\.", r"WeightedLog\(tick, self\)"] if what == "state" else []
+    return any(re.search("|".join(words), _steps(kind)) for kind in kinds)
+
+
+def _speaks_of(value: object, what: str) -> bool:
+    if isinstance(value, tuple):
+        return any(_speaks_of(part, what) for part in value)
+    return value == what or (isinstance(value, Kept) and value.name == what)
+
+
+@cache
+def _steps(kind: type) -> str:
+    """The source of a class without what it declares."""
+    text = inspect.getsource(kind)
+    return text.replace(inspect.getsource(vars(kind)["keeps"]), "") if "keeps" in vars(kind) else text
 
 
 def undeclared(node: Operator, what: str, time: str, columns: Iterable[str]) -> Iterator[str]:

@@ -49,6 +49,8 @@ def test_what_is_said_to_be_kept_nowhere_is_seen(monkeypatch: pytest.MonkeyPatch
     assert list(unfounded([node])) == ["query.chop keeps events nowhere"]
     monkeypatch.setattr(Chop, "keeps", lambda _: (StateNote("a clock", "it ends", fields=("clock",)),))
     assert list(unfounded([node])) == ["query.chop has no scalar clock"]
+    monkeypatch.setattr(Chop, "keeps", lambda _: (StateNote("pieces", "they end", rows=(Kept(DUE, name="pieces"),)),))
+    assert list(unfounded([node])) == ["query.chop never writes pieces"]
 
 
 def test_every_scalar_says_what_it_means() -> None:
