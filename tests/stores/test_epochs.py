@@ -195,6 +195,17 @@ def test_a_commit_whose_answer_is_lost_is_recognised(bucket: str, faults: Faults
     assert last(driver) == (2, 1)
 
 
+def test_a_commit_is_one_write_and_what_was_handed_over_another(bucket: str, faults: Faults) -> None:
+    driver = Checkpoint(place_of(bucket))
+    driver.acquire()
+    commit(driver, 0)
+    faults.seen.clear()
+    commit(driver, 1)
+    driver.published = 1
+    asked = [(method, "journal" in path) for method, path in faults.seen]
+    assert asked == [("PUT", True), ("GET", True), ("PUT", False)]
+
+
 def test_the_same_rows_of_another_driver_are_not_taken_for_ones_own(bucket: str, faults: Faults) -> None:
     old, new = Checkpoint(place_of(bucket)), Checkpoint(place_of(bucket))
     old.acquire()

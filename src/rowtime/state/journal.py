@@ -226,9 +226,9 @@ class Journal:
                     remove(self._folder / BASES / name)
 
     def _numbers(self) -> list[int]:
-        if not self._folder.is_dir():
-            return []
-        return sorted(int(found[1]) for path in self._folder.iterdir() if (found := _NAME.fullmatch(path.name)))
+        with suppress(FileNotFoundError, NotADirectoryError):
+            return sorted(int(found[1]) for path in self._folder.iterdir() if (found := _NAME.fullmatch(path.name)))
+        return []
 
     def _path(self, number: int) -> Place:
         return self._folder / f"{number:012d}.json"
