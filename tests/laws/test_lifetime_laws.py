@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 
 from rowtime.core.time import END, to_micros
+from rowtime.operators.events import imported_bounds
 from rowtime.operators.events.clip import Clip
 from rowtime.operators.events.imported_bounds import ImportedBounds
 from rowtime.operators.events.lifetime_windows import LifetimeWindows
@@ -211,8 +212,8 @@ LENT = [
 
 
 def _bounds_stand_before_all_rows(patch: pytest.MonkeyPatch) -> None:
-    real = ImportedBounds._risen
-    patch.setattr(ImportedBounds, "_risen", lambda self, control: [(0, at) for _, at in real(self, control)])
+    real = imported_bounds._Moving.risen
+    patch.setattr(imported_bounds._Moving, "risen", lambda self, clock: [(0, at) for _, at in real(self, clock)])
 
 
 def _rows_do_not_wait_for_bounds(patch: pytest.MonkeyPatch) -> None:
