@@ -1,0 +1,117 @@
+"""What another Spark with the connector of a format reads in the tables is what was written: an oracle of its own."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import rowtime as rt
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.slow
+
+BUILD = Path(__file__).parents[2] / "build"
+COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy"
+DELTA = ("io.delta:delta-spark_4.2_2.13:4.4.0", "io.delta:delta-storage:4.4.0")
+ICEBERG = ("org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0", "org.xerial:sqlite-jdbc:3.50.3.0")
+COLUMNS = """n BIGINT NOT NULL, d DATE, s STRING, x DECIMAL(30, 10), b BOOLEAN, f DOUBLE, t TIMESTAMP_NTZ,
+  l ARRAY<INT>, st STRUCT<a: INT, b: STRING>"""
+SQL = f"""CREATE STREAM a ({COLUMNS});
+CREATE STREAM o ({COLUMNS}) USING {{using}};
+CREATE PUMP p AS INSERT INTO o SELECT STREAM * FROM a;"""
+READ = """
+import json, sys
+from pyspark.sql import SparkSession
+told = json.loads(sys.argv[1])
+made = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
+for name, value in told["conf"].items():
+    made = made.config(name, value)
+rows = eval(told["rows"], {"spark": made.getOrCreate()})
+wheres = ("true", "s = 'k/\\u00e4 1%' AND d = DATE'2024-01-02'", "d IS NULL", "n BETWEEN 37 AND 52", "b", "x > 1",
+          "rowtime > TIMESTAMP'1970-01-01 00:01:00Z'", "f > 100", "isnan(f)", "l[0] = 7", "st.a = 7 AND st.b IS NULL",
+          "t = TIMESTAMP_NTZ'2024-01-01 10:00:00.123456'")
+print("COUNTS", json.dumps([rows.where(where).count() for where in wheres]))
+"""
+
+
+def row(n: int) -> dict[str, Any]:
+    return {
+        "n": n,
+        "d": f"2024-01-0{1 + n % 3}" if n % 7 else None,
+        "s": f"k/ä {n % 4}%",
+        "x": "12345678901234567890.1234567891",
+        "b": n % 2 == 0,
+        "f": float("nan") if n % 5 == 0 else n * 1.5,
+        "t": "2024-01-01 10:00:00.123456",
+        "l": [n, None],
+        "st": {"a": n, "b": None},
+        "rowtime": n * 1_001_001,
+    }
+
+
+EXPECTED = [120, 9, 18, 16, 60, 120, 60, 67, 24, 1, 1, 120]
+
+
+def filled(spark: SparkSession, folder: Path, using: str) -> None:
+    for begun in (-1, 0, 40, 80):
+        if begun >= 0:
+            with rt.writer("a", home=folder / "home") as log:
+                log.insert([row(n) for n in range(begun, begun + 40)])
+        rt.Pipeline(spark, home=folder / "home").sql(SQL.format(using=using)).run_available(folder / "check")
+
+
+def counts(version: str, jars: tuple[str, ...], conf: dict[str, str], rows: str) -> list[int]:
+    """What the Spark of a version counts; it is installed below ``build`` once, with its jars."""
+    place = BUILD / f"spark-{version}"
+    if not (place / "done").exists():
+        shutil.rmtree(place, ignore_errors=True)
+        commands = [[sys.executable, "-m", "venv", str(place)]]
+        commands += [[str(place / "bin/pip"), "install", "-q", f"pyspark=={version}"]]
+        commands += [["mvn", "-q", COPY, f"-Dartifact={jar}", f"-DoutputDirectory={place / 'jars'}"] for jar in jars]
+        for command in commands:
+            try:
+                subprocess.run(command, check=True, capture_output=True, text=True)
+            except (OSError, subprocess.CalledProcessError) as error:
+                pytest.skip(f"Spark {version} cannot be installed: {error}")
+        (place / "done").touch()
+    there = ",".join(map(str, sorted((place / "jars").glob("*.jar"))))
+    told = json.dumps({"conf": {"spark.jars": there, **conf}, "rows": rows})
+    found = subprocess.run([place / "bin/python", "-c", READ, told], check=False, capture_output=True, text=True)
+    lines = [line.partition("COUNTS ")[2] for line in found.stdout.splitlines() if "COUNTS " in line]
+    assert lines, found.stderr[-3000:]
+    counted: list[int] = json.loads(lines[0])
+    return counted
+
+
+def test_spark_reads_a_delta_table(spark: SparkSession, tmp_path: Path) -> None:
+    filled(spark, tmp_path, f"delta PARTITIONED BY (d, s, b) OPTIONS (path '{tmp_path}/out')")
+    conf = {
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        "spark.databricks.delta.snapshotPartitions": "1",
+    }
+    found = counts("4.2.0", DELTA, conf, f"spark.read.format('delta').load('{tmp_path}/out')")
+    assert found == EXPECTED
+
+
+def test_spark_reads_an_iceberg_table(spark: SparkSession, tmp_path: Path) -> None:
+    options = f"""catalog 'c', table 'db.o', catalog.type 'sql', catalog.uri 'sqlite:///{tmp_path}/catalog.db',
+      catalog.warehouse 'file://{tmp_path}/lake'"""
+    filled(spark, tmp_path, f"iceberg PARTITIONED BY (d, s) OPTIONS ({options})")
+    conf = {
+        "spark.sql.catalog.c": "org.apache.iceberg.spark.SparkCatalog",
+        "spark.sql.catalog.c.type": "jdbc",
+        "spark.sql.catalog.c.uri": f"jdbc:sqlite:{tmp_path}/catalog.db",
+        "spark.sql.catalog.c.jdbc.schema-version": "V1",
+        "spark.sql.catalog.c.warehouse": f"file://{tmp_path}/lake",
+    }
+    found = counts("4.1.1", ICEBERG, conf, "spark.table('c.db.o')")
+    assert found == EXPECTED
