@@ -142,6 +142,8 @@ def test_what_is_not_there_yet_is_refused_with_what_is(sql: str, instead: str) -
     [
         ("CREATE STREAM b (v INT STRICTLY ASCENDING WITHIN 9 ROWS); SELECT STREAM v FROM b", ["R140"]),
         ("CREATE STREAM b (v INT, rowtime INT, v INT); SELECT STREAM v, w FROM b", ["R209", "R209", "R103"]),
+        ("CREATE STREAM b (v INTT); SELECT STREAM v FROM b; INSERT INTO b VALUES (1)", ["R101"]),
+        ("CREATE OR REPLACE VIEW x AS SELCT 1; SELECT STREAM v FROM x; SELECT STREAM v FROM y", ["R101", "R103"]),
         ("CREATE STREAM b (v INT) USING fax; SELECT STREAM v FROM b GROUP BY v", ["R210", "R104"]),
     ],
 )

@@ -124,10 +124,11 @@ def compile_script(  # noqa: PLR0913 - a script and all that Python hands over b
     compiler.problems.extend([*_missing(filled), *script.problems])
     compiler.take(script.statements)
     program, keeper = compiler.program(), compiler.keeper
+    known = {f"there is no stream or view {name}" for name in script.defines}  # in a statement that does not parse
     secrets = Secrets.of(catalog.options(), variables or {})
     return replace(
         program,
-        problems=hidden(program.problems, secrets),
+        problems=hidden(tuple(one for one in program.problems if one.message.lower() not in known), secrets),
         warnings=hidden(program.warnings, secrets),
         written=keeper.script(),
         statements=len(script.statements),

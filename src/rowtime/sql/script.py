@@ -7,6 +7,7 @@ statement is parsed on its own, so that one mistake does not hide the next.
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import takewhile
 from typing import TypeVar
 
 from sqlglot import Token, TokenType, exp
@@ -29,19 +30,28 @@ def parse_script(text: str) -> Script:
     """All statements of a text; a problem (R101) for each one that does not parse."""
     tokens, fault = _tokens(text)
     groups = _split(tokens)
+    defines = set[str]()
     if fault is not None and groups:
-        groups.pop()  # the statement with the fault is not judged any further
+        defines |= _defined(groups.pop())  # the statement with the fault is not judged any further
     statements: list[Statement] = []
     problems: list[Problem] = []
     for group in filter(None, groups):
         parsed: Statement | Problem = _guarded(StatementParser.statement, group, text)
         if isinstance(parsed, Problem):
             problems.append(parsed)
+            defines |= _defined(group)
         else:
             statements.append(parsed)
     if fault is not None:
         problems.append(fault)
-    return Script(text, tuple(statements), tuple(problems))
+    return Script(text, tuple(statements), tuple(problems), frozenset(defines))
+
+
+def _defined(tokens: list[Token]) -> set[str]:
+    """The words of a CREATE up to its columns or query."""
+    head = takewhile(lambda token: token.token_type not in (TokenType.L_PAREN, TokenType.ALIAS), tokens)
+    words = [token.text.lower() for token in head]
+    return set(words) if words[:1] == ["create"] else set()
 
 
 def parse_expression(text: str) -> exp.Expr:

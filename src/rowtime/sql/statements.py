@@ -237,8 +237,12 @@ class Query(Statement):
 
 @dataclass(frozen=True)
 class Script:
-    """A parsed text: the statements that parse, in order, and a problem for each other one."""
+    """A parsed text: the statements that parse, in order, and a problem for each other one.
+
+    ``defines``: words in lower case among which are the names that statements would define that do not parse.
+    """
 
     text: str
     statements: tuple[Statement, ...]
     problems: tuple[Problem, ...]
+    defines: frozenset[str] = frozenset()
