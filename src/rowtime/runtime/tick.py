@@ -341,15 +341,6 @@ class RunningTick:
         paths = (for_spark(self.folder / segment.path) for segment in segments)
         return unskipped(self.spark.read.schema(self._schema(key)).parquet(*paths))
 
-    def table(self, segments: Sequence[Segment]) -> pa.Table | None:
-        """The rows of segments that the driver wrote in this tick, else ``None``."""
-        tables = [self._tables.get(segment.path) for segment in segments]
-        return (
-            pa.concat_tables(tables, promote_options="default")
-            if tables and all(t is not None for t in tables)
-            else None
-        )
-
     def entry(self) -> dict[str, Any]:
         """What the journal records of this tick."""
         kept = {k: log for k, log in self.logs.items() if log.live and not k.endswith(_PASSING)}

@@ -68,8 +68,28 @@ class Side:
     stamp: Micros | None = None
 
 
+class OfRows(Operator):
+    """A join of rows: its condition ``on`` is over what its ``sides`` pass on, under their new names."""
+
+    sides: tuple[Side, Side]
+    on: exp.Expr | None
+
+    def required_columns(self, n: int, asked: Collection[str]) -> Iterable[str]:
+        """Those of its condition, and those behind what is asked for."""
+        own = {*columns_in([self.on]), *asked}
+        return (old for old, new in self.sides[n].columns if new in own)
+
+    def typed(self, rows: Callable[[Operator], DataFrame]) -> DataFrame:
+        """What goes on of each input, under its new names, side by side."""
+        return beside(rows, [(one, side.columns) for one, side in zip(self.inputs, self.sides, strict=True)])
+
+    def between(self, rows: Callable[[Operator], DataFrame]) -> list[DataFrame]:
+        """The same: the condition is over both sides."""
+        return [self.typed(rows)]
+
+
 @dataclass(frozen=True)
-class Join(Operator):
+class Join(OfRows):
     """``on`` is over the names of both sides; ``low`` and ``high`` in µs.
 
     ``alone``: only rows of the left go out, when all that could match are known: those with a match
@@ -115,19 +135,6 @@ class Join(Operator):
     def link(self, n: int) -> Link:
         """The row of that side, by its place."""
         return Link(tuple(zip(PLACES[n], (ROWTIME, WRITER, POSITION), strict=True)))
-
-    def required_columns(self, n: int, asked: Collection[str]) -> Iterable[str]:
-        """Those of its condition, and those behind what is asked for."""
-        own = {*columns_in([self.on]), *asked}
-        return (old for old, new in self.sides[n].columns if new in own)
-
-    def typed(self, rows: Callable[[Operator], DataFrame]) -> DataFrame:
-        """What goes on of each input, under its new names, side by side."""
-        return beside(rows, [(one, side.columns) for one, side in zip(self.inputs, self.sides, strict=True)])
-
-    def between(self, rows: Callable[[Operator], DataFrame]) -> list[DataFrame]:
-        """The same: the condition is over both sides."""
-        return [self.typed(rows)]
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Keep the new rows; send what the bound has passed; forget what can match no more."""

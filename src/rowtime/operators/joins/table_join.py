@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from rowtime.core.clock import Clocks
 from rowtime.core.columns import BROKEN, POSITION, ROW_NUMBER, ROWTIME, WRITER
-from rowtime.expr.conditions import columns_in
 from rowtime.operators.contract import Column, Control, Delta, Link, Operator, Shape, Tick, named, quoted
-from rowtime.operators.joins.join import Side
-from rowtime.operators.joins.sides import beside
+from rowtime.operators.joins.join import OfRows, Side
 from rowtime.operators.rows.attempt import all_computed, judged
 from rowtime.operators.rows.conditions import holds, sorted_out
 from rowtime.sql.generate import to_spark
@@ -25,7 +23,7 @@ SMALL = 200_000  # rows
 
 
 @dataclass(frozen=True)
-class TableJoin(Operator):
+class TableJoin(OfRows):
     """``inputs``: the stream and the table; ``outer``: rows of the stream without a match go out too."""
 
     name: str
@@ -64,19 +62,6 @@ class TableJoin(Operator):
         there = set(self.emits().names)
         same = named([(name, old) for old, name in self.sides[n].columns if name in there])
         return Link((*same, (ROWTIME, ROWTIME), (WRITER, WRITER), (POSITION, POSITION)) if n == 0 else same)
-
-    def required_columns(self, n: int, asked: Collection[str]) -> Iterable[str]:
-        """Those of its condition, and those behind what is asked for."""
-        own = {*columns_in([self.on]), *asked}
-        return (old for old, new in self.sides[n].columns if new in own)
-
-    def typed(self, rows: Callable[[Operator], DataFrame]) -> DataFrame:
-        """What goes on of each input, under its new names, side by side."""
-        return beside(rows, [(one, side.columns) for one, side in zip(self.inputs, self.sides, strict=True)])
-
-    def between(self, rows: Callable[[Operator], DataFrame]) -> list[DataFrame]:
-        """The same: the condition is over both sides."""
-        return [self.typed(rows)]
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """The new rows with their matches; lazily, without a job."""
