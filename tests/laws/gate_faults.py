@@ -130,7 +130,9 @@ def _votes_of_one_tick(patch: pytest.MonkeyPatch) -> None:
 
 def _bounds_behind_open_rows_forgotten(patch: pytest.MonkeyPatch) -> None:
     real = Quarantine.released
-    patch.setattr(Quarantine, "released", lambda self, *rest: (real(self, *rest), self.control.behind.clear())[0])
+    patch.setattr(
+        Quarantine, "released", lambda self, *rest: (real(self, *rest), self.tick.remember(self.gate, behind=[]))[0]
+    )
 
 
 def _limit_of_a_stream_inclusive(patch: pytest.MonkeyPatch) -> None:
