@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Context, Decimal
 from typing import Any
 
 import numpy as np
@@ -56,6 +57,27 @@ def decimal_sums(column: pa.Array, frames: Frames) -> pa.Array:
         raise Overflow("a sum is beyond DECIMAL(38)", beyond)
     made = np.stack([parts[0] | (parts[1] << LIMB), parts[2] | (parts[3] << LIMB)], axis=1)
     return pa.Array.from_buffers(wide.type, len(made), [None, pa.py_buffer(np.ascontiguousarray(made))])
+
+
+def fitting_averages(totals: pa.Array, counts: Ints) -> None:
+    """Raise ``Overflow`` for averages beyond their type: 38 digits, 4 more behind the point than the sums have.
+
+    No average of decimals of up to 34 digits is; of the others those of sums with too many digits are looked at one by
+    one. Halves are rounded away from zero.
+    """
+    scale = totals.type.scale
+    more = min(scale + 4, 38) - scale
+    if not more:  # as many digits as the sum itself
+        return
+    limit = Decimal(10 ** (38 - more)).scaleb(-scale)
+    large = pc.greater_equal(pc.abs(totals), pa.scalar(limit, totals.type))
+    beyond = np.array(pc.fill_null(large, fill_value=False).to_numpy(zero_copy_only=False), np.bool_)
+    for at in np.flatnonzero(beyond):
+        total = int(abs(totals[int(at)].as_py()).scaleb(scale, Context(prec=80)))
+        count = int(counts[at])
+        beyond[at] = (2 * total * 10**more + count) // (2 * count) >= 10**38
+    if beyond.any():
+        raise Overflow("an average is beyond its type", beyond)
 
 
 def limbs(values: Ints) -> tuple[Ints, Ints]:

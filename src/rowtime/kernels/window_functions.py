@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from rowtime.kernels import collated
-from rowtime.kernels.exact import LIMB, carried, coded, decimal_sums, limbs, numbers, whole_sums
+from rowtime.kernels.exact import LIMB, carried, coded, decimal_sums, fitting_averages, limbs, numbers, whole_sums
 from rowtime.kernels.frames import Frames, Ints, Known, Parts, folded, summed
 from rowtime.kernels.identity import numbered
 
@@ -132,6 +132,7 @@ class Avg:
             return {"": _shown(total / np.where(n > 0, n, 1), n > 0)}
         total = Sum().value(parts)[""]
         if pa.types.is_decimal(total.type):
+            fitting_averages(total, numbers(parts["n"]))
             return {"": total, ":n": parts["n"]}
         return {"": pc.divide(total, parts["n"].cast(pa.float64()))}
 

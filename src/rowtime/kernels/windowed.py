@@ -186,11 +186,10 @@ class Computation:
         for call in self.windows.calls:
             parts = self._parts(call)
             try:
-                folded = call.function.fold(parts, frames[call.frame])
+                made = call.function.value(call.function.fold(parts, frames[call.frame]))
             except Overflow as wrong:
                 beyond.append(Overflow(str(wrong), np.asarray(self._in_order(pa.array(wrong.beyond))), call.name))
                 continue
-            made = call.function.value(folded)
             values.update({f"{call.name}{part}": self._in_order(column) for part, column in made.items()})
             if call.running:
                 state = call.function.fold(parts, Frames(self.layout.begins, suffix))
@@ -200,7 +199,7 @@ class Computation:
         return Answer(values, self._kept(suffix), self._heads(states, suffix) if self.windows.heads else None)
 
     def _first_of(self, beyond: Sequence[Overflow]) -> Overflow:
-        """Of the first row of each key that has a sum beyond its type, those of one call."""
+        """Of the first row of each key that has a sum or average beyond its type, those of one call."""
         wanted = np.logical_or.reduce([one.beyond for one in beyond])
         codes = np.asarray(self._in_order(pa.array(self.layout.code[self.layout.at])))
         places = np.flatnonzero(wanted)

@@ -1,6 +1,6 @@
-"""Sums of an OVER that are beyond their type: the row that has one is refused, and the others go on without it.
+"""Sums and averages of an OVER that are beyond their type: a row with one is refused, the others go on without it.
 
-A refused row is in no frame of a later one, as if it had not come. So no sum that is kept is beyond its type, and which
+A refused row is in no frame of a later one, as if it had not come. So none that is kept is beyond its type, and which
 rows are refused follows from the rows in their order, one key at a time.
 """
 

@@ -18,8 +18,6 @@ from rowtime.expr.store_assignment import always_fits
 from rowtime.operators.gates.column_limits import Limit
 
 if TYPE_CHECKING:
-    from pyspark.sql.types import StructType
-
     from rowtime.runtime.sinks.lake import Found, Wanted
 
 _BYTES: Final[Mapping[type[DataType], int]] = {ByteType: 1, ShortType: 2, IntegerType: 4, LongType: 8}
@@ -99,9 +97,3 @@ def _limit(name: str, given: str, taken: DataType, *, required: bool) -> Limit |
         digits = taken.precision - taken.scale
         return Limit(name, "decimal", digits=digits, scale=taken.scale, required=required)
     return Limit(name, taken.simpleString(), bytes=_BYTES[type(taken)], required=required)
-
-
-def same_columns(one: StructType, other: StructType) -> bool:
-    """True if columns have the same names and types in the same order."""
-    pairs = ((a.name, a.dataType.simpleString(), a.nullable) for a in one.fields)
-    return list(pairs) == [(a.name, a.dataType.simpleString(), a.nullable) for a in other.fields]
