@@ -72,7 +72,7 @@ def test_a_gate_that_forgets_what_waits_and_a_delay_that_does_not_wait_are_caugh
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gate, early = LAWS["a gate with permits"], ROWS[:8]
-    monkeypatch.setattr(PermitGate, "_head", lambda *_: None)
+    monkeypatch.setattr(PermitGate, "_head", lambda _self, _tick, control, _upto: control)
     with pytest.raises(AssertionError):
         check(gate, early, outcome(derive(spark), gate, early, [2, 8]))
     monkeypatch.setattr(Delay, "promises", lambda self, clocks, _: {w: at + self.by for w, at in clocks[0].items()})

@@ -217,7 +217,8 @@ def _bounds_stand_before_all_rows(patch: pytest.MonkeyPatch) -> None:
 
 
 def _rows_do_not_wait_for_bounds(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(ImportedBounds, "promises", lambda *_: {"": END})
+    real = ImportedBounds.step
+    patch.setattr(ImportedBounds, "step", lambda self, *given: replace(real(self, *given), clocks={"": END}))
 
 
 def _ends_of_cut_events_count(patch: pytest.MonkeyPatch) -> None:

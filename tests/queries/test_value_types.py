@@ -130,7 +130,7 @@ FAULTS: dict[str, tuple[Callable[[str], Texts], str, dict[str, Callable[..., Any
         },
     ),
     "both zeros are keys": (partitioned, "float", {"rowtime.kernels.identity.plain": as_it_is}),
-    "names have no quotes": (gathered, "binary", {"rowtime.operators.groups.group_by.quoted": as_it_is}),
+    "names have no quotes": (gathered, "binary", {"rowtime.operators.contract.state.quoted": as_it_is}),
     "an order of maps": (picked, "map", {"rowtime.expr.aggregates._of_the": lambda name, _: name + "({0})"}),
 }
 
