@@ -14,7 +14,7 @@ from tests.event_cases import EventCase, load, plain
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.sampled(8)
+pytestmark = pytest.mark.sampled(16)
 
 CASES = [*load("streaminsight"), *load("trill")]
 

@@ -262,9 +262,7 @@ def crashing(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str, int], N
     "names",
     [pytest.param(PLACED, id="ordered"), pytest.param({"rowtime": "at"}, id="sets", marks=pytest.mark.slow)],
 )
-@pytest.mark.parametrize(
-    "point", [*(pytest.param(point, marks=pytest.mark.slow) for point in POINTS[:-2]), *POINTS[-2:]]
-)
+@pytest.mark.parametrize("point", [*(pytest.param(point, marks=pytest.mark.slow) for point in POINTS[:-1]), POINTS[-1]])
 def test_a_crash_loses_no_batch_and_repeats_none(
     spark: SparkSession,
     folder: Folder,

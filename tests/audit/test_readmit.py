@@ -140,6 +140,7 @@ CREATE PUMP panes AS INSERT INTO counts SELECT STREAM c FROM hours;
 CREATE PUMP open AS INSERT INTO edges SELECT STREAM n FROM o EMIT EDGES (edge, a, b)"""
 
 
+@pytest.mark.slow
 def test_early_events_were_not_taken(spark: SparkSession, tmp_path: Path) -> None:
     got: dict[str, list[dict[str, Any]]] = {"events": [], "counts": [], "edges": []}
 

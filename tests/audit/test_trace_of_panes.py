@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 import rowtime as rt
 from rowtime.audit.trace import trace
 
@@ -26,6 +28,7 @@ def at(second: int) -> str:
     return f"2024-01-01 00:00:{second:02}"
 
 
+@pytest.mark.slow
 def test_it_named_rows_of_other_panes_later_ones_and_those_that_were_refused(
     spark: SparkSession, tmp_path: Path
 ) -> None:

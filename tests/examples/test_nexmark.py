@@ -15,7 +15,7 @@ from examples.nexmark.queries import FOLDER, QUERIES, STREAMS, batched, differen
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.sampled(8)
+pytestmark = pytest.mark.sampled(16)
 
 QUICK = ("q5", "q6", "q9", "q13")
 

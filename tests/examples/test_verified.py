@@ -33,6 +33,7 @@ def nexmark(query: str, spark: SparkSession, place: Path) -> None:
     assert not rt.verify(place / query, made, received={sink.name: rows.slice(1)}).equal
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("query", QUICK)
 def test_nexmark(query: str, spark: SparkSession, tmp_path: Path) -> None:
     write(tmp_path, 9_000, 3)

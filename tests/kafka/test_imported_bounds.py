@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
+
 import rowtime as rt
 from reliability.broker import Broker, Record
 
@@ -38,6 +40,7 @@ def _bound(minute: int, partition: int = 0) -> Record:
     return Record(None, partition, headers=[("rowtime-bound", f"2024-01-01 10:{minute:02}:00")])
 
 
+@pytest.mark.slow
 def test_prices_are_late_by_the_bounds_that_arrived_before_them(
     spark: SparkSession, broker: Broker, topic: str, tmp_path: Path
 ) -> None:

@@ -118,6 +118,7 @@ USING kafka OPTIONS (kafka.bootstrap.servers '{servers}', subscribe '{topic}', r
 """
 
 
+@pytest.mark.slow
 def test_bounds_in_headers_close_groups(spark: SparkSession, broker: Broker, topic: str, tmp_path: Path) -> None:
     made, rows = pipeline(spark, tmp_path, GIVEN + PER_MINUTE.format("clicks"), broker, topic)
     broker.send(topic, click("10:00:00"), click("10:00:30", 1), click("10:00:10", 1))

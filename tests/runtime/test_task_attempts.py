@@ -51,6 +51,7 @@ def states(spark: SparkSession, case: Case) -> list[Any]:
     return found
 
 
+@pytest.mark.slow
 def test_another_attempt_of_a_task_leaves_no_trace(
     spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:

@@ -74,6 +74,7 @@ def check_all(place: Place, expected: Judged, view: str, after: str) -> None:
     assert place.verified(after) == {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_renamed_view_goes_on_as_if_it_had_never_been_called_otherwise(
     spark: SparkSession, tmp_path: Path, seed: int

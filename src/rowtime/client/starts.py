@@ -25,7 +25,7 @@ from typing import IO, TYPE_CHECKING, Any, Final
 
 from rowtime.client.stream_log import last
 from rowtime.core.shared_paths import sync
-from rowtime.core.stores import place_of
+from rowtime.core.stores import Place, place_of
 
 if TYPE_CHECKING:
     from rowtime.client.home import Home
@@ -134,7 +134,15 @@ def _has_begun(record: Record) -> bool:
     if not record["runs"]:
         return (checkpoint / STATEMENTS_DONE).exists()
     entries = {path.name: path for path in (checkpoint / "journal").glob("*.json") if _ENTRY.fullmatch(path.name)}
-    return bool(entries) and json.loads(entries[max(entries)].read_bytes())["tick"] > record["tick"]
+    return bool(entries) and _tick_of(entries[max(entries)]) > record["tick"]
+
+
+def _tick_of(entry: Place) -> int:
+    """The tick of a journal entry; of one that cannot be read its number, since whoever opens it tells the damage."""
+    try:
+        return int(json.loads(entry.read_bytes())["tick"])
+    except (ValueError, KeyError):
+        return int(entry.stem)
 
 
 def _take_back(home: Home, path: Path, record: Record, name: str, change: Record) -> None:
