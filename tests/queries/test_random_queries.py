@@ -115,6 +115,7 @@ def search(spark: SparkSession, folder: Path, seed: int, count: int) -> list[Cas
     return cases
 
 
+@pytest.mark.slow
 def test_random_queries_have_the_rows_of_batch(spark: SparkSession, tmp_path: Path) -> None:
     search(spark, tmp_path, seed=151, count=2)
 

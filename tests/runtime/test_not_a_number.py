@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 from rowtime.client.parquet_statistics import trusted
 from tests.answers import answers
@@ -35,6 +36,7 @@ def shown(rows: list[dict[str, Any]]) -> list[str]:
     return [" ".join(str(value) for value in row.values()) for row in rows]
 
 
+@pytest.mark.slow
 def test_nan_passes_a_filter_whatever_it_was_inserted_with_and_is_one_key(spark: SparkSession, tmp_path: Path) -> None:
     parts = [[1.0], [-1.0, NAN], [0.0], [-0.0, OTHER_NAN]]
     values = iter(range(9))

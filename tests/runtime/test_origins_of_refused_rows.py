@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 import rowtime as rt
 
 if TYPE_CHECKING:
@@ -21,6 +23,7 @@ GATES = """
 """  # noqa: E501
 
 
+@pytest.mark.slow
 def test_a_gate_above_an_event_time_told_the_number_in_the_merge_and_no_writer(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -112,6 +112,7 @@ def test_every_kind_of_target_gets_its_columns_and_no_row_that_does_not_fit(
     assert found.equal, found
 
 
+@pytest.mark.slow
 def test_rejected_of_a_pump_is_a_stream_with_the_columns_of_its_query(spark: SparkSession, tmp_path: Path) -> None:
     """Beside them, as of any gate, why, when, by which writer; those that break a declared order are there too."""
     sql = """CREATE STREAM q (b INT ASCENDING CHECK (b > 0), w STRING);
