@@ -9,7 +9,6 @@ import subprocess
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +18,7 @@ import pytest
 
 import rowtime as rt
 from rowtime.client.stream_log import scan
+from tests.deaths import Died, dying
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -40,18 +40,6 @@ CREATE PUMP passes AS INSERT INTO copies SELECT STREAM n FROM s;
 ONE_FILE = rt.Limits(files=1)
 FILES, ROWS = 5, 40
 START, APART = 1_704_103_200_000_000, 7_000_000  # 2024-01-01 10:00 UTC, a row every 7 s; µs
-
-
-class Died(BaseException):
-    """Stands for the death of the driver."""
-
-
-def dying(at: str) -> Callable[[str], None]:
-    def hook(point: str) -> None:
-        if point == at:
-            raise Died
-
-    return hook
 
 
 def write_input(folder: Path) -> None:

@@ -17,6 +17,8 @@ from rowtime.api.verification import verify
 from rowtime.core.errors import Failure, Refused, RowtimeError
 from rowtime.runtime.sinks.delta_log import DeltaLog
 from rowtime.state.checkpoint import Checkpoint
+from tests.deaths import Died
+from tests.lakes import deaths
 from tests.landings import HOURLY, batch, landings
 
 if TYPE_CHECKING:
@@ -32,10 +34,6 @@ ONE = """CREATE STREAM a (n BIGINT, day DATE);
 CREATE STREAM o (n BIGINT) USING delta OPTIONS (path '{folder}/out');
 CREATE PUMP p AS INSERT INTO o SELECT STREAM n FROM a;"""
 MINUTE = 60_000_000
-
-
-class Died(BaseException):
-    """Stands for the death of the driver."""
 
 
 def define(folder: Path, sql: str) -> None:
@@ -63,33 +61,8 @@ def numbers(folder: Path) -> list[int]:
 
 
 def dies_in(spark: SparkSession, folder: Path, sql: str, point: str, patch: pytest.MonkeyPatch) -> None:
-    """Run one tick up to a point of it: one of the engine's, or one on the way into the table."""
-    engine = (
-        rt.Pipeline(spark, home=folder / "home")
-        .sql(sql.format(folder=folder))
-        ._engine(folder / "check", rt.Limits(), ends=False)
-    )
-
-    def hook(at: str) -> None:
-        if at == point:
-            raise Died
-
-    engine.hook, real = hook, DeltaLog.commit
-    calls = []
-
-    def commit(self: DeltaLog, ready: Ready) -> None:
-        calls.append(ready)
-        if point == "files in place":
-            raise Died
-        real(self, ready)
-        if point == "first commit" or (point == "second commit" and len(calls) > 1):
-            raise Died
-
-    with patch.context() as within:
-        within.setattr(DeltaLog, "commit", commit)
-        with pytest.raises(Died):
-            engine.tick()
-    engine.stop()
+    made = rt.Pipeline(spark, home=folder / "home").sql(sql.format(folder=folder))
+    deaths.dies_in(made._engine(folder / "check", rt.Limits(), ends=False), DeltaLog, point, patch)
 
 
 def test_a_driver_that_dies_at_any_point_loses_and_repeats_no_row(

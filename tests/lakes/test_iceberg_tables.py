@@ -16,7 +16,8 @@ from rowtime.api.verification import verify
 from rowtime.core.errors import Failure, Refused, RowtimeError
 from rowtime.runtime.sinks.iceberg_table import IcebergTable
 from rowtime.state.checkpoint import Checkpoint
-from tests.lakes.test_delta_tables import Died, define, run, send
+from tests.lakes import deaths
+from tests.lakes.test_delta_tables import define, run, send
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -50,27 +51,7 @@ def numbers(folder: Path) -> list[int]:
 
 def dies_in(spark: SparkSession, folder: Path, point: str, patch: pytest.MonkeyPatch) -> None:
     made = rt.Pipeline(spark, home=folder / "home").sql(SQL.format(folder=folder))
-    engine = made._engine(folder / "check", rt.Limits(), ends=False)
-    calls, real = [], IcebergTable.commit
-
-    def hook(at: str) -> None:
-        if at == point:
-            raise Died
-
-    def commit(self: IcebergTable, ready: Ready) -> None:
-        calls.append(ready)
-        if point == "files in place":
-            raise Died
-        real(self, ready)
-        if point == "first commit" or (point == "second commit" and len(calls) > 1):
-            raise Died
-
-    engine.hook = hook
-    with patch.context() as within:
-        within.setattr(IcebergTable, "commit", commit)
-        with pytest.raises(Died):
-            engine.tick()
-    engine.stop()
+    deaths.dies_in(made._engine(folder / "check", rt.Limits(), ends=False), IcebergTable, point, patch)
 
 
 def test_a_driver_that_dies_at_any_point_loses_and_repeats_no_row(

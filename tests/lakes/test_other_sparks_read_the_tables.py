@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import rowtime as rt
+from tests.kafka.missing_jars import without_jars
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -80,7 +81,7 @@ def counts(version: str, jars: tuple[str, ...], conf: dict[str, str], rows: str)
             try:
                 subprocess.run(command, check=True, capture_output=True, text=True)
             except (OSError, subprocess.CalledProcessError) as error:
-                pytest.skip(f"Spark {version} cannot be installed: {error}")
+                without_jars(f"Spark {version} cannot be installed: {error}")
         (place / "done").touch()
     there = ",".join(map(str, sorted((place / "jars").glob("*.jar"))))
     told = json.dumps({"conf": {"spark.jars": there, **conf}, "rows": rows})

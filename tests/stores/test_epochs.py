@@ -217,15 +217,21 @@ def test_the_same_rows_of_another_driver_are_not_taken_for_ones_own(bucket: str,
     assert code(refused) == "R403"
 
 
-def test_a_commit_that_arrives_after_its_driver_gave_up_counts_for_nothing(
-    bucket: str, faults: Faults, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("rowtime.core.stores._RETRIED", timedelta(milliseconds=1))
-    monkeypatch.setattr("rowtime.core.stores.TRIES", 1)
+def without_answers(bucket: str, faults: Faults, patch: pytest.MonkeyPatch) -> Checkpoint:
+    """A driver that has committed tick 0, and whose next writes of the journal arrive late."""
+    patch.setattr("rowtime.core.stores._RETRIED", timedelta(milliseconds=1))
+    patch.setattr("rowtime.core.stores.TRIES", 1)
     driver = Checkpoint(place_of(bucket))
     driver.acquire()
     commit(driver, 0)
     faults.put("journal", *[LATE] * 20)
+    return driver
+
+
+def test_a_commit_that_arrives_after_its_driver_gave_up_counts_for_nothing(
+    bucket: str, faults: Faults, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    driver = without_answers(bucket, faults, monkeypatch)
     with pytest.raises(Failure) as failed:
         commit(driver, 1, rows="swept")
     assert code(failed) == "R583"
@@ -239,12 +245,7 @@ def test_a_commit_that_arrives_after_its_driver_gave_up_counts_for_nothing(
 def test_a_commit_that_arrives_before_its_driver_asks_again_counts(
     bucket: str, faults: Faults, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rowtime.core.stores._RETRIED", timedelta(milliseconds=1))
-    monkeypatch.setattr("rowtime.core.stores.TRIES", 1)
-    driver = Checkpoint(place_of(bucket))
-    driver.acquire()
-    commit(driver, 0)
-    faults.put("journal", *[LATE] * 20)
+    driver = without_answers(bucket, faults, monkeypatch)
     with pytest.raises(Failure):
         commit(driver, 1, rows="there")
     faults.next.clear()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +19,7 @@ from rowtime.core.errors import Refused
 from rowtime.core.stores import place_of
 from rowtime.runtime import segment_writer
 from rowtime.state.checkpoint import Checkpoint
+from tests.deaths import Died, dying
 from tests.kafka.missing_jars import without_jars
 from tests.stores.server import jars_missing
 
@@ -54,18 +54,6 @@ def _readable(bucket: str) -> None:
     assert bucket
     if jars_missing():
         without_jars(jars_missing())
-
-
-class Died(BaseException):
-    """Stands for the death of a driver."""
-
-
-def dying(at: str) -> Callable[[str], None]:
-    def hook(point: str) -> None:
-        if point == at:
-            raise Died
-
-    return hook
 
 
 def at(second: int) -> str:
