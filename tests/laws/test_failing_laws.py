@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 SEEDS = (1,)
 OPTIMIZER = "org.apache.spark.sql.catalyst.optimizer"
-ALWAYS = ("sum beyond its type", "sum of snapshots")
+ALWAYS = ("sum beyond its type", "sum of snapshots", "first rows")
 """What the default tests try."""
 
 
