@@ -411,9 +411,3 @@ def test_a_type_that_delta_does_not_have_is_refused_by_check(tmp_path: Path, val
     with pytest.raises(Refused) as raised:
         rt.Pipeline(home=tmp_path / "home").sql(sql).compile()
     assert {problem.code for problem in raised.value.problems} == {"R530"}, raised.value
-
-
-def test_a_delta_table_is_not_read_as_a_stream(tmp_path: Path) -> None:
-    sql = "CREATE STREAM a (n BIGINT) USING delta OPTIONS (path '/o'); SELECT STREAM n FROM a;"
-    with pytest.raises(Refused, match="R569"):
-        rt.Pipeline(home=tmp_path / "home").sql(sql).compile()

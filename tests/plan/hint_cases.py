@@ -249,6 +249,7 @@ FILES = [
     Case("CREATE STREAM x (v INT, b STRING) USING kafka OPTIONS (topic 't', kafka.bootstrap.servers 'h:1', mode 'changes', key.columns 'b'); CREATE VIEW c AS SELECT STREAM n, k FROM e EMIT CHANGES; CREATE PUMP p AS INSERT INTO x SELECT STREAM n, k FROM c", "R504", "(EMIT CHANGES) gives it: select it, and declare it", r"x \(v INT(.*) n, k FROM c", "x (change STRING, b STRING) USING kafka OPTIONS (topic 't', kafka.bootstrap.servers 'h:1', mode 'changes', key.columns 'b'); CREATE VIEW c AS SELECT STREAM n, k FROM e {0}; CREATE PUMP p AS INSERT INTO x SELECT STREAM change, k FROM c"),
     Case("CREATE STREAM x (v INT, b STRING) USING delta OPTIONS (path '/o', key 'b')" + INTO, "R567", "Declare (b NOT NULL)", "b STRING", "b STRING NOT NULL"),
     Case("CREATE STREAM x (v INT, b STRING) USING delta PARTITIONED BY (v, b) OPTIONS (path '/o', rowtime.column '')" + INTO, "R504", "Leave (one) out", "v, b[)] OPT", "v) OPT"),
+    Case("CREATE STREAM x (v INT) USING delta; SELECT STREAM v FROM x", "R207", r"Add (OPTIONS \(path '/data/visits'\))", "delta", "delta {0}"),
     Case("CREATE STREAM x (v INT, b STRING) USING iceberg OPTIONS (table 'd.t')" + INTO, "R504", r"OPTIONS \((catalog 'name')", "table", "{0}, table"),
     Case("CREATE STREAM x (v INT NOT NULL, b STRING) USING iceberg OPTIONS (catalog 'c', table 'd.t', key 'v')" + INTO, "R573", "Leave (key) and mode out", ", key 'v'", ""),
     Case("CREATE STREAM x (v SMALLINT, b STRING) USING iceberg OPTIONS (catalog 'c', table 'd.t')" + INTO, "R530", "Declare v (INT)", "SMALLINT", "{0}"),

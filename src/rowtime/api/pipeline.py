@@ -22,7 +22,7 @@ from rowtime.operators.sinks.sink import Sink as SinkNode
 from rowtime.operators.streams.stream import Stream
 from rowtime.plan.bind.catalog import Definitions, Without
 from rowtime.plan.difference import statements_of
-from rowtime.plan.formats.lake import LAKES
+from rowtime.plan.formats.lake import LAKES, STARTS
 from rowtime.plan.program import Program, compile_script
 from rowtime.plan.upgrade import upgrade_of
 from rowtime.runtime.claims import let_leave, pump_of
@@ -309,6 +309,11 @@ class Pipeline:
         if kind in ("parquet", "csv", "json"):
             notes = place.folder / "sources" / folder_of(node.name)
             return FilesSource(kind, options, columns, notes, from_now=node.from_now)
+        if kind in LAKES:
+            if node.from_now:
+                options = {name: value for name, value in options.items() if name.lower() != STARTS.lower()}
+                options[STARTS] = "latest"
+            return _lake(node.name, kind, options, columns, place.folder / "sources" / folder_of(node.name))
         if kind == "kafka":
             if node.from_now:
                 options = {name: value for name, value in options.items() if name.lower() != "startingoffsets"}
@@ -371,6 +376,13 @@ def _server(node: SinkNode) -> Sink:
     from rowtime.runtime.sinks.kafka_topic import KafkaSink  # noqa: PLC0415
 
     return KafkaSink(dict(node.options), dict(node.options)["stream"])
+
+
+def _lake(name: str, kind: str, options: Mapping[str, str], columns: list[tuple[str, str]], notes: Place) -> Repeatable:
+    from rowtime.runtime.sources.lake import LakeSource  # noqa: PLC0415
+    from rowtime.runtime.sources.lakes import history_of  # noqa: PLC0415
+
+    return LakeSource(name, history_of(kind, options), options, columns, notes)
 
 
 def _kafka(options: Mapping[str, str], columns: list[tuple[str, str]]) -> Repeatable:

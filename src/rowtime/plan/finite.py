@@ -1,4 +1,4 @@
-"""Finite sources: directories of files, whose streams end only where somebody says so (SPEC 2.6)."""
+"""Finite sources: directories of files and lake tables, whose streams end only where somebody says so (SPEC 2.6)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 
 from rowtime.core.errors import Place, Problem, Refused
 
-FINITE: Final = frozenset({"parquet", "csv", "json"})
+FINITE: Final = frozenset({"parquet", "csv", "json", "delta", "iceberg"})
 ENDS: Final = "ends"
 """The option that declares a source finite: its stream ends once what is there has been read."""
 
@@ -29,7 +29,7 @@ def check_ends(kind: str, options: Iterable[tuple[str, str]], place: Place) -> N
         return
     if not is_finite(kind):
         hint = "A stream log ends by ALTER STREAM … END; Kafka by a record with the header rowtime-bound: end."
-        raise Refused(Problem("R213", f"the option ends is for files, not for {kind}", place, hint))
+        raise Refused(Problem("R213", f"the option ends is for files and lake tables, not for {kind}", place, hint))
     if given[ENDS].lower() not in ("true", "false"):
         hint = "Write ends 'true' if no file will follow those that are there, else leave it out."
         raise Refused(Problem("R213", f"the option ends is 'true' or 'false', not {given[ENDS]!r}", place, hint))

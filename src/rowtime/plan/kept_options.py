@@ -13,12 +13,14 @@ from typing import Final
 from rowtime.core.errors import Place, Problem
 from rowtime.core.secrets import Secrets, filled, is_secret, kept, secret_spans, shown, variables_in
 from rowtime.plan.finite import ENDS
+from rowtime.plan.formats.lake import SKIPS
 from rowtime.sql.dialect import Rowtime
 from rowtime.sql.filled import FilledText
 from rowtime.sql.statements import CreateStream, CreateTable
 
 Options = tuple[tuple[str, str], ...]
 _REACHED: Final = ("kafka.", "url", "user", "password")
+_OF_A_RUN: Final = (ENDS, SKIPS.lower())
 
 
 @dataclass
@@ -94,5 +96,8 @@ def lasting(options: Options) -> Options:
 
 
 def lasts(name: str) -> bool:
-    """Tell whether an option says what is read or written; the end that a source declares stands in the journal."""
-    return not name.lower().startswith(_REACHED) and name.lower() != ENDS and not is_secret(name)
+    """Tell whether an option says what is read or written; what else is left out stands in the journal.
+
+    That is the end that a source declares, and which versions of a table it has passed over.
+    """
+    return not name.lower().startswith(_REACHED) and name.lower() not in _OF_A_RUN and not is_secret(name)

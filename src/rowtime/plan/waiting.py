@@ -16,6 +16,7 @@ from rowtime.core.time import BEGINNING, END, MAX_MICROS, MIN_MICROS, SECOND, to
 from rowtime.operators.contract import Operator
 from rowtime.operators.streams.quarantine import HELD
 from rowtime.plan.bind.event_time import MANUAL, settable
+from rowtime.plan.finite import is_finite
 from rowtime.plan.holders import beneath, holder, slowest_of
 from rowtime.plan.poisoned import Poisoned, poisoned
 from rowtime.plan.stored import CLASSES, StoredPlan
@@ -251,7 +252,7 @@ class _Remedy:
         elif self.format == "log":
             time, after = ("end", _FOR_GOOD) if self.promoted else ("'<time>'", _EARLIER)
             ways.append(f"type rowtime bound {self.stream} {time} --writer '{self.writer}' ({after})")
-        elif self.format in ("parquet", "csv", "json"):
+        elif is_finite(self.format):
             ways.append(f"if no file will follow, run once with --end ({_FOR_GOOD})")
         return ways
 

@@ -112,6 +112,6 @@ def _is_set(kind: str, options: Options, node: Operator) -> bool:
     A directory is, of the rows of a GROUP BY, which leave it when they are final; a lake table, unless rows replace
     those of their key.
     """
-    return (kind in LAKES and LakeOptions.of(dict(options)).mode == "append") or (
-        kind in FINITE and node.gives_groups()
-    )
+    if kind in LAKES:
+        return LakeOptions.of(dict(options)).mode == "append"
+    return kind in FINITE and node.gives_groups()

@@ -39,10 +39,11 @@ from rowtime.plan.bind.scope import mark_of
 from rowtime.plan.bind.start_positions import Starts
 from rowtime.plan.enforce import Enforcer
 from rowtime.plan.formats import read_problems
+from rowtime.plan.formats.lake import LAKES
 from rowtime.sql.places import place_of
 from rowtime.sql.statements import CreatePump, CreateView
 
-SINGLE_WRITER = frozenset({"parquet", "csv", "json", "rate"})
+SINGLE_WRITER = frozenset({"parquet", "csv", "json", "rate", "delta", "iceberg"})
 
 
 @dataclass
@@ -296,8 +297,9 @@ class Sources:
 
 def _check_filled(stream: Stream, pump: CreatePump) -> None:
     """What the guard of a stream does not judge of a pump's rows yet (R190), and topics. Raises ``Refused``."""
-    if stream.source[0] == "kafka":  # the topic would give once more what the pump has given already
-        what = "a Kafka stream cannot be read in the script whose pump fills it"
+    kind = stream.source[0]
+    if kind == "kafka" or kind in LAKES:  # it would give once more what the pump has given already
+        what = f"a {kind} stream cannot be read in the script whose pump fills it"
         hint = "Read what the pump reads, through a view say; or read the stream in a script of its own."
         raise Refused(Problem("R504", what, pump.place, hint))
     for words, given in {"RESYNC": stream.resync, "EARLY BEYOND … AFTER ARRIVAL": stream.ahead is not None}.items():

@@ -10,7 +10,7 @@ from rowtime.core.errors import Place, Problem, Refused
 if TYPE_CHECKING:
     from rowtime.plan.bind.catalog import Catalog
 
-FORMATS = frozenset({"log", "parquet", "csv", "json", "kafka"})
+FORMATS = frozenset({"log", "parquet", "csv", "json", "kafka", "delta", "iceberg"})
 """Those of which what is there can be told from what comes."""
 
 

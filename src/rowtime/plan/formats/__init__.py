@@ -11,7 +11,7 @@ from rowtime.plan.formats import jdbc
 from rowtime.plan.formats.contract import Format, Option, anything, as_table, options_of, unused, whole
 from rowtime.plan.formats.files import CSV, JSON, ORDERED, PARQUET, ROWTIME_COLUMN
 from rowtime.plan.formats.kafka import KAFKA
-from rowtime.plan.formats.lake import DELTA, ICEBERG, LAKES
+from rowtime.plan.formats.lake import DELTA, ICEBERG, LAKES, STATIC, place_problems
 from rowtime.sql.statements import CreateStream, CreateTable, OptionPlace
 
 _ANY_FILES: Final = ("pathGlobFilter", "recursiveFileLookup", "modifiedBefore", "modifiedAfter", "basePath", "encoding")
@@ -39,6 +39,7 @@ FORMATS: Final[Mapping[str, Format]] = {
 TABLES: Final[Mapping[str, Format]] = {
     **{name: as_table(FORMATS[name]) for name in ("parquet", "csv", "json")},
     "jdbc": as_table(jdbc.JDBC),
+    **STATIC,
     "orc": Format("orc", options_of(*(Option(name, anything) for name in ("path", "mergeSchema", *_ANY_FILES)))),
     "text": Format(
         "text", options_of(*(Option(name, anything) for name in ("path", "wholetext", "lineSep", *_ANY_FILES)))
@@ -56,12 +57,9 @@ def written_problems(kind: str, given: Given, place: Place) -> list[Problem]:
     """What is wrong with the options of a stream where a pump writes to it (R541)."""
     form = _form(FORMATS, kind, given)
     found = []
-    if kind in ("parquet", "csv", "json", "delta") and "path" not in {name for name, _ in given}:
+    if kind in ("parquet", "csv", "json") and "path" not in {name for name, _ in given}:
         found.append(Problem("R207", f"a {kind} sink needs a path", place, "Add OPTIONS (path '/data/out')."))
-    for name in ("catalog", "table") if kind == "iceberg" else ():
-        if name not in {one.lower() for one, _ in given}:
-            hint = "OPTIONS (catalog 'name', table 'db.visits', …)"
-            found.append(Problem("R504", f"the option {name} is missing", place, hint))
+    found += place_problems(kind, (name for name, _ in given), place)
     for name, value in given:
         option = form.option(name) if form is not None else None
         wanted = option.written(value) if option is not None and option.written is not None else ""
@@ -83,6 +81,8 @@ def checked_options(statement: CreateStream | CreateTable) -> Given:
             raise Refused(Problem("R210", f"there is no format {statement.using}", name, there))
         return statement.options  # any source of Spark's can be a table
     found = _problems(_form(known, kind or "log", statement.options), statement)
+    if known is TABLES and kind in LAKES:
+        found += place_problems(kind, (one for one, _ in statement.options), name)
     if found:
         raise Refused(*found)
     return tuple((name.lower() if name.lower() in _EXACT else name, value) for name, value in statement.options)
@@ -93,9 +93,11 @@ def read_problems(kind: str, given: Given, place: Place) -> list[Problem]:
     names = {name.lower() for name, _ in given}
     if kind in ("parquet", "csv", "json") and "path" not in names:
         return [Problem("R207", f"a {kind} source needs a path", place, "Add OPTIONS (path '/data/in').")]
-    if kind in LAKES:
+    if kind == "iceberg":
         hint = "A pump can write to it. Let the program that fills it also write to a stream, a topic or files."
-        return [Problem("R569", f"a {kind} table is not read as a stream yet", place, hint)]
+        return [Problem("R569", f"an {kind} table is not read as a stream yet", place, hint)]
+    if kind in LAKES:
+        return [*place_problems(kind, names, place)]
     if kind != "kafka":
         return []
     found = []

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from rowtime.core.errors import Refused
-from rowtime.plan.formats.contract import Format, Option, anything, one_of, options_of, some, whole
+from rowtime.core.errors import Place, Problem, Refused
+from rowtime.plan.finite import ENDS
+from rowtime.plan.formats.contract import Format, Option, anything, boolean, one_of, options_of, some, unused, whole
 from rowtime.plan.formats.files import ORDERED, PARQUET_CODECS, ROWTIME_COLUMN
 from rowtime.sql.intervals import duration_of
 from rowtime.sql.script import parse_expression
@@ -15,6 +17,12 @@ PARTITIONS: Final = "partitionBy"
 """What ``PARTITIONED BY (a, b)`` is among the options of a stream."""
 INTERVAL: Final = "commit.interval"
 FILES: Final = "optimize.files"
+STARTS: Final = "startingVersion"
+"""The first version that a stream reads; of Iceberg the id of a snapshot. ``latest``: what comes from now on."""
+SKIPS: Final = "skipChangeCommits"
+"""True: versions that change or remove rows give none. The names are those of Delta's own source, for both formats."""
+VERSION: Final = "versionAsOf"
+"""The version that a static table has."""
 
 
 CATALOG: Final = "catalog."
@@ -24,6 +32,11 @@ CATALOG: Final = "catalog."
 def _qualified(value: str) -> str:
     """A name with its namespace."""
     return "" if all(value.split(".")[1:]) and "." in value.strip(".") else "a table in a namespace, as db.visits"
+
+
+def _version(value: str) -> str:
+    """A version, or the word for those that come."""
+    return "" if value.isdecimal() or value.lower() == "latest" else "a version, as 12, or latest"
 
 
 def duration(value: str) -> str:
@@ -48,10 +61,42 @@ _COMMON: Final = (
     Option("compression", one_of(*PARQUET_CODECS)),
     ROWTIME_COLUMN,
     ORDERED,
+    Option(ENDS, anything),  # `check_ends` looks at it
+    Option(STARTS, _version),
+    Option(SKIPS, boolean),
+    *unused("skipChangeCommits says what becomes of a version that changes rows", "ignoreChanges", "ignoreDeletes"),
+    *unused(
+        "skipChangeCommits says what becomes of a snapshot that changes rows",
+        *("streaming-skip-overwrite-snapshots", "streaming-skip-delete-snapshots"),
+    ),
+    *unused("startingVersion says where a stream begins", "startingTimestamp", "stream-from-timestamp"),
+    *unused("a tick takes as many files as its limits say", "maxFilesPerTrigger", "maxBytesPerTrigger"),
+    *unused("a stream has the rows that were appended", "readChangeFeed", "readChangeData", alike=("false",)),
+    *unused("what is gone must not be passed over", "failOnDataLoss", alike=("true",)),
 )
 DELTA: Final = Format("delta", options_of(Option("path", some), Option(FILES, whole(2)), *_COMMON))
-ICEBERG: Final = Format(
-    "iceberg",
-    options_of(Option("catalog", some), Option("table", _qualified), *_COMMON),
-    lambda name, _: None if name.lower().startswith(CATALOG) else f"iceberg has no option {name}",
-)
+
+
+def _of_catalog(name: str, _: Sequence[str]) -> str | None:
+    return None if name.lower().startswith(CATALOG) else f"iceberg has no option {name}"
+
+
+_PLACE: Final = (Option("catalog", some), Option("table", _qualified))
+_AS_OF: Final = Option(VERSION, whole(0))
+ICEBERG: Final = Format("iceberg", options_of(*_PLACE, *_COMMON), _of_catalog)
+STATIC: Final = {
+    "delta": Format("delta", options_of(Option("path", some), _AS_OF)),
+    "iceberg": Format("iceberg", options_of(*_PLACE, _AS_OF), _of_catalog),
+}
+"""Static tables of a lake."""
+
+
+def place_problems(kind: str, given: Iterable[str], place: Place) -> Iterator[Problem]:
+    """What is missing (R207, R504) of where a lake table is; ``given``: the names of the options."""
+    names = {name.lower() for name in given}
+    if kind == "delta" and "path" not in names:
+        yield Problem("R207", "a delta table needs a path", place, "Add OPTIONS (path '/data/visits').")
+    for name in ("catalog", "table") if kind == "iceberg" else ():
+        if name not in names:
+            hint = "OPTIONS (catalog 'name', table 'db.visits', …)"
+            yield Problem("R504", f"the option {name} is missing", place, hint)

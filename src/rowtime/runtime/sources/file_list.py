@@ -11,7 +11,7 @@ import json
 import os
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -30,7 +30,8 @@ class NumberedFile:
     ``arrived``: µs UTC, raised where times go back; ``time``: of its last change, ns, 0 where an older version has not
     noted it; ``node``: its place in the file system; ``print``: see `print_of`; ``content``: see `content_of`, 0 until
     it is read. ``code``: why its rows are not read, as a code of an error, in words ``why``; ``was``: the name under
-    which they have been read. ``code`` may be empty.
+    which they have been read. ``code`` may be empty. ``version``: of the lake table that has added it; ``values``: of
+    the columns by which that is partitioned, as texts.
     """
 
     path: str
@@ -43,6 +44,8 @@ class NumberedFile:
     code: str = ""
     why: str = ""
     was: str = ""
+    version: int = 0
+    values: Mapping[str, str | None] = field(default_factory=dict)
 
     @property
     def read(self) -> bool:
@@ -60,7 +63,7 @@ class NumberedFile:
         return json.dumps([self.path, self.arrived, self.size, *([more] if more else [])]).encode() + b"\n"
 
 
-_MORE: Final = ("time", "node", "print", "content", "code", "why", "was")
+_MORE: Final = ("time", "node", "print", "content", "code", "why", "was", "version", "values")
 UNREADABLE: Final = "R520"
 APPENDED: Final = "R521"
 RENAMED: Final = "R522"

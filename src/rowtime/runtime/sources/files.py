@@ -65,6 +65,7 @@ class FilesSource:
 
     in_band = False
     steady = True
+    writer = THE_WRITER
 
     def __init__(
         self,
@@ -96,28 +97,28 @@ class FilesSource:
 
     def discover(self, start: Offsets, limits: Limits, state: Mapping[str, Any]) -> tuple[Slice, Mapping[str, Any]]:
         """Number new files and take the next ones, within the limits, at least one."""
-        first, known = start.get(THE_WRITER, 0), self._numbering
+        first, known = start.get(self.writer, 0), self._numbering
         known.load(state)
         if self.from_now and "listed" not in state:  # what is there now is numbered, and not read
             known.pass_over()
-            here = {THE_WRITER: known.count}
+            here = {self.writer: known.count}
             return Slice(here, here, rows=0, detail={"files": []}), known.state(state, known.count, ())
         taken = self._taken = known.take(first, limits)
-        return self._slice(first, taken), known.state(state, first, taken)
+        return self.slice_of(first, taken), known.state(state, first, taken)
 
     def blame(self, error: BaseException) -> bool:
         """True if files that were taken last are the reason for a failure, and another try leaves them out."""
         return self._numbering.blame(error, self._taken)
 
-    def _slice(self, first: int, taken: Sequence[NumberedFile]) -> Slice:
-        """The range of some files, decoded where they are plain."""
+    def slice_of(self, first: int, taken: Sequence[NumberedFile]) -> Slice:
+        """The range of some files that begins at a number, decoded where they are plain."""
         read = [(number, file) for number, file in enumerate(taken, first) if file.read]
         self._decode({number: file.path for number, file in read})
-        arrived = {THE_WRITER: taken[-1].arrived} if taken and not self.gives_rowtime else {}
+        arrived = {self.writer: taken[-1].arrived} if taken and not self.gives_rowtime else {}
         numbered = [[number, file.path, file.arrived] for number, file in read]
         return Slice(
-            {THE_WRITER: first},
-            {THE_WRITER: first + len(taken)},
+            {self.writer: first},
+            {self.writer: first + len(taken)},
             arrived=arrived,
             rows=self._count([file for _, file in read]),
             detail={"files": numbered, "noted": [noted(file) for file in taken if file.code]},
@@ -125,7 +126,7 @@ class FilesSource:
 
     def between(self, start: Offsets, end: Offsets, state: Mapping[str, Any]) -> Slice:
         """The files between two numbers; raises ``Failure`` (R501) where one is gone or has another size."""
-        first, last = start.get(THE_WRITER, 0), end[THE_WRITER]
+        first, last = start.get(self.writer, 0), end[self.writer]
         self._numbering.load(state, whole=True)
         moved = self._numbering.places()
         taken = [_where(file, moved) for file in self._numbering.list.files[first:last]]
@@ -133,7 +134,7 @@ class FilesSource:
         if changed:
             what = f"the files cannot be read again: {changed[0]} is gone or not as it was"
             raise Failure(Problem("R501", what, hint="Restore the files."))
-        return self._slice(first, taken)
+        return self.slice_of(first, taken)
 
     def read(self, spark: SparkSession, part: Slice) -> DataFrame:
         """The rows of some files, with their positions and their file's time as arrival."""
@@ -162,7 +163,7 @@ class FilesSource:
             of.upper() != "TIMESTAMP" for one, of in self.columns if one.lower() == wanted.lower()
         ):
             return None
-        files = ((number << ROWS_BITS, THE_WRITER, self._place(path)) for number, path, _ in part.detail["files"])
+        files = ((number << ROWS_BITS, self.writer, self._place(path)) for number, path, _ in part.detail["files"])
         return timestamps(files, wanted, nulls=name != ROWTIME)
 
     def rows(self, part: Slice, wanted: Mapping[str, str]) -> Iterator[pa.Table] | None:
@@ -176,14 +177,14 @@ class FilesSource:
         if any(kinds[name] != INSTANT for name in complete):
             return None
         files = (
-            ((number << ROWS_BITS, THE_WRITER, self._place(path)), arrived)
+            ((number << ROWS_BITS, self.writer, self._place(path)), arrived)
             for number, path, arrived in part.detail["files"]
         )
         return columns(files, given, kinds, complete)
 
     def finished(self, at: Offsets) -> bool:
         """True once every file that is there now has been taken."""
-        return at.get(THE_WRITER, 0) >= self._numbering.count and not self._numbering.new()
+        return at.get(self.writer, 0) >= self._numbering.count and not self._numbering.new()
 
     def _shown(self, number: str, arrived: str) -> list[str]:
         names = [quoted(name) for name, _ in self.columns]
@@ -191,7 +192,7 @@ class FilesSource:
         position = f"coalesce(shiftleft({number}, {ROWS_BITS}) + __row, {_NO_PLACE}) AS {POSITION}"
         malformed = [MALFORMED] if self.decodes else []
         arrival = f"timestamp_micros({arrived}) AS {ARRIVAL}"
-        return [*names, f"{given} AS {ROWTIME}", f"'{THE_WRITER}' AS {WRITER}", position, arrival, *malformed]
+        return [*names, f"{given} AS {ROWTIME}", f"'{self.writer}' AS {WRITER}", position, arrival, *malformed]
 
     def _scan(self, spark: SparkSession, paths: Sequence[str]) -> DataFrame:
         origin = f"{_PLACE_OF_ROW if all(map(_PLAIN.fullmatch, paths)) else _DECODED_PLACE} AS __from"

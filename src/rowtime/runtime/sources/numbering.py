@@ -82,12 +82,12 @@ class Numbering:
         """The files from a number on, as they are now, within the limits; new ones are numbered if none is left."""
         if first >= self.count:
             self.number(self.new())
-        taken = list(_within(self.list.files[first:], limits))
+        taken = list(within(self.list.files[first:], limits))
         if not all(is_as_numbered(file) for file in taken if file.read):
             self.list.cut(first)
             self._index_all()
             self.number(self.new())
-            taken = list(_within(self.list.files[first:], limits))
+            taken = list(within(self.list.files[first:], limits))
         taken = _each(self._as_read, taken)
         self.list.put(first, taken)
         self.list.write(first + len(taken))
@@ -317,7 +317,8 @@ def _facts(found: os.stat_result) -> Facts:
     return found.st_size, found.st_mtime_ns, found.st_ino
 
 
-def _within(files: Sequence[NumberedFile], limits: Limits) -> Iterator[NumberedFile]:
+def within(files: Sequence[NumberedFile], limits: Limits) -> Iterator[NumberedFile]:
+    """The first of some files that a tick takes, at least one."""
     used = 0
     for number, file in enumerate(files):
         used += file.size

@@ -1,0 +1,202 @@
+"""The history of a Delta table: the entries of its log, which are lines of JSON, and deltalake for whole versions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import unquote
+
+import pyarrow as pa
+
+from rowtime.runtime.sources.file_list import NumberedFile
+from rowtime.runtime.sources.table_history import (
+    NOTHING,
+    Look,
+    Version,
+    gone,
+    no_package,
+    no_version,
+    unreached,
+    unreadable,
+)
+
+_LOG: Final = "_delta_log"
+_READS: Final = frozenset(("timestampNtz", "v2Checkpoint", "vacuumProtocolCheck", "deletionVectors", "columnMapping"))
+"""Features that readers have to know; the last two only as long as the table makes no use of them."""
+_MILLI: Final = 1000
+
+Action = Mapping[str, Any]
+
+
+class DeltaHistory:
+    """The Delta table of a folder."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.called = f"the Delta table {path}"
+        self._look: Look | None = None
+        self._stamp: tuple[int, ...] = ()
+
+    @property
+    def folder(self) -> str:
+        """Where the files of the table are."""
+        return str(self._path)
+
+    def look(self) -> Look | None:
+        """The table as it is now; without opening it where nothing has happened since the last look."""
+        known = self._look
+        same = known is not None and self._stamp and self._stamp == self._stamp_of(known.place)
+        if known is not None and same and not self._entry(known.place + 1).exists():
+            return known
+        table = self._opened()
+        if table is None:
+            self._look = None
+            return None
+        from pyspark.sql.types import StructType  # noqa: PLC0415 - not for those who only plan
+
+        self._check(table)
+        metadata = table.metadata()
+        columns = StructType.fromJson(json.loads(table.schema().to_json()))
+        self._look = Look(str(metadata.id), table.version(), columns, tuple(metadata.partition_columns))
+        self._stamp = self._stamp_of(table.version())
+        return self._look
+
+    def whole(self, place: int) -> Sequence[NumberedFile]:
+        """The files of a version, by the versions that first had their rows; what the log no longer tells comes first.
+
+        A file into which others were written anew has the place of the oldest of them in its partition.
+        """
+        table = self._opened(place)
+        if table is None or table.version() != place:
+            raise no_version(self.called, place, "its log does not have it")
+        self._check(table)
+        if pa.table(table.deletion_vectors()).num_rows:
+            raise unreadable(self.called, "has deletion vectors")
+        origins = self._origins(place)
+        found = []
+        for add in pa.table(table.get_add_actions(flatten=False)).to_pylist():
+            values = {name: _text(value) for name, value in (add.get("partition") or {}).items()}
+            file = self._file(add["path"], add["size_bytes"], add["modification_time"], values)
+            version, nth = origins.get(add["path"], (NOTHING, add["modification_time"]))
+            found.append(((version, nth, add["path"]), file))
+        return [file for _, file in sorted(found, key=lambda one: one[0])]
+
+    def since(self, place: int) -> Iterator[Version]:
+        """The versions after a place, from their entries in the log."""
+        assert self._look is not None
+        for version in range(place + 1, self._look.place + 1):
+            actions = self._actions(version)
+            if actions is None:
+                raise gone(self.called, f"version {version} is no longer in its log")
+            yield self._version(version, actions)
+
+    def before(self, place: int) -> int:
+        """The number before."""
+        assert self._look is not None
+        if place > self._look.place:
+            raise no_version(self.called, place, f"its newest is {self._look.place}")
+        return place - 1
+
+    def _version(self, version: int, actions: Sequence[tuple[str, Action]]) -> Version:
+        told = next((action for kind, action in actions if kind == "commitInfo"), {})
+        added = [action for kind, action in actions if kind == "add" and action["dataChange"]]
+        removed = sum(kind == "remove" and action["dataChange"] for kind, action in actions)
+        if removed:
+            return Version(version, (), f"{told.get('operation', 'a commit')} removed or replaced {removed} files")
+        at = told.get("inCommitTimestamp") or told.get("timestamp")
+        files = []
+        for add in added:
+            if add.get("deletionVector"):
+                raise unreadable(self.called, f"has a deletion vector in version {version}")
+            values = {name: value or None for name, value in add["partitionValues"].items()}
+            files.append(self._file(add["path"], add["size"], at or add["modificationTime"], values, version))
+        return Version(version, files)
+
+    def _file(
+        self, path: str, size: int, millis: int, values: Mapping[str, str | None], version: int = 0
+    ) -> NumberedFile:
+        name = unquote(path)
+        if "://" in name or name.startswith("file:"):
+            scheme, _, rest = name.partition(":")
+            if scheme != "file":
+                raise unreadable(self.called, f"has files elsewhere ({name})")
+            name = "/" + rest.lstrip("/")
+        return NumberedFile(str(self._path / name), millis * _MILLI, size, version=version, values=values)
+
+    def _origins(self, place: int) -> dict[str, tuple[int, int]]:
+        """By path the version that first had the rows of a file and its number in there, as far as the log tells."""
+        found: dict[str, tuple[int, int]] = {}
+        for version in sorted(int(path.stem) for path in self._log.glob("*.json") if path.stem.isdecimal()):
+            actions = self._actions(version) if version <= place else None
+            oldest: dict[str, tuple[int, int]] = {}
+            for kind, action in actions or ():
+                if kind == "remove" and action["path"] in found:
+                    key, at = _partition(action), found[action["path"]]
+                    oldest[key] = min(oldest.get(key, at), at)
+            for nth, (kind, action) in enumerate(actions or ()):
+                if kind == "add":
+                    found[action["path"]] = oldest.get(_partition(action), (version, nth))
+        return found
+
+    def _actions(self, version: int) -> list[tuple[str, Action]] | None:
+        """What an entry of the log says, in its order; ``None`` if it is not there."""
+        try:
+            lines = self._entry(version).read_text().splitlines()
+            return [pair for line in lines if line.strip() for pair in json.loads(line).items()]
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError) as error:
+            raise unreached(self.called, error) from error
+
+    def _opened(self, version: int | None = None) -> Any:
+        try:
+            from deltalake import DeltaTable  # noqa: PLC0415 - an extra
+            from deltalake.exceptions import DeltaError, TableNotFoundError  # noqa: PLC0415
+        except ImportError as error:
+            raise no_package(self.called, "deltalake", "delta") from error
+        if not self._log.is_dir():
+            return None
+        try:
+            return DeltaTable(str(self._path), version=version)
+        except TableNotFoundError:
+            return None
+        except DeltaError as error:
+            if version is not None:
+                raise no_version(self.called, version, str(error).split("\n", 1)[0]) from error
+            raise unreached(self.called, error) from error
+
+    def _check(self, table: Any) -> None:
+        """Raises ``Refused`` (R575) for what its readers have to know."""
+        protocol, settings = table.protocol(), table.metadata().configuration
+        if unknown := sorted(set(protocol.reader_features or ()) - _READS):
+            raise unreadable(self.called, f"has the feature {unknown[0]}")
+        if settings.get("delta.columnMapping.mode", "none") != "none":
+            raise unreadable(self.called, "maps the names of its columns (delta.columnMapping.mode)")
+
+    def _stamp_of(self, version: int) -> tuple[int, ...]:
+        """By what an entry of the log is known; empty if it is not there."""
+        try:
+            about = self._entry(version).stat()
+        except OSError:
+            return ()
+        return about.st_ino, about.st_mtime_ns, about.st_size
+
+    @property
+    def _log(self) -> Path:
+        return self._path / _LOG
+
+    def _entry(self, version: int) -> Path:
+        return self._log / f"{version:020}.json"
+
+
+def _partition(action: Action) -> str:
+    return json.dumps(action.get("partitionValues") or {}, sort_keys=True)
+
+
+def _text(value: Any) -> str | None:
+    """The value of a partition as Delta's log writes it."""
+    if value is None or value == "":
+        return None
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,217 @@
+"""A lake table as a source: the files that its versions append, numbered in their order; the table is one writer.
+
+What the log of the table says gets its numbers once, whole versions at a time, and stands in the checkpoint from then
+on (`file_list`). So a tick may take a part of a version, and what was read can be read again as long as its files are
+there, whatever becomes of the log. The position of a row is its file's number and its row number in the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import accumulate, islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from rowtime.core.errors import Failure, Problem, refuse
+from rowtime.core.stores import Place
+from rowtime.plan.formats.lake import SKIPS, STARTS
+from rowtime.runtime.sources.contract import Limits, Offsets, Slice
+from rowtime.runtime.sources.file_faults import Expected
+from rowtime.runtime.sources.file_list import FileList, NumberedFile, is_as_numbered
+from rowtime.runtime.sources.files import FilesSource
+from rowtime.runtime.sources.lake_columns import check_columns, with_partitions
+from rowtime.runtime.sources.numbering import within
+from rowtime.runtime.sources.table_history import History, Look, gone, missing
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+THE_WRITER: Final = "table"
+_CHANGED: Final = (
+    "A stream has only rows that are appended. To pass over such versions, so that none of their rows are read, set "
+    "the option skipChangeCommits 'true'. Or start with a new checkpoint, which reads the table as it is now."
+)
+
+
+class _Files(FilesSource):
+    writer = THE_WRITER
+
+
+class LakeSource:
+    """The table of a ``history`` as a ``Source`` of the stream ``name``; ``notes`` has the numbers of its files."""
+
+    in_band = False
+    decodes = False
+    steady = True
+
+    def __init__(
+        self,
+        name: str,
+        history: History,
+        options: Mapping[str, str],
+        columns: Sequence[tuple[str, str]],
+        notes: Place,
+    ) -> None:
+        given = {key.lower(): value for key, value in options.items()}
+        self._name, self._history, self._columns = name, history, list(columns)
+        self._begins = given.get(STARTS.lower(), "").lower()
+        self._skips = given.get(SKIPS.lower(), "").lower() == "true"
+        self._rowtime = given.get("rowtime.column", "")
+        self._list = FileList(notes)
+        self._reader: FilesSource | None = None
+        self._place: int | None = None
+        self._identity = ""
+        self._loaded = False
+        self.gives_rowtime = bool(self._rowtime)
+
+    def discover(self, start: Offsets, limits: Limits, state: Mapping[str, Any]) -> tuple[Slice, Mapping[str, Any]]:
+        """Number what the next versions append and take the next files, within the limits, at least one.
+
+        Raises ``Refused``: R574 for a version that changes rows, R575 to R578, see `table_history`.
+        """
+        first = start.get(THE_WRITER, 0)
+        self._load(state)
+        look = self._looked()
+        if self._place is None:
+            self._begin(look)
+        self._number(first, limits)
+        taken = list(_each_once(within(self._list.files[first:], limits)))
+        self._check(taken)
+        self._list.write(len(self._list.files))
+        return self._slice(first, taken), self._state()
+
+    def between(self, start: Offsets, end: Offsets, state: Mapping[str, Any]) -> Slice:
+        """The files between two numbers; raises ``Failure`` (R501) where one is gone."""
+        first, last = start.get(THE_WRITER, 0), end[THE_WRITER]
+        self._list.load(state.get("listed", 0), state.get("sum"), whole=True)
+        taken = self._list.files[first:last]
+        if lost := next((file.path for file in taken if not is_as_numbered(file)), None):
+            what = f"{self._history.called} cannot be read again: {lost} is gone or not as it was"
+            raise Failure(Problem("R501", what, hint="Restore the files."))
+        return self._slice(first, taken)
+
+    def read(self, spark: SparkSession, part: Slice) -> DataFrame:
+        """The rows of some files, with their positions; the columns of partitions as the log has them."""
+        return with_partitions(self._files.read(spark, part), part.detail["values"], self._columns)
+
+    def column(self, part: Slice, name: str) -> Iterator[pa.Table] | None:
+        """See `FilesSource.column`."""
+        return self._files.column(part, name)
+
+    def rows(self, part: Slice, wanted: Mapping[str, str]) -> Iterator[pa.Table] | None:
+        """See `FilesSource.rows`; ``None`` where a partition is wanted."""
+        there = {name.lower() for values in part.detail["values"].values() for name in values}
+        return None if there & {column.lower() for column in wanted.values()} else self._files.rows(part, wanted)
+
+    def finished(self, at: Offsets) -> bool:
+        """True once every file of the versions that are there now has been taken."""
+        look = self._history.look()
+        return at.get(THE_WRITER, 0) >= len(self._list.files) and (look is None or look.place == self._place)
+
+    @property
+    def _wanted(self) -> dict[str, str]:
+        """The columns that files have, with the one that gives the rowtime."""
+        wanted = dict(self._columns)
+        there = {name.lower() for name in wanted}
+        return wanted if self._rowtime.lower() in ("", *there) else {**wanted, self._rowtime: "TIMESTAMP"}
+
+    # -- what is there ----------------------------------------------------------------
+
+    def _load(self, state: Mapping[str, Any]) -> None:
+        """Read what is numbered, once."""
+        if not self._loaded:
+            self._list.load(state.get("listed", 0), state.get("sum"))
+            self._place, self._identity = state.get("place"), state.get("table", "")
+            self._loaded = True
+
+    def _state(self) -> dict[str, Any]:
+        count = len(self._list.files)
+        return {"listed": count, "sum": self._list.sum_of(count), "place": self._place, "table": self._identity}
+
+    def _looked(self) -> Look:
+        """The table as it is now, which is the one of the checkpoint. Raises ``Refused`` (R575 to R577)."""
+        look, called = self._history.look(), self._history.called
+        if look is None and self._identity:
+            raise gone(called, "the table is gone")
+        if look is None:
+            raise missing(called)
+        if self._identity not in ("", look.identity):
+            raise gone(called, "it was made anew: this is another table")
+        if self._rowtime.lower() in map(str.lower, look.partitions):
+            hint = "Name another column, or none: the rowtime is then the time of the version."
+            raise refuse("R577", f"{called} is partitioned by {self._rowtime}, which cannot be the rowtime", hint)
+        check_columns(self._name, called, look, self._wanted)
+        self._identity = look.identity
+        return look
+
+    def _begin(self, look: Look) -> None:
+        """Where the first start begins: at the table as it is, behind it, or with a version."""
+        if not self._begins:
+            self._add(self._history.whole(look.place))
+        latest = self._begins in ("", "latest")
+        self._place = look.place if latest else self._history.before(int(self._begins))
+
+    def _number(self, first: int, limits: Limits) -> None:
+        """Number what further versions append, until there is enough for a tick. Raises ``Refused`` (R574)."""
+        assert self._place is not None
+        if limits.files is not None and len(self._list.files) - first >= limits.files:
+            return
+        for version in self._history.since(self._place):
+            if version.changed and not self._skips:
+                if len(self._list.files) > first:
+                    return  # what came before it goes first
+                what = f"{self._history.called} of the stream {self._name}: version {version.place} {version.changed}"
+                raise refuse("R574", what, _CHANGED)
+            self._add(() if version.changed else version.files)
+            self._place = version.place
+            if limits.files is not None and len(self._list.files) - first >= limits.files:
+                return
+
+    def _add(self, files: Sequence[NumberedFile]) -> None:
+        """Give numbers to files; SPEC 2.4: an arrival time that goes back is raised to the previous one."""
+        latest = self._list.files[-1].arrived if self._list.files else 0
+        arrivals = accumulate((file.arrived for file in files), max, initial=latest)
+        raised = zip(files, islice(arrivals, 1, None), strict=True)
+        self._list.add([file if file.arrived == at else replace(file, arrived=at) for file, at in raised])
+
+    def _check(self, taken: Iterable[NumberedFile]) -> None:
+        """Look at the files before they are read. Raises ``Refused`` (R576, R577)."""
+        for file in taken:
+            where = f"{file.path} of version {file.version}" if file.version else file.path
+            if not is_as_numbered(file):
+                raise gone(self._history.called, f"{where} is gone (VACUUM?) or not as the log has it")
+            partitions = {name.lower() for name in file.values}
+            types = {name: of for name, of in self._wanted.items() if name.lower() not in partitions}
+            if why := Expected("parquet", types, self._rowtime).fault_of(file.path):
+                what = f"the stream {self._name} cannot read {where} of {self._history.called}: {why}"
+                hint = (
+                    "Let another engine write the table anew with these columns, or begin behind it (startingVersion)."
+                )
+                raise refuse("R577", what, hint)
+
+    # -- the rows ---------------------------------------------------------------------
+
+    @property
+    def _files(self) -> FilesSource:
+        """Reads numbered files of Parquet."""
+        if self._reader is None:
+            options = {"path": self._history.folder, "rowtime.column": self._rowtime}
+            self._reader = _Files("parquet", options, self._columns, Path(self._history.folder))
+        return self._reader
+
+    def _slice(self, first: int, taken: Sequence[NumberedFile]) -> Slice:
+        part = self._files.slice_of(first, taken)
+        values = {str(number): dict(file.values) for number, file in enumerate(taken, first) if file.values}
+        return replace(part, detail={**part.detail, "values": values})
+
+
+def _each_once(files: Iterable[NumberedFile]) -> Iterator[NumberedFile]:
+    """Files up to one that has come before: a table that was restored may have it twice."""
+    seen: set[str] = set()
+    for file in files:
+        if file.path in seen:
+            return
+        seen.add(file.path)
+        yield file

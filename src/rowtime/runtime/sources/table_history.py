@@ -1,0 +1,110 @@
+"""The history of a lake table, as a stream reads it: versions one after the other, and the files that each has added.
+
+`lake.LakeSource` knows what a stream makes of it; a module for each format knows its log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Protocol
+
+from rowtime.core.errors import Failure, Problem, Refused, refuse
+from rowtime.runtime.sources.file_list import NumberedFile
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+NOTHING: Final = -1
+"""The place before the first version of a table."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """A table as it is now: its ``identity``, which no other has, its newest version and its columns."""
+
+    identity: str
+    place: int
+    columns: StructType
+    partitions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Version:
+    """One version of a table: the files that it has added, in their order.
+
+    ``changed``: how it changed or removed rows that were there, in words; empty for a version that has only appended.
+    """
+
+    place: int
+    files: Sequence[NumberedFile]
+    changed: str = ""
+
+
+class History(Protocol):
+    """The versions of one table. A ``place`` is the number of a version (Delta) or the id of a snapshot (Iceberg).
+
+    ``called``: the table in words; ``folder``: where its files are.
+    """
+
+    called: str
+
+    @property
+    def folder(self) -> str:
+        """Where the files of the table are."""
+        ...
+
+    def look(self) -> Look | None:
+        """The table as it is now; ``None`` if it is not there. Raises ``Refused`` (R575) where it cannot be read."""
+        ...
+
+    def whole(self, place: int) -> Sequence[NumberedFile]:
+        """All files that a version has, in the order in which their rows came, as far as the log still tells.
+
+        Raises ``Refused`` (R578) if there is no such version.
+        """
+        ...
+
+    def since(self, place: int) -> Iterator[Version]:
+        """The versions after a place, up to that of the last look. Raises ``Refused`` (R576) if one is gone."""
+        ...
+
+    def before(self, place: int) -> int:
+        """The place before a version, or `NOTHING`. Raises ``Refused`` (R578) if there is no such version."""
+        ...
+
+
+def unreached(called: str, error: Exception) -> Failure:
+    """R501: the log of a table cannot be read now."""
+    said = str(error).split("\n", 1)[0]
+    return Failure(Problem("R501", f"{called} cannot be read: {said}", hint="The tick is repeated."))
+
+
+def missing(called: str) -> Failure:
+    """R501: there is no table."""
+    return Failure(Problem("R501", f"{called} is not there", hint="Create the table, or correct the path."))
+
+
+def gone(called: str, what: str) -> Refused:
+    """R576: what comes next is not there any more."""
+    hint = (
+        "Restore it from a copy. Else start with a new checkpoint, which reads the table as it is now, or from a "
+        "version on that is still there (startingVersion)."
+    )
+    return refuse("R576", f"{called} no longer has what comes next: {what}", hint)
+
+
+def unreadable(called: str, what: str) -> Refused:
+    """R575: a feature of the table that rowtime does not read."""
+    return refuse("R575", f"{called} {what}, which rowtime does not read", "Read a copy of the table without it.")
+
+
+def no_version(called: str, wanted: int, there: str) -> Refused:
+    """R578: an option names a version that there is not."""
+    return refuse("R578", f"{called} has no version {wanted}: {there}", "Name one that it has.")
+
+
+def no_package(called: str, package: str, extra: str) -> Refused:
+    """R560: the library of a format is not installed."""
+    what = f"{called} is to be read, and the package {package} is not installed"
+    return refuse("R560", what, f"Install it: pip install 'rowtime[{extra}]'.")

@@ -1,0 +1,230 @@
+"""Delta tables as sources of streams: the rows of each version once and in order, and nothing but appended rows."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+import rowtime as rt
+from rowtime.api.verification import verify
+from rowtime.core.errors import Failure, Refused
+from rowtime.runtime.sources.delta_history import DeltaHistory
+from tests.deaths import Died, dying
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+START = datetime(2024, 1, 1, tzinfo=UTC)
+SQL = """CREATE STREAM clicks (n BIGINT, day STRING, at TIMESTAMP)
+  USING delta OPTIONS (path '{folder}/in', startingVersion '0');
+CREATE STREAM o (day STRING, total BIGINT, n BIGINT) USING delta OPTIONS (path '{folder}/{out}');
+CREATE VIEW sorted AS SELECT STREAM at AS ROWTIME, n, day FROM clicks ORDER BY at WITHIN INTERVAL '5' MINUTE;
+CREATE PUMP p AS INSERT INTO o SELECT STREAM day, SUM(n) AS total, COUNT(*) AS n
+  FROM sorted GROUP BY FLOOR(sorted.ROWTIME TO MINUTE), day;"""
+PLAIN = """CREATE STREAM clicks (n BIGINT{more}) USING delta OPTIONS (path '{folder}/in'{options});
+CREATE STREAM o (n BIGINT) USING delta OPTIONS (path '{folder}/out', rowtime.column '');
+CREATE PUMP p AS INSERT INTO o SELECT STREAM n FROM clicks{now};"""
+
+
+def append(folder: Path, numbers: range, **how: Any) -> None:
+    """A version with a file for each of two days."""
+    at = [START + timedelta(seconds=10 * n + 15 * (n % 2)) for n in numbers]
+    rows = pa.table(
+        {"n": [*numbers], "day": [f"d {n % 2}/ä" for n in numbers], "at": pa.array(at, pa.timestamp("us", "UTC"))}
+    )
+    write_deltalake(str(folder / "in"), rows, mode="append", partition_by=["day"], **how)
+
+
+def table(folder: Path, name: str = "in") -> DeltaTable:
+    return DeltaTable(str(folder / name))
+
+
+def numbers(folder: Path) -> list[int]:
+    return table(folder, "out").to_pyarrow_table()["n"].to_pylist()
+
+
+def pipeline(spark: SparkSession, folder: Path, sql: str, **given: str) -> rt.Pipeline:
+    given = {"options": "", "now": "", "more": "", **given}
+    home = folder / f"home of {given.get('out', 'out')}"
+    return rt.Pipeline(spark, home=home).sql(sql.format(folder=folder, **given))
+
+
+def run(spark: SparkSession, folder: Path, sql: str = PLAIN, check: str = "check", **given: Any) -> rt.Query:
+    files, end = given.pop("files", None), given.pop("end", False)
+    return pipeline(spark, folder, sql, **given).run_available(folder / check, limits=rt.Limits(files=files), end=end)
+
+
+def refusal(spark: SparkSession, folder: Path, **given: Any) -> str:
+    with pytest.raises((Refused, Failure)) as raised:
+        run(spark, folder, **given)
+    return str(raised.value)
+
+
+def results(folder: Path, out: str) -> list[tuple[Any, ...]]:
+    rows = table(folder, out).to_pyarrow_table().to_pylist()
+    return sorted((row["rowtime"], row["day"], row["total"], row["n"]) for row in rows)
+
+
+def test_a_stream_over_a_table_is_the_same_in_any_cut_across_crashes_and_foreign_writers(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    append(tmp_path, range(8))
+    append(tmp_path, range(8, 12))
+    run(spark, tmp_path, SQL, out="out", files=1)
+    table(tmp_path).optimize.compact()
+    append(tmp_path, range(12, 20))
+    for point in ("before journal", "after journal"):
+        engine = pipeline(spark, tmp_path, SQL, out="out")._engine(tmp_path / "check", rt.Limits(files=1), ends=False)
+        engine.hook = dying(point)
+        with pytest.raises(Died):
+            engine.tick()
+        engine.stop()
+    append(tmp_path, range(20, 30))
+    run(spark, tmp_path, SQL, out="out", files=2, end=True)
+    run(spark, tmp_path, SQL, "whole", out="other", end=True)
+    found = results(tmp_path, "out")
+    assert found == results(tmp_path, "other")
+    assert sum(total for *_, total, _ in found) == sum(range(30))
+    assert {day for _, day, *_ in found} == {"d 0/ä", "d 1/ä"}
+    again = verify(tmp_path / "check", spark=spark, home=tmp_path / "home of out")
+    assert again.equal, again
+
+
+def test_the_first_start_reads_the_table_as_it_is_and_then_what_is_appended(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    for first in (0, 4, 8):
+        append(tmp_path, range(first, first + 4))
+    table(tmp_path).delete("n = 2")
+    table(tmp_path).optimize.compact()
+    run(spark, tmp_path)
+    assert sorted(numbers(tmp_path)) == [0, 1, *range(3, 12)]
+    append(tmp_path, range(12, 14))
+    table(tmp_path).optimize.compact()
+    assert table(tmp_path).vacuum(retention_hours=0, dry_run=False, enforce_retention_duration=False)
+    append(tmp_path, range(14, 16))
+    with pytest.raises(Refused, match=r"R576 .*of version 5 is gone"):
+        run(spark, tmp_path)
+    assert len(numbers(tmp_path)) == 11, "nothing behind the gap is read"
+
+
+def test_rows_that_are_already_there_come_in_the_order_of_their_versions(tmp_path: Path) -> None:
+    for n, day in enumerate("aabb"):
+        rows = pa.table({"n": [n], "day": [day]})
+        write_deltalake(str(tmp_path / "in"), rows, mode="append", partition_by=["day"])
+    table(tmp_path).optimize.compact(partition_filters=[("day", "=", "a")])
+    assert found_in(tmp_path) == [{0, 1}, {2}, {3}], "a file that was compacted last has the oldest rows"
+    table(tmp_path).create_checkpoint()
+    for version in range(4):
+        (tmp_path / "in" / "_delta_log" / f"{version:020}.json").unlink()
+    assert found_in(tmp_path) == [{2}, {3}, {0, 1}], "without the log, the times of files tell"
+
+
+def found_in(folder: Path) -> list[set[int]]:
+    history = DeltaHistory(folder / "in")
+    look = history.look()
+    assert look is not None
+    return [set(pq.read_table(file.path)["n"].to_pylist()) for file in history.whole(look.place)]
+
+
+def test_from_now_and_a_starting_version(spark: SparkSession, tmp_path: Path) -> None:
+    append(tmp_path, range(4))
+    append(tmp_path, range(4, 8))
+    table(tmp_path).delete("n = 0")
+    given = {"now": " FROM NOW"}
+    run(spark, tmp_path, **given)
+    append(tmp_path, range(8, 10))
+    run(spark, tmp_path, **given)
+    run(spark, tmp_path, **given)
+    assert sorted(numbers(tmp_path)) == [8, 9]
+    for number, (start, expected) in enumerate({"1": [4, 5, 6, 7, 8, 9], "latest": []}.items()):
+        shutil.rmtree(tmp_path / "out")
+        given = {"options": f", startingVersion '{start}', skipChangeCommits 'true'", "out": str(number)}
+        run(spark, tmp_path, check=f"check {start}", **given)
+        assert (sorted(numbers(tmp_path)) if expected else []) == expected, start
+    shutil.rmtree(tmp_path / "out")
+    assert "R578" in refusal(spark, tmp_path, check="other", options=", startingVersion '4'", out="other")
+
+
+def test_a_version_that_changes_rows_is_refused_until_it_is_to_be_passed_over(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    append(tmp_path, range(4))
+    run(spark, tmp_path)
+    append(tmp_path, range(4, 6))
+    table(tmp_path).update({"n": "n + 100"}, predicate="n = 1")
+    append(tmp_path, range(6, 8))
+    said = refusal(spark, tmp_path)
+    assert "R574" in said, said
+    assert "the stream clicks: version 2 UPDATE removed or replaced 1 files" in said, said
+    assert "skipChangeCommits 'true'" in said, said
+    assert sorted(numbers(tmp_path)) == list(range(6)), "what came before it has been read"
+    run(spark, tmp_path, options=", skipChangeCommits 'true'")
+    assert sorted(numbers(tmp_path)) == list(range(8))
+
+
+@pytest.mark.parametrize(("what", "code"), [("anew", "R576"), ("removed", "R576"), ("log", "R576"), ("column", "R577")])
+def test_a_table_that_is_not_what_was_read_is_refused(
+    spark: SparkSession, tmp_path: Path, what: str, code: str
+) -> None:
+    append(tmp_path, range(2))
+    run(spark, tmp_path)
+    if what in ("anew", "removed"):
+        shutil.rmtree(tmp_path / "in")
+    if what == "column":
+        other = pa.table({"m": [1], "day": ["x"]})
+        write_deltalake(str(tmp_path / "in"), other, mode="overwrite", schema_mode="overwrite")
+    for first in (2, 4) if what in ("anew", "log") else ():
+        append(tmp_path, range(first, first + 2))
+    if what == "log":
+        table(tmp_path).create_checkpoint()
+        (tmp_path / "in" / "_delta_log" / f"{1:020}.json").unlink()
+    said = refusal(spark, tmp_path)
+    assert code in said, said
+    assert sorted(numbers(tmp_path)) == [0, 1]
+
+
+def test_columns_of_other_types_and_tables_that_are_not_there_are_refused(spark: SparkSession, tmp_path: Path) -> None:
+    assert "R501" in refusal(spark, tmp_path)
+    append(tmp_path, range(2))
+    for number, (more, code) in enumerate({", day INT": "R577", ", x INT": "R577"}.items()):
+        said = refusal(spark, tmp_path, more=more, check=str(number), out=str(number))
+        assert code in said, said
+
+
+def test_what_a_pump_has_written_in_order_is_read_with_its_rowtimes(spark: SparkSession, tmp_path: Path) -> None:
+    writes = """CREATE STREAM a (n BIGINT);
+    CREATE STREAM t (n BIGINT) USING delta OPTIONS (path '{folder}/in', ordered 'true');
+    CREATE PUMP p AS INSERT INTO t SELECT STREAM n FROM a;"""
+    reads = """CREATE STREAM u (n BIGINT) USING delta OPTIONS (path '{folder}/in', rowtime.column 'rowtime');
+    CREATE STREAM o (n BIGINT) USING delta OPTIONS (path '{folder}/out');
+    CREATE PUMP p AS INSERT INTO o SELECT STREAM n FROM u;"""
+    home = tmp_path / "home of writer"
+    made = pipeline(spark, tmp_path, writes, out="writer")
+    for stream in made.compile().defines:
+        made.home.define(stream.name, stream.as_json(), replace=True)
+    for first in (0, 50):
+        for name in ("one", "two"):
+            with rt.writer("a", writer=name, home=home) as log:
+                at = [(START + timedelta(seconds=n), n) for n in range(first, first + 50) if n % 2 == (name == "one")]
+                log.insert([{"n": n, "rowtime": time} for time, n in at])
+        run(spark, tmp_path, writes, "writer", out="writer")
+        query = run(spark, tmp_path, reads)
+    assert query.ledger["u"] == {"in": 99, "accepted": 99}, "the last row waits for the other writer"
+    rows = table(tmp_path, "out").to_pyarrow_table().to_pylist()
+    assert {row["rowtime"]: row["n"] for row in rows} == {START + timedelta(seconds=n): n for n in range(99)}
+
+
+def test_a_package_that_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    append(tmp_path, range(2))
+    monkeypatch.setitem(sys.modules, "deltalake", None)
+    with pytest.raises(Refused, match=r"R560 .*deltalake"):
+        DeltaHistory(tmp_path / "in").look()
