@@ -8,14 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rowtime.core.time import BEGINNING, END
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 FIRST, LAST = np.iinfo(np.int64).min, np.iinfo(np.int64).max  # positions before and behind every item
 
@@ -26,9 +22,8 @@ class Timeline:
 
     The advance to ``values[i]`` came after the item at ``positions[i]``; both ascend.
     ``rows`` are the positions of the rows, ascending, and ``times`` their event times.
-    ``stamps`` looks up the rowtimes of items, for whoever passes bounds on among rows; ``origins`` the writers and
-    positions that rows had before they were merged, ``None`` where they have those still. ``regions``: where several
-    meet, the positions of the rows of each, and its own bound before each of these and after all.
+    ``stamps`` looks up the rowtimes of items, for whoever passes bounds on among rows. ``regions``: where
+    several meet, the positions of the rows of each, and its own bound before each of these and after all.
     """
 
     before: int
@@ -37,7 +32,6 @@ class Timeline:
     rows: np.ndarray
     times: np.ndarray
     stamps: Callable[[np.ndarray], np.ndarray] | None = None
-    origins: Callable[[np.ndarray], pa.Table] | None = None
     regions: tuple[tuple[np.ndarray, np.ndarray], ...] = ()
 
     @property

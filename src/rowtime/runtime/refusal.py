@@ -53,10 +53,7 @@ class Rejection:
 
 
 class Refusal:
-    """What a gate refused: ``__w``, ``__p``, ``reason`` and ``mark`` (µs) of each row.
-
-    `ORIGIN` beside them: where the rows came from before they were merged.
-    """
+    """What a gate refused: ``__w``, ``__p``, ``reason`` and ``mark`` (µs) of each row."""
 
     def __init__(self, spark: SparkSession, refused: pa.Table) -> None:
         self._spark, self._refused = spark, refused
@@ -77,9 +74,7 @@ class Refusal:
         own = {name: shown_as(name) for name in rows.columns if not name.startswith("__")}
         user = list(own.values())
         origin = ORIGIN if ORIGIN[0] in rows.columns else (WRITER, POSITION)
-        given = {WRITER: WRITER, POSITION: POSITION, "refused_time": time}
-        if not self._told:
-            given |= {"writer": origin[0], "position": origin[1]}
+        given = {WRITER: WRITER, POSITION: POSITION, "refused_time": time, "writer": origin[0], "position": origin[1]}
         given |= {"refused_by": clock} if clock else {}
         given |= {"raw_record": MALFORMED} if MALFORMED in rows.columns else {}
         names = [
@@ -116,7 +111,6 @@ class Refusal:
             DUE: "mark",
             "raw_record": "CAST(NULL AS STRING)",
         }
-        made |= dict(zip(("writer", "position"), ORIGIN, strict=True))
         there = set(found.columns)
         listed = [quoted(name) if name in there else f"{made.get(name, name)} AS {name}" for name in names]
         joined = found.join(F.broadcast(self._key), [WRITER, POSITION], "inner").selectExpr(*listed, f"0 AS {ROUTE}")
@@ -144,15 +138,7 @@ class Refusal:
             found = found.append_column("refused_by", times)
         if "raw_record" not in found.column_names:
             found = found.append_column("raw_record", pa.nulls(found.num_rows, pa.string()))
-        if self._told:
-            for name, of in zip(("writer", "position"), ORIGIN, strict=True):
-                found = found.append_column(name, refused[of])
         return found.append_column(ROWTIME, found["refused_by"])
-
-    @property
-    def _told(self) -> bool:
-        """True if it is known where the rows came from, which they do not say themselves."""
-        return ORIGIN[0] in self._refused.column_names
 
     @cached_property
     def _key(self) -> DataFrame:

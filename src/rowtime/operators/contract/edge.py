@@ -12,7 +12,7 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING, Literal
 
 from rowtime.core.clock import Clocks
-from rowtime.core.columns import ARRIVAL, POSITION, ROWTIME, WRITER
+from rowtime.core.columns import ARRIVAL, ORIGIN, POSITION, ROWTIME, WRITER
 from rowtime.core.time import BEGINNING, END
 from rowtime.expr.facts import UNKNOWN, Fact, Kind, kind_of
 from rowtime.expr.order import Order
@@ -21,10 +21,6 @@ from rowtime.operators.contract.state import Segment
 from rowtime.operators.contract.texts import quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    import numpy as np
-    import pyarrow as pa
     from pyspark.sql import DataFrame
 
     from rowtime.kernels.timeline import Timeline
@@ -147,6 +143,24 @@ class Shape:
         return all(_WAY.sub("", term) in there for term in self.order)
 
     @property
+    def has_origin(self) -> bool:
+        """Rows that were merged have the writer and the position that they had before beside their own."""
+        return ORIGIN[0] in self.extra
+
+    def without_origin(self) -> Shape:
+        """The same without these, where no gate above asks for them."""
+        return replace(self, extra=tuple(name for name in self.extra if name not in ORIGIN))
+
+    def with_origin(self, kept: DataFrame) -> DataFrame:
+        """Kept rows, with an empty writer and no position where an older version kept them without."""
+        if not self.has_origin:
+            return kept
+        there = ORIGIN[0] in kept.columns
+        made = (f"coalesce({ORIGIN[0]}, '')", ORIGIN[1]) if there else ("''", "CAST(NULL AS BIGINT)")
+        others = [quoted(name) for name in kept.columns if name not in ORIGIN]
+        return kept.selectExpr(*others, *(f"{sql} AS {name}" for sql, name in zip(made, ORIGIN, strict=True)))
+
+    @property
     def internals(self) -> tuple[str, ...]:
         """The columns of ours that travel with the rows."""
         return (ROWTIME, WRITER, POSITION, *([ARRIVAL] if self.arrival else []), *self.extra)
@@ -160,8 +174,7 @@ class Delta:
     of how many rows they are made, if that is known. Every rowtime lies in [``lowest``, ``highest``] (µs UTC). ``peek``
     reads columns of every row without a Spark job, where the source can; ``files`` are the rows in files that a sink
     may take as they are, ``final`` other events. ``timeline``: the event time's bounds. ``left``: the clocks of writers
-    that left behind their rows of this tick. ``origins`` looks up where rows that were merged came from, by their
-    positions; ``None`` where writer and position of the rows say it, or where nobody knows.
+    that left behind their rows of this tick.
     """
 
     rows: DataFrame | None
@@ -175,4 +188,3 @@ class Delta:
     timeline: Timeline | None = None
     about: int | None = None
     left: Clocks = field(default_factory=dict)
-    origins: Callable[[np.ndarray], pa.Table] | None = None

@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from rowtime.core.clock import Clocks, least
-from rowtime.core.columns import ASKED_AT, DUE, ORIGIN, PERMIT, PERMITS, POSITION, ROWTIME, WRITER
+from rowtime.core.columns import ASKED_AT, DUE, PERMIT, PERMITS, POSITION, ROWTIME
 from rowtime.core.time import BEGINNING, END
 from rowtime.operators.contract import Column, Delta, Kept, Link, Operator, Shape, StateNote, Tick, UpTo, quoted
 from rowtime.operators.contract.gates import Verdict
@@ -49,7 +48,6 @@ class Queues(UpTo):
 
 
 _PLACES = Kept(POSITION, (POSITION, PERMIT), "places")
-_ORIGINS = Kept(POSITION, (POSITION, *ORIGIN), "origins")
 _PERMITS = Kept(PERMITS, (PERMITS, PERMIT), "permits")
 
 
@@ -87,7 +85,7 @@ class PermitGate(Operator):
                 "rows without a permit",
                 "permits come, or end",
                 "nothing",
-                rows=(self._state, _PLACES, _ORIGINS),
+                rows=(self._state, _PLACES),
             ),
             StateNote("permits without a row", "rows come", "nothing", rows=(_PERMITS,)),
         )
@@ -96,8 +94,7 @@ class PermitGate(Operator):
         """The rows' columns, released in their order."""
         below = self.input.emits()
         columns = tuple(Column(column.name, column.type) for column in below.columns)
-        extra = tuple(name for name in below.extra if name not in ORIGIN)
-        return replace(below, columns=columns, extra=extra, arrival=False, event=None)
+        return replace(below, columns=columns, arrival=False, event=None)
 
     def promises(self, clocks: Sequence[Clocks], control: Queues) -> Clocks:
         """The later of the next row's rowtime and the next permit's, as far as they are known."""
@@ -156,17 +153,10 @@ class PermitGate(Operator):
         if rows is None:
             return False
         tick.describe(self, "read the places of rows")
-        origins = [*ORIGIN] if ORIGIN[0] in rows.columns else []
-        read = rows.selectExpr(POSITION, f"unix_micros({ROWTIME}) AS {PERMIT}", *origins).toArrow().sort_by(POSITION)
+        read = rows.selectExpr(POSITION, f"unix_micros({ROWTIME}) AS {PERMIT}").toArrow().sort_by(POSITION)
         if not read.num_rows:
             return False
         tick.remember(self, came=int(read[POSITION][-1].as_py()) + 1)
-        if origins:
-            told, read = read.select([POSITION, *origins]), read.select([POSITION, PERMIT])
-            if delta.origins is not None:  # an event time has merged them before
-                found = delta.origins(told[ORIGIN[1]].to_numpy())
-                told = pa.table({POSITION: told[POSITION], **{name: found[name] for name in ORIGIN}})
-            tick.segments(self, "origins").add(tick.keep(self, "origins", told, POSITION))
         tick.segments(self, "places").add(tick.keep(self, "places", read, POSITION))
         return True
 
@@ -188,9 +178,9 @@ class PermitGate(Operator):
 
     def _queued(self, tick: Tick, rows: DataFrame | None, first: int) -> DataFrame:
         """The rows from a position on: those that wait, and the new ones."""
-        names = [*map(quoted, self.emits().names), ROWTIME, WRITER, POSITION]
+        names = [*map(quoted, self.emits().names), *self.emits().internals]
         kept = tick.segments(self).overlapping(first - 1, END)
-        parts = [tick.segments(self).read(kept).selectExpr(*names)] if kept else []
+        parts = [self.emits().with_origin(tick.segments(self).read(kept)).selectExpr(*names)] if kept else []
         parts += [] if rows is None else [rows.selectExpr(*names)]
         both = parts[0] if len(parts) == 1 else parts[0].unionByName(parts[1])
         return both.where(f"{POSITION} >= {first}L")
@@ -205,11 +195,11 @@ class PermitGate(Operator):
 
     @property
     def _state(self) -> Kept:
-        return Kept(DUE, (*self.emits().names, ROWTIME, WRITER, POSITION))
+        return Kept(DUE, (*self.emits().names, *self.emits().internals))
 
     def _compact(self, tick: Tick) -> None:
-        tick.segments(self, "origins").forget(tick.control(self).sent - 1)
-        for kept in (_PLACES, _PERMITS, _ORIGINS):
+        tick.segments(self, "origins").forget(END)  # older versions kept there where rows came from
+        for kept in (_PLACES, _PERMITS):
             log = tick.segments(self, kept.name)
             crowded = log.crowded()
             if crowded:
@@ -219,7 +209,7 @@ class PermitGate(Operator):
         crowded = segments.crowded()
         if crowded:
             tick.describe(self, "compact rows without a permit")
-            rows = segments.read(crowded)
+            rows = self.emits().with_origin(segments.read(crowded))
             segments.replace(crowded, self._kept(tick, rows, sum(segment.rows for segment in crowded)))
 
     def _refuse(self, tick: Tick, control: Queues, upto: int) -> None:
@@ -230,26 +220,11 @@ class PermitGate(Operator):
         if not len(lost):
             return
         rows = self._queued(tick, None, int(lost[0]))
-        refused = self._told(tick, refusals(rows, lost, [REASON] * len(lost), np.full(len(lost), END)))
+        refused = refusals(rows, lost, [REASON] * len(lost), np.full(len(lost), END))
         counts = Counter({"in": len(lost), "accepted": 0, REASON: len(lost)})
         tick.account(self, rows, Verdict(refused, counts, {}, BEGINNING, END), ROWTIME)
         tick.segments(self).forget(END)
         tick.segments(self, "places").forget(END)
-        tick.segments(self, "origins").forget(END)
-
-    def _told(self, tick: Tick, refused: pa.Table) -> pa.Table:
-        """Refused rows with the writer and the position that they came from, where that was kept."""
-        kept = tick.segments(self, "origins")
-        tables = kept.tables(kept.overlapping(int(refused[POSITION][0].as_py()) - 1, END))
-        known = pa.concat_tables(tables).sort_by(POSITION) if tables else None
-        if (
-            known is None or not pc.all(pc.is_in(refused[POSITION], known[POSITION])).as_py()
-        ):  # what came before an update has none
-            return refused
-        found = known.take(pa.array(np.searchsorted(known[POSITION].to_numpy(), refused[POSITION].to_numpy())))
-        for name in ORIGIN:
-            refused = refused.append_column(name, found[name])
-        return refused
 
     def _head(self, tick: Tick, control: Queues, upto: int) -> Queues:
         """The rowtimes of the first row and of the first permit that wait."""

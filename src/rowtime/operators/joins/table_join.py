@@ -40,7 +40,7 @@ class TableJoin(OfRows):
     @property
     def _number(self) -> str:
         """The number of the table's row; several joins have one each."""
-        return f"{ROW_NUMBER}{len(self.inputs[0].emits().extra)}"
+        return f"{ROW_NUMBER}{len(self.inputs[0].emits().without_origin().extra)}"
 
     def emits(self) -> Shape:
         """Both sides' columns; rows of the stream in its order, their matches in that of the table."""

@@ -81,16 +81,18 @@ class Merge(Unary):
 
     def emits(self) -> Shape:
         """The same columns, released in order, as one writer's."""
-        below = replace(self.input.emits(), single=True, released=True, placed=self.numbers, unmerged=False, event=None)
+        below = replace(self._below, single=True, released=True, placed=self.numbers, unmerged=False, event=None)
         return replace(below, order=(POSITION,), extra=self._origin) if self.numbers else below
+
+    @property
+    def _below(self) -> Shape:
+        """What it holds and releases."""
+        below = self.input.emits()
+        return below if self._origin else below.without_origin()
 
     @property
     def _origin(self) -> tuple[str, ...]:
         return ORIGIN if (self.origins or self.traced) and self.input.emits().placed else ()
-
-    @property
-    def _united(self) -> bool:
-        return len(self.input.inputs) > 1
 
     @property
     def strict(self) -> bool:
@@ -123,7 +125,7 @@ class Merge(Unary):
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Release what the clocks allow of the kept and the new rows; keep the rest."""
-        delta, control = deltas[0], tick.control(self)
+        delta, control = self._held(deltas[0]), tick.control(self)
         before: Frontier = (control.clock, control.writer)
         after = max(before, self._frontier(delta.clocks))
         clocks = self.promises([delta.clocks], control)
@@ -131,9 +133,12 @@ class Merge(Unary):
         released = self._release(tick, delta, before, after)
         tick.segments(self).forget(after[0] - 1)
         self._compact(tick, after)
-        # Of rows that have waited here, the numbers are those of an earlier tick.
-        origins = delta.origins if self.traced and self.input.emits().released else None
-        return Delta(released[0], clocks, released[1], origins=origins)
+        return Delta(released[0], clocks, released[1])
+
+    def _held(self, delta: Delta) -> Delta:
+        if delta.rows is None or self._below.extra == self.input.emits().extra:
+            return delta
+        return replace(delta, rows=delta.rows.drop(*ORIGIN))
 
     def _frontier(self, clocks: Clocks) -> Frontier:
         at, writer = frontier(clocks)
@@ -157,6 +162,7 @@ class Merge(Unary):
 
     def _as_now(self, kept: DataFrame, delta: Delta) -> DataFrame:
         """Kept rows as new ones are, where a target is declared otherwise, or a pump took its names only later."""
+        kept = self._below.with_origin(kept)
         ours = [name for name in kept.columns if name.startswith("__")]
         before = [name for name in kept.columns if name not in ours]
         names = list(self.emits().names)
@@ -200,7 +206,7 @@ class Merge(Unary):
         if crowded:
             tick.describe(self, "compact rows above the bound")
             count = sum(segment.rows for segment in crowded)
-            segments.replace(crowded, self._write(tick, segments.read(crowded), after, count))
+            segments.replace(crowded, self._write(tick, self._below.with_origin(segments.read(crowded)), after, count))
 
     def _write(self, tick: Tick, rows: DataFrame, after: Frontier, count: int | None) -> Sequence[Segment]:
         """What lies beyond the frontier, as new segments."""
@@ -209,8 +215,7 @@ class Merge(Unary):
 
     @property
     def _state(self) -> Kept:
-        below = self.input.emits()
-        return Kept(HELD_TIME, (*below.names, *below.internals))
+        return Kept(HELD_TIME, (*self._below.names, *self._below.internals))
 
     def _within(self, edge: Frontier, *, large: bool = False) -> str:
         """Rows up to the frontier; ``large``: in a form by which files skip what is beyond."""
@@ -224,6 +229,16 @@ class Merge(Unary):
         tie = f" OR ({time} = {edge_text} AND {WRITER} <= '{text}')" if writer or not self.strict else ""
         return f"({time} < {edge_text}{tie})"
 
+    def _came_from(self) -> tuple[str, str]:
+        """The writer and the position of a row, as Spark SQL."""
+        writer, position = ORIGIN if self._below.has_origin else (WRITER, POSITION)
+        below = self.input
+        while below.keeps_places:
+            below = below.inputs[0]
+        if self.traced and below.side_by_side:  # writers have the number of the input before their names
+            writer = f"regexp_replace({writer}, '^([0-9]{{4}}/)+', '')"
+        return writer, position
+
     def _numbered(self, tick: Tick, rows: Any, count: int | None) -> tuple[Any, int | None]:
         if not self.numbers:
             return rows, count
@@ -231,9 +246,7 @@ class Merge(Unary):
         base = control.numbered
         internals = [name for name in self.emits().internals if name not in (WRITER, POSITION, *self._origin)]
         columns = [*map(quoted, self.emits().names), *internals]
-        # Below a union writers have the number of the input before their names.
-        writer = f"regexp_replace({WRITER}, '^([0-9]{{4}}/)+', '')" if self.traced and self._united else WRITER
-        origin = [f"{ours} AS {name}" for ours, name in zip((writer, POSITION), self._origin, strict=False)]
+        origin = [f"{ours} AS {name}" for ours, name in zip(self._came_from(), self._origin, strict=False)]
         number = f"row_number() OVER (ORDER BY {', '.join(self.input.emits().order)})"
         number = f"CAST({base} - 1 + {number} AS BIGINT) AS {POSITION}"
         rows = rows.selectExpr(

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from rowtime.core.columns import ORDERED_VALUE, ORIGIN, POSITION, ROWTIME, SAID, WRITER
+from rowtime.core.columns import ORDERED_VALUE, POSITION, ROWTIME, SAID, WRITER
 from rowtime.core.fields import UNSTORED, Micros
 from rowtime.core.time import BEGINNING
 from rowtime.expr.facts import Fact
@@ -57,8 +57,7 @@ class Ordered(Unary):
 
     ``within`` (µs, of times) and ``rows`` are how far it may. ``declares``: the column whose
     declared order this is. ``gate``: the stream that sends bounds of its columns among the rows;
-    ``passes``: they go on to the check of another column. ``more``: another check follows, which has to know where rows
-    came from.
+    ``passes``: they go on to the check of another column. ``more``: another check follows, which stored plans say.
     """
 
     name: str
@@ -104,8 +103,6 @@ class Ordered(Unary):
     def emits(self) -> Shape:
         """The input's columns; of a declared one the order is known from here on."""
         shape = self.input.emits()
-        if not self.more:
-            shape = replace(shape, extra=tuple(name for name in shape.extra if name not in ORIGIN))
         if self.declares is None:
             return shape
         known = self.declares

@@ -107,7 +107,7 @@ class Over(Unary):
         below = self.input.emits()
         known = {column.name: column for column in below.columns}
         columns = (*(known[name] for name in self.passed), *(c.column for c in self.calls))
-        return replace(below, columns=columns, event=None)
+        return replace(below.without_origin(), columns=columns, event=None)
 
     def link(self, n: int) -> Link:  # noqa: ARG002 - one input
         """The rows of the same keys up to the row, as far back as the frames go."""

@@ -105,8 +105,7 @@ class EventTimed(Unary):
         """The input's columns; further down it is known which of them is the event time."""
         shape = self.input.emits()
         columns = tuple(column for column in shape.columns if column.name not in (GIVEN, REGION))
-        extra = tuple(name for name in shape.extra if name not in ORIGIN)
-        return replace(shape, columns=columns, extra=extra, event=EventTime(self.name, self.column))
+        return replace(shape, columns=columns, event=EventTime(self.name, self.column))
 
     @property
     def micros(self) -> str:
@@ -134,13 +133,9 @@ class EventTimed(Unary):
         line = self._timeline(tick, items, ended=least(delta.clocks.values()) >= END)
         if delta.rows is not None:
             line = replace(line, stamps=partial(_stamps, tick, self, delta.rows))
-            if self._writer != WRITER:
-                line = replace(line, origins=partial(_origins, tick, self, delta.rows))
         rows = None if delta.rows is None else self._accepted(tick, delta.rows, items, line, early)
         peek = delta.peek if rows is delta.rows else None
-        return Delta(
-            rows, delta.clocks, delta.count, delta.lowest, delta.highest, peek, timeline=line, origins=line.origins
-        )
+        return Delta(rows, delta.clocks, delta.count, delta.lowest, delta.highest, peek, timeline=line)
 
     # -- the items --------------------------------------------------------------------
 
@@ -209,7 +204,7 @@ class EventTimed(Unary):
     @property
     def _writer(self) -> str:
         """The column of the writer of a row, also where rows of several were merged."""
-        return ORIGIN[0] if ORIGIN[0] in self.input.emits().extra else WRITER
+        return ORIGIN[0] if self.input.emits().has_origin else WRITER
 
     def _guarded(self, tick: Tick, items: pa.Table) -> tuple[pa.Table, dict[int, int]]:
         """The items, the times of early rows NULL; and the mark above which each of these is, by its position."""
@@ -223,7 +218,8 @@ class EventTimed(Unary):
             if writer == READMITTED:
                 continue  # its rows have been judged, by the time that the others had come to
             mine = np.flatnonzero(pc.equal(writers, writer).to_numpy(zero_copy_only=False))
-            found = guard(Items.of(times[mine], known[mine]), marks.get(writer, BEGINNING), Limits(_EVER, self.beyond))
+            mark = marks.get(writer, marks.get("", BEGINNING))  # "": all, where nobody knew whose rows they are
+            found = guard(Items.of(times[mine], known[mine]), mark, Limits(_EVER, self.beyond))
             early[mine], above[mine] = found.result == EARLY, found.before
             marks[writer] = found.mark
         tick.remember(self, early=self.beyond, highest=marks)  # the distance: for whoever re-admits early rows
@@ -246,17 +242,13 @@ class EventTimed(Unary):
             rows = rows.where(f"{GIVEN} IS NULL").drop(GIVEN, REGION)
         if not len(lost):
             tick.count(self, accepted)
-            return _without_origin(rows)
+            return rows
         reasons = ["EARLY" if position in early else "NULL_ROWTIME" for position in lost.tolist()]
         counts = Counter({"in": accepted + len(lost), "accepted": accepted, **Counter(reasons)})
         marks = [early.get(at, bound) for at, bound in zip(lost.tolist(), line.at(lost).tolist(), strict=True)]
         refused = refusals(rows, lost, reasons, np.array(marks, np.int64))
         verdict = Verdict(refused, counts, {}, BEGINNING, END)
-        return _without_origin(tick.account(self, rows, verdict, in_calendar_or_null(self.micros)))
-
-
-def _without_origin(rows: DataFrame) -> DataFrame:
-    return rows.drop(*ORIGIN) if ORIGIN[0] in rows.columns else rows
+        return tick.account(self, rows, verdict, in_calendar_or_null(self.micros))
 
 
 def in_calendar_or_null(micros: str) -> str:
@@ -303,20 +295,11 @@ def _stamps(tick: Tick, node: Operator, rows: DataFrame, positions: np.ndarray) 
     return times
 
 
-def _origins(tick: Tick, node: EventTimed, rows: DataFrame, positions: np.ndarray) -> pa.Table:
-    """Where rows came from that were merged: `ORIGIN` by their positions."""
-    tick.describe(node, "read where refused rows came from")
-    listed = f"array({', '.join(f'{position}L' for position in positions.tolist())})"
-    chosen = rows.where(f"array_contains({listed}, {POSITION})") if len(positions) <= _FEW else rows
-    found = chosen.select(POSITION, *ORIGIN).toArrow().sort_by(POSITION)
-    found = found.take(pa.array(np.searchsorted(found[POSITION].to_numpy(), positions)))
-    return found if not node.regions else _without_bounds(found)
-
-
-def _without_bounds(origins: pa.Table) -> pa.Table:
-    """Origins as they were before bounds passed among the rows (`passed_bounds`)."""
-    place = ORIGIN[1]
-    return origins.set_column(origins.column_names.index(place), place, pc.divide(origins[place], BETWEEN))
+def came_from(tick: Tick, node: Operator, rows: DataFrame, position: int) -> tuple[str, int]:
+    """The writer and the position that a row had before it was merged."""
+    tick.describe(node, "read where a row came from")
+    names = ORIGIN if ORIGIN[0] in rows.columns else (WRITER, POSITION)
+    return tuple(rows.where(f"{POSITION} = {position}L").select(*names).first())  # type: ignore[arg-type]  # it is there
 
 
 def refusals(rows: DataFrame, positions: np.ndarray, reasons: Sequence[str], bounds: np.ndarray) -> pa.Table:
@@ -327,4 +310,3 @@ def refusals(rows: DataFrame, positions: np.ndarray, reasons: Sequence[str], bou
 
 
 _EVER = 2**61  # µs: no row is too far below
-_FEW = 100  # positions that are listed in a filter

@@ -25,7 +25,6 @@ from rowtime.core.columns import (
     FIRE_CHANGE,
     FIRE_INDEX,
     LAST_FIRE,
-    ORIGIN,
     PANE,
     POSITION,
     ROUTE,
@@ -53,7 +52,7 @@ from rowtime.operators.contract.gates import Verdict
 from rowtime.operators.contract.requirement import EVENT_TIME, UNORDERED, Requirement
 from rowtime.operators.groups.finished import COMPLETE, FAILED, Finished, refuse_failing, with_failing
 from rowtime.operators.groups.grouping import RowGroups
-from rowtime.operators.panes.event_time import OUTPUT, EventTimed, refusals
+from rowtime.operators.panes.event_time import OUTPUT, EventTimed, came_from, refusals
 from rowtime.operators.panes.pane_fires import Fires
 from rowtime.operators.panes.pane_times import PaneControl, PaneTimes, less
 from rowtime.operators.rows.halves import value_at
@@ -151,7 +150,9 @@ class Panes(RowGroups):
         delta, line, control = deltas[0], deltas[1].timeline, tick.control(self)
         assert line is not None
         before, control = control.bound, tick.remember(self, bound=line.after)
-        late = self._resolve(tick, line) + self._take(tick, delta, line)  # what waits is of earlier ticks
+        late = self._resolve(tick, line) + self._take(
+            tick, delta, deltas[1].rows, line
+        )  # what waits is of earlier ticks
         done = self._fire(tick, before, line, late)
         tick.segments(self).forget(shift(line.after, -self.age))
         self._compact(tick, line.after)
@@ -162,13 +163,14 @@ class Panes(RowGroups):
 
     # -- rows come in -----------------------------------------------------------------
 
-    def _take(self, tick: Tick, delta: Delta, line: Timeline) -> list[int]:
+    def _take(self, tick: Tick, delta: Delta, declared: DataFrame | None, line: Timeline) -> list[int]:
         """Judge the new rows and keep them; between which ends the panes lie that fire again."""
-        if delta.rows is None:
+        if delta.rows is None or declared is None:
             return []
         positions, times = self._times(tick, delta, line)
         bounds = line.at(positions)
-        rows = self._accepted(tick, delta.rows, positions, times, bounds, line)
+        self._watch(tick, declared, positions[times < less(bounds, self.age)], line)
+        rows = self._accepted(tick, delta.rows, positions, times, bounds)
         first = self.times.first_end(times)
         behind = (bounds >= first) & (times >= less(bounds, self.age))
         late = positions[behind]
@@ -192,12 +194,11 @@ class Panes(RowGroups):
     def _filtered(self) -> bool:
         return self.input is not self.event
 
-    def _accepted(  # noqa: PLR0913 - what is known of the rows
-        self, tick: Tick, rows: DataFrame, positions: np.ndarray, times: np.ndarray, bounds: np.ndarray, line: Timeline
+    def _accepted(
+        self, tick: Tick, rows: DataFrame, positions: np.ndarray, times: np.ndarray, bounds: np.ndarray
     ) -> DataFrame:
         """The rows that are above the bound less the discard age, and in a pane."""
         late = times < less(bounds, self.age)
-        self._watch(tick, rows, positions[late], line)
         nowhere = ~late & ~self.times.covers(times)
         refused = late | nowhere
         if not refused.any():
@@ -206,10 +207,6 @@ class Panes(RowGroups):
         reasons = np.where(late, "LATE", "NO_PANE")[refused].tolist()
         counts = Counter({"in": len(positions), "accepted": int((~refused).sum()), **Counter(reasons)})
         listed = refusals(rows, positions[refused], reasons, bounds[refused])
-        if line.origins is not None:
-            origins = line.origins(positions[refused])
-            for name in ORIGIN:
-                listed = listed.append_column(name, origins[name])
         time = f"timestamp_micros({self.event.micros})"
         return tick.account(self, rows, Verdict(listed, counts, {}, BEGINNING, END), time)
 
@@ -226,11 +223,7 @@ class Panes(RowGroups):
         if poison is None:
             return
         if known is None or poison[0] != known[0]:
-            at = np.array(poison[:1], np.int64)
-            found = refusals(rows, at, [""], at) if line.origins is None else line.origins(at)
-            writer, place = (
-                found[name][0].as_py() for name in ((WRITER, POSITION) if line.origins is None else ORIGIN)
-            )
+            writer, place = came_from(tick, self, rows, poison[0])
             tick.remember(self, place=place)
         tick.remember(self, raised={writer: poison})
 

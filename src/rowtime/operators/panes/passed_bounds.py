@@ -34,7 +34,7 @@ from rowtime.operators.contract import (
     quoted,
 )
 from rowtime.operators.contract.requirement import EVENT_TIME, UNORDERED, Requirement
-from rowtime.operators.panes.event_time import BETWEEN, OUTPUT, EventTimed
+from rowtime.operators.panes.event_time import BETWEEN, OUTPUT, EventTimed, came_from
 from rowtime.operators.streams.raises import raised
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class PassedBounds(Operator):
         """The input's columns, a bound (null for a row), and which input it is of."""
         below = self.input.emits()
         columns = (*below.columns, Column(GIVEN, "BIGINT"), Column(REGION, "INT"))
-        return replace(below, columns=columns, arrival=False, event=None)
+        return replace(below, columns=columns, extra=ORIGIN, arrival=False, event=None)
 
     def promises(self, clocks: Sequence[Clocks], control: PassedOn) -> Clocks:  # noqa: ARG002
         """Those of the input: no bound stands below the clock of its item."""
@@ -106,7 +106,7 @@ class PassedBounds(Operator):
         delta, line = deltas[0], deltas[1].timeline
         assert line is not None
         rows = None if delta.rows is None else self._rows(delta.rows)
-        self._watch(tick, line)
+        self._watch(tick, deltas[1].rows, line)
         bounds = self._bounds(tick, line, least(delta.clocks.values()))
         if not bounds.num_rows:
             return Delta(rows, delta.clocks, delta.count, delta.lowest, delta.highest)
@@ -117,21 +117,20 @@ class PassedBounds(Operator):
 
     def _rows(self, rows: DataFrame) -> DataFrame:
         columns = [quoted(name) for name in self.input.emits().names]
-        place = f"{POSITION} * {BETWEEN}L AS {POSITION}"
-        return rows.selectExpr(
-            *columns, f"CAST(NULL AS BIGINT) AS {GIVEN}", f"{self.region} AS {REGION}", ROWTIME, WRITER, place
-        )
+        there = ORIGIN if self.input.emits().has_origin else (WRITER, POSITION)
+        origin = [f"{name} AS {ours}" for name, ours in zip(there, ORIGIN, strict=True)]
+        ours = [ROWTIME, WRITER, f"{POSITION} * {BETWEEN}L AS {POSITION}", *origin]
+        return rows.selectExpr(*columns, f"CAST(NULL AS BIGINT) AS {GIVEN}", f"{self.region} AS {REGION}", *ours)
 
-    def _watch(self, tick: Tick, line: Timeline) -> None:
+    def _watch(self, tick: Tick, rows: DataFrame | None, line: Timeline) -> None:
         """Remember which row raised the bound by far: where regions meet it is known what that made of others."""
         if self.event.mode != OUTPUT:
             return
         highest = np.maximum.accumulate(np.concatenate([[tick.control(self).highest], line.times]))
         tick.remember(self, highest=int(highest[-1]))
         jump = raised(None, line.rows, highest, np.zeros(len(line.rows), bool))
-        if jump is not None and line.origins is not None:
-            found = line.origins(np.array(jump[:1], np.int64))
-            tick.remember(self, jump=[*(found[name][0].as_py() for name in ORIGIN), *jump[1:3]])
+        if jump is not None and rows is not None:
+            tick.remember(self, jump=[*came_from(tick, self, rows, jump[0]), *jump[1:3]])
 
     def _bounds(self, tick: Tick, line: Timeline, clock: int) -> pa.Table:
         """Rowtime (BIGINT µs), position and value of each advance."""
@@ -158,4 +157,5 @@ class PassedBounds(Operator):
     def _told(self, tick: Tick, bounds: pa.Table) -> DataFrame:
         columns = [f"CAST(NULL AS {c.type or 'VOID'}) AS {quoted(c.name)}" for c in self.input.emits().columns]
         fixed = [f"{self.region} AS {REGION}", f"timestamp_micros(t) AS {ROWTIME}", f"'' AS {WRITER}"]
-        return tick.frame(self, bounds).selectExpr(*columns, GIVEN, *fixed, POSITION)
+        nobody = (f"CAST(NULL AS {kind}) AS {name}" for kind, name in zip(("STRING", "BIGINT"), ORIGIN, strict=True))
+        return tick.frame(self, bounds).selectExpr(*columns, GIVEN, *fixed, POSITION, *nobody)

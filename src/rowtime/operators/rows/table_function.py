@@ -92,7 +92,7 @@ class TableFunctionCall(Unary):
 
     def emits(self) -> Shape:
         """The function's columns; rows keep their rowtime and writer, and are numbered anew."""
-        return replace(self.input.emits(), columns=self.columns, arrival=False, event=None)
+        return replace(self.input.emits().without_origin(), columns=self.columns, arrival=False, event=None)
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Hand the new rows over, writer by writer."""

@@ -28,7 +28,7 @@ def moved_shape(below: Shape, order: tuple[str, ...], hidden: tuple[str, ...], *
     # What is known of the columns' order was about the old one.
     columns = tuple(Column(column.name, column.type) for column in below.columns if column.name not in hidden)
     before = tuple(term for term in below.order if term != ROWTIME)
-    extra = tuple(dict.fromkeys([*hidden, BEFORE, *below.extra]))
+    extra = tuple(dict.fromkeys([*hidden, BEFORE, *below.without_origin().extra]))
     order = (ROWTIME, *order, BEFORE, *before)
     return replace(below, columns=columns, order=order, extra=extra, released=released, unmerged=True, event=None)
 

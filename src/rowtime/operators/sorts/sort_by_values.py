@@ -150,7 +150,7 @@ class SortByValues(Unary):
 
     @property
     def _state(self) -> Kept:
-        below = self.input.emits()
+        below = self.input.emits().without_origin()
         return Kept(FIRST, tuple(dict.fromkeys([*below.names, *below.internals, *self.keys, SORT_VALUE, FIRST])))
 
     def _complete(self) -> Route:

@@ -14,7 +14,7 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rowtime.core.clock import Clocks
-from rowtime.core.columns import ARRIVAL, POSITION, ROWTIME, STOP, WRITER
+from rowtime.core.columns import ARRIVAL, ORIGIN, POSITION, ROWTIME, STOP, WRITER
 from rowtime.core.time import BEGINNING
 from rowtime.operators.contract import Column, Control, Delta, Link, Operator, Shape, Tick, named, quoted
 from rowtime.operators.contract.requirement import PLACED, UNORDERED, Requirement
@@ -65,7 +65,9 @@ class UnionAll(Operator):
             return Shape(
                 columns, extra=EVENT, placed=placed, single=single, unmerged=True, retracts=retracts, lasts=lasts
             )
-        return Shape(columns, placed=all(shape.placed for shape in shapes), arrival=arrival, unmerged=not self.optional)
+        extra = ORIGIN if any(shape.has_origin for shape in shapes) else ()
+        placed = all(shape.placed for shape in shapes)
+        return Shape(columns, extra=extra, placed=placed, arrival=arrival, unmerged=not self.optional)
 
     def promises(self, clocks: Sequence[Clocks], control: Control) -> Clocks:  # noqa: ARG002
         """Every input's bounds side by side; the stream's bound is the least of them."""
@@ -131,6 +133,8 @@ class UnionAll(Operator):
         columns = [f"{value} AS {quoted(name)}" for value, name in zip(values, first.names, strict=True)]
         arrival = [ARRIVAL] if first.arrival else []
         writer = f"concat('{prefix(index)}', {WRITER}) AS {WRITER}"
-        return delta.rows.selectExpr(
-            *columns, ROWTIME, writer, POSITION, *arrival, *(EVENT if STOP in mine.extra else ())
-        )
+        extra: tuple[str, ...] = EVENT if STOP in mine.extra else ()
+        if first.has_origin:
+            before = ORIGIN if mine.has_origin else (WRITER, POSITION)
+            extra = (f"concat('{prefix(index)}', {before[0]}) AS {ORIGIN[0]}", f"{before[1]} AS {ORIGIN[1]}")
+        return delta.rows.selectExpr(*columns, ROWTIME, writer, POSITION, *arrival, *extra)

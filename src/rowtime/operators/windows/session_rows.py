@@ -129,5 +129,5 @@ class SessionRows(Unary):
 
     @property
     def _state(self) -> Kept:
-        below = self.input.emits()
+        below = self.input.emits().without_origin()
         return Kept(DUE, (*below.names, *below.internals, FIRST, LAST, DUE))
