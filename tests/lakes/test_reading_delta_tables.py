@@ -223,6 +223,35 @@ def test_what_a_pump_has_written_in_order_is_read_with_its_rowtimes(spark: Spark
     assert {row["rowtime"]: row["n"] for row in rows} == {START + timedelta(seconds=n): n for n in range(99)}
 
 
+JOIN = """CREATE STREAM a (n BIGINT);
+CREATE TABLE t (n INT, day STRING) USING delta OPTIONS (path '{folder}/in'{options});
+CREATE STREAM o (n BIGINT, day STRING) USING delta OPTIONS (path '{folder}/out', rowtime.column '');
+CREATE PUMP p AS INSERT INTO o SELECT STREAM a.n, t.day FROM a LEFT JOIN t ON a.n = t.n;"""
+
+
+def test_a_static_table_is_that_of_its_version_or_of_the_first_start(spark: SparkSession, tmp_path: Path) -> None:
+    append(tmp_path, range(3))
+    append(tmp_path, range(3, 6))
+    table(tmp_path).delete("n = 1")
+    for check, options, known in (("now", "", [0, 2, 3, 4, 5]), ("first", ", versionAsOf '0'", [0, 1, 2])):
+        home = tmp_path / f"home of {check}"
+        made = pipeline(spark, tmp_path, JOIN, options=options, out=check)
+        for stream in made.compile().defines:
+            made.home.define(stream.name, stream.as_json(), replace=True)
+        for first in (0, 4):
+            with rt.writer("a", home=home) as log:
+                log.insert([{"n": n, "rowtime": START + timedelta(seconds=n)} for n in range(first, first + 4)])
+            run(spark, tmp_path, JOIN, check, options=options, out=check)
+            append(tmp_path, range(6, 8))
+        rows = table(tmp_path, "out").to_pyarrow_table().to_pylist()
+        assert {row["n"]: row["day"] for row in rows} == {n: f"d {n % 2}/ä" if n in known else None for n in range(8)}
+        again = verify(tmp_path / check, spark=spark, home=home)
+        assert again.equal, again
+        shutil.rmtree(tmp_path / "out")
+    said = refusal(spark, tmp_path, sql=JOIN, check="other", options=", versionAsOf '99'", out="other")
+    assert "R578" in said, said
+
+
 def test_a_package_that_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     append(tmp_path, range(2))
     monkeypatch.setitem(sys.modules, "deltalake", None)

@@ -12,16 +12,19 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from rowtime.client.writer import EVERYONE
 from rowtime.core.clock import least
+from rowtime.core.columns import ROW_NUMBER
 from rowtime.core.errors import Refused, refuse
 from rowtime.core.stores import Place
 from rowtime.core.time import END
 from rowtime.operators.streams.stream import Stream
+from rowtime.operators.streams.table import PINNED, tables_of
 from rowtime.plan.clock_functions import fixed
 from rowtime.plan.finite import is_finite
 from rowtime.plan.upgrade import check_same
@@ -31,13 +34,15 @@ from rowtime.runtime.intake import Taken
 from rowtime.runtime.narrow_tables import LIMITS, Narrowed
 from rowtime.runtime.sinks.staging import Stage
 from rowtime.runtime.skipped_rows import SEEN, shown_in
+from rowtime.runtime.sources.statistics import unskipped
+from rowtime.runtime.spark_paths import for_spark
 from rowtime.runtime.upgrades import bound
 from rowtime.state.checkpoint import Checkpoint, folder_of
 from rowtime.state.cuts import noted
 from rowtime.state.files import copy_folder
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from rowtime.api.pipeline import Pipeline
     from rowtime.operators.sinks.sink import Sink as SinkNode
@@ -45,6 +50,7 @@ if TYPE_CHECKING:
     from rowtime.plan.stored import StoredPlan
     from rowtime.runtime.sinks.contract import Batch
     from rowtime.runtime.sources.contract import Repeatable, Source
+    from rowtime.runtime.tick import GivenTable
 
     Later = tuple[Program, Mapping[str, Source], Mapping[str, Stage]]
 
@@ -209,8 +215,29 @@ def replay(
     )
     engine.later = list(zip(programs, sources, stages, strict=True))[1:]
     engine.skipped_in = checkpoint
+    engine.tables = dict(_pinned(checkpoint, programs))
     engine.start()
     return engine
+
+
+def _pinned(checkpoint: Checkpoint, programs: Sequence[Program]) -> Iterator[tuple[str, GivenTable]]:
+    """The static tables of the programs as the checkpoint has copied them, whatever they are now."""
+    last = checkpoint.journal.last() or {}
+    for node in (node for program in programs for node in tables_of(program.operators)):
+        key = f"{node.name}/{PINNED}"
+        if last.get("control", {}).get(node.name, {}).get("pinned") and key in last["schemas"]:
+            paths = [for_spark(checkpoint.folder / path) for path, *_ in last["segments"].get(key, ())]
+            yield node.table, partial(_copied, paths, last["schemas"][key])
+
+
+def _copied(paths: Sequence[str], schema: Mapping[str, Any], spark: SparkSession) -> DataFrame:
+    """The rows of a table in their order."""
+    from pyspark.sql.types import StructType  # noqa: PLC0415 - not for those who only plan
+
+    kind = StructType.fromJson({**schema})
+    if not paths:
+        return spark.createDataFrame([], kind)
+    return unskipped(spark.read.schema(kind).parquet(*paths)).orderBy(ROW_NUMBER)
 
 
 def _programs(pipeline: Pipeline, checkpoint: Checkpoint) -> list[Program]:

@@ -29,6 +29,7 @@ from rowtime.operators.rows.collected import loose
 from rowtime.operators.sinks.sink import Sink
 from rowtime.operators.streams.stream_clocks import StreamClocks
 from rowtime.operators.streams.table import Table
+from rowtime.plan.formats.lake import STATIC
 from rowtime.runtime.apart import apart
 from rowtime.runtime.clock_pass import clock_pass
 from rowtime.runtime.column_types import ColumnTypes
@@ -187,6 +188,10 @@ class RunningTick:
         columns = [(column.name, as_read(column.type)) for column in node.columns]
         if name in self.tables:
             rows = self.tables[name](self.spark)
+        elif kind in STATIC:
+            from rowtime.runtime.sources.lakes import static_rows  # noqa: PLC0415 - an extra
+
+            rows = static_rows(self.spark, name, node.source, dict(columns))
         elif kind:
             reader = self.spark.read.format(kind).options(**dict(options))
             if kind in ("csv", "json"):  # which have no types of their own

@@ -81,7 +81,7 @@ def checked_options(statement: CreateStream | CreateTable) -> Given:
             raise Refused(Problem("R210", f"there is no format {statement.using}", name, there))
         return statement.options  # any source of Spark's can be a table
     found = _problems(_form(known, kind or "log", statement.options), statement)
-    if known is TABLES and kind in LAKES:
+    if known is TABLES and kind in STATIC:
         found += place_problems(kind, (one for one, _ in statement.options), name)
     if found:
         raise Refused(*found)

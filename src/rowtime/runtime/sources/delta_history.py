@@ -44,13 +44,13 @@ class DeltaHistory:
         """Where the files of the table are."""
         return str(self._path)
 
-    def look(self) -> Look | None:
-        """The table as it is now; without opening it where nothing has happened since the last look."""
-        known = self._look
+    def look(self, version: int | None = None) -> Look | None:
+        """The table as it is now, or was; without opening it where nothing has happened since the last look."""
+        known = self._look if version is None else None
         same = known is not None and self._stamp and self._stamp == self._stamp_of(known.place)
         if known is not None and same and not self._entry(known.place + 1).exists():
             return known
-        table = self._opened()
+        table = self._opened(version)
         if table is None:
             self._look = None
             return None

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate, islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from rowtime.core.errors import Failure, Problem, refuse
@@ -19,8 +18,8 @@ from rowtime.plan.formats.lake import SKIPS, STARTS
 from rowtime.runtime.sources.contract import Limits, Offsets, Slice
 from rowtime.runtime.sources.file_faults import Expected
 from rowtime.runtime.sources.file_list import FileList, NumberedFile, is_as_numbered
-from rowtime.runtime.sources.files import FilesSource
-from rowtime.runtime.sources.lake_columns import check_columns, with_partitions
+from rowtime.runtime.sources.lake_columns import check_columns
+from rowtime.runtime.sources.lake_files import THE_WRITER, TableFiles
 from rowtime.runtime.sources.numbering import within
 from rowtime.runtime.sources.table_history import History, Look, gone, missing
 
@@ -28,15 +27,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-THE_WRITER: Final = "table"
 _CHANGED: Final = (
     "A stream has only rows that are appended. To pass over such versions, so that none of their rows are read, set "
     "the option skipChangeCommits 'true'. Or start with a new checkpoint, which reads the table as it is now."
 )
-
-
-class _Files(FilesSource):
-    writer = THE_WRITER
 
 
 class LakeSource:
@@ -60,7 +54,7 @@ class LakeSource:
         self._skips = given.get(SKIPS.lower(), "").lower() == "true"
         self._rowtime = given.get("rowtime.column", "")
         self._list = FileList(notes)
-        self._reader: FilesSource | None = None
+        self._reader: TableFiles | None = None
         self._place: int | None = None
         self._identity = ""
         self._loaded = False
@@ -80,7 +74,7 @@ class LakeSource:
         taken = list(_each_once(within(self._list.files[first:], limits)))
         self._check(taken)
         self._list.write(len(self._list.files))
-        return self._slice(first, taken), self._state()
+        return self._files.slice_of(first, taken), self._state()
 
     def between(self, start: Offsets, end: Offsets, state: Mapping[str, Any]) -> Slice:
         """The files between two numbers; raises ``Failure`` (R501) where one is gone."""
@@ -90,20 +84,19 @@ class LakeSource:
         if lost := next((file.path for file in taken if not is_as_numbered(file)), None):
             what = f"{self._history.called} cannot be read again: {lost} is gone or not as it was"
             raise Failure(Problem("R501", what, hint="Restore the files."))
-        return self._slice(first, taken)
+        return self._files.slice_of(first, taken)
 
     def read(self, spark: SparkSession, part: Slice) -> DataFrame:
-        """The rows of some files, with their positions; the columns of partitions as the log has them."""
-        return with_partitions(self._files.read(spark, part), part.detail["values"], self._columns)
+        """See `TableFiles.read`."""
+        return self._files.read(spark, part)
 
     def column(self, part: Slice, name: str) -> Iterator[pa.Table] | None:
         """See `FilesSource.column`."""
         return self._files.column(part, name)
 
     def rows(self, part: Slice, wanted: Mapping[str, str]) -> Iterator[pa.Table] | None:
-        """See `FilesSource.rows`; ``None`` where a partition is wanted."""
-        there = {name.lower() for values in part.detail["values"].values() for name in values}
-        return None if there & {column.lower() for column in wanted.values()} else self._files.rows(part, wanted)
+        """See `TableFiles.rows`."""
+        return self._files.rows(part, wanted)
 
     def finished(self, at: Offsets) -> bool:
         """True once every file of the versions that are there now has been taken."""
@@ -194,17 +187,10 @@ class LakeSource:
     # -- the rows ---------------------------------------------------------------------
 
     @property
-    def _files(self) -> FilesSource:
-        """Reads numbered files of Parquet."""
+    def _files(self) -> TableFiles:
         if self._reader is None:
-            options = {"path": self._history.folder, "rowtime.column": self._rowtime}
-            self._reader = _Files("parquet", options, self._columns, Path(self._history.folder))
+            self._reader = TableFiles(self._history.folder, self._columns, self._rowtime)
         return self._reader
-
-    def _slice(self, first: int, taken: Sequence[NumberedFile]) -> Slice:
-        part = self._files.slice_of(first, taken)
-        values = {str(number): dict(file.values) for number, file in enumerate(taken, first) if file.values}
-        return replace(part, detail={**part.detail, "values": values})
 
 
 def _each_once(files: Iterable[NumberedFile]) -> Iterator[NumberedFile]:

@@ -5,10 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rowtime.core.shared_paths import local
+from rowtime.operators.contract import quoted
+from rowtime.plan.formats.lake import VERSION
 from rowtime.runtime.sources.delta_history import DeltaHistory
+from rowtime.runtime.sources.lake_columns import check_columns
+from rowtime.runtime.sources.lake_files import TableFiles
+from rowtime.runtime.sources.table_history import missing
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
+
+    from pyspark.sql import DataFrame, SparkSession
 
     from rowtime.runtime.sources.table_history import History
 
@@ -17,3 +24,25 @@ def history_of(kind: str, options: Mapping[str, str]) -> History:
     """The history of the table that options name."""
     assert kind == "delta"
     return DeltaHistory(local(options["path"], "the path of the table"))
+
+
+def static_rows(
+    spark: SparkSession, name: str, source: tuple[str, Sequence[tuple[str, str]]], wanted: Mapping[str, str]
+) -> DataFrame:
+    """The rows of a static table in the version that its options name, else as it is now; its own types.
+
+    Raises a ``RowtimeError``: R501, R575, R577, R578.
+    """
+    options = {key.lower(): value for key, value in source[1]}
+    history, version = history_of(source[0], options), options.get(VERSION.lower())
+    look = history.look(None if version is None else int(version))
+    if look is None:
+        raise missing(history.called)
+    check_columns(name, history.called, look, wanted, typed=False)
+    asked = {column.lower() for column in wanted}
+    columns = [(f.name, f.dataType.simpleString()) for f in look.columns.fields if f.name.lower() in asked]
+    files = history.whole(look.place)
+    if not files:
+        return spark.createDataFrame([], ", ".join(f"{quoted(column)} {of}" for column, of in columns))
+    reader = TableFiles(history.folder, columns)
+    return reader.read(spark, reader.slice_of(0, files)).select(*(quoted(column) for column, _ in columns))

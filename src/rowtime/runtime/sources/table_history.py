@@ -54,8 +54,11 @@ class History(Protocol):
         """Where the files of the table are."""
         ...
 
-    def look(self) -> Look | None:
-        """The table as it is now; ``None`` if it is not there. Raises ``Refused`` (R575) where it cannot be read."""
+    def look(self, version: int | None = None) -> Look | None:
+        """The table as it is now, or in a version; ``None`` if it is not there.
+
+        Raises ``Refused``: R575 where it cannot be read, R578 if there is no such version.
+        """
         ...
 
     def whole(self, place: int) -> Sequence[NumberedFile]:
