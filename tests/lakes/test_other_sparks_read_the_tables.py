@@ -61,11 +61,12 @@ def row(n: int) -> dict[str, Any]:
 EXPECTED = [120, 9, 18, 16, 60, 120, 60, 67, 24, 1, 1, 120]
 
 
-def filled(spark: SparkSession, folder: Path, using: str) -> None:
-    for begun in (-1, 0, 40, 80):
-        if begun >= 0:
+def filled(spark: SparkSession, folder: Path, using: str, *more: dict[str, Any]) -> None:
+    parts = [[row(n) for n in range(begun, begun + 40)] for begun in (0, 40, 80)]
+    for part in ([], *parts, *([list(more)] if more else [])):
+        if part:
             with rt.writer("a", home=folder / "home") as log:
-                log.insert([row(n) for n in range(begun, begun + 40)])
+                log.insert(part)
         rt.Pipeline(spark, home=folder / "home").sql(SQL.format(using=using)).run_available(folder / "check")
 
 
@@ -92,21 +93,25 @@ def counts(version: str, jars: tuple[str, ...], conf: dict[str, str], rows: str)
     return counted
 
 
-def test_spark_reads_a_delta_table(spark: SparkSession, tmp_path: Path) -> None:
-    filled(spark, tmp_path, f"delta PARTITIONED BY (d, s, b) OPTIONS (path '{tmp_path}/out')")
+@pytest.mark.parametrize("key", ["", ", key 'n'", ", optimize.files '9'"])
+def test_spark_reads_a_delta_table(spark: SparkSession, tmp_path: Path, key: str) -> None:
+    again = [{**row(n), "rowtime": 10**9 + n} for n in range(40)] if "key" in key else []
+    filled(spark, tmp_path, f"delta PARTITIONED BY (d, s, b) OPTIONS (path '{tmp_path}/out'{key})", *again)
     conf = {
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         "spark.databricks.delta.snapshotPartitions": "1",
     }
     found = counts("4.2.0", DELTA, conf, f"spark.read.format('delta').load('{tmp_path}/out')")
-    assert found == EXPECTED
+    assert found == [*EXPECTED[:6], EXPECTED[6] + len(again), *EXPECTED[7:]]
 
 
-def test_spark_reads_an_iceberg_table(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize("key", ["", ", key 'n'"])
+def test_spark_reads_an_iceberg_table(spark: SparkSession, tmp_path: Path, key: str) -> None:
     options = f"""catalog 'c', table 'db.o', catalog.type 'sql', catalog.uri 'sqlite:///{tmp_path}/catalog.db',
-      catalog.warehouse 'file://{tmp_path}/lake'"""
-    filled(spark, tmp_path, f"iceberg PARTITIONED BY (d, s) OPTIONS ({options})")
+      catalog.warehouse 'file://{tmp_path}/lake'{key}"""
+    again = [{**row(n), "rowtime": 10**9 + n} for n in range(40)] if key else []  # of which 40 were below the minute
+    filled(spark, tmp_path, f"iceberg PARTITIONED BY (d, s) OPTIONS ({options})", *again)
     conf = {
         "spark.sql.catalog.c": "org.apache.iceberg.spark.SparkCatalog",
         "spark.sql.catalog.c.type": "jdbc",
@@ -115,4 +120,4 @@ def test_spark_reads_an_iceberg_table(spark: SparkSession, tmp_path: Path) -> No
         "spark.sql.catalog.c.warehouse": f"file://{tmp_path}/lake",
     }
     found = counts("4.1.1", ICEBERG, conf, "spark.table('c.db.o')")
-    assert found == EXPECTED
+    assert found == [*EXPECTED[:6], EXPECTED[6] + len(again), *EXPECTED[7:]]

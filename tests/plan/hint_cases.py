@@ -251,7 +251,6 @@ FILES = [
     Case("CREATE STREAM x (v INT, b STRING) USING delta PARTITIONED BY (v, b) OPTIONS (path '/o', rowtime.column '')" + INTO, "R504", "Leave (one) out", "v, b[)] OPT", "v) OPT"),
     Case("CREATE STREAM x (v INT) USING delta; SELECT STREAM v FROM x", "R207", r"Add (OPTIONS \(path '/data/visits'\))", "delta", "delta {0}"),
     Case("CREATE STREAM x (v INT, b STRING) USING iceberg OPTIONS (table 'd.t')" + INTO, "R504", r"OPTIONS \((catalog 'name')", "table", "{0}, table"),
-    Case("CREATE STREAM x (v INT NOT NULL, b STRING) USING iceberg OPTIONS (catalog 'c', table 'd.t', key 'v')" + INTO, "R573", "Leave (key) and mode out", ", key 'v'", ""),
     Case("CREATE STREAM x (v SMALLINT, b STRING) USING iceberg OPTIONS (catalog 'c', table 'd.t')" + INTO, "R530", "Declare v (INT)", "SMALLINT", "{0}"),
     Case("CREATE STREAM x (v DOUBLE, b STRING) USING delta PARTITIONED BY (v) OPTIONS (path '/o')" + INTO, "R570", "of type DATE, (STRING)", "BY [(]v", "BY (b"),
     Case("CREATE STREAM x (v INT, b STRING) USING jdbc OPTIONS (url 'jdbc:postgresql://h/d')" + INTO, "R504", r"(dbtable 'name'), (key ')", r"d'\)", "d', {0}, {1}v')"),

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from rowtime.plan.bind.sink_options import CHANGE, LakeOptions
 from rowtime.plan.formats.lake import LAKES
 from rowtime.runtime.claims import pump_of
-from rowtime.runtime.sinks.delta_log import last_of_each
+from rowtime.runtime.sinks.lake import last_of_each
 from rowtime.runtime.sinks.lakes import lake_table
 from rowtime.runtime.sinks.ownership import tag_of
 

@@ -142,11 +142,7 @@ def fitting(sink: Sink, place: Place, required: Sequence[str]) -> Sink:
         elif sink.format == "kafka":
             TopicOptions.of(options).fit(sink.emits().names)
         elif sink.format in LAKES:
-            told = LakeOptions.of(options)
-            told.fit(sink.columns, required)
-            if told.key and sink.format == "iceberg":
-                hint = "Leave key and mode out, and every row is added; or take a Delta table."
-                raise refuse("R573", "rows of an Iceberg table are not replaced by their key yet", hint)
+            LakeOptions.of(options).fit(sink.columns, required)
     except Refused as refused:
         raise Refused(*(replace(problem, place=place) for problem in refused.problems)) from None
     return sink

@@ -14,7 +14,6 @@ from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -22,7 +21,7 @@ from rowtime.core.errors import Failure, Problem, refuse
 from rowtime.core.shared_paths import sync
 from rowtime.core.time import to_text
 from rowtime.runtime.sinks.directory import folder_at
-from rowtime.runtime.sinks.lake import Conflict, Found, LakeSink, Mark, Ready
+from rowtime.runtime.sinks.lake import Conflict, Found, LakeSink, Mark, Ready, compared, last_of_each
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -119,7 +118,7 @@ class DeltaLog:
             raise self._failure(FileNotFoundError("there is no table"))
         known = table.version()
         try:
-            found = table.optimize.compact()
+            found = table.optimize.compact(writer_properties=_written(table))
         except CommitFailedError as error:
             raise Conflict from error
         except DeltaError as error:
@@ -211,13 +210,28 @@ class DeltaLog:
         same = " AND ".join(f"target.{_quoted(name)} = source.{_quoted(name)}" for name in ready.key)
         version = self._table.version()
         merge = self._table.merge(
-            rows, same, source_alias="source", target_alias="target", commit_properties=properties
+            rows,
+            same,
+            source_alias="source",
+            target_alias="target",
+            writer_properties=_written(self._table),
+            commit_properties=properties,
         )
         if gone:
             merge = merge.when_matched_delete(takes)
         merge.when_matched_update(values, f"NOT ({takes})").when_not_matched_insert(values, f"NOT ({takes})").execute()
         if self._table.version() == version:
             self._add((), properties)
+
+
+def _written(table: Any) -> Any:
+    """How deltalake writes files of a table: with statistics of the columns that everybody compares alike."""
+    from deltalake import ColumnProperties, WriterProperties  # noqa: PLC0415 - an extra
+
+    told = ColumnProperties(statistics_enabled="PAGE")
+    names = compared(pa.schema(table.schema().to_arrow()))
+    untold = ColumnProperties(statistics_enabled="NONE")
+    return WriterProperties(default_column_properties=untold, column_properties=dict.fromkeys(names, told))
 
 
 _HINT: Final = "Check that the folder exists, who may write to it, and the space on its disk. The tick is repeated."
@@ -300,12 +314,6 @@ def _shown(value: Any, *, up: bool = False) -> Any:
         return value.isoformat()
     whole = isinstance(value, int) and not isinstance(value, bool)
     return value if whole or (isinstance(value, str) and len(value) <= _SHOWN) else None
-
-
-def last_of_each(rows: pa.Table, key: Sequence[str]) -> pa.Table:
-    """Of each key the last row."""
-    numbered = rows.append_column("__nth", pa.array(np.arange(rows.num_rows)))
-    return rows.take(numbered.group_by(list(key)).aggregate([("__nth", "max")])["__nth_max"])
 
 
 def _quoted(name: str) -> str:

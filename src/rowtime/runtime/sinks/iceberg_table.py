@@ -1,4 +1,4 @@
-"""An Iceberg table through its catalog, without Spark's connector: by pyiceberg, which only this module imports.
+"""An Iceberg table through its catalog, without Spark's connector: by pyiceberg, which `iceberg_merge` imports besides.
 
 Spark's tasks have written the files; a transaction of the catalog adds them, with the mark of the pump (`lake`) in the
 properties of the table, which outlive every snapshot, and in those of the snapshot, where people look for it.
@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from rowtime.core.errors import Failure, Problem, refuse
 from rowtime.core.shared_paths import local, sync
 from rowtime.core.time import to_text
+from rowtime.runtime.sinks.iceberg_merge import Merging
 from rowtime.runtime.sinks.lake import Conflict, Found, LakeSink, Mark, Ready
 
 if TYPE_CHECKING:
@@ -127,25 +128,39 @@ class IcebergTable:
         mark = f"{ready.mark.tick} {ready.mark.rows}"
         said = {"rowtime.pump": ready.app, "rowtime.tick": str(ready.mark.tick), "rowtime.bound": to_text(ready.bound)}
         files = [f"{_SCHEME}{file}" for file in ready.files]
+        merging = Merging(table, ready, self.folder) if ready.key else None
+        before = table.metadata.current_snapshot_id
         try:
             with table.transaction() as changes:
-                changes.add_files(files, snapshot_properties=said, check_duplicate_files=False)
+                if merging is not None:
+                    merging.into(changes, said)
+                else:
+                    changes.add_files(files, snapshot_properties=said, check_duplicate_files=False)
                 changes.set_properties({_property(ready.app): mark})
-        except (CommitFailedException, CommitStateUnknownException) as error:
+        except CommitFailedException as error:
+            if merging is not None:
+                merging.discard()
+            raise Conflict from error
+        except CommitStateUnknownException as error:
             raise Conflict from error
         except ValueError as error:  # a file is not as the table has it
             raise self._failure(error) from error
-        self._keep()
+        self._keep(before)
 
     def compact(self) -> int:
         """None: pyiceberg cannot, so no option asks for it (`optimize.files` is R540 here)."""
         return 0
 
-    def rows(self, files: Callable[[str], bool], *, merged: bool) -> pa.Table | None:  # noqa: ARG002 - none are
-        """The rows of files of certain names; ``None`` where snapshots have had changes, or are no longer there."""
+    def rows(self, files: Callable[[str], bool], *, merged: bool) -> pa.Table | None:
+        """The rows of files of certain names; if rows are ``merged``, all.
+
+        ``None`` where snapshots have had changes, or are no longer there.
+        """
         table = self._opened()
         if table is None:
             return pa.table({})
+        if merged:
+            return table.scan().to_arrow()
         kinds = {str(one.summary.operation.value) if one.summary else "" for one in table.snapshots()}
         if kinds - {"append"} or (table.snapshots() and table.snapshots()[0].parent_snapshot_id is not None):
             return None
@@ -153,12 +168,12 @@ class IcebergTable:
         parts = [pq.read_table(path, partitioning=None) for path in paths if files(path.name)]
         return pa.concat_tables(parts, promote_options="permissive") if parts else pa.table({})
 
-    def _keep(self) -> None:
-        """Make the new metadata durable; pyiceberg leaves that to the machine."""
-        snapshot = self._table.current_snapshot()
-        places = [self._table.metadata_location, snapshot.manifest_list]
-        added = (one for one in snapshot.manifests(self._table.io) if one.added_snapshot_id == snapshot.snapshot_id)
-        places += [one.manifest_path for one in added]
+    def _keep(self, before: int | None) -> None:
+        """Make the new metadata durable; pyiceberg leaves that to the machine. ``before``: the snapshot until then."""
+        snapshot, places = self._table.current_snapshot(), [self._table.metadata_location]
+        if snapshot is not None and snapshot.snapshot_id != before:
+            added = (one for one in snapshot.manifests(self._table.io) if one.added_snapshot_id == snapshot.snapshot_id)
+            places += [snapshot.manifest_list, *(one.manifest_path for one in added)]
         paths = [Path(place.removeprefix(_SCHEME)) for place in places]
         for path in (*paths, *{path.parent for path in paths}):
             sync(path)

@@ -19,6 +19,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
+import numpy as np
+import pyarrow as pa
+
+from rowtime.core.columns import ROW_NUMBER
 from rowtime.core.errors import Failure, Problem, Refused, refuse
 from rowtime.core.shared_paths import sync
 from rowtime.expr.store_assignment import as_read
@@ -30,7 +34,6 @@ from rowtime.runtime.sinks.lake_types import Fitted, fitted
 from rowtime.runtime.sinks.ownership import Asked, Record, There, read
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import SparkSession
     from pyspark.sql.types import DataType, StructType
 
@@ -330,3 +333,17 @@ class LakeSink(DirectorySink):
 def _app_of(identity: str, pump: str) -> str:
     """By what a table knows a pump of a checkpoint."""
     return f"rowtime/{identity}/{pump}"
+
+
+def last_of_each(rows: pa.Table, key: Sequence[str]) -> pa.Table:
+    """Of each key the last row."""
+    numbered = rows.append_column(ROW_NUMBER, pa.array(np.arange(rows.num_rows)))
+    return rows.take(numbered.group_by(list(key)).aggregate([(ROW_NUMBER, "max")])[f"{ROW_NUMBER}_max"])
+
+
+def compared(schema: pa.Schema) -> list[str]:
+    """The columns of which a file that is not Spark's may say the least and the greatest value.
+
+    Not floating ones: other writers leave NaN out there, and Spark, for which NaN is the greatest, would skip the file.
+    """
+    return [one.name for one in schema if not (pa.types.is_floating(one.type) or pa.types.is_nested(one.type))]

@@ -1,0 +1,159 @@
+"""Rows that replace others by their key in an Iceberg table, as one snapshot: pyiceberg's `upsert` makes several.
+
+Copy on write: each file that has a row of one of the keys is written again without these rows. The new rows go into
+files of their own. One snapshot takes the old files out and the new ones in, so no reader sees a part of it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from rowtime.core.columns import ROW_NUMBER
+from rowtime.core.shared_paths import sync
+from rowtime.runtime.sinks.lake import Ready, compared, last_of_each
+
+if TYPE_CHECKING:
+    from pyiceberg.expressions import BooleanExpression
+
+_FEW: Final = 200  # values for which Iceberg compares each with the least and greatest of a file
+_SCHEME: Final = "file://"
+_NUMBERS: Final = itertools.count()
+_COMPARED: Final = (
+    *(pa.types.is_integer, pa.types.is_string, pa.types.is_date, pa.types.is_timestamp),
+    *(pa.types.is_decimal, pa.types.is_boolean),
+)
+
+
+@dataclass
+class Merging:
+    """What one commit changes in a ``table``; files that it writes go to ``folder``, and are ``written``."""
+
+    table: Any
+    ready: Ready
+    folder: Path
+    written: list[Path] = field(default_factory=list)
+
+    def into(self, changes: Any, said: Mapping[str, str]) -> None:
+        """Add the snapshot to a transaction of the table, if there is anything to change; ``said``: its properties."""
+        from pyiceberg.io.pyarrow import parquet_files_to_data_files  # noqa: PLC0415 - an extra
+        from pyiceberg.table import TableProperties  # noqa: PLC0415
+
+        rows = last_of_each(pa.concat_tables(map(pq.read_table, self.ready.files)), self.ready.key)
+        stays = rows.filter(pc.not_equal(rows[self.ready.gone], "RETRACT")) if self.ready.gone else rows
+        keys = rows.select(list(self.ready.key))
+        old = list(self._without(keys.cast(pa.schema([self._schema.field(name) for name in keys.column_names]))))
+        self._write(stays)
+        metadata = changes.table_metadata
+        if metadata.name_mapping() is None:  # the files name their columns, and do not number them
+            mapping = metadata.schema().name_mapping.model_dump_json()
+            changes.set_properties({TableProperties.DEFAULT_NAME_MAPPING: mapping})
+        if not old and not self.written:
+            return
+        update = changes.update_snapshot(snapshot_properties=dict(said))
+        with update.overwrite() if old else update.fast_append() as snapshot:
+            for file in old:
+                snapshot.delete_data_file(file)
+            names = (f"{_SCHEME}{path}" for path in self.written)
+            for file in parquet_files_to_data_files(self.table.io, changes.table_metadata, names):
+                snapshot.append_data_file(file)
+
+    def discard(self) -> None:
+        """Remove what was written, after a commit that did not happen."""
+        for path in self.written:
+            path.unlink(missing_ok=True)
+
+    def _without(self, keys: pa.Table) -> Iterator[Any]:
+        """The files that have rows of these keys; their other rows have been written again."""
+        from pyiceberg.expressions import AlwaysTrue  # noqa: PLC0415 - an extra
+        from pyiceberg.io.pyarrow import ArrowScan  # noqa: PLC0415
+
+        table = self.table
+        scan = ArrowScan(table.metadata, table.io, table.schema(), AlwaysTrue())
+        for task in table.scan(row_filter=_around(keys)).plan_files():
+            rows = scan.to_table([task])
+            left = _others(rows, keys)
+            if left.num_rows < rows.num_rows:
+                self._write(left)
+                yield task.file
+
+    @property
+    def _schema(self) -> pa.Schema:
+        from pyiceberg.io.pyarrow import schema_to_pyarrow  # noqa: PLC0415 - an extra
+
+        return schema_to_pyarrow(self.table.schema(), include_field_ids=False)
+
+    def _write(self, rows: pa.Table) -> None:
+        """Rows as files of the table, one for each value of its partitions."""
+        schema = self._schema
+        there, count = set(rows.column_names), rows.num_rows
+        columns = [rows[one.name].cast(one.type) if one.name in there else pa.nulls(count, one.type) for one in schema]
+        whole = pa.table(columns, schema=schema)
+        source = self.table.schema()
+        partitions = [source.find_column_name(one.source_id) for one in self.table.spec().fields]
+        stem = f"part-{self.ready.mark.tick:012d}-{uuid.uuid4().hex}"
+        for part in _split(whole, partitions):
+            path = self.folder / f"{stem}-{next(_NUMBERS)}.parquet"
+            self.written.append(path)
+            pq.write_table(part, path, compression="zstd", write_statistics=compared(schema))
+            sync(path)
+        sync(self.folder)
+
+
+def _split(rows: pa.Table, partitions: Sequence[str]) -> Iterator[pa.Table]:
+    """The rows of each value of the partitions."""
+    if not partitions or not rows.num_rows:
+        yield from [rows] if rows.num_rows else []
+        return
+    numbered = rows.select(partitions).append_column(ROW_NUMBER, pa.array(np.arange(rows.num_rows)))
+    for group in numbered.group_by(partitions).aggregate([(ROW_NUMBER, "list")])[f"{ROW_NUMBER}_list"]:
+        yield rows.take(group.values)
+
+
+def _others(rows: pa.Table, keys: pa.Table) -> pa.Table:
+    """The rows without those of some keys."""
+    names = keys.column_names
+    numbered = rows.select(names).append_column(ROW_NUMBER, pa.array(np.arange(rows.num_rows)))
+    found = numbered.join(keys.cast(numbered.select(names).schema), names, join_type="left semi")[ROW_NUMBER].to_numpy()
+    keep = np.ones(rows.num_rows, dtype=bool)
+    keep[found] = False
+    return rows.filter(pa.array(keep))
+
+
+def _around(keys: pa.Table) -> BooleanExpression:
+    """Which files may have rows of some keys: by the values of each column, or the least and the greatest of many."""
+    from pyiceberg.expressions import AlwaysTrue, And  # noqa: PLC0415 - an extra
+
+    found: BooleanExpression = AlwaysTrue()
+    for column in keys.schema:
+        name, kind = column.name, column.type
+        if not any(is_of(kind) for is_of in _COMPARED):
+            continue
+        values = pc.unique(keys[name])
+        if len(values) <= _FEW:
+            found = And(found, _expression("In", name, set(values.to_pylist())))
+        else:
+            ends = pc.min_max(values).as_py()
+            found = And(
+                found,
+                _expression("GreaterThanOrEqual", name, ends["min"]),
+                _expression("LessThanOrEqual", name, ends["max"]),
+            )
+    return found
+
+
+def _expression(kind: str, column: str, operand: Any) -> BooleanExpression:
+    """One of pyiceberg's, which its types know by keywords alone that it does not take."""
+    from pyiceberg import expressions  # noqa: PLC0415 - an extra
+
+    found: BooleanExpression = getattr(expressions, kind)(column, operand)
+    return found

@@ -1,0 +1,95 @@
+"""Iceberg tables with a key: one snapshot a tick, of each key the last row, whatever dies and whoever else writes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+import rowtime as rt
+from rowtime.api.verification import verify
+from rowtime.runtime.sinks import iceberg_merge
+from rowtime.runtime.sinks.iceberg_table import IcebergTable
+from tests.lakes import deaths
+from tests.lakes.test_delta_tables import define, run, send
+from tests.lakes.test_iceberg_tables import CATALOG, catalog, numbers
+
+if TYPE_CHECKING:
+    import pytest
+    from pyspark.sql import SparkSession
+
+    from rowtime.runtime.sinks.lake import Ready
+
+LATEST = f"""CREATE STREAM a (n BIGINT, day DATE);
+CREATE STREAM o (day DATE NOT NULL, n BIGINT, change STRING) USING iceberg PARTITIONED BY (day)
+  OPTIONS (table 'db.o', {CATALOG}, key 'day', mode 'changes', rowtime.column '');
+CREATE PUMP p AS INSERT INTO o
+  SELECT STREAM day, n, CASE WHEN n % 10 = 9 THEN 'RETRACT' ELSE 'INSERT' END AS change FROM a;"""
+MANY = f"""CREATE STREAM a (n BIGINT, day DATE);
+CREATE STREAM o (k BIGINT NOT NULL, s STRING NOT NULL, n BIGINT) USING iceberg
+  OPTIONS (table 'db.o', {CATALOG}, key 'k, s', rowtime.column '');
+CREATE PUMP p AS INSERT INTO o SELECT STREAM n % 400 AS k, 'it''s' AS s, n FROM a;"""
+
+
+def test_the_last_row_of_a_key_counts_whenever_the_driver_dies(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    define(tmp_path, LATEST)
+    left: dict[int, int] = {}
+    for at, point in enumerate(("after journal", "first commit", "files in place", "after output")):
+        given = range(at * 7, at * 7 + 7)
+        send(tmp_path, given)
+        made = rt.Pipeline(spark, home=tmp_path / "home").sql(LATEST.format(folder=tmp_path))
+        deaths.dies_in(made._engine(tmp_path / "check", rt.Limits(), ends=False), IcebergTable, point, monkeypatch)
+        run(spark, tmp_path, LATEST)
+        for n in given:
+            left[n % 3] = n
+        left = {key: n for key, n in left.items() if n % 10 != 9}
+        assert numbers(tmp_path) == sorted(left.values()), point
+    said = [
+        dict(one.summary.additional_properties)["rowtime.tick"]
+        for one in catalog(tmp_path).load_table("db.o").snapshots()
+    ]
+    assert said == ["0", "1", "2", "3"], "one snapshot a tick"
+    send(tmp_path, range(29, 30))  # takes a row away that is not there: the properties have the mark alone
+    run(spark, tmp_path, LATEST)
+    assert numbers(tmp_path) == sorted(n for n in left.values() if n % 3 != 29 % 3)
+    found = verify(tmp_path / "check", spark=spark, home=tmp_path / "home")
+    assert found.equal, found
+    catalog(tmp_path).load_table("db.o").delete("day = '2024-01-01'")
+    assert not verify(tmp_path / "check", spark=spark, home=tmp_path / "home").equal
+
+
+def test_many_keys_are_found_in_the_files_that_have_them_beside_foreign_writers(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    define(tmp_path, MANY)
+    send(tmp_path, range(900))
+    run(spark, tmp_path, MANY)
+    expected = {n % 400: n for n in range(900)}
+    assert numbers(tmp_path) == sorted(expected.values())
+    real, left = IcebergTable.commit, [2]
+
+    def commit(self: IcebergTable, ready: Ready) -> None:
+        if left[0]:
+            left[0] -= 1
+            other = catalog(tmp_path).load_table("db.o")
+            row = {"k": 1000 + left[0], "s": "theirs", "n": -left[0]}
+            other.append(pa.Table.from_pylist([row], schema=other.schema().as_arrow()))
+        real(self, ready)
+
+    monkeypatch.setattr(IcebergTable, "commit", commit)
+    send(tmp_path, range(900, 1200))
+    run(spark, tmp_path, MANY)
+    expected |= {n % 400: n for n in range(900, 1200)}
+    assert numbers(tmp_path) == sorted([*expected.values(), 0, -1])
+    files = set(catalog(tmp_path).load_table("db.o").inspect.all_files()["file_path"].to_pylist())
+    there = {f"file://{path}" for path in (tmp_path / "lake" / "db" / "o" / "data").glob("*.parquet")}
+    assert there == files, "a commit that failed leaves no file"
+
+    # A planted fault: rows of the keys stay where they are.
+    monkeypatch.setattr(iceberg_merge, "_others", lambda rows, keys: rows)
+    send(tmp_path, range(1200, 1300))
+    run(spark, tmp_path, MANY)
+    assert len(numbers(tmp_path)) > len(expected) + 2
