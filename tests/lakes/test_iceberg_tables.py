@@ -171,7 +171,7 @@ def test_what_does_not_fit_is_refused_at_the_start(
         ("table 'db.o'", "R504"),
         ("catalog 'c', table 'o'", "R541"),
         ("catalog 'c', table 'db.o', uri 'x'", "R540"),
-        ("catalog 'c', table 'db.o', key 'n'", "R567"),
+        ("catalog 'c', table 'db.o', key 'm'", "R504"),
         ("catalog 'c', table 'db.o', optimize.files '7'", "R540"),
     ],
 )
