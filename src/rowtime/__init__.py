@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from rowtime.audit.readmit import readmit
     from rowtime.client.writer import open_writer as writer
     from rowtime.core.errors import Failure, Problem, Refused, RowtimeError
+    from rowtime.core.store_settings import configure_stores
     from rowtime.operators.rows.table_function import TableFunction
     from rowtime.plan.check import check, order_of
     from rowtime.runtime.sinks.contract import Batch
@@ -43,6 +44,7 @@ _WHERE = {
     "Limits": ("rowtime.runtime.sources.contract", "Limits"),
     "readmit": ("rowtime.audit.readmit", "readmit"),
     "verify": ("rowtime.api.verification", "verify"),
+    "configure_stores": ("rowtime.core.store_settings", "configure_stores"),
     "check": ("rowtime.plan.check", "check"),
     "order_of": ("rowtime.plan.check", "order_of"),
     "writer": ("rowtime.client.writer", "open_writer"),
@@ -54,7 +56,7 @@ _WHERE = {
 
 __all__ = [
     "Batch", "EventTime", "Events", "Failure", "Folded", "Limits", "Pipeline", "Problem", "Query", "Refused",
-    "Relation", "RowtimeError", "TableFunction", "check", "order_of", "readmit", "verify", "writer",
+    "Relation", "RowtimeError", "TableFunction", "check", "configure_stores", "order_of", "readmit", "verify", "writer",
 ]  # fmt: skip
 
 

@@ -97,6 +97,17 @@ PLAIN: dict[str, tuple[str, ...]] = {
         "Only streams that are read from their beginning can be read again.",
         "See docs/transcripts.md.",
     ),
+    "it is about a file of settings, which its own tests try": (
+        "It is named by the command or by …. Give a file that is there.",
+        'For example [stores."s3://bucket"], and below it endpoint = "http://localhost:9000".',
+        'Write [stores."s3://bucket"].',
+        "Write s3://bucket. …",
+        "It takes ….",
+        'Write … = "…".',
+        "Give access_key_id and secret_access_key together, with session_token where there is one; or none.",
+        "It begins with http:// or https://.",
+        "Set ….",
+    ),
     "it is about a copy, a disk or a server, outside of rowtime": (
         "Check the endpoint and the network. A tick under way is repeated; nothing is lost.",
         "Create the bucket, or correct the URL.",

@@ -17,12 +17,17 @@ _DROPPED: Final = {"host", "connection", "transfer-encoding"}
 
 
 class Faults:
-    """What happens to the next writes whose path contains a text; ``seen`` are all requests, by method and path."""
+    """What happens to the next writes whose path contains a text; ``seen`` are all requests, by method and path.
+
+    ``keys``: by whose keys they are signed; ``agents``: the programs that ask.
+    """
 
     def __init__(self, server: str) -> None:
         self.server, self.part = urlsplit(server).netloc, ""
         self.next: list[str] = []
         self.seen: list[tuple[str, str]] = []
+        self.keys: set[str] = set()
+        self.agents: set[str] = set()
         self.late: list[tuple[str, str, bytes, dict[str, str]]] = []
 
     def put(self, part: str, *kinds: str) -> None:
@@ -59,6 +64,9 @@ def faulty(server: str) -> Iterator[tuple[str, Faults]]:
             body = self.rfile.read(int(self.headers.get("content-length", 0)))
             headers = {name: value for name, value in self.headers.items() if name.lower() not in _DROPPED}
             faults.seen.append((self.command, self.path))
+            signed = self.headers.get("authorization", "").partition("Credential=")[2]
+            faults.keys.add(signed.partition("/")[0])
+            faults.agents.add(self.headers.get("user-agent", ""))
             kind = faults.next.pop(0) if self.command == "PUT" and faults.part in self.path and faults.next else ""
             if kind == THROTTLE:
                 self._answer(503, {}, b"")

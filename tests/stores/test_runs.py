@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import urllib.request
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,8 @@ from rowtime.runtime import segment_writer
 from rowtime.state.checkpoint import Checkpoint
 from tests.deaths import Died, dying
 from tests.kafka.missing_jars import without_jars
-from tests.stores.server import jars_missing
+from tests.stores.faults import faulty
+from tests.stores.server import address, jars_missing
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -129,6 +131,32 @@ def test_a_run_on_a_store_writes_what_a_run_on_a_disk_writes(
     assert (admitted.admitted, admitted.early) == (0, TICKS)
     shown = CliRunner().invoke(app, ["status", bucket, "--waiting"])
     assert (shown.exit_code, bucket in CliRunner().invoke(app, ["status", bucket]).stdout) == (0, True)
+
+
+@pytest.mark.slow
+def test_driver_workers_and_spark_use_what_is_said_of_a_bucket(
+    spark: SparkSession, tmp_path: Path, bucket: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = f"own-{tmp_path.name.replace('_', '-')}".lower()[:60]
+    assert bucket
+    urllib.request.urlopen(urllib.request.Request(f"{address()}/{own}", method="PUT")).close()  # noqa: S310 - our own
+    monkeypatch.setattr(segment_writer, "fits_the_driver", lambda *_: False)
+    with faulty(address()) as (endpoint, faults):
+        rt.configure_stores(
+            {f"s3://{own}": {"endpoint": endpoint, "access_key_id": "said", "secret_access_key": "not-shown"}}
+        )
+        try:
+            remote = Run(spark, tmp_path / "remote", f"s3://{own}/checkpoint")
+            remote.tick(0)
+            remote.tick(1)
+            assert remote.outputs()["sorted"]
+            assert faults.keys == {"said"}
+            assert any("Hadoop" in agent for agent in faults.agents)
+            objects = [*place_of(f"s3://{own}/checkpoint").rglob()]
+            assert objects
+            assert not [path for path in objects if b"not-shown" in path.read_bytes()]
+        finally:
+            rt.configure_stores({})
 
 
 @pytest.mark.slow

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -21,6 +25,7 @@ from rowtime.cli.streams import streams
 from rowtime.cli.trace import trace
 from rowtime.cli.transcripts import test
 from rowtime.cli.verify import verify
+from rowtime.core.store_settings import CONFIG, FILE, configured
 
 COMMANDS = (run, check, explain, status, insert, bound, readmit, skip, optimize, trace, verify, streams, test)
 
@@ -43,9 +48,35 @@ def _version(asked: bool) -> None:
 
 @app.callback()
 def _options(
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="The version.")] = False,
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="The version.")] = False,  # noqa: ARG001
+    config: Annotated[
+        Path | None,
+        typer.Option("--config", metavar="FILE", help=f"Where object stores are; default {CONFIG}, else {FILE}."),
+    ] = None,
 ) -> None:
-    pass
+    if config is not None:
+        context.with_resource(_named(config))
+        guarded(_look)()
+
+
+@contextmanager
+def _named(config: Path) -> Iterator[None]:
+    """Let a command, and what it starts, read this file."""
+    before = os.environ.get(CONFIG)
+    os.environ[CONFIG] = str(config.absolute())
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[CONFIG]
+        else:
+            os.environ[CONFIG] = before
+
+
+def _look() -> None:
+    """Refuse a file that says it badly, also where the command needs no store."""
+    configured()
 
 
 for _command in COMMANDS:

@@ -7,7 +7,6 @@ bucket asks before it replaces an object or removes what a crash has left: its `
 
 from __future__ import annotations
 
-import os
 import re
 import time
 from collections.abc import Callable, Iterator
@@ -20,6 +19,7 @@ from typing import Any, Final
 
 from rowtime.core.errors import Failure, Problem, refuse
 from rowtime.core.shared_paths import local
+from rowtime.core.store_settings import StoreSettings, settings_of
 
 SCHEMES: Final = {"s3": "s3", "s3a": "s3", "gs": "gs", "az": "az", "abfss": "abfss", "memory": "memory"}
 TRIES: Final = 5  # of a request whose answer leaves open what has become of it, and of one that another has overtaken
@@ -27,23 +27,29 @@ _PAUSE: Final = 0.1  # seconds before the second try; twice as long before each 
 _REQUEST: Final = "30s"  # how long one request may take
 _RETRIED: Final = timedelta(seconds=30)  # how long a request is repeated that the store does not carry out
 _URL: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/+([^/]*)/*(.*?)/*")
-_ENDPOINTS: Final = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
 _NO_BUCKET: Final = ("NoSuchBucket", "ContainerNotFound", "specified bucket does not exist")
 _FORBIDDEN: Final = re.compile(r"\b(403 Forbidden|401 Unauthorized)\b")  # as lists of objects are refused
-_OWN: Final = "Give credentials by the environment (AWS_ACCESS_KEY_ID and so on), or by the role of the machine."
+_OWN: Final = "Give credentials by rowtime.toml, by the environment (AWS_ACCESS_KEY_ID, …), or by the machine's role."
 
 
 class Bucket:
-    """A bucket as one process uses it. ``guard`` raises if the process must not change it any more."""
+    """A bucket as one process uses it. ``guard`` raises if the process must not change it any more.
 
-    def __init__(self, url: str) -> None:
+    ``settings``: where it is and by what keys; a worker gets those of its driver.
+    """
+
+    def __init__(self, url: str, settings: StoreSettings | None = None) -> None:
         self.url = url
+        self.settings = settings_of(url) if settings is None else settings
         self.guard: Callable[[], None] = lambda: None
+
+    def __reduce__(self) -> tuple[type[Bucket], tuple[str, StoreSettings]]:
+        return Bucket, (self.url, self.settings)
 
     @cached_property
     def store(self) -> Any:
         """The client; one for all places of a bucket."""
-        return _client(self.url, endpoint())
+        return _client(self.url, self.settings.here)
 
 
 @total_ordering
@@ -269,7 +275,7 @@ def place_of(path: str | Path | ObjectPlace, what: str = "the checkpoint") -> Pl
     """The place that a path or a URL names, absolute.
 
     Raises ``Refused``: R211 for a scheme that nothing is known of, R580 without the library for object stores, R584 for
-    a URL that has more than a bucket and a folder.
+    a URL that has more than a bucket and a folder, R587 and R588 for a configuration that cannot be used.
     """
     if isinstance(path, ObjectPlace):
         return path
@@ -297,22 +303,15 @@ def below(path: Place, folder: Place) -> str:
     return str(path).removeprefix(f"{folder}/")
 
 
-def endpoint() -> str:
-    """The address of a store that speaks S3 and is not Amazon's, from the environment; else empty."""
-    return next((os.environ[name] for name in _ENDPOINTS if os.environ.get(name)), "")
-
-
 @lru_cache
-def _client(url: str, address: str) -> Any:
+def _client(url: str, settings: StoreSettings) -> Any:
     from obstore import store  # noqa: PLC0415 - an extra
 
     if url.startswith("memory:"):
         return store.MemoryStore()
     opened: Any = store.from_url
-    options: dict[str, Any] = {"timeout": _REQUEST}
-    given: dict[str, str] = {}
-    if url.startswith("s3:") and address:
-        given, options["allow_http"] = {"endpoint": address}, address.startswith("http:")
+    options: dict[str, Any] = {"timeout": _REQUEST, "allow_http": settings.endpoint.startswith("http:")}
+    given = settings.said() if url.startswith("s3:") else {}
     return opened(url, client_options=options, retry_config={"retry_timeout": _RETRIED}, **given)
 
 

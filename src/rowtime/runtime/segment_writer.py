@@ -30,7 +30,7 @@ from rowtime.core.checksums import checksum
 from rowtime.core.columns import ROUTE, WRITER
 from rowtime.core.errors import Failure, Problem
 from rowtime.core.shared_paths import sync
-from rowtime.core.stores import ObjectPlace, Place, place_of
+from rowtime.core.stores import ObjectPlace, Place
 from rowtime.operators.contract import Route, Segment
 from rowtime.operators.rows.collected import collected, loosened
 from rowtime.runtime.file_form import FileForm
@@ -67,7 +67,7 @@ def write_routes(  # noqa: PLR0913 - what, where to, and in which form
     The segments of each route come back, with paths below ``folder``; and, where the driver
     wrote few, the rows themselves.
     """
-    target = _Target(str(folder), stem, form)
+    target = _Target(folder, stem, form)
     tables: dict[str, pa.Table] = {}
     if isinstance(rows, pa.Table):
         written, tables = _write_here(rows, target, routes)
@@ -87,7 +87,7 @@ def fits_the_driver(rows: DataFrame, count: int | None) -> bool:
 
 def write_table(table: pa.Table, folder: Place, stem: str, name: str, time: str | None) -> Segment:
     """Write rows that the driver has to one file, durable when this returns; ``time``: what the segment spans."""
-    file = _File(_Target(str(folder), stem, PARQUET), name, 0)
+    file = _File(_Target(folder, stem, PARQUET), name, 0)
     file.write(table, table[time] if time else pa.array([0]))
     segment = file.close()
     sync_names(folder)
@@ -103,7 +103,7 @@ def _write_there(rows: DataFrame, target: _Target, routes: Mapping[str, Route]) 
     }
     report = rows.toDF(*names.values()).mapInArrow(_Task(target, named), _REPORT).toArrow()
     written: dict[str, list[Segment]] = {name: [] for name in routes}
-    folder = place_of(target.folder)
+    folder = target.folder
     for line in report.to_pylist():
         if isinstance(folder, Path) and not (folder / line["path"]).exists():
             what = f"a task has written {line['path']} below {target.folder}, and it is not there"
@@ -124,7 +124,7 @@ def _width(rows: DataFrame) -> int:
 class _Target:
     """Where files go and of what kind they are."""
 
-    folder: str
+    folder: Place
     stem: str
     form: FileForm
 
@@ -244,7 +244,7 @@ class _File:
         self.rows, self.lowest, self.highest = 0, 2**62, -(2**62)
         self._writer: pq.ParquetWriter | None = None
         self._lines: IO[bytes] | None = None
-        self._place = place_of(target.folder) / self.path
+        self._place = target.folder / self.path
         self._draft = self._place if isinstance(self._place, Path) else _temporary()  # a store takes it as a whole
 
     def write(self, part: pa.RecordBatch | pa.Table, times: pa.Array | pa.ChunkedArray) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j has no types
 
 from rowtime.core.errors import refuse
-from rowtime.core.stores import ObjectPlace, Place, endpoint
+from rowtime.core.stores import Bucket, ObjectPlace, Place
 from rowtime.runtime.jars import store_jars
 from rowtime.runtime.spark_paths import url_for_spark
 
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _JARS: Final = {"s3a": "org.apache.hadoop:hadoop-aws", "abfss": "org.apache.hadoop:hadoop-azure"}
+_SIMPLE: Final = "SimpleAWSCredentialsProvider"
+_TEMPORARY: Final = "TemporaryAWSCredentialsProvider"
 
 
 def settings_for(place: Place | None) -> dict[str, str]:
@@ -29,19 +31,17 @@ def settings_for(place: Place | None) -> dict[str, str]:
 
 
 def reach(spark: SparkSession, place: Place | None) -> None:
-    """Let a session read at a place: it asks the same endpoint as the driver, unless the application says another.
+    """Let a session read at a place as the driver does, unless the application says how.
 
-    Credentials are Hadoop's to find; none is set here. Raises ``Refused`` (R585) if Spark has no such file system.
+    What is said of the bucket holds for it alone. Credentials that are not said are Hadoop's to find. Raises
+    ``Refused`` (R585) if Spark has no such file system.
     """
     if not isinstance(place, ObjectPlace):
         return
     scheme, told = url_for_spark(place).split(":")[0], spark.sparkContext.getConf()
-    address = endpoint() if scheme == "s3a" else ""
-    region = os.environ.get("AWS_REGION", os.environ.get("AWS_DEFAULT_REGION", "us-east-1"))
-    where = {"endpoint": address, "path.style.access": "true", "endpoint.region": region} if address else {}
-    for name, value in where.items():
-        if not told.contains(f"spark.hadoop.fs.s3a.{name}"):
-            spark.conf.set(f"fs.s3a.{name}", value)
+    for name, value in hadoop_settings(place.bucket).items() if scheme == "s3a" else ():
+        if not told.contains(f"spark.hadoop.{name}"):
+            spark.conf.set(name, value)
     try:
         context = spark.sparkContext
         context._jvm.org.apache.hadoop.fs.FileSystem.getFileSystemClass(  # type: ignore[union-attr]  # noqa: SLF001 - PySpark has no public way
@@ -52,3 +52,19 @@ def reach(spark: SparkSession, place: Place | None) -> None:
         jars = f", the jars of {_JARS[scheme]} in the version of Spark's Hadoop, for example" if scheme in _JARS else ""
         hint = f"Start the session with a file system for it{jars} (spark.jars or spark.jars.packages)."
         raise refuse("R585", f"Spark has no file system for {scheme}, where the checkpoint {place} is", hint) from error
+
+
+def hadoop_settings(bucket: Bucket) -> dict[str, str]:
+    """The settings of Hadoop: for the bucket what is said of it, for all what the environment says."""
+    said, found = bucket.settings, bucket.settings.here
+    place = f"fs.s3a.bucket.{bucket.url.partition('://')[2]}." if said.said() else "fs.s3a."
+    region = os.environ.get("AWS_REGION", os.environ.get("AWS_DEFAULT_REGION", "us-east-1"))
+    where = {"endpoint": found.endpoint, "path.style.access": "true"} if found.endpoint else {}
+    if found.endpoint or said.region:
+        where["endpoint.region"] = said.region or region
+    if said.access_key_id:
+        provider = _TEMPORARY if said.session_token else _SIMPLE
+        where |= {"access.key": said.access_key_id, "secret.key": said.secret_access_key}
+        where |= {"session.token": said.session_token} if said.session_token else {}
+        where["aws.credentials.provider"] = f"org.apache.hadoop.fs.s3a.{provider}"
+    return {place + name: value for name, value in where.items()}

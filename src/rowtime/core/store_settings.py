@@ -1,0 +1,141 @@
+"""Where an object store is and by what keys: as `configure_stores` says, else ``rowtime.toml``, else the environment.
+
+A setting that is given nowhere is found by the client of the store, as its other tools find it. No key is shown: not
+in a message, not as the text of `StoreSettings`, and nothing that is kept has one.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, Final
+
+from rowtime.core.errors import Refused, refuse
+
+CONFIG: Final = "ROWTIME_CONFIG"
+FILE: Final = "rowtime.toml"
+_ENDPOINTS: Final = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
+_VARIABLE: Final = re.compile(r"\$\{(\w+)\}")
+_S3: Final = re.compile(r"s3a?://([^/@:?#]+)/*", re.IGNORECASE)
+_ENVIRONMENT: Final = "The stores of Google and Azure are configured by the environment."
+
+
+@dataclass(frozen=True)
+class StoreSettings:
+    """What is said of one bucket; what is empty is not said."""
+
+    endpoint: str = ""
+    region: str = ""
+    access_key_id: str = field(default="", repr=False)
+    secret_access_key: str = field(default="", repr=False)
+    session_token: str = field(default="", repr=False)
+
+    @property
+    def here(self) -> StoreSettings:
+        """The same, with the endpoint that the environment gives if nothing else does."""
+        if self.endpoint:
+            return self
+        found = next((os.environ[name] for name in _ENDPOINTS if os.environ.get(name)), "")
+        return StoreSettings(**{**self.said(), "endpoint": found})
+
+    def said(self) -> dict[str, str]:
+        """What is said, by its name."""
+        return {one.name: value for one in fields(self) if (value := getattr(self, one.name))}
+
+
+_given: dict[str, StoreSettings] = {}
+
+
+def configure_stores(stores: Mapping[str, Mapping[str, str]]) -> None:
+    """Say where stores are and by what keys, for this process: ``{"s3://bucket": {"endpoint": "…"}}``.
+
+    A bucket that is named here has nothing from ``rowtime.toml``; ``{}`` takes back what was said before. Raises
+    ``Refused`` (R588) for what is no setting.
+    """
+    found = _stores(stores, "configure_stores")
+    _given.clear()
+    _given.update(found)
+
+
+def settings_of(url: str) -> StoreSettings:
+    """What is said of a bucket (``s3://bucket``). Raises ``Refused``: R587, R588 for a file that says it badly."""
+    if url in _given or not url.startswith("s3:"):
+        return _given.get(url, StoreSettings())
+    return configured().get(url, StoreSettings())
+
+
+def configured() -> dict[str, StoreSettings]:
+    """What the file says: that of ``ROWTIME_CONFIG``, else ``rowtime.toml`` in the working directory, if there is one.
+
+    Raises ``Refused``: R587 if it cannot be read, R588 for what is no setting.
+    """
+    named = os.environ.get(CONFIG, "")
+    path = Path(named or FILE).absolute()
+    try:
+        found = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        if not named:
+            return {}
+        hint = f"It is named by the command or by {CONFIG}. Give a file that is there."
+        raise refuse("R587", f"the configuration {path} is not there", hint) from None
+    except OSError as error:
+        raise refuse("R587", f"the configuration {path} cannot be read: {error.strerror}") from None
+    except ValueError as error:  # of TOML, of UTF-8
+        where = str(error) if isinstance(error, tomllib.TOMLDecodeError) else "it is not UTF-8"
+        hint = 'For example [stores."s3://bucket"], and below it endpoint = "http://localhost:9000".'
+        raise refuse("R587", f"the configuration {path} is no TOML: {where}", hint) from None
+    for name in found:
+        if name != "stores":
+            raise _unknown(str(path), name, ["stores"])
+    return _stores(found.get("stores", {}), str(path))
+
+
+def _stores(stores: Any, where: str) -> dict[str, StoreSettings]:
+    """The settings of each bucket, by its URL."""
+    if not isinstance(stores, Mapping):
+        raise refuse("R588", f"{where}: stores is no table", 'Write [stores."s3://bucket"].')
+    found = {}
+    for url, told in stores.items():
+        bucket = _S3.fullmatch(str(url))
+        if bucket is None:
+            shown = re.sub(r"//[^/@]*@", "//…@", str(url))
+            raise refuse("R588", f"{where}: {shown} is no bucket of S3", f"Write s3://bucket. {_ENVIRONMENT}")
+        found[f"s3://{bucket[1]}"] = _settings(told, f'{where}, stores."{url}"')
+    return found
+
+
+def _settings(told: Any, where: str) -> StoreSettings:
+    names = [one.name for one in fields(StoreSettings)]
+    if not isinstance(told, Mapping):
+        raise refuse("R588", f"{where} is no table", f"It takes {', '.join(names)}.")
+    for name, value in told.items():
+        if name not in names:
+            raise _unknown(where, name, names)
+        if not isinstance(value, str) or not value:
+            raise refuse("R588", f"{where}: {name} is no text", f'Write {name} = "…".')
+    found = StoreSettings(**{name: _filled(value, f"{where}: {name}") for name, value in told.items()})
+    if bool(found.access_key_id) != bool(found.secret_access_key) or (found.session_token and not found.access_key_id):
+        hint = "Give access_key_id and secret_access_key together, with session_token where there is one; or none."
+        raise refuse("R588", f"{where} has a part of the credentials only", hint)
+    if found.endpoint and not found.endpoint.startswith(("http://", "https://")):
+        raise refuse("R588", f"{where}: endpoint is no address", "It begins with http:// or https://.")
+    return found
+
+
+def _filled(value: str, where: str) -> str:
+    """A value with the variables of the environment that it names."""
+    for name in _VARIABLE.findall(value):
+        if not os.environ.get(name):
+            raise refuse("R588", f"{where} names ${{{name}}}, which the environment does not have", f"Set {name}.")
+    return _VARIABLE.sub(lambda one: os.environ[one[1]], value)
+
+
+def _unknown(where: str, name: str, known: list[str]) -> Refused:
+    near = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.6)
+    hint = f"Did you mean {near[0]}?" if near else f"There are {', '.join(known)}."
+    return refuse("R588", f"{where}: {name} is no setting", hint)
