@@ -151,7 +151,6 @@ PLAIN: dict[str, tuple[str, ...]] = {
     "it says what to do without words to type": (
         "Nothing is defined yet; begin with CREATE STREAM.",
         "Define the stream anew.",
-        "A pump can write to it. Let the program that fills it also write to a stream, a topic or files.",
         "Let one pump write both, from a UNION ALL; or give this one a table of its own.",
         "Write the statement into the script that reads it.",
         "Start with a new checkpoint.",

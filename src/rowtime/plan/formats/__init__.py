@@ -81,7 +81,7 @@ def checked_options(statement: CreateStream | CreateTable) -> Given:
             raise Refused(Problem("R210", f"there is no format {statement.using}", name, there))
         return statement.options  # any source of Spark's can be a table
     found = _problems(_form(known, kind or "log", statement.options), statement)
-    if known is TABLES and kind in STATIC:
+    if known is TABLES and kind in LAKES:
         found += place_problems(kind, (one for one, _ in statement.options), name)
     if found:
         raise Refused(*found)
@@ -93,9 +93,6 @@ def read_problems(kind: str, given: Given, place: Place) -> list[Problem]:
     names = {name.lower() for name, _ in given}
     if kind in ("parquet", "csv", "json") and "path" not in names:
         return [Problem("R207", f"a {kind} source needs a path", place, "Add OPTIONS (path '/data/in').")]
-    if kind == "iceberg":
-        hint = "A pump can write to it. Let the program that fills it also write to a stream, a topic or files."
-        return [Problem("R569", f"an {kind} table is not read as a stream yet", place, hint)]
     if kind in LAKES:
         return [*place_problems(kind, names, place)]
     if kind != "kafka":

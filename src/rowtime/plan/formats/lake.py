@@ -86,6 +86,7 @@ _AS_OF: Final = Option(VERSION, whole(0))
 ICEBERG: Final = Format("iceberg", options_of(*_PLACE, *_COMMON), _of_catalog)
 STATIC: Final = {
     "delta": Format("delta", options_of(Option("path", some), _AS_OF)),
+    "iceberg": Format("iceberg", options_of(*_PLACE, _AS_OF), _of_catalog),
 }
 """Static tables of a lake."""
 

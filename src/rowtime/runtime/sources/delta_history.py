@@ -39,11 +39,6 @@ class DeltaHistory:
         self._look: Look | None = None
         self._stamp: tuple[int, ...] = ()
 
-    @property
-    def folder(self) -> str:
-        """Where the files of the table are."""
-        return str(self._path)
-
     def look(self, version: int | None = None) -> Look | None:
         """The table as it is now, or was; without opening it where nothing has happened since the last look."""
         known = self._look if version is None else None

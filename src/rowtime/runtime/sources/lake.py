@@ -189,7 +189,7 @@ class LakeSource:
     @property
     def _files(self) -> TableFiles:
         if self._reader is None:
-            self._reader = TableFiles(self._history.folder, self._columns, self._rowtime)
+            self._reader = TableFiles(self._columns, self._rowtime)
         return self._reader
 
 

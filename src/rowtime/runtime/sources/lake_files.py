@@ -26,12 +26,12 @@ _FEW: Final = 64  # files whose values are looked up in a literal; those of more
 
 
 class TableFiles(FilesSource):
-    """Reads numbered files of the table in a ``folder``."""
+    """Reads numbered files of a table; each is named by its whole path, so no folder is looked into."""
 
     writer = THE_WRITER
 
-    def __init__(self, folder: str, columns: Sequence[tuple[str, str]], rowtime: str = "") -> None:
-        super().__init__("parquet", {"path": folder, "rowtime.column": rowtime}, columns, Path(folder))
+    def __init__(self, columns: Sequence[tuple[str, str]], rowtime: str = "") -> None:
+        super().__init__("parquet", {"path": "/", "rowtime.column": rowtime}, columns, Path("/"))
 
     def slice_of(self, first: int, taken: Sequence[NumberedFile]) -> Slice:
         """The range of some files that begins at a number, with the values of their partitions."""

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from rowtime.core.shared_paths import local
 from rowtime.operators.contract import quoted
-from rowtime.plan.formats.lake import VERSION
+from rowtime.plan.formats.lake import CATALOG, VERSION
 from rowtime.runtime.sources.delta_history import DeltaHistory
+from rowtime.runtime.sources.iceberg_history import IcebergHistory
 from rowtime.runtime.sources.lake_columns import check_columns
 from rowtime.runtime.sources.lake_files import TableFiles
 from rowtime.runtime.sources.table_history import missing
@@ -22,8 +23,11 @@ if TYPE_CHECKING:
 
 def history_of(kind: str, options: Mapping[str, str]) -> History:
     """The history of the table that options name."""
-    assert kind == "delta"
-    return DeltaHistory(local(options["path"], "the path of the table"))
+    if kind == "delta":
+        return DeltaHistory(local(options["path"], "the path of the table"))
+    given = {name[len(CATALOG) :]: value for name, value in options.items() if name.lower().startswith(CATALOG)}
+    named = {name.lower(): value for name, value in options.items()}
+    return IcebergHistory(named["catalog"], given, named["table"])
 
 
 def static_rows(
@@ -33,8 +37,8 @@ def static_rows(
 
     Raises a ``RowtimeError``: R501, R575, R577, R578.
     """
-    options = {key.lower(): value for key, value in source[1]}
-    history, version = history_of(source[0], options), options.get(VERSION.lower())
+    version = next((value for key, value in source[1] if key.lower() == VERSION.lower()), None)
+    history = history_of(source[0], dict(source[1]))
     look = history.look(None if version is None else int(version))
     if look is None:
         raise missing(history.called)
@@ -44,5 +48,5 @@ def static_rows(
     files = history.whole(look.place)
     if not files:
         return spark.createDataFrame([], ", ".join(f"{quoted(column)} {of}" for column, of in columns))
-    reader = TableFiles(history.folder, columns)
+    reader = TableFiles(columns)
     return reader.read(spark, reader.slice_of(0, files)).select(*(quoted(column) for column, _ in columns))

@@ -44,15 +44,10 @@ class Version:
 class History(Protocol):
     """The versions of one table. A ``place`` is the number of a version (Delta) or the id of a snapshot (Iceberg).
 
-    ``called``: the table in words; ``folder``: where its files are.
+    ``called``: the table in words.
     """
 
     called: str
-
-    @property
-    def folder(self) -> str:
-        """Where the files of the table are."""
-        ...
 
     def look(self, version: int | None = None) -> Look | None:
         """The table as it is now, or in a version; ``None`` if it is not there.

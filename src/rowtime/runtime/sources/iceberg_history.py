@@ -1,0 +1,164 @@
+"""The history of an Iceberg table: its snapshots, by pyiceberg. A place is the id of a snapshot."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from rowtime.runtime.sources.file_list import NumberedFile
+from rowtime.runtime.sources.table_history import (
+    NOTHING,
+    Look,
+    Version,
+    gone,
+    no_package,
+    no_version,
+    unreached,
+    unreadable,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+_FORMATS: Final = (1, 2)
+_LOCAL: Final = re.compile(r"(file:)?/+")
+_MILLI: Final = 1000
+
+
+class IcebergHistory:
+    """The table ``name`` of a catalog that pyiceberg knows, or that options describe."""
+
+    def __init__(self, catalog: str, given: Mapping[str, str], name: str) -> None:
+        self._catalog_name, self._given, self._name = catalog, given, name
+        self.called = f"the Iceberg table {name}"
+        self._catalog: Any = None
+        self._table: Any = None
+
+    def look(self, version: int | None = None) -> Look | None:
+        """The table as it is now, or was."""
+        table = self._table = self._opened()
+        if table is None:
+            return None
+        about = table.metadata
+        if about.format_version not in _FORMATS:
+            raise unreadable(self.called, f"has format version {about.format_version}")
+        self._check_names(about.schemas)
+        if version is None:
+            snapshot, schema = table.current_snapshot(), table.schema()
+        else:
+            snapshot = self._snapshot(version)
+            schema = next((one for one in about.schemas if one.schema_id == snapshot.schema_id), table.schema())
+        place = NOTHING if snapshot is None else snapshot.snapshot_id
+        return Look(str(about.table_uuid), place, self._columns(schema), self._partitions)
+
+    def whole(self, place: int) -> Sequence[NumberedFile]:
+        """The files of a snapshot, by the numbers of those that first had their rows."""
+        if place == NOTHING:
+            return ()
+        times = {one.snapshot_id: one.timestamp_ms for one in self._table.snapshots()}
+        oldest = min(times.values())
+        found = []
+        for manifest in self._snapshot(place).manifests(self._table.io):
+            if manifest.content.name != "DATA":
+                if manifest.has_added_files() or manifest.has_existing_files():
+                    raise unreadable(self.called, "has files of deleted rows")
+                continue
+            for entry in manifest.fetch_manifest_entry(self._table.io):
+                file = self._file(entry.data_file, entry.snapshot_id, times.get(entry.snapshot_id, oldest))
+                found.append((entry.sequence_number or 0, file))
+        return [file for _, file in sorted(found, key=lambda one: one[0])]
+
+    def since(self, place: int) -> Iterator[Version]:
+        """The snapshots behind a place, by their ancestry."""
+        snapshot, after = self._table.current_snapshot(), []
+        while snapshot is not None and snapshot.snapshot_id != place:
+            after.append(snapshot)
+            parent = snapshot.parent_snapshot_id
+            if (NOTHING if parent is None else parent) == place:
+                break
+            snapshot = None if parent is None else self._table.snapshot_by_id(parent)
+            if snapshot is None:
+                what = f"no snapshot leads from {place} to the current one: some have expired, or it was rolled back"
+                raise gone(self.called, what)
+        yield from map(self._version, reversed(after))
+
+    def before(self, place: int) -> int:
+        """The snapshot before one."""
+        parent = self._snapshot(place).parent_snapshot_id
+        return NOTHING if parent is None else int(parent)
+
+    def _version(self, snapshot: Any) -> Version:
+        operation = str(snapshot.summary.operation.value) if snapshot.summary else "append"
+        if operation == "replace":
+            return Version(snapshot.snapshot_id, ())
+        if operation != "append":
+            return Version(snapshot.snapshot_id, (), f"({operation}) removed or replaced rows")
+        io, of = self._table.io, snapshot.snapshot_id
+        added = [one for one in snapshot.manifests(io) if one.added_snapshot_id == of]
+        entries = (entry for one in added for entry in one.fetch_manifest_entry(io))
+        new = (entry for entry in entries if entry.status.name == "ADDED" and entry.snapshot_id == of)
+        return Version(of, [self._file(entry.data_file, of, snapshot.timestamp_ms) for entry in new])
+
+    def _file(self, file: Any, version: int, millis: int) -> NumberedFile:
+        from pyiceberg.transforms import IdentityTransform  # noqa: PLC0415 - an extra
+
+        schema, values = self._table.schema(), {}
+        for nth, field in enumerate(self._table.specs()[file.spec_id].fields):
+            name = schema.find_column_name(field.source_id)
+            if name is not None and isinstance(field.transform, IdentityTransform):
+                value, kind = file.partition[nth], schema.find_type(field.source_id)
+                values[name] = None if value is None else field.transform.to_human_string(kind, value)
+        size, path = file.file_size_in_bytes, self._local(file.file_path)
+        return NumberedFile(path, millis * _MILLI, size, version=version, values=values)
+
+    def _columns(self, schema: Any) -> StructType:
+        from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415 - not for those who only plan
+
+        try:
+            return from_arrow_schema(schema.as_arrow(), prefer_timestamp_ntz=True)
+        except Exception as error:
+            raise unreadable(self.called, f"has a type that Spark does not have ({error})") from error
+
+    @property
+    def _partitions(self) -> tuple[str, ...]:
+        fields = (field for spec in self._table.specs().values() for field in spec.fields)
+        names = (
+            self._table.schema().find_column_name(one.source_id) for one in fields if str(one.transform) == "identity"
+        )
+        return tuple(dict.fromkeys(name for name in names if name is not None))
+
+    def _check_names(self, schemas: Sequence[Any]) -> None:
+        """Files are read by the names of their columns, so a column must have had one name, and a name one column."""
+        names: dict[int, str] = {}
+        for field in (field for schema in schemas for field in schema.fields):
+            if names.setdefault(field.field_id, field.name) != field.name:
+                raise unreadable(self.called, f"has renamed its column {names[field.field_id]} to {field.name}")
+        if twice := next((name for name in names.values() if [*names.values()].count(name) > 1), None):
+            raise unreadable(self.called, f"has dropped its column {twice} and has another of this name")
+
+    def _snapshot(self, place: int) -> Any:
+        found = self._table.snapshot_by_id(place)
+        if found is None:
+            raise no_version(self.called, place, "it has no snapshot of this id")
+        return found
+
+    def _local(self, path: str) -> str:
+        if not _LOCAL.match(path):
+            raise unreadable(self.called, f"has files elsewhere ({path})")
+        return _LOCAL.sub("/", path, count=1)
+
+    def _opened(self) -> Any:
+        try:
+            from pyiceberg.catalog import load_catalog  # noqa: PLC0415 - an extra
+            from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError  # noqa: PLC0415
+        except ImportError as error:
+            raise no_package(self.called, "pyiceberg", "iceberg") from error
+        try:
+            if self._catalog is None:
+                self._catalog = load_catalog(self._catalog_name, **self._given)
+            return self._catalog.load_table(self._name)
+        except (NoSuchTableError, NoSuchNamespaceError):
+            return None
+        except Exception as error:
+            raise unreached(self.called, error) from error
