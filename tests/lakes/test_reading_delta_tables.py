@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import shutil
+import struct
 import sys
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +20,7 @@ import rowtime as rt
 from rowtime.api.verification import verify
 from rowtime.core.errors import Failure, Refused
 from rowtime.runtime.sources.delta_history import DeltaHistory
+from rowtime.runtime.sources.lake_files import TableFiles
 from tests.deaths import Died, dying
 
 if TYPE_CHECKING:
@@ -250,6 +254,84 @@ def test_a_static_table_is_that_of_its_version_or_of_the_first_start(spark: Spar
         shutil.rmtree(tmp_path / "out")
     said = refusal(spark, tmp_path, sql=JOIN, check="other", options=", versionAsOf '99'", out="other")
     assert "R578" in said, said
+
+
+def given_to(folder: Path, kind: str, **changes: Any) -> DeltaHistory:
+    """A table whose log has other facts in its actions of a ``kind``."""
+    write_deltalake(str(folder), pa.table({"n": [1, 2]}))
+    entry = folder / "_delta_log" / f"{0:020}.json"
+    actions = [json.loads(line) for line in entry.read_text().splitlines()]
+    for action in actions:
+        action.get(kind, {}).update(changes)
+    entry.write_text("".join(f"{json.dumps(action)}\n" for action in actions))
+    return DeltaHistory(folder)
+
+
+def readers(*features: str) -> dict[str, Any]:
+    return {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": features, "writerFeatures": features}
+
+
+def test_what_readers_have_to_know_and_rowtime_does_not_is_refused(tmp_path: Path) -> None:
+    for name in ("fancy", "typeWidening", "variantType"):
+        with pytest.raises(Refused, match=f"R575 .*{name}"):
+            given_to(tmp_path / name, "protocol", **readers(name)).look()
+    column = {"delta.columnMapping.id": 1, "delta.columnMapping.physicalName": "x"}
+    schema = {"type": "struct", "fields": [{"name": "n", "type": "long", "nullable": True, "metadata": column}]}
+    given_to(tmp_path / "mapped", "metaData", schemaString=json.dumps(schema))
+    shutil.copytree(tmp_path / "mapped", tmp_path / "plain")
+    entry = tmp_path / "mapped" / "_delta_log" / f"{0:020}.json"
+    text = entry.read_text().replace('"configuration": {}', '"configuration": {"delta.columnMapping.mode": "name"}')
+    entry.write_text(
+        text.replace('"minReaderVersion": 1, "minWriterVersion": 2', '"minReaderVersion": 2, "minWriterVersion": 5')
+    )
+    with pytest.raises(Refused, match=r"R575 .*maps the names of its columns"):
+        DeltaHistory(tmp_path / "mapped").look()
+    # Features that a table does not make use of change nothing.
+    history = given_to(tmp_path / "new", "protocol", **readers("deletionVectors", "v2Checkpoint"))
+    look = history.look()
+    assert look is not None
+    assert [file.path for file in history.whole(look.place)] == [file.path for file in next(history.since(-1)).files]
+
+
+def test_a_table_with_deletion_vectors_is_refused(tmp_path: Path) -> None:
+    # Row 0, as a bitmap: magic, one bitmap with the key 0, in it one container with one value.
+    bits = struct.pack("<IQIIIHHIH2x", 1681511377, 1, 0, 12346, 1, 0, 0, 16, 0)
+    theirs = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
+    ours = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~"
+    text = base64.b85encode(bits).decode().translate(str.maketrans(ours, theirs))
+    vector = {"storageType": "i", "pathOrInlineDv": text, "sizeInBytes": len(bits), "cardinality": 1}
+    given_to(tmp_path / "in", "add", deletionVector=vector)
+    entry = tmp_path / "in" / "_delta_log" / f"{0:020}.json"
+    lines = [json.loads(line) for line in entry.read_text().splitlines()]
+    changed = [{"protocol": readers("deletionVectors")} if "protocol" in line else line for line in lines]
+    entry.write_text("".join(f"{json.dumps(line)}\n" for line in changed))
+    history = DeltaHistory(tmp_path / "in")
+    look = history.look()
+    assert look is not None
+    with pytest.raises(Refused, match=r"R575 .*has deletion vectors"):
+        history.whole(look.place)
+    with pytest.raises(Refused, match=r"R575 .*has a deletion vector in version 0"):
+        next(history.since(-1))
+
+
+def test_partitions_of_all_types_are_read_from_the_log(spark: SparkSession, tmp_path: Path) -> None:
+    rows = [
+        {"n": n, "day": None if n == 7 else date(1500, 1, 1) + timedelta(days=n), "flag": n % 2 == 0, "k": n}
+        for n in range(70)
+    ]
+    for nth, some in enumerate((rows[:10], rows)):
+        folder = tmp_path / str(nth)
+        write_deltalake(str(folder), pa.Table.from_pylist(some), partition_by=["day", "flag", "k"])
+        history = DeltaHistory(folder)
+        look = history.look()
+        assert look is not None
+        reader = TableFiles([("n", "BIGINT"), ("day", "DATE"), ("flag", "BOOLEAN"), ("K", "INT")])
+        for files in (history.whole(look.place), next(history.since(-1)).files):
+            assert len(files) == len(some)
+            found = reader.read(spark, reader.slice_of(0, files)).select("n", "day", "flag", "K").collect()
+            assert sorted((row.asDict() for row in found), key=lambda row: row["n"]) == [
+                {"n": row["n"], "day": row["day"], "flag": row["flag"], "K": row["k"]} for row in some
+            ]
 
 
 def test_a_package_that_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

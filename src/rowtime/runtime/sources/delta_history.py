@@ -10,6 +10,7 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 
+from rowtime.core.errors import Failure, Refused
 from rowtime.runtime.sources.file_list import NumberedFile
 from rowtime.runtime.sources.table_history import (
     NOTHING,
@@ -26,6 +27,7 @@ _LOG: Final = "_delta_log"
 _READS: Final = frozenset(("timestampNtz", "v2Checkpoint", "vacuumProtocolCheck", "deletionVectors", "columnMapping"))
 """Features that readers have to know; the last two only as long as the table makes no use of them."""
 _MILLI: Final = 1000
+_UNKNOWN: Final = ("nsupported", "not supported")
 
 Action = Mapping[str, Any]
 
@@ -67,11 +69,9 @@ class DeltaHistory:
         if table is None or table.version() != place:
             raise no_version(self.called, place, "its log does not have it")
         self._check(table)
-        if pa.table(table.deletion_vectors()).num_rows:
-            raise unreadable(self.called, "has deletion vectors")
         origins = self._origins(place)
         found = []
-        for add in pa.table(table.get_add_actions(flatten=False)).to_pylist():
+        for add in self._added(table):
             values = {name: _text(value) for name, value in (add.get("partition") or {}).items()}
             file = self._file(add["path"], add["size_bytes"], add["modification_time"], values)
             version, nth = origins.get(add["path"], (NOTHING, add["modification_time"]))
@@ -120,6 +120,25 @@ class DeltaHistory:
             name = "/" + rest.lstrip("/")
         return NumberedFile(str(self._path / name), millis * _MILLI, size, version=version, values=values)
 
+    def _added(self, table: Any) -> list[dict[str, Any]]:
+        """What the log says of all files of a version."""
+        from deltalake.exceptions import DeltaError  # noqa: PLC0415 - an extra
+
+        try:
+            marked = "deletionVectors" in (table.protocol().reader_features or ())
+            if marked and pa.table(table.deletion_vectors()).num_rows:
+                raise unreadable(self.called, "has deletion vectors")
+            return [*pa.table(table.get_add_actions(flatten=False)).to_pylist()]
+        except DeltaError as error:
+            raise self._failure(error) from error
+
+    def _failure(self, error: Exception) -> Failure | Refused:
+        """R575 for what deltalake does not know, which another try does not change, else R501."""
+        said = str(error).split("\n", 1)[0]
+        if any(word in said for word in _UNKNOWN):
+            return unreadable(self.called, f"has what the package deltalake does not know ({said})")
+        return unreached(self.called, error)
+
     def _origins(self, place: int) -> dict[str, tuple[int, int]]:
         """By path the version that first had the rows of a file and its number in there, as far as the log tells."""
         found: dict[str, tuple[int, int]] = {}
@@ -158,9 +177,10 @@ class DeltaHistory:
         except TableNotFoundError:
             return None
         except DeltaError as error:
-            if version is not None:
+            found = self._failure(error)
+            if version is not None and not isinstance(found, Refused):
                 raise no_version(self.called, version, str(error).split("\n", 1)[0]) from error
-            raise unreached(self.called, error) from error
+            raise found from error
 
     def _check(self, table: Any) -> None:
         """Raises ``Refused`` (R575) for what its readers have to know."""
