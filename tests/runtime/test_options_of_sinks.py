@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import datetime as dt
 import gzip
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 import rowtime as rt
+from rowtime.runtime import segment_writer
+from rowtime.runtime.sinks import staging
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -55,6 +59,39 @@ def test_options_of_a_sink_were_accepted_and_ignored(spark: SparkSession, tmp_pa
     assert pq.read_table(next((tmp_path / "good").glob("part-*")))["s"].to_pylist() == ["yes"]
     verified = rt.verify(tmp_path / "check", spark=spark, home=tmp_path / "home")
     assert verified.equal
+
+
+@pytest.mark.parametrize("driver", [True, False])
+def test_a_file_of_a_directory_had_any_number_of_rows(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, driver: bool
+) -> None:
+    if not driver:
+        for module in (segment_writer, staging):
+            monkeypatch.setattr(module, "fits_the_driver", lambda *_: False)
+    (tmp_path / "in").mkdir()
+    pq.write_table(pa.table({"n": pa.array(range(5300), pa.int64())}), tmp_path / "in/one.parquet")
+    script = """
+        CREATE STREAM a (n BIGINT) USING parquet OPTIONS (path '{at}/in');
+        CREATE STREAM p (n BIGINT) USING parquet OPTIONS (path '{at}/p', maxRecordsPerFile '1500');
+        CREATE STREAM j (n BIGINT) USING json OPTIONS (path '{at}/j', maxRecordsPerFile '2000');
+        CREATE PUMP to_p AS INSERT INTO p SELECT STREAM n FROM a;
+        CREATE PUMP to_j AS INSERT INTO j SELECT STREAM n FROM a;
+    """
+    rt.Pipeline(spark, home=tmp_path / "home").sql(script.format(at=tmp_path)).run_available(tmp_path / "check")
+    parquet = [pq.read_table(file)["n"].to_pylist() for file in sorted((tmp_path / "p").glob("part-*"))]
+    text = [file.read_text().splitlines() for file in sorted((tmp_path / "j").glob("part-*"))]
+    for files, most in ((parquet, 1500), ([[json.loads(line)["n"] for line in lines] for lines in text], 2000)):
+        assert max(map(len, files)) == most
+        assert [n for rows in files for n in rows] == list(range(5300)), "in stream order, each once"
+    assert len(parquet) == 4 if driver else len(parquet) >= 4
+    assert rt.verify(tmp_path / "check", spark=spark, home=tmp_path / "home").equal
+    if driver:  # the next start may take another value
+        pq.write_table(pa.table({"n": pa.array(range(5300, 8000), pa.int64())}), tmp_path / "in/two.parquet")
+        other = script.format(at=tmp_path).replace("'1500'", "'2500'")
+        rt.Pipeline(spark, home=tmp_path / "home").sql(other).run_available(tmp_path / "check")
+        lengths = [pq.read_table(file).num_rows for file in sorted((tmp_path / "p").glob("part-*"))]
+        assert lengths == [1500, 1500, 1500, 800, 2500, 200]
+        assert rt.verify(tmp_path / "check", spark=spark, home=tmp_path / "home").equal
 
 
 def _codec(folder: Path) -> str:

@@ -26,8 +26,9 @@ def adopted_files(program: Program, types: Types, takers: Collection[str]) -> di
     readers = Counter(child.name for node in program.operators for child in node.inputs)
     found = {}
     for sink in program.sinks:
-        if sink.format not in ("parquet", *LAKES) or sink.name not in takers or FileForm.of(sink, ()).codec:
-            continue  # files of the state are compressed in one way
+        form = FileForm.of(sink, ())
+        if sink.format not in ("parquet", *LAKES) or sink.name not in takers or form.codec or form.most:
+            continue  # files of the state are compressed in one way, and of any length
         named = {name: name for name in sink.emits().names}
         maker, columns, alone = _below(sink.input, named, readers, types)
         there = {ROWTIME, *maker.emits().names} >= set(columns.values())

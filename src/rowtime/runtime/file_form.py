@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING, Final, Literal, cast
 
 from rowtime.core.stores import Place
 from rowtime.plan.bind.sink_options import LakeOptions
-from rowtime.plan.formats.files import PARQUET_CODECS, TEXT_CODECS, WRITES
+from rowtime.plan.formats.files import PARQUET_CODECS, ROWS_PER_FILE, TEXT_CODECS, WRITES
 from rowtime.plan.formats.lake import LAKES
 from rowtime.sql.generate import literal
 
@@ -38,7 +38,8 @@ class FileForm:
     """``kind``: ``parquet``, or the ending of text files, each of which begins with ``header``.
 
     ``codec``: Arrow's name for Parquet, empty for its default; the ending of a compressed text file. ``split``: columns
-    of which all rows of a file have the same values; ``required``: those that the file says hold no NULL.
+    of which all rows of a file have the same values; ``required``: those that the file says hold no NULL. ``most``: how
+    many rows a file has at most; 0 for any number.
     """
 
     kind: str = "parquet"
@@ -46,16 +47,18 @@ class FileForm:
     codec: str = ""
     split: tuple[str, ...] = ()
     required: frozenset[str] = frozenset()
+    most: int = 0
 
     @classmethod
     def of(cls, node: SinkNode, names: Sequence[str]) -> FileForm:
         """The form of a sink's files, whose columns have these names."""
         given = {name.lower(): value for name, value in node.options}
         codec = given.get("compression", given.get("codec", given.get("parquet.compression", ""))).lower()
+        most = int(given.get(ROWS_PER_FILE.lower(), 0))
         if node.format not in FUNCTIONS:
-            return cls(codec=PARQUET_CODECS.get(codec, ""), split=_split(node))
+            return cls(codec=PARQUET_CODECS.get(codec, ""), split=_split(node), most=most)
         header = _header(names, given) if node.format == "csv" and given.get("header", "").lower() == "true" else None
-        return cls(node.format, header, TEXT_CODECS.get(codec, ""))
+        return cls(node.format, header, TEXT_CODECS.get(codec, ""), most=most)
 
     @property
     def ending(self) -> str:

@@ -128,8 +128,9 @@ class _Target:
     stem: str
     form: FileForm
 
-    def path(self, route: str, part: int) -> str:
-        return f"{self.stem}-{part:05d}-{route}-{uuid.uuid4().hex[:8]}{self.form.ending}"
+    def path(self, route: str, part: int, piece: int) -> str:
+        name = f"{route}-{piece:05d}" if self.form.most else route
+        return f"{self.stem}-{part:05d}-{name}-{uuid.uuid4().hex[:8]}{self.form.ending}"
 
 
 def _write_here(
@@ -137,7 +138,7 @@ def _write_here(
 ) -> tuple[dict[str, list[Segment]], dict[str, pa.Table]]:
     written: dict[str, list[Segment]] = {name: [] for name in routes}
     tables: dict[str, pa.Table] = {}
-    parts = list(_parts(table, routes, target.form.split))
+    parts = list(_parts(table, routes, target.form))
     if not parts:
         return written, tables
     with ThreadPoolExecutor(min(len(parts), os.cpu_count() or 1)) as pool:
@@ -149,12 +150,13 @@ def _write_here(
     return written, tables
 
 
-def _parts(table: pa.Table, routes: Mapping[str, Route], split: Sequence[str]) -> Iterator[tuple[str, int, pa.Table]]:
+def _parts(table: pa.Table, routes: Mapping[str, Route], form: FileForm) -> Iterator[tuple[str, int, pa.Table]]:
     """Route, number of the file and its rows: one file a route, or a few where they are many."""
     for name, route in routes.items():
         chosen = table.filter(_chosen(table[ROUTE], route)) if len(routes) > 1 else table
         size = max(PART, -(-chosen.num_rows // (os.cpu_count() or 1)))
-        found = (at for _, at in alike(chosen, [route.columns[column] for column in split]))
+        size = min(size, form.most or size)
+        found = (at for _, at in alike(chosen, [route.columns[column] for column in form.split]))
         parts = (chosen if at is None else chosen.take(at) for at in found)
         pieces = (part.slice(start, size) for part in parts for start in range(0, part.num_rows, size))
         yield from ((name, number, piece) for number, piece in enumerate(pieces))
@@ -212,18 +214,33 @@ class _Task:
 
         context = TaskContext.get()
         part_number = context.partitionId() if context else 0
-        files: dict[tuple[str, tuple[str | None, ...]], _File] = {}
+        files: dict[_Key, _File] = {}
         for batch in batches:
             for name, route in self.routes.items():
                 chosen = _chosen(batch.column(ROUTE), route)
                 times = batch.column(route.time).filter(chosen)
                 rows = _columns(batch, route, self.target.form.required).filter(chosen)
                 for of, at in alike(rows, self.target.form.split) if len(times) else ():
-                    if (name, of) not in files:
-                        files[name, of] = _File(self.target, name, part_number)
-                    files[name, of].write(*((rows, times) if at is None else (rows.take(at), times.take(at))))
+                    mine = (rows, times) if at is None else (rows.take(at), times.take(at))
+                    yield from self._add(files, (name, of), part_number, *mine)
         for (name, _), file in files.items():
             yield _report(name, file.close())
+
+    def _add(
+        self, files: dict[_Key, _File], key: _Key, part: int, rows: pa.RecordBatch, times: pa.Array
+    ) -> Iterator[pa.RecordBatch]:
+        """Write rows to the file under way; a file that is full is reported, and another one follows."""
+        most, done = self.target.form.most, 0
+        while done < rows.num_rows:
+            if key not in files:
+                files[key] = _File(self.target, key[0], part)
+            elif most and files[key].rows == most:
+                full = files[key]
+                files[key] = _File(self.target, key[0], part, full.piece + 1)
+                yield _report(key[0], full.close())
+            room = most - files[key].rows if most else rows.num_rows
+            files[key].write(rows.slice(done, room), times.slice(done, room))
+            done += room
 
 
 def _reported(line: Mapping[str, Any]) -> Segment:
@@ -236,11 +253,14 @@ def _report(route: str, segment: Segment) -> pa.RecordBatch:
     return pa.record_batch(arrays, names=["route", "path", "rows", "lowest", "highest", "sum"])
 
 
+_Key = tuple[str, tuple[str | None, ...]]  # a route, and the values that part the files
+
+
 class _File:
     """One open file of one route."""
 
-    def __init__(self, target: _Target, route: str, part: int) -> None:
-        self.target, self.path = target, target.path(route, part)
+    def __init__(self, target: _Target, route: str, part: int, piece: int = 0) -> None:
+        self.target, self.path, self.piece = target, target.path(route, part, piece), piece
         self.rows, self.lowest, self.highest = 0, 2**62, -(2**62)
         self._writer: pq.ParquetWriter | None = None
         self._lines: IO[bytes] | None = None

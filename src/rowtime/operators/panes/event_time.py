@@ -299,7 +299,7 @@ def came_from(tick: Tick, node: Operator, rows: DataFrame, position: int) -> tup
     """The writer and the position that a row had before it was merged."""
     tick.describe(node, "read where a row came from")
     names = ORIGIN if ORIGIN[0] in rows.columns else (WRITER, POSITION)
-    return tuple(rows.where(f"{POSITION} = {position}L").select(*names).first())  # type: ignore[arg-type]  # it is there
+    return tuple(rows.where(f"{POSITION} = {position}L").select(*names).collect()[0])  # one job, unlike first()
 
 
 def refusals(rows: DataFrame, positions: np.ndarray, reasons: Sequence[str], bounds: np.ndarray) -> pa.Table:

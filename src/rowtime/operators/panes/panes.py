@@ -150,9 +150,8 @@ class Panes(RowGroups):
         delta, line, control = deltas[0], deltas[1].timeline, tick.control(self)
         assert line is not None
         before, control = control.bound, tick.remember(self, bound=line.after)
-        late = self._resolve(tick, line) + self._take(
-            tick, delta, deltas[1].rows, line
-        )  # what waits is of earlier ticks
+        late = self._resolve(tick, line)  # what waits is of earlier ticks
+        late += self._take(tick, delta, deltas[1].rows, line)
         done = self._fire(tick, before, line, late)
         tick.segments(self).forget(shift(line.after, -self.age))
         self._compact(tick, line.after)

@@ -42,6 +42,7 @@ TEXT_CODECS: Final = {"none": "", "uncompressed": "", "gzip": ".gz", "bzip2": ".
 
 ORDERED: Final = Option("ordered", boolean)
 ROWTIME_COLUMN: Final = Option("rowtime.column", anything)
+ROWS_PER_FILE: Final = "maxRecordsPerFile"
 _UTF8: Final = one_of("UTF-8", "UTF8")
 _LINES: Final = one_of("\n", "\\n")
 _DECLARED: Final = "CREATE STREAM declares the columns and their types"
@@ -51,6 +52,7 @@ _COMMON: Final = (
     Option("path", some),
     ROWTIME_COLUMN,
     ORDERED,
+    Option(ROWS_PER_FILE, whole(1000)),
     Option(ENDS, anything),  # `check_ends` looks at it
     Option("pathGlobFilter", some),
     *unused("subfolders are read always", "recursiveFileLookup", alike=("true",)),
@@ -63,7 +65,11 @@ _COMMON: Final = (
     *unused("rowtime leaves files where they are", "cleanSource", alike=("off",)),
     *unused("rowtime leaves files where they are", "sourceArchiveDir"),
     *unused("columns in the names of folders are not read", "basePath"),
-    *unused("the files of a sink stand in one folder", "partitionBy", "partitionOverwriteMode"),
+    *unused(
+        "the files of such a sink stand in one folder; Delta and Iceberg tables take it",
+        "partitionBy",
+        "partitionOverwriteMode",
+    ),
 )
 _TEXT: Final = (
     *unused(_DECLARED, "inferSchema", alike=("false",)),
@@ -149,7 +155,7 @@ JSON: Final = Format(
     ),
 )
 
-OF_ROWTIME: Final = frozenset({"path", "rowtime.column", "ordered", ENDS})
+OF_ROWTIME: Final = frozenset({"path", "rowtime.column", "ordered", ROWS_PER_FILE.lower(), ENDS})
 """Options that are rowtime's own: Spark's readers and writers do not see them."""
 GLOB: Final = "pathglobfilter"
 WRITES: Final = {
