@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import shutil
 import struct
 import sys
@@ -173,6 +174,39 @@ def test_a_version_that_changes_rows_is_refused_until_it_is_to_be_passed_over(
     assert sorted(numbers(tmp_path)) == list(range(6)), "what came before it has been read"
     run(spark, tmp_path, options=", skipChangeCommits 'true'")
     assert sorted(numbers(tmp_path)) == list(range(8))
+
+
+def test_rows_that_are_restored_are_read_again_where_the_removal_was_passed_over(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    append(tmp_path, range(2))
+    append(tmp_path, range(2, 4))
+    table(tmp_path).restore(0)
+    table(tmp_path).restore(1)
+    run(spark, tmp_path, options=", startingVersion '0', skipChangeCommits 'true'")
+    assert sorted(numbers(tmp_path)) == [0, 1, 2, 2, 3, 3]
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "said"),
+    [
+        (", startingVersio '3'", "R540", "Did you mean startingVersion?"),
+        (", startingVersion 'first'", "R541", "a version, as 12, or latest"),
+        (", maxFilesPerTrigger '3'", "R542", "as its limits say"),
+        (", ignoreChanges 'true'", "R542", "skipChangeCommits"),
+        (", skipChangeCommits 'yes'", "R541", "true or false"),
+    ],
+)
+def test_options_of_a_table_that_is_read_are_known(tmp_path: Path, options: str, code: str, said: str) -> None:
+    with pytest.raises(Refused, match=rf"(?s){code}.*{re.escape(said)}"):
+        rt.Pipeline(home=tmp_path / "home").sql(PLAIN.format(folder="/x", options=options, more="", now="")).compile()
+
+
+def test_a_table_is_not_read_in_the_script_whose_pump_fills_it(tmp_path: Path) -> None:
+    sql = """CREATE STREAM a (n INT); CREATE STREAM t (n INT) USING delta OPTIONS (path '/t');
+    INSERT INTO t SELECT STREAM n FROM a; SELECT STREAM n FROM t;"""
+    with pytest.raises(Refused, match=r"R504 a delta stream cannot be read in the script whose pump fills it"):
+        rt.Pipeline(home=tmp_path / "home").sql(sql).compile()
 
 
 @pytest.mark.parametrize(("what", "code"), [("anew", "R576"), ("removed", "R576"), ("log", "R576"), ("column", "R577")])

@@ -96,8 +96,8 @@ class DeltaHistory:
 
     def _version(self, version: int, actions: Sequence[tuple[str, Action]]) -> Version:
         told = next((action for kind, action in actions if kind == "commitInfo"), {})
-        added = [action for kind, action in actions if kind == "add" and action["dataChange"]]
-        removed = sum(kind == "remove" and action["dataChange"] for kind, action in actions)
+        added = [action for kind, action in actions if kind == "add" and action.get("dataChange", True)]
+        removed = sum(kind == "remove" and action.get("dataChange", True) for kind, action in actions)
         if removed:
             return Version(version, (), f"{told.get('operation', 'a commit')} removed or replaced {removed} files")
         at = told.get("inCommitTimestamp") or told.get("timestamp")
@@ -105,7 +105,7 @@ class DeltaHistory:
         for add in added:
             if add.get("deletionVector"):
                 raise unreadable(self.called, f"has a deletion vector in version {version}")
-            values = {name: value or None for name, value in add["partitionValues"].items()}
+            values = {name: value or None for name, value in (add.get("partitionValues") or {}).items()}
             files.append(self._file(add["path"], add["size"], at or add["modificationTime"], values, version))
         return Version(version, files)
 
