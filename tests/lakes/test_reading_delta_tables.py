@@ -22,6 +22,7 @@ from rowtime.api.verification import verify
 from rowtime.core.errors import Failure, Refused
 from rowtime.runtime.sources.delta_history import DeltaHistory
 from rowtime.runtime.sources.lake_files import TableFiles
+from rowtime.runtime.sources.lakes import static_rows
 from tests.deaths import Died, dying
 
 if TYPE_CHECKING:
@@ -267,27 +268,36 @@ CREATE STREAM o (n BIGINT, day STRING) USING delta OPTIONS (path '{folder}/out',
 CREATE PUMP p AS INSERT INTO o SELECT STREAM a.n, t.day FROM a LEFT JOIN t ON a.n = t.n;"""
 
 
-def test_a_static_table_is_that_of_its_version_or_of_the_first_start(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("options", "known"),
+    [("", [0, 2, 3, 4, 5]), pytest.param(", versionAsOf '0'", [0, 1, 2], marks=pytest.mark.slow)],
+    ids=("as it is", "version 0"),
+)
+def test_a_static_table_is_that_of_its_version_or_of_the_first_start(
+    spark: SparkSession, tmp_path: Path, options: str, known: list[int]
+) -> None:
     append(tmp_path, range(3))
     append(tmp_path, range(3, 6))
     table(tmp_path).delete("n = 1")
-    for check, options, known in (("now", "", [0, 2, 3, 4, 5]), ("first", ", versionAsOf '0'", [0, 1, 2])):
-        home = tmp_path / f"home of {check}"
-        made = pipeline(spark, tmp_path, JOIN, options=options, out=check)
-        for stream in made.compile().defines:
-            made.home.define(stream.name, stream.as_json(), replace=True)
-        for first in (0, 4):
-            with rt.writer("a", home=home) as log:
-                log.insert([{"n": n, "rowtime": START + timedelta(seconds=n)} for n in range(first, first + 4)])
-            run(spark, tmp_path, JOIN, check, options=options, out=check)
-            append(tmp_path, range(6, 8))
-        rows = table(tmp_path, "out").to_pyarrow_table().to_pylist()
-        assert {row["n"]: row["day"] for row in rows} == {n: f"d {n % 2}/ä" if n in known else None for n in range(8)}
-        again = verify(tmp_path / check, spark=spark, home=home)
-        assert again.equal, again
-        shutil.rmtree(tmp_path / "out")
-    said = refusal(spark, tmp_path, sql=JOIN, check="other", options=", versionAsOf '99'", out="other")
-    assert "R578" in said, said
+    home = tmp_path / "home of out"
+    made = pipeline(spark, tmp_path, JOIN, options=options)
+    for stream in made.compile().defines:
+        made.home.define(stream.name, stream.as_json(), replace=True)
+    for first in (0, 4):
+        with rt.writer("a", home=home) as log:
+            log.insert([{"n": n, "rowtime": START + timedelta(seconds=n)} for n in range(first, first + 4)])
+        run(spark, tmp_path, JOIN, options=options)
+        append(tmp_path, range(6, 8))
+    rows = table(tmp_path, "out").to_pyarrow_table().to_pylist()
+    assert {row["n"]: row["day"] for row in rows} == {n: f"d {n % 2}/ä" if n in known else None for n in range(8)}
+    again = verify(tmp_path / "check", spark=spark, home=home)
+    assert again.equal, again
+
+
+def test_a_static_table_of_a_version_that_is_not_there_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    append(tmp_path, range(3))
+    with pytest.raises(Refused, match=r"R578 .*has no version 99"):
+        static_rows(spark, "t", ("delta", (("path", str(tmp_path / "in")), ("versionAsOf", "99"))), {"n": "BIGINT"})
 
 
 def given_to(folder: Path, kind: str, **changes: Any) -> DeltaHistory:
