@@ -76,7 +76,7 @@ PLAIN: dict[str, tuple[str, ...]] = {
         "Write to a table without it, and copy from there.",
         "Take a catalog whose warehouse is a folder (file:///…).",
         "Take a folder that all machines mount: NFS, EFS, CephFS, a shared volume.",
-        "Take a folder that all machines mount, also for a Delta table; or write to Kafka or a database.",
+        "Write a Delta table there, or take a folder that all machines mount.",
         "Take one on a store; for Azure, set AZURE_STORAGE_ACCOUNT_NAME or write abfss://container@account.…",
         "Write s3://bucket/folder. …",
         "Take a folder of a POSIX file system: a disk, NFS 4, EFS, CephFS.",

@@ -1,12 +1,15 @@
-"""A server that speaks S3, on a free port of this machine: moto, in the process of the tests."""
+"""A server that speaks S3, on a free port of this machine: moto, in a process of its own."""
 
 from __future__ import annotations
 
 import atexit
 import functools
 import importlib.util
-import logging
 import os
+import socket
+import subprocess
+import sys
+import time
 import urllib.request
 from typing import Final
 
@@ -44,14 +47,23 @@ def spark_jars() -> list[str]:
 @functools.cache
 def address() -> str:
     """Start the server, once, and tell this process and its children where it is; the JVM must start afterwards."""
-    from moto.server import ThreadedMotoServer
-
-    logging.getLogger("werkzeug").setLevel(logging.CRITICAL)
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    atexit.register(server.stop)
-    host, port = server.get_host_and_port()
-    found = f"http://{host}:{port}"
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    found = f"http://127.0.0.1:{port}"
+    # A process of its own: some calls of deltalake keep the interpreter for themselves until they have their answer.
+    asked = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
+    server = subprocess.Popen(asked, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    atexit.register(server.wait)
+    atexit.register(server.terminate)
+    end = time.monotonic() + 60
+    while True:
+        try:
+            urllib.request.urlopen(f"{found}/moto-api/").close()  # noqa: S310 - our own
+            break
+        except OSError:
+            assert server.poll() is None, "the S3 server did not start"
+            assert time.monotonic() < end, "the S3 server does not answer"
+            time.sleep(0.1)
     os.environ |= {
         "AWS_ENDPOINT_URL": found,
         "AWS_ACCESS_KEY_ID": "tests",

@@ -7,11 +7,12 @@ bucket asks before it replaces an object or removes what a crash has left: its `
 
 from __future__ import annotations
 
+import io
 import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import datetime, timedelta
 from fnmatch import fnmatch
 from functools import cached_property, lru_cache, total_ordering
 from pathlib import Path, PurePosixPath
@@ -24,6 +25,7 @@ from rowtime.core.store_settings import StoreSettings, settings_of
 SCHEMES: Final = {"s3": "s3", "s3a": "s3", "gs": "gs", "az": "az", "abfss": "abfss", "memory": "memory"}
 TRIES: Final = 5  # of a request whose answer leaves open what has become of it, and of one that another has overtaken
 _PAUSE: Final = 0.1  # seconds before the second try; twice as long before each further one
+_PART: Final = 1 << 16  # bytes that are read at once of an object of which only parts are read
 _REQUEST: Final = "30s"  # how long one request may take
 _RETRIED: Final = timedelta(seconds=30)  # how long a request is repeated that the store does not carry out
 _URL: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/+([^/]*)/*(.*?)/*")
@@ -137,6 +139,19 @@ class ObjectPlace:
         """The content; raises ``FileNotFoundError``."""
         with self._naming():
             return bytes(self.bucket.store.get(self.key).bytes())
+
+    def opened(self) -> io.BufferedReader:
+        """The content as a file of which only what is asked for is read; raises ``FileNotFoundError``."""
+        from obstore import open_reader  # noqa: PLC0415 - an extra
+
+        with self._naming():
+            return io.BufferedReader(_Ranges(open_reader(self.bucket.store, self.key)), _PART)
+
+    def size(self) -> tuple[int, datetime]:
+        """How many bytes it has, and when it was written; raises ``FileNotFoundError``."""
+        with self._naming():
+            found = self.bucket.store.head(self.key)
+        return found["size"], found["last_modified"]
 
     def read_text(self, encoding: str = "utf-8", errors: str = "strict") -> str:
         """The content as text."""
@@ -265,6 +280,30 @@ class ObjectPlace:
         return Failure(
             Problem(code, f"the bucket {self.bucket.url}, asked for {self.key or 'its content'}, {what}", hint=hint)
         )
+
+
+class _Ranges(io.RawIOBase):
+    """An object as a file."""
+
+    def __init__(self, reader: Any) -> None:
+        self._reader = reader
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, at: int, whence: int = 0) -> int:
+        return int(self._reader.seek(at, whence))
+
+    def tell(self) -> int:
+        return int(self._reader.tell())
+
+    def readinto(self, into: Any) -> int:
+        found = bytes(self._reader.read(len(into)))
+        into[: len(found)] = found
+        return len(found)
 
 
 _ASK_AGAIN: Final = "Check the endpoint and the network. A tick under way is repeated; nothing is lost."

@@ -10,7 +10,7 @@ from pathlib import Path
 from rowtime.core.errors import Failure, Problem, refuse
 from rowtime.core.stores import place_of
 from rowtime.runtime.claims import pump_of
-from rowtime.runtime.sinks.delta_log import DeltaLog
+from rowtime.runtime.sinks.delta_log import DeltaLog, delta_place
 from rowtime.runtime.sinks.lake import Conflict
 from rowtime.state.checkpoint import Checkpoint
 
@@ -53,6 +53,6 @@ def _tables(place: Checkpoint) -> Iterator[tuple[str, str]]:
 def _compacted(pump: str, path: str) -> int:
     for _ in range(_TRIES):
         with contextlib.suppress(Conflict):
-            return DeltaLog(Path(path).absolute(), pump).compact()
+            return DeltaLog(delta_place(path), pump).compact()
     what = f"the Delta table {path} cannot be compacted: other writers change the same files again and again"
     raise Failure(Problem("R565", what, hint="Try again later. Nothing was changed."))

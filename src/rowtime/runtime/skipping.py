@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from rowtime.client.home import Home
 from rowtime.client.stream_log import scan
 from rowtime.core.errors import RowtimeError, refuse
-from rowtime.core.stores import ObjectPlace, Place, place_of
+from rowtime.core.stores import ObjectPlace, Place, on_store, place_of
 from rowtime.operators.gates.rejected import shown_as
 from rowtime.runtime.claims import log_of, pump_of
 from rowtime.runtime.file_form import lines_of
@@ -145,7 +145,7 @@ def _waiting(
 
 
 def _staged(place: Checkpoint, folder: str) -> Place:
-    return Path(folder) if folder.startswith("/") else place.folder / folder
+    return place_of(folder) if folder.startswith("/") or on_store(folder) else place.folder / folder
 
 
 def _found(place: Checkpoint, path: str) -> Place:

@@ -11,7 +11,6 @@ import contextlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date, datetime, timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -19,9 +18,11 @@ import pyarrow.parquet as pq
 
 from rowtime.core.errors import Failure, Problem, refuse
 from rowtime.core.shared_paths import sync
+from rowtime.core.stores import ObjectPlace, Place, below, on_store, place_of
 from rowtime.core.time import to_text
 from rowtime.runtime.sinks.directory import folder_at
-from rowtime.runtime.sinks.lake import Conflict, Found, LakeSink, Mark, Ready, compared, last_of_each
+from rowtime.runtime.sinks.lake import Conflict, Found, LakeSink, Mark, Ready, compared, last_of_each, published
+from rowtime.state.memory import read_table
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -44,13 +45,19 @@ _HIGHEST: Final = 7  # the writer version that lists its features
 
 def delta_sink(node: SinkNode) -> LakeSink:
     """The sink of a pump into the Delta table at ``path``."""
-    path = folder_at(dict(node.options)["path"])
+    path = delta_place(dict(node.options)["path"])
     return LakeSink(node, DeltaLog(path, node.name.removesuffix(".sink")), path, f"the Delta table {path}")
 
 
 def delta_log(node: SinkNode) -> DeltaLog:
     """The same table, to look into."""
-    return DeltaLog(Path(dict(node.options)["path"]).absolute(), node.name.removesuffix(".sink"))
+    return DeltaLog(delta_place(dict(node.options)["path"]), node.name.removesuffix(".sink"))
+
+
+def delta_place(path: str) -> Place:
+    """Where a table is; raises what `place_of` and `folder_at` do."""
+    where = "the path of the Delta table"
+    return place_of(path, where) if on_store(path) and not path.startswith("memory:") else folder_at(path)
 
 
 class DeltaLog:
@@ -58,9 +65,18 @@ class DeltaLog:
 
     promised = False
 
-    def __init__(self, path: Path, pump: str) -> None:
+    def __init__(self, path: Place, pump: str) -> None:
         self._path, self._pump = path, pump
         self._table: Any = None
+
+    @property
+    def _how(self) -> dict[str, str]:
+        """What deltalake has to know of a store. Of two commits of one version, S3 refuses one."""
+        if not isinstance(self._path, ObjectPlace) or not self._path.bucket.url.startswith("s3:"):
+            return {}
+        found = self._path.bucket.settings.here
+        said = {f"aws_{name}": value for name, value in found.said().items()}
+        return {**said, "conditional_put": "etag", "allow_http": str(found.endpoint.startswith("http:")).lower()}
 
     def look(self, app: str) -> Found | None:
         """The table as it is now, if there is one; ``app``: whose mark."""
@@ -82,7 +98,7 @@ class DeltaLog:
 
         try:
             schema = Schema.from_json(json.dumps(columns.jsonValue()))
-            DeltaTable.create(str(self._path), schema, partition_by=list(partitions))
+            DeltaTable.create(str(self._path), schema, partition_by=list(partitions), storage_options=self._how)
         except DeltaError as error:
             if self._opened() is None:
                 raise self._failure(error) from error
@@ -142,8 +158,8 @@ class DeltaLog:
             return None
         if "OPTIMIZE" in done:
             return table.to_pyarrow_table() if len(pumps) == 1 and None not in pumps else None
-        names = sorted(Path(uri).name for uri in table.file_uris())
-        parts = [pq.read_table(self._path / name, partitioning=None) for name in names if files(name)]
+        names = sorted(uri.removeprefix(f"{self._path}/") for uri in table.file_uris())
+        parts = [read_table(self._path / name) for name in names if files(published(name))]
         return pa.concat_tables(parts, promote_options="permissive") if parts else pa.table({})
 
     def _complete(self) -> None:
@@ -157,6 +173,8 @@ class DeltaLog:
     def _keep(self, known: int) -> None:
         """Make the new entries of the log durable; deltalake leaves that to the machine."""
         self._table.update_incremental()
+        if isinstance(self._path, ObjectPlace):  # what a store has is durable
+            return
         for version in range(known + 1, self._table.version() + 1):
             with contextlib.suppress(FileNotFoundError):  # the log may have been cleaned up to there
                 sync(self._path / LOG / f"{version:020}.json")
@@ -169,12 +187,15 @@ class DeltaLog:
         except ImportError as error:
             what = f"the pump {self._pump} writes to a Delta table, and the package deltalake is not installed"
             raise refuse("R560", what, "Install it: pip install 'rowtime[delta]'.") from error
-        if not (self._path / LOG).is_dir():
+        if isinstance(self._path, ObjectPlace):
+            if self._table is None:  # errors of the store are named here, and not tried again and again
+                any(True for _ in self._path.iterdir())
+        elif not (self._path / LOG).is_dir():
             self._table = None
             return None
         try:
             if self._table is None:
-                self._table = DeltaTable(str(self._path))
+                self._table = DeltaTable(str(self._path), storage_options=self._how)
             else:
                 self._table.update_incremental()
         except TableNotFoundError:
@@ -186,24 +207,25 @@ class DeltaLog:
 
     def _failure(self, error: Exception) -> Failure:
         said = str(error).split("\n", 1)[0]
-        return Failure(Problem("R565", f"the Delta table {self._path} cannot be written or read: {said}", hint=_HINT))
+        what = f"the pump {self._pump} cannot write to or read the Delta table {self._path}: {said}"
+        return Failure(Problem("R565", what, hint=_HINT))
 
-    def _add(self, files: Sequence[Path], properties: Any) -> None:
+    def _add(self, files: Sequence[Place], properties: Any) -> None:
         from deltalake.transaction import AddAction  # noqa: PLC0415 - an extra
 
         table, actions = self._table, []
         partitions = table.metadata().partition_columns
         for file in files:
-            about, known = file.stat(), pq.ParquetFile(file)
+            size, modified = size_of(file)
+            known = pq.ParquetFile(file.opened() if isinstance(file, ObjectPlace) else file)
             values = _partition(known, partitions)
             stats = json.dumps(_statistics(known.metadata, partitions))
-            modified = int(about.st_mtime * 1000)
-            actions.append(AddAction(file.name, about.st_size, values, modified, True, stats))  # noqa: FBT003
+            actions.append(AddAction(below(file, self._path), size, values, modified, True, stats))  # noqa: FBT003
         table.create_write_transaction(actions, "append", table.schema(), partitions, commit_properties=properties)
 
     def _merge(self, ready: Ready, properties: Any) -> None:
         """MERGE of the last row of each key; a commit without rows brings the mark where nothing changes."""
-        rows, gone = last_of_each(pa.concat_tables(map(pq.read_table, ready.files)), ready.key), ready.gone
+        rows, gone = last_of_each(pa.concat_tables(map(read_table, ready.files)), ready.key), ready.gone
         names = [name for name in rows.column_names if name != gone]
         takes = f"source.{_quoted(gone)} = 'RETRACT'" if gone else "false"
         values = {_quoted(name): f"source.{_quoted(name)}" for name in names}
@@ -232,6 +254,15 @@ def _written(table: Any) -> Any:
     names = compared(pa.schema(table.schema().to_arrow()))
     untold = ColumnProperties(statistics_enabled="NONE")
     return WriterProperties(default_column_properties=untold, column_properties=dict.fromkeys(names, told))
+
+
+def size_of(file: Place) -> tuple[int, int]:
+    """The bytes of a file, and when it was written (ms)."""
+    if isinstance(file, ObjectPlace):
+        size, written = file.size()
+        return size, int(written.timestamp() * 1000)
+    about = file.stat()
+    return about.st_size, int(about.st_mtime * 1000)
 
 
 _HINT: Final = "Check that the folder exists, who may write to it, and the space on its disk. The tick is repeated."

@@ -22,11 +22,11 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from rowtime.core.errors import refuse
-from rowtime.core.shared_paths import local, sync
-from rowtime.core.stores import Place, on_store
+from rowtime.core.shared_paths import local
+from rowtime.core.stores import ObjectPlace, Place, on_store
 from rowtime.runtime.sinks.ownership import RECORD, Asked, Record, There, owner, read, running, tag_of
 from rowtime.state.checkpoint import folder_of
-from rowtime.state.files import able, make_folder, move, sweep
+from rowtime.state.files import able, make_folder, move, sweep, sync_names
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -43,13 +43,13 @@ _OURS = re.compile(r"part-\d{10}-\d{5}-[^.]*\.(parquet|csv|json)(\.\w+)?")
 class DirectorySink:
     """Publishing again renames nothing twice: a staged file is in one place or the other. ``pump`` writes it."""
 
-    def __init__(self, path: Path, pump: str) -> None:
+    def __init__(self, path: Place, pump: str) -> None:
         self.path, self._pump = path, pump
         self._own = path / STAGING / folder_of(pump)
         self._identity = ""
         self._lock: IO[str] | None = None
 
-    def folder(self, checkpoint: Place) -> Path:  # noqa: ARG002 - beside the files
+    def folder(self, checkpoint: Place) -> Place:  # noqa: ARG002 - beside the files
         """The staging folder inside the directory, so that a rename is enough; there once the pump has its target."""
         return self._own / (self._identity or "unclaimed")
 
@@ -57,6 +57,8 @@ class DirectorySink:
         """The record by which the pump may write, and the lock of its place. Raises ``Refused``, see `ownership`."""
         target = f"the directory {self.path}"
         found = owner(self._own, asked, target, self._there)
+        if isinstance(self._own, ObjectPlace):  # nothing can be locked there
+            return found
         make_folder(self._own)
         lock = (self._own / LOCK).open("a")
         try:
@@ -100,9 +102,9 @@ class DirectorySink:
         for file in batch.files:
             self._moved(file)
         if batch.files:
-            sync(self.path)
+            sync_names(self.path)
 
-    def _moved(self, file: Place) -> Path:
+    def _moved(self, file: Place) -> Place:
         """Where a staged file is from now on, under a name that tells whose it is."""
         name, dot, ending = file.name.partition(".")
         place = self.path / f"part-{name}-{tag_of(self._identity, self._pump)}{dot}{ending}"
@@ -131,12 +133,12 @@ def folder_at(path: str) -> Path:
     """The folder of a sink; raises ``Refused`` (R586) for one on an object store, R211 for another URL."""
     if on_store(path):
         what = f"the path of the sink is {path}, and files cannot be renamed into place on an object store"
-        hint = "Take a folder that all machines mount, also for a Delta table; or write to Kafka or a database."
+        hint = "Write a Delta table there, or take a folder that all machines mount."
         raise refuse("R586", what, hint)
     return local(path, "the path of the sink")
 
 
-def tags_of(directory: Path) -> set[str]:
+def tags_of(directory: Place) -> set[str]:
     """The tags of the pumps that are recorded in a directory, now or before they were taken over."""
     found = set()
     for path in (directory / STAGING).glob(f"*/{RECORD}"):

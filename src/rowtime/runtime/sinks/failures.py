@@ -15,13 +15,13 @@ from rowtime.runtime.retries import of_the_machine
 if TYPE_CHECKING:
     from rowtime.operators.sinks.sink import Sink as SinkNode
 
-UNREACHABLE = "R501"
+UNREACHABLE = ("R501", "R581", "R582", "R583")  # a server, or a store
 _HINT = "Check that the folder exists, who may write to it, and the space on its disk. The tick is repeated."
 
 
 @contextmanager
 def naming(node: SinkNode) -> Iterator[None]:
-    """``Failure`` (R511) for what a file system refuses, and the pump's name in front of R501."""
+    """``Failure`` (R511) for what a file system refuses; the pump's name in front of what a server or store says."""
     pump = node.name.removesuffix(".sink")
     try:
         yield
@@ -37,7 +37,7 @@ def naming(node: SinkNode) -> Iterator[None]:
             raise
         raise Failure(Problem("R511", f"{pump} cannot write: {said}", hint=_HINT)) from error
     except Failure as failure:
-        if not any(problem.code == UNREACHABLE for problem in failure.problems):
+        if not any(problem.code in UNREACHABLE for problem in failure.problems):
             raise
         named = (replace(problem, message=f"{pump}: {problem.message}") for problem in failure.problems)
         raise Failure(*named) from failure

@@ -8,6 +8,10 @@ the next start, under their names.
 
 The mark counts the rows too. A table that has fewer of them than the journal has handed over is another table, or an
 older copy of it; it is refused and never filled again (R564).
+
+On an object store nothing is renamed: files are written where they stay, in a folder of the pump, under names that
+come once. What a crash leaves of them no version names, and VACUUM removes it. A start does not, as they might be those
+of another driver.
 """
 
 from __future__ import annotations
@@ -16,7 +20,6 @@ import contextlib
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
@@ -25,13 +28,14 @@ import pyarrow as pa
 from rowtime.core.columns import ROW_NUMBER
 from rowtime.core.errors import Failure, Problem, Refused, refuse
 from rowtime.core.shared_paths import sync
+from rowtime.core.stores import ObjectPlace, Place
 from rowtime.expr.store_assignment import as_read
 from rowtime.operators.gates.column_limits import Limit
 from rowtime.operators.gates.pump_gate import limited_gate
 from rowtime.plan.bind.sink_options import CHANGE, LakeOptions
 from rowtime.runtime.sinks.directory import STAGING, DirectorySink
 from rowtime.runtime.sinks.lake_types import Fitted, fitted
-from rowtime.runtime.sinks.ownership import Asked, Record, There, read
+from rowtime.runtime.sinks.ownership import Asked, Record, There, fenced, read, tag_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -42,6 +46,7 @@ if TYPE_CHECKING:
 
 MICROS: Final = 1_000_000
 _TRIES: Final = 20  # commits that other writers were faster than
+_OWN: Final = "rowtime-"  # the folder of a pump in a table on a store, before its tag; VACUUM passes over _rowtime
 _CHANGING: Final = ".changing"  # beside the record of a pump whose rows replace others
 
 
@@ -76,7 +81,7 @@ class Ready:
     """
 
     app: str
-    files: Sequence[Path]
+    files: Sequence[Place]
     mark: Mark
     bound: int
     key: tuple[str, ...] = ()
@@ -153,7 +158,7 @@ def _type(text: str) -> DataType:
 class LakeSink(DirectorySink):
     """Publishing again commits nothing twice: the table's mark says what it has."""
 
-    def __init__(self, node: SinkNode, table: LakeTable, path: Path, called: str) -> None:
+    def __init__(self, node: SinkNode, table: LakeTable, path: Place, called: str) -> None:
         self._wanted = Wanted.by(node, called)
         super().__init__(path, self._wanted.pump)
         self._table, self._fitted = table, Fitted()
@@ -175,6 +180,8 @@ class LakeSink(DirectorySink):
     def adopts(self) -> bool:
         """True if files of results may become files of the table as they are."""
         options = self._wanted.options
+        if isinstance(self.path, ObjectPlace):
+            return False
         return not (self._fitted.limits or self._fitted.casts or options.partitions or options.key or self.required)
 
     @property
@@ -201,11 +208,23 @@ class LakeSink(DirectorySink):
             raise refuse("R562", f"{what} ({other.name})", "Take a new folder or an empty one, or convert this one.")
         return super().claim(asked)
 
+    def folder(self, checkpoint: Place) -> Place:
+        """On a store, where the files stay."""
+        if not isinstance(self.path, ObjectPlace):
+            return super().folder(checkpoint)
+        return self.path / f"{_OWN}{tag_of(self._identity, self._pump)}"
+
+    def recover(self, staged: Sequence[str]) -> None:
+        """Remove staged files that no commit names; on a store VACUUM does."""
+        if not isinstance(self.path, ObjectPlace):
+            super().recover(staged)
+
     def record(self, record: Record) -> None:
         """Write down who writes, before the first row. Raises ``Refused`` (R566) beside another pump that changes."""
         changing, staging = bool(self._wanted.options.key), self.path / STAGING
         if changing:
-            names = sorted(one.parent.name for one in staging.glob(f"*/{_CHANGING}") if one.parent != self._own)
+            others = (one for one in staging.iterdir() if one != self._own and (one / _CHANGING).exists())
+            names = sorted(one.name for one in others)
             if names:
                 what = f"the pump {names[0]} changes rows of {self._wanted.place}, so the pump {self._pump} cannot too"
                 hint = "Let one pump write both, from a UNION ALL; or give this one a table of its own."
@@ -239,8 +258,9 @@ class LakeSink(DirectorySink):
             self._fitted = fitted(self._wanted, found)
         self._known = found
 
-    def _foreign(self) -> Iterator[Path]:
-        return (one for one in self.path.glob("*") if one.name != STAGING) if self.path.is_dir() else iter(())
+    def _foreign(self) -> Iterator[Place]:
+        found: Iterator[Place] = self.path.glob("*") if self.path.is_dir() else iter(())
+        return (one for one in found if one.name != STAGING and not one.name.startswith(_OWN))
 
     def _another(self, found: Found | None, rows: int) -> Refused:
         """R564: the table does not have the rows that it was given."""
@@ -309,9 +329,10 @@ class LakeSink(DirectorySink):
     def _commit(self, batch: Batch, before: int) -> None:
         options = self._wanted.options
         gone = CHANGE if options.mode == "changes" else ""
-        if options.key:
-            files = [Path(str(file)) for file in batch.files]  # they are beside the table
-        else:
+        files = [*batch.files]  # of a table with a key they are beside it
+        if isinstance(self.path, ObjectPlace):
+            self._check_owner()
+        elif not options.key:
             files = [self._moved(file) for file in batch.files]
             sync(self.path)
         missing = next((file for file in files if not file.exists()), None)
@@ -321,13 +342,27 @@ class LakeSink(DirectorySink):
         mark = Mark(batch.tick, before + batch.count)
         self._table.commit(Ready(self._app, files, mark, batch.bound, options.key, gone))
         self._committed = time.monotonic()
-        for file in batch.files:
+        for file in batch.files if options.key else ():
             file.unlink(missing_ok=True)  # what was merged
         self._compact(len(files))
+
+    def _check_owner(self) -> None:
+        """Raise ``Refused`` (R441) if another checkpoint has taken over. No lock keeps it out on a store."""
+        record = read(self._own)
+        if record is not None and record.identity != self._identity:
+            raise fenced(record, self._wanted.place)
 
     @property
     def _app(self) -> str:
         return _app_of(self._identity, self._pump)
+
+
+def published(name: str) -> str:
+    """A file of a table, by its path, under the name that it would have on a disk."""
+    folder, _, file = name.rpartition("/")
+    if not folder.startswith(_OWN):
+        return file
+    return f"part-{file.removesuffix('.parquet')}-{folder.removeprefix(_OWN)}.parquet"
 
 
 def _app_of(identity: str, pump: str) -> str:

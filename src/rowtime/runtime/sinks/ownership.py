@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
-from pathlib import Path
 from shlex import quote
 from typing import Any, Final
 
 from rowtime.core.errors import Refused, refuse
-from rowtime.core.stores import place_of
+from rowtime.core.stores import Place, place_of
 from rowtime.core.time import to_text
 from rowtime.state.files import make_folder, write_over
 from rowtime.state.journal import Journal
@@ -89,7 +88,7 @@ class Record:
         """What files of the pump have in their names."""
         return tag_of(self.identity, self.pump)
 
-    def write(self, folder: Path) -> None:
+    def write(self, folder: Place) -> None:
         """Make the record durable; nothing is written where it is there as it is."""
         if read(folder) != self:
             make_folder(folder)
@@ -101,7 +100,7 @@ def tag_of(identity: str, pump: str) -> str:
     return sha256(f"{identity}/{pump}".encode()).hexdigest()[:8]
 
 
-def read(folder: Path) -> Record | None:
+def read(folder: Place) -> Record | None:
     """The record in a folder, if it has one; raises ``Failure`` (R406) if it is damaged."""
     path = folder / RECORD
     if not path.exists():
@@ -110,7 +109,7 @@ def read(folder: Path) -> Record | None:
     return Record(**{name: found[name] for name in Record.__dataclass_fields__ if name in found})
 
 
-def owner(folder: Path, asked: Asked, target: str, look: Callable[[], There | None]) -> Record:
+def owner(folder: Place, asked: Asked, target: str, look: Callable[[], There | None]) -> Record:
     """The record by which a pump may write; it is not written yet. ``look``: what is there (nothing: ``None``).
 
     Raises ``Refused``: R440 if another pump's rows are there, R441 if another checkpoint has taken over.
@@ -146,7 +145,7 @@ def _never_began(record: Record, there: There | None) -> bool:
     return (place / "identity").exists() and Journal(place / "journal").last() is None
 
 
-def check_owner(folder: Path, mine: Record, target: str) -> None:
+def check_owner(folder: Place, mine: Record, target: str) -> None:
     """Raise ``Refused`` (R441) if a record is no longer the one by which a pump writes."""
     record = read(folder)
     if record is not None and record.identity != mine.identity:
