@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 
 import rowtime as rt
 from examples.nexmark import events, queries
+from reliability.crash.lakes import LAKES, others_write, rows_of_tables
 from reliability.crash.shapes import SHAPES, TIMED, Tally
 from rowtime.client.stream_log import Rows, scan
 from rowtime.core.time import END
@@ -32,7 +33,8 @@ if TYPE_CHECKING:
 
 TICKS = 3  # that take rows
 NEXMARK = ("q0", "q2", "q3", "q5", "q7", "q8", "q11", "q13", "q14", "q16", "q17", "q20")
-KINDS = (*SHAPES, *NEXMARK)
+SCRIPTS = {**SHAPES, **LAKES}
+KINDS = (*SHAPES, *NEXMARK, *LAKES)
 State = Mapping[str, Any]
 
 
@@ -53,6 +55,7 @@ class Case:
         if self.name in NEXMARK:
             events.write(self.folder / "in", 900 + self.number % 7 * 50, TICKS)
             return
+        (self.folder / "out").mkdir(parents=True, exist_ok=True)  # for the catalog of lake tables
         home = self.define()
         chance = random.Random(f"crash {self.number}")
         for tick in range(TICKS):
@@ -82,7 +85,7 @@ class Case:
 
     def script(self) -> str:
         """The SQL of a pipeline that is no query of Nexmark."""
-        return SHAPES[self.name].format(out=self.folder / "out")
+        return SCRIPTS[self.name].format(out=self.folder / "out")
 
     def engine(self, spark: SparkSession | None) -> Engine:
         """A driver, which begins with recovery."""
@@ -104,10 +107,10 @@ class Case:
         place = Checkpoint(self.folder / "check")
         entry = place.journal.last()
         if entry is None:
-            return {"files": _files(self.folder / "out"), "log": [], "received": [], "totals": {}}
+            return {"files": self._seen(), "log": [], "received": [], "totals": {}}
         gates = {gate: place.rejected(gate, entry["tick"]) for gate in entry["totals"]}
         return {
-            "files": _files(self.folder / "out"),
+            "files": self._seen(),
             "log": _logged(self.folder / "home" / "logs" / "merged"),
             "received": _received(self.folder / "received.jsonl"),
             "totals": entry["totals"],
@@ -119,6 +122,14 @@ class Case:
                 for counts in entry["totals"].values()
             ),
         }
+
+    def others_write(self) -> int:
+        """Other programs write to the lake tables of the case; to how many."""
+        return others_write(self.folder / "out") if self.name in LAKES else 0
+
+    def _seen(self) -> Mapping[str, list[str]]:
+        out = self.folder / "out"
+        return rows_of_tables(out) if self.name in LAKES else _files(out)
 
 
 def close(engine: Engine) -> None:

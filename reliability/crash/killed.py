@@ -80,6 +80,8 @@ def kills(run: Undisturbed, spark: SparkSession | None, tally: Tally, chance: ra
             done += 1
             tally.add(kind)
             _half_way(run, tally)
+            if changed := case.others_write():
+                tally.add("tables that others wrote to", changed)
         elif status != 0:
             tally.losses.append(f"{case.name} {case.number}: a driver ended with status {status}")
             return

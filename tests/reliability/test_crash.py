@@ -6,11 +6,15 @@ import random
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
+from pyiceberg.catalog import load_catalog
 
 from reliability.crash.cases import KINDS, Case, once, seen
 from reliability.crash.first_starts import first_starts
 from reliability.crash.inside import Sample, Tally, faults, stops, undisturbed
+from reliability.crash.lakes import others_write, rows_of_tables
 from reliability.crash.runs import Sequence, sequences
 from rowtime.runtime import engine
 
@@ -110,3 +114,18 @@ def test_first_starts_that_are_killed_leave_nothing_or_all(spark: SparkSession, 
     first_starts(spark, tmp_path, tally, 0, deaths=2)
     assert not tally.losses
     assert tally.counts["first starts that died"]
+
+
+def test_of_lake_tables_all_rows_are_compared_but_those_of_others(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    row = pa.table({"k": ["x", "x"], "v": [1, 1]})
+    write_deltalake(out / "rows", row)
+    catalog = load_catalog("here", type="sql", uri=f"sqlite:///{out}/catalog.db", warehouse=f"file://{out}/lake")
+    catalog.create_namespace("db")
+    catalog.create_table("db.latest", row.schema).append(row)
+    before = rows_of_tables(out)
+    assert before == {"rows": ["[('k', 'x'), ('v', 1)]"] * 2, "latest": ["[('k', 'x'), ('v', 1)]"] * 2}
+    assert others_write(out) == 2
+    assert rows_of_tables(out) == before
+    write_deltalake(out / "rows", row, mode="append")
+    assert rows_of_tables(out) != before
