@@ -131,6 +131,15 @@ def test_a_run_on_a_store_writes_what_a_run_on_a_disk_writes(
     assert (admitted.admitted, admitted.early) == (0, TICKS)
     shown = CliRunner().invoke(app, ["status", bucket, "--waiting"])
     assert (shown.exit_code, bucket in CliRunner().invoke(app, ["status", bucket]).stdout) == (0, True)
+    home = ["--home", str(tmp_path / "remote" / "home")]
+    for command, status, words in (
+        (["readmit", bucket, *home], 0, "sorted"),
+        (["status", bucket, "--json"], 0, bucket),
+        (["skip", bucket, "a", "0", *home], 1, "R"),
+        (["optimize", bucket], 1, "R571"),
+    ):
+        done = CliRunner().invoke(app, command)
+        assert (done.exit_code, words in done.output) == (status, True), (command, done.output)
 
 
 @pytest.mark.slow
