@@ -6,13 +6,9 @@ import atexit
 import functools
 import importlib.util
 import os
-import socket
-import subprocess
-import sys
-import time
-import urllib.request
 from typing import Final
 
+from examples.s3_server import KEYS, REGION, started
 from rowtime.core.errors import Failure
 from rowtime.runtime.jars import store_jars
 
@@ -47,28 +43,13 @@ def spark_jars() -> list[str]:
 @functools.cache
 def address() -> str:
     """Start the server, once, and tell this process and its children where it is; the JVM must start afterwards."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    found = f"http://127.0.0.1:{port}"
-    # A process of its own: some calls of deltalake keep the interpreter for themselves until they have their answer.
-    asked = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
-    server = subprocess.Popen(asked, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    found, server = started(BUCKET)
     atexit.register(server.wait)
     atexit.register(server.terminate)
-    end = time.monotonic() + 60
-    while True:
-        try:
-            urllib.request.urlopen(f"{found}/moto-api/").close()  # noqa: S310 - our own
-            break
-        except OSError:
-            assert server.poll() is None, "the S3 server did not start"
-            assert time.monotonic() < end, "the S3 server does not answer"
-            time.sleep(0.1)
     os.environ |= {
         "AWS_ENDPOINT_URL": found,
-        "AWS_ACCESS_KEY_ID": "tests",
-        "AWS_SECRET_ACCESS_KEY": "of-no-use-elsewhere",
-        "AWS_REGION": "us-east-1",
+        "AWS_ACCESS_KEY_ID": KEYS[0],
+        "AWS_SECRET_ACCESS_KEY": KEYS[1],
+        "AWS_REGION": REGION,
     }
-    urllib.request.urlopen(urllib.request.Request(f"{found}/{BUCKET}", method="PUT")).close()  # noqa: S310 - our own
     return found
