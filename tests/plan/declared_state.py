@@ -23,11 +23,6 @@ SOURCES = Path(rowtime.__file__).parent
 BY_HAND = ("set", "skipped")  # scalars that a command writes into the journal
 LEFT_OUT = {CHANGED_BY, MET}
 """Columns of changes of events, which go when what has been put together is written again."""
-UNTOLD = {
-    ("Over", "rows"), ("Over", "heads"), ("Snapshot", "state"), ("Snapshot", "open"),
-    ("Stream", "held"), ("EventStream", "held"), ("TSort", "held"),
-}  # fmt: skip
-"""Kept rows of which only the first rows tell the columns: those of accumulators, or those that a source gives."""
 HELPERS = (Quarantine, EventGate)  # what operators have that keep rows for them
 PASSING = ("complete", "merged", "failed")  # files of results on their way inside a tick; nothing of them is kept
 
@@ -76,10 +71,7 @@ def undeclared(node: Operator, what: str, time: str, columns: Iterable[str]) -> 
     told = f"{node.name} ({type(node).__name__}) keeps {what}"
     if kept is None or kept.time != time:
         yield f"{told} by {time}, which it does not declare"
-    elif kept.columns is None:
-        if (type(node).__name__, what) not in UNTOLD:
-            yield f"{told} without saying in which columns"
-    elif wrong := ({*columns} - {*kept.columns}) | ({*kept.columns} - {*columns} - LEFT_OUT):
+    elif wrong := ({*columns} - {*kept.columns, *kept.sometimes}) | ({*kept.columns} - {*columns} - LEFT_OUT):
         yield f"{told} with {sorted(wrong)}, declared or written, but not both"
 
 

@@ -38,7 +38,7 @@ def test_what_is_kept_under_another_name_by_another_time_or_in_other_columns_is_
     assert len(list(undeclared(_chop(), "state", STOP, columns))) == 1
     assert len(list(undeclared(_chop(), "state", DUE, [*columns, "other"]))) == 1
     assert len(list(undeclared(_chop(), "state", DUE, columns[1:]))) == 1
-    monkeypatch.setattr(Chop, "keeps", lambda _: (StateNote("events", "they end", rows=(Kept(DUE),)),))
+    monkeypatch.setattr(Chop, "keeps", lambda _: (StateNote("events", "they end", rows=(Kept(DUE, ()),)),))
     assert len(list(undeclared(_chop(), "state", DUE, columns))) == 1
 
 
@@ -49,7 +49,7 @@ def test_what_is_said_to_be_kept_nowhere_is_seen(monkeypatch: pytest.MonkeyPatch
     assert list(unfounded([node])) == ["query.chop keeps events nowhere"]
     monkeypatch.setattr(Chop, "keeps", lambda _: (StateNote("a clock", "it ends", fields=("clock",)),))
     assert list(unfounded([node])) == ["query.chop has no scalar clock"]
-    monkeypatch.setattr(Chop, "keeps", lambda _: (StateNote("pieces", "they end", rows=(Kept(DUE, name="pieces"),)),))
+    monkeypatch.setattr(Chop, "keeps", lambda _: (StateNote("pieces", "they end", rows=(Kept(DUE, (), "pieces"),)),))
     assert list(unfounded([node])) == ["query.chop never writes pieces"]
 
 

@@ -67,6 +67,14 @@ class Wanted:
         """True if its frames begin with the first row, so that a head stands for what is no longer kept."""
         return self.frame.lower is None
 
+    @property
+    def parts(self) -> tuple[set[str], set[str]]:
+        """The columns of its heads: those of every type of argument, and those of some."""
+        nothing = (pa.array([], kind) for kind in (pa.int64(), pa.float64()))
+        whole, broken = (self.function.seeds(argument, np.zeros(0, np.int64)).keys() for argument in nothing)
+        every, some = ({f"{self.name}.{part}" for part in parts} for parts in (whole & broken, whole ^ broken))
+        return every, some
+
 
 @dataclass(frozen=True)
 class Windows:

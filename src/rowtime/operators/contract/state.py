@@ -91,16 +91,16 @@ class Route:
 class Kept:
     """Rows that an operator keeps in segments of one name, forgotten by ``time`` (BIGINT).
 
-    ``columns``: those of the files; ``None`` where only the rows tell them.
+    ``columns``: those of the files; ``sometimes``: those that files have too where the types of the rows ask for them.
     """
 
     time: str
-    columns: tuple[str, ...] | None = None
+    columns: tuple[str, ...]
     name: str = "state"
+    sometimes: tuple[str, ...] = ()
 
     def route(self, key: int = 0, more: tuple[int, ...] = ()) -> Route:
         """Where such rows go."""
-        assert self.columns is not None
         return Route(key, {name: name for name in self.columns}, self.time, more)
 
     def write(self, tick: Tick, node: Operator, rows: DataFrame, count: int | None) -> Sequence[Segment]:

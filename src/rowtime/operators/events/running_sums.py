@@ -55,6 +55,13 @@ class RunningSums:
         """The names of the kept columns."""
         return [name for n, kind in enumerate(self.kinds) for name in _columns(n, kind)]
 
+    @staticmethod
+    def declared(aggregates: Sequence[Item]) -> tuple[list[str], list[str]]:
+        """The names of the columns of any types, and of those of some."""
+        only = [isinstance(item.expression, exp.Count) for item in aggregates]
+        some = [f"__{part}{n}" for n, counts in enumerate(only) if not counts for part in "hb"]
+        return [name for n, counts in enumerate(only) for name in _columns(n, "" if counts else "int")], some
+
     def moved(self, rows: DataFrame, roomy: RunningSums) -> DataFrame:
         """Kept rows as `roomy` has them."""
         made = dict[str, str]()

@@ -66,13 +66,15 @@ class Snapshot(EventGroups):
 
     def keeps(self) -> tuple[StateNote, ...]:
         """What lies ahead of the bound, and the sums at it."""
-        ahead = StateNote("starts and ends ahead of the bound", "the bound passes them", rows=(Kept(DUE),))
+        ahead, alive = self._kept("state", ENDING), self._kept("open", WEIGHT)
         return (
-            ahead,
-            StateNote(
-                "the sums of each group in which events are alive", "they have ended", rows=(Kept(DUE, name="open"),)
-            ),
+            StateNote("starts and ends ahead of the bound", "the bound passes them", rows=(ahead,)),
+            StateNote("the sums of each group in which events are alive", "they have ended", rows=(alive,)),
         )
+
+    def _kept(self, name: str, *more: str) -> Kept:
+        every, some = RunningSums.declared(self.aggregates)
+        return Kept(DUE, (*self.key_names, SNAPSHOT_AT, STARTING, *every, *more, DUE), name, tuple(some))
 
     def emits(self) -> Shape:
         """The select list; a snapshot has no end until the next change of its group."""

@@ -116,7 +116,8 @@ class TSort(Unary):
     def keeps(self) -> tuple[StateNote, ...]:
         """A mark a writer, and the rows on which those behind them have to decide."""
         mark = StateNote("one mark a writer", "the writer leaves", "writers", fields=("marks",))
-        return (mark, undecided(self.resync)) if self.resync else (mark,)
+        columns = sorted({*self.input.readable(), *self.input.emits().internals})
+        return (mark, undecided(self.resync, columns)) if self.resync else (mark,)
 
     def emits(self) -> Shape:
         """The input's columns under a new rowtime; rows run ahead of the bound."""

@@ -86,20 +86,16 @@ class Over(Unary):
         by = "keys" if self.keys and until == "the stream ends" else "time" if self.keys else ""
         back, kept = timedelta(microseconds=windows.span or 0), []
         if windows.timed:
-            kept.append(StateNote("rows", f"the bound is {back} past them", rows=(Kept(DUE, name=ROWS),)))
+            kept.append(StateNote("rows", f"the bound is {back} past them", rows=(self._rows,)))
         elif windows.span is not None:
-            kept.append(
-                StateNote(f"the last rows{each}, back to {back}", until, by or "time", rows=(Kept(DUE, name=ROWS),))
-            )
+            kept.append(StateNote(f"the last rows{each}, back to {back}", until, by or "time", rows=(self._rows,)))
         if windows.rows_kept:
-            kept.append(
-                StateNote(f"{_rows(windows.rows_kept)}{each}", until, by or "rows", rows=(Kept(DUE, name=ROWS),))
-            )
+            kept.append(StateNote(f"{_rows(windows.rows_kept)}{each}", until, by or "rows", rows=(self._rows,)))
         if running := [call.function for call in windows.calls if call.running]:
             last = all(isinstance(function, Nth) for function in running)
             calls = f"one accumulator a call{' and key' if self.keys else ''}"
             what = f"{_rows(len(running))}{each}" if last else calls
-            kept.append(StateNote(what, until, by or "one", rows=(Kept(DUE, name=HEADS),)))
+            kept.append(StateNote(what, until, by or "one", rows=(self._heads,)))
         return tuple(kept)
 
     def emits(self) -> Shape:
@@ -320,6 +316,21 @@ class Over(Unary):
         return int(min(last))
 
     # -- what is kept -------------------------------------------------------------------
+
+    @property
+    def _rows(self) -> Kept:
+        measured = () if self.order is None else (RANGE_VALUE,)
+        return Kept(DUE, (*self._places, *measured, *self.windows.arguments), ROWS)
+
+    @property
+    def _heads(self) -> Kept:
+        parts = [call.parts for call in self.windows.calls if call.running]
+        every, some = (sorted(set().union(*names)) for names in zip(*parts, strict=True))
+        return Kept(DUE, (*self._places, *every), HEADS, tuple(some))
+
+    @property
+    def _places(self) -> tuple[str, ...]:
+        return (POSITION, AT, DUE, *self.windows.keys, *([KEY_HASH] if self.keys else []))
 
     def _known(self, tick: Tick, what: str, fresh: pa.Table) -> pa.Table | None:
         """What is kept of the keys of the new rows, in stream order."""

@@ -8,7 +8,7 @@ counts, before more rows have come. That row and everything behind it waits here
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -38,13 +38,10 @@ class Waiting(Control):
     behind: Sequence[Sequence[Any]] = field(default_factory=list)
 
 
-_UNDECIDED = Kept(DUE, name=HELD)
-
-
-def undecided(resync: int) -> StateNote:
-    """What a gate keeps that takes ``resync`` rows for a jump."""
+def undecided(resync: int, columns: Iterable[str], sometimes: tuple[str, ...] = ()) -> StateNote:
+    """What a gate keeps that takes ``resync`` rows, of these columns, for a jump."""
     what, until = f"less than {2 * resync} rows a writer", "the rows behind them decide on a jump"
-    return StateNote(what, until, "rows", rows=(_UNDECIDED,), fields=("held", "behind"))
+    return StateNote(what, until, "rows", (Kept(DUE, tuple(columns), HELD, sometimes),), ("held", "behind"))
 
 
 @dataclass(frozen=True)
@@ -113,7 +110,7 @@ class Quarantine:
         )
         is_open = f"coalesce(CASE {WRITER} {cases} END, false)"
         count = sum(len(places) for places in verdict.held.values())
-        kept = replace(_UNDECIDED, columns=tuple(rows.columns))
+        kept = Kept(DUE, tuple(rows.columns), HELD)
         self.tick.describe(self.gate, "keep rows on which others decide")
         held = rows.where(is_open).selectExpr("*", f"{POSITION} AS {DUE}")
         self.segments.add(kept.write(self.tick, self.gate, held, count))

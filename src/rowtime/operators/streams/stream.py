@@ -94,7 +94,8 @@ class Stream(Operator):
     def keeps(self) -> tuple[StateNote, ...]:
         """A clock a writer, and the rows on which those behind them have to decide."""
         clock = StateNote("one clock a writer", "the writer leaves", "writers", fields=("clocks",))
-        return (clock, undecided(self.resync)) if self.resync else (clock,)
+        columns = (*(column.name for column in self.columns), ROWTIME, WRITER, POSITION, ARRIVAL, CANDIDATE)
+        return (clock, undecided(self.resync, columns, (BOUND, MALFORMED))) if self.resync else (clock,)
 
     def emits(self) -> Shape:
         """The declared columns, placed by writer and position, with the arrival time."""
