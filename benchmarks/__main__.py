@@ -20,7 +20,7 @@ from benchmarks.disorder import GUARD_LEDGER, TSORT, TSORT_FLINK
 from benchmarks.engines import Engines, session
 from benchmarks.flat_state import FLAT_STATE
 from benchmarks.flat_ticks import FLAT_TICKS
-from benchmarks.lake import DELTA
+from benchmarks.lake import DELTA, DELTA_DELAY, DELTA_SPARK
 from benchmarks.lifetimes import LIFETIMES
 from benchmarks.many_writers import MANY_WRITERS
 from benchmarks.measurement import Measurement, Result, answers_of, summary
@@ -36,6 +36,8 @@ MEASUREMENTS: tuple[Measurement, ...] = (
     GROUP_10K,
     GROUP_1M,
     DELTA,
+    DELTA_DELAY,
+    DELTA_SPARK,
     BACKFILL,
     SMALL_TICK,
     FLAT_STATE,
@@ -54,7 +56,7 @@ MEASUREMENTS: tuple[Measurement, ...] = (
     *LIFETIMES,
     *NEXMARK,
 )
-LONG_ONLY = (TSORT, *OVER_FLINK, *SESSIONS_JOINS, *SESSIONS_JOINS_FLINK, *NEXMARK)
+LONG_ONLY = (DELTA_SPARK, TSORT, *OVER_FLINK, *SESSIONS_JOINS, *SESSIONS_JOINS_FLINK, *NEXMARK)
 """Left out of the short form unless they are asked for."""
 
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import rowtime as rt
+from benchmarks.other_spark import DELTA, SETTINGS, installed, jars_in
 from tests.kafka.missing_jars import without_jars
 
 if TYPE_CHECKING:
@@ -19,9 +18,6 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.slow
 
-BUILD = Path(__file__).parents[2] / "build"
-COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy"
-DELTA = ("io.delta:delta-spark_4.2_2.13:4.4.0", "io.delta:delta-storage:4.4.0")
 ICEBERG = ("org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0", "org.xerial:sqlite-jdbc:3.50.3.0")
 COLUMNS = """n BIGINT NOT NULL, d DATE, s STRING, x DECIMAL(30, 10), b BOOLEAN, f DOUBLE, t TIMESTAMP_NTZ,
   l ARRAY<INT>, st STRUCT<a: INT, b: STRING>"""
@@ -72,20 +68,11 @@ def filled(spark: SparkSession, folder: Path, using: str, *more: dict[str, Any])
 
 def counts(version: str, jars: tuple[str, ...], conf: dict[str, str], rows: str) -> list[int]:
     """What the Spark of a version counts; it is installed below ``build`` once, with its jars."""
-    place = BUILD / f"spark-{version}"
-    if not (place / "done").exists():
-        shutil.rmtree(place, ignore_errors=True)
-        commands = [[sys.executable, "-m", "venv", str(place)]]
-        commands += [[str(place / "bin/pip"), "install", "-q", f"pyspark=={version}"]]
-        commands += [["mvn", "-q", COPY, f"-Dartifact={jar}", f"-DoutputDirectory={place / 'jars'}"] for jar in jars]
-        for command in commands:
-            try:
-                subprocess.run(command, check=True, capture_output=True, text=True)
-            except (OSError, subprocess.CalledProcessError) as error:
-                without_jars(f"Spark {version} cannot be installed: {error}")
-        (place / "done").touch()
-    there = ",".join(map(str, sorted((place / "jars").glob("*.jar"))))
-    told = json.dumps({"conf": {"spark.jars": there, **conf}, "rows": rows})
+    try:
+        place = installed(version, jars)
+    except (OSError, subprocess.CalledProcessError) as error:
+        without_jars(f"Spark {version} cannot be installed: {error}")
+    told = json.dumps({"conf": {"spark.jars": jars_in(place), **conf}, "rows": rows})
     found = subprocess.run([place / "bin/python", "-c", READ, told], check=False, capture_output=True, text=True)
     lines = [line.partition("COUNTS ")[2] for line in found.stdout.splitlines() if "COUNTS " in line]
     assert lines, found.stderr[-3000:]
@@ -97,12 +84,7 @@ def counts(version: str, jars: tuple[str, ...], conf: dict[str, str], rows: str)
 def test_spark_reads_a_delta_table(spark: SparkSession, tmp_path: Path, key: str) -> None:
     again = [{**row(n), "rowtime": 10**9 + n} for n in range(40)] if "key" in key else []
     filled(spark, tmp_path, f"delta PARTITIONED BY (d, s, b) OPTIONS (path '{tmp_path}/out'{key})", *again)
-    conf = {
-        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-        "spark.databricks.delta.snapshotPartitions": "1",
-    }
-    found = counts("4.2.0", DELTA, conf, f"spark.read.format('delta').load('{tmp_path}/out')")
+    found = counts(*DELTA, SETTINGS, f"spark.read.format('delta').load('{tmp_path}/out')")
     assert found == [*EXPECTED[:6], EXPECTED[6] + len(again), *EXPECTED[7:]]
 
 

@@ -1,0 +1,56 @@
+"""Another version of Spark, with jars, in an environment of its own below ``build``, which is made once."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+BUILD: Final = Path(__file__).parents[1] / "build"
+DELTA: Final = ("4.2.0", ("io.delta:delta-spark_4.2_2.13:4.4.0", "io.delta:delta-storage:4.4.0"))
+"""The last Spark for which there is a connector of Delta."""
+SETTINGS: Final = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    "spark.databricks.delta.snapshotPartitions": "1",
+}
+"""What that connector needs, and as few tasks over its log as rows of a small table deserve."""
+_COPY: Final = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy"
+
+
+def installed(version: str, jars: Sequence[str]) -> Path:
+    """The folder of the environment. Raises ``OSError`` or ``CalledProcessError`` if it cannot be made."""
+    place = BUILD / f"spark-{version}"
+    if not (place / "done").exists():
+        shutil.rmtree(place, ignore_errors=True)
+        commands = [[sys.executable, "-m", "venv", str(place)]]
+        commands += [[str(place / "bin/pip"), "install", "-q", f"pyspark=={version}"]]
+        commands += [["mvn", "-q", _COPY, f"-Dartifact={jar}", f"-DoutputDirectory={place / 'jars'}"] for jar in jars]
+        for command in commands:
+            subprocess.run(command, check=True, capture_output=True, text=True)
+        (place / "done").touch()
+    return place
+
+
+def jars_in(place: Path) -> str:
+    """The jars of an environment, as ``spark.jars`` lists them."""
+    return ",".join(map(str, sorted((place / "jars").glob("*.jar"))))
+
+
+def streamed(**asked: Any) -> list[list[float]]:
+    """The milliseconds of each batch of streams into a Delta table, a list a round (see `delta_query.py`)."""
+    place = installed(*DELTA)
+    ours = {"PYTHONPATH", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "SPARK_HOME"}
+    environment = {name: value for name, value in os.environ.items() if name not in ours}
+    told = json.dumps({"conf": {"spark.jars": jars_in(place), **SETTINGS}, **asked})
+    command = [str(place / "bin/python"), str(Path(__file__).parent / "delta_query.py"), told]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"Spark {DELTA[0]} failed: {done.stderr[-2000:]}")
+    found: list[list[float]] = json.loads(done.stdout.strip().splitlines()[-1])
+    return found
