@@ -28,7 +28,9 @@ def of_lake(node: SinkNode, tick: int, identity: str) -> pa.Table | None:
     def mine(name: str) -> bool:
         return name.startswith("part-") and name.endswith(ending) and int(name.split("-")[1]) <= tick
 
-    found = lake_table(node).rows(mine, merged=bool(LakeOptions.of(dict(node.options)).key))
+    options = dict(node.options)
+    table = lake_table(node.format, options, pump_of(node.name))
+    found = table.rows(mine, merged=bool(LakeOptions.of(options).key))
     names = _written(node)
     return found.select(names) if found is not None and found.num_columns else found
 

@@ -49,11 +49,6 @@ def delta_sink(node: SinkNode) -> LakeSink:
     return LakeSink(node, DeltaLog(path, node.name.removesuffix(".sink")), path, f"the Delta table {path}")
 
 
-def delta_log(node: SinkNode) -> DeltaLog:
-    """The same table, to look into."""
-    return DeltaLog(delta_place(dict(node.options)["path"]), node.name.removesuffix(".sink"))
-
-
 def delta_place(path: str) -> Place:
     """Where a table is; raises what `place_of` and `folder_at` do."""
     where = "the path of the Delta table"

@@ -106,8 +106,7 @@ class DirectorySink:
 
     def _moved(self, file: Place) -> Place:
         """Where a staged file is from now on, under a name that tells whose it is."""
-        name, dot, ending = file.name.partition(".")
-        place = self.path / f"part-{name}-{tag_of(self._identity, self._pump)}{dot}{ending}"
+        place = self.path / moved_name(file, self._identity, self._pump)
         if file.exists():
             move(file, place)
         return place
@@ -159,3 +158,9 @@ def files_of(directory: Path, pump: str, identity: str) -> list[Path]:
 def _tag(name: str) -> str:
     """What a file has for a tag, if it has one."""
     return name.partition(".")[0].rpartition("-")[2]
+
+
+def moved_name(file: Place, identity: str, pump: str) -> str:
+    """What a staged file of a pump of a checkpoint is called once it is moved."""
+    name, dot, ending = file.name.partition(".")
+    return f"part-{name}-{tag_of(identity, pump)}{dot}{ending}"

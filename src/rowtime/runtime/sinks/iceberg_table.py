@@ -31,17 +31,17 @@ _VERSIONS: Final = (1, 2)
 _HINT: Final = "Check the catalog, who may write to it, and the space on its disk. The tick is repeated."
 
 
-def iceberg_table(node: SinkNode) -> IcebergTable:
-    """The table of a sink."""
-    options = dict(node.options)
+def iceberg_table(options: Mapping[str, str], pump: str) -> IcebergTable:
+    """The table that the options of a sink name."""
     given = {name[len(_CATALOG) :]: value for name, value in options.items() if name.lower().startswith(_CATALOG)}
-    return IcebergTable(options["catalog"], given, options["table"], node.name.removesuffix(".sink"))
+    return IcebergTable(options["catalog"], given, options["table"], pump)
 
 
 def iceberg_sink(node: SinkNode) -> LakeSink:
     """The sink of a pump into the Iceberg ``table`` of a ``catalog``."""
-    table = iceberg_table(node)
-    return LakeSink(node, table, table.folder, f"the Iceberg table {dict(node.options)['table']}")
+    options = dict(node.options)
+    table = iceberg_table(options, node.name.removesuffix(".sink"))
+    return LakeSink(node, table, table.folder, f"the Iceberg table {options['table']}")
 
 
 class IcebergTable:

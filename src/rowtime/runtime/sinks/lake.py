@@ -245,7 +245,7 @@ class LakeSink(DirectorySink):
         record = read(self._own)
         if record is None:
             return None
-        found = self._table.look(_app_of(record.identity, self._pump))
+        found = self._table.look(app_of(record.identity, self._pump))
         rows = found.mark.rows if found else 0
         return There(None, None, f"{rows:,} rows", empty=not rows)
 
@@ -354,7 +354,7 @@ class LakeSink(DirectorySink):
 
     @property
     def _app(self) -> str:
-        return _app_of(self._identity, self._pump)
+        return app_of(self._identity, self._pump)
 
 
 def published(name: str) -> str:
@@ -365,7 +365,7 @@ def published(name: str) -> str:
     return f"part-{file.removesuffix('.parquet')}-{folder.removeprefix(_OWN)}.parquet"
 
 
-def _app_of(identity: str, pump: str) -> str:
+def app_of(identity: str, pump: str) -> str:
     """By what a table knows a pump of a checkpoint."""
     return f"rowtime/{identity}/{pump}"
 

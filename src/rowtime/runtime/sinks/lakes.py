@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from rowtime.runtime.sinks.delta_log import delta_log, delta_sink
+from rowtime.runtime.sinks.delta_log import DeltaLog, delta_place, delta_sink
 from rowtime.runtime.sinks.iceberg_table import iceberg_sink, iceberg_table
 
 if TYPE_CHECKING:
@@ -17,6 +18,6 @@ def lake_sink(node: SinkNode) -> LakeSink:
     return delta_sink(node) if node.format == "delta" else iceberg_sink(node)
 
 
-def lake_table(node: SinkNode) -> LakeTable:
-    """Its table, to look into."""
-    return delta_log(node) if node.format == "delta" else iceberg_table(node)
+def lake_table(kind: str, options: Mapping[str, str], pump: str) -> LakeTable:
+    """The table that a pump writes, to look into; ``kind``: its format."""
+    return DeltaLog(delta_place(options["path"]), pump) if kind == "delta" else iceberg_table(options, pump)

@@ -1,0 +1,78 @@
+"""`rowtime skip` sets rows aside that a lake table was to get: they are refused rows then, and the pump goes on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable
+
+import rowtime as rt
+from rowtime.core.errors import Refused
+from rowtime.core.stores import place_of
+from rowtime.runtime.sinks.delta_log import DeltaLog
+from rowtime.runtime.sinks.iceberg_table import IcebergTable
+from rowtime.runtime.skipping import skip
+from tests.lakes import deaths
+from tests.lakes.test_iceberg_tables import CATALOG, catalog
+from tests.stores import conftest as stores
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+SQL = """CREATE STREAM a (n BIGINT);
+CREATE STREAM o (n BIGINT NOT NULL) USING {using};
+CREATE PUMP p AS INSERT INTO o SELECT STREAM n FROM a;"""
+bucket = stores.bucket
+
+
+def numbers(folder: Path, at: str) -> list[int]:
+    if at:
+        told = DeltaTable(at, storage_options=DeltaLog(place_of(at), "")._how)
+        return sorted(told.to_pyarrow_table()["n"].to_pylist())
+    return sorted(catalog(folder).load_table("db.o").scan().to_arrow()["n"].to_pylist())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["delta", "delta with a key", "iceberg", "delta in a bucket"])
+def test_rows_that_are_set_aside_are_in_no_table(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bucket: str, kind: str
+) -> None:
+    at = f"{bucket if 'bucket' in kind else tmp_path}/out" if "delta" in kind else ""
+    options = f"path '{at}'" if at else f"table 'db.o', {CATALOG.format(folder=tmp_path)}"
+    using = f"{kind.partition(' ')[0]} OPTIONS ({options}{', key ' + repr('n') if 'key' in kind else ''})"
+
+    def made() -> rt.Pipeline:
+        return rt.Pipeline(spark, home=tmp_path / "home").sql(SQL.format(using=using))
+
+    def send(*given: int) -> None:
+        with rt.writer("a", home=tmp_path / "home") as writer:
+            writer.insert([{"n": n, "rowtime": n} for n in given])
+
+    for stream in made().compile().defines:
+        made().home.define(stream.name, stream.as_json())
+    log = DeltaLog if at else IcebergTable
+    send(0, 1)
+    made().run_available(tmp_path / "check")
+    for point, given in (("after journal", (2, 3)), ("files in place", (4, 5))):
+        send(*given)
+        deaths.dies_in(made()._engine(tmp_path / "check", rt.Limits(), ends=False), log, point, monkeypatch)
+        tick = 1 if point == "after journal" else 3  # of tick 2 the entry of `skip` is
+        skip(tmp_path / "check", "p", tick, home=tmp_path / "home")
+        with pytest.raises(Refused, match="R445"):
+            skip(tmp_path / "check", "p", tick, home=tmp_path / "home")
+    send(6)
+    deaths.dies_in(made()._engine(tmp_path / "check", rt.Limits(), ends=False), log, "first commit", monkeypatch)
+    with pytest.raises(Refused, match="R445"):  # the table has them, and would have them beside those set aside
+        skip(tmp_path / "check", "p", 5, home=tmp_path / "home")
+    send(7)
+    query = made().run_available(tmp_path / "check")
+    assert numbers(tmp_path, at) == [0, 1, 6, 7]
+    assert query.ledger["p"]["SKIPPED"] == 4
+    kept = [row for path in query.rejected("p") for row in pq.read_table(path).to_pylist()]
+    assert sorted((row["n"], row["reason"]) for row in kept) == [(n, "SKIPPED") for n in (2, 3, 4, 5)]
+    found = rt.verify(tmp_path / "check", spark=spark, home=tmp_path / "home")
+    assert found.equal, found
