@@ -94,7 +94,7 @@ def _an_operator_keeps_what_it_declares() -> Iterator[None]:
     """A law over every plan and every tick of any test: what is kept has a name, its place and its time declared."""
     from rowtime.plan import program
     from rowtime.runtime.tick import RunningTick
-    from tests.plan.declared_state import undeclared, unfounded
+    from tests.plan.declared_state import spark_types, undeclared, unfounded
 
     made, write, keep = program._Compiler.program, RunningTick.write, RunningTick.keep
 
@@ -104,13 +104,14 @@ def _an_operator_keeps_what_it_declares() -> Iterator[None]:
         return found
 
     def written(tick: RunningTick, node: Any, rows: Any, routes: Any, count: Any) -> Any:
-        assert [
-            what for name, route in routes.items() for what in undeclared(node, name, route.time, route.columns)
-        ] == []
+        types = spark_types(rows.schema)
+        for name, route in routes.items():
+            columns = {column: types[of] for column, of in route.columns.items()}
+            assert list(undeclared(node, name, route.time, columns)) == []
         return write(tick, node, rows, routes, count)
 
     def kept(tick: RunningTick, node: Any, what: str, rows: Any, time: str) -> Any:
-        assert list(undeclared(node, what, time, rows.column_names)) == []
+        assert list(undeclared(node, what, time, spark_types(rows.schema))) == []
         return keep(tick, node, what, rows, time)
 
     with pytest.MonkeyPatch.context() as patch:

@@ -6,13 +6,16 @@ import ast
 import inspect
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields
 from functools import cache
 from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
 
 import rowtime
-from rowtime.core.columns import CHANGED_BY, MET
+from rowtime.core.columns import CHANGED_BY, MET, Hidden
 from rowtime.operators.contract import Control, Kept, Operator
 from rowtime.operators.events.event_gate import EventGate
 from rowtime.operators.every import OPERATORS
@@ -63,8 +66,11 @@ def _steps(kind: type) -> str:
     return text.replace(inspect.getsource(vars(kind)["keeps"]), "") if "keeps" in vars(kind) else text
 
 
-def undeclared(node: Operator, what: str, time: str, columns: Iterable[str]) -> Iterator[str]:
-    """What is wrong if an operator keeps rows under a name, forgotten by a column, in files of some columns."""
+def undeclared(node: Operator, what: str, time: str, columns: Mapping[str, str]) -> Iterator[str]:
+    """What is wrong if an operator keeps rows under a name, forgotten by a column, in files of columns of some types.
+
+    Only Spark knows the types of users' columns; a hidden column has one, mostly.
+    """
     if what in PASSING:
         return
     kept = {one.name: one for note in node.keeps() for one in note.rows}.get(what)
@@ -73,6 +79,19 @@ def undeclared(node: Operator, what: str, time: str, columns: Iterable[str]) -> 
         yield f"{told} by {time}, which it does not declare"
     elif wrong := ({*columns} - {*kept.columns, *kept.sometimes}) | ({*kept.columns} - {*columns} - LEFT_OUT):
         yield f"{told} with {sorted(wrong)}, declared or written, but not both"
+    else:
+        types = {name: name.type for name in (*kept.columns, *kept.sometimes) if isinstance(name, Hidden)}
+        other = {name: kind for name, kind in columns.items() if types.get(name, kind) != kind}
+        if other:
+            yield f"{told} with {other}, declared as {[types[name] for name in other]}"
+
+
+def spark_types(schema: Any) -> dict[str, str]:
+    """The types of columns by their names in Spark SQL, of a schema of Spark's or of Arrow's."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    found = from_arrow_schema(schema) if isinstance(schema, pa.Schema) else schema
+    return {field.name: field.dataType.simpleString().upper() for field in found.fields}
 
 
 def unexplained(control: type[Control]) -> Iterator[str]:

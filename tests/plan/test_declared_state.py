@@ -29,15 +29,18 @@ def _chop() -> Operator:
     return next(node for node in walk(compile_script(PIECES).sinks[0]) if isinstance(node, Chop))
 
 
-def test_what_is_kept_under_another_name_by_another_time_or_in_other_columns_is_seen(
+def test_what_is_kept_under_another_name_by_another_time_or_in_other_columns_or_types_is_seen(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    columns = ["v", "__ls", "__le", WEIGHT, DUE]
+    columns = {"v": "INT", **dict.fromkeys(["__ls", "__le", WEIGHT, DUE], "BIGINT")}
     assert list(undeclared(_chop(), "state", DUE, columns)) == []
     assert len(list(undeclared(_chop(), "other", DUE, columns))) == 1
     assert len(list(undeclared(_chop(), "state", STOP, columns))) == 1
-    assert len(list(undeclared(_chop(), "state", DUE, [*columns, "other"]))) == 1
-    assert len(list(undeclared(_chop(), "state", DUE, columns[1:]))) == 1
+    assert len(list(undeclared(_chop(), "state", DUE, {**columns, "other": "INT"}))) == 1
+    assert len(list(undeclared(_chop(), "state", DUE, dict(list(columns.items())[1:])))) == 1
+    assert list(undeclared(_chop(), "state", DUE, columns | {DUE: "TIMESTAMP"})) == [
+        "query.chop (Chop) keeps state with {'__n': 'TIMESTAMP'}, declared as ['BIGINT']"
+    ]
     monkeypatch.setattr(Chop, "keeps", lambda _: (StateNote("events", "they end", rows=(Kept(DUE, ()),)),))
     assert len(list(undeclared(_chop(), "state", DUE, columns))) == 1
 
