@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from rowtime.expr.readable import in_words
 from rowtime.operators.contract import Operator
-from rowtime.plan.bind.sources import pump_name
+from rowtime.plan.bind.pump_edge import pump_name
 from rowtime.plan.program import Program
 from rowtime.plan.stored import StoredOperator, StoredPlan
 from rowtime.sql.script import parse_script

@@ -19,10 +19,10 @@ from rowtime.plan.bind.catalog import Catalog, Definitions, StreamDef, check_bou
 from rowtime.plan.bind.clauses import asks_to_stop
 from rowtime.plan.bind.event_time import check_set
 from rowtime.plan.bind.functions import defined
-from rowtime.plan.bind.pump_edge import PumpEdge
+from rowtime.plan.bind.pump_edge import PumpEdge, pump_name
 from rowtime.plan.bind.select import QueryBinder
 from rowtime.plan.bind.sinks import SinkBinder
-from rowtime.plan.bind.sources import Sources, pump_name
+from rowtime.plan.bind.sources import Sources
 from rowtime.plan.finite import check_ends, is_finite
 from rowtime.plan.formats import checked_options
 from rowtime.plan.formats.foreign import of_server

@@ -83,7 +83,7 @@ def edge_of(sources: Sources, node: Operator, pump: CreatePump, stream: StreamDe
     Raises ``Refused``: R103, R119, R132 for the list of columns, R220 and R221 for values that never fit.
     """
     assigned = _assigned(node.emits().columns, pump, stream)
-    edge = PumpEdge(_name(pump), stream.name, node, assigned, _places(node, pump, text), pump.place)
+    edge = PumpEdge(pump_name(pump), stream.name, node, assigned, _places(node, pump, text), pump.place)
     types = {column.name: column.type for column in node.emits().columns}
     problems = [*edge.misfits(types), *_without_value(edge, stream)]
     if problems:
@@ -110,7 +110,8 @@ def is_edge(node: Operator) -> bool:
     return node.at_edge or node.name.endswith(ARRANGED)
 
 
-def _name(pump: CreatePump) -> str:
+def pump_name(pump: CreatePump) -> str:
+    """The name of a pump; an INSERT of a query alone goes by its target."""
     return (pump.name.text if pump.name else f"into_{pump.target.text}").lower()
 
 

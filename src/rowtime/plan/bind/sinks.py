@@ -16,8 +16,8 @@ from rowtime.operators.contract.requirement import PLACED
 from rowtime.operators.sinks.sink import Sink
 from rowtime.operators.streams.union_all import UnionAll
 from rowtime.plan.bind.emit import as_rows
+from rowtime.plan.bind.pump_edge import pump_name
 from rowtime.plan.bind.sink_options import LakeOptions, fitting
-from rowtime.plan.bind.sources import pump_name
 from rowtime.plan.finite import FINITE
 from rowtime.plan.formats.lake import LAKES
 from rowtime.plan.formats.types import no_partitions, unheld

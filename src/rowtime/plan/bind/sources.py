@@ -32,7 +32,7 @@ from rowtime.plan.bind.emit import as_rows
 from rowtime.plan.bind.event_pumps import check_order
 from rowtime.plan.bind.event_time import MANUAL, event_timed, forwarded, settings_of
 from rowtime.plan.bind.imported import importing
-from rowtime.plan.bind.pump_edge import PumpEdge, edge_of, with_rowtime
+from rowtime.plan.bind.pump_edge import PumpEdge, edge_of, pump_name, with_rowtime
 from rowtime.plan.bind.rejected import refused_by_pump, refused_rows
 from rowtime.plan.bind.resync import check_resync
 from rowtime.plan.bind.scope import mark_of
@@ -312,8 +312,3 @@ def _check_filled(stream: Stream, pump: CreatePump) -> None:
 def _has_column_bounds(stream: StreamDef) -> bool:
     """True if writers may set bounds of the stream's columns (`core.column_bounds`)."""
     return bool(stream.orders) and stream.format == "log" and stream.event_time is None and stream.shape is None
-
-
-def pump_name(pump: CreatePump) -> str:
-    """The name of a pump; an INSERT of a query alone goes by its target."""
-    return (pump.name.text if pump.name else f"into_{pump.target.text}").lower()

@@ -36,10 +36,11 @@ from rowtime.plan.bind.sink_options import CHANGE, LakeOptions
 from rowtime.runtime.sinks.directory import STAGING, DirectorySink
 from rowtime.runtime.sinks.lake_types import Fitted, fitted
 from rowtime.runtime.sinks.ownership import Asked, Record, There, fenced, read, tag_of
+from rowtime.runtime.sources.lake_columns import type_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-    from pyspark.sql.types import DataType, StructType
+    from pyspark.sql.types import StructType
 
     from rowtime.operators.sinks.sink import Sink as SinkNode
     from rowtime.runtime.sinks.contract import Batch
@@ -141,18 +142,10 @@ class Wanted:
         given = [(node.rowtime, "TIMESTAMP", False)] if node.rowtime else []
         given += [(column.name, as_read(column.type), column.required) for column in gate.assigned]
         written = options.written([name for name, *_ in given])
-        types = {name: _type(kind) for name, kind, _ in given}
+        types = {name: type_of(kind) for name, kind, _ in given}
         fields = [StructField(name, types[name], nullable=not required) for name, _, required in given]
         columns = StructType([one for one in fields if one.name in written])
         return cls(node.name.removesuffix(".sink"), columns, options, place)
-
-
-def _type(text: str) -> DataType:
-    from pyspark.sql.types import StructType  # noqa: PLC0415 - not for those who only plan
-
-    found = StructType.fromDDL(f"c {text}")
-    assert isinstance(found, StructType)
-    return found.fields[0].dataType
 
 
 class LakeSink(DirectorySink):

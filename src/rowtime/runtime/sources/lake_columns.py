@@ -35,7 +35,7 @@ def _misfits(
                 f"has no column {column}, which {name} declares",
                 f"Its columns are {shown}. Start again once it has it.",
             )
-        elif typed and not _reads(found, _type(declared)):
+        elif typed and not _reads(found, type_of(declared)):
             given = found.simpleString().upper()
             yield (
                 f"has {column} {given}, and {name} declares {declared}",
@@ -52,7 +52,8 @@ def _reads(found: DataType, wanted: DataType) -> bool:
     return given == taken or (numbers and always_fits(given, taken))
 
 
-def _type(text: str) -> DataType:
+def type_of(text: str) -> DataType:
+    """The type that a text of SQL names."""
     from pyspark.sql.types import StructType  # noqa: PLC0415 - not for those who only plan
 
     found = StructType.fromDDL(f"c {text}")
