@@ -137,9 +137,17 @@ def test_a_run_on_a_store_writes_what_a_run_on_a_disk_writes(
         (["status", bucket, "--json"], 0, bucket),
         (["skip", bucket, "a", "0", *home], 1, "R"),
         (["optimize", bucket], 1, "R571"),
+        (["verify", bucket, *home], 0, "equal"),
+        (["trace", bucket, "--sink", "b", "--where", "k = 'k0'", *home], 0, "b.sink"),
+        (["bound", "sorted", "2024-01-02 00:00:00", "--checkpoint", bucket], 0, "is set to 2024-01-02"),
     ):
         done = CliRunner().invoke(app, command)
         assert (done.exit_code, words in done.output) == (status, True), (command, done.output)
+    before = status_of(Path(bucket))["ledger"]["sorted"]
+    remote.tick(TICKS)
+    after = status_of(Path(bucket))["ledger"]["sorted"]
+    assert after["accepted"] == before["accepted"] + 1, "of the new rows those of the first day are late"
+    assert after["LATE"] >= before["LATE"] + 4
 
 
 @pytest.mark.slow
