@@ -392,7 +392,11 @@ def test_two_pumps_that_change_one_table_are_refused(spark: SparkSession, tmp_pa
         ("(n BIGINT, day DATE) USING delta OPTIONS (path '/o', mode 'upsert')", "R504"),
         ("(n DOUBLE, day DATE) USING delta PARTITIONED BY (n) OPTIONS (path '/o')", "R570"),
         ("(n BIGINT, day DATE) USING delta PARTITIONED BY (m) OPTIONS (path '/o')", "R504"),
-        ("(n BIGINT, day DATE) USING parquet PARTITIONED BY (day) OPTIONS (path '/o')", "R542"),
+        ("(n BIGINT, day DATE) USING parquet PARTITIONED BY (m) OPTIONS (path '/o')", "R504"),
+        ("(n BIGINT, day DATE) USING csv PARTITIONED BY (n, day) OPTIONS (path '/o', rowtime.column '')", "R504"),
+        ("(n DOUBLE, day DATE) USING json PARTITIONED BY (n) OPTIONS (path '/o')", "R570"),
+        ("(n BIGINT, day DATE) USING parquet PARTITIONED BY (rowtime) OPTIONS (path '/o')", "R570"),
+        ("(n BIGINT, day DATE) USING delta PARTITIONED BY (rowtime) OPTIONS (path '/o')", "R570"),
         ("(n BIGINT, day DATE) USING delta OPTIONS (path '/o', mergeSchema 'true')", "R540"),
     ],
 )

@@ -235,7 +235,10 @@ STATEMENTS = [
 FILES = [
     Case(f"{FILE}(header true){READ}", "R207", r"Add OPTIONS \((path .*)\)", "header", "{0}, header"),
     Case(f"{FILE}(header true){INTO}", "R207", r"Add OPTIONS \((path .*)\)", "header", "{0}, header"),
-    Case(f"{FILE}(path '/x', partitionBy 's'){INTO}", "R542", "Leave it out", ", partitionBy 's'", ""),
+    Case(f"{FILE}(path '/x', partitionOverwriteMode 'dynamic'){INTO}", "R542", "Leave it out", ", partitionOverwriteMode 'dynamic'", ""),
+    Case("CREATE STREAM x (v DOUBLE, b STRING) USING json PARTITIONED BY (v) OPTIONS (path '/o')" + INTO, "R570", "of type DATE, (STRING)", "BY [(]v", "BY (b"),
+    Case("CREATE STREAM x (v INT, b STRING) USING json PARTITIONED BY (v, b) OPTIONS (path '/o', rowtime.column '')" + INTO, "R504", "Leave (one) out", "v, b[)] OPT", "v) OPT"),
+    Case("CREATE STREAM x (v INT, b STRING) USING parquet PARTITIONED BY (b) OPTIONS (path '/o'); SELECT STREAM v FROM x", "R596", "", "PARTITIONED BY .b.", ""),
     Case(f"{FILE}(path '/x', header true, HEADER false){READ}", "R541", "Keep one of the two", ", HEADER false", ""),
     Case(f"{FILE}(path '/x', haeder true){READ}", "R540", "Did you mean (.*)[?]", "haeder", "{0}"),
     Case(f"{FILE}(path '/x', compression 'gzi'){INTO}", "R541", "Did you mean (.*)[?]", "'gzi'", "'{0}'"),

@@ -73,6 +73,7 @@ PLAIN: dict[str, tuple[str, ...]] = {
         "Give it what it had: its variables, functions and streams.",
         "Give values instead.",
         "Take a new folder or an empty one, or convert this one.",
+        "Readers see no table in that: write into a folder of its own.",
         "Write to a table without it, and copy from there.",
         "Take a catalog whose warehouse is a folder (file:///…).",
         "Take a folder that all machines mount: NFS, EFS, CephFS, a shared volume.",

@@ -27,7 +27,7 @@ def problems(using: str, more: str = "") -> list[rt.Problem]:
         ("csv OPTIONS (pth '/x')", "R540", "Did you mean path?"),
         ("json OPTIONS (path '/x', compresion 'gzip')", "R540", "Did you mean compression?"),
         ("parquet OPTIONS (path '/x', blah 1)", "R540", "There are: path, "),
-        ("parquet OPTIONS (path '/x', partitionBy 's')", "R542", "one folder"),
+        ("parquet OPTIONS (path '/x', partitionOverwriteMode 'static')", "R542", "is replaced"),
         ("parquet OPTIONS (path '/x', compression 'zstdd')", "R541", "Did you mean zstd?"),
         ("csv OPTIONS (path '/x', header 'yes')", "R541", "header takes true or false"),
         ("csv OPTIONS (path '/x', inferSchema 'true')", "R542", "declares the columns"),

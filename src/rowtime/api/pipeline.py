@@ -21,6 +21,7 @@ from rowtime.operators.rows.table_function import Make
 from rowtime.operators.sinks.sink import Sink as SinkNode
 from rowtime.operators.streams.stream import Stream
 from rowtime.plan.bind.catalog import Definitions, Without
+from rowtime.plan.bind.sink_options import partitions_of
 from rowtime.plan.difference import statements_of
 from rowtime.plan.formats.lake import LAKES, STARTS
 from rowtime.plan.program import Program, compile_script
@@ -335,7 +336,8 @@ class Pipeline:
         if node.format in ("parquet", "csv", "json"):
             if "path" not in options:
                 raise refuse("R207", f"a {node.format} sink needs a path", "Add OPTIONS (path '/data/out').")
-            return DirectorySink(folder_at(options["path"]), pump_of(node.name))
+            split = partitions_of(node.format, node.options)
+            return DirectorySink(folder_at(options["path"]), pump_of(node.name), split)
         if node.format == "log":
             return StreamLogSink(self.home, options["stream"], pump_of(node.name))
         if node.format == "function":

@@ -13,6 +13,7 @@ from rowtime.audit.lakes import of_lake
 from rowtime.client.stream_log import Rows, scan
 from rowtime.core.columns import ROWTIME
 from rowtime.core.errors import Failure, Problem
+from rowtime.core.partition_folders import inside, values_of
 from rowtime.core.stores import Place
 from rowtime.plan.formats.lake import LAKES
 from rowtime.runtime.claims import pump_of
@@ -58,13 +59,43 @@ def read_back(  # noqa: PLR0913 - which rows of which sink, and where they are
 
 def rows_of(node: SinkNode, files: Sequence[Place], skipped: Mapping[str, Sequence[str]] = NONE) -> pa.Table:
     """The rows of files as a sink's directory has them, or before they get there."""
+    form = FileForm.of(node, node.columns)
+    if form.folders:
+        return _of_folders(node, form, files, skipped)
     if node.format in TEXT_FORMATS:
-        header = FileForm.of(node, node.columns).header is not None
-        found = [(file.name.removeprefix("part-"), lines_of(file)[int(header) :]) for file in files]
+        found = [(file.name.removeprefix("part-"), _lines(file, form)) for file in files]
         if skipped:
             found = sorted([*found, *((name, [*lines]) for name, lines in skipped.items())], key=itemgetter(0))
-        return pa.table({LINE: pa.array([line for _, lines in found for line in lines], pa.string())})
+        return _table([line for _, lines in found for line in lines])
     return tables(files)
+
+
+def _of_folders(
+    node: SinkNode, form: FileForm, files: Sequence[Place], skipped: Mapping[str, Sequence[str]]
+) -> pa.Table:
+    """The rows folder by folder, with the values that the names of the folders have, as texts."""
+    found: list[tuple[str, pa.Table]] = [
+        *(
+            (inside(one, len(form.split)), _read(one) if form.kind == "parquet" else _table(_lines(one, form)))
+            for one in files
+        ),
+        *((name, _table(lines)) for name, lines in skipped.items()),
+    ]
+    parts = []
+    for path, rows in sorted(found, key=lambda one: one[0].rpartition("/")[::2]):
+        values = zip(form.split, values_of(path), strict=True)
+        given = {name: pa.array([value] * rows.num_rows, pa.string()) for name, value in values}
+        table = pa.table({**dict(zip(rows.column_names, rows.columns, strict=True)), **given})
+        parts.append(table.select(node.columns) if form.kind == "parquet" else table)
+    return pa.concat_tables(parts, promote_options="permissive") if parts else pa.table({})
+
+
+def _lines(file: Place, form: FileForm) -> list[str]:
+    return lines_of(file)[int(form.header is not None) :]
+
+
+def _table(lines: Sequence[str]) -> pa.Table:
+    return pa.table({LINE: pa.array(lines, pa.string())})
 
 
 def tables(files: Iterable[Place]) -> pa.Table:
@@ -80,7 +111,7 @@ def _read(file: Place) -> pa.Table:
         raise Failure(Problem("R501", f"{file} cannot be read: {error}", hint="Restore it from a copy.")) from error
 
 
-def _up_to(files: Sequence[Path], tick: int) -> list[Path]:
+def _up_to(files: Sequence[Place], tick: int) -> list[Place]:
     found = [(path, path.name.split("-")) for path in files]
     return [path for path, parts in found if len(parts) > 2 and parts[1].isdigit() and int(parts[1]) <= tick]  # noqa: PLR2004
 

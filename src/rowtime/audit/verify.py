@@ -21,6 +21,7 @@ from rowtime.audit.read_back import read_back, rows_of, tables
 from rowtime.audit.replay import KeptSink, Part, Replay, recorded, replay
 from rowtime.core.errors import refuse
 from rowtime.core.time import BEGINNING, to_text
+from rowtime.plan.bind.sink_options import partitions_of
 from rowtime.plan.formats.lake import LAKES
 from rowtime.runtime.plain_rows import plain_rows
 from rowtime.runtime.skipping import is_skipped, put_back, skipped_lines, unskipped
@@ -134,7 +135,8 @@ def _output(node: SinkNode, entry: Mapping[str, Any], engine: Replay, there: pa.
     assert isinstance(sink, KeptSink)
     if there is None:
         return _one(node.name, node.format, told.get("sequence", 0), "counted", counts)
-    ordered = node.ordered and node.format not in LAKES
+    mixed = node.format in LAKES or (entry.get("skipped") and partitions_of(node.format, node.options))
+    ordered = node.ordered and not mixed
     compare = _in_order if ordered else _as_sets
     found = [*counts, *compare(there, left_in(node, rows_of(node, sink.files), there.schema))]
     return _one(node.name, node.format, there.num_rows, "in order" if ordered else "as a set", found)

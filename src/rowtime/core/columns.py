@@ -43,6 +43,7 @@ ROWTIME_NAME = "ROWTIME"  # what users call the first of them
 ROUTE = _of(INT, "__route")  # the number of the route (`Route`)
 DUE = _of(BIGINT, "__n")  # µs: the clock at which a kept row is due, or forgotten
 HELD_TIME = _of(BIGINT, "__time")  # µs: the rowtime of a row that a merge keeps
+LINE = _of(STRING, "__line")  # a row as a line of a text file
 SEQUENCE = _of(BIGINT, "__seq")  # the number of a row in a Kafka topic
 
 # Numbered ones: the name and a number.

@@ -27,8 +27,8 @@ def adopted_files(program: Program, types: Types, takers: Collection[str]) -> di
     found = {}
     for sink in program.sinks:
         form = FileForm.of(sink, ())
-        if sink.format not in ("parquet", *LAKES) or sink.name not in takers or form.codec or form.most:
-            continue  # files of the state are compressed in one way, and of any length
+        if sink.format not in ("parquet", *LAKES) or sink.name not in takers or form.codec or form.most or form.folders:
+            continue  # files of the state are compressed in one way, of any length, and have all columns
         named = {name: name for name in sink.emits().names}
         maker, columns, alone = _below(sink.input, named, readers, types)
         there = {ROWTIME, *maker.emits().names} >= set(columns.values())

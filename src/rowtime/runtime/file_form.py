@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final, Literal, cast
 
 from rowtime.core.stores import Place
-from rowtime.plan.bind.sink_options import LakeOptions
+from rowtime.plan.bind.sink_options import LakeOptions, partitions_of
 from rowtime.plan.formats.files import PARQUET_CODECS, ROWS_PER_FILE, TEXT_CODECS, WRITES
 from rowtime.plan.formats.lake import LAKES
 from rowtime.sql.generate import literal
@@ -39,7 +39,8 @@ class FileForm:
 
     ``codec``: Arrow's name for Parquet, empty for its default; the ending of a compressed text file. ``split``: columns
     of which all rows of a file have the same values; ``required``: those that the file says hold no NULL. ``most``: how
-    many rows a file has at most; 0 for any number.
+    many rows a file has at most; 0 for any number. ``folders``: the names of folders have the values of ``split``, and
+    the files do not.
     """
 
     kind: str = "parquet"
@@ -48,6 +49,7 @@ class FileForm:
     split: tuple[str, ...] = ()
     required: frozenset[str] = frozenset()
     most: int = 0
+    folders: bool = False
 
     @classmethod
     def of(cls, node: SinkNode, names: Sequence[str]) -> FileForm:
@@ -55,10 +57,13 @@ class FileForm:
         given = {name.lower(): value for name, value in node.options}
         codec = given.get("compression", given.get("codec", given.get("parquet.compression", ""))).lower()
         most = int(given.get(ROWS_PER_FILE.lower(), 0))
+        split = partitions_of(node.format, node.options)
         if node.format not in FUNCTIONS:
-            return cls(codec=PARQUET_CODECS.get(codec, ""), split=_split(node), most=most)
+            known = PARQUET_CODECS.get(codec, "")
+            return cls(codec=known, split=split or _split(node), most=most, folders=bool(split))
+        names = [name for name in names if name not in split]
         header = _header(names, given) if node.format == "csv" and given.get("header", "").lower() == "true" else None
-        return cls(node.format, header, TEXT_CODECS.get(codec, ""), most=most)
+        return cls(node.format, header, TEXT_CODECS.get(codec, ""), split, most=most, folders=bool(split))
 
     @property
     def ending(self) -> str:

@@ -12,6 +12,7 @@ import os
 import re
 import tempfile
 import uuid
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -27,8 +28,9 @@ from pyspark.sql.types import BooleanType, DatetimeType, NullType, NumericType
 
 from rowtime.client.parquet_statistics import trusted
 from rowtime.core.checksums import checksum
-from rowtime.core.columns import ROUTE, WRITER
+from rowtime.core.columns import LINE, ROUTE, WRITER
 from rowtime.core.errors import Failure, Problem
+from rowtime.core.partition_folders import folder_of
 from rowtime.core.shared_paths import sync
 from rowtime.core.stores import ObjectPlace, Place
 from rowtime.operators.contract import Route, Segment
@@ -60,8 +62,8 @@ def write_routes(  # noqa: PLR0913 - what, where to, and in which form
 ) -> tuple[dict[str, list[Segment]], dict[str, pa.Table]]:
     """Write ``rows`` (with a column ``__route``) below ``folder``; one Spark job, if they are Spark's.
 
-    ``form``: of the files; those of text have the lines in column ``value``. Names of files sort in the order of the
-    rows.
+    ``form``: of the files; those of text have the lines in column ``__line``. Names of files sort in the order of the
+    rows, those in one folder where there are several.
 
     The files are durable when this returns: an entry that names them may be committed.
     The segments of each route come back, with paths below ``folder``; and, where the driver
@@ -75,8 +77,9 @@ def write_routes(  # noqa: PLR0913 - what, where to, and in which form
         written, tables = _write_here(collected(rows), target, routes)
     else:
         written = _write_there(loosened(rows), target, routes)
-    if any(written.values()):
-        sync_names(folder)
+    paths = [folder / segment.path for segments in written.values() for segment in segments]
+    for place in {path.parent for path in paths} if form.folders else {folder} if paths else ():
+        sync_names(place)
     return written, tables
 
 
@@ -87,7 +90,7 @@ def fits_the_driver(rows: DataFrame, count: int | None) -> bool:
 
 def write_table(table: pa.Table, folder: Place, stem: str, name: str, time: str | None) -> Segment:
     """Write rows that the driver has to one file, durable when this returns; ``time``: what the segment spans."""
-    file = _File(_Target(folder, stem, PARQUET), name, 0)
+    file = _File(_Target(folder, stem, PARQUET), name, 0, ())
     file.write(table, table[time] if time else pa.array([0]))
     segment = file.close()
     sync_names(folder)
@@ -128,9 +131,10 @@ class _Target:
     stem: str
     form: FileForm
 
-    def path(self, route: str, part: int, piece: int) -> str:
-        name = f"{route}-{piece:05d}" if self.form.most else route
-        return f"{self.stem}-{part:05d}-{name}-{uuid.uuid4().hex[:8]}{self.form.ending}"
+    def path(self, route: str, part: int, piece: int, values: _Values) -> str:
+        name = f"{route}-{piece:05d}" if self.form.most or self.form.folders else route
+        folder = f"{folder_of(self.form.split, values)}/" if self.form.folders else ""
+        return f"{folder}{self.stem}-{part:05d}-{name}-{uuid.uuid4().hex[:8]}{self.form.ending}"
 
 
 def _write_here(
@@ -142,27 +146,29 @@ def _write_here(
     if not parts:
         return written, tables
     with ThreadPoolExecutor(min(len(parts), os.cpu_count() or 1)) as pool:
-        segments = pool.map(lambda part: _write_part(target, routes[part[0]], *part), parts)
-        for (name, _, rows), segment in zip(parts, segments, strict=True):
+        segments = pool.map(lambda part: _write_part(_File(target, *part[:3]), routes[part[0]], part[3]), parts)
+        for (name, _, _, rows), segment in zip(parts, segments, strict=True):
             written[name].append(segment)
             if rows.num_rows <= SMALL:
                 tables[segment.path] = _columns(rows, routes[name], target.form.required)
     return written, tables
 
 
-def _parts(table: pa.Table, routes: Mapping[str, Route], form: FileForm) -> Iterator[tuple[str, int, pa.Table]]:
-    """Route, number of the file and its rows: one file a route, or a few where they are many."""
+def _parts(
+    table: pa.Table, routes: Mapping[str, Route], form: FileForm
+) -> Iterator[tuple[str, int, _Values, pa.Table]]:
+    """Route, number of the file, values that part it, and its rows: one file a route, or a few where they are many."""
     for name, route in routes.items():
         chosen = table.filter(_chosen(table[ROUTE], route)) if len(routes) > 1 else table
         size = max(PART, -(-chosen.num_rows // (os.cpu_count() or 1)))
         size = min(size, form.most or size)
-        found = (at for _, at in alike(chosen, [route.columns[column] for column in form.split]))
-        parts = (chosen if at is None else chosen.take(at) for at in found)
-        pieces = (part.slice(start, size) for part in parts for start in range(0, part.num_rows, size))
-        yield from ((name, number, piece) for number, piece in enumerate(pieces))
+        found = alike(chosen, [route.columns[column] for column in form.split])
+        parts = ((of, chosen if at is None else chosen.take(at)) for of, at in found)
+        pieces = ((of, part.slice(start, size)) for of, part in parts for start in range(0, part.num_rows, size))
+        yield from ((name, number, *piece) for number, piece in enumerate(pieces))
 
 
-def alike(rows: Any, columns: Sequence[str]) -> Iterator[tuple[tuple[str | None, ...], pa.Array | None]]:
+def alike(rows: Any, columns: Sequence[str]) -> Iterator[tuple[_Values, pa.Array | None]]:
     """Where in a table or a batch rows have the same values in some columns, and these values as text.
 
     ``None``: these are all rows.
@@ -189,9 +195,8 @@ def _chosen(routes: pa.Array | pa.ChunkedArray, route: Route) -> pa.Array | pa.C
     return reduce(pc.or_, (pc.equal(routes, key) for key in (route.key, *route.more)))
 
 
-def _write_part(target: _Target, route: Route, name: str, number: int, rows: pa.Table) -> Segment:
-    file = _File(target, name, number)
-    file.write(_columns(rows, route, target.form.required), rows[route.time])
+def _write_part(file: _File, route: Route, rows: pa.Table) -> Segment:
+    file.write(_columns(rows, route, file.target.form.required), rows[route.time])
     return file.close()
 
 
@@ -215,14 +220,20 @@ class _Task:
         context = TaskContext.get()
         part_number = context.partitionId() if context else 0
         files: dict[_Key, _File] = {}
+        self._pieces: Counter[_Key] = Counter()
         for batch in batches:
             for name, route in self.routes.items():
                 chosen = _chosen(batch.column(ROUTE), route)
                 times = batch.column(route.time).filter(chosen)
                 rows = _columns(batch, route, self.target.form.required).filter(chosen)
+                last: _Values = ()
                 for of, at in alike(rows, self.target.form.split) if len(times) else ():
                     mine = (rows, times) if at is None else (rows.take(at), times.take(at))
                     yield from self._add(files, (name, of), part_number, *mine)
+                    last = of if at is None or at[-1].as_py() == len(times) - 1 else last
+                # Rows of one folder follow each other: no more files stay open than have to.
+                done = [key for key in files if self.target.form.folders and len(times) and key != (name, last)]
+                yield from (_report(key[0], files.pop(key).close()) for key in done)
         for (name, _), file in files.items():
             yield _report(name, file.close())
 
@@ -232,12 +243,11 @@ class _Task:
         """Write rows to the file under way; a file that is full is reported, and another one follows."""
         most, done = self.target.form.most, 0
         while done < rows.num_rows:
+            if most and key in files and files[key].rows == most:
+                yield _report(key[0], files.pop(key).close())
             if key not in files:
-                files[key] = _File(self.target, key[0], part)
-            elif most and files[key].rows == most:
-                full = files[key]
-                files[key] = _File(self.target, key[0], part, full.piece + 1)
-                yield _report(key[0], full.close())
+                files[key] = _File(self.target, key[0], part, key[1], self._pieces[key])
+                self._pieces[key] += 1
             room = most - files[key].rows if most else rows.num_rows
             files[key].write(rows.slice(done, room), times.slice(done, room))
             done += room
@@ -253,14 +263,15 @@ def _report(route: str, segment: Segment) -> pa.RecordBatch:
     return pa.record_batch(arrays, names=["route", "path", "rows", "lowest", "highest", "sum"])
 
 
-_Key = tuple[str, tuple[str | None, ...]]  # a route, and the values that part the files
+_Values = tuple[str | None, ...]  # by which files are parted
+_Key = tuple[str, _Values]  # a route, and these values
 
 
 class _File:
     """One open file of one route."""
 
-    def __init__(self, target: _Target, route: str, part: int, piece: int = 0) -> None:
-        self.target, self.path, self.piece = target, target.path(route, part, piece), piece
+    def __init__(self, target: _Target, route: str, part: int, values: _Values, piece: int = 0) -> None:
+        self.target, self.path = target, target.path(route, part, piece, values)
         self.rows, self.lowest, self.highest = 0, 2**62, -(2**62)
         self._writer: pq.ParquetWriter | None = None
         self._lines: IO[bytes] | None = None
@@ -269,9 +280,10 @@ class _File:
 
     def write(self, part: pa.RecordBatch | pa.Table, times: pa.Array | pa.ChunkedArray) -> None:
         if self.target.form.kind == "parquet":
-            self._parquet(part).write(part, row_group_size=ROW_GROUP)
+            held = part.drop_columns([*self.target.form.split]) if self.target.form.folders else part
+            self._parquet(held).write(held, row_group_size=ROW_GROUP)
         else:
-            self._text().write(("\n".join(part["value"].to_pylist()) + "\n").encode())
+            self._text().write(("\n".join(part[LINE].to_pylist()) + "\n").encode())
         edges = pc.min_max(times)
         self.rows += part.num_rows
         self.lowest = min(self.lowest, edges["min"].as_py())

@@ -22,8 +22,10 @@ import pyarrow.compute as pc
 from rowtime.client.home import Home
 from rowtime.client.stream_log import scan
 from rowtime.core.errors import RowtimeError, refuse
+from rowtime.core.partition_folders import inside, values_of
 from rowtime.core.stores import ObjectPlace, Place, on_store, place_of
 from rowtime.operators.gates.rejected import shown_as
+from rowtime.plan.bind.sink_options import partitions_of
 from rowtime.plan.formats.lake import LAKES
 from rowtime.runtime.claims import log_of, pump_of
 from rowtime.runtime.file_form import lines_of
@@ -113,7 +115,8 @@ def _skipped(place: Checkpoint, pump: str, tick: int, home: Home) -> Skipped:
     number, table = entry["tick"] + 1, pa.concat_tables(rows, promote_options="permissive")
     stem = f"state/{folder_of(pump)}/{number:012d}-{uuid.uuid4().hex[:6]}"
     segment = write_table(table, place.folder, stem, REASON.lower(), None)
-    parts = [{"first": at, "count": many, "file": file.name} for file, at, many in files]
+    split = partitions_of(plan["format"], plan["options"])
+    parts = [{"first": at, "count": many, "file": inside(file, len(split))} for file, at, many in files]
     place.journal.commit(
         number, _after(entry, {"sink": name, "pump": pump, "tick": tick, "parts": parts}, segment.path)
     )
@@ -170,11 +173,13 @@ def _found(place: Checkpoint, path: str) -> Place:
 
 def _rejected(file: Place, number: int, count: int, pump: str, plan: Fields) -> pa.Table:
     """The rows of a staged file as ``rejected`` has them, with their numbers as positions; of text as raw records."""
-    columns, times = {}, pa.nulls(count, _TIME)
+    split, times = partitions_of(plan["format"], plan["options"]), pa.nulls(count, _TIME)
+    values = zip(map(shown_as, split), values_of(inside(file, len(split))), strict=True)
+    columns = {name: pa.array([value] * count, pa.string()) for name, value in values}
     records: list[str] | None = None
     if file.suffix == ".parquet":
         table, rowtime = read_table(file), plan["rowtime"]
-        columns = {shown_as(column): table[column] for column in table.column_names if column != rowtime}
+        columns |= {shown_as(column): table[column] for column in table.column_names if column != rowtime}
         times = table[rowtime] if rowtime else times
     else:
         records = records_of(lines_of(file)[int(has_header(plan)) :], count)

@@ -198,8 +198,15 @@ def remove(path: Place) -> None:
 
 
 def sweep(folder: Place, kept: Collection[str]) -> None:
-    """Remove what stands in a folder under other names than these."""
-    clear(path for path in folder.glob("*") if path.name not in kept)
+    """Remove what stands in a folder under other names than these, which may be those of files in its folders."""
+    inside: dict[str, list[str]] = {}
+    for name in kept:
+        first, _, rest = name.partition("/")
+        inside.setdefault(first, []).extend([rest] if rest else [])
+    clear(path for path in folder.glob("*") if path.name not in inside)
+    for name, names in inside.items():
+        if names:
+            sweep(folder / name, names)
 
 
 def clear(paths: Iterable[Place]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -10,7 +10,8 @@ from rowtime.core.errors import Place, Refused, refuse
 from rowtime.core.secrets import shown
 from rowtime.operators.sinks.sink import Sink
 from rowtime.plan.formats import written_problems
-from rowtime.plan.formats.lake import FILES, INTERVAL, LAKES, PARTITIONS, micros_of
+from rowtime.plan.formats.files import DIRECTORIES, PARTITIONS
+from rowtime.plan.formats.lake import FILES, INTERVAL, LAKES, micros_of
 
 CHANGE: Final = "change"  # the column that says RETRACT or INSERT, in mode 'changes'
 TABLE_MODES: Final = ("append", "upsert", "changes")
@@ -119,16 +120,27 @@ class LakeOptions:
             if name not in required:
                 what = f"the key of a lake table is NOT NULL, and {name} may be NULL"
                 raise refuse("R567", what, f"Declare {name} NOT NULL: a row without it is then refused at the gate.")
-        for name in self.partitions:
-            has(names, name, "PARTITIONED BY")
-        if self.partitions and set(names) <= {*self.partitions, CHANGE}:
-            raise refuse("R504", "PARTITIONED BY names all columns", "Leave one out: files hold the others.")
+        fit_partitions(self.partitions, names)
         if self.mode == "changes":
             has(names, CHANGE, "mode 'changes'")
 
     def written(self, names: Sequence[str]) -> list[str]:
         """The columns that the table has, of those of the rows."""
         return [name for name in names if self.mode != "changes" or name != CHANGE]
+
+
+def partitions_of(kind: str, options: Iterable[tuple[str, str]]) -> tuple[str, ...]:
+    """The columns by whose values the files of a directory stand in folders."""
+    given = {name.lower(): value for name, value in options} if kind in DIRECTORIES else {}
+    return listed(given.get(PARTITIONS.lower(), ""))
+
+
+def fit_partitions(partitions: Sequence[str], names: Sequence[str]) -> None:
+    """Refuse (R504) partitions by columns that the rows lack, or that leave nothing for the files."""
+    for name in partitions:
+        has(names, name, "PARTITIONED BY")
+    if partitions and set(names) <= {*partitions, CHANGE}:
+        raise refuse("R504", "PARTITIONED BY names all columns", "Leave one out: files hold the others.")
 
 
 def fitting(sink: Sink, place: Place, required: Sequence[str]) -> Sink:
@@ -143,6 +155,8 @@ def fitting(sink: Sink, place: Place, required: Sequence[str]) -> Sink:
             TopicOptions.of(options).fit(sink.emits().names)
         elif sink.format in LAKES:
             LakeOptions.of(options).fit(sink.columns, required)
+        else:
+            fit_partitions(partitions_of(sink.format, sink.options), sink.columns)
     except Refused as refused:
         raise Refused(*(replace(problem, place=place) for problem in refused.problems)) from None
     return sink

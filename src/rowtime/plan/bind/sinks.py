@@ -17,7 +17,7 @@ from rowtime.operators.sinks.sink import Sink
 from rowtime.operators.streams.union_all import UnionAll
 from rowtime.plan.bind.emit import as_rows
 from rowtime.plan.bind.pump_edge import pump_name
-from rowtime.plan.bind.sink_options import LakeOptions, fitting
+from rowtime.plan.bind.sink_options import LakeOptions, fitting, partitions_of
 from rowtime.plan.finite import FINITE
 from rowtime.plan.formats.lake import LAKES
 from rowtime.plan.formats.types import no_partitions, unheld
@@ -71,9 +71,11 @@ class SinkBinder:
             name, node = stream.name, UnionAll(self.sources.fresh(f"{stream.name}.pumps"), tuple(placed))
         made = self.sink(f"{name}.sink", node, stream.format, (*stream.options, ("stream", stream.name)))
         columns = [*([(made.rowtime, "TIMESTAMP")] if made.rowtime else []), *stream.columns]
+        split = partitions_of(made.format, made.options)
+        in_files = [one for one in columns if one[0] not in split]
         if wrong := [
-            *unheld(made.format, columns, made.options, stream.required, place),
-            *no_partitions(stream, place),
+            *unheld(made.format, in_files, made.options, stream.required, place),
+            *no_partitions(made.format, columns, made.options, place),
         ]:
             raise Refused(*wrong)
         return fitting(made, place, stream.required)

@@ -9,7 +9,7 @@ from typing import Final
 from rowtime.core.errors import Place, Problem, Refused
 from rowtime.plan.formats import jdbc
 from rowtime.plan.formats.contract import Format, Option, anything, as_table, options_of, unused, whole
-from rowtime.plan.formats.files import CSV, JSON, ORDERED, PARQUET, ROWTIME_COLUMN
+from rowtime.plan.formats.files import CSV, DIRECTORIES, JSON, ORDERED, PARQUET, PARTITIONS, ROWTIME_COLUMN
 from rowtime.plan.formats.kafka import KAFKA
 from rowtime.plan.formats.lake import DELTA, ICEBERG, LAKES, STATIC, place_problems
 from rowtime.sql.statements import CreateStream, CreateTable, OptionPlace
@@ -57,7 +57,7 @@ def written_problems(kind: str, given: Given, place: Place) -> list[Problem]:
     """What is wrong with the options of a stream where a pump writes to it (R541)."""
     form = _form(FORMATS, kind, given)
     found = []
-    if kind in ("parquet", "csv", "json") and "path" not in {name for name, _ in given}:
+    if kind in DIRECTORIES and "path" not in {name for name, _ in given}:
         found.append(Problem("R207", f"a {kind} sink needs a path", place, "Add OPTIONS (path '/data/out')."))
     found += place_problems(kind, (name for name, _ in given), place)
     for name, value in given:
@@ -91,8 +91,12 @@ def checked_options(statement: CreateStream | CreateTable) -> Given:
 def read_problems(kind: str, given: Given, place: Place) -> list[Problem]:
     """What a stream lacks where a query reads it: where its items are (R207, R504)."""
     names = {name.lower() for name, _ in given}
-    if kind in ("parquet", "csv", "json") and "path" not in names:
+    if kind in DIRECTORIES and "path" not in names:
         return [Problem("R207", f"a {kind} source needs a path", place, "Add OPTIONS (path '/data/in').")]
+    if kind in DIRECTORIES and PARTITIONS.lower() in names:
+        what = f"a {kind} directory PARTITIONED BY columns cannot be read as a stream"
+        hint = "Read the query that is written there; or write a Delta or Iceberg table, which can be read."
+        return [Problem("R596", what, place, hint)]
     if kind in LAKES:
         return [*place_problems(kind, names, place)]
     if kind != "kafka":

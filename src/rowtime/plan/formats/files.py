@@ -43,6 +43,9 @@ TEXT_CODECS: Final = {"none": "", "uncompressed": "", "gzip": ".gz", "bzip2": ".
 ORDERED: Final = Option("ordered", boolean)
 ROWTIME_COLUMN: Final = Option("rowtime.column", anything)
 ROWS_PER_FILE: Final = "maxRecordsPerFile"
+PARTITIONS: Final = "partitionBy"
+"""What ``PARTITIONED BY (a, b)`` is among the options of a stream."""
+DIRECTORIES: Final = frozenset({"parquet", "csv", "json"})
 _UTF8: Final = one_of("UTF-8", "UTF8")
 _LINES: Final = one_of("\n", "\\n")
 _DECLARED: Final = "CREATE STREAM declares the columns and their types"
@@ -53,6 +56,7 @@ _COMMON: Final = (
     ROWTIME_COLUMN,
     ORDERED,
     Option(ROWS_PER_FILE, whole(1000)),
+    Option(PARTITIONS, some),
     Option(ENDS, anything),  # `check_ends` looks at it
     Option("pathGlobFilter", some),
     *unused("subfolders are read always", "recursiveFileLookup", alike=("true",)),
@@ -65,11 +69,7 @@ _COMMON: Final = (
     *unused("rowtime leaves files where they are", "cleanSource", alike=("off",)),
     *unused("rowtime leaves files where they are", "sourceArchiveDir"),
     *unused("columns in the names of folders are not read", "basePath"),
-    *unused(
-        "the files of such a sink stand in one folder; Delta and Iceberg tables take it",
-        "partitionBy",
-        "partitionOverwriteMode",
-    ),
+    *unused("nothing that is there is replaced", "partitionOverwriteMode"),
 )
 _TEXT: Final = (
     *unused(_DECLARED, "inferSchema", alike=("false",)),
@@ -155,7 +155,7 @@ JSON: Final = Format(
     ),
 )
 
-OF_ROWTIME: Final = frozenset({"path", "rowtime.column", "ordered", ROWS_PER_FILE.lower(), ENDS})
+OF_ROWTIME: Final = frozenset({"path", "rowtime.column", "ordered", ROWS_PER_FILE.lower(), PARTITIONS.lower(), ENDS})
 """Options that are rowtime's own: Spark's readers and writers do not see them."""
 GLOB: Final = "pathglobfilter"
 WRITES: Final = {

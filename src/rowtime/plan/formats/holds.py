@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 
-from rowtime.plan.formats.lake import LAKES, PARTITIONS
+from rowtime.core.partition_folders import ESCAPED, LONGEST, NULL, escaped
+from rowtime.plan.formats.files import DIRECTORIES, PARTITIONS
+from rowtime.plan.formats.lake import LAKES
 from rowtime.sql.script import parse_expression
 
 if TYPE_CHECKING:
@@ -34,15 +36,16 @@ def holds_of(stream: StreamDef) -> tuple[Hold, ...]:
     if stream.format == "jdbc":
         known = options.get("url", "").lower().startswith("jdbc:postgresql:")
         return (*_without_nul(stream.columns), *(() if known else _in_both_calendars(stream.columns)))
-    if stream.format in LAKES:
-        return tuple(_in_partitions(stream.columns, options.get(PARTITIONS.lower(), "")))
+    if stream.format in LAKES | DIRECTORIES:
+        named = stream.format in DIRECTORIES
+        return tuple(_in_partitions(stream.columns, options.get(PARTITIONS.lower(), ""), named=named))
     if stream.format == "kafka":
         return tuple(_small_enough(stream, options))
     return ()
 
 
-def _in_partitions(columns: Sequence[tuple[str, str]], names: str) -> Iterator[Hold]:
-    """An empty text would be NULL in the name of a partition."""
+def _in_partitions(columns: Sequence[tuple[str, str]], names: str, *, named: bool) -> Iterator[Hold]:
+    """An empty text would be NULL in the name of a partition. ``named``: the name of a folder has the value."""
     partitions = {name.strip() for name in names.split(",")}
     for name, kind in columns:
         if name in partitions and kind.upper().startswith(("STRING", "CHAR", "VARCHAR")):
@@ -50,6 +53,22 @@ def _in_partitions(columns: Sequence[tuple[str, str]], names: str) -> Iterator[H
                 f"{name} without empty texts, which a partition cannot have",
                 parse_expression(f"{_quoted(name)} <> ''"),
             )
+            if named:
+                yield f"{name} as a text that can name a folder", _may_name(name)
+
+
+def _may_name(name: str) -> exp.Expr:
+    """Its text is not the one for NULL, has no NUL, and is short enough with three bytes for each odd character."""
+    text = _quoted(name)
+    plain = exp.Anonymous(
+        this="TRANSLATE", expressions=[parse_expression(text), *map(exp.Literal.string, (ESCAPED, ""))]
+    )
+    most = LONGEST - len(f"{escaped(name)}=".encode())
+    fits = parse_expression(
+        f"{text} <> '{NULL}' AND INSTR({text}, CHR(0)) = 0 AND "
+        f"OCTET_LENGTH({text}) + 2 * (CHAR_LENGTH({text}) - CHAR_LENGTH(plain)) <= {most}"
+    )
+    return fits.transform(lambda node: plain if isinstance(node, exp.Column) and node.name == "plain" else node)
 
 
 def _without_nul(columns: Sequence[tuple[str, str]]) -> Iterator[Hold]:

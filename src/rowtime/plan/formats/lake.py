@@ -8,13 +8,11 @@ from typing import Final
 from rowtime.core.errors import Place, Problem, Refused
 from rowtime.plan.finite import ENDS
 from rowtime.plan.formats.contract import Format, Option, anything, boolean, one_of, options_of, some, unused, whole
-from rowtime.plan.formats.files import ORDERED, PARQUET_CODECS, ROWTIME_COLUMN
+from rowtime.plan.formats.files import ORDERED, PARQUET_CODECS, PARTITIONS, ROWTIME_COLUMN
 from rowtime.sql.intervals import duration_of
 from rowtime.sql.script import parse_expression
 
 LAKES: Final = frozenset({"delta", "iceberg"})
-PARTITIONS: Final = "partitionBy"
-"""What ``PARTITIONED BY (a, b)`` is among the options of a stream."""
 INTERVAL: Final = "commit.interval"
 FILES: Final = "optimize.files"
 STARTS: Final = "startingVersion"

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from rowtime.core.errors import Place, Problem
 from rowtime.expr.store_assignment import type_of
-from rowtime.plan.formats.lake import LAKES, PARTITIONS
+from rowtime.plan.formats.files import DIRECTORIES, PARTITIONS
+from rowtime.plan.formats.lake import LAKES
 from rowtime.sql.dialect import Rowtime
-
-if TYPE_CHECKING:
-    from rowtime.plan.bind.catalog import StreamDef
 
 _NESTED: Final = (exp.DataType.Type.ARRAY, exp.DataType.Type.MAP, exp.DataType.Type.STRUCT)
 _NAMES: Final = {"csv": "CSV", "json": "JSON", "parquet": "Parquet", "delta": "Delta", "iceberg": "Iceberg"}
@@ -111,12 +109,14 @@ def _held_interval(kind: str, text: str) -> bool:
     return kind not in _TYPED and "MONTH" not in text and "YEAR" not in text
 
 
-def no_partitions(stream: StreamDef, at: Place) -> Iterator[Problem]:
-    """Columns (R570) by whose values no rows of a lake table are told apart: by a key, or in partitions."""
-    options = {name.lower(): value for name, value in stream.options} if stream.format in LAKES else {}
-    types = dict(stream.columns)
+def no_partitions(
+    kind: str, columns: Sequence[tuple[str, str]], options: Sequence[tuple[str, str]], at: Place
+) -> Iterator[Problem]:
+    """Columns (R570) by whose values no rows are told apart: by the key of a lake table, or in partitions."""
+    given = {name.lower(): value for name, value in options} if kind in LAKES | DIRECTORIES else {}
+    types = dict(columns)
     for option, words, takes in ((PARTITIONS.lower(), "PARTITIONED BY", _PARTITION), ("key", "the key", _KEY)):
-        for name in (part.strip() for part in options.get(option, "").split(",")):
+        for name in (part.strip() for part in given.get(option, "").split(",")):
             found = type_of(types.get(name, "STRING"))
             if found is not None and found.this not in takes:
                 more = "" if takes is _PARTITION else ", TIMESTAMP, DECIMAL"

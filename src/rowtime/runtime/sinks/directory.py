@@ -9,7 +9,8 @@ finishes the renames of the last commit.
     _rowtime/<pump>/.lock           held by the process that writes
     _rowtime/<pump>/<checkpoint>/   what is staged; nobody else looks there
 
-The files of a pump have its tag in their names: several pumps may write to one directory.
+The files of a pump have its tag in their names: several pumps may write to one directory. Those of a stream
+PARTITIONED BY columns stand in folders by their values (`core/partition_folders`), staged as in place.
 """
 
 from __future__ import annotations
@@ -17,13 +18,14 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from rowtime.core.errors import refuse
+from rowtime.core.partition_folders import escaped, is_partition
 from rowtime.core.shared_paths import local
-from rowtime.core.stores import ObjectPlace, Place, on_store
+from rowtime.core.stores import ObjectPlace, Place, below, on_store
 from rowtime.runtime.sinks.ownership import RECORD, Asked, Record, There, owner, read, running, tag_of
 from rowtime.state.checkpoint import folder_of
 from rowtime.state.files import able, make_folder, move, sweep, sync_names
@@ -43,18 +45,30 @@ _OURS = re.compile(r"part-\d{10}-\d{5}-[^.]*\.(parquet|csv|json)(\.\w+)?")
 class DirectorySink:
     """Publishing again renames nothing twice: a staged file is in one place or the other. ``pump`` writes it."""
 
-    def __init__(self, path: Place, pump: str) -> None:
-        self.path, self._pump = path, pump
+    def __init__(self, path: Place, pump: str, partitions: Sequence[str] | None = None) -> None:
+        self.path, self._pump, self._partitions = path, pump, partitions
         self._own = path / STAGING / folder_of(pump)
         self._identity = ""
         self._lock: IO[str] | None = None
 
     def folder(self, checkpoint: Place) -> Place:  # noqa: ARG002 - beside the files
         """The staging folder inside the directory, so that a rename is enough; there once the pump has its target."""
+        return self._staging
+
+    @property
+    def _staging(self) -> Place:
         return self._own / (self._identity or "unclaimed")
 
     def claim(self, asked: Asked) -> Record:
-        """The record by which the pump may write, and the lock of its place. Raises ``Refused``, see `ownership`."""
+        """The record by which the pump may write, and the lock of its place. Raises ``Refused``, see `ownership`.
+
+        R597 where files stand in other folders than the pump's will.
+        """
+        other = None if self._partitions is None else next(self._elsewhere(self._partitions), None)
+        if other is not None:
+            into = f"in folders by {', '.join(self._partitions or ())}" if self._partitions else "all in one folder"
+            what = f"the pump {self._pump} writes files {into}, and {self.path} has {other}"
+            raise refuse("R597", what, "Readers see no table in that: write into a folder of its own.")
         target = f"the directory {self.path}"
         found = owner(self._own, asked, target, self._there)
         if isinstance(self._own, ObjectPlace):  # nothing can be locked there
@@ -71,6 +85,17 @@ class DirectorySink:
         # Once more: another one may have recorded itself before the lock was ours.
         return owner(self._own, asked, target, self._there) if found != read(self._own) else found
 
+    def _elsewhere(self, partitions: Sequence[str]) -> Iterator[str]:
+        """Files that stand where those of the pump will not, by which readers find no one table."""
+        wanted = f"{escaped(partitions[0])}=" if partitions else "/"
+        for path in self.path.glob("*"):
+            if isinstance(path, Path) and is_partition(path):
+                others = () if path.name.startswith(wanted) else _published(path)
+                if any(partitions or _OURS.fullmatch(file.name) for file in others):
+                    yield f"files in {path.name}"
+            elif partitions and _OURS.fullmatch(path.name):
+                yield f"{path.name} beside them"
+
     def record(self, record: Record) -> None:
         """Write down who writes, before the first row."""
         record.write(self._own)
@@ -79,14 +104,14 @@ class DirectorySink:
     def beyond(self, tick: int, rows: int) -> str:  # noqa: ARG002 - files tell their tick
         """Files of later ticks that the pump of this checkpoint has published."""
         tag = tag_of(self._identity, self._pump)
-        names = sorted(path.name for path in self.path.glob("part-*") if _tag(path.name) == tag)
+        names = sorted(path.name for path in _published(self.path) if _tag(path.name) == tag)
         ticks = [int(found[1]) for name in names if (found := _TICK.match(name))]
         return f"{self.path} has rows of tick {max(ticks)}" if ticks and max(ticks) > tick else ""
 
     def _there(self) -> There | None:
         """What the pump may have written: files under its tag; else files that name no pump."""
         record = read(self._own)
-        files = [path.name for path in self.path.glob("part-*") if _OURS.fullmatch(path.name)]
+        files = [path.name for path in _published(self.path) if _OURS.fullmatch(path.name)]
         if record is not None:
             mine = len([name for name in files if _tag(name) == record.tag])
             before = {tag_of(one["identity"], record.pump) for one in record.before}
@@ -99,26 +124,25 @@ class DirectorySink:
 
     def publish(self, spark: SparkSession, node: SinkNode, batch: Batch) -> None:  # noqa: ARG002
         """Rename the staged files into place, in order."""
-        for file in batch.files:
-            self._moved(file)
-        if batch.files:
-            sync_names(self.path)
+        for folder in {self._moved(file).parent for file in batch.files}:
+            sync_names(folder)
 
     def _moved(self, file: Place) -> Place:
         """Where a staged file is from now on, under a name that tells whose it is."""
-        place = self.path / moved_name(file, self._identity, self._pump)
+        folder = self.path / below(file, self._staging).rpartition("/")[0]
+        place = folder / moved_name(file, self._identity, self._pump)
         if file.exists():
+            make_folder(folder)
             move(file, place)
         return place
 
     def recover(self, staged: Sequence[str]) -> None:
         """Remove staged files that no commit names; a commit of an older version has staged its files further up."""
-        folder = self._own / (self._identity or "unclaimed")
         for name in staged:
             if (self.path / STAGING / name).is_file():
-                make_folder(folder)
-                move(self.path / STAGING / name, folder / name)
-        sweep(folder, staged)
+                make_folder(self._staging)
+                move(self.path / STAGING / name, self._staging / name)
+        sweep(self._staging, staged)
 
     def close(self) -> None:
         """Give the pump's place back, so that the next run can have it."""
@@ -147,12 +171,21 @@ def tags_of(directory: Place) -> set[str]:
     return found
 
 
-def files_of(directory: Path, pump: str, identity: str) -> list[Path]:
+def files_of(directory: Path, pump: str, identity: str) -> list[Place]:
     """The files that a pump of a checkpoint has published, by tick; those that name no pump if it has adopted them."""
     record, tags, mine = read(directory / STAGING / folder_of(pump)), tags_of(directory), tag_of(identity, pump)
     unnamed = record is None or (record.adopted and record.identity == identity)
-    named = ((path, _tag(path.name)) for path in sorted(directory.glob("part-*")))
+    named = ((path, _tag(path.name)) for path in sorted(_published(directory)))
     return [path for path, tag in named if tag == mine or (unnamed and tag not in tags)]
+
+
+def _published(directory: Place) -> Iterator[Place]:
+    """The files in a directory that pumps may have published, those in the folders of partitions too."""
+    for path in directory.glob("*"):
+        if isinstance(path, Path) and is_partition(path):
+            yield from _published(path)
+        elif path.name.startswith("part-"):
+            yield path
 
 
 def _tag(name: str) -> str:

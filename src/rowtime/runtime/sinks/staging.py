@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from rowtime.core.clock import least
-from rowtime.core.columns import DUE, POSITION, ROUTE, ROWTIME, WRITER
+from rowtime.core.columns import DUE, LINE, POSITION, ROUTE, ROWTIME, WRITER
 from rowtime.core.stores import Place, below
 from rowtime.operators.contract import Delta, Route, Segment, quoted
 from rowtime.operators.rows.collected import collected
@@ -114,16 +114,19 @@ class Stage:
         order = node.input.emits().order if node.ordered else ()
         # What the driver takes anyway it also sorts, as long as it is by numbers and names.
         here = order in ((ROWTIME, WRITER, POSITION), (POSITION,)) and fits_the_driver(delta.rows, delta.count)
-        rows = ordered(delta.rows, node, delta.count) if order and not here else delta.rows
         names = node.columns
         form = replace(FileForm.of(node, names), required=getattr(self.sink, "required", frozenset()))
+        if form.folders and not fits_the_driver(delta.rows, delta.count):
+            rows = _together(delta.rows, form.split, order)
+        else:
+            rows = ordered(delta.rows, node, delta.count) if order and not here else delta.rows
         shown = [f"{ROWTIME} AS {quoted(node.rowtime)}"] if node.rowtime else []
         rows = rows.selectExpr(
             *shown, *map(self._value, node.emits().names), f"unix_micros({ROWTIME}) AS {DUE}", WRITER, POSITION
         )
         columns = {name: name for name in names}
         if form.kind != "parquet":
-            rows, columns = _as_text(rows, names, node), {"value": "value"}
+            rows, columns = _as_text(rows, names, node, form), {name: name for name in (LINE, *form.split)}
         found = _sorted(collected(rows), order) if here else self._few(rows, delta)
         stem = f"{tick.number:010d}"
         route = {"part": Route(0, columns, DUE)}
@@ -241,6 +244,14 @@ def ordered(rows: DataFrame, node: SinkNode, count: int | None) -> DataFrame:
     return rows.sort(*terms)
 
 
+def _together(rows: DataFrame, split: Sequence[str], order: Sequence[str]) -> DataFrame:
+    """All rows of a folder in one task and in stream order, so that a large tick has few files in each, too."""
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+    values = [F.col(quoted(name)) for name in split]
+    return rows.repartition(*values).sortWithinPartitions(*values, *map(_term, order))
+
+
 def _sorted(rows: pa.Table, order: Sequence[str]) -> pa.Table:
     """The rows by their places, and first by ``__n`` (µs) and by writer where these are in the order."""
     keys = [rows[POSITION].to_numpy()]
@@ -264,7 +275,9 @@ def _term(text: str) -> Column:
     return column.desc_nulls_last() if down else column.asc_nulls_last()
 
 
-def _as_text(rows: DataFrame, names: list[str], node: SinkNode) -> DataFrame:
-    packed = f"struct({', '.join(map(quoted, names))})"
+def _as_text(rows: DataFrame, names: list[str], node: SinkNode, form: FileForm) -> DataFrame:
+    packed = f"struct({', '.join(quoted(name) for name in names if name not in form.split)})"
     options = writer_options(node.format, node.options)
-    return rows.selectExpr(f"{TEXT_FORMATS[node.format]}({packed}, {options}) AS value", DUE, WRITER, POSITION)
+    return rows.selectExpr(
+        f"{TEXT_FORMATS[node.format]}({packed}, {options}) AS {LINE}", *map(quoted, form.split), DUE, WRITER, POSITION
+    )

@@ -19,6 +19,7 @@ from rowtime.runtime.sources.csv_header import by_header
 
 _DAMAGED = (pa.ArrowException, OSError, EOFError)
 _INTEGERS = {"TINYINT": 8, "BYTE": 8, "SMALLINT": 16, "SHORT": 16, "INT": 32, "INTEGER": 32, "BIGINT": 64, "LONG": 64}
+_PARTS = "part-"  # begins the names of files that Spark and rowtime write, whose folders have what the files lack
 _BLOCK = 1 << 20  # bytes of a compressed text that are looked at, at once
 # Classes of Spark's error about a file that another try cannot overcome.
 UNREAD = "FAILED_READ_FILE"
@@ -33,24 +34,39 @@ class Expected:
 
     A NULL in another column only says that a value is not known; without the column that gives the rowtime, all rows
     would get the time of their file, which is no earlier than any of theirs, and the rows of later files would be late.
+    Below ``folder``, if that is given, a column may stand in the names of folders alone, which are not read.
     """
 
     kind: str
     types: Mapping[str, str]
     needed: str = ""
     options: Mapping[str, str] = field(default_factory=dict)
+    folder: str = ""
 
     def fault_of(self, path: str) -> str | None:
         """What the footer or the header of a file tells of it; ``None`` if nothing is wrong so far."""
         try:
             if self.kind == "parquet":
-                return next(self._faults_of_footer(pq.read_metadata(path)), None)
+                footer = pq.read_metadata(path)
+                names = footer.schema.to_arrow_schema().names
+                return next(self._faults_of_footer(footer), None) or self._in_folders(path, names)
             if self.kind == "csv" and self.needed:
                 [names] = by_header([path], self.options)
-                return self._lacking(names) if names else None
+                if names and (lacking := self._lacking(names)):
+                    return lacking
         except _DAMAGED as error:
             return said(error)
-        return None
+        return self._in_folders(path, ()) if path.rpartition("/")[2].startswith(_PARTS) else None
+
+    def _in_folders(self, path: str, names: Sequence[str]) -> str | None:
+        """What is wrong if a declared column that the file has not is in the name of a folder."""
+        if not self.folder or "=" not in path:
+            return None
+        folders = path.removeprefix(f"{self.folder}/").split("/")[:-1]
+        given = {unquote(folder.partition("=")[0]).lower() for folder in folders if "=" in folder}
+        given -= {name.lower() for name in names}
+        found = next((name for name in self.types if name.lower() in given), None)
+        return f"its column {found} is in the name of its folder, which a stream does not read" if found else None
 
     def _faults_of_footer(self, metadata: pq.FileMetaData) -> Iterator[str]:
         yield from _faults_of_types(metadata, self.types)

@@ -88,7 +88,7 @@ class FilesSource:
         if self.gives_rowtime and self.rowtime.lower() not in {name.lower() for name in self._wanted}:
             self._wanted[self.rowtime] = "TIMESTAMP"
         self._plain = PlainCsv.of(self._wanted, self._options) if kind == "csv" and isinstance(notes, Path) else None
-        expected = Expected(kind, self._wanted, self.rowtime, self._options)
+        expected = Expected(kind, self._wanted, self.rowtime, self._options, str(self.path))
         self._numbering = Numbering(self.path, notes, expected, chosen)
         self._taken: Sequence[NumberedFile] = ()
         self.decodes = False  # until a range holds text that Spark has to read
