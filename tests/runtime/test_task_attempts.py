@@ -80,7 +80,7 @@ def test_a_file_that_the_driver_does_not_find_is_an_error(tmp_path: Path) -> Non
     report = {"route": ["part"], "path": ["state/x.parquet"], "rows": [1], "lowest": [0], "highest": [0], "sum": [0]}
     reported = SimpleNamespace(mapInArrow=lambda *_: SimpleNamespace(toArrow=lambda: pa.table(report)))
     rows = SimpleNamespace(columns=["__n"], toDF=lambda *_: reported)
-    target = segment_writer._Target(str(tmp_path), "state/x", FileForm())
+    target = segment_writer._Target(tmp_path, "state/x", FileForm())
     with pytest.raises(Failure) as failed:
         segment_writer._write_there(rows, target, {"part": Route(0, {}, "__n")})
     assert failed.value.problems[0].code == "R508"
