@@ -112,7 +112,7 @@ FAULTS: dict[str, tuple[Callable[[Path], None], str]] = {
 def test_the_command_names_what_was_changed_and_ends_with_status_1(
     spark: SparkSession, place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rowtime.runtime.session.new_spark", lambda *_: spark)
+    monkeypatch.setattr("rowtime.runtime.session.new_spark", lambda *_, **__: spark)
     command = ["verify", str(place / "check"), "--home", str(place / "home")]
     shutil.copytree(place, tmp_path / "kept")
     try:

@@ -120,7 +120,7 @@ def test_status_speaks_of_the_new_names(place: Place) -> None:
 
 
 def test_a_run_says_what_changed_once(place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rowtime.runtime.session.new_spark", lambda *_: place.spark)
+    monkeypatch.setattr("rowtime.runtime.session.new_spark", lambda *_, **__: place.spark)
     monkeypatch.chdir(tmp_path)
     rows = "INSERT INTO s VALUES ('a', 1, TIMESTAMP '2024-01-01 10:00:00');"
     for name, sql in (("before", BEFORE + rows), ("after", AFTER)):
