@@ -31,8 +31,10 @@ PASSING = ("complete", "merged", "failed")  # files of results on their way insi
 
 
 def unfounded(operators: Iterable[Operator]) -> Iterator[str]:
-    """What operators say that they keep without saying where."""
+    """What operators say that they keep without saying where, and hidden columns that they emit by another type."""
     for node in operators:
+        hidden = [(one.name, one.type) for one in node.emits().columns if isinstance(one.name, Hidden)]
+        yield from (f"{node.name} emits {name} as {kind}" for name, kind in hidden if kind != name.type)
         scalars = {field.name for field in fields(node.control)}
         for note in node.keeps():
             if not (note.rows or note.fields):

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from rowtime.core.columns import DUE, STOP, WEIGHT
+from rowtime.core.columns import DUE, PERIODS, STOP, WEIGHT, Hidden
 from rowtime.core.time import BEGINNING
 from rowtime.operators.contract import Control, Kept, Operator, StateNote, UpTo, walk
 from rowtime.operators.events.chop import Chop
@@ -54,6 +54,21 @@ def test_what_is_said_to_be_kept_nowhere_is_seen(monkeypatch: pytest.MonkeyPatch
     assert list(unfounded([node])) == ["query.chop has no scalar clock"]
     monkeypatch.setattr(Chop, "keeps", lambda _: (StateNote("pieces", "they end", rows=(Kept(DUE, (), "pieces"),)),))
     assert list(unfounded([node])) == ["query.chop never writes pieces"]
+
+
+def test_a_hidden_column_that_goes_on_by_another_type_than_its_own_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    lifetimes = """
+    CREATE STREAM r (a TIMESTAMP, b TIMESTAMP, k INT) EVENT SHAPE INTERVAL (a, b);
+    CREATE STREAM s (a TIMESTAMP, b TIMESTAMP, k INT) EVENT SHAPE INTERVAL (a, b);
+    SELECT STREAM r.k FROM r JOIN s ON r.k = s.k WHERE LIFETIME(r) CONTAINS LIFETIME(s);
+    """
+    nodes = compile_script(lifetimes).operators
+    for name in PERIODS[0]:
+        assert isinstance(name, Hidden)
+        monkeypatch.setattr(name, "type", "TIMESTAMP")
+    found = list(unfounded(nodes))
+    assert len(found) > 1
+    assert {told.partition(" emits ")[2] for told in found} == {"__l_start as BIGINT", "__l_end as BIGINT"}
 
 
 def test_every_scalar_says_what_it_means() -> None:

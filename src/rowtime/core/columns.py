@@ -103,7 +103,7 @@ PLACES = tuple(  # ROWTIME, WRITER and POSITION of each side's row
 )
 ARRIVED = hidden(BIGINT, "__lk", "__rk")  # the tick in which each side's row came
 IS_LEFT, AS_OF_ROW, LATEST = "__is_left", "__row", "__latest"  # of an AS OF join that is carried out as an OVER
-PERIODS = tuple(hidden(TIMESTAMP, f"__{side}_start", f"__{side}_end") for side in "lr")  # the periods of the sides
+PERIODS = tuple(hidden(BIGINT, f"__{side}_start", f"__{side}_end") for side in "lr")  # µs: the lifetimes of the sides
 
 # Events (SPEC 9): the start is the rowtime.
 STOP = _of(BIGINT, "__e")  # µs: the end of the lifetime; END while it is not known
