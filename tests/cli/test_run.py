@@ -98,13 +98,14 @@ def test_json_is_an_object_a_tick_and_a_summary(
 def test_a_failure_has_exit_status_3_and_leaves_its_traceback(
     rowtime: Callable[..., Result], spark: SparkSession, tmp_path: Path
 ) -> None:
-    (tmp_path / "cast.sql").write_text(CLICKS + "SELECT STREAM CAST(n AS INT) AS n FROM clicks;")
+    (tmp_path / "cast.sql").write_text(CLICKS + "SELECT STREAM CAST(n AS INT) AS n FROM clicks ON ERROR STOP;")
     result = rowtime("run", "cast.sql", "--available-now", "--checkpoint", "here")
     assert result.exit_code == 3
     assert "CAST_INVALID_INPUT" in result.stderr
     assert "Traceback" not in result.stderr
-    assert "The whole traceback is in here/last-error.txt." in result.stderr
-    assert "Traceback" in (tmp_path / "here" / "last-error.txt").read_text()
+    kept = tmp_path / "here" / "last-error.txt"
+    assert f"The whole traceback is in {kept}." in result.stderr
+    assert "Traceback" in kept.read_text()
 
 
 def test_a_checkpoint_of_another_query_is_refused(

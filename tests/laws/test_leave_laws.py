@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from rowtime.core.clock import Clocks
+    from rowtime.operators.contract import Delta, Tick
+
 pytestmark = pytest.mark.sampled(8)
 
 LAW = {law.name.split(", whose")[0]: law for law in LEAVING}
@@ -216,8 +219,8 @@ def test_the_law_catches_a_mark_that_leaves_with_its_writer(
     of, made, idle = WORKED["rows and the leave of their writer"]
     settled = TSort._settled
 
-    def forgetful(self: TSort, delta: object, here: object, control: dict[str, object]) -> object:
-        return settled(self, delta, {}, control)  # type: ignore[arg-type]
+    def forgetful(self: TSort, tick: Tick, delta: Delta, _here: Clocks) -> Clocks:
+        return settled(self, tick, delta, {})
 
     monkeypatch.setattr(TSort, "_settled", forgetful)
     script = Script(made, idle)

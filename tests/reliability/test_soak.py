@@ -97,7 +97,7 @@ def test_the_answer_holds_every_kind_of_row() -> None:
 
 
 class Leaks:
-    """Keeps 8 MiB of each process and a few files a tick, and takes results away."""
+    """Keeps 16 MiB of each process and a few files a tick, and takes results away."""
 
     def __init__(self, spark: SparkSession, folder: Path) -> None:
         self.folder, self.kept, self.ticks = folder, [bytearray()], 0
@@ -106,8 +106,8 @@ class Leaks:
 
     def __call__(self, _progress: object) -> None:
         self.ticks += 1
-        self.kept.append(bytearray(b"x") * (8 << 20))
-        self.list.add(self.java.nio.ByteBuffer.allocate(8 << 20))
+        self.kept.append(bytearray(b"x") * (16 << 20))
+        self.list.add(self.java.nio.ByteBuffer.allocate(16 << 20))
         kept = self.folder / "checkpoint" / "state" / "kept" / str(self.ticks)
         kept.mkdir(parents=True)
         for number in range(8):

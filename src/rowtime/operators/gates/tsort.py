@@ -52,7 +52,8 @@ class SortMarks(Waiting):
     ``followed``: by bound of the input, the new time there, anew in each tick; ``None`` if it follows from no other.
     ``shown``: the greatest promise of any writer.
     ``clock``: the least promise, where who comes starts.
-    ``known``: the writers of the last tick; ``None`` before the first.
+    ``known``: the writers of the last tick, and what each had promised (older versions: a list of the writers);
+    ``None`` before the first.
     ``timed``: Spark has said that the time is a timestamp.
     ``early``, ``ahead`` (µs): the distances of the guard, for whoever re-admits rows; ``None`` without it.
     ``set``: bounds that were set by hand, until the next tick takes them.
@@ -64,7 +65,7 @@ class SortMarks(Waiting):
     followed: Mapping[str, int] | None = None
     shown: int = BEGINNING
     clock: int = BEGINNING
-    known: Sequence[str] | None = None
+    known: Mapping[str, int] | Sequence[str] | None = None
     timed: bool = False
     early: int | None = None
     ahead: int | None = None
@@ -215,7 +216,7 @@ class TSort(Unary):
         control = tick.remember(self, shown=max([control.shown, *promised]))
         clocks = self.promises([delta.clocks], control)
         now = least(clocks.values())
-        known = sorted(writer for writer in delta.clocks if writer != NOBODY)
+        known = {writer: clocks[writer] for writer in sorted(clocks) if writer != NOBODY}
         tick.remember(self, clock=max(now, control.clock) if now < END else control.clock, known=known)
         return clocks
 
@@ -268,12 +269,13 @@ class TSort(Unary):
 
     def _welcome(self, tick: Tick, clocks: Clocks) -> None:
         # SPEC 2.6: a writer that comes or comes back starts at the stream's clock, so that
-        # the clock never goes back; its rows below are late.
+        # the clock never goes back; its rows below are late. It comes before what others say in this tick, as it
+        # does in the stream: what they say may be in this tick or in the next one.
         control = tick.control(self)
-        known = sorted(clocks) if control.known is None else control.known
-        floors = {**control.floors}
-        present = {writer: clocks[writer] for writer in known if writer in clocks}
-        now = max(control.clock, least(self.promises([present], control).values()))
+        known, floors = control.known, {**control.floors}
+        if not isinstance(known, Mapping):  # before the first tick, and where an older version made the last one
+            known = dict.fromkeys(clocks if known is None else known, control.clock)
+        now = max(control.clock, least(at for writer, at in known.items() if writer in clocks))
         for writer in clocks:
             if writer not in known:
                 floors[writer] = max(now, floors.get(writer, BEGINNING))
