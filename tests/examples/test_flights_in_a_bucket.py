@@ -11,7 +11,6 @@ import rowtime as rt
 from examples.flights import bucket, independent
 from examples.flights.feed import feed
 from examples.s3_server import started
-from tests.stores.server import missing
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(bool(missing()), reason=missing())
 def test_polars_finds_the_busiest_hours(spark: SparkSession, tmp_path: Path) -> None:
     feed(tmp_path / "home")
     url, server = started(bucket.BUCKET)

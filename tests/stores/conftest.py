@@ -9,14 +9,12 @@ from pathlib import Path
 import pytest
 
 from rowtime.core.stores import Place, place_of
-from tests.stores.server import BUCKET, address, missing
+from tests.stores.server import BUCKET, address
 
 
 @pytest.fixture
 def bucket() -> str:
     """The URL of an empty folder on the S3 server."""
-    if missing():
-        pytest.skip(missing())
     address()
     return f"s3://{BUCKET}/{uuid.uuid4().hex}"
 
@@ -24,8 +22,6 @@ def bucket() -> str:
 @pytest.fixture(params=["local", "memory", "s3"])
 def anew(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Place]:
     """Gives one and the same empty folder, each time as another process would open it."""
-    if request.param != "local" and missing():
-        pytest.skip(missing())
     url = {"local": lambda: str(tmp_path), "memory": lambda: f"memory://{uuid.uuid4().hex}/a"}.get(
         request.param, lambda: request.getfixturevalue("bucket")
     )()

@@ -1,10 +1,9 @@
-"""A server that speaks S3, on a free port of this machine: moto, in a process of its own."""
+"""A server that speaks S3, on a free port of this machine: moto of the dev extra, in a process of its own."""
 
 from __future__ import annotations
 
 import atexit
 import functools
-import importlib.util
 import os
 from typing import Final
 
@@ -13,13 +12,6 @@ from rowtime.core.errors import Failure
 from rowtime.runtime.jars import store_jars
 
 BUCKET: Final = "rowtime-tests"
-_NEEDED: Final = ("obstore", "moto", "flask", "flask_cors")
-
-
-def missing() -> str:
-    """Why there can be no server; empty if there can."""
-    gone = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
-    return f"not installed: {', '.join(gone)}" if gone else ""
 
 
 @functools.cache
@@ -34,7 +26,7 @@ def jars_missing() -> str:
 
 def spark_jars() -> list[str]:
     """The jars for ``spark.jars``; the server runs once the JVM does, which has to know its credentials."""
-    if missing() or jars_missing():
+    if jars_missing():
         return []
     address()
     return store_jars()

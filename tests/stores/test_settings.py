@@ -15,7 +15,7 @@ from rowtime.core.errors import Failure, Refused
 from rowtime.core.stores import ObjectPlace, place_of
 from rowtime.runtime.store_access import hadoop_settings
 from tests.stores.faults import Faults, faulty
-from tests.stores.server import BUCKET, address, missing
+from tests.stores.server import BUCKET, address
 
 SECRET = "not-to-be-shown-anywhere"  # noqa: S105 - of no use elsewhere
 
@@ -23,8 +23,6 @@ SECRET = "not-to-be-shown-anywhere"  # noqa: S105 - of no use elsewhere
 @pytest.fixture
 def proxy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, Faults]]:
     """A store of which the environment knows nothing; the working directory is empty."""
-    if missing():
-        pytest.skip(missing())
     with faulty(address()) as found:
         for name in ("AWS_ENDPOINT_URL", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION"):
             monkeypatch.delenv(name)
