@@ -53,7 +53,7 @@ def claim(  # noqa: PLR0913 - whose pumps, and what is asked of their targets
     last = entry.get("tick", -1)
     for name, stage in stages.items():
         if found := stage.beyond(last, asked[name]):
-            raise behind(checkpoint.folder, f"its last entry is that of tick {last}, and {found}")
+            raise behind(checkpoint.folder, found, last)
 
 
 def let_leave(checkpoint: Checkpoint, home: Home, at: int) -> None:

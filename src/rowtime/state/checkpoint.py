@@ -82,9 +82,7 @@ class Checkpoint:
         """
         last = self.journal.check()
         if self.published > last:
-            raise behind(
-                self.folder, f"its last entry is that of tick {last}, and tick {self.published} is in the outputs"
-            )
+            raise behind(self.folder, f"tick {self.published} is in the outputs", last)
         if last >= 0:
             self.first_plan  # noqa: B018 - raises if it is gone or damaged
 

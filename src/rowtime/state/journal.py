@@ -239,8 +239,13 @@ def _first_kept(last: int) -> int:
     return last // KEPT_ENTRIES * KEPT_ENTRIES - KEPT_ENTRIES + 1
 
 
-def behind(checkpoint: Place, what: str) -> Failure:
-    """R420: the journal is not the one that was written; going on from it would write rows twice."""
+def behind(checkpoint: Place, what: str, last: int | None = None) -> Failure:
+    """R420: the journal is not the one that was written; going on from it would write rows twice.
+
+    ``last``: the tick of its last entry where that is too early for ``what`` has been found, -1 where it has none.
+    """
+    if last is not None:
+        what = f"{'none is left' if last < 0 else f'its last entry is that of tick {last}'}, and {what}"
     hint = (
         "Restore the whole checkpoint from one copy, together with the outputs of the same moment; "
         "or begin anew with another --checkpoint and empty outputs."
