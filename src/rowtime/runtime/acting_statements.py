@@ -2,13 +2,16 @@
 
 They are written by a writer of their own, whose name comes from the checkpoint's plan; what
 it has written before is skipped, so an interrupted start is finished by the next one.
+The checkpoint keeps which statements have taken effect. A bound or an end that a script gets
+later takes effect at its next start; rows do not, for they would be behind others, and are refused.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import uuid
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -28,6 +31,8 @@ from rowtime.state.sealed import sealed, unsealed
 from rowtime.state.settings import put
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rowtime.client.home import Home
     from rowtime.client.writer import Writer
     from rowtime.plan.program import Program
@@ -49,13 +54,25 @@ def performed(program: Program, checkpoint: Checkpoint) -> bool:
 
 
 def perform(program: Program, home: Home, checkpoint: Checkpoint) -> None:
-    """Insert the rows and set the bounds of a script, what is not done yet."""
+    """Insert the rows and set the bounds of a script, what is not done yet.
+
+    Raises ``Refused`` (R145) for rows that the script did not have when its statements took effect.
+    """
     done = checkpoint.folder / DONE
-    if not (program.actions or program.drops) or performed(program, checkpoint):
+    if not (program.actions or program.drops):
         return
+    asked: Sequence[Statement] = program.actions
+    before: list[str] = []
+    if performed(program, checkpoint):
+        if not done.read_bytes():
+            return  # of a version that did not keep which have
+        before = unsealed(done)["statements"]
+        asked = _new(asked, before)
+        if not asked:
+            return
     writer = writer_of(checkpoint)
     by_stream: dict[str, list[Statement]] = defaultdict(list)
-    for statement in program.actions:
+    for statement in asked:
         assert isinstance(statement, InsertValues | SetBound | EndStream)
         if isinstance(statement, SetBound) and statement.view:
             put(checkpoint.folder, manual(program.described(), statement.stream.text), _bound(statement))
@@ -65,7 +82,35 @@ def perform(program: Program, home: Home, checkpoint: Checkpoint) -> None:
         by_stream[statement.stream.text.lower()].append(statement)
     for stream, statements in by_stream.items():
         _perform(program, home, stream, statements, writer)
-    done.touch()
+    write_over(done, sealed({"statements": [*before, *map(_said, asked)]}))
+
+
+def _new(asked: Sequence[Statement], before: Sequence[str]) -> Sequence[Statement]:
+    """Those of the statements that have not taken effect."""
+    left, new = Counter(before), []
+    for statement in asked:
+        left[_said(statement)] -= 1
+        if left[_said(statement)] < 0:
+            new.append(statement)
+    refused = [statement for statement in new if isinstance(statement, InsertValues)]
+    if refused:
+        what = "these rows were not in the script when it first ran, and its rows are inserted once per checkpoint"
+        hint = "Take them out and send them with rowtime insert, or in a script of their own."
+        raise Refused(*(Problem("R145", what, statement.place, hint) for statement in refused))
+    return new
+
+
+def _said(statement: Statement) -> str:
+    """What a statement says, however it is spelled."""
+    if isinstance(statement, InsertValues):
+        said: list[object] = [statement.columns, [[_constant(value) for value in row] for row in statement.rows]]
+    elif isinstance(statement, SetBound):
+        column = statement.column.text.lower() if statement.column else None
+        said = [_constant(statement.at), statement.strict, statement.writer, statement.view, column]
+    else:
+        assert isinstance(statement, EndStream)
+        said = [statement.writer]
+    return json.dumps([type(statement).__name__, statement.stream.text.lower(), *said], default=str)
 
 
 def _end_files(program: Program, statement: EndStream, checkpoint: Checkpoint) -> bool:
