@@ -50,6 +50,10 @@ def test_rows_are_refused_and_bounds_take_effect(tmp_path: Path, monkeypatch: py
         assert (status, "R145" in told, "rowtime insert" in told) == (1, True, True)
         assert logged() == before
 
+    status, told = ran("DROP STREAM IF EXISTS other;" + FIRST)
+    assert (status, "R145 DROP STREAM other" in told) == (1, True)
+    assert logged() == before
+
     # What the refusal offers.
     assert ran("INSERT INTO s (k) VALUES (3);", "another")[0] == 0
     assert logged()[0] == 3
@@ -67,6 +71,9 @@ def test_rows_are_refused_and_bounds_take_effect(tmp_path: Path, monkeypatch: py
     assert ran(FIRST + THE_END + BOUND)[0] == 0
     assert logged() == ended
     assert ended[0] == 4
+    Path("drop.sql").write_text("DROP STREAM s;")
+    assert CliRunner().invoke(app, ["run", "drop.sql", "--home", "home", "--checkpoint", "third"]).exit_code == 0
+    assert not Path("home/logs/s").exists()
 
 
 def test_a_checkpoint_that_does_not_say_which_statements_it_had_goes_on(

@@ -34,6 +34,7 @@ FOLLOWED: dict[str, str] = {
     "Name the column that has the position of each row.": "tests/api/test_streaming_dataframe.py::test_writer_and_position_give_the_order",
     "Name a position column.": "tests/api/test_streaming_dataframe.py::test_rows_with_an_order_may_be_events",
     # Checkpoints and targets.
+    "Take it out and drop the stream in a script of its own.": "tests/client/test_statements_that_are_added.py::test_rows_are_refused_and_bounds_take_effect",
     "Take them out and send them with rowtime insert, or in a script of their own.": "tests/client/test_statements_that_are_added.py::test_rows_are_refused_and_bounds_take_effect",
     "Declare it as it was; or define a new target, with a directory, topic or table of its own, and write to it with a pump of another name in the place of this one.": "tests/upgrades/test_what_is_refused.py::test_a_target_whose_rows_would_not_bear_it_is_replaced_by_a_new_one",
     "Let a pump keep its name and its target; give a new one others.": "tests/upgrades/test_what_is_refused.py::test_a_pump_that_was_gone_may_come_back_and_no_other_takes_its_place",

@@ -3,7 +3,7 @@
 They are written by a writer of their own, whose name comes from the checkpoint's plan; what
 it has written before is skipped, so an interrupted start is finished by the next one.
 The checkpoint keeps which statements have taken effect. A bound or an end that a script gets
-later takes effect at its next start; rows do not, for they would be behind others, and are refused.
+later takes effect at its next start; rows do not, for they would be behind others, and are refused, as are drops.
 """
 
 from __future__ import annotations
@@ -56,20 +56,24 @@ def performed(program: Program, checkpoint: Checkpoint) -> bool:
 def perform(program: Program, home: Home, checkpoint: Checkpoint) -> None:
     """Insert the rows and set the bounds of a script, what is not done yet.
 
-    Raises ``Refused`` (R145) for rows that the script did not have when its statements took effect.
+    Raises ``Refused`` (R145) for rows and drops that the script did not have when its statements took effect.
     """
     done = checkpoint.folder / DONE
     if not (program.actions or program.drops):
         return
     asked: Sequence[Statement] = program.actions
     before: list[str] = []
+    drops = [json.dumps(["DropStream", name]) for name in program.drops]
     if performed(program, checkpoint):
         if not done.read_bytes():
             return  # of a version that did not keep which have
         before = unsealed(done)["statements"]
         asked = _new(asked, before)
-        if not asked:
-            return
+    if checkpoint.journal.last() is not None or before:
+        _check_drops([name for name, text in zip(program.drops, drops, strict=True) if text not in before])
+        drops = []
+    if before and not asked:
+        return
     writer = writer_of(checkpoint)
     by_stream: dict[str, list[Statement]] = defaultdict(list)
     for statement in asked:
@@ -82,7 +86,7 @@ def perform(program: Program, home: Home, checkpoint: Checkpoint) -> None:
         by_stream[statement.stream.text.lower()].append(statement)
     for stream, statements in by_stream.items():
         _perform(program, home, stream, statements, writer)
-    write_over(done, sealed({"statements": [*before, *map(_said, asked)]}))
+    write_over(done, sealed({"statements": [*before, *drops, *map(_said, asked)]}))
 
 
 def _new(asked: Sequence[Statement], before: Sequence[str]) -> Sequence[Statement]:
@@ -98,6 +102,14 @@ def _new(asked: Sequence[Statement], before: Sequence[str]) -> Sequence[Statemen
         hint = "Take them out and send them with rowtime insert, or in a script of their own."
         raise Refused(*(Problem("R145", what, statement.place, hint) for statement in refused))
     return new
+
+
+def _check_drops(names: Sequence[str]) -> None:
+    """Refuse (R145) to drop what the script did not drop at first: its rows may have been read."""
+    hint = "Take it out and drop the stream in a script of its own."
+    what = "was not in the script when it first ran, and a script drops streams once per checkpoint"
+    if names:
+        raise Refused(*(Problem("R145", f"DROP STREAM {name} {what}", hint=hint) for name in names))
 
 
 def _said(statement: Statement) -> str:
