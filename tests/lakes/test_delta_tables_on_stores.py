@@ -17,6 +17,7 @@ from rowtime.runtime import segment_writer
 from rowtime.runtime.compaction import optimize
 from rowtime.runtime.sinks.delta_log import DeltaLog
 from rowtime.runtime.sinks.lake import Ready
+from rowtime.runtime.store_access import deltalake_settings
 from tests.lakes import deaths
 from tests.stores import conftest as stores
 
@@ -62,7 +63,7 @@ class Run:
 
 
 def table(url: str) -> DeltaTable:
-    return DeltaTable(url, storage_options=DeltaLog(place_of(url), "")._how)
+    return DeltaTable(url, storage_options=deltalake_settings(place_of(url)))
 
 
 def numbers(url: str) -> list[int]:

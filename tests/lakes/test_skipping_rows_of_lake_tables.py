@@ -14,6 +14,7 @@ from rowtime.core.stores import place_of
 from rowtime.runtime.sinks.delta_log import DeltaLog
 from rowtime.runtime.sinks.iceberg_table import IcebergTable
 from rowtime.runtime.skipping import skip
+from rowtime.runtime.store_access import deltalake_settings
 from tests.lakes import deaths
 from tests.lakes.test_iceberg_tables import CATALOG, catalog
 from tests.stores import conftest as stores
@@ -31,7 +32,7 @@ bucket = stores.bucket
 
 def numbers(folder: Path, at: str) -> list[int]:
     if at:
-        told = DeltaTable(at, storage_options=DeltaLog(place_of(at), "")._how)
+        told = DeltaTable(at, storage_options=deltalake_settings(place_of(at)))
         return sorted(told.to_pyarrow_table()["n"].to_pylist())
     return sorted(catalog(folder).load_table("db.o").scan().to_arrow()["n"].to_pylist())
 

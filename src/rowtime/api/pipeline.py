@@ -277,9 +277,10 @@ class Pipeline:
     def session(self, program: Program, place: Place | None = None) -> SparkSession:
         """The session in which a program computes, and which reads the checkpoint at a place."""
         from rowtime.runtime.session import derive, new_spark, whole_files  # noqa: PLC0415 - only a run needs Spark
-        from rowtime.runtime.store_access import reach, settings_for  # noqa: PLC0415
+        from rowtime.runtime.store_access import reach, read_in_stores, settings_for  # noqa: PLC0415
 
-        spark = derive(self._spark or new_spark(self._jars(program), conf=settings_for(place)))
+        conf = settings_for([place, *read_in_stores(program)])
+        spark = derive(self._spark or new_spark(self._jars(program), conf=conf))
         reach(spark, place)
         for name, (function, returns) in self._python.items():
             spark.udf.register(name, function, returns)

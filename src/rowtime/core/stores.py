@@ -109,13 +109,14 @@ class ObjectPlace:
 
     def exists(self) -> bool:
         """True if there is such an object."""
-        return self._tag() is not None
+        return self.tag() is not None
 
     is_file = exists
 
     def is_dir(self) -> bool:
         """True if there is an object below this key."""
-        return any(True for _ in self.rglob())
+        with self._naming():
+            return any(len(part) > 0 for part in self.bucket.store.list(self.key or None))
 
     def rglob(self, pattern: str = "*") -> Iterator[ObjectPlace]:
         """The objects below this key; ``pattern`` is that of their names."""
@@ -153,6 +154,15 @@ class ObjectPlace:
             found = self.bucket.store.head(self.key)
         return found["size"], found["last_modified"]
 
+    def tag(self) -> dict[str, str] | None:
+        """What the version that is there is told by: on most stores a tag, on Google's a number."""
+        try:
+            with self._naming():
+                found = self.bucket.store.head(self.key)
+        except FileNotFoundError:
+            return None
+        return {name: found[name] for name in ("e_tag", "version") if found[name] is not None}
+
     def read_text(self, encoding: str = "utf-8", errors: str = "strict") -> str:
         """The content as text."""
         return self.read_bytes().decode(encoding, errors)
@@ -187,7 +197,7 @@ class ObjectPlace:
         nothing that its successor has written.
         """
         for pause in _pauses():
-            tag = self._tag()
+            tag = self.tag()
             self.bucket.guard()
             found = self._conditional(data, tag or "create")
             if found is None:
@@ -225,15 +235,6 @@ class ObjectPlace:
                 raise
 
     # -- requests ---------------------------------------------------------------------
-
-    def _tag(self) -> dict[str, str] | None:
-        """What the version that is there is told by: on most stores a tag, on Google's a number."""
-        try:
-            with self._naming():
-                found = self.bucket.store.head(self.key)
-        except FileNotFoundError:
-            return None
-        return {name: found[name] for name in ("e_tag", "version") if found[name] is not None}
 
     def _conditional(self, data: bytes, mode: Any) -> Exception | None:
         """Write the object if a condition holds; the error if it does not, or if nobody knows."""
@@ -335,6 +336,15 @@ def on_store(path: str | Path) -> bool:
     """True for the URL of an object store."""
     found = _URL.fullmatch(str(path))
     return found is not None and found[1].lower() in SCHEMES
+
+
+def named(path: str) -> str | ObjectPlace:
+    """The object whose text this is; the path of a file stays as it is."""
+    scheme, colon, rest = path.partition("://")
+    if path.startswith("/") or not colon:
+        return path
+    bucket, _, key = rest.partition("/")
+    return ObjectPlace(Bucket(f"{SCHEMES[scheme]}://{bucket}"), key)
 
 
 def below(path: Place, folder: Place) -> str:

@@ -21,12 +21,12 @@ def for_spark(path: str | Path | ObjectPlace) -> str:
     return "file://" + _PATTERN.sub(r"\\\1", os.path.abspath(path))  # noqa: PTH100 - a Path for each of many files costs more
 
 
-def url_for_spark(place: ObjectPlace) -> str:
+def url_for_spark(place: ObjectPlace, what: str = "the checkpoint") -> str:
     """The URL by which Spark's file systems find an object. ``Refused`` (R585) where they cannot."""
     scheme, _, name = place.bucket.url.partition("://")
     account = os.environ.get("AZURE_STORAGE_ACCOUNT_NAME")
     if scheme == "memory" or (scheme == "az" and not account):
         hint = "Take one on a store; for Azure, set AZURE_STORAGE_ACCOUNT_NAME or write abfss://container@account.…"
-        raise refuse("R585", f"Spark has no file system for the checkpoint {place}", hint)
+        raise refuse("R585", f"Spark has no file system for {what} {place}", hint)
     root = {"s3": f"s3a://{name}", "az": f"abfss://{name}@{account}.dfs.core.windows.net"}.get(scheme, place.bucket.url)
     return f"{root}/{place.key}"

@@ -1,36 +1,47 @@
-"""How Spark reads a checkpoint in an object store: by its own file system, with jars and an endpoint."""
+"""How Spark and deltalake reach what is in an object store: with jars, an endpoint and credentials."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j has no types
 
 from rowtime.core.errors import refuse
-from rowtime.core.stores import Bucket, ObjectPlace, Place
+from rowtime.core.stores import Bucket, ObjectPlace, Place, on_store
+from rowtime.operators.streams.table import tables_of
 from rowtime.runtime.jars import store_jars
 from rowtime.runtime.spark_paths import url_for_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from rowtime.plan.program import Program
+
 _JARS: Final = {"s3a": "org.apache.hadoop:hadoop-aws", "abfss": "org.apache.hadoop:hadoop-azure"}
+_S3: Final = ("s3:", "s3a:")
 _SIMPLE: Final = "SimpleAWSCredentialsProvider"
 _TEMPORARY: Final = "TemporaryAWSCredentialsProvider"
 
 
-def settings_for(place: Place | None) -> dict[str, str]:
-    """What a session of one process that we make needs for a place: for S3 the jars of Hadoop. ``Failure`` (R502).
+def settings_for(places: Iterable[str | Place | None]) -> dict[str, str]:
+    """What a session of one process that we make needs to read there: for S3 the jars of Hadoop. ``Failure`` (R502).
 
     They are large, and ``spark.jars`` would copy them at each start.
     """
-    if "MASTER" in os.environ or not isinstance(place, ObjectPlace) or not place.bucket.url.startswith("s3:"):
+    if "MASTER" in os.environ or not any(str(place).startswith(_S3) for place in places):
         return {}
     return {"spark.driver.extraClassPath": os.pathsep.join(store_jars())}
 
 
-def reach(spark: SparkSession, place: Place | None) -> None:
+def read_in_stores(program: Program) -> Iterator[str]:
+    """What a program reads in stores: the places that the options of its streams and tables name."""
+    sources = [*(node.source for node in program.streams), *(node.source for node in tables_of(program.operators))]
+    yield from (value for _, options in sources for _, value in options if on_store(value))
+
+
+def reach(spark: SparkSession, place: Place | None, what: str = "the checkpoint") -> None:
     """Let a session read at a place as the driver does, unless the application says how.
 
     What is said of the bucket holds for it alone. Credentials that are not said are Hadoop's to find. Raises
@@ -38,7 +49,7 @@ def reach(spark: SparkSession, place: Place | None) -> None:
     """
     if not isinstance(place, ObjectPlace):
         return
-    scheme, told = url_for_spark(place).split(":")[0], spark.sparkContext.getConf()
+    scheme, told = url_for_spark(place, what).split(":")[0], spark.sparkContext.getConf()
     for name, value in hadoop_settings(place.bucket).items() if scheme == "s3a" else ():
         if not told.contains(f"spark.hadoop.{name}"):
             spark.conf.set(name, value)
@@ -51,7 +62,7 @@ def reach(spark: SparkSession, place: Place | None) -> None:
     except Py4JJavaError as error:
         jars = f", the jars of {_JARS[scheme]} in the version of Spark's Hadoop, for example" if scheme in _JARS else ""
         hint = f"Start the session with a file system for it{jars} (spark.jars or spark.jars.packages)."
-        raise refuse("R585", f"Spark has no file system for {scheme}, where the checkpoint {place} is", hint) from error
+        raise refuse("R585", f"Spark has no file system for {scheme}, where {what} {place} is", hint) from error
 
 
 def hadoop_settings(bucket: Bucket) -> dict[str, str]:
@@ -68,3 +79,12 @@ def hadoop_settings(bucket: Bucket) -> dict[str, str]:
         where |= {"session.token": said.session_token} if said.session_token else {}
         where["aws.credentials.provider"] = f"org.apache.hadoop.fs.s3a.{provider}"
     return {place + name: value for name, value in where.items()}
+
+
+def deltalake_settings(place: Place) -> dict[str, str]:
+    """What deltalake has to know of a store. Of two commits of one version, S3 refuses one."""
+    if not isinstance(place, ObjectPlace) or not place.bucket.url.startswith("s3:"):
+        return {}
+    found = place.bucket.settings.here
+    said = {f"aws_{name}": value for name, value in found.said().items()}
+    return {**said, "conditional_put": "etag", "allow_http": str(found.endpoint.startswith("http:")).lower()}

@@ -22,6 +22,7 @@ from rowtime.core.stores import ObjectPlace, Place, below, on_store, place_of
 from rowtime.core.time import to_text
 from rowtime.runtime.sinks.directory import folder_at
 from rowtime.runtime.sinks.lake import Conflict, Found, LakeSink, Mark, Ready, compared, last_of_each, published
+from rowtime.runtime.store_access import deltalake_settings
 from rowtime.state.memory import read_table
 
 if TYPE_CHECKING:
@@ -64,15 +65,6 @@ class DeltaLog:
         self._path, self._pump = path, pump
         self._table: Any = None
 
-    @property
-    def _how(self) -> dict[str, str]:
-        """What deltalake has to know of a store. Of two commits of one version, S3 refuses one."""
-        if not isinstance(self._path, ObjectPlace) or not self._path.bucket.url.startswith("s3:"):
-            return {}
-        found = self._path.bucket.settings.here
-        said = {f"aws_{name}": value for name, value in found.said().items()}
-        return {**said, "conditional_put": "etag", "allow_http": str(found.endpoint.startswith("http:")).lower()}
-
     def look(self, app: str) -> Found | None:
         """The table as it is now, if there is one; ``app``: whose mark."""
         table = self._opened()
@@ -92,8 +84,9 @@ class DeltaLog:
         from deltalake.exceptions import DeltaError  # noqa: PLC0415
 
         try:
+            how = deltalake_settings(self._path)
             schema = Schema.from_json(json.dumps(columns.jsonValue()))
-            DeltaTable.create(str(self._path), schema, partition_by=list(partitions), storage_options=self._how)
+            DeltaTable.create(str(self._path), schema, partition_by=list(partitions), storage_options=how)
         except DeltaError as error:
             if self._opened() is None:
                 raise self._failure(error) from error
@@ -190,7 +183,7 @@ class DeltaLog:
             return None
         try:
             if self._table is None:
-                self._table = DeltaTable(str(self._path), storage_options=self._how)
+                self._table = DeltaTable(str(self._path), storage_options=deltalake_settings(self._path))
             else:
                 self._table.update_incremental()
         except TableNotFoundError:

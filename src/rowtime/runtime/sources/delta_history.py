@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote
 
 import pyarrow as pa
 
 from rowtime.core.errors import Failure, Refused
+from rowtime.core.stores import ObjectPlace, Place
 from rowtime.runtime.sources.file_list import NumberedFile
+from rowtime.runtime.sources.file_places import each
 from rowtime.runtime.sources.table_history import (
     NOTHING,
     Look,
@@ -22,6 +23,7 @@ from rowtime.runtime.sources.table_history import (
     unreached,
     unreadable,
 )
+from rowtime.runtime.store_access import deltalake_settings
 
 _LOG: Final = "_delta_log"
 _READS: Final = frozenset(("timestampNtz", "v2Checkpoint", "vacuumProtocolCheck", "deletionVectors", "columnMapping"))
@@ -30,16 +32,17 @@ _MILLI: Final = 1000
 _UNKNOWN: Final = ("nsupported", "not supported")
 
 Action = Mapping[str, Any]
+Stamp = tuple[object, ...]
 
 
 class DeltaHistory:
-    """The Delta table of a folder."""
+    """The Delta table of a folder, on a disk or in a store."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Place) -> None:
         self._path = path
         self.called = f"the Delta table {path}"
         self._look: Look | None = None
-        self._stamp: tuple[int, ...] = ()
+        self._stamp: Stamp = ()
 
     def look(self, version: int | None = None) -> Look | None:
         """The table as it is now, or was; without opening it where nothing has happened since the last look."""
@@ -142,8 +145,10 @@ class DeltaHistory:
     def _origins(self, place: int) -> dict[str, tuple[int, int]]:
         """By path the version that first had the rows of a file and its number in there, as far as the log tells."""
         found: dict[str, tuple[int, int]] = {}
-        for version in sorted(int(path.stem) for path in self._log.glob("*.json") if path.stem.isdecimal()):
-            actions = self._actions(version) if version <= place else None
+        there = (int(path.stem) for path in self._log.glob("*.json") if path.stem.isdecimal())
+        versions = sorted(version for version in there if version <= place)
+        entries = each(self._actions, versions, stored=isinstance(self._path, ObjectPlace))
+        for version, actions in zip(versions, entries, strict=True):
             oldest: dict[str, tuple[int, int]] = {}
             for kind, action in actions or ():
                 if kind == "remove" and action["path"] in found:
@@ -173,7 +178,7 @@ class DeltaHistory:
         if not self._log.is_dir():
             return None
         try:
-            return DeltaTable(str(self._path), version=version)
+            return DeltaTable(str(self._path), version=version, storage_options=deltalake_settings(self._path))
         except TableNotFoundError:
             return None
         except DeltaError as error:
@@ -190,19 +195,22 @@ class DeltaHistory:
         if settings.get("delta.columnMapping.mode", "none") != "none":
             raise unreadable(self.called, "maps the names of its columns (delta.columnMapping.mode)")
 
-    def _stamp_of(self, version: int) -> tuple[int, ...]:
+    def _stamp_of(self, version: int) -> Stamp:
         """By what an entry of the log is known; empty if it is not there."""
+        entry = self._entry(version)
+        if isinstance(entry, ObjectPlace):
+            return tuple(sorted((entry.tag() or {}).items()))
         try:
-            about = self._entry(version).stat()
+            about = entry.stat()
         except OSError:
             return ()
         return about.st_ino, about.st_mtime_ns, about.st_size
 
     @property
-    def _log(self) -> Path:
+    def _log(self) -> Place:
         return self._path / _LOG
 
-    def _entry(self, version: int) -> Path:
+    def _entry(self, version: int) -> Place:
         return self._log / f"{version:020}.json"
 
 

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rowtime.runtime.sources.csv_header import by_header
+from rowtime.runtime.sources.file_places import footer
 
 _DAMAGED = (pa.ArrowException, OSError, EOFError)
 _INTEGERS = {"TINYINT": 8, "BYTE": 8, "SMALLINT": 16, "SHORT": 16, "INT": 32, "INTEGER": 32, "BIGINT": 64, "LONG": 64}
@@ -47,9 +48,9 @@ class Expected:
         """What the footer or the header of a file tells of it; ``None`` if nothing is wrong so far."""
         try:
             if self.kind == "parquet":
-                footer = pq.read_metadata(path)
-                names = footer.schema.to_arrow_schema().names
-                return next(self._faults_of_footer(footer), None) or self._in_folders(path, names)
+                found = footer(path)
+                names = found.schema.to_arrow_schema().names
+                return next(self._faults_of_footer(found), None) or self._in_folders(path, names)
             if self.kind == "csv" and self.needed:
                 [names] = by_header([path], self.options)
                 if names and (lacking := self._lacking(names)):

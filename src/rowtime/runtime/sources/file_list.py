@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from rowtime.core.stores import Place
+from rowtime.runtime.sources.file_places import has_size
 from rowtime.state.files import append, damaged, make_folder, write_over
 
 _EDGE: Final = 1 << 14  # bytes at each end of a file that its print is made of
@@ -97,6 +98,8 @@ def _sum_of(path: str, size: int, edge: int) -> int:
 
 def is_as_numbered(file: NumberedFile) -> bool:
     """True if the file is there, of the same size and time."""
+    if not file.path.startswith("/"):
+        return has_size(file.path, file.size)
     try:
         facts = os.stat(file.path)  # noqa: PTH116 - of many files, a Path for each costs more than this
     except OSError:

@@ -18,9 +18,6 @@ from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from rowtime.client.arrow_types import INSTANT, arrow_type
 from rowtime.core.columns import ARRIVAL, MALFORMED, POSITION, ROWTIME, WRITER
 from rowtime.core.errors import Failure, Problem, Refused, refuse
@@ -33,13 +30,14 @@ from rowtime.runtime.sources.csv_decoding import PlainCsv
 from rowtime.runtime.sources.csv_header import by_header
 from rowtime.runtime.sources.file_faults import Expected
 from rowtime.runtime.sources.file_list import NumberedFile, is_unchanged
+from rowtime.runtime.sources.file_places import as_pattern, each, footer, in_store, origin_of
 from rowtime.runtime.sources.numbering import Numbering, noted
 from rowtime.runtime.sources.peek import OURS, columns, timestamps
 from rowtime.runtime.sources.statistics import unskipped
-from rowtime.runtime.spark_paths import for_spark
 from rowtime.sql.generate import literal
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
 THE_WRITER = "files"
@@ -144,10 +142,10 @@ class FilesSource:
             number, _, arrived = files[0]
             return rows.selectExpr(*self._shown(f"{number}L", f"{arrived}L"))
         if len(files) <= _FEW:
-            entries = (f"{literal('file://' + path)}, struct({n}L AS n, {at}L AS at)" for n, path, at in files)
+            entries = (f"{literal(origin_of(path))}, struct({n}L AS n, {at}L AS at)" for n, path, at in files)
             found = f"element_at(map({', '.join(entries)}), __from)"
             return rows.selectExpr("*", f"{found} AS __file").selectExpr(*self._shown("__file.n", "__file.at"))
-        table = [("file://" + path, number, arrived) for number, path, arrived in files]
+        table = [(origin_of(path), number, arrived) for number, path, arrived in files]
         numbers = spark.createDataFrame(table, "__path string, __number bigint, __arrived bigint")
         from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
@@ -208,7 +206,7 @@ class FilesSource:
         """Parquet files, or those of decoded text: Arrow writes the proleptic calendar."""
         options = self._options if self.kind == "parquet" else {"datetimeRebaseMode": "CORRECTED"}
         schema = ", ".join([*_typed(self._wanted), f"{_ROW_INDEX} BIGINT"])
-        rows = spark.read.options(**options).schema(schema).parquet(*map(for_spark, paths))
+        rows = spark.read.options(**options).schema(schema).parquet(*map(as_pattern, paths))
         rows = rows.selectExpr(*self._selected(), f"{_ROW_INDEX} AS __row", origin)
         return unskipped(rows)
 
@@ -219,7 +217,7 @@ class FilesSource:
         there = {name: kinds.get(name.lower(), "STRING") for name in names} or wanted
         schema = ", ".join([*_typed(there), f"{MALFORMED} STRING"])
         reader = spark.read.options(**self._options, mode="PERMISSIVE", columnNameOfCorruptRecord=MALFORMED)
-        rows = reader.schema(schema).format(self.kind).load(list(map(for_spark, paths)))
+        rows = reader.schema(schema).format(self.kind).load(list(map(as_pattern, paths)))
         lacking = set(kinds) - {name.lower() for name in there}
         nulls = [f"CAST(NULL AS {kind}) AS {quoted(name)}" for name, kind in wanted.items() if name.lower() in lacking]
         # A task reads one file from its beginning (see `runtime.session`), so the number of
@@ -276,10 +274,15 @@ class FilesSource:
     def _count(self, files: Sequence[NumberedFile]) -> int | None:
         """At most how many rows there are: a row of a text file takes at least two bytes, unless it is compressed."""
         if self.kind == "parquet":
-            return int(sum(pq.read_metadata(file.path).num_rows for file in files))
+            return _rows_in([file.path for file in files])
         if any(file.path.lower().endswith(_COMPRESSED) for file in files):
             return None
         return sum(self._decoded[f.path][1] if f.path in self._decoded else f.size // 2 + 1 for f in files)
+
+
+def _rows_in(paths: Sequence[str]) -> int:
+    """How many rows Parquet files have, by their footers."""
+    return sum(each(lambda path: int(footer(path).num_rows), paths, stored=in_store(paths)))
 
 
 def _typed(columns: Mapping[str, str]) -> list[str]:

@@ -12,12 +12,13 @@ from dataclasses import replace
 from itertools import accumulate, islice
 from typing import TYPE_CHECKING, Any, Final
 
-from rowtime.core.errors import Failure, Problem, refuse
+from rowtime.core.errors import Failure, Problem, Refused, refuse
 from rowtime.core.stores import Place
 from rowtime.plan.formats.lake import SKIPS, STARTS
 from rowtime.runtime.sources.contract import Limits, Offsets, Slice
 from rowtime.runtime.sources.file_faults import Expected
 from rowtime.runtime.sources.file_list import FileList, NumberedFile, is_as_numbered
+from rowtime.runtime.sources.file_places import each, in_store
 from rowtime.runtime.sources.lake_columns import check_columns
 from rowtime.runtime.sources.lake_files import THE_WRITER, TableFiles
 from rowtime.runtime.sources.numbering import within
@@ -81,7 +82,8 @@ class LakeSource:
         first, last = start.get(THE_WRITER, 0), end[THE_WRITER]
         self._list.load(state.get("listed", 0), state.get("sum"), whole=True)
         taken = self._list.files[first:last]
-        if lost := next((file.path for file in taken if not is_as_numbered(file)), None):
+        there = each(is_as_numbered, taken, stored=in_store(file.path for file in taken))
+        if lost := next((file.path for file, same in zip(taken, there, strict=True) if not same), None):
             what = f"{self._history.called} cannot be read again: {lost} is gone or not as it was"
             raise Failure(Problem("R501", what, hint="Restore the files."))
         return self._files.slice_of(first, taken)
@@ -169,20 +171,24 @@ class LakeSource:
         raised = zip(files, islice(arrivals, 1, None), strict=True)
         self._list.add([file if file.arrived == at else replace(file, arrived=at) for file, at in raised])
 
-    def _check(self, taken: Iterable[NumberedFile]) -> None:
+    def _check(self, taken: Sequence[NumberedFile]) -> None:
         """Look at the files before they are read. Raises ``Refused`` (R576, R577)."""
-        for file in taken:
-            where = f"{file.path} of version {file.version}" if file.version else file.path
-            if not is_as_numbered(file):
-                raise gone(self._history.called, f"{where} is gone (VACUUM?) or not as the log has it")
-            partitions = {name.lower() for name in file.values}
-            types = {name: of for name, of in self._wanted.items() if name.lower() not in partitions}
-            if why := Expected("parquet", types, self._rowtime).fault_of(file.path):
-                what = f"the stream {self._name} cannot read {where} of {self._history.called}: {why}"
-                hint = (
-                    "Let another engine write the table anew with these columns, or begin behind it (startingVersion)."
-                )
-                raise refuse("R577", what, hint)
+        found = each(self._fault_of, taken, stored=in_store(file.path for file in taken))
+        if refused := next(filter(None, found), None):
+            raise refused
+
+    def _fault_of(self, file: NumberedFile) -> Refused | None:
+        where = f"{file.path} of version {file.version}" if file.version else file.path
+        if not is_as_numbered(file):
+            return gone(self._history.called, f"{where} is gone (VACUUM?) or not as the log has it")
+        partitions = {name.lower() for name in file.values}
+        types = {name: of for name, of in self._wanted.items() if name.lower() not in partitions}
+        why = Expected("parquet", types, self._rowtime).fault_of(file.path)
+        if why is None:
+            return None
+        what = f"the stream {self._name} cannot read {where} of {self._history.called}: {why}"
+        hint = "Let another engine write the table anew with these columns, or begin behind it (startingVersion)."
+        return refuse("R577", what, hint)
 
     # -- the rows ---------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from rowtime.core.columns import POSITION
 from rowtime.operators.contract import quoted
+from rowtime.runtime.sources.file_places import reach_all
 from rowtime.runtime.sources.files import ROWS_BITS, FilesSource
 from rowtime.sql.generate import literal
 
@@ -41,6 +42,7 @@ class TableFiles(FilesSource):
 
     def read(self, spark: SparkSession, part: Slice) -> DataFrame:
         """The rows of some files, with their positions; the columns of partitions as the log has them."""
+        reach_all(spark, (path for _, path, _ in part.detail["files"]), "the lake table at")
         return with_partitions(super().read(spark, part), part.detail["values"], self.columns)
 
     def rows(self, part: Slice, wanted: Mapping[str, str]) -> Iterator[pa.Table] | None:

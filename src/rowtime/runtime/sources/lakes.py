@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rowtime.core.shared_paths import local
+from rowtime.core.stores import place_of
 from rowtime.operators.contract import quoted
 from rowtime.plan.formats.lake import CATALOG, VERSION
 from rowtime.runtime.sources.delta_history import DeltaHistory
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def history_of(kind: str, options: Mapping[str, str]) -> History:
     """The history of the table that options name."""
     if kind == "delta":
-        return DeltaHistory(local(options["path"], "the path of the table"))
+        return DeltaHistory(place_of(options["path"], "the path of the table"))
     given = {name[len(CATALOG) :]: value for name, value in options.items() if name.lower().startswith(CATALOG)}
     named = {name.lower(): value for name, value in options.items()}
     return IcebergHistory(named["catalog"], given, named["table"])

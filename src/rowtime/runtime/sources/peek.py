@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 
 from rowtime.core.columns import ARRIVAL, POSITION, WRITER
 from rowtime.core.errors import Failure, Problem
+from rowtime.runtime.sources.file_places import footer, parquet
 
 MICROS = pa.timestamp("us", "UTC")
 ROWS = 1_000_000  # of one piece, or what a row group has; few pieces are in memory at a time
@@ -96,12 +97,12 @@ def _placed(metadata: pq.FileMetaData, first: int) -> Iterator[tuple[int, list[i
 
 def _footer(path: str) -> pq.FileMetaData:
     with _reading(path):
-        return pq.read_metadata(path)
+        return footer(path)
 
 
 def _read(path: str, groups: list[int], columns: list[str]) -> pa.Table:
     with _reading(path):
-        return pq.ParquetFile(path).read_row_groups(groups, columns=columns, use_threads=False)
+        return parquet(path).read_row_groups(groups, columns=columns, use_threads=False)
 
 
 @contextmanager

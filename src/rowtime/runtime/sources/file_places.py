@@ -1,0 +1,87 @@
+"""Files of sources by their names: paths of a file system, or URLs of a store, as Arrow and Spark read them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import pyarrow.parquet as pq
+
+from rowtime.core.stores import ObjectPlace, named
+from rowtime.runtime.spark_paths import for_spark, url_for_spark
+from rowtime.runtime.store_access import reach
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+S = TypeVar("S")
+T = TypeVar("T")
+AT_ONCE: Final = 16  # requests to a store
+_FOOTERS: Final = 1_024  # of files in stores, whose every look is a request
+
+
+def parquet(path: str) -> pq.ParquetFile:
+    """A Parquet file, of which only what is asked for is read. Raises ``OSError``, or what a store's place does."""
+    place = named(path)
+    return pq.ParquetFile(place.opened() if isinstance(place, ObjectPlace) else place)
+
+
+def footer(path: str) -> pq.FileMetaData:
+    """The footer of a Parquet file; of an object, which a lake never changes, it is read once. Raises as `parquet`."""
+    return pq.read_metadata(path) if path.startswith("/") else _footer_of(path)
+
+
+@lru_cache(_FOOTERS)
+def _footer_of(url: str) -> pq.FileMetaData:
+    return parquet(url).metadata
+
+
+def has_size(path: str, size: int) -> bool:
+    """True if an object is there and has so many bytes."""
+    place = named(path)
+    assert isinstance(place, ObjectPlace)
+    try:
+        return place.size()[0] == size
+    except FileNotFoundError:
+        return False
+
+
+def each(ask: Callable[[S], T], files: Sequence[S], *, stored: bool) -> Iterator[T]:
+    """What is asked of some files, of several at once if they are ``stored`` as objects."""
+    if not stored:
+        yield from map(ask, files)
+        return
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        for first in range(0, len(files), AT_ONCE):
+            yield from pool.map(ask, files[first : first + AT_ONCE])
+
+
+def in_store(paths: Iterable[str]) -> bool:
+    """True if some of the files are objects of a store."""
+    return any(not path.startswith("/") for path in paths)
+
+
+def as_pattern(path: str) -> str:
+    """A file as Spark's readers take it."""
+    place = named(path)
+    return for_spark(place)
+
+
+def origin_of(path: str) -> str:
+    """A file as Spark's ``input_file_name()`` says it, decoded."""
+    place = named(path)
+    return url_for_spark(place) if isinstance(place, ObjectPlace) else f"file://{place}"
+
+
+def reach_all(spark: SparkSession, paths: Iterable[str], what: str) -> None:
+    """Let a session read the stores in which some files are. Raises ``Refused`` (R585)."""
+    found: dict[str, Any] = {}
+    for path in paths:
+        if not path.startswith("/"):
+            place = named(path)
+            assert isinstance(place, ObjectPlace)
+            found.setdefault(place.bucket.url, place)
+    for place in found.values():
+        reach(spark, place, what)
