@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from rowtime.api.relations import EventTime, columns_text, named
-from rowtime.core.errors import Place, Problem, Refused
+from rowtime.core.errors import Place, Refused, refuse
 from rowtime.core.shapes import EventShape
 from rowtime.plan.bind.catalog import StreamDef, stream_of
 from rowtime.plan.bind.resync import rows_of
@@ -65,7 +65,7 @@ class GivenStream:
             raise Refused(*script.problems)
         statement, *more = script.statements
         if more:
-            raise Refused(Problem("R101", f"more than a shape stands in {text!r}"))
+            raise refuse("R101", f"more than a shape stands in {text!r}")
         assert isinstance(statement, CreateStream)
         shape = stream_of(statement).shape
         if shape is not None and self.names["position"] is None and (shape.edges or shape.imports is not None):
@@ -81,4 +81,4 @@ _TIMES = {
 
 
 def _together(name: str, what: str, hint: str) -> Refused:
-    return Refused(Problem("R190", f"{what} beside the event shape of {name} is not supported yet", hint=hint))
+    return refuse("R190", f"{what} beside the event shape of {name} is not supported yet", hint)

@@ -62,9 +62,8 @@ class _Start:
 class Pipeline:
     """SQL text with its sources and sinks.
 
-    ``spark``: the user's session, of which rowtime derives one of its own; without it a
-    local one is made. ``home``: where named streams live (default ``ROWTIME_HOME``, else
-    ``.rowtime``).
+    ``spark``: the user's session, of which rowtime derives one of its own; without it a local one is made. ``home``:
+    where named streams live (default ``ROWTIME_HOME``, else ``.rowtime``).
     """
 
     def __init__(self, spark: SparkSession | None = None, *, home: str | Path | None = None) -> None:
@@ -123,16 +122,14 @@ class Pipeline:
     ) -> Pipeline:
         """Make a streaming DataFrame the stream ``name``.
 
-        It is read through Spark's ``foreachBatch``. ``rowtime`` names the column that gives
-        the rowtime; ``writer`` and ``position`` those that give the order of rows (topic and
-        partition, offset, say). Without them a batch is an unordered set, sorted by rowtime
-        and judged against the clock before the batch. ``early_beyond`` is the guard: a row
-        whose rowtime lies further above its writer's clock is refused as EARLY, unless
-        ``resync_after`` rows behind it lie near it. ``early_beyond_arrival``: so is a row whose
-        rowtime lies so far above its arrival time, which is that of its batch. ``event_time``
-        declares one of the columns. ``shape`` is what follows EVENT SHAPE, as `events` takes it: rows are
-        events with lifetimes. Without positions those of one batch are judged by the bound before it, and
-        edges, whose order matters, are refused (R190). Of edges the columns of position and rowtime are
+        It is read through Spark's ``foreachBatch``. ``rowtime`` names the column that gives the rowtime; ``writer`` and
+        ``position`` those that give the order of rows (topic and partition, offset, say). Without them a batch is an
+        unordered set, sorted by rowtime and judged against the clock before the batch. ``early_beyond`` is the guard: a
+        row whose rowtime lies further above its writer's clock is refused as EARLY, unless ``resync_after`` rows behind
+        it lie near it. ``early_beyond_arrival``: so is a row whose rowtime lies so far above its arrival time, which is
+        that of its batch. ``event_time`` declares one of the columns. ``shape`` is what follows EVENT SHAPE, as
+        `events` takes it: rows are events with lifetimes. Without positions those of one batch are judged by the bound
+        before it, and edges, whose order matters, are refused (R190). Of edges the columns of position and rowtime are
         left out, since the two rows of an event have the same values in all others.
         """
         names = {"rowtime": rowtime, "writer": writer, "position": position}
@@ -223,11 +220,8 @@ class Pipeline:
     ) -> Engine:
         program = self.compile()
         if not program.sinks:
-            raise refuse(
-                "R134",
-                "nothing would run: there is no query and no started pump",
-                "Add a SELECT STREAM, or CREATE PUMP … AS INSERT INTO … SELECT STREAM ….",
-            )
+            hint = "Add a SELECT STREAM, or CREATE PUMP … AS INSERT INTO … SELECT STREAM …."
+            raise refuse("R134", "nothing would run: there is no query and no started pump", hint)
         with quietly(program.secrets):
             place = Checkpoint(place_of(checkpoint or tempfile.mkdtemp(prefix="rowtime-")))
             return self._started(_Start(program, place, limits, ends, available_now, take_over))
@@ -330,7 +324,7 @@ class Pipeline:
 
             given = self._given[node.name]
             return BatchSource(given.frame, given.names, wall_clock, [name for name, _ in columns])
-        raise Refused(Problem("R210", f"{kind} cannot be read as a stream"))
+        raise refuse("R210", f"{kind} cannot be read as a stream")
 
     def _sink(self, node: SinkNode) -> Sink:
         options = dict(node.options)
@@ -349,7 +343,7 @@ class Pipeline:
             return _server(node)
         if node.format == "console":
             return self._functions_or_console(node)
-        raise Refused(Problem("R210", f"{node.format} cannot be written to"))
+        raise refuse("R210", f"{node.format} cannot be written to")
 
     def _functions_or_console(self, node: SinkNode) -> Sink:
         result = self._functions.get("result")

@@ -1,7 +1,6 @@
 """Streams and queries as Python objects: each is SQL text, which is bound and checked as any other.
 
-Columns and expressions are SQL text, durations are ``timedelta``. What a method is called is what
-the clause is called.
+Columns and expressions are SQL text, durations are ``timedelta``. What a method is called is what the clause is called.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Re-admission: rows that were too early go back into their stream once time has caught up.
 
-SPEC 7.2. They are written to the stream's log as items of the writer ``readmitted``, which
-then leaves, so that nobody waits for it. What is about to be written is noted in the
-checkpoint first, with the writer's position: a crash in between repeats nothing and loses
-nothing, for the position tells whether the rows are there.
+SPEC 7.2. They are written to the stream's log as items of the writer ``readmitted``, which then leaves, so that nobody
+waits for it. What is about to be written is noted in the checkpoint first, with the writer's position: a crash in
+between repeats nothing and loses nothing, for the position tells whether the rows are there.
 """
 
 from __future__ import annotations
@@ -55,10 +54,9 @@ def readmit(
 ) -> list[Readmitted]:
     """Write early rows that are due into their streams; of one gate, or of all that have a guard.
 
-    A row is due if the guard would take it now: its time is not above the gate's clock by
-    more than the limit, nor below the clock; nor too far above the arrival time that it would
-    have. Raises ``Refused``: R405 for a folder that is no
-    checkpoint, R142 for a gate without a guard, or whose rows have not the stream's columns.
+    A row is due if the guard would take it now: its time is not above the gate's clock by more than the limit, nor
+    below the clock; nor too far above the arrival time that it would have. Raises ``Refused``: R405 for a folder that
+    is no checkpoint, R142 for a gate without a guard, or whose rows have not the stream's columns.
     """
     place = Checkpoint(place_of(checkpoint))
     plan, entry = place.plan, place.journal.last()
@@ -180,11 +178,8 @@ class _Gate:
         known = {name: there.get(shown_as(name).lower()) for name in writer.schema.names}
         missing = [name for name, found in known.items() if found is None]
         if missing:
-            raise refuse(
-                "R142",
-                f"the rows of {self.name} no longer have all columns of {stream}: {', '.join(missing)} is gone",
-                "Select them below the guard, or insert the rows from the ledger yourself.",
-            )
+            what = f"the rows of {self.name} no longer have all columns of {stream}: {', '.join(missing)} is gone"
+            raise refuse("R142", what, "Select them below the guard, or insert the rows from the ledger yourself.")
         return pa.table({**{name: rows[found] for name, found in known.items()}, **gives})
 
     def _done(self, writer: Writer) -> set[RowPlace]:

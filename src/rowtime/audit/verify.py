@@ -77,11 +77,8 @@ def verified(place: Checkpoint, pipeline: Pipeline, received: Received) -> Verif
     if entry is None:
         raise refuse("R405", f"{place.folder} has no tick to verify", "Give the folder of a pipeline that ran.")
     if place.published < entry["tick"]:
-        raise refuse(
-            "R408",
-            f"the rows of tick {entry['tick']} have not all been handed over",
-            "While the pipeline runs, ask again; if it has died, start it, which finishes the tick.",
-        )
+        hint = "While the pipeline runs, ask again; if it has died, start it, which finishes the tick."
+        raise refuse("R408", f"the rows of tick {entry['tick']} have not all been handed over", hint)
     with tempfile.TemporaryDirectory(prefix="rowtime-verify-") as scratch:
         engine = replay(pipeline, place, Path(scratch))
         try:

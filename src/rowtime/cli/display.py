@@ -32,10 +32,9 @@ class Display:
             display.query = pipeline.start(folder, available_now=True, listener=display.listener)
             display.query.awaitTermination()
 
-    ``pipeline.run_available(folder, listener=display.listener)`` works too; until it comes
-    back there is no query to ask, so rows of single sinks and what waits are not shown.
-    ``plain``: lines even on a terminal, for scripts that print results themselves.
-    ``file``: where to write, by default standard output. At the end comes a summary.
+    ``pipeline.run_available(folder, listener=display.listener)`` works too; until it comes back there is no query to
+    ask, so rows of single sinks and what waits are not shown. ``plain``: lines even on a terminal, for scripts that
+    print results themselves. ``file``: where to write, by default standard output. At the end comes a summary.
     """
 
     def __init__(self, query: Query | None = None, *, plain: bool | None = None, file: TextIO | None = None) -> None:

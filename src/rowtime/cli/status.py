@@ -41,9 +41,8 @@ def status_of(folder: str | Path) -> dict[str, Any]:
     checkpoint = Checkpoint(place_of(folder))
     plan, entry = checkpoint.plan, checkpoint.journal.last()
     if plan is None:
-        raise refuse(
-            "R405", f"{folder} is no checkpoint: it has no plan.json", "Give the folder that the pipeline has."
-        )
+        hint = "Give the folder that the pipeline has."
+        raise refuse("R405", f"{folder} is no checkpoint: it has no plan.json", hint)
     found: dict[str, Any] = {"checkpoint": str(folder), "tick": None, "at": None}
     if entry is None:
         return {**found, "streams": [], "ledger": {}, "held": {}, "waiting": [], "outputs": []}

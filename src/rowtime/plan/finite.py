@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from rowtime.core.errors import Place, Problem, Refused
+from rowtime.core.errors import Place, refuse
 
 FINITE: Final = frozenset({"parquet", "csv", "json", "delta", "iceberg"})
 ENDS: Final = "ends"
@@ -29,7 +29,7 @@ def check_ends(kind: str, options: Iterable[tuple[str, str]], place: Place) -> N
         return
     if not is_finite(kind):
         hint = "A stream log ends by ALTER STREAM … END; Kafka by a record with the header rowtime-bound: end."
-        raise Refused(Problem("R213", f"the option ends is for files and lake tables, not for {kind}", place, hint))
+        raise refuse("R213", f"the option ends is for files and lake tables, not for {kind}", hint, place)
     if given[ENDS].lower() not in ("true", "false"):
         hint = "Write ends 'true' if no file will follow those that are there, else leave it out."
-        raise Refused(Problem("R213", f"the option ends is 'true' or 'false', not {given[ENDS]!r}", place, hint))
+        raise refuse("R213", f"the option ends is 'true' or 'false', not {given[ENDS]!r}", hint, place)

@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlglot.errors import SqlglotError
 
-from rowtime.core.errors import Place, Problem, Refused
+from rowtime.core.errors import Place, Problem, Refused, refuse
 from rowtime.core.secrets import Secrets
 from rowtime.operators.contract import Operator, walk
 from rowtime.operators.rows.table_function import Make
@@ -56,11 +56,10 @@ class Program:
 
     What is ``written`` has no secrets: those written out have variables, whose values are ``literal``.
 
-    ``sinks`` are the roots of the plan; ``actions`` the statements that insert rows or set
-    bounds, which take effect once per checkpoint; ``defines`` the streams to remember, and
-    ``drops`` those to forget before; ``take_over`` the pumps that take their targets over;
-    ``edges`` where pumps assign values to columns; ``stops``: a row that cannot be computed
-    ends the run. With ``problems`` it does not run, with ``warnings`` it does.
+    ``sinks`` are the roots of the plan; ``actions`` the statements that insert rows or set bounds, which take effect
+    once per checkpoint; ``defines`` the streams to remember, and ``drops`` those to forget before; ``take_over`` the
+    pumps that take their targets over; ``edges`` where pumps assign values to columns; ``stops``: a row that cannot be
+    computed ends the run. With ``problems`` it does not run, with ``warnings`` it does.
     """
 
     text: str
@@ -113,9 +112,8 @@ def compile_script(  # noqa: PLR0913 - a script and all that Python hands over b
 ) -> Program:
     """Parse and bind a script; its problems are all reported in ``Program.problems``.
 
-    ``variables`` replace ``${name}`` in the text. ``streams`` are given from Python;
-    ``sinks`` are names of Python functions that pumps can write to, ``functions`` table
-    functions by name.
+    ``variables`` replace ``${name}`` in the text. ``streams`` are given from Python; ``sinks`` are names of Python
+    functions that pumps can write to, ``functions`` table functions by name.
     """
     filled = FilledText.of(text, variables or {})
     script = parse_script(filled)
@@ -240,7 +238,7 @@ class _Compiler:
             case Explain():
                 self.explained.append(statement)
             case _:
-                raise Refused(Problem("R190", "this statement is not supported yet", statement.place))
+                raise refuse("R190", "this statement is not supported yet", place=statement.place)
 
     def _once(self, statement: InsertValues | SetBound | EndStream) -> None:
         if not (isinstance(statement, SetBound) and statement.view):
@@ -270,19 +268,19 @@ class _Compiler:
     def _logged(self, stream: StreamDef, place: Place) -> None:
         if stream.format != "log":
             what = f"{stream.name} has its rows and bounds from outside ({stream.format}); a statement gives it none"
-            raise Refused(Problem("R137", what, place, "Send them where the stream comes from."))
+            raise refuse("R137", what, "Send them where the stream comes from.", place)
 
     def _function(self, statement: CreateFunction) -> None:
         name = statement.name.text.lower()
         if name in self.catalog.functions and not statement.replace:
             hint = "Write CREATE OR REPLACE FUNCTION, or take another name."
-            raise Refused(Problem("R203", f"there are two functions {name}", statement.name.place, hint))
+            raise refuse("R203", f"there are two functions {name}", hint, statement.name.place)
         self.catalog.functions[name] = defined(statement)
 
     def _alter_pump(self, statement: AlterPump | TakeOver) -> None:
         name = statement.pump.text.lower()
         if name not in self.catalog.pumps:
-            raise Refused(Problem("R103", f"there is no pump {name}", statement.pump.place))
+            raise refuse("R103", f"there is no pump {name}", place=statement.pump.place)
         if isinstance(statement, TakeOver):
             self.take_over.add(name)
             return
@@ -331,4 +329,4 @@ def _put(named: dict[str, Any], name: str, statement: CreateView | CreatePump | 
         given = isinstance(statement, CreatePump) and statement.name is None
         hint = f"Give it a name: CREATE PUMP … AS INSERT INTO {name.removeprefix('into_')} …." if given else ""
         hint = hint or f"Write CREATE OR REPLACE {what.upper()}, or take another name."
-        raise Refused(Problem("R203", f"there are two {what}s {name}", place, hint))
+        raise refuse("R203", f"there are two {what}s {name}", hint, place)

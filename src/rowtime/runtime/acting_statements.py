@@ -20,7 +20,7 @@ from sqlglot import exp
 from rowtime.client.starts import STATEMENTS_DONE
 from rowtime.client.writer import EVERYONE, only_writer, open_writer
 from rowtime.core.clock import strict
-from rowtime.core.errors import Problem, Refused
+from rowtime.core.errors import Problem, Refused, refuse
 from rowtime.core.time import END, to_micros
 from rowtime.plan.bind.event_time import manual
 from rowtime.plan.finite import is_finite
@@ -132,7 +132,7 @@ def _end_files(program: Program, statement: EndStream, checkpoint: Checkpoint) -
         return False
     if not any(node.name == name for node in program.streams):
         what = f"no query or pump of this script reads {name}, so there is nothing to end"
-        raise Refused(Problem("R137", what, statement.place, "Write the statement into the script that reads it."))
+        raise refuse("R137", what, "Write the statement into the script that reads it.", statement.place)
     put(checkpoint.folder, name, END)
     return True
 
@@ -197,7 +197,7 @@ def _rows(program: Program, statement: InsertValues) -> list[dict[str, object]]:
     names = list(statement.columns) or [name for name, _ in stream.columns]
     for row in statement.rows:
         if len(row) != len(names):
-            raise Refused(Problem("R135", f"a row has {len(row)} values for {len(names)} columns", statement.place))
+            raise refuse("R135", f"a row has {len(row)} values for {len(names)} columns", place=statement.place)
     return [dict(zip(names, map(_constant, row), strict=True)) for row in statement.rows]
 
 
@@ -213,4 +213,4 @@ def _constant(node: exp.Expr) -> object:
         return bool(inner.this)
     if isinstance(inner, exp.Literal):
         return inner.name if inner.is_string else inner.to_py()
-    raise Refused(Problem("R136", f"{to_rowtime(node)} is not a literal value"))
+    raise refuse("R136", f"{to_rowtime(node)} is not a literal value")

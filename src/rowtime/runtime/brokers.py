@@ -1,8 +1,7 @@
 """Brokers: what a Kafka cluster says about its topics, asked through the connector's own client.
 
-The client is the ``AdminClient`` that Spark's connector brings along, called in the
-driver's JVM, so that every ``kafka.*`` option (security, resolution, isolation) means
-here what it means where Spark reads.
+The client is the ``AdminClient`` that Spark's connector brings along, called in the driver's JVM, so that every
+``kafka.*`` option (security, resolution, isolation) means here what it means where Spark reads.
 """
 
 from __future__ import annotations

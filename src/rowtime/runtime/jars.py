@@ -87,8 +87,7 @@ def store_jars(*, cache: Path | None = None) -> list[str]:
 def fetch(coordinates: Sequence[str], *, cache: Path | None = None) -> list[str]:
     """The jars of ``group:artifact:version`` coordinates with their run-time dependencies.
 
-    Raises ``Failure`` (R502). A directory of the cache is complete or absent, so two
-    processes may fetch at once.
+    Raises ``Failure`` (R502). A directory of the cache is complete or absent, so two processes may fetch at once.
     """
     root = cache or _default_cache()
     home = root / "+".join(c.split(":", 1)[1].replace(":", "-") for c in coordinates)
@@ -166,11 +165,8 @@ def _reason(output: str) -> str:
 
 
 def _missing(coordinates: Sequence[str], why: str) -> Failure:
-    return Failure(
-        Problem(
-            "R502",
-            f"the jars of {', '.join(coordinates)} cannot be fetched: {why}",
-            hint="Install Maven (mvn) and let it reach a repository that has them, or give Spark the "
-            "jars yourself: spark.jars with their paths, or spark.jars.packages with the coordinates.",
-        )
+    hint = (
+        "Install Maven (mvn) and let it reach a repository that has them, or give Spark the "
+        "jars yourself: spark.jars with their paths, or spark.jars.packages with the coordinates."
     )
+    return Failure(Problem("R502", f"the jars of {', '.join(coordinates)} cannot be fetched: {why}", hint=hint))

@@ -1,9 +1,8 @@
 """The refused rows of a tick among all: found by their positions, without a join.
 
-Spark is handed masks, a byte for each position from one refused row to another, and looks there
-whether a row was refused. A join would first have to ship and hash the positions, and then to
-look up those of all rows (`docs/design/tick-cost.md`). Only positions that lie too far apart
-for masks are joined.
+Spark is handed masks, a byte for each position from one refused row to another, and looks there whether a row was
+refused. A join would first have to ship and hash the positions, and then to look up those of all rows
+(`docs/design/tick-cost.md`). Only positions that lie too far apart for masks are joined.
 """
 
 from __future__ import annotations
@@ -67,9 +66,8 @@ class Refusal:
     def of(self, rows: DataFrame, time: str, clock: str | None, peek: Peek | None) -> Rejection:
         """The rows that were, with their reasons.
 
-        ``time`` is the column that was refused, ``clock`` that of their rowtime, by default the
-        mark. Where ``peek`` can read them, no job looks for them among all rows. Raises ``Failure``
-        (R901) where one of them is not there.
+        ``time`` is the column that was refused, ``clock`` that of their rowtime, by default the mark. Where ``peek``
+        can read them, no job looks for them among all rows. Raises ``Failure`` (R901) where one of them is not there.
         """
         own = {name: shown_as(name) for name in rows.columns if not name.startswith("__")}
         user = list(own.values())

@@ -65,9 +65,8 @@ def write_routes(  # noqa: PLR0913 - what, where to, and in which form
     ``form``: of the files; those of text have the lines in column ``__line``. Names of files sort in the order of the
     rows, those in one folder where there are several.
 
-    The files are durable when this returns: an entry that names them may be committed.
-    The segments of each route come back, with paths below ``folder``; and, where the driver
-    wrote few, the rows themselves.
+    The files are durable when this returns: an entry that names them may be committed. The segments of each route come
+    back, with paths below ``folder``; and, where the driver wrote few, the rows themselves.
     """
     target = _Target(folder, stem, form)
     tables: dict[str, pa.Table] = {}

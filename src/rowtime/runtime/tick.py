@@ -20,7 +20,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructField, StructType
 
 from rowtime.core.columns import BOUND, DUE, ROUTE
-from rowtime.core.errors import Failure, Problem, Refused
+from rowtime.core.errors import Failure, Problem, refuse
 from rowtime.expr.store_assignment import as_read
 from rowtime.operators.contract import C, Control, Delta, Keeper, Named, Operator, Route, Segment, quoted
 from rowtime.operators.contract.gates import Gate, Verdict
@@ -199,7 +199,7 @@ class RunningTick:
             rows = reader.load() if kind == "jdbc" else unskipped(reader.load())
         else:
             hint = "Say where they are: CREATE TABLE … USING parquet OPTIONS (path '…')."
-            raise Refused(Problem("R155", f"the table {name} has no rows", hint=hint))
+            raise refuse("R155", f"the table {name} has no rows", hint)
         return rows.selectExpr(*(f"CAST({quoted(column)} AS {of}) AS {quoted(column)}" for column, of in columns))
 
     def describe(self, node: Operator, what: str) -> None:

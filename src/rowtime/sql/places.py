@@ -12,7 +12,7 @@ from functools import lru_cache
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from rowtime.core.errors import Place
+from rowtime.core.errors import Place, Refused, refuse
 from rowtime.sql.filled import as_written
 
 if TYPE_CHECKING:
@@ -105,3 +105,8 @@ def place_of(text: str, node: exp.Expr) -> Place:
             return place_at(text, *found)
         ancestor = ancestor.parent
     return place_at(text, 0)
+
+
+def refuse_at(text: str, node: exp.Expr, code: str, message: str, hint: str = "") -> Refused:
+    """A ``Refused`` with one problem at a node of the text, ready to raise."""
+    return refuse(code, message, hint, place_of(text, node))

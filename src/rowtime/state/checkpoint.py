@@ -144,11 +144,8 @@ class Checkpoint:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             lock.seek(0)
-            raise refuse(
-                "R404",
-                f"a pipeline (process {lock.read().strip() or 'unknown'}) is running on this checkpoint",
-                "Stop it first, or give this one a --checkpoint of its own.",
-            ) from None
+            what = f"a pipeline (process {lock.read().strip() or 'unknown'}) is running on this checkpoint"
+            raise refuse("R404", what, "Stop it first, or give this one a --checkpoint of its own.") from None
         lock.truncate(0)
         lock.write(str(os.getpid()))
         lock.flush()
@@ -162,9 +159,8 @@ class Checkpoint:
         others = [name for name in there if not name.startswith(".") and name not in _OF_NOBODY]
         if others and not _MARKS.intersection(there):
             shown = ", ".join(others[:3]) + (f" and {len(others) - 3:,} more" if len(others) > 3 else "")  # noqa: PLR2004
-            raise refuse(
-                "R421", f"{self.folder} is no checkpoint, and it is not empty: it holds {shown}", _ANOTHER_FOLDER
-            )
+            what = f"{self.folder} is no checkpoint, and it is not empty: it holds {shown}"
+            raise refuse("R421", what, _ANOTHER_FOLDER)
 
     def release(self) -> None:
         """Let another driver in."""

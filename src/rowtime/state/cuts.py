@@ -1,10 +1,9 @@
 """Where recorded input must be cut when it is read again.
 
-A range of the sources may be read as one however many ticks took it, but for the moments at which
-something took effect that is no item of a writer: a bound set by hand or on all writers, a writer
-that joins at the clock of the others, a table of a database that takes more or less than before.
-Each leaves a file that says what was read before it, and the journal counts them. Only the newest
-``KEPT`` stay.
+A range of the sources may be read as one however many ticks took it, but for the moments at which something took effect
+that is no item of a writer: a bound set by hand or on all writers, a writer that joins at the clock of the others, a
+table of a database that takes more or less than before. Each leaves a file that says what was read before it, and the
+journal counts them. Only the newest ``KEPT`` stay.
 """
 
 from __future__ import annotations

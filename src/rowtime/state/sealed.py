@@ -36,11 +36,9 @@ def unsealed(path: Place) -> dict[str, Any]:
     data = path.read_bytes()
     found = _parsed(data)
     if found.get("format", FORMAT) not in READ:
-        raise refuse(
-            "R402",
-            f"the checkpoint has format {found['format']}, this version reads formats {READ[0]} to {READ[-1]}",
-            "Run it with the version of rowtime that wrote it, or begin anew with another --checkpoint.",
-        )
+        what = f"the checkpoint has format {found['format']}, this version reads formats {READ[0]} to {READ[-1]}"
+        hint = "Run it with the version of rowtime that wrote it, or begin anew with another --checkpoint."
+        raise refuse("R402", what, hint)
     seal = _SEAL.fullmatch(data[-_SEALED:])
     if seal is None or zlib.crc32(data[:-_SEALED]) != int(seal[1], 16):
         raise damaged(f"{path} is not as rowtime wrote it: its checksum differs")

@@ -1,9 +1,8 @@
 """The segment log: state as immutable files, appended, compacted, forgotten; never rewritten.
 
-Writing costs O(new rows), closing reads only segments that overlap what closes, and
-compaction merges segments of one level (of a size), so that their number stays
-O(log of the ticks). What a segment holds below the bound is dead and is skipped by those
-who read; a segment that is dead as a whole is dropped.
+Writing costs O(new rows), closing reads only segments that overlap what closes, and compaction merges segments of one
+level (of a size), so that their number stays O(log of the ticks). What a segment holds below the bound is dead and is
+skipped by those who read; a segment that is dead as a whole is dropped.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from typing import TypeGuard
 from sqlglot import exp
 
 from rowtime.core.columns import AS_OF_ROW, IS_LEFT, KEY, LATEST, PLACES, ROWTIME
-from rowtime.core.errors import Problem, Refused
+from rowtime.core.errors import Refused
 from rowtime.core.time import END
 from rowtime.expr.conditions import col
 from rowtime.kernels.window_functions import Nth
@@ -30,7 +30,7 @@ from rowtime.plan.bind.scope import From, Input, columns_of, type_of
 from rowtime.plan.bind.sources import Binder
 from rowtime.sql.dialect import Rowtime
 from rowtime.sql.generate import to_rowtime
-from rowtime.sql.places import place_of
+from rowtime.sql.places import place_of, refuse_at
 
 CODE = "R156"
 LEFT, RIGHT = 0, 1
@@ -42,7 +42,7 @@ def refuse_as_of(text: str, item: exp.Expr, what: str, hint: str) -> None:
     """Refuse a time where an input is read as of one and cannot be."""
     version = item.args.get("version") or item.args.get("match")
     if version is not None:
-        raise Refused(Problem(CODE, what, place_of(text, version), hint))
+        raise refuse_at(text, version, CODE, what, hint)
 
 
 def take_match(text: str, node: exp.Join, right: str) -> None:
@@ -53,14 +53,14 @@ def take_match(text: str, node: exp.Join, right: str) -> None:
         if match is None:
             return
         hint = "Write ASOF JOIN, or put the condition into ON."
-        raise Refused(Problem(CODE, "MATCH_CONDITION goes with ASOF JOIN", place_of(text, match), hint))
+        raise refuse_at(text, match, CODE, "MATCH_CONDITION goes with ASOF JOIN", hint)
     test = match.unnest() if match is not None else None
     sides = (test.this, test.expression) if isinstance(test, exp.GTE | exp.LTE) else ()
     later, earlier = sides[:: 1 if isinstance(test, exp.GTE) else -1] or (None, None)
     if not _is_rowtime(later) or not _is_rowtime(earlier) or earlier.text("table").lower() != right.lower():
         hint = f"Write MATCH_CONDITION (a.ROWTIME >= {right}.ROWTIME), where a is the left."
         what = "an ASOF JOIN gives the last row of the right that came no later than the left"
-        raise Refused(Problem(CODE, what, place_of(text, match or source), hint))
+        raise refuse_at(text, match or source, CODE, what, hint)
     source.set("version", exp.Version(this="TIMESTAMP", kind="AS OF", expression=later.copy()))
     source.set("match", None)
     node.set("method", None)
@@ -89,7 +89,7 @@ class AsOf:
         return From(self._operators(keys), inputs, lineage, merged)
 
     def _refused(self, what: str, node: exp.Expr, hint: str) -> Refused:
-        return Refused(Problem(CODE, what, place_of(self.binder.text, node), hint))
+        return refuse_at(self.binder.text, node, CODE, what, hint)
 
     # -- what is refused --------------------------------------------------------------
 

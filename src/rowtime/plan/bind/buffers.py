@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from rowtime.core.errors import Place, Problem, Refused
+from rowtime.core.errors import Place, refuse
 from rowtime.operators.contract import Operator
 from rowtime.operators.gates.permit_gate import PermitGate
 from rowtime.operators.panes.event_time import EventTimed
@@ -45,10 +45,10 @@ def buffered(  # noqa: PLR0913 - a call, its inputs, and where it stands
     else:
         made = _delay(sources, inputs[0], rest, name) if kind == "DELAY" else _gate(sources, inputs, rest, name, place)
     if made is None:
-        raise Refused(Problem("R141", f"{kind} cannot be called like this", place, _HINTS[kind]))
+        raise refuse("R141", f"{kind} cannot be called like this", _HINTS[kind], place)
     if kind == "GATE" and not endless:
         what = "GATE keeps every row that has no permit yet, which nothing limits"
-        raise Refused(Problem("R152", what, place, "Write WITH UNBOUNDED STATE behind the query."))
+        raise refuse("R152", what, "Write WITH UNBOUNDED STATE behind the query.", place)
     event = declared_by(inputs[0])
     if event is None or kind == "SAMPLE":
         return made
@@ -70,9 +70,7 @@ def _sample(
     keys = tuple(_column(below, key.name, place, "SAMPLE: the rows") for key in listed)
     types = {column.name: column.type.upper() for column in below.emits().columns}
     if any("MAP<" in types[key] for key in keys):
-        raise Refused(
-            Problem("R113", "SAMPLE: a map is no key, as maps have no order", place, "Take map_entries of it.")
-        )
+        raise refuse("R113", "SAMPLE: a map is no key, as maps have no order", "Take map_entries of it.", place)
     share = round(float(percent) * WHOLE / 100) if percent.replace(".", "", 1).isdigit() else 0
     return Sample(sources.fresh(f"{name}.sample"), below, keys, share) if keys and 0 < share <= WHOLE else None
 
@@ -89,6 +87,5 @@ def _gate(
 def _column(node: Operator, name: str, place: Place, whose: str) -> str:
     columns = {column.name.lower(): column.name for column in node.emits().columns}
     if name.lower() not in columns:
-        what = f"{whose} have no column {name}"
-        raise Refused(Problem("R103", what, place, suggestion(name, columns.values())))
+        raise refuse("R103", f"{whose} have no column {name}", suggestion(name, columns.values()), place)
     return columns[name.lower()]

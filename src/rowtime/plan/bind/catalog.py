@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
-from rowtime.core.errors import Place, Problem, Refused
+from rowtime.core.errors import Place, Problem, Refused, refuse
 from rowtime.core.ordered_columns import ordered_column
 from rowtime.core.secrets import filled, secret_spans
 from rowtime.core.shapes import EventShape
@@ -169,14 +169,8 @@ class Catalog:
         if old is not None and _lasting(old) != _lasting(defined) and not statement.replace:
             if statement.if_not_exists:
                 return old
-            raise Refused(
-                Problem(
-                    "R203",
-                    f"the stream {defined.name} is there already, with another definition",
-                    statement.name.place,
-                    "Write CREATE OR REPLACE STREAM, or take another name.",
-                )
-            )
+            what = f"the stream {defined.name} is there already, with another definition"
+            raise refuse("R203", what, "Write CREATE OR REPLACE STREAM, or take another name.", statement.name.place)
         self.streams[defined.name] = defined
         self.stored.discard(defined.name)
         return defined
@@ -214,7 +208,7 @@ def duration(interval: exp.Expr | None, word: str, place: Place) -> int | None:
         return None
     micros = duration_of(interval)
     if micros is None or micros < 0:
-        raise Refused(Problem("R208", f"{word} takes a duration, not months and not below zero", place))
+        raise refuse("R208", f"{word} takes a duration, not months and not below zero", place=place)
     return micros
 
 
@@ -234,12 +228,12 @@ def _shape(statement: CreateStream, columns: Sequence[tuple[str, str]], early: i
     for words, given in beside.items():
         if given is not None:
             what = f"{words} beside EVENT SHAPE is not supported yet"
-            raise Refused(Problem("R190", what, statement.name.place, "Leave one of the two out."))
+            raise refuse("R190", what, "Leave one of the two out.", statement.name.place)
     known = {name.lower(): name for name in names}
     for name in statement.shape.columns:
         if name.lower() not in known:
             what = f"the event shape names a column {name}, which {statement.name.text} does not have"
-            raise Refused(Problem("R103", what, statement.name.place, suggestion(name, names)))
+            raise refuse("R103", what, suggestion(name, names), statement.name.place)
     start, stop, by = (
         name and known[name.lower()] for name in (statement.shape.start, statement.shape.stop, statement.shape.by)
     )
@@ -264,7 +258,7 @@ def check_times(shape: EventShape, types: Mapping[str, str], place: Place) -> No
             what = f"{name} is {types[name]}, which is no time"
             hint = "Declare a TIMESTAMP, or a BIGINT with RESOLUTION MILLISECONDS."
         if what:
-            raise Refused(Problem("R170", what, place, hint))
+            raise refuse("R170", what, hint, place)
 
 
 def _reserved(name: str) -> bool:
@@ -277,14 +271,8 @@ def _check_columns(columns: Iterable[ColumnDef], *, log: bool) -> None:
     for column in columns:
         name = column.name.lower()
         if _reserved(name):
-            problems.append(
-                Problem(
-                    "R209",
-                    f"a column cannot have the name {column.name}",
-                    column.place,
-                    "ROWTIME is there anyway; names that begin with __ are rowtime's own.",
-                )
-            )
+            hint = "ROWTIME is there anyway; names that begin with __ are rowtime's own."
+            problems.append(Problem("R209", f"a column cannot have the name {column.name}", column.place, hint))
         if name in seen:
             problems.append(Problem("R209", f"there are two columns {column.name}", column.place))
         seen.add(name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from rowtime.core.errors import Problem, Refused
+from rowtime.core.errors import refuse
 from rowtime.expr.conditions import col
 from rowtime.expr.monotonicity import is_plain
 from rowtime.plan.bind.catalog import StreamDef, suggestion
@@ -26,9 +26,9 @@ def checks_of(stream: StreamDef) -> tuple[exp.Expr, ...]:
         for column in list(check.find_all(exp.Column)):
             if column.name.lower() not in known:
                 hint = suggestion(column.name, known.values())
-                raise Refused(Problem("R103", f"CHECK ({text}): {stream.name} has no column {column.name}", hint=hint))
+                raise refuse("R103", f"CHECK ({text}): {stream.name} has no column {column.name}", hint)
             column.replace(col(known[column.name.lower()]))
         if not is_plain(check):
-            raise Refused(Problem("R102", f"CHECK ({text}) is not computed from the columns of a row alone"))
+            raise refuse("R102", f"CHECK ({text}) is not computed from the columns of a row alone")
         checks.append(check)
     return tuple(checks)

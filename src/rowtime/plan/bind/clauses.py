@@ -14,7 +14,7 @@ from rowtime.operators.order.limit import Limit
 from rowtime.operators.rows.lifetimes import is_lifetimes
 from rowtime.plan.bind.panes import has_panes
 from rowtime.plan.bind.sources import Binder, BoundQuery
-from rowtime.sql.places import place_of
+from rowtime.sql.places import place_of, refuse_at
 from rowtime.sql.statements import Statement
 
 _AROUND = ("order", "limit", "offset", "with_")
@@ -87,17 +87,17 @@ def bind_with(binder: Binder, query: exp.Expr, name: str) -> None:
         return
     if clause.args.get("recursive"):
         what = "WITH RECURSIVE reads what it gives"
-        raise Refused(Problem("R123", what, place_of(binder.text, clause), "Write WITH without RECURSIVE."))
+        raise refuse_at(binder.text, clause, "R123", what, "Write WITH without RECURSIVE.")
     seen: set[str] = set()
     for cte in clause.expressions:
         key = cte.alias.lower()
         if key in seen:
-            raise Refused(Problem("R203", f"there are two queries {key} in WITH", place_of(binder.text, cte)))
+            raise refuse_at(binder.text, cte, "R203", f"there are two queries {key} in WITH")
         seen.add(key)
         unique = f"{name}.{key}".lower()
         if unique in binder.sources.catalog.views or binder.sources.catalog.stream(unique) is not None:
             what = f"the query {key} of WITH goes by {unique}, which is a stream or view"
-            raise Refused(Problem("R203", what, place_of(binder.text, cte), "Give it another name."))
+            raise refuse_at(binder.text, cte, "R203", what, "Give it another name.")
         bound = binder.bind(cte.this, unique)
         columns = [identifier.name for identifier in cte.args["alias"].args.get("columns") or ()]
         place = place_of(binder.text, cte)
@@ -137,20 +137,16 @@ def limited(binder: Binder, query: exp.Expr, bound: BoundQuery, name: str) -> Bo
     offset = query.args.get("offset")
     if offset is not None:
         what = "OFFSET is not for streams: what it leaves out would depend on where the stream began"
-        raise Refused(
-            Problem("R186", what, place_of(binder.text, offset), "Leave it out; LIMIT n is the first n rows.")
-        )
+        raise refuse_at(binder.text, offset, "R186", what, "Leave it out; LIMIT n is the first n rows.")
     limit = query.args.get("limit")
     if limit is None:
         return bound
     if is_lifetimes(bound.node):
         hint = "Put it above a view that EMITs the events as rows."
-        what = "LIMIT does not go with events, which have lifetimes"
-        raise Refused(Problem("R193", what, place_of(binder.text, limit), hint))
+        raise refuse_at(binder.text, limit, "R193", "LIMIT does not go with events, which have lifetimes", hint)
     number = limit.args.get("expression") or limit.args.get("count")
     if not isinstance(number, exp.Literal) or number.is_string or not number.name.isdigit():
-        what = "LIMIT takes a whole number"
-        raise Refused(Problem("R186", what, place_of(binder.text, limit), "For example LIMIT 10."))
+        raise refuse_at(binder.text, limit, "R186", "LIMIT takes a whole number", "For example LIMIT 10.")
     node = Limit(binder.sources.fresh(f"{name}.limit"), bound.node, int(number.name))
     return BoundQuery(binder.sources.enforced(node, name), bound.lineage)
 

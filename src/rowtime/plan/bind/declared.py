@@ -6,7 +6,7 @@ from decimal import Decimal
 
 from sqlglot import exp
 
-from rowtime.core.errors import Problem, Refused
+from rowtime.core.errors import Problem, refuse
 from rowtime.expr.facts import Fact, Kind, kind_of
 from rowtime.expr.monotonicity import number_of
 from rowtime.expr.order import Order
@@ -108,7 +108,7 @@ def order_of(stream: str, name: str, kind: str, text: str) -> tuple[ColumnDef, D
     definition = parse_column(f"{name} {kind} {text}")
     if definition.order is None:
         what = f"the definition of {stream} says that {name} is ordered: {text!r:.60} is no order"
-        raise Refused(Problem("R501", what, hint="Define the stream anew."))
+        raise refuse("R501", what, "Define the stream anew.")
     return definition, definition.order
 
 

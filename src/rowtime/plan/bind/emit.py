@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from rowtime.core.errors import Problem, Refused
+from rowtime.core.errors import refuse
 from rowtime.operators.contract import Operator
 from rowtime.operators.events.emit_lifetimes import NAMES, EmitLifetimes
 from rowtime.operators.rows.lifetimes import is_lifetimes
@@ -26,16 +26,16 @@ def as_rows(
     wanted = NAMES[form] or ("start",)
     place = place_of(text, clause) if clause is not None else None
     if names and len(names) != len(wanted) and not (form == "POINTS" and not names):
-        raise Refused(Problem("R192", f"EMIT {form} names {len(wanted)} columns: {', '.join(wanted)}", place))
+        raise refuse("R192", f"EMIT {form} names {len(wanted)} columns: {', '.join(wanted)}", place=place)
     if form == "EDGES" and clause is not None and (clause.args.get("fully") or clause.args.get("chain")):
         what = "EMIT EDGES has one order, that of the times of the edges: a start goes out before its end is known"
         hint = "Leave the order out; or EMIT INTERVALS … FULLY ORDERED, for whole events in the order of their starts."
-        raise Refused(Problem("R192", what, place, hint))
+        raise refuse("R192", what, hint, place)
     names = names or NAMES[form]
     taken = {column.lower() for column in node.emits().names}
     twice = [one for one in names if one.lower() in taken]
     if twice:
         hint = f"Name them: EMIT {form} ({', '.join('my_' + one for one in names)}); or rename {twice[0]} of the query."
-        raise Refused(Problem("R119", f"the result has two columns {twice[0]}", place, hint))
+        raise refuse("R119", f"the result has two columns {twice[0]}", hint, place)
     fully = bool(clause is not None and clause.args.get("fully"))
     return EmitLifetimes(fresh(f"{name}.emit"), node, form, names, fully)  # type: ignore[arg-type]

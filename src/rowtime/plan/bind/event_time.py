@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
-from rowtime.core.errors import Place, Problem, Refused, refuse
+from rowtime.core.errors import Place, Refused, refuse
 from rowtime.core.time import BEGINNING, END
 from rowtime.expr.facts import Kind, kind_of
 from rowtime.operators.contract import Column, Operator, walk
@@ -44,15 +44,15 @@ def settings_of(found: EventTimeDef, *, source: bool = False) -> EventTimeSettin
     mode = found.mode or "OUTPUT_EVENT_TIME"
     if mode == FORWARDED and source:
         what = "MODE INPUT_WATERMARK is of a view: a stream has no inputs whose bounds it could pass on"
-        raise Refused(Problem("R170", what, found.place, "Take OUTPUT_EVENT_TIME or MANUAL."))
+        raise refuse("R170", what, "Take OUTPUT_EVENT_TIME or MANUAL.", found.place)
     if mode == FORWARDED and (found.lag is not None or found.gap is not None):
         what = "MODE INPUT_WATERMARK passes the bounds of its inputs on as they are"
-        raise Refused(Problem("R170", what, found.place, "Leave LAG and MINIMUM GAP out, or take OUTPUT_EVENT_TIME."))
+        raise refuse("R170", what, "Leave LAG and MINIMUM GAP out, or take OUTPUT_EVENT_TIME.", found.place)
     if mode == FORWARDED and found.early is not None:
         what = (
             "EARLY BEYOND guards a bound that is made of the times; MODE INPUT_WATERMARK passes on those of its inputs"
         )
-        raise Refused(Problem("R170", what, found.place, "Put EARLY BEYOND where the event time below is declared."))
+        raise refuse("R170", what, "Put EARLY BEYOND where the event time below is declared.", found.place)
     lag, gap = (
         _micros(*one) for one in ((found.lag, "LAG", found.place, 0), (found.gap, "MINIMUM GAP", found.place, GAP))
     )
@@ -66,7 +66,7 @@ def _micros(node: exp.Expr | None, word: str, place: Place, default: int) -> int
     micros = duration_of(node)
     if micros is None or micros < 0:
         hint = "For example INTERVAL '10' SECOND."
-        raise Refused(Problem("R122", f"{word} takes a duration that is not negative", place, hint))
+        raise refuse("R122", f"{word} takes a duration that is not negative", hint, place)
     return micros
 
 
@@ -78,7 +78,7 @@ def event_timed(
     column = columns.get(settings.column.lower())
     if column is None:
         hint = f"There are: {', '.join(c.name for c in columns.values())}."
-        raise Refused(Problem("R103", f"EVENT TIME ({settings.column}): there is no such column", place, hint))
+        raise refuse("R103", f"EVENT TIME ({settings.column}): there is no such column", hint, place)
     unit = _unit(column, settings.unit, place)
     made = EventTimed(name, node, column.name, unit, settings.lag, settings.gap, settings.mode, gate)
     return replace(made, beyond=settings.beyond)
@@ -89,16 +89,16 @@ def _unit(column: Column, unit: str | None, place: Place) -> str | None:
     kind = kind_of(column.type)
     if kind is Kind.TIMESTAMP and unit is not None:
         hint = "Leave RESOLUTION out; it says what a column of whole numbers counts."
-        raise Refused(Problem("R170", f"{column.name} is a timestamp, which has its own resolution", place, hint))
+        raise refuse("R170", f"{column.name} is a timestamp, which has its own resolution", hint, place)
     if kind is Kind.INTEGER:
         if unit is None:
             hint = f"Write EVENT TIME ({column.name}, RESOLUTION MILLISECONDS), or SECONDS, MICROSECONDS, NANOSECONDS."
             what = f"{column.name} is {column.type}, and it is not said what its numbers count since 1970"
-            raise Refused(Problem("R170", what, place, hint))
+            raise refuse("R170", what, hint, place)
         return unit
     if kind not in (Kind.TIMESTAMP, Kind.OTHER):
         hint = "Declare a TIMESTAMP, or a BIGINT with RESOLUTION MILLISECONDS."
-        raise Refused(Problem("R170", f"{column.name} is {column.type}, which is no event time", place, hint))
+        raise refuse("R170", f"{column.name} is {column.type}, which is no event time", hint, place)
     return unit
 
 
@@ -111,7 +111,7 @@ def forwarded(
         hint = f"Declare one below and pass its column on, or write MODE {EventTimeSettings.mode}."
         why = lost_at(node)
         what = "MODE INPUT_WATERMARK needs an event time in what it reads"
-        raise Refused(Problem("R170", f"{what}; {why}" if why else what, place, hint))
+        raise refuse("R170", f"{what}; {why}" if why else what, hint, place)
     if event.column.lower() == settings.column.lower() and settings.unit in (None, event.unit):
         return node
     below = PassedBounds(fresh(f"{name}.passed_bounds"), node, event)

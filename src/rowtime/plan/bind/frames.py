@@ -68,9 +68,8 @@ def frame_of(window: Window) -> Frame:
         return Frame(None)
     kind = str(spec.args.get("kind")).upper()
     if kind not in ("ROWS", "RANGE") or spec.args.get("exclude"):
-        raise NoWindow(
-            "R190", f"{'EXCLUDE' if kind in ('ROWS', 'RANGE') else kind} is not supported in a frame yet", PAST
-        )
+        what = f"{'EXCLUDE' if kind in ('ROWS', 'RANGE') else kind} is not supported in a frame yet"
+        raise NoWindow("R190", what, PAST)
     lower, upper = (_edge(spec, side, by_range=kind == "RANGE") for side in ("start", "end"))
     if upper is None or (lower is not None and upper > lower):
         raise NoWindow("R161", "the frame ends before it begins", "Write the earlier end first.")
@@ -83,12 +82,11 @@ def _edge(spec: exp.WindowSpec, side: str, *, by_range: bool) -> int | None:
     if edge == CURRENT:
         return 0
     if way == "FOLLOWING":
-        raise NoWindow(
-            "R162",
-            "FOLLOWING asks for rows that have not come",
+        hint = (
             "Look back instead: end the frame with CURRENT ROW or PRECEDING; the row itself is LAST_VALUE(…), "
-            "an earlier one LAG(…).",
+            "an earlier one LAG(…)."
         )
+        raise NoWindow("R162", "FOLLOWING asks for rows that have not come", hint)
     if edge == UNBOUNDED:
         return None
     if not isinstance(edge, exp.Expr) or way != "PRECEDING":

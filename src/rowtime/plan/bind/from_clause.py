@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from rowtime.core.errors import Problem, Refused
+from rowtime.core.errors import refuse
 from rowtime.operators.contract import Operator
 from rowtime.operators.rows.lifetimes import is_lifetimes
 from rowtime.plan.bind.as_of import refuse_as_of
@@ -24,7 +24,7 @@ from rowtime.plan.bind.scope import From
 from rowtime.plan.bind.sources import Binder, BoundQuery
 from rowtime.plan.bind.window_tables import WINDOW_TABLES, WindowTable
 from rowtime.sql.generate import to_rowtime
-from rowtime.sql.places import place_of
+from rowtime.sql.places import place_of, refuse_at
 
 _AS_OF = "Write FROM a JOIN b FOR SYSTEM_TIME AS OF a.ROWTIME ON a.k = b.k."
 _EVENTS = "Leave FOR SYSTEM_TIME out."
@@ -41,12 +41,12 @@ class FromClause:
         """What the query reads."""
         source = self.query.args.get("from_")
         if source is None:
-            raise Refused(Problem("R117", "SELECT STREAM needs a FROM", place_of(self.text, self.query)))
+            raise refuse_at(self.text, self.query, "R117", "SELECT STREAM needs a FROM")
         clauses = self.query.args.get("joins") or []
         if source.this.args.get("over") and not clauses:
             hint = "Write OVER behind an aggregate: SUM(x) OVER (RANGE INTERVAL '1' MINUTE PRECEDING)."
             place = place_of(self.text, source.this.args["over"])
-            raise Refused(Problem("R153", "a window on an input goes with a JOIN", place, hint))
+            raise refuse("R153", "a window on an input goes with a JOIN", hint, place)
         refuse_as_of(self.text, source.this, "a stream as of a time goes with a JOIN", _AS_OF)
         joins, periods = Joins(self.binder, self.query, self.name), Periods(self.binder, self.name)
         found, starts = self._windowed(source.this), starts_of(self.query)
@@ -76,7 +76,7 @@ class FromClause:
         if table is not None and self.query.args.get("joins"):
             if item.args.get("over"):
                 hint = "Leave out OVER; each row of the stream meets the whole table."
-                raise Refused(Problem("R153", "a table has no window", place_of(self.text, item.args["over"]), hint))
+                raise refuse_at(self.text, item.args["over"], "R153", "a table has no window", hint)
             found = self._renamed(table, item, {})
             return replace(found, inputs=tuple(replace(one, rowtime="") for one in found.inputs))
         window = window_of(self.text, self.query, item)
@@ -97,11 +97,7 @@ class FromClause:
         elif isinstance(item, exp.Table) and isinstance(item.this, exp.Identifier):
             node, lineage = self.sources.table(self.binder, item)
         else:
-            raise Refused(
-                Problem(
-                    "R190", f"{to_rowtime(item)} is no stream", place_of(self.text, item), "Name a stream or a view."
-                )
-            )
+            raise refuse_at(self.text, item, "R190", f"{to_rowtime(item)} is no stream", "Name a stream or a view.")
         return self._renamed(node, item, lineage)
 
     def _called(self, call: exp.Anonymous, item: exp.Expr) -> BoundQuery:
@@ -109,16 +105,15 @@ class FromClause:
         if call.name.upper() in WINDOW_TABLES:
             found = WindowTable(self.binder, call, self.name).bind()
             if any(map(is_lifetimes, found.node.inputs)):
-                hint = "Group by TUMBLE(size), HOP(hop, size) or SNAPSHOT()."
                 what = f"{call.name} after FROM is of rows, and these are events with lifetimes"
-                raise Refused(Problem("R193", what, place_of(self.text, call), hint))
+                raise refuse_at(self.text, call, "R193", what, "Group by TUMBLE(size), HOP(hop, size) or SNAPSHOT().")
             return found
         place = place_of(self.text, call)
         name = f"{self.name}.{item.alias or call.name.lower()}"
         source = self._read(call, next(iter(call.expressions), None), f"{name}.cursor")
         if is_lifetimes(source):
             hint = "Let it read a view that EMITs the events as rows."
-            raise Refused(Problem("R193", f"{call.name} reads rows, and these are events with lifetimes", place, hint))
+            raise refuse("R193", f"{call.name} reads rows, and these are events with lifetimes", hint, place)
         if call.name.upper() in BUFFERS:
             others = [self._read(call, part, f"{name}.permits") for part in call.expressions[1:] if input_of(part)]
             endless = bool(self.query.args.get("unbounded_state"))
@@ -134,7 +129,7 @@ class FromClause:
         if isinstance(given, exp.Query):
             return self.binder.bind(given, name).node
         hint = f"Write STREAM({call.name}(CURSOR(query), …)), or TABLE({call.name}(TABLE s, …))."
-        raise Refused(Problem("R141", f"{call.name} reads a query or a stream", place_of(self.text, call), hint))
+        raise refuse_at(self.text, call, "R141", f"{call.name} reads a query or a stream", hint)
 
     def _renamed(self, node: Operator, item: exp.Expr, lineage: Mapping[str, exp.Expr]) -> From:
         alias: exp.Expr | None = item.args.get("alias")

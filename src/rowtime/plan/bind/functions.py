@@ -13,7 +13,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from rowtime.core.errors import Place, Problem, Refused
+from rowtime.core.errors import Place, refuse
 from rowtime.core.time import to_datetime, to_micros
 from rowtime.operators.contract import Column, Operator
 from rowtime.operators.gates.split import EarlyLateSplit
@@ -58,9 +58,7 @@ def defined(statement: CreateFunction) -> Make:
     match = _DEFINITION.fullmatch(statement.definition.rstrip("; \n"))
     if match is None:
         hint = "Name a Python class: CREATE FUNCTION f AS 'package.module:Class'."
-        raise Refused(
-            Problem("R141", f"the definition of {statement.name.text} is not understood", statement.place, hint)
-        )
+        raise refuse("R141", f"the definition of {statement.name.text} is not understood", hint, statement.place)
     here = str(Path.cwd())
     if here not in sys.path:  # as `python -m` has it, so that a script may have functions beside it
         sys.path.insert(0, here)
@@ -70,7 +68,7 @@ def defined(statement: CreateFunction) -> Make:
             found = getattr(found, name)
     except Exception as error:
         what = f"{statement.name.text} cannot be loaded from {match[1]}: {type(error).__name__}: {error}"
-        raise Refused(Problem("R141", what, statement.place)) from error
+        raise refuse("R141", what, place=statement.place) from error
     made: Make = found
     return made
 
@@ -82,15 +80,14 @@ def bind_call(
     everything = {**BUILT_IN, **known}
     make = everything.get(call.name.lower())
     if make is None:
-        hint = suggestion(call.name, everything)
-        raise Refused(Problem("R141", f"there is no table function {call.name}", place, hint))
+        raise refuse("R141", f"there is no table function {call.name}", suggestion(call.name, everything), place)
     arguments = tuple(call.expressions[1:])
     given = [(column.name, column.type) for column in source.emits().columns]
     try:
         made = make(*(_value(argument) for argument in arguments))
         columns = tuple(Column(column, kind) for column, kind in made.columns(given))
     except (TypeError, ValueError) as error:
-        raise Refused(Problem("R141", f"{call.name} cannot be called like this: {error}", place)) from error
+        raise refuse("R141", f"{call.name} cannot be called like this: {error}", place=place) from error
     return TableFunctionCall(name, source, call.name.lower(), arguments, columns, made)
 
 

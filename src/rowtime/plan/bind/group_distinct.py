@@ -47,12 +47,8 @@ def bind_distinct(
                 return by_value((), item.expression, groups, descending=order.direction < 0)
             if over(groups.stamp, item.expression, SORT_VALUE) is not None:
                 return GroupSort(())  # what is alike has one rowtime
-    scope.refuse(
-        "R184",
-        "DISTINCT of groups lists nothing that closes them, so it would never be complete",
-        query,
-        _complete(query, scope),
-    )
+    what = "DISTINCT of groups lists nothing that closes them, so it would never be complete"
+    scope.refuse("R184", what, query, _complete(query, scope))
     return None
 
 

@@ -143,12 +143,8 @@ class Grouping:
             return []
         sets = [node for node in group.expressions if isinstance(node, exp.Cube | exp.Rollup | exp.GroupingSets)]
         for node in sets:
-            self.scope.refuse(
-                "R127",
-                f"GROUP BY {type(node).__name__.upper()} has groups without a monotonic key",
-                node,
-                "Write one GROUP BY for each set, with UNION ALL.",
-            )
+            what = f"GROUP BY {type(node).__name__.upper()} has groups without a monotonic key"
+            self.scope.refuse("R127", what, node, "Write one GROUP BY for each set, with UNION ALL.")
         return [self._ordinal(node) for node in group.expressions if node not in sets]
 
     def _names_rowtime(self, entry: exp.Expr) -> bool:
@@ -207,12 +203,8 @@ class Grouping:
         leaves = list(bound.find_all(exp.Column))
         time = unshifted(bound.this)[0] if isinstance(bound.this, exp.Expr) else bound
         if len(leaves) != 1 or not isinstance(time, exp.Column):
-            self.scope.refuse(
-                "R128",
-                "WITHIN goes with a rounded time column",
-                node,
-                "For example GROUP BY FLOOR(t TO MINUTE) WITHIN INTERVAL '30' SECOND.",
-            )
+            hint = "For example GROUP BY FLOOR(t TO MINUTE) WITHIN INTERVAL '30' SECOND."
+            self.scope.refuse("R128", "WITHIN goes with a rounded time column", node, hint)
             return bound
         key = bound.copy()
         leaf = key.find(exp.Column)
@@ -241,10 +233,8 @@ class Grouping:
                 continue
             made = generator(entry)
             if made is not None:
-                what = f"{to_rowtime(made)} makes rows, and a group is one row"
-                self.scope.refuse(
-                    "R102", what, made, "Put the groups into a sub-query, and make rows of them above it."
-                )
+                hint = "Put the groups into a sub-query, and make rows of them above it."
+                self.scope.refuse("R102", f"{to_rowtime(made)} makes rows, and a group is one row", made, hint)
                 continue
             bound = self._over_groups(entry.unalias())
             name = entry.alias_or_name if entry.alias or isinstance(entry, exp.Column) else f"_c{len(items)}"

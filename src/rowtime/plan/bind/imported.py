@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 from sqlglot import exp
 
-from rowtime.core.errors import Place, Problem, Refused
+from rowtime.core.errors import Place, refuse
 from rowtime.operators.events.bounded_events import BoundedEvents
 from rowtime.operators.events.event_stream import EventStream
 from rowtime.operators.events.imported_bounds import ImportedBounds
@@ -36,7 +36,6 @@ def _lender(sources: Sources, binder: Binder, name: str, shape: EventShape) -> E
     found = None if other in sources.catalog.views else sources.catalog.stream(other)
     if found is None or found.shape is None or found.shape.imports is not None:
         what = f"{name} has BOUND FROM {other}, which is no stream with an EVENT SHAPE and bounds of its own"
-        hint = "Name the stream whose writers send bounds, or that generates them."
-        raise Refused(Problem("R199", what, Place(1, 1), hint))
+        raise refuse("R199", what, "Name the stream whose writers send bounds, or that generates them.", Place(1, 1))
     node = sources.named(binder, other, exp.to_table(other)).node
     return cast("EventStream", node)  # it has a shape, and imports nothing

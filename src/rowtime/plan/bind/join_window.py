@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from rowtime.core.errors import Problem, Refused
+from rowtime.core.errors import Refused
 from rowtime.operators.joins.join import EVER
 from rowtime.plan.bind.frames import UNBOUNDED
 from rowtime.sql.generate import to_rowtime
 from rowtime.sql.intervals import Duration, span_of
-from rowtime.sql.places import place_of
+from rowtime.sql.places import refuse_at
 
 _EXAMPLE = "For example OVER (RANGE INTERVAL '1' MINUTE PRECEDING)"
 
@@ -49,4 +49,4 @@ def _micros(text: str, node: exp.Expr) -> int:
 
 
 def _refused(text: str, code: str, message: str, node: exp.Expr, hint: str = "") -> Refused:
-    return Refused(Problem(code, message, place_of(text, node), hint))
+    return refuse_at(text, node, code, message, hint)

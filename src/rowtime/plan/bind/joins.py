@@ -27,7 +27,7 @@ from rowtime.plan.bind.scope import From, Input, Scope
 from rowtime.plan.bind.sources import Binder
 from rowtime.plan.bind.window_tables import NAMES
 from rowtime.sql.nodes import CurrentRowTimestamp
-from rowtime.sql.places import place_of
+from rowtime.sql.places import place_of, refuse_at
 
 _ALONE = {"SEMI": "left_semi", "ANTI": "left_anti"}
 _HINTS = {
@@ -64,7 +64,7 @@ class Joins:
         return self._built(clause, found, stamps, merged)
 
     def _refused(self, code: str, message: str, node: exp.Expr, hint: str = "") -> Refused:
-        return Refused(Problem(code, message, place_of(self.text, node), hint))
+        return refuse_at(self.text, node, code, message, hint)
 
     # -- the clause and its names -----------------------------------------------------
 
@@ -165,9 +165,8 @@ class Joins:
         bound = _over_rowtimes(scope.bind(on), clause.same)
         aliases = " or ".join(f"{one.alias}.ROWTIME" for side in clause.inputs for one in side)
         if not clause.tabled and any(column.name == ROWTIME for column in bound.find_all(exp.Column)):
-            scope.refuse(
-                "R150", "ROWTIME is that of the joined row, which ON is there to find", on, f"Write {aliases}."
-            )
+            hint = f"Write {aliases}."
+            scope.refuse("R150", "ROWTIME is that of the joined row, which ON is there to find", on, hint)
         if has_aggregates(bound):
             scope.refuse("R116", "ON cannot contain an aggregate", on, "Filter the groups below, in a sub-query.")
         if scope.promises:

@@ -7,7 +7,7 @@ from typing import get_args
 
 from sqlglot import exp
 
-from rowtime.core.errors import Place, Problem, Refused
+from rowtime.core.errors import Place, Refused, refuse
 from rowtime.operators.contract import Operator
 from rowtime.operators.events.alter_lifetime import AlterLifetime, How
 from rowtime.operators.events.chop import Chop
@@ -122,4 +122,4 @@ def _micros(argument: exp.Expr, call: exp.Anonymous, place: Place) -> int:
 
 
 def _refused(call: exp.Anonymous, what: str, place: Place) -> Refused:
-    return Refused(Problem("R194", what, place, f"Write {FUNCTIONS[call.name.upper()]}."))
+    return refuse("R194", what, f"Write {FUNCTIONS[call.name.upper()]}.", place)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from rowtime.core.columns import LIFETIME_END, LIFETIME_START, ROWTIME
-from rowtime.core.errors import Problem, Refused
+from rowtime.core.errors import Refused
 from rowtime.operators.contract import Column, Operator
 from rowtime.operators.events.count_windows import CountWindows
 from rowtime.operators.events.lifetime_windows import LifetimeWindows
@@ -19,7 +19,7 @@ from rowtime.operators.rows.select import Item, Select
 from rowtime.plan.bind.group_plan import reference
 from rowtime.plan.bind.groups import Grouping
 from rowtime.sql.intervals import duration_of
-from rowtime.sql.places import place_of
+from rowtime.sql.places import refuse_at
 
 _HINT = (
     "Add a window to GROUP BY: SNAPSHOT(), TUMBLE(INTERVAL '1' HOUR), HOP(INTERVAL '1' MINUTE, INTERVAL '1' HOUR) "
@@ -51,7 +51,7 @@ class LifetimeGrouping(Grouping):
         if len(windows) != 1:
             where = self.query.args.get("group") or self.query
             what = f"{'a' if not windows else 'one'} group of events needs a window of time"
-            raise Refused(Problem("R196", what, place_of(self.scope.text, where), _HINT))
+            raise refuse_at(self.scope.text, where, "R196", what, _HINT)
         self.scope.clipped = windows[0].name.upper() in ("TUMBLE", "HOP")
         items, stamp = self._select_list()
         having = self.query.args.get("having")
@@ -99,12 +99,11 @@ class LifetimeGrouping(Grouping):
         found = [node.name.lower() for node in call.expressions if isinstance(node, exp.Literal) and node.is_string]
         unknown = [name for name in found if name not in (*_OUTPUT, *_INPUT)]
         if unknown:
-            what = f"{call.name.upper()} has no option '{unknown[0]}'"
             hint = f"There are {_OPTIONS}. Where an event ends beyond its window is not known when the window goes out."
-            raise Refused(Problem("R196", what, place_of(self.scope.text, call), hint))
+            raise refuse_at(self.scope.text, call, "R196", f"{call.name.upper()} has no option '{unknown[0]}'", hint)
         if any(len([name for name in found if name in kind]) > 1 for kind in (_OUTPUT, _INPUT)):
             what = f"{call.name.upper()} has two options of which one excludes the other"
-            raise Refused(Problem("R196", what, place_of(self.scope.text, call), f"There are {_OPTIONS}."))
+            raise refuse_at(self.scope.text, call, "R196", what, f"There are {_OPTIONS}.")
         return found
 
     def _factored(self, node: exp.Expr) -> exp.Expr:
@@ -115,7 +114,7 @@ class LifetimeGrouping(Grouping):
         number = call.expressions[0] if len(call.expressions) == 1 else None
         if not isinstance(number, exp.Literal) or not number.name.isdigit() or not 0 < int(number.name) <= MOST_STARTS:
             what = f"COUNT_WINDOW takes a number of start times, from 1 to {MOST_STARTS}"
-            raise Refused(Problem("R196", what, place_of(self.scope.text, call), "For example COUNT_WINDOW(10)."))
+            raise refuse_at(self.scope.text, call, "R196", what, "For example COUNT_WINDOW(10).")
         return int(number.name)
 
     def _sizes(self, call: exp.Anonymous, options: int) -> tuple[int, int, int]:
@@ -127,11 +126,10 @@ class LifetimeGrouping(Grouping):
         if not wanted <= len(numbers) <= wanted + 1 or any(n is None for n in numbers) or (numbers[0] or 0) <= 0:
             sizes = "a hop and a size" if wanted > 1 else "a size"
             what = f"{call.name.upper()} over events takes {sizes}, perhaps an offset"
-            hint = f"{_HINT} Behind them may stand {_OPTIONS}."
-            raise Refused(Problem("R196", what, place_of(self.scope.text, call), hint))
+            raise refuse_at(self.scope.text, call, "R196", what, f"{_HINT} Behind them may stand {_OPTIONS}.")
         hop, size = numbers[0] or 0, numbers[wanted - 1] or 0
         if size <= 0:
-            raise Refused(Problem("R196", "a window has a size above zero", place_of(self.scope.text, call), _HINT))
+            raise refuse_at(self.scope.text, call, "R196", "a window has a size above zero", _HINT)
         return size, hop, (numbers[wanted] or 0) if len(numbers) > wanted else 0
 
 

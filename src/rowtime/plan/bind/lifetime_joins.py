@@ -8,7 +8,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from rowtime.core.columns import PERIODS, ROWTIME
-from rowtime.core.errors import Problem, Refused
+from rowtime.core.errors import Refused, refuse
 from rowtime.expr.conditions import col, conjuncts
 from rowtime.operators.contract import Column, Operator
 from rowtime.operators.events.anti_join import AntiJoin
@@ -70,14 +70,12 @@ class LifetimeJoins:
         place = place_of(self.text, node.this)
         if not (is_lifetimes(left.node) and is_lifetimes(right.node)):
             hint = "Declare an EVENT SHAPE for both, or read a view that EMITs the events as rows."
-            raise Refused(Problem("R197", "one side of the join has lifetimes and the other has not", place, hint))
+            raise refuse("R197", "one side of the join has lifetimes and the other has not", hint, place)
         if kind not in ("", "INNER", "CROSS", "LEFT", "LEFT OUTER", "ANTI", "LEFT ANTI") or node.args.get("method"):
             hint = "There are JOIN, LEFT JOIN and LEFT ANTI JOIN."
-            raise Refused(Problem("R190", f"{kind} JOIN of events is not supported yet", place, hint))
+            raise refuse("R190", f"{kind} JOIN of events is not supported yet", hint, place)
         if any(one.window is not None for one in (*left.inputs, *right.inputs)):
-            raise Refused(
-                Problem("R197", "events have lifetimes and no OVER window", place, "Use EXTEND(s, interval).")
-            )
+            raise refuse("R197", "events have lifetimes and no OVER window", "Use EXTEND(s, interval).", place)
 
     def _with_start(self, side: From) -> From:
         """A side with its start as a further column, where that is asked for: a pair has a start of its own."""

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from rowtime.core.errors import Problem, Refused
 from rowtime.operators.contract import Operator
 from rowtime.operators.events.emit_changes import NAMES as CHANGES
 from rowtime.operators.rows.lifetimes import is_lifetimes
@@ -16,7 +15,7 @@ from rowtime.plan.bind.panes import has_panes
 from rowtime.plan.bind.scope import Scope
 from rowtime.plan.bind.sources import BoundQuery, Sources
 from rowtime.plan.bind.speculation import with_changes
-from rowtime.sql.places import place_of
+from rowtime.sql.places import refuse_at
 
 
 def emitted(text: str, sources: Sources, query: exp.Expr, bound: BoundQuery, name: str) -> BoundQuery:
@@ -28,20 +27,18 @@ def emitted(text: str, sources: Sources, query: exp.Expr, bound: BoundQuery, nam
         return bound
     if not is_lifetimes(bound.node):
         hint = "Leave it out; EMIT is for events of streams with an EVENT SHAPE."
-        what = f"EMIT {clause.name}: these rows have no lifetimes"
-        raise Refused(Problem("R191", what, place_of(text, query), hint))
+        raise refuse_at(text, query, "R191", f"EMIT {clause.name}: these rows have no lifetimes", hint)
     return BoundQuery(as_rows(sources.fresh, bound.node, name, clause, text))
 
 
 def _changes(text: str, sources: Sources, query: exp.Expr, node: Operator, name: str) -> Operator:
     if not is_lifetimes(node):
         hint = "Leave it out; EMIT CHANGES is for panes, and for events of streams with an EVENT SHAPE."
-        what = "EMIT CHANGES: no row of this query is changed later"
-        raise Refused(Problem("R191", what, place_of(text, query), hint))
+        raise refuse_at(text, query, "R191", "EMIT CHANGES: no row of this query is changed later", hint)
     taken = {column.lower() for column in node.emits().names} & set(CHANGES)
     if taken:
         what = f"the result has two columns {', '.join(sorted(taken))}"
-        raise Refused(Problem("R119", what, place_of(text, query), "Rename the column of the query."))
+        raise refuse_at(text, query, "R119", what, "Rename the column of the query.")
     return with_changes(sources, node, name)
 
 
@@ -50,8 +47,7 @@ def alike(text: str, query: exp.Expr, nodes: Sequence[Operator]) -> bool:
     found = {is_lifetimes(node) for node in nodes}
     if len(found) > 1:
         hint = "EMIT the events in a view first, or declare an EVENT SHAPE for all."
-        what = "some inputs of UNION ALL have lifetimes and others have not"
-        raise Refused(Problem("R197", what, place_of(text, query), hint))
+        raise refuse_at(text, query, "R197", "some inputs of UNION ALL have lifetimes and others have not", hint)
     return found == {True}
 
 

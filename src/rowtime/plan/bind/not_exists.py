@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from rowtime.core.errors import Problem, Refused
-from rowtime.sql.places import place_of
+from rowtime.sql.places import refuse_at
 
 
 def split_off(query: exp.Select, text: str) -> list[exp.Join]:
@@ -37,7 +36,7 @@ def _anti_join(exists: exp.Expr, text: str) -> exp.Join:
     }
     if not isinstance(inner, exp.Select) or inner.args.get("from_") is None or clauses:
         hint = "Write NOT EXISTS (SELECT STREAM * FROM t WHERE t.k = s.k), with a view for anything more."
-        raise Refused(Problem("R190", "NOT EXISTS of such a query is not supported", place_of(text, exists), hint))
+        raise refuse_at(text, exists, "R190", "NOT EXISTS of such a query is not supported", hint)
     where = inner.args.get("where")
     join = exp.Join(this=inner.args["from_"].this, side="LEFT", kind="ANTI", on=where.this if where else None)
     join.meta.update(exists.meta)

@@ -203,12 +203,8 @@ def leads(
 def unfit(query: exp.Expr, scope: Scope) -> None:
     """A problem: AS ROWTIME does not ascend with what ORDER BY leads with."""
     first = query.args["order"].expressions[0]
-    scope.refuse(
-        "R126",
-        "AS ROWTIME beside ORDER BY must ascend with what it leads with",
-        first,
-        rewrites.shown(rewrites.promoted(query, [first.this]), scope.binds, "Promote it in a sub-query below."),
-    )
+    hint = rewrites.shown(rewrites.promoted(query, [first.this]), scope.binds, "Promote it in a sub-query below.")
+    scope.refuse("R126", "AS ROWTIME beside ORDER BY must ascend with what it leads with", first, hint)
 
 
 def _stamp_over(query: exp.Expr, scope: Scope, promoted: exp.Expr | None, led: exp.Expr) -> exp.Expr | None:

@@ -1,8 +1,7 @@
 """Binds OVER: the window calls of one SELECT become columns, and the operators that compute them.
 
-A frame on a stream holds the row and rows that came before it, so ORDER BY in a window can
-only name an order that the stream has. Calls over the same keys whose rows are kept in the
-same way share an operator.
+A frame on a stream holds the row and rows that came before it, so ORDER BY in a window can only name an order that the
+stream has. Calls over the same keys whose rows are kept in the same way share an operator.
 """
 
 from __future__ import annotations
@@ -86,9 +85,8 @@ class Windowing:
         order, ranked = self._order(window, node)
         frame = frame_of(window)
         if frame.by_range and order is None and window.order and not ranked:
-            raise NoWindow(
-                "R164", "RANGE is measured on ROWTIME, or on a function of it", f"Write ORDER BY {self.scope.rowtime}."
-            )
+            hint = f"Write ORDER BY {self.scope.rowtime}."
+            raise NoWindow("R164", "RANGE is measured on ROWTIME, or on a function of it", hint)
         by = order or col(ROWTIME) if ranked else None
         wants = wants_of(node.this, frame, by)
         fact = prove(_as_node(node.this, window), self.scope.facts).fact

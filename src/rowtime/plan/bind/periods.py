@@ -12,7 +12,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from rowtime.core.columns import PERIODS, ROWTIME, STOP
-from rowtime.core.errors import Problem, Refused
+from rowtime.core.errors import Refused
 from rowtime.expr.conditions import col, conjuncts
 from rowtime.operators.contract import Column, Operator
 from rowtime.operators.events.period_filter import PeriodFilter, passing
@@ -23,7 +23,7 @@ from rowtime.plan.bind.sources import Binder
 from rowtime.sql.generate import to_rowtime
 from rowtime.sql.nodes import Lifetime, PeriodPredicate
 from rowtime.sql.periods import compared, periodic
-from rowtime.sql.places import place_of
+from rowtime.sql.places import refuse_at
 
 Times = Mapping[str, tuple[exp.Expr, exp.Expr]]
 """Start and end (BIGINT expressions, µs) of the event of an input, by its name in lower case."""
@@ -153,7 +153,7 @@ class Periods:
                 continue
             known = {one.alias.lower() for one in source.inputs}
             if name.lower() not in known:
-                raise Refused(Problem("R103", f"there is no stream {name} here", place_of(self.text, said)))
+                raise refuse_at(self.text, said, "R103", f"there is no stream {name} here")
             hint = "Name the lifetime of an input of the JOIN itself, or of a view of what is joined before."
             raise self._refused(f"{name} has no lifetime of its own here", said, hint)
 
@@ -191,7 +191,7 @@ class Periods:
                 raise self._refused(what, given, "Compare it with LIFETIME of the other, or make that time its start.")
 
     def _refused(self, what: str, node: exp.Expr, hint: str) -> Refused:
-        return Refused(Problem("R198", what, place_of(self.text, node), hint))
+        return refuse_at(self.text, node, "R198", what, hint)
 
 
 _TIMES = (exp.Anonymous(this="unix_micros", expressions=[col(ROWTIME)]), col(STOP))

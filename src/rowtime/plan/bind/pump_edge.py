@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from rowtime.core.columns import ROWTIME_NAME
-from rowtime.core.errors import Place, Problem, Refused
+from rowtime.core.errors import Place, Problem, Refused, refuse
 from rowtime.expr.conditions import col
 from rowtime.expr.store_assignment import as_read, is_padded, length_of, may_assign, same_type
 from rowtime.operators.contract import Column, Operator, quoted
@@ -121,14 +121,13 @@ def _assigned(given: Sequence[Column], pump: CreatePump, stream: StreamDef) -> t
     if len(given) != len(names):
         what = f"{stream.name} takes {len(names)} columns ({', '.join(names)}), the query gives {len(given)}"
         hint = "Select one column for each, in this order; ROWTIME goes along by itself."
-        raise Refused(Problem("R132", f"{what} ({', '.join(c.name for c in given)})", pump.place, hint))
+        raise refuse("R132", f"{what} ({', '.join(c.name for c in given)})", hint, pump.place)
     unknown = [name for name in names if name.lower() not in {w.lower() for w in wanted}]
     if unknown:
-        hint = f"It has {', '.join(wanted)}."
-        raise Refused(Problem("R103", f"{stream.name} has no column {unknown[0]}", pump.place, hint))
+        raise refuse("R103", f"{stream.name} has no column {unknown[0]}", f"It has {', '.join(wanted)}.", pump.place)
     listed = {to.lower(): column.name for to, column in zip(names, given, strict=True)}
     if len(listed) < len(names):
-        raise Refused(Problem("R119", f"the list of columns of {stream.name} names one twice", pump.place))
+        raise refuse("R119", f"the list of columns of {stream.name} names one twice", place=pump.place)
     return tuple(
         Assigned(listed.get(name.lower(), ""), name, kind, name in stream.required) for name, kind in stream.columns
     )
@@ -252,10 +251,10 @@ def with_rowtime(pump: CreatePump, stream: StreamDef | None) -> CreatePump:
     if not explicit:
         hint = "Promote it in a query that does, as in SELECT STREAM t AS ROWTIME, a FROM (…) AS q."
         what = "ROWTIME is in the list of columns, and the query does not list its columns one by one"
-        raise Refused(Problem("R222", what, pump.place, hint))
+        raise refuse("R222", what, hint, pump.place)
     if len(entries) != len(names):
         what = f"the list has {len(names)} columns ({', '.join(names)}), the query gives {len(entries)}"
-        raise Refused(Problem("R132", what, pump.place, "Select one column for each, in this order."))
+        raise refuse("R132", what, "Select one column for each, in this order.", pump.place)
     at = listed.index(ROWTIME_NAME)
     others = _by_place([*entries[:at], *entries[at + 1 :]], [*names[:at], *names[at + 1 :]])
     time = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 
-from rowtime.core.errors import Place, Problem, Refused
+from rowtime.core.errors import Place, refuse
 from rowtime.operators.contract import Operator, walk
 from rowtime.operators.gates.rejected import Rejected
 from rowtime.operators.streams.union_all import UnionAll
@@ -23,8 +23,7 @@ def refused_rows(
     if gate is None and node.computes:
         return Rejected(fresh(f"{name}.rejected"), node, node.emits().of_users, failing=name)
     if gate is None:
-        hint = f"These do: {', '.join(part.name for part in gates)}."
-        raise Refused(Problem("R125", f"{name} refuses no rows", place, hint))
+        raise refuse("R125", f"{name} refuses no rows", f"These do: {', '.join(part.name for part in gates)}.", place)
     filled = [part for part in gates if part.name in pumps]
     orders = [part for part in gates if part.checks_declared() and part.name.startswith(f"{name}.")]
     as_name = f"{name}.rejected"
@@ -45,7 +44,7 @@ def refused_by_pump(fresh: Callable[[str], str], node: Operator, pump: str, plac
         return Rejected(fresh(f"{pump}.rejected"), query, query.emits().of_users, failing=pump)
     if not gates:
         what = f"{pump} refuses no rows: its values fit the declared columns of the target, and nothing is checked"
-        raise Refused(Problem("R125", what, place))
+        raise refuse("R125", what, place=place)
     as_name = f"{pump}.rejected"
     refused = tuple(Rejected(fresh(as_name), part, part.refused_columns()) for part in gates)
     return UnionAll(fresh(f"{as_name}.all"), refused) if refused[1:] else refused[0]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rowtime.core.errors import Place, Problem, Refused
+from rowtime.core.errors import Place, Problem, refuse
 from rowtime.operators.streams.stream import Stream
 
 MOST_ROWS = 1000  # fewer than twice as many are kept a writer
@@ -15,8 +15,7 @@ def rows_of(given: str, place: Place) -> tuple[int, Problem | None]:
     count = int(given) if given.isdigit() else 0
     if 0 < count <= MOST_ROWS:
         return count, None
-    what = f"RESYNC AFTER counts 1 to {MOST_ROWS} rows"
-    return 0, Problem("R122", what, place, "For example RESYNC AFTER 3 ROWS.")
+    return 0, Problem("R122", f"RESYNC AFTER counts 1 to {MOST_ROWS} rows", place, "For example RESYNC AFTER 3 ROWS.")
 
 
 def check_resync(stream: Stream) -> None:
@@ -27,4 +26,4 @@ def check_resync(stream: Stream) -> None:
     elif stream.event_bounds or stream.column_bounds:
         why = "with bounds of an event time" if stream.event_bounds else "with columns of declared order"
     if why:
-        raise Refused(Problem("R190", f"RESYNC of a stream {why} is not supported yet", hint=hint))
+        raise refuse("R190", f"RESYNC of a stream {why} is not supported yet", hint)

@@ -29,9 +29,8 @@ from rowtime.sql.places import place_of, position, span
 class Input:
     """One input under its name: its columns as (name there, column of the operator), and its rowtime's column.
 
-    ``window``: how long its rows stay in the window of a join, µs. ``lag``: how far its rowtime
-    may lie below that of the joined row. ``optional``: it is missing where an outer join found
-    no match.
+    ``window``: how long its rows stay in the window of a join, µs. ``lag``: how far its rowtime may lie below that of
+    the joined row. ``optional``: it is missing where an outer join found no match.
     """
 
     alias: str
@@ -258,8 +257,7 @@ class Scope:
 
     def _refuse_column(self, column: exp.Column, inputs: Sequence[Input], found: Sequence[str]) -> None:
         if found:
-            hint = f"Write {' or '.join(found)}."
-            self.refuse("R150", f"several inputs have a column {column.name}", column, hint)
+            self.refuse("R150", f"several inputs have a column {column.name}", column, f"Write {' or '.join(found)}.")
             return
         hint = suggestion(column.name, [known for one in inputs for known, _ in one.columns])
         among = " or ".join(one.alias for one in inputs)

@@ -40,7 +40,7 @@ from rowtime.plan.bind.scope import From, Scope, columns_of, follows, type_of
 from rowtime.plan.bind.sources import Binder, BoundQuery, Sources
 from rowtime.plan.bind.union_order import common, flat, sorted_union
 from rowtime.plan.bind.windows import has_clock, refuse_outside
-from rowtime.sql.places import place_of
+from rowtime.sql.places import place_of, refuse_at
 
 
 @dataclass
@@ -77,33 +77,21 @@ class QueryBinder:
         if isinstance(query, exp.Union):
             return self._union(query, name)
         if not isinstance(query, exp.Select):
-            raise Refused(Problem("R114", "only SELECT and UNION ALL make a query", place_of(self.text, query)))
+            raise refuse_at(self.text, query, "R114", "only SELECT and UNION ALL make a query")
         return _SelectBinder(self, query, name).bind()
 
     def _union(self, query: exp.Expr, name: str) -> BoundQuery:
         if not isinstance(query, exp.Union) or query.args.get("distinct") or type(query) is not exp.Union:
-            raise Refused(
-                Problem(
-                    "R109",
-                    "streams know UNION ALL only",
-                    place_of(self.text, query),
-                    "Write UNION ALL; to drop duplicates, SELECT STREAM DISTINCT above it.",
-                )
-            )
+            hint = "Write UNION ALL; to drop duplicates, SELECT STREAM DISTINCT above it."
+            raise refuse_at(self.text, query, "R109", "streams know UNION ALL only", hint)
         refuse_later(self.text, query)
         if query.args.get("order"):
             return self.bind(sorted_union(query, self.text, lambda inner: self._names(inner, name)), name)
         parts = [self.bind(part, f"{name}.{n}") for n, part in enumerate(flat(query), 1)]
         widths = {len(part.node.emits().columns) for part in parts}
         if len(widths) > 1:
-            raise Refused(
-                Problem(
-                    "R115",
-                    "the inputs of UNION ALL have different numbers of columns",
-                    place_of(self.text, query),
-                    "Select the same number of columns on each side.",
-                )
-            )
+            hint = "Select the same number of columns on each side."
+            raise refuse_at(self.text, query, "R115", "the inputs of UNION ALL have different numbers of columns", hint)
         alike(self.text, query, [part.node for part in parts])
         inputs = tuple(part.node for part in parts)
         if (
@@ -183,11 +171,7 @@ class _SelectBinder:
     def _refuse_unsupported(self) -> None:
         query = self.query
         if query.args.get("stream") is not True:
-            raise Refused(
-                Problem(
-                    "R105", "a stream cannot be read as a table", place_of(self.text, query), "Write SELECT STREAM."
-                )
-            )
+            raise refuse_at(self.text, query, "R105", "a stream cannot be read as a table", "Write SELECT STREAM.")
         later = query
         if query.args.get("keys_expire") and not self._groups():
             later = query.copy()  # what windows keep, they check themselves

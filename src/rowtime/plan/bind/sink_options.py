@@ -40,9 +40,8 @@ class TableOptions:
         mode, key = mode_and_key(options, "a database")
         driver = options.get("driver") or DRIVERS.get(url.split(":")[1] if ":" in url else "", "")
         if not driver:
-            raise refuse(
-                "R504", f"the driver of {shown('url', url)} is not known", "Name its class: OPTIONS (driver '…')."
-            )
+            hint = "Name its class: OPTIONS (driver '…')."
+            raise refuse("R504", f"the driver of {shown('url', url)} is not known", hint)
         given = {name: value for name, value in named.items() if name.lower() not in _OURS}
         return cls(url, table, key, mode, driver, given)
 

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
-from rowtime.core.errors import Place, Problem, Refused
+from rowtime.core.errors import Place, Refused, refuse
 from rowtime.operators.contract import Operator
 from rowtime.operators.contract.requirement import PLACED
 from rowtime.operators.sinks.sink import Sink
@@ -87,8 +87,7 @@ class SinkBinder:
         other = self.topics.setdefault(topic, stream.name)
         if other != stream.name:
             what = f"pumps write into {other} and into {stream.name}, and both are the topic {topic[1]}"
-            hint = f"Let both pumps write into {other}: then their rows are in one order."
-            raise Refused(Problem("R546", what, place, hint))
+            raise refuse("R546", what, f"Let both pumps write into {other}: then their rows are in one order.", place)
 
     def sink(self, name: str, node: Operator, kind: str, options: Options) -> Sink:
         """A sink for the rows of an operator, in stream order where that counts. Raises ``Refused`` (R133)."""
@@ -97,13 +96,8 @@ class SinkBinder:
         ordered = asked != "false" and (asked == "true" or not _is_set(kind, options, node))
         rowtime = dict(options).get("rowtime.column", "rowtime")
         if rowtime and rowtime.lower() in {column.lower() for column in node.emits().names}:
-            raise Refused(
-                Problem(
-                    "R133",
-                    f"the result has a column {rowtime}, which ROWTIME is written to",
-                    hint="Rename it, or set OPTIONS (rowtime.column 'other'), or '' for none.",
-                )
-            )
+            hint = "Rename it, or set OPTIONS (rowtime.column 'other'), or '' for none."
+            raise refuse("R133", f"the result has a column {rowtime}, which ROWTIME is written to", hint)
         made = Sink(self.sources.fresh(name), node, kind, options, ordered, rowtime)
         return cast("Sink", self.sources.enforced(made, name))
 

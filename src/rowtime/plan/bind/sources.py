@@ -13,7 +13,7 @@ from typing import Protocol
 from sqlglot import exp
 
 from rowtime.core.columns import PROMOTED_TIME, ROWTIME, SAID
-from rowtime.core.errors import Place, Problem, Refused
+from rowtime.core.errors import Place, Problem, Refused, refuse
 from rowtime.expr.conditions import col
 from rowtime.operators.contract import Column, Operator
 from rowtime.operators.contract.requirement import COUNTED
@@ -40,7 +40,7 @@ from rowtime.plan.bind.start_positions import Starts
 from rowtime.plan.enforce import Enforcer
 from rowtime.plan.formats import read_problems
 from rowtime.plan.formats.lake import LAKES
-from rowtime.sql.places import place_of
+from rowtime.sql.places import place_of, refuse_at
 from rowtime.sql.statements import CreatePump, CreateView
 
 SINGLE_WRITER = frozenset({"parquet", "csv", "json", "rate", "delta", "iceberg"})
@@ -127,11 +127,9 @@ class Sources:
         if name in self.bound:
             return self.bound[name]
         if name in self.open:
-            raise Refused(Problem("R123", f"{name} is defined by itself", place_of(binder.text, item)))
+            raise refuse_at(binder.text, item, "R123", f"{name} is defined by itself")
         if name in self.catalog.tables:
-            raise Refused(
-                Problem("R124", f"{name} is a table; a table cannot be read as a stream", place_of(binder.text, item))
-            )
+            raise refuse_at(binder.text, item, "R124", f"{name} is a table; a table cannot be read as a stream")
         self.open.append(name)
         try:
             if name in self.catalog.views:
@@ -159,7 +157,7 @@ class Sources:
         pumps = [p for p in self.catalog.pumps.values() if p.target.text.lower() == stream.name and p.started]
         if self.fresh(stream.name) != stream.name:
             what, hint = f"the stream {stream.name} has the name of an operator", "Rename the pump or view that has it."
-            raise Refused(Problem("R209", what, hint=hint))
+            raise refuse("R209", what, hint)
         source = Stream(
             stream.name,
             columns,
@@ -181,7 +179,7 @@ class Sources:
             if pumps:
                 what = f"{stream.name} has an event shape, and a pump of this script fills it: it is not read here yet"
                 hint = "Read the query of the pump, or read the stream in a script of its own."
-                raise Refused(Problem("R190", what, pumps[0].place, hint))
+                raise refuse("R190", what, hint, pumps[0].place)
             if stream.shape.imports is not None:
                 return importing(self, binder, source, stream.shape), None
             source = EventStream(**vars(source), shape=stream.shape)
@@ -198,7 +196,7 @@ class Sources:
         if pumps or stream.format == "kafka":
             what = "a pump fills" if pumps else "comes from Kafka"
             hint = f"Declare the event time on a view of {stream.name}."
-            raise Refused(Problem("R190", f"MODE MANUAL of a stream that {what} is not supported yet", hint=hint))
+            raise refuse("R190", f"MODE MANUAL of a stream that {what} is not supported yet", hint)
         return True
 
     def _event_timed(self, bound: BoundQuery, view: CreateView) -> BoundQuery:
@@ -253,7 +251,7 @@ class Sources:
         key = f"{_OURS}pump {pump_name(pump)}"
         if key not in self.bound:
             if key in self.open:
-                raise Refused(Problem("R123", f"the pump {pump_name(pump)} reads what it writes", pump.place))
+                raise refuse("R123", f"the pump {pump_name(pump)} reads what it writes", place=pump.place)
             self.open.append(key)
             try:
                 stream = self.catalog.stream(pump.target.text)
@@ -275,7 +273,7 @@ class Sources:
         if len(new) != len(old) or any(column.lower() == "rowtime" for column in new):
             names = ", ".join(column.name for column in old)
             hint = "Give each a name; ROWTIME does not count and keeps its own."
-            raise Refused(Problem("R118", f"the query has {len(old)} columns: {names}", place, hint))
+            raise refuse("R118", f"the query has {len(old)} columns: {names}", hint, place)
         items = tuple(Item(replace(c, name=to), col(c.name)) for c, to in zip(old, new, strict=True))
         moved = {to: bound.lineage[c.name] for c, to in zip(old, new, strict=True) if c.name in bound.lineage}
         return BoundQuery(Select(self.fresh(name), bound.node, items), moved)
@@ -299,14 +297,13 @@ def _check_filled(stream: Stream, pump: CreatePump) -> None:
     """What the guard of a stream does not judge of a pump's rows yet (R190), and topics. Raises ``Refused``."""
     kind = stream.source[0]
     if kind == "kafka" or kind in LAKES:  # it would give once more what the pump has given already
-        what = f"a {kind} stream cannot be read in the script whose pump fills it"
         hint = "Read what the pump reads, through a view say; or read the stream in a script of its own."
-        raise Refused(Problem("R504", what, pump.place, hint))
+        raise refuse("R504", f"a {kind} stream cannot be read in the script whose pump fills it", hint, pump.place)
     for words, given in {"RESYNC": stream.resync, "EARLY BEYOND … AFTER ARRIVAL": stream.ahead is not None}.items():
         if given:
             what = f"{stream.name} has {words}, and a pump of this script fills it: that is not supported yet"
             hint = "Put it into the query of the pump, ORDER BY t WITHIN … EARLY BEYOND …, and leave it out here."
-            raise Refused(Problem("R190", what, pump.place, hint))
+            raise refuse("R190", what, hint, pump.place)
 
 
 def _has_column_bounds(stream: StreamDef) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from rowtime.core.errors import Place, Problem, Refused
+from rowtime.core.errors import Place, refuse
 
 if TYPE_CHECKING:
     from rowtime.plan.bind.catalog import Catalog
@@ -29,7 +29,7 @@ class Starts:
         if name in other:
             ways = ("FROM NOW", "from its start")
             what = f"{name} is read {ways[now]} elsewhere in this script, and here {ways[not now]}"
-            raise Refused(Problem("R157", what, place, "Write FROM NOW in both places, or in none."))
+            raise refuse("R157", what, "Write FROM NOW in both places, or in none.", place)
         mine.add(name)
 
     @staticmethod
@@ -37,7 +37,7 @@ class Starts:
         stream = None if name in catalog.views or name in catalog.tables else catalog.stream(name)
         if stream is None and name in catalog.names():
             hint = "A view reads from now if it says so of its streams."
-            raise Refused(Problem("R157", f"{name} is no stream, and begins nowhere", place, hint))
+            raise refuse("R157", f"{name} is no stream, and begins nowhere", hint, place)
         if stream is not None and stream.format not in FORMATS:
             hint = "Leave it out; it has no rows from before the start."
-            raise Refused(Problem("R157", f"a stream of {stream.format} is not read FROM NOW", place, hint))
+            raise refuse("R157", f"a stream of {stream.format} is not read FROM NOW", hint, place)

@@ -1,7 +1,6 @@
 """ORDER BY of a UNION ALL: that of a SELECT of everything from it.
 
-The inputs of a T-sort promote their times; then it is the union that is sorted, before its
-rows have their new ROWTIME.
+The inputs of a T-sort promote their times; then it is the union that is sorted, before its rows have their new ROWTIME.
 """
 
 from __future__ import annotations
@@ -11,12 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 from sqlglot import exp
 
 from rowtime.core.columns import PROMOTED, ROWTIME
-from rowtime.core.errors import Problem, Refused
 from rowtime.expr.conditions import col
 from rowtime.plan.bind.scope import columns_of
 from rowtime.plan.bind.sources import BoundQuery
 from rowtime.sql.generate import to_rowtime
-from rowtime.sql.places import place_of
+from rowtime.sql.places import refuse_at
 
 
 def flat(query: exp.Expr) -> list[exp.Expr]:
@@ -55,7 +53,7 @@ def _promoted(query: exp.Expr, first: exp.Expr, text: str) -> exp.Expr:
         if entry is None or (led != entry.this and not _is_rowtime(led)):
             what = "a T-sort of a UNION ALL must give its sort expression the name ROWTIME in each input"
             hint = f"Select {to_rowtime(led)} AS ROWTIME in each; then ORDER BY ROWTIME WITHIN … sorts by it."
-            raise Refused(Problem("R121", what, place_of(text, part), hint))
+            raise refuse_at(text, part, "R121", what, hint)
     return led
 
 

@@ -75,12 +75,11 @@ def _unknown(call: exp.Expr) -> NoWindow:
     text = to_rowtime(call)
     if isinstance(call, exp.Lead):
         return NoWindow("R162", f"{text} asks for a row that has not come", "Look back with LAG.")
-    return NoWindow(
-        "R163",
-        f"{text} is not computed over the frame of a stream",
+    hint = (
         "There are COUNT, SUM, AVG, MIN, MAX, STDDEV, VARIANCE and their kinds, FIRST_VALUE, LAST_VALUE, NTH_VALUE, "
-        "LAG, EXP_AVG, ROW_NUMBER, RANK and DENSE_RANK; what needs all rows of a frame goes with GROUP BY.",
+        "LAG, EXP_AVG, ROW_NUMBER, RANK and DENSE_RANK; what needs all rows of a frame goes with GROUP BY."
     )
+    return NoWindow("R163", f"{text} is not computed over the frame of a stream", hint)
 
 
 # -- aggregates -------------------------------------------------------------------------
@@ -157,12 +156,11 @@ def _distinct(call: exp.Expr, condition: exp.Expr | None, frame: Frame) -> Wants
         hint = "COUNT(DISTINCT value) there is; several values make one: COUNT(DISTINCT CONCAT_WS('|', a, b))."
         raise NoWindow("R163", f"{to_rowtime(call)} is not computed over the frame of a stream", hint)
     if frame.lower is None:
-        raise NoWindow(
-            "R163",
-            "DISTINCT in a frame from the beginning would keep every value",
+        hint = (
             "Give the frame a beginning, RANGE INTERVAL '1' HOUR PRECEDING or ROWS 100 PRECEDING; or count in groups, "
-            "with GROUP BY FLOOR(s.ROWTIME TO HOUR).",
+            "with GROUP BY FLOOR(s.ROWTIME TO HOUR)."
         )
+        raise NoWindow("R163", "DISTINCT in a frame from the beginning would keep every value", hint)
     argument = _if(condition, values[0])
     return Wants((Want(Distinct(), argument, frame, exp.Count(this=argument.copy())),))
 
@@ -202,9 +200,8 @@ def _nth(value: exp.Expr, function: Nth, frame: Frame) -> Wants:
         # The n-th from the end is among the last n rows.
         frame = replace(frame, lower=frame.upper + function.n - 1) if not frame.by_range else frame
         if frame.by_range:
-            raise NoWindow(
-                "R163", "the frame has no beginning", "Give it one, RANGE BETWEEN INTERVAL '1' DAY PRECEDING AND …."
-            )
+            hint = "Give it one, RANGE BETWEEN INTERVAL '1' DAY PRECEDING AND …."
+            raise NoWindow("R163", "the frame has no beginning", hint)
     return Wants((Want(function, value, frame, exp.First(this=value.copy())),))
 
 

@@ -18,7 +18,7 @@ from rowtime.plan.bind.scope import From, Scope, follows, marks_of
 from rowtime.plan.bind.sources import Binder, BoundQuery
 from rowtime.plan.bind.windows import SHAPES, ascends, gap_of, is_value, spans_of, windows_of
 from rowtime.sql.nodes import TableArgument
-from rowtime.sql.places import place_of
+from rowtime.sql.places import place_of, refuse_at
 
 WINDOW_TABLES = ("TUMBLE", "HOP", "CUMULATE", "SESSION")
 NAMES = ("window_start", "window_end")
@@ -69,7 +69,7 @@ class WindowTable:
         strange = [name for name in found if name not in names]
         if strange or len(found) < len(given):
             what = f"{self.function} has no argument {strange[0]}" if strange else "name all arguments, or none"
-            raise Refused(Problem("R113", what, place_of(self.binder.text, self.call), f"They are {', '.join(names)}."))
+            raise refuse_at(self.binder.text, self.call, "R113", what, f"They are {', '.join(names)}.")
         return [found[name] for name in names if name in found]
 
     def _scope(self, data: exp.Expr) -> Scope:
@@ -119,9 +119,8 @@ class WindowTable:
         """What DESCRIPTOR names: one column, or ROWTIME."""
         named = isinstance(node, exp.Anonymous) and node.name.upper() == "DESCRIPTOR" and len(node.expressions) == 1
         if node is None or not named:
-            scope.refuse(
-                "R113", f"{self.function} takes {SHAPES[self.function]}", self.call, "The time is DESCRIPTOR(ROWTIME)."
-            )
+            hint = "The time is DESCRIPTOR(ROWTIME)."
+            scope.refuse("R113", f"{self.function} takes {SHAPES[self.function]}", self.call, hint)
             return None
         return scope.bind(node.expressions[0])
 

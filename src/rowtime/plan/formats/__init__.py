@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from rowtime.core.errors import Place, Problem, Refused
+from rowtime.core.errors import Place, Problem, Refused, refuse
 from rowtime.plan.formats import jdbc
 from rowtime.plan.formats.contract import Format, Option, anything, as_table, options_of, unused, whole
 from rowtime.plan.formats.files import CSV, DIRECTORIES, JSON, ORDERED, PARQUET, PARTITIONS, ROWTIME_COLUMN
@@ -78,7 +78,7 @@ def checked_options(statement: CreateStream | CreateTable) -> Given:
         if near or known is FORMATS:
             hint = f"Did you mean {near[0]}? " if near else ""
             there = f"{hint}There are: {', '.join(sorted(set(FORMATS) - {'log'}))}."
-            raise Refused(Problem("R210", f"there is no format {statement.using}", name, there))
+            raise refuse("R210", f"there is no format {statement.using}", there, name)
         return statement.options  # any source of Spark's can be a table
     found = _problems(_form(known, kind or "log", statement.options), statement)
     if known is TABLES and kind in LAKES:
@@ -94,9 +94,8 @@ def read_problems(kind: str, given: Given, place: Place) -> list[Problem]:
     if kind in DIRECTORIES and "path" not in names:
         return [Problem("R207", f"a {kind} source needs a path", place, "Add OPTIONS (path '/data/in').")]
     if kind in DIRECTORIES and PARTITIONS.lower() in names:
-        what = f"a {kind} directory PARTITIONED BY columns cannot be read as a stream"
         hint = "Read the query that is written there; or write a Delta or Iceberg table, which can be read."
-        return [Problem("R596", what, place, hint)]
+        return [Problem("R596", f"a {kind} directory PARTITIONED BY columns cannot be read as a stream", place, hint)]
     if kind in LAKES:
         return [*place_problems(kind, names, place)]
     if kind != "kafka":

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final, NoReturn
 
-from rowtime.core.errors import Problem, Refused
+from rowtime.core.errors import refuse
 from rowtime.plan.finite import ENDS
 from rowtime.sql.generate import literal
 from rowtime.sql.statements import CreateStream, OptionPlace
@@ -53,7 +53,7 @@ def _refuse(statement: CreateStream, form: str, what: str) -> NoReturn:
     if any(name.lower() == "skip_header" for name, _ in statement.options):
         example += "; with header 'true', the columns go by the names in the first line"
     problem = f"{what} cannot be carried out: rowtime reads and writes formats, not servers"
-    raise Refused(Problem("R207", problem, statement.name.place, f"Write {example}."))
+    raise refuse("R207", problem, f"Write {example}.", statement.name.place)
 
 
 def _known(option: tuple[str, str]) -> Translated:

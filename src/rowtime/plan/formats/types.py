@@ -46,9 +46,8 @@ def unheld(
     given = {name.lower(): value for name, value in options}
     if kind == "csv" and len(columns) == 1 and columns[0][0] not in required and not given.get("nullvalue"):
         said = f"CSV files cannot hold a NULL in their only column {columns[0][0]}: readers drop a blank line"
-        yield Problem(
-            "R530", said, at, "Declare it NOT NULL, write ROWTIME too, or give NULL a text: nullValue 'NULL'."
-        )
+        hint = "Declare it NOT NULL, write ROWTIME too, or give NULL a text: nullValue 'NULL'."
+        yield Problem("R530", said, at, hint)
 
 
 def _beyond_a_database(
