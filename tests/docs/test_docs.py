@@ -145,3 +145,10 @@ def test_links_between_pages_lead_somewhere(page: Path) -> None:
         if anchor:
             headings = re.findall(r"^#+ (.+)$", file.read_text(encoding="utf-8"), re.MULTILINE)
             assert anchor in {re.sub(r"[^\w\- ]", "", h).strip().lower().replace(" ", "-") for h in headings}, target
+
+
+def test_the_page_on_observing_lists_the_parts_of_a_tick() -> None:
+    from rowtime.state.costs import PARTS
+
+    page = (ROOT / "docs/observing.md").read_text(encoding="utf-8")
+    assert all(f"| `{part}` | {meaning} |" in page for part, meaning in PARTS.items())

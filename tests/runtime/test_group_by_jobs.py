@@ -54,7 +54,7 @@ def test_rows_that_are_held_for_long_stay_in_few_segments(spark: SparkSession, t
         for number in range(20):
             log.insert([{"v": number, "rowtime": f"2024-01-01 10:01:{number:02}"}])
             engine.tick()
-            levels = Counter(segment[-1] for segment in engine.entry["segments"]["query.result.merge/state"])
+            levels = Counter(segment[4] for segment in engine.entry["segments"]["query.result.merge/state"])
             assert max(levels.values()) < 8
             assert len(levels) <= 2
     assert got == []

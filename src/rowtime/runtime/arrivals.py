@@ -8,6 +8,8 @@ from typing import Any
 from rowtime.core.time import BEGINNING
 from rowtime.operators.contract import Operator
 from rowtime.operators.events.imported_bounds import Imported, clocks_of
+from rowtime.plan.waiting import timed_by
+from rowtime.runtime.intake import Taken
 
 
 class Arrivals:
@@ -15,6 +17,7 @@ class Arrivals:
 
     def __init__(self, operators: Sequence[Operator]) -> None:
         self._importers = {source: node.name for node in operators if (source := node.imports_from()) is not None}
+        self._timed_by = timed_by(operators)
 
     def of(self, entry: Mapping[str, Any], stream: str) -> Mapping[str, int]:
         """Of the writers of a stream, µs; of those that are away what they had reached."""
@@ -26,6 +29,17 @@ class Arrivals:
     def waiting(self, entry: Mapping[str, Any]) -> set[str]:
         """The operators that hold bounds until arrival clocks pass them."""
         return {name for name in self._importers.values() if _control(entry, name).get("pending")}
+
+    def let_out(self, entry: Mapping[str, Any], taken: Mapping[str, Taken]) -> bool:
+        """True if arrival clocks alone may let something out: only where something is held that they time."""
+        held = {key.rsplit("/", 1)[0] for key in entry.get("held", ())} | self.waiting(entry)
+        timing = {stream for name in held for stream in self._timed_by.get(name, ())}
+        return any(
+            (not intake.source.gives_rowtime or "runs" in intake.part.detail)
+            and self.move(entry, name, {w: intake.part.arrived.get(w, BEGINNING) for w in intake.present})
+            for name, intake in taken.items()
+            if name in timing
+        )
 
     def move(self, entry: Mapping[str, Any], stream: str, arrived: Mapping[str, int]) -> bool:
         """True if a reading has raised one of a stream whose rows come with none of their own."""

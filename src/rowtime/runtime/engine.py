@@ -25,7 +25,6 @@ from rowtime.operators.streams.stream_clocks import StreamClocks
 from rowtime.operators.streams.table import PINNED
 from rowtime.plan.clock_functions import fixed
 from rowtime.plan.program import Program
-from rowtime.plan.waiting import timed_by
 from rowtime.runtime.adopted_files import adopted_files
 from rowtime.runtime.analysis import quietly, words_of
 from rowtime.runtime.arrivals import Arrivals
@@ -37,10 +36,11 @@ from rowtime.runtime.endings import asked, with_end
 from rowtime.runtime.faults import naming_disks, sets_aside
 from rowtime.runtime.handing_over import finish, hand_over, settle
 from rowtime.runtime.intake import Taken, intake_of
+from rowtime.runtime.meter import JobTimes, Meter
 from rowtime.runtime.narrow_tables import LIMITS, Narrowed, narrowed
 from rowtime.runtime.presence import Presence
 from rowtime.runtime.quiet import quiet
-from rowtime.runtime.report import TickReport, rows_read
+from rowtime.runtime.report import TickReport, cost_so_far, report_of
 from rowtime.runtime.session import active
 from rowtime.runtime.skipped_rows import seen_by, show, shown_in
 from rowtime.runtime.sources.contract import Limits, Source
@@ -48,6 +48,7 @@ from rowtime.runtime.standing import since
 from rowtime.runtime.tick import GivenTable, RunningTick
 from rowtime.runtime.upgrades import bound, change
 from rowtime.state import cuts, refused_files, settings
+from rowtime.state.costs import INPUT, JOURNAL, KEY, SINKS
 from rowtime.state.files import remove
 from rowtime.state.memory import Memory
 
@@ -120,13 +121,14 @@ class Engine:
         self._memory = Memory(self.checkpoint.folder)
         self._types = ColumnTypes(self.spark)
         self._narrowed: Narrowed = {}
+        self._job_times = JobTimes(self.spark)
+        self._tail: dict[int, Mapping[str, Any]] = {}  # how the tick of that number has ended, for the next entry
         self._take_over(self.program)
 
     def _take_over(self, program: Program) -> None:
         self.program = program
         takers = [name for name, stage in self.stages.items() if stage.adopts]
         self._adopted = adopted_files(program, self._types.of, takers)
-        self._timed_by = timed_by(program.operators)
         self._arrivals = Arrivals(program.operators)
         self._streams = program.streams
 
@@ -209,54 +211,52 @@ class Engine:
                 return report
 
     def _ticked(self) -> TickReport | None:
-        began = time.perf_counter()
-        settled = self._set_by_hand()
-        self._ending, set_by_hand = asked(settled, self._streams)
-        taken, notes = self._discover()
-        skips = self._skips()
-        shown = shown_in(skips, self.entry["tick"] + 1)
-        if not settled and not shown and not self._worth(taken, notes):
-            return None
-        found = time.perf_counter()
-        running = self._running(taken)
+        meter = Meter(self._job_times)
+        with meter.part(INPUT):
+            settled = self._set_by_hand()
+            self._ending, set_by_hand = asked(settled, self._streams)
+            taken, notes = self._discover()
+            skips = self._skips()
+            shown = shown_in(skips, self.entry["tick"] + 1)
+            if not settled and not shown and not self._worth(taken, notes):
+                return None
+        running = self._running(taken, meter)
         show(running, self.program, self.skipped_in or self.checkpoint, shown)
         for setting in set_by_hand:
             running.set_by_hand(setting["operator"], setting["at"])
         self.hook("before state")
         deltas = self._step(running)
         self.hook("after state")
-        stepped = time.perf_counter()
-        entry = self._entry(running, notes, deltas)
-        entry["bounded"] = any(part.part.bound is not None for part in taken.values())
-        if settled:
-            places = {name: known["offsets"] for name, known in self.entry["sources"].items()}
-            entry["settings"] = [{**setting, "after": places} for setting in settled]
-        if skips:
-            entry["skipped"] = skips
-        if shown or self._cuts(taken, set_by_hand):
-            entry["cuts"] = cuts.note(self.checkpoint.folder, self.entry, set_by_hand)
-        self.hook("before journal")
-        self.checkpoint.journal.commit(running.number, entry)
-        self.checkpoint.show_refused(entry)
+        meter.stepped()
+        committed = cost_so_far(running, taken)
+        with meter.part(JOURNAL):
+            entry = self._entry(running, notes, deltas)
+            entry[KEY] = committed.stored(self._tail.pop(running.number - 1, None))
+            entry["bounded"] = any(part.part.bound is not None for part in taken.values())
+            if settled:
+                places = {name: known["offsets"] for name, known in self.entry["sources"].items()}
+                entry["settings"] = [{**setting, "after": places} for setting in settled]
+            if skips:
+                entry["skipped"] = skips
+            if shown or self._cuts(taken, set_by_hand):
+                entry["cuts"] = cuts.note(self.checkpoint.folder, self.entry, set_by_hand)
+            self.hook("before journal")
+            self.checkpoint.journal.commit(running.number, entry)
+            self.checkpoint.show_refused(entry)
         self.entry = {"tick": running.number, **entry}
         self.hook("after journal")
         self.settle(succeeded=True)
-        self._publish(running)
-        settings.done(self.checkpoint.folder, settled)
-        if not any(stage.gathered for stage in self.stages.values()):
-            self.checkpoint.published = running.number
+        with meter.part(SINKS):
+            self._publish(running)
+        with meter.part(JOURNAL):
+            self._tidy(running)
+            settings.done(self.checkpoint.folder, settled)
+            if not any(stage.gathered for stage in self.stages.values()):
+                self.checkpoint.published = running.number
         self.hook("after output")
-        done = time.perf_counter()
-        seconds = {"discover": found - began, "step": stepped - found, "commit": done - stepped, "all": done - began}
-        return TickReport(
-            running.number,
-            {name: rows_read(part, running.ledger.get(name, {})) for name, part in taken.items()},
-            entry["ledger"],
-            {name: staged["count"] - staged.get("gathered", 0) for name, staged in running.outputs.items()},
-            seconds,
-            tuple(running.jobs),
-            {name: said for name, part in taken.items() if (said := part.part.detail.get("noted"))},
-        )
+        report = report_of(running, taken)
+        self._tail = {running.number: report.cost.tail(committed)}
+        return report
 
     def _set_by_hand(self) -> Sequence[Mapping[str, Any]]:
         return settings.waiting(self.checkpoint.folder, self.entry)
@@ -278,7 +278,7 @@ class Engine:
         other = self.entry["tick"] >= 0 and self.entry.get(LIMITS, {}) != self._limits()
         return bool(set_by_hand) or joined or other or self.entry.get("bounded", False)
 
-    def _running(self, taken: Mapping[str, Taken]) -> RunningTick:
+    def _running(self, taken: Mapping[str, Taken], meter: Meter) -> RunningTick:
         def intakes(node: Operator, control: StreamClocks) -> Intake:
             return intake_of(self.spark, taken[node.name], control)
 
@@ -287,6 +287,7 @@ class Engine:
         folder = self.checkpoint.folder
         running = RunningTick(self.spark, number, folder, self.entry, intakes, self.stages, self._adopted, self._memory)
         running.tables, running.column_types, running.narrowed = self.tables, self._types, self._limits()
+        running.meter = meter
         return running
 
     def _step(self, running: RunningTick) -> dict[str, Delta]:
@@ -316,6 +317,8 @@ class Engine:
             staged = running.outputs.get(node.name)
             if staged is not None:
                 hand_over(self.spark, self.checkpoint, self.stages[node.name], node, running.number, staged)
+
+    def _tidy(self, running: RunningTick) -> None:
         for segment in running.dropped():
             self._memory.drop(segment.path)
             remove(self.checkpoint.folder / segment.path)
@@ -372,26 +375,8 @@ class Engine:
                 return True
             if intake.part.bounds:
                 return True
-        return self._moves(taken)
-
-    def _moves(self, taken: Mapping[str, Taken]) -> bool:
-        """True if arrival clocks alone may let something out.
-
-        Only where something is held that they time; and where what is there now is to be
-        processed, only at the first look, since every tick raises them to its own time.
-        """
-        held = {key.rsplit("/", 1)[0] for key in self.entry.get("held", ())} | self._arrivals.waiting(self.entry)
-        timing = {stream for name in held for stream in self._timed_by.get(name, ())}
-        if self.available_now and not self._fresh:
-            return False
-        return any(
-            (not intake.source.gives_rowtime or "runs" in intake.part.detail)
-            and self._arrivals.move(
-                self.entry, name, {w: intake.part.arrived.get(w, BEGINNING) for w in intake.present}
-            )
-            for name, intake in taken.items()
-            if name in timing
-        )
+        # Every tick raises arrival clocks to its own time, so of what is available now only the first look asks for it.
+        return (self._fresh or not self.available_now) and self._arrivals.let_out(self.entry, taken)
 
     def close(self) -> None:
         """Release what sources hold open."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rowtime.core.clock import least
 from rowtime.core.time import BEGINNING, to_text
+from rowtime.state.costs import CLOCK, INPUT, JOBS, JOURNAL, PLANNING, SINKS
 
 if TYPE_CHECKING:
     from rowtime.operators.streams.stream import Stream
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
 def progress_of(engine: Engine, report: TickReport, query_id: str, run_id: str) -> dict[str, Any]:
     """The progress of one tick as plain values, with the names that Spark uses."""
     entry, taken = engine.entry, sum(report.taken.values())
-    seconds = report.seconds["all"] or 1e-9
+    cost = report.cost
+    spent, seconds = cost.milliseconds, max(cost.total / 1000, 1e-9)
     return {
         "id": query_id,
         "runId": run_id,
@@ -28,10 +30,11 @@ def progress_of(engine: Engine, report: TickReport, query_id: str, run_id: str) 
         "numInputRows": taken,
         "processedRowsPerSecond": taken / seconds,
         "durationMs": {
-            "latestOffset": int(report.seconds["discover"] * 1000),
-            "addBatch": int(report.seconds["step"] * 1000),
-            "commitOffsets": int(report.seconds["commit"] * 1000),
-            "triggerExecution": int(seconds * 1000),
+            "latestOffset": int(spent.get(INPUT, 0)),
+            "queryPlanning": int(spent.get(PLANNING, 0)),
+            "addBatch": int(sum(spent.get(part, 0) for part in (CLOCK, JOBS, SINKS))),
+            "commitOffsets": int(spent.get(JOURNAL, 0)),
+            "triggerExecution": int(cost.total),
         },
         "eventTime": {"watermark": _bound(entry, engine)},
         "stateOperators": [{"operatorName": key, "numRowsTotal": rows} for key, rows in sorted(entry["held"].items())],

@@ -4,22 +4,50 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from rowtime.runtime.intake import Taken
+from rowtime.state.costs import TickCost
+
+if TYPE_CHECKING:
+    from rowtime.runtime.tick import RunningTick
 
 
 @dataclass(frozen=True)
 class TickReport:
-    """What a tick did: rows taken per stream, its ledger, how long its parts took (seconds)."""
+    """What a tick did: rows taken per stream, its ledger, rows handed over per sink, what it cost."""
 
     tick: int
     taken: Mapping[str, int]
     ledger: Mapping[str, Mapping[str, int]]
     written: Mapping[str, int]
-    seconds: Mapping[str, float]
+    cost: TickCost
     jobs: tuple[str, ...] = ()
     noted: Mapping[str, Sequence[Mapping[str, str]]] = field(default_factory=dict)
     """By stream, files that were set aside, or have changed after they were read."""
+
+
+def report_of(running: RunningTick, taken: Mapping[str, Taken]) -> TickReport:
+    """What a tick did that has ended."""
+    cost = cost_so_far(running, taken, complete=True)
+    return TickReport(
+        running.number,
+        cost.rows_in,
+        {name: dict(counts) for name, counts in running.ledger.items()},
+        cost.rows_out,
+        cost,
+        tuple(running.jobs),
+        {name: said for name, part in taken.items() if (said := part.part.detail.get("noted"))},
+    )
+
+
+def cost_so_far(running: RunningTick, taken: Mapping[str, Taken], *, complete: bool = False) -> TickCost:
+    """What a tick has cost up to now."""
+    counts = running.ledger.values()
+    refused = sum(n for gate in counts for reason, n in gate.items() if reason not in ("in", "accepted"))
+    rows_in = {name: rows_read(part, running.ledger.get(name, {})) for name, part in taken.items()}
+    rows_out = {name: staged["count"] - staged.get("gathered", 0) for name, staged in running.outputs.items()}
+    return running.meter.cost(running.number, rows_in, rows_out, refused, complete=complete)
 
 
 def rows_read(taken: Taken, counts: Mapping[str, int]) -> int:

@@ -49,7 +49,7 @@ LONG = 1024  # bytes that a value without a fixed width may take, so that rows o
 NAME, NAMES = 64, (WRITER, "writer", "reason")  # bytes that a writer's name or a reason takes, which are short
 ROW_GROUP = 65_536  # rows; of a large segment that is sorted by time, few groups are read to close few windows
 _PLAIN = re.compile(r"\w+")
-_REPORT = "route string, path string, rows bigint, lowest bigint, highest bigint, sum bigint"
+_REPORT = "route string, path string, rows bigint, lowest bigint, highest bigint, sum bigint, size bigint"
 
 
 def write_routes(  # noqa: PLR0913 - what, where to, and in which form
@@ -253,13 +253,13 @@ class _Task:
 
 
 def _reported(line: Mapping[str, Any]) -> Segment:
-    return Segment(line["path"], line["rows"], line["lowest"], line["highest"], sum=line["sum"])
+    return Segment(line["path"], line["rows"], line["lowest"], line["highest"], sum=line["sum"], size=line["size"])
 
 
 def _report(route: str, segment: Segment) -> pa.RecordBatch:
-    numbers = (segment.rows, segment.lowest, segment.highest, segment.sum)
+    numbers = (segment.rows, segment.lowest, segment.highest, segment.sum, segment.size)
     arrays = [pa.array([route]), pa.array([segment.path]), *(pa.array([n], pa.int64()) for n in numbers)]
-    return pa.record_batch(arrays, names=["route", "path", "rows", "lowest", "highest", "sum"])
+    return pa.record_batch(arrays, names=["route", "path", "rows", "lowest", "highest", "sum", "size"])
 
 
 _Values = tuple[str | None, ...]  # by which files are parted
@@ -293,13 +293,13 @@ class _File:
             self._writer.close()
         if self._lines is not None:
             self._lines.close()
-        known = checksum(self._draft)
+        known, size = checksum(self._draft), self._draft.stat().st_size
         if isinstance(self._place, ObjectPlace):
             self._place.upload(self._draft)
             self._draft.unlink()
         else:
             sync(self._draft)
-        return Segment(self.path, self.rows, self.lowest, self.highest, sum=known)
+        return Segment(self.path, self.rows, self.lowest, self.highest, sum=known, size=size)
 
     def _parquet(self, part: pa.RecordBatch | pa.Table) -> pq.ParquetWriter:
         if self._writer is None:  # a table is all that there is for a file, a batch only its beginning

@@ -20,27 +20,28 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructField, StructType
 
 from rowtime.core.columns import BOUND, DUE, ROUTE
-from rowtime.core.errors import Failure, Problem, refuse
-from rowtime.expr.store_assignment import as_read
-from rowtime.operators.contract import C, Control, Delta, Keeper, Named, Operator, Route, Segment, quoted
+from rowtime.core.errors import Failure, Problem
+from rowtime.operators.contract import C, Control, Delta, Keeper, Named, Operator, Route, Segment
 from rowtime.operators.contract.gates import Gate, Verdict
 from rowtime.operators.contract.intake import Intake
 from rowtime.operators.rows.collected import loose
 from rowtime.operators.sinks.sink import Sink
 from rowtime.operators.streams.stream_clocks import StreamClocks
 from rowtime.operators.streams.table import Table
-from rowtime.plan.formats.lake import STATIC
 from rowtime.runtime.apart import apart
 from rowtime.runtime.clock_pass import clock_pass
 from rowtime.runtime.column_types import ColumnTypes
+from rowtime.runtime.meter import Meter
 from rowtime.runtime.narrow_tables import LIMITS, Narrowed
 from rowtime.runtime.refusal import Refusal, Rejection
 from rowtime.runtime.segment_writer import SMALL, write_routes, write_table
 from rowtime.runtime.sinks.failures import naming
 from rowtime.runtime.sources.statistics import unskipped
 from rowtime.runtime.spark_paths import for_spark
+from rowtime.runtime.static_tables import rows_of
 from rowtime.runtime.taken_over import above
 from rowtime.state.checkpoint import folder_of
+from rowtime.state.costs import CLOCK, SINKS
 from rowtime.state.memory import Memory
 from rowtime.state.segments import SegmentLog
 
@@ -119,6 +120,7 @@ class RunningTick:
         self.ledger: Ledger = {}
         self.skipped: dict[str, list[DataFrame]] = {}  # by gate; the ledger has them already
         self.jobs: list[str] = []
+        self.meter = Meter()
         self._intakes, self._deliver, self._adopted = intakes, deliver, adopted
         self._refused: dict[str, list[tuple[str, Sequence[Segment]]]] = {}
         self._tables: dict[str, pa.Table] = {}
@@ -184,23 +186,7 @@ class RunningTick:
 
     def lookup(self, node: Table) -> DataFrame:
         """The rows of a static table as they are now: those given from Python, else what Spark reads."""
-        name, (kind, options) = node.table, node.source
-        columns = [(column.name, as_read(column.type)) for column in node.columns]
-        if name in self.tables:
-            rows = self.tables[name](self.spark)
-        elif kind in STATIC:
-            from rowtime.runtime.sources.lakes import static_rows  # noqa: PLC0415 - an extra
-
-            rows = static_rows(self.spark, name, node.source, dict(columns))
-        elif kind:
-            reader = self.spark.read.format(kind).options(**dict(options))
-            if kind in ("csv", "json"):  # which have no types of their own
-                reader = reader.schema(", ".join(f"{quoted(column)} {of}" for column, of in columns))
-            rows = reader.load() if kind == "jdbc" else unskipped(reader.load())
-        else:
-            hint = "Say where they are: CREATE TABLE … USING parquet OPTIONS (path '…')."
-            raise refuse("R155", f"the table {name} has no rows", hint)
-        return rows.selectExpr(*(f"CAST({quoted(column)} AS {of}) AS {quoted(column)}" for column, of in columns))
+        return rows_of(self.spark, node, self.tables.get(node.table))
 
     def describe(self, node: Operator, what: str) -> None:
         """Name the next jobs in Spark's UI: tick, operator, what for."""
@@ -227,7 +213,7 @@ class RunningTick:
             stem += f"-{sum(path.startswith(stem) for path in self._written):05d}"
         written, tables = write_routes(rows, self.folder, stem, routes, count)
         self._tables.update(tables)
-        self._written.extend(segment.path for segments in written.values() for segment in segments)
+        self._new(segment for segments in written.values() for segment in segments)
         return written
 
     def keep(self, node: Operator, what: str, rows: pa.Table, time: str) -> Sequence[Segment]:
@@ -237,7 +223,7 @@ class RunningTick:
         stem = f"state/{folder_of(node.name)}/{self.number:012d}"
         segment = write_table(rows, self.folder, stem, what, time)
         self.memory.put(segment.path, rows)
-        self._written.append(segment.path)
+        self._new([segment])
         return [segment]
 
     def frame(self, node: Operator, rows: pa.Table) -> DataFrame:
@@ -247,7 +233,7 @@ class RunningTick:
             return self.spark.createDataFrame(rows, schema=schema)
         stem = f"state/{folder_of(node.name)}/{self.number:012d}"
         segment = write_table(rows, self.folder, stem, "complete", None)
-        self._written.append(segment.path)
+        self._new([segment])
         return unskipped(self.spark.read.schema(schema).parquet(for_spark(self.folder / segment.path)))
 
     def judge(
@@ -260,7 +246,8 @@ class RunningTick:
     ) -> Verdict:
         """Decide at a gate which rows are refused."""
         self.describe(node, "clock pass")
-        verdict = clock_pass.judge(rows, gate, count, peeked)
+        with self.meter.part(CLOCK):
+            verdict = clock_pass.judge(rows, gate, count, peeked)
         refused = sum(n for name, n in verdict.counts.items() if name not in ("in", "accepted"))
         listed = 0 if verdict.refused is None else verdict.refused.num_rows
         if verdict.counts["in"] != verdict.counts["accepted"] + refused or listed != refused:
@@ -327,13 +314,18 @@ class RunningTick:
     def deliver(self, node: Sink, delta: Delta) -> None:
         """Stage the rows of a sink."""
         self.describe(node, "write output")
-        with naming(node):
+        with naming(node), self.meter.part(SINKS):
             stage = self._deliver[node.name]
             staged = stage(self, node, delta if stage.floor is None else above(self, node, delta, stage.floor))
         if staged is not None:
             self.outputs[node.name] = staged
 
     # -- what stands behind them ------------------------------------------------------
+
+    def _new(self, segments: Iterable[Segment]) -> None:
+        found = [*segments]
+        self.meter.wrote(found)
+        self._written.extend(segment.path for segment in found)
 
     def read(self, key: str, segments: Sequence[Segment]) -> DataFrame:
         """Rows of segments: written in this tick by the driver, or from their files."""
@@ -387,6 +379,7 @@ class RunningTick:
         route = {"rejected": Route(0, {name: name for name in names}, DUE)}
         written, tables = write_routes(rejection.rows, self.folder, stem, route, count)
         self._tables.update(tables)
+        self.meter.wrote(written["rejected"])
         if sum(segment.rows for segment in written["rejected"]) != count:
             raise Failure(Problem("R901", f"{node.name} refused {count} rows, but not all were written"))
         self._refused.setdefault(gate or node.name, []).append((key, written["rejected"]))

@@ -16,6 +16,7 @@ from rowtime.core.stores import Place
 from rowtime.plan.upgrade import Upgrade, retired, upgrade_of
 from rowtime.state import cuts, settings
 from rowtime.state.checkpoint import FOREVER, Checkpoint, folder_of, spans_of
+from rowtime.state.costs import KEY
 from rowtime.state.files import link
 
 if TYPE_CHECKING:
@@ -70,6 +71,7 @@ def change(checkpoint: Checkpoint, program: Program, upgrade: Upgrade, entry: En
         "sources": {name: notes for name, notes in entry["sources"].items() if name in plan.formats},
         "outputs": {},
         "ledger": {},
+        KEY: {},
         "bounded": False,
         "settings": waiting,
         "cuts": cuts.note(checkpoint.folder, entry, moved),

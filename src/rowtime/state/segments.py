@@ -23,7 +23,7 @@ class SegmentLog:
     """The live segments of one kept thing; plain values in, plain values out. ``sums``: checksums by path."""
 
     def __init__(self, entries: Iterable[Sequence[Any]] = (), sums: Mapping[str, int] = {}) -> None:
-        self._live = [replace(Segment(*entry), sum=sums.get(entry[0])) for entry in entries]
+        self._live = [replace(Segment(*entry[:5]), sum=sums.get(entry[0]), size=sum(entry[5:6])) for entry in entries]
         self.dropped: list[Segment] = []
 
     @property
@@ -71,7 +71,7 @@ class SegmentLog:
 
     def entries(self) -> list[list[Any]]:
         """The live segments as plain values, for the journal."""
-        return [[s.path, s.rows, s.lowest, s.highest, s.level] for s in self._live]
+        return [[s.path, s.rows, s.lowest, s.highest, s.level, s.size] for s in self._live]
 
     def sums(self) -> dict[str, int]:
         """The checksums of the live segments, by path, as far as they are known."""

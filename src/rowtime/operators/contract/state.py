@@ -63,7 +63,8 @@ C_co = TypeVar("C_co", bound=Control, covariant=True)
 class Segment:
     """One immutable file of state: its rows have ``lowest`` <= time <= ``highest`` (µs UTC).
 
-    ``sum``: the checksum of its bytes; ``None`` where an older version wrote it.
+    ``sum``: the checksum of its bytes; ``None`` where an older version wrote it. ``size``: how many these are; 0 where
+    an older version wrote it.
     """
 
     path: str
@@ -72,6 +73,7 @@ class Segment:
     highest: int
     level: int = 0
     sum: int | None = None
+    size: int = 0
 
 
 @dataclass(frozen=True)

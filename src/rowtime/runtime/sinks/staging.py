@@ -134,6 +134,7 @@ class Stage:
         written, tables = write_routes(rows, self.folder, stem, route, delta.count, form)
         self._tables = tables
         self._sums = {segment.path: segment.sum for segment in written["part"]}
+        tick.meter.wrote(written["part"])
         return [[segment.path, segment.rows] for segment in sorted(written["part"], key=lambda s: s.path)]
 
     def _value(self, name: str) -> str:

@@ -1,0 +1,131 @@
+"""A meter: takes the time of the parts of one tick, and counts the files that it writes."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j has no types
+
+from rowtime.state.costs import JOBS, PLANNING, TickCost
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from rowtime.operators.contract import Segment
+
+MS: Final = 1_000_000  # nanoseconds
+LATE: Final = 0.02  # seconds in which Spark may still note down a job that has ended
+
+Span = tuple[int, int]  # from and to, ns
+
+
+@dataclass
+class Meter:
+    """One tick, from now on. ``jobs``: where Spark tells how long its jobs took; without it they count as planning."""
+
+    jobs: JobTimes | None = None
+    files: int = 0
+    size: int = 0
+    _spans: list[tuple[str, Span]] = field(default_factory=list)
+    _open: bool = False
+
+    def __post_init__(self) -> None:
+        self.began, self._began = time.time_ns(), time.perf_counter_ns()
+        self._first_job = None if self.jobs is None else self.jobs.next()
+        self._ran: list[Span] = []
+
+    @contextmanager
+    def part(self, name: str) -> Iterator[None]:
+        """What runs in here is that part; a part inside of another one is a piece of that."""
+        if self._open:
+            yield
+            return
+        self._open, began = True, time.perf_counter_ns()
+        try:
+            yield
+        finally:
+            self._open = False
+            self._spans.append((name, (began, time.perf_counter_ns())))
+
+    def wrote(self, segments: Iterable[Segment]) -> None:
+        """Count new files."""
+        for segment in segments:
+            self.files += 1
+            self.size += segment.size
+
+    def stepped(self) -> None:
+        """Ask Spark for the jobs so far: all operators have made their step."""
+        if self.jobs is not None and self._first_job is not None:
+            shift = self._began - self.began
+            self._ran = [(a + shift, b + shift) for a, b in self.jobs.since(self._first_job)]
+
+    def cost(
+        self, tick: int, rows_in: Mapping[str, int], rows_out: Mapping[str, int], refused: int, *, complete: bool
+    ) -> TickCost:
+        """What the tick has cost up to now."""
+        now = time.perf_counter_ns()
+        spent: Counter[str] = Counter()
+        for name, (a, b) in self._spans:
+            spent[name] += b - a
+        spent[JOBS] = covered(self._ran, [span for _, span in self._spans], self._began, now)
+        spent[PLANNING] = max(0, now - self._began - spent.total())
+        milliseconds = {name: ns / MS for name, ns in spent.items()}
+        ended = self.began + now - self._began
+        what = (rows_in, rows_out, refused, self.files, self.size, len(self._ran), complete)
+        return TickCost(tick, self.began // 1000, ended // 1000, milliseconds, *what)
+
+
+def covered(spans: Iterable[Span], without: Iterable[Span], low: int, high: int) -> int:
+    """How much of ``low`` to ``high`` the spans cover, without the others; what several cover counts once."""
+    edges = sorted({low, high, *(at for span in (*spans, *without) for at in span if low < at < high)})
+    inside, outside = tuple(spans), tuple(without)
+
+    def holds(found: Sequence[Span], a: int, b: int) -> bool:
+        return any(start <= a and b <= end for start, end in found)
+
+    pieces = zip(edges, edges[1:], strict=False)
+    return sum(b - a for a, b in pieces if holds(inside, a, b) and not holds(outside, a, b))
+
+
+class JobTimes:
+    """When the jobs of a Spark application ran, as Spark notes it for its own pages.
+
+    PySpark has no public way to this: where another Spark has none of it, there are no times of jobs.
+    """
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._context = spark.sparkContext._jsc.sc()  # noqa: SLF001 - PySpark has no public way
+
+    def next(self) -> int | None:
+        """The number of the next job; ``None`` where Spark does not tell."""
+        with suppress(Py4JError, TypeError):
+            return int(self._context.dagScheduler().numTotalJobs())
+        return None
+
+    def since(self, first: int) -> list[Span]:
+        """When the jobs from that number on began and ended, ns UTC; those of others in the same session as well."""
+        following = self.next()
+        limit = time.monotonic() + LATE
+        return [] if following is None else [*self._times(range(first, following), limit)]
+
+    def _times(self, numbers: Iterable[int], limit: float) -> Iterator[Span]:
+        for number in numbers:
+            found = self._time(number)
+            while found is None and time.monotonic() < limit:
+                time.sleep(LATE / 10)
+                found = self._time(number)
+            if found is not None:
+                yield found
+
+    def _time(self, number: int) -> Span | None:
+        with suppress(Py4JError):  # it is not noted down yet, or not any more
+            job = self._context.statusStore().job(number)
+            began, ended = job.submissionTime(), job.completionTime()
+            if began.isDefined() and ended.isDefined():
+                return began.get().getTime() * MS, ended.get().getTime() * MS
+        return None

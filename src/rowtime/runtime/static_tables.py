@@ -1,0 +1,37 @@
+"""The rows of static tables, as Spark reads them or Python gives them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from rowtime.core.errors import refuse
+from rowtime.expr.store_assignment import as_read
+from rowtime.operators.contract import quoted
+from rowtime.operators.streams.table import Table
+from rowtime.plan.formats.lake import STATIC
+from rowtime.runtime.sources.statistics import unskipped
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def rows_of(spark: SparkSession, node: Table, given: Callable[[SparkSession], DataFrame] | None) -> DataFrame:
+    """The rows of a static table as they are now: those ``given`` from Python, else what Spark reads."""
+    name, (kind, options) = node.table, node.source
+    columns = [(column.name, as_read(column.type)) for column in node.columns]
+    if given is not None:
+        rows = given(spark)
+    elif kind in STATIC:
+        from rowtime.runtime.sources.lakes import static_rows  # noqa: PLC0415 - an extra
+
+        rows = static_rows(spark, name, node.source, dict(columns))
+    elif kind:
+        reader = spark.read.format(kind).options(**dict(options))
+        if kind in ("csv", "json"):  # which have no types of their own
+            reader = reader.schema(", ".join(f"{quoted(column)} {of}" for column, of in columns))
+        rows = reader.load() if kind == "jdbc" else unskipped(reader.load())
+    else:
+        hint = "Say where they are: CREATE TABLE … USING parquet OPTIONS (path '…')."
+        raise refuse("R155", f"the table {name} has no rows", hint)
+    return rows.selectExpr(*(f"CAST({quoted(column)} AS {of}) AS {quoted(column)}" for column, of in columns))

@@ -1,0 +1,127 @@
+"""What ticks cost, as the journal records it: where the time went, rows, files and bytes.
+
+The entry of a tick has its cost under ``cost``::
+
+    {"began": 1767225600000000, "ended": 1767225600330000, "ms": {"input": 3.1, "plan": 117.0, "jobs": 182.4, …},
+     "in": {"trades": 1000}, "out": {"big": 20}, "refused": 3, "files": 2, "bytes": 8123, "jobs": 1,
+     "before": {"ended": 1767225599120000, "ms": {"sinks": 4.0, "journal": 9.2}}}
+
+Times are µs UTC, durations milliseconds. An entry cannot hold how long its own writing took, nor the handing over that
+follows it. So ``ended`` is the moment before the entry is written, and ``before`` has what the tick before this one
+took after its own entry; it is missing if another process, or another attempt, ran that tick. Nothing is computed from
+costs: replays, ``verify`` and the next tick do not read them. Entries of older versions, and of upgrades, have none.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any, Final
+
+KEY: Final = "cost"
+
+INPUT: Final = "input"
+PLANNING: Final = "plan"
+CLOCK: Final = "clock"
+JOBS: Final = "jobs"
+SINKS: Final = "sinks"
+JOURNAL: Final = "journal"
+
+PARTS: Final[Mapping[str, str]] = {
+    INPUT: "asking the sources what is new",
+    PLANNING: "building Spark's queries, and what operators compute on the driver",
+    CLOCK: "deciding which rows gates refuse, with the Spark jobs for that",
+    JOBS: "Spark jobs of operators",
+    SINKS: "writing what sinks get, with its Spark jobs, and handing it over",
+    JOURNAL: "the journal entry, and what is tidied up behind it",
+}
+"""The parts of a tick. They do not overlap, and add up to the whole."""
+
+Milliseconds = Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class TickCost:
+    """What a tick cost: ``began`` and ``ended`` in µs UTC, milliseconds by part, rows by stream and by sink.
+
+    ``complete``: false while it is not known how long the journal entry and the handing over took; then ``ended`` is
+    the moment before them. ``files`` and ``size`` (bytes): what the tick has written, state, refused rows and output.
+    ``jobs``: how many Spark jobs it ran, the clock pass and sinks included.
+    """
+
+    tick: int
+    began: int
+    ended: int
+    milliseconds: Milliseconds
+    rows_in: Mapping[str, int] = field(default_factory=dict)
+    rows_out: Mapping[str, int] = field(default_factory=dict)
+    refused: int = 0
+    files: int = 0
+    size: int = 0
+    jobs: int = 0
+    complete: bool = False
+
+    @property
+    def total(self) -> float:
+        """Milliseconds from the first look for input to the end."""
+        return sum(self.milliseconds.values())
+
+    def stored(self, before: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Plain values for the journal; ``before``: how the tick before it has ended, as `tail` gives it."""
+        numbers = {"refused": self.refused, "files": self.files, "bytes": self.size, "jobs": self.jobs}
+        return {
+            "began": self.began,
+            "ended": self.ended,
+            "ms": _rounded(self.milliseconds),
+            "in": dict(self.rows_in),
+            "out": dict(self.rows_out),
+            **{name: number for name, number in numbers.items() if number},
+            **({"before": dict(before)} if before else {}),
+        }
+
+    def tail(self, committed: TickCost) -> dict[str, Any]:
+        """What came after the entry, for that of the next tick; ``committed``: the cost as the entry has it."""
+        spent = {part: ms - committed.milliseconds.get(part, 0) for part, ms in self.milliseconds.items()}
+        return {"ended": self.ended, "ms": _rounded({part: ms for part, ms in spent.items() if ms > 0})}
+
+
+def cost_of(entry: Mapping[str, Any], following: Mapping[str, Any] | None = None) -> TickCost | None:
+    """The cost of the tick of an entry, with what the ``following`` entry adds; ``None`` where none is recorded."""
+    stored = entry.get(KEY)
+    if not stored:
+        return None
+    tail = _tail_in(entry, following)
+    spent = Counter(stored["ms"])
+    spent.update((tail or {}).get("ms", {}))
+    return TickCost(
+        entry["tick"],
+        stored["began"],
+        (tail or stored)["ended"],
+        dict(spent),
+        stored.get("in", {}),
+        stored.get("out", {}),
+        stored.get("refused", 0),
+        stored.get("files", 0),
+        stored.get("bytes", 0),
+        stored.get("jobs", 0),
+        tail is not None,
+    )
+
+
+def costs_of(entries: Iterable[Mapping[str, Any]]) -> Iterator[TickCost]:
+    """The costs of the ticks of a journal, oldest first, as far as they are recorded."""
+    found = (cost_of(entry, following) for entry, following in pairwise([*entries, {}]))
+    return (cost for cost in found if cost is not None)
+
+
+def _tail_in(entry: Mapping[str, Any], following: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    if following is None or following.get("tick") != entry["tick"] + 1:
+        return None
+    found: Mapping[str, Any] | None = following.get(KEY, {}).get("before")
+    return found
+
+
+def _rounded(spent: Milliseconds) -> dict[str, float]:
+    return {part: round(ms, 1) for part, ms in spent.items()}
