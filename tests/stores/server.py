@@ -1,4 +1,4 @@
-"""A server that speaks S3, on a free port of this machine: moto of the dev extra, in a process of its own."""
+"""Servers of object stores for tests, on free ports of this machine, each in a process of its own."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ import functools
 import os
 from typing import Final
 
+import pytest
+
 from examples.s3_server import KEYS, REGION, started
+from reliability.stores.servers import Server, missing, start
 from rowtime.core.errors import Failure
 from rowtime.runtime.jars import store_jars
 
@@ -34,7 +37,7 @@ def spark_jars() -> list[str]:
 
 @functools.cache
 def address() -> str:
-    """Start the server, once, and tell this process and its children where it is; the JVM must start afterwards."""
+    """Start moto, once, and tell this process and its children where it is; the JVM must start afterwards."""
     found, server = started(BUCKET)
     atexit.register(server.wait)
     atexit.register(server.terminate)
@@ -44,4 +47,18 @@ def address() -> str:
         "AWS_SECRET_ACCESS_KEY": KEYS[1],
         "AWS_REGION": REGION,
     }
+    return found
+
+
+def server(name: str) -> Server:
+    """A server with a bucket of its own, of which the environment does not know; skips where it cannot be installed."""
+    if missing(name):
+        pytest.skip(missing(name))
+    return _server(name)
+
+
+@functools.cache
+def _server(name: str) -> Server:
+    found = start(name, f"rowtime-{name}")
+    atexit.register(found.stop)
     return found

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from reliability.stores.proxy import LATE, LOSE, THROTTLE, Faults
 from rowtime.core.errors import Failure, Refused
 from rowtime.core.stores import ObjectPlace, place_of
 from rowtime.plan.stored import StoredOperator, StoredPlan
@@ -15,26 +16,18 @@ from rowtime.state import cuts
 from rowtime.state.checkpoint import Checkpoint
 from rowtime.state.files import copy_folder, write_new
 from rowtime.state.journal import KEPT_ENTRIES, LARGE
-from tests.stores.faults import LATE, LOSE, THROTTLE, Faults, faulty
-from tests.stores.server import address
+from tests.stores.conftest import STORES, folder_of
 
 EMPTY = {"segments": {}, "sources": {}, "clocks": {}, "outputs": {}, "refused": {}, "control": {}}
 
 
-@pytest.fixture(params=["memory", "s3"])
-def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Checkpoint]:
+@pytest.fixture(params=["memory", *STORES])
+def opened(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[[], Checkpoint]]:
     """Opens one and the same checkpoint, each time as another process would."""
-    url = f"memory://{tmp_path.name}/cp" if request.param == "memory" else request.getfixturevalue("bucket")
-    return lambda: Checkpoint(place_of(url))
-
-
-@pytest.fixture
-def faults(bucket: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Faults]:
-    """What befalls the requests of the test."""
-    assert bucket
-    with faulty(address()) as (proxy, found):
-        monkeypatch.setenv("AWS_ENDPOINT_URL", proxy)
-        yield found
+    with folder_of(request.param, tmp_path, monkeypatch) as url:
+        yield lambda: Checkpoint(place_of(url))
 
 
 def commit(driver: Checkpoint, tick: int, **more: object) -> None:
@@ -174,8 +167,8 @@ def test_a_folder_with_something_else_is_no_checkpoint(opened: Callable[[], Chec
 # -- what stores do -------------------------------------------------------------------
 
 
-def test_a_throttled_store_is_asked_again(bucket: str, faults: Faults) -> None:
-    driver = Checkpoint(place_of(bucket))
+def test_a_throttled_store_is_asked_again(stored: str, faults: Faults) -> None:
+    driver = Checkpoint(place_of(stored))
     driver.acquire()
     faults.put("journal", THROTTLE, THROTTLE)
     commit(driver, 0)
@@ -183,8 +176,8 @@ def test_a_throttled_store_is_asked_again(bucket: str, faults: Faults) -> None:
     assert not faults.next
 
 
-def test_a_commit_whose_answer_is_lost_is_recognised(bucket: str, faults: Faults) -> None:
-    driver = Checkpoint(place_of(bucket))
+def test_a_commit_whose_answer_is_lost_is_recognised(stored: str, faults: Faults) -> None:
+    driver = Checkpoint(place_of(stored))
     faults.put("journal", LOSE)
     driver.acquire()
     for kinds in ([LOSE], [LOSE, LOSE], [THROTTLE, LOSE]):
@@ -195,8 +188,8 @@ def test_a_commit_whose_answer_is_lost_is_recognised(bucket: str, faults: Faults
     assert last(driver) == (2, 1)
 
 
-def test_a_commit_is_one_write_and_what_was_handed_over_another(bucket: str, faults: Faults) -> None:
-    driver = Checkpoint(place_of(bucket))
+def test_a_commit_is_one_write_and_what_was_handed_over_another(stored: str, faults: Faults) -> None:
+    driver = Checkpoint(place_of(stored))
     driver.acquire()
     commit(driver, 0)
     faults.seen.clear()
@@ -206,8 +199,8 @@ def test_a_commit_is_one_write_and_what_was_handed_over_another(bucket: str, fau
     assert asked == [("PUT", True), ("GET", True), ("PUT", False)]
 
 
-def test_the_same_rows_of_another_driver_are_not_taken_for_ones_own(bucket: str, faults: Faults) -> None:
-    old, new = Checkpoint(place_of(bucket)), Checkpoint(place_of(bucket))
+def test_the_same_rows_of_another_driver_are_not_taken_for_ones_own(stored: str, faults: Faults) -> None:
+    old, new = Checkpoint(place_of(stored)), Checkpoint(place_of(stored))
     old.acquire()
     new.acquire()
     commit(new, 0)
@@ -217,11 +210,11 @@ def test_the_same_rows_of_another_driver_are_not_taken_for_ones_own(bucket: str,
     assert code(refused) == "R403"
 
 
-def without_answers(bucket: str, faults: Faults, patch: pytest.MonkeyPatch) -> Checkpoint:
+def without_answers(stored: str, faults: Faults, patch: pytest.MonkeyPatch) -> Checkpoint:
     """A driver that has committed tick 0, and whose next writes of the journal arrive late."""
     patch.setattr("rowtime.core.stores._RETRIED", timedelta(milliseconds=1))
     patch.setattr("rowtime.core.stores.TRIES", 1)
-    driver = Checkpoint(place_of(bucket))
+    driver = Checkpoint(place_of(stored))
     driver.acquire()
     commit(driver, 0)
     faults.put("journal", *[LATE] * 20)
@@ -229,27 +222,27 @@ def without_answers(bucket: str, faults: Faults, patch: pytest.MonkeyPatch) -> C
 
 
 def test_a_commit_that_arrives_after_its_driver_gave_up_counts_for_nothing(
-    bucket: str, faults: Faults, monkeypatch: pytest.MonkeyPatch
+    stored: str, faults: Faults, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    driver = without_answers(bucket, faults, monkeypatch)
+    driver = without_answers(stored, faults, monkeypatch)
     with pytest.raises(Failure) as failed:
         commit(driver, 1, rows="swept")
     assert code(failed) == "R583"
     faults.next.clear()
     driver.journal.settle()
-    assert set(faults.deliver()) == {412}
+    assert set(faults.deliver()) <= {409, 412}
     commit(driver, 1, rows="kept")
     assert [entry.get("rows") for entry in driver.journal.entries()] == [None, "kept"]
 
 
 def test_a_commit_that_arrives_before_its_driver_asks_again_counts(
-    bucket: str, faults: Faults, monkeypatch: pytest.MonkeyPatch
+    stored: str, faults: Faults, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    driver = without_answers(bucket, faults, monkeypatch)
+    driver = without_answers(stored, faults, monkeypatch)
     with pytest.raises(Failure):
         commit(driver, 1, rows="there")
     faults.next.clear()
-    assert faults.deliver()[0] == 200
+    assert faults.deliver()[0] in (200, 201)
     driver.journal.settle()
     entry = driver.journal.last()
     assert entry is not None
@@ -259,19 +252,19 @@ def test_a_commit_that_arrives_before_its_driver_asks_again_counts(
 
 
 def test_credentials_that_a_store_refuses_have_a_code_and_are_not_shown(
-    bucket: str, faults: Faults, monkeypatch: pytest.MonkeyPatch
+    stored: str, faults: Faults, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(faults, "ask", lambda *_: (403, {}, b"<Error><Code>SignatureDoesNotMatch</Code></Error>"))
-    for ask in (Checkpoint(place_of(bucket)).acquire, lambda: write_new(place_of(bucket) / "x", b"1")):
+    for ask in (Checkpoint(place_of(stored)).acquire, lambda: write_new(place_of(stored) / "x", b"1")):
         with pytest.raises(Failure, match="R582 the bucket") as failed:
             ask()
         assert "of-no-use-elsewhere" not in str(failed.value)
 
 
-def test_no_secret_is_written(bucket: str) -> None:
-    driver = Checkpoint(place_of(bucket))
+def test_no_secret_is_written(stored: str) -> None:
+    driver = Checkpoint(place_of(stored))
     driver.acquire()
     commit(driver, 0)
-    assert [*place_of(bucket).rglob("*.json")]
-    found = b"".join(path.read_bytes() for path in place_of(bucket).rglob())
+    assert [*place_of(stored).rglob("*.json")]
+    found = b"".join(path.read_bytes() for path in place_of(stored).rglob())
     assert b"of-no-use-elsewhere" not in found

@@ -12,6 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 import rowtime as rt
+from reliability.stores.proxy import faulty
 from rowtime.audit.readmit import readmit
 from rowtime.audit.trace import trace
 from rowtime.cli.main import app
@@ -22,7 +23,6 @@ from rowtime.runtime import segment_writer
 from rowtime.state.checkpoint import Checkpoint
 from tests.deaths import Died, dying
 from tests.kafka.missing_jars import without_jars
-from tests.stores.faults import faulty
 from tests.stores.server import address, jars_missing
 
 if TYPE_CHECKING:

@@ -10,11 +10,11 @@ import pytest
 from typer.testing import CliRunner
 
 import rowtime as rt
+from reliability.stores.proxy import Faults, faulty
 from rowtime.cli.main import app
 from rowtime.core.errors import Failure, Refused
 from rowtime.core.stores import ObjectPlace, place_of
 from rowtime.runtime.store_access import hadoop_settings
-from tests.stores.faults import Faults, faulty
 from tests.stores.server import BUCKET, address
 
 SECRET = "not-to-be-shown-anywhere"  # noqa: S105 - of no use elsewhere

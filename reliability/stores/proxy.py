@@ -1,30 +1,40 @@
-"""A proxy before an S3 server that throttles, and that loses answers to requests which have been carried out."""
+"""A proxy before a server of object stores: it throttles, is slow, loses answers and holds requests back.
+
+Whoever runs it may also look at each write before it is carried out, while the program that asks waits.
+"""
 
 from __future__ import annotations
 
 import http.client
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Final
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 THROTTLE: Final = "503"  # not carried out
 LOSE: Final = "lost"  # carried out, without an answer
 LATE: Final = "late"  # carried out later, by `Faults.deliver`; without an answer
-_DROPPED: Final = {"host", "connection", "transfer-encoding"}
+SLOW: Final = "slow"  # carried out and answered after a while
+_WHILE: Final = 1.5  # seconds
+_READS: Final = ("GET", "HEAD")
+_DROPPED: Final = {"connection", "transfer-encoding"}
+_OWN: Final = {*_DROPPED, "content-length", "date", "server"}  # headers of an answer that the proxy gives itself
 
 
 class Faults:
-    """What happens to the next writes whose path contains a text; ``seen`` are all requests, by method and path.
+    """What happens to the next PUTs whose path contains a text; ``seen`` are all requests, by method and path.
 
-    ``keys``: by whose keys they are signed; ``agents``: the programs that ask.
+    ``keys``: by whose keys they are signed; ``agents``: the programs that ask. ``before`` is called with method and
+    path of each write before it is carried out, and may say what befalls it.
     """
 
     def __init__(self, server: str) -> None:
         self.server, self.part = urlsplit(server).netloc, ""
         self.next: list[str] = []
+        self.before: Callable[[str, str], str] = lambda _method, _path: ""
         self.seen: list[tuple[str, str]] = []
         self.keys: set[str] = set()
         self.agents: set[str] = set()
@@ -34,8 +44,16 @@ class Faults:
         """Let these befall the next writes."""
         self.part, self.next = part, [*kinds]
 
+    def of(self, method: str, path: str) -> str:
+        """What befalls a request."""
+        if method in _READS:
+            return ""
+        if method == "PUT" and self.part in path and self.next:
+            return self.next.pop(0)
+        return self.before(method, unquote(path))
+
     def ask(self, method: str, path: str, body: bytes, headers: dict[str, str]) -> tuple[int, dict[str, str], bytes]:
-        """Have a request carried out."""
+        """Have a request carried out, with the name of the host for which it was signed."""
         connection = http.client.HTTPConnection(self.server, timeout=30)
         connection.request(method, path, body, headers)
         answer = connection.getresponse()
@@ -67,10 +85,12 @@ def faulty(server: str) -> Iterator[tuple[str, Faults]]:
             signed = self.headers.get("authorization", "").partition("Credential=")[2]
             faults.keys.add(signed.partition("/")[0])
             faults.agents.add(self.headers.get("user-agent", ""))
-            kind = faults.next.pop(0) if self.command == "PUT" and faults.part in self.path and faults.next else ""
+            kind = faults.of(self.command, self.path)
             if kind == THROTTLE:
                 self._answer(503, {}, b"")
                 return
+            if kind == SLOW:
+                time.sleep(_WHILE)
             if kind == LATE:
                 faults.late.append((self.command, self.path, body, headers))
             else:
@@ -84,7 +104,7 @@ def faulty(server: str) -> Iterator[tuple[str, Faults]]:
         def _answer(self, status: int, headers: dict[str, str], data: bytes) -> None:
             self.send_response(status)
             for name, value in headers.items():
-                if name.lower() not in {*_DROPPED, "content-length", "date", "server"}:
+                if name.lower() not in _OWN:
                     self.send_header(name, value)
             length = headers.get("content-length", headers.get("Content-Length", "0"))
             self.send_header("content-length", length if self.command == "HEAD" else str(len(data)))

@@ -1,0 +1,163 @@
+"""Servers of object stores on this machine, in processes of their own: moto and versitygw for S3, Azurite for Azure.
+
+Moto is in the dev extra; the others are installed below ``build/stores`` when they are asked for first.
+"""
+
+from __future__ import annotations
+
+import base64
+import functools
+import hashlib
+import hmac
+import socket
+import subprocess
+import tempfile
+import time
+import urllib.request
+from collections.abc import Callable
+from dataclasses import dataclass
+from email.utils import formatdate
+from pathlib import Path
+from typing import Any, Final
+
+from examples.s3_server import KEYS, REGION, started
+
+SETUP: Final = Path(__file__).parents[2] / "scripts" / "setup_store_server.sh"
+PATIENCE: Final = 60.0  # seconds until a server answers
+_ACCOUNT: Final = "devstoreaccount1"  # the one that Azurite has, with a key that is no secret
+_KEY: Final = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+_S3: Final = ("moto", "versitygw")
+SERVERS: Final = (*_S3, "azurite")
+
+
+@dataclass
+class Server:
+    """A server with a bucket. ``bucket`` is its URL (``s3://…``, ``az://…``), ``address`` that of the server."""
+
+    name: str
+    bucket: str
+    address: str
+    processes: list[subprocess.Popen[bytes]]
+    folder: tempfile.TemporaryDirectory[str] | None = None
+
+    @property
+    def is_s3(self) -> bool:
+        """True if it speaks S3, so that Spark can read from it."""
+        return self.name in _S3
+
+    def settings(self, address: str = "") -> dict[str, dict[str, str]]:
+        """What `rowtime.configure_stores` takes, by way of an address (a proxy's); nothing for Azure."""
+        if not self.is_s3:
+            return {}
+        told = {"endpoint": address or self.address, "region": REGION}
+        return {self.bucket: {**told, "access_key_id": KEYS[0], "secret_access_key": KEYS[1]}}
+
+    def environment(self, address: str = "") -> dict[str, str]:
+        """What the environment has to say of it, as above; nothing for S3."""
+        if self.is_s3:
+            return {}
+        return {"AZURE_STORAGE_USE_EMULATOR": "true", "AZURITE_BLOB_STORAGE_URL": address or self.address}
+
+    def client(self) -> Any:
+        """A client of its own, which goes round proxies and settings."""
+        from obstore import store  # noqa: PLC0415 - an extra
+
+        return store.from_url(self.bucket, client_options={"allow_http": True}, **self._told())
+
+    def delta(self) -> dict[str, str]:
+        """The options of deltalake, as above."""
+        kind = "aws" if self.is_s3 else "azure_storage"
+        told = {f"{kind}_{name}": value for name, value in self._told().items()}
+        return {**told, **({"conditional_put": "etag"} if self.is_s3 else {}), "allow_http": "true"}
+
+    def _told(self) -> dict[str, str]:
+        if self.is_s3:
+            return self.settings()[self.bucket]
+        return {"account_name": _ACCOUNT, "account_key": _KEY, "endpoint": f"{self.address}/{_ACCOUNT}"}
+
+    def stop(self) -> None:
+        """End it."""
+        for process in self.processes:
+            process.terminate()
+            process.wait()
+        if self.folder is not None:
+            self.folder.cleanup()
+
+
+@functools.cache
+def missing(name: str) -> str:
+    """Why there is no such server; empty if there is one."""
+    if name == "moto":
+        return ""
+    found = _program(name)
+    return "" if Path(found).is_file() else found
+
+
+def start(name: str, bucket: str) -> Server:
+    """Start a server that has a bucket of this name."""
+    if name == "moto":
+        address, process = started(bucket)
+        return Server(name, f"s3://{bucket}", address, [process])
+    return {"versitygw": _versitygw, "azurite": _azurite}[name](bucket)
+
+
+@functools.cache
+def _program(name: str) -> str:
+    """Where a program is, or why it is not there."""
+    asked = {"azurite": "azurite-blob"}.get(name, name)
+    found = subprocess.run([str(SETUP), asked], capture_output=True, text=True, check=False)
+    return found.stdout.strip() or f"{name} cannot be installed: {found.stderr.strip()[-300:]}"
+
+
+def _versitygw(bucket: str) -> Server:
+    folder = tempfile.TemporaryDirectory(prefix="rowtime-versitygw-")
+    (Path(folder.name) / "data" / bucket).mkdir(parents=True)
+    (Path(folder.name) / "about").mkdir()
+    keys = ["--access", KEYS[0], "--secret", KEYS[1], "--region", REGION]
+
+    def command(port: int) -> list[str]:
+        store = ["posix", "--sidecar", f"{folder.name}/about", f"{folder.name}/data"]
+        return [_program("versitygw"), "--port", f"127.0.0.1:{port}", "--quiet", *keys, *store]
+
+    address, process = _running(command)
+    return Server("versitygw", f"s3://{bucket}", address, [process], folder)
+
+
+def _azurite(bucket: str) -> Server:
+    def command(port: int) -> list[str]:
+        where = ["--blobHost", "127.0.0.1", "--blobPort", str(port), "--inMemoryPersistence"]
+        return [_program("azurite"), *where, "--silent", "--skipApiVersionCheck", "--disableTelemetry"]
+
+    address, process = _running(command)
+    server = Server("azurite", f"az://{bucket}", address, [process])
+    _make_container(server, bucket)
+    return server
+
+
+def _running(command: Callable[[int], list[str]]) -> tuple[str, subprocess.Popen[bytes]]:
+    """The address of a server that has been started on a free port, and its process."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    process = subprocess.Popen(command(port), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    end = time.monotonic() + PATIENCE
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+        except OSError:
+            if process.poll() is not None or time.monotonic() > end:
+                process.terminate()
+                raise RuntimeError(f"{Path(command(port)[0]).name} does not start") from None
+            time.sleep(0.1)
+        else:
+            return f"http://127.0.0.1:{port}", process
+
+
+def _make_container(server: Server, name: str) -> None:
+    """Create a container, which clients of objects cannot do."""
+    told = {"x-ms-date": formatdate(usegmt=True), "x-ms-version": "2021-08-06"}
+    said = "".join(f"{header}:{value}\n" for header, value in told.items())
+    text = f"PUT{chr(10) * 12}{said}/{_ACCOUNT}/{_ACCOUNT}/{name}\nrestype:container"
+    sign = base64.b64encode(hmac.new(base64.b64decode(_KEY), text.encode(), hashlib.sha256).digest()).decode()
+    url = f"{server.address}/{_ACCOUNT}/{name}?restype=container"
+    headers = {**told, "Authorization": f"SharedKey {_ACCOUNT}:{sign}", "Content-Length": "0"}
+    urllib.request.urlopen(urllib.request.Request(url, method="PUT", headers=headers)).close()  # noqa: S310 - our own
