@@ -79,7 +79,7 @@ def faulty(server: str) -> Iterator[tuple[str, Faults]]:
             pass
 
         def _any(self) -> None:
-            body = self.rfile.read(int(self.headers.get("content-length", 0)))
+            body = self._body()
             headers = {name: value for name, value in self.headers.items() if name.lower() not in _DROPPED}
             faults.seen.append((self.command, self.path))
             signed = self.headers.get("authorization", "").partition("Credential=")[2]
@@ -100,6 +100,16 @@ def faulty(server: str) -> Iterator[tuple[str, Faults]]:
                 self.connection.close()
             else:
                 self._answer(*found)
+
+        def _body(self) -> bytes:
+            if self.headers.get("transfer-encoding", "").lower() != "chunked":  # as Arrow writes
+                return self.rfile.read(int(self.headers.get("content-length", 0)))
+            parts = []
+            while size := int(self.rfile.readline().split(b";")[0], 16):
+                parts.append(self.rfile.read(size))
+                self.rfile.readline()
+            self.rfile.readline()
+            return b"".join(parts)
 
         def _answer(self, status: int, headers: dict[str, str], data: bytes) -> None:
             self.send_response(status)

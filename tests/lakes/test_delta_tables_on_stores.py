@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from deltalake import DeltaTable
@@ -44,8 +44,9 @@ bucket, store, stored = stores.bucket, stores.store, stores.stored
 class Run:
     """A pipeline with its home and checkpoint in a folder, and its tables in a bucket."""
 
-    def __init__(self, spark: SparkSession, folder: Path, url: str, sql: str) -> None:
+    def __init__(self, spark: SparkSession, folder: Path, url: str, sql: str, log: type[Any] = DeltaLog) -> None:
         self.spark, self.folder, self.url, self.sql = spark, folder, url, sql.format(url=url)
+        self.log = log
         for stream in self.pipeline.compile().defines:
             self.pipeline.home.define(stream.name, stream.as_json())
 
@@ -58,7 +59,7 @@ class Run:
             log.insert([{"n": n, "day": f"2024-01-0{1 + n % 3}", "rowtime": n * 60_000_000} for n in numbers])
 
     def dies(self, point: str, patch: pytest.MonkeyPatch) -> None:
-        deaths.dies_in(self.pipeline._engine(self.folder / "check", rt.Limits(), ends=False), DeltaLog, point, patch)
+        deaths.dies_in(self.pipeline._engine(self.folder / "check", rt.Limits(), ends=False), self.log, point, patch)
 
     def go(self) -> None:
         self.pipeline.run_available(self.folder / "check")

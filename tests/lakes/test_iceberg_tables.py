@@ -172,7 +172,7 @@ def test_what_does_not_fit_is_refused_at_the_start(
         ("catalog 'c', table 'o'", "R541"),
         ("catalog 'c', table 'db.o', uri 'x'", "R540"),
         ("catalog 'c', table 'db.o', key 'm'", "R504"),
-        ("catalog 'c', table 'db.o', optimize.files '7'", "R540"),
+        ("catalog 'c', table 'db.o', optimize.files '1'", "R541"),
     ],
 )
 def test_options_that_do_not_fit_are_refused_by_check(tmp_path: Path, options: str, code: str) -> None:

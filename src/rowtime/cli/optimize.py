@@ -7,17 +7,23 @@ from typing import Annotated
 
 import typer
 
-from rowtime.cli.options import AsJson, CheckpointFolder
+from rowtime.cli.options import AsJson, CheckpointFolder, HomeFolder, Settings, variables
 from rowtime.cli.outcome import write_json
 
 PumpName = Annotated[str, typer.Argument(metavar="PUMP", help="Only the table of this pump.")]
 
 
-def optimize(checkpoint: CheckpointFolder, pump: PumpName = "", as_json: AsJson = False) -> None:
+def optimize(
+    checkpoint: CheckpointFolder,
+    pump: PumpName = "",
+    home: HomeFolder = None,
+    settings: Settings = None,
+    as_json: AsJson = False,
+) -> None:
     """Write the small files of lake tables into large ones. The pipeline and others may write meanwhile."""
     from rowtime.runtime.compaction import optimize as compacted  # noqa: PLC0415 - pyarrow takes its time
 
-    found = compacted(checkpoint, pump)
+    found = compacted(checkpoint, pump, home=home, variables=variables(settings))
     if as_json:
         write_json([asdict(one) for one in found])
         return

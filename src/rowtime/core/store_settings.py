@@ -49,6 +49,7 @@ class StoreSettings:
 
 
 _given: dict[str, StoreSettings] = {}
+_learned: dict[str, StoreSettings] = {}
 
 
 def configure_stores(stores: Mapping[str, Mapping[str, str]]) -> None:
@@ -66,7 +67,13 @@ def settings_of(url: str) -> StoreSettings:
     """What is said of a bucket (``s3://bucket``). Raises ``Refused``: R587, R588 for a file that says it badly."""
     if url in _given or not url.startswith("s3:"):
         return _given.get(url, StoreSettings())
-    return configured().get(url, StoreSettings())
+    return configured().get(url) or _learned.get(url, StoreSettings())
+
+
+def learn(url: str, settings: StoreSettings) -> None:
+    """Take note of what the catalog of a table says of its bucket: for this process, where nothing else says it."""
+    if settings != settings_of(url):
+        _learned[url] = settings
 
 
 def configured() -> dict[str, StoreSettings]:

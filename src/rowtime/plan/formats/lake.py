@@ -56,6 +56,7 @@ _COMMON: Final = (
     Option("key", anything),
     Option(PARTITIONS, some),
     Option(INTERVAL, duration),
+    Option(FILES, whole(2)),
     Option("compression", one_of(*PARQUET_CODECS)),
     ROWTIME_COLUMN,
     ORDERED,
@@ -72,7 +73,7 @@ _COMMON: Final = (
     *unused("a stream has the rows that were appended", "readChangeFeed", "readChangeData", alike=("false",)),
     *unused("what is gone must not be passed over", "failOnDataLoss", alike=("true",)),
 )
-DELTA: Final = Format("delta", options_of(Option("path", some), Option(FILES, whole(2)), *_COMMON))
+DELTA: Final = Format("delta", options_of(Option("path", some), *_COMMON))
 
 
 def _of_catalog(name: str, _: Sequence[str]) -> str | None:

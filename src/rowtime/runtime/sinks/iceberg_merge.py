@@ -8,25 +8,24 @@ from __future__ import annotations
 
 import itertools
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from rowtime.core.columns import ROW_NUMBER
-from rowtime.core.shared_paths import sync
-from rowtime.runtime.sinks.lake import Ready, compared, last_of_each
+from rowtime.core.stores import Place
+from rowtime.runtime.sinks.iceberg_files import NewFile
+from rowtime.runtime.sinks.lake import Ready, last_of_each
+from rowtime.state.memory import read_table
 
 if TYPE_CHECKING:
     from pyiceberg.expressions import BooleanExpression
 
 _FEW: Final = 200  # values for which Iceberg compares each with the least and greatest of a file
-_SCHEME: Final = "file://"
 _NUMBERS: Final = itertools.count()
 _COMPARED: Final = (
     *(pa.types.is_integer, pa.types.is_string, pa.types.is_date, pa.types.is_timestamp),
@@ -36,19 +35,23 @@ _COMPARED: Final = (
 
 @dataclass
 class Merging:
-    """What one commit changes in a ``table``; files that it writes go to ``folder``, and are ``written``."""
+    """What one commit changes in a ``table``; files that it writes go to ``folder``, and are ``written``.
+
+    ``spelled``: a file as the metadata of the table names it.
+    """
 
     table: Any
     ready: Ready
-    folder: Path
-    written: list[Path] = field(default_factory=list)
+    folder: Place
+    spelled: Callable[[Place], str]
+    written: list[NewFile] = field(default_factory=list)
 
     def into(self, changes: Any, said: Mapping[str, str]) -> None:
         """Add the snapshot to a transaction of the table, if there is anything to change; ``said``: its properties."""
         from pyiceberg.io.pyarrow import parquet_files_to_data_files  # noqa: PLC0415 - an extra
         from pyiceberg.table import TableProperties  # noqa: PLC0415
 
-        rows = last_of_each(pa.concat_tables(map(pq.read_table, self.ready.files)), self.ready.key)
+        rows = last_of_each(pa.concat_tables(map(read_table, self.ready.files)), self.ready.key)
         stays = rows.filter(pc.not_equal(rows[self.ready.gone], "RETRACT")) if self.ready.gone else rows
         keys = rows.select(list(self.ready.key))
         old = list(self._without(keys.cast(pa.schema([self._schema.field(name) for name in keys.column_names]))))
@@ -63,14 +66,14 @@ class Merging:
         with update.overwrite() if old else update.fast_append() as snapshot:
             for file in old:
                 snapshot.delete_data_file(file)
-            names = (f"{_SCHEME}{path}" for path in self.written)
+            names = (self.spelled(file.place) for file in self.written)
             for file in parquet_files_to_data_files(self.table.io, changes.table_metadata, names):
                 snapshot.append_data_file(file)
 
     def discard(self) -> None:
         """Remove what was written, after a commit that did not happen."""
-        for path in self.written:
-            path.unlink(missing_ok=True)
+        for file in self.written:
+            file.remove()
 
     def _without(self, keys: pa.Table) -> Iterator[Any]:
         """The files that have rows of these keys; their other rows have been written again."""
@@ -102,11 +105,10 @@ class Merging:
         partitions = [source.find_column_name(one.source_id) for one in self.table.spec().fields]
         stem = f"part-{self.ready.mark.tick:012d}-{uuid.uuid4().hex}"
         for part in _split(whole, partitions):
-            path = self.folder / f"{stem}-{next(_NUMBERS)}.parquet"
-            self.written.append(path)
-            pq.write_table(part, path, compression="zstd", write_statistics=compared(schema))
-            sync(path)
-        sync(self.folder)
+            file = NewFile(self.folder / f"{stem}-{next(_NUMBERS)}.parquet", schema)
+            self.written.append(file)
+            file.write(part)
+            file.close()
 
 
 def _split(rows: pa.Table, partitions: Sequence[str]) -> Iterator[pa.Table]:

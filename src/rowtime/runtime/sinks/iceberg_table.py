@@ -11,37 +11,41 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from rowtime.core.errors import Failure, Problem, refuse
-from rowtime.core.shared_paths import local, sync
+from rowtime.core.shared_paths import sync
+from rowtime.core.stores import ObjectPlace, Place, below
 from rowtime.core.time import to_text
+from rowtime.runtime.iceberg_catalog import ask_the_store, given_in, opened, place_in
+from rowtime.runtime.sinks.failures import naming
 from rowtime.runtime.sinks.iceberg_merge import Merging
-from rowtime.runtime.sinks.lake import Conflict, Found, LakeSink, Mark, Ready
+from rowtime.runtime.sinks.lake import Conflict, Found, LakeSink, Mark, Ready, published
+from rowtime.state.memory import read_table
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from rowtime.operators.sinks.sink import Sink as SinkNode
 
-_CATALOG: Final = "catalog."
 _RETRIES: Final = "commit.retry.num-retries"
 _SCHEME: Final = "file://"
+_DATA: Final = "data"
+PUMP: Final = "rowtime.pump"  # in what a snapshot says of itself
 _VERSIONS: Final = (1, 2)
 _HINT: Final = "Check the catalog, who may write to it, and the space on its disk. The tick is repeated."
 
 
 def iceberg_table(options: Mapping[str, str], pump: str) -> IcebergTable:
     """The table that the options of a sink name."""
-    given = {name[len(_CATALOG) :]: value for name, value in options.items() if name.lower().startswith(_CATALOG)}
-    return IcebergTable(options["catalog"], given, options["table"], pump)
+    return IcebergTable(options["catalog"], given_in(options), options["table"], pump)
 
 
 def iceberg_sink(node: SinkNode) -> LakeSink:
     """The sink of a pump into the Iceberg ``table`` of a ``catalog``."""
     options = dict(node.options)
     table = iceberg_table(options, node.name.removesuffix(".sink"))
-    return LakeSink(node, table, table.folder, f"the Iceberg table {options['table']}")
+    with naming(node):  # the catalog says where it is, and the store may not answer
+        return LakeSink(node, table, table.folder, f"the Iceberg table {options['table']}")
 
 
 class IcebergTable:
@@ -55,21 +59,38 @@ class IcebergTable:
         self._table: Any = None
 
     @property
-    def folder(self) -> Path:
+    def folder(self) -> Place:
         """Where the files of its rows are, or will be."""
-        table = self._opened()
-        place = self._home if table is None else table.location()
-        if not place.startswith((_SCHEME, "/")):
-            what = f"the Iceberg table {self._name} is at {place}, and not in a folder that the workers share"
-            raise refuse("R572", what, "Take a catalog whose warehouse is a folder (file:///…).")
-        return local(place.removeprefix(_SCHEME), "the warehouse") / "data"
+        self._opened()
+        return self._place / _DATA
+
+    @property
+    def _location(self) -> str:
+        """The same, without the folder of its rows, as the catalog spells it."""
+        found: str = self._home if self._table is None else self._table.location()
+        return found.rstrip("/")
+
+    @property
+    def _place(self) -> Place:
+        found = place_in(self._location, self._opened_catalog().properties, "the warehouse")
+        if found is None:
+            what = f"the Iceberg table {self._name} is at {self._location}: rowtime cannot write there"
+            hint = "Take a catalog whose warehouse is a folder that the workers share (file:///…) or a bucket (s3://…)."
+            raise refuse("R572", what, hint)
+        return found
+
+    def _spelled(self, place: Place) -> str:
+        """A file of the table as its metadata names it."""
+        if isinstance(place, ObjectPlace):
+            return f"{self._location}/{below(place, self._place)}"
+        return f"{_SCHEME}{place}"
 
     @property
     def _home(self) -> str:
         warehouse = self._opened_catalog().properties.get("warehouse", "")
         if not warehouse:
             what = f"the catalog {self._called} does not say where a new table is put"
-            raise refuse("R572", what, "Give it a warehouse: OPTIONS (catalog.warehouse 'file:///…').")
+            raise refuse("R572", what, "Give it a warehouse: OPTIONS (catalog.warehouse 'file:///…'), or 's3://…'.")
         return "/".join([warehouse.rstrip("/"), *self._name.split(".")])
 
     def look(self, app: str) -> Found | None:
@@ -116,6 +137,8 @@ class IcebergTable:
                     spec.add_identity(name)
         except TableAlreadyExistsError as error:
             raise Conflict from error
+        except OSError as error:
+            raise self._failure(error) if isinstance(self._place, ObjectPlace) else error from error
 
     def commit(self, ready: Ready) -> None:
         """One transaction. Raises `Conflict`."""
@@ -126,15 +149,15 @@ class IcebergTable:
         told = {**table.metadata.properties, _RETRIES: "0"}
         table.metadata = table.metadata.model_copy(update={"properties": told})
         mark = f"{ready.mark.tick} {ready.mark.rows}"
-        said = {"rowtime.pump": ready.app, "rowtime.tick": str(ready.mark.tick), "rowtime.bound": to_text(ready.bound)}
-        files = [f"{_SCHEME}{file}" for file in ready.files]
-        merging = Merging(table, ready, self.folder) if ready.key else None
+        said = {PUMP: ready.app, "rowtime.tick": str(ready.mark.tick), "rowtime.bound": to_text(ready.bound)}
+        merging = Merging(table, ready, self._place / _DATA, self._spelled) if ready.key else None
         before = table.metadata.current_snapshot_id
         try:
             with table.transaction() as changes:
                 if merging is not None:
                     merging.into(changes, said)
                 else:
+                    files = [self._spelled(file) for file in ready.files]
                     changes.add_files(files, snapshot_properties=said, check_duplicate_files=False)
                 changes.set_properties({_property(ready.app): mark})
         except CommitFailedException as error:
@@ -145,11 +168,33 @@ class IcebergTable:
             raise Conflict from error
         except ValueError as error:  # a file is not as the table has it
             raise self._failure(error) from error
+        except OSError as error:
+            raise self._failure(error) if isinstance(self._place, ObjectPlace) else error from error
         self._keep(before)
 
     def compact(self) -> int:
-        """None: pyiceberg cannot, so no option asks for it (`optimize.files` is R540 here)."""
-        return 0
+        """Write small files into large ones; how many there were. Raises `Conflict`."""
+        table = self._opened()
+        if table is None:
+            raise self._failure(FileNotFoundError("there is no table"))
+        from pyiceberg.exceptions import (  # noqa: PLC0415 - an extra
+            CommitFailedException,
+            CommitStateUnknownException,
+            ValidationException,
+        )
+
+        from rowtime.runtime.sinks.iceberg_compaction import compacted  # noqa: PLC0415 - it imports pyiceberg
+
+        before = table.metadata.current_snapshot_id
+        try:
+            found = compacted(table, self._place / _DATA, self._spelled)
+        except (CommitFailedException, CommitStateUnknownException, ValidationException) as error:
+            raise Conflict from error
+        except (OSError, ValueError) as error:
+            raise self._failure(error) from error
+        if found:
+            self._keep(before)
+        return found
 
     def rows(self, files: Callable[[str], bool], *, merged: bool) -> pa.Table | None:
         """The rows of files of certain names; if rows are ``merged``, all.
@@ -161,15 +206,22 @@ class IcebergTable:
             return pa.table({})
         if merged:
             return table.scan().to_arrow()
-        kinds = {str(one.summary.operation.value) if one.summary else "" for one in table.snapshots()}
-        if kinds - {"append"} or (table.snapshots() and table.snapshots()[0].parent_snapshot_id is not None):
+        done = [(str(one.summary.operation.value), one.summary.get(PUMP)) for one in table.snapshots() if one.summary]
+        kinds = {kind for kind, _ in done}
+        if kinds - {"append", "replace"} or (table.snapshots() and table.snapshots()[0].parent_snapshot_id is not None):
             return None
-        paths = sorted(Path(one.removeprefix(_SCHEME)) for one in table.inspect.files()["file_path"].to_pylist())
-        parts = [pq.read_table(path, partitioning=None) for path in paths if files(path.name)]
+        if "replace" in kinds:
+            pumps = {pump for kind, pump in done if kind == "append"}
+            return table.scan().to_arrow() if len(pumps) == 1 and None not in pumps else None
+        folder = f"{self._spelled(self._place / _DATA)}/"
+        names = sorted(one.removeprefix(folder) for one in table.inspect.files()["file_path"].to_pylist())
+        parts = [read_table(self._place / _DATA / name) for name in names if files(published(name))]
         return pa.concat_tables(parts, promote_options="permissive") if parts else pa.table({})
 
     def _keep(self, before: int | None) -> None:
         """Make the new metadata durable; pyiceberg leaves that to the machine. ``before``: the snapshot until then."""
+        if isinstance(self._place, ObjectPlace):  # what a store has is durable
+            return
         snapshot, places = self._table.current_snapshot(), [self._table.metadata_location]
         if snapshot is not None and snapshot.snapshot_id != before:
             added = (one for one in snapshot.manifests(self._table.io) if one.added_snapshot_id == snapshot.snapshot_id)
@@ -181,12 +233,10 @@ class IcebergTable:
     def _opened_catalog(self) -> Any:
         if self._catalog is None:
             try:
-                from pyiceberg.catalog import load_catalog  # noqa: PLC0415 - an extra
+                self._catalog = opened(self._called, self._given)
             except ImportError as error:
                 what = f"the pump {self._pump} writes to an Iceberg table, and the package pyiceberg is not installed"
                 raise refuse("R560", what, "Install it: pip install 'rowtime[iceberg]'.") from error
-            try:
-                self._catalog = load_catalog(self._called, **self._given)
             except Exception as error:
                 raise self._failure(error) from error
         return self._catalog
@@ -200,10 +250,13 @@ class IcebergTable:
         except (NoSuchTableError, NoSuchNamespaceError):
             self._table = None
         except Exception as error:
+            self._table = None
             raise self._failure(error) from error
         return self._table
 
     def _failure(self, error: Exception) -> Failure:
+        """What a catalog or pyiceberg says, in one line; what is wrong with the store has its own code."""
+        ask_the_store(error, self._catalog)
         said = str(error).split("\n", 1)[0]
         what = f"the pump {self._pump} cannot reach the Iceberg table {self._name}: {said}"
         return Failure(Problem("R565", what, hint=_HINT))

@@ -111,7 +111,7 @@ class LakeTable(Protocol):
         ...
 
     def compact(self) -> int:
-        """Write small files into large ones, where the format can; how many there were. Raises `Conflict`."""
+        """Write small files into large ones; how many there were. Raises `Conflict`."""
         ...
 
     def rows(self, files: Callable[[str], bool], *, merged: bool) -> pa.Table | None:

@@ -6,6 +6,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from rowtime.core.store_settings import learn
+from rowtime.core.stores import ObjectPlace, named, on_store
+from rowtime.runtime.iceberg_catalog import ask_the_store, opened, place_in
 from rowtime.runtime.sources.file_list import NumberedFile
 from rowtime.runtime.sources.table_history import (
     NOTHING,
@@ -109,7 +112,7 @@ class IcebergHistory:
             if name is not None and isinstance(field.transform, IdentityTransform):
                 value, kind = file.partition[nth], schema.find_type(field.source_id)
                 values[name] = None if value is None else field.transform.to_human_string(kind, value)
-        size, path = file.file_size_in_bytes, self._local(file.file_path)
+        size, path = file.file_size_in_bytes, self._path(file.file_path)
         return NumberedFile(path, millis * _MILLI, size, version=version, values=values)
 
     def _columns(self, schema: Any) -> StructType:
@@ -143,22 +146,33 @@ class IcebergHistory:
             raise no_version(self.called, place, "it has no snapshot of this id")
         return found
 
-    def _local(self, path: str) -> str:
+    def _path(self, path: str) -> str:
+        """A file as all of rowtime names it."""
+        if on_store(path):
+            return str(named(path))
         if not _LOCAL.match(path):
             raise unreadable(self.called, f"has files elsewhere ({path})")
         return _LOCAL.sub("/", path, count=1)
 
     def _opened(self) -> Any:
         try:
-            from pyiceberg.catalog import load_catalog  # noqa: PLC0415 - an extra
-            from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError  # noqa: PLC0415
+            from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError  # noqa: PLC0415 - an extra
         except ImportError as error:
             raise no_package(self.called, "pyiceberg", "iceberg") from error
         try:
             if self._catalog is None:
-                self._catalog = load_catalog(self._catalog_name, **self._given)
-            return self._catalog.load_table(self._name)
+                self._catalog = opened(self._catalog_name, self._given)
+            table = self._catalog.load_table(self._name)
         except (NoSuchTableError, NoSuchNamespaceError):
             return None
         except Exception as error:
+            ask_the_store(error, self._catalog)
             raise unreached(self.called, error) from error
+        self._learn(table.location())
+        return table
+
+    def _learn(self, location: str) -> None:
+        """Let Spark, which reads the files, know what the catalog says of their bucket."""
+        place = place_in(location, self._catalog.properties, self.called)
+        if isinstance(place, ObjectPlace):
+            learn(place.bucket.url, place.bucket.settings)

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from rowtime.core.stores import place_of
 from rowtime.operators.contract import quoted
-from rowtime.plan.formats.lake import CATALOG, VERSION
+from rowtime.plan.formats.lake import VERSION
+from rowtime.runtime.iceberg_catalog import given_in
 from rowtime.runtime.sources.delta_history import DeltaHistory
 from rowtime.runtime.sources.iceberg_history import IcebergHistory
 from rowtime.runtime.sources.lake_columns import check_columns
@@ -25,9 +26,8 @@ def history_of(kind: str, options: Mapping[str, str]) -> History:
     """The history of the table that options name."""
     if kind == "delta":
         return DeltaHistory(place_of(options["path"], "the path of the table"))
-    given = {name[len(CATALOG) :]: value for name, value in options.items() if name.lower().startswith(CATALOG)}
     named = {name.lower(): value for name, value in options.items()}
-    return IcebergHistory(named["catalog"], given, named["table"])
+    return IcebergHistory(named["catalog"], given_in(options), named["table"])
 
 
 def static_rows(

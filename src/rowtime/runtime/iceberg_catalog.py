@@ -1,0 +1,84 @@
+"""Catalogs of Iceberg tables, and the stores in which their tables are.
+
+A bucket is configured once: pyiceberg, the tasks that write and Spark, which reads, all get what `settings_in` says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from rowtime.core.store_settings import StoreSettings, settings_of
+from rowtime.core.stores import Bucket, ObjectPlace, Place, on_store, place_of
+from rowtime.plan.formats.lake import CATALOG
+
+_IO: Final = "py-io-impl"
+_OURS: Final = "rowtime.runtime.iceberg_io.StoreIO"
+_THEIRS: Final = ("abfs", "wasb", "az:")  # stores for which pyiceberg prefers another library than Arrow
+_LOCAL: Final = ("file:", "/")
+_NAMES: Final = {
+    "endpoint": ("s3.endpoint",),
+    "region": ("s3.region", "client.region"),
+    "access_key_id": ("s3.access-key-id", "client.access-key-id"),
+    "secret_access_key": ("s3.secret-access-key", "client.secret-access-key"),
+    "session_token": ("s3.session-token", "client.session-token"),
+}
+"""The settings of a bucket, and what pyiceberg calls them."""
+_KEYS: Final = ("access_key_id", "secret_access_key", "session_token")  # they belong together
+
+
+def given_in(options: Mapping[str, str]) -> dict[str, str]:
+    """What the options of a stream or a table say of its catalog."""
+    return {name[len(CATALOG) :]: value for name, value in options.items() if name.lower().startswith(CATALOG)}
+
+
+def opened(name: str, given: Mapping[str, str]) -> Any:
+    """The catalog of a name. Raises ``ImportError`` without pyiceberg, and whatever pyiceberg raises."""
+    from pyiceberg.catalog import load_catalog  # noqa: PLC0415 - an extra
+
+    catalog = load_catalog(name, **given)
+    if not str(catalog.properties.get("warehouse", "")).startswith(_THEIRS):
+        catalog.properties.setdefault(_IO, _OURS)
+    return catalog
+
+
+def settings_in(properties: Mapping[str, str], bucket: str) -> StoreSettings:
+    """What is said of a bucket (``s3://bucket``): by the properties of a catalog, else where all buckets are."""
+    said = settings_of(bucket).said()
+    if not bucket.startswith("s3:"):
+        return StoreSettings()
+    given = {}
+    for setting, names in _NAMES.items():
+        value = next((properties[name] for name in names if properties.get(name)), "")
+        if value:
+            given[setting] = value
+    if not set(_KEYS).isdisjoint(given):
+        said = {name: value for name, value in said.items() if name not in _KEYS}
+    return StoreSettings(**{**said, **given})
+
+
+def as_properties(settings: StoreSettings) -> dict[str, str]:
+    """The settings of a bucket under the names that pyiceberg knows."""
+    return {_NAMES[name][0]: value for name, value in settings.said().items()}
+
+
+def place_in(location: str, properties: Mapping[str, str], what: str) -> Place | None:
+    """The folder that a location names, with what the properties of its catalog say of the bucket.
+
+    ``None`` if it is neither in a file system nor in a store that is known. Raises what `place_of` does.
+    """
+    if location.startswith(_LOCAL):
+        return place_of("/" + location.removeprefix("file:").lstrip("/"), what)
+    if not on_store(location) or location.startswith("memory:"):
+        return None
+    found = place_of(location, what)
+    assert isinstance(found, ObjectPlace)
+    return ObjectPlace(Bucket(found.bucket.url, settings_in(properties, found.bucket.url)), found.key)
+
+
+def ask_the_store(error: Exception, catalog: Any) -> None:
+    """Raise what is wrong with the bucket of a ``catalog`` (R581 to R583), if an error is about files at all."""
+    home = "" if catalog is None else str(catalog.properties.get("warehouse", ""))
+    place = place_in(home, catalog.properties, "the warehouse") if home and isinstance(error, OSError) else None
+    if isinstance(place, ObjectPlace):
+        any(True for _ in place.iterdir())

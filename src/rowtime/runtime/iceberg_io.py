@@ -1,0 +1,44 @@
+"""How pyiceberg reaches the files of tables: by Arrow, with the settings that rowtime has of each bucket.
+
+Pyiceberg imports this module by its name, see `iceberg_catalog.opened`.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+
+from pyiceberg.io.pyarrow import PyArrowFileIO
+from pyiceberg.typedef import EMPTY_DICT
+
+from rowtime.runtime.iceberg_catalog import as_properties, settings_in
+
+if TYPE_CHECKING:
+    from pyarrow.fs import FileSystem
+    from pyiceberg.typedef import Properties
+
+_S3: Final = ("s3", "s3a", "s3n")
+_REGION: Final = "s3.region"
+_PATIENCE: Final = {"s3.connect-timeout": "10", "s3.request-timeout": "30"}  # seconds, as for all other requests
+
+
+class StoreIO(PyArrowFileIO):
+    """Opens each bucket of S3 with its own settings; what the catalog says itself wins."""
+
+    def __init__(self, properties: Properties = EMPTY_DICT) -> None:
+        super().__init__(properties)
+        self.fs_by_scheme = lru_cache(self._opened)
+
+    def _opened(self, scheme: str, bucket: str | None) -> FileSystem:
+        told = self.properties
+        if scheme in _S3 and bucket:
+            settings = settings_in(self.properties, f"s3://{bucket}").here
+            told = {**_PATIENCE, **told, **_somewhere(bool(settings.endpoint)), **as_properties(settings)}
+        return PyArrowFileIO(told).fs_by_scheme(scheme, bucket)
+
+
+def _somewhere(elsewhere: bool) -> dict[str, str]:  # noqa: FBT001 - the one thing that it asks
+    """The region that the environment gives; at another server than Amazon's nobody can be asked for it."""
+    found = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or ("us-east-1" if elsewhere else "")
+    return {_REGION: found} if found else {}

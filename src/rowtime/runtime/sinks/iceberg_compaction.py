@@ -1,0 +1,223 @@
+"""Small files of an Iceberg table become parts of larger ones, in one snapshot of the operation `replace`.
+
+pyiceberg knows this operation, but has nothing that does it. Readers pass over such a snapshot: no row changes.
+Of each partition, files that follow each other are written into one, batch by batch. The new file takes the data
+sequence number of the newest of them, so rows stay in the order in which snapshots brought them, and deletes of others
+apply to what they applied to.
+
+If others commit meanwhile, pyiceberg tries again from their snapshot, and `Replace` checks that the old files are
+still there and nobody has deleted rows of them. Only `IcebergTable` imports this module: pyiceberg is an extra.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+from pyiceberg.exceptions import CommitFailedException, ValidationException
+from pyiceberg.expressions import AlwaysTrue
+from pyiceberg.io.pyarrow import ArrowScan, parquet_file_to_data_file, schema_to_pyarrow
+from pyiceberg.manifest import (
+    DataFile,
+    FileFormat,
+    ManifestContent,
+    ManifestEntry,
+    ManifestEntryStatus,
+    ManifestFile,
+    ManifestWriter,
+)
+from pyiceberg.table import FileScanTask, Table, TableProperties, Transaction
+from pyiceberg.table.snapshots import Operation, Summary
+from pyiceberg.table.update.snapshot import _OverwriteFiles
+from pyiceberg.table.update.validate import _validate_data_files_exist, _validate_no_new_deletes_for_data_files
+
+from rowtime.core.stores import Place
+from rowtime.runtime.sinks.iceberg_files import NewFile
+
+if TYPE_CHECKING:
+    from pyiceberg.io import FileIO
+
+_SMALL: Final = 3 / 4  # of the size that files are to have: what is larger stays as it is
+_TRIES: Final = 20  # commits that other writers were faster than, as of a tick
+_SAID: Final = {"rowtime.operation": "optimize"}
+
+
+@dataclass(frozen=True)
+class _Larger:
+    """A file in place of ``old`` ones; ``number``: the sequence number of the newest of them."""
+
+    file: NewFile
+    old: Sequence[DataFile]
+    number: int | None
+
+
+class Replace(_OverwriteFiles):
+    """Puts files in the place of others that have the same rows."""
+
+    def __init__(self, transaction: Transaction, io: FileIO) -> None:
+        super().__init__(Operation.REPLACE, transaction, io, snapshot_properties=_SAID)
+        self._spec = transaction.table_metadata.default_spec_id
+        self._numbers: dict[str, int | None] = {}
+
+    def put(self, new: DataFile, old: Sequence[DataFile], number: int | None) -> None:
+        """Put a file in the place of some; ``number``: its sequence number."""
+        for file in old:
+            self.delete_data_file(file)
+        self.append_data_file(new)
+        self._numbers[new.file_path] = number
+
+    def _manifests(self) -> list[ManifestFile]:
+        if self._transaction.table_metadata.default_spec_id != self._spec:
+            raise ValidationException("the partitions of the table have been changed")
+        self._build_delete_files_partition_predicate()
+        removed = self._deleted_entries()
+        with self._writer() as writer:
+            for file in self._added_data_files:
+                writer.add_entry(
+                    ManifestEntry.from_args(
+                        status=ManifestEntryStatus.ADDED,
+                        snapshot_id=self._snapshot_id,
+                        sequence_number=self._numbers[file.file_path],
+                        file_sequence_number=None,
+                        data_file=file,
+                    )
+                )
+        found = [writer.to_manifest_file()]
+        with self._writer() as writer:
+            for entry in removed:
+                writer.add_entry(entry)
+        return [*found, writer.to_manifest_file(), *self._existing_manifests()]
+
+    def _writer(self) -> ManifestWriter:
+        return self.new_manifest_writer(self.spec(self._spec))
+
+    def _summary(self, snapshot_properties: Mapping[str, str] = _SAID) -> Summary:
+        self._operation = Operation.OVERWRITE  # pyiceberg counts for the operations that it does itself
+        found = super()._summary(dict(snapshot_properties))
+        self._operation = Operation.REPLACE
+        return Summary(self._operation, **found.additional_properties)
+
+    def _validate_concurrency(self) -> None:
+        """Others may append what they like. Raises `ValidationException` if they have changed what is replaced."""
+        window, table = self._commit_window, self._transaction._table  # noqa: SLF001 - as the class above
+        if window is None or window.is_empty() or window.head is None:
+            return
+        assert window.base is not None
+        _validate_data_files_exist(table, window.head, self._deleted_data_files, window.base)
+        _validate_no_new_deletes_for_data_files(table, window.head, None, self._deleted_data_files, window.base)
+
+
+def compacted(table: Table, folder: Place, spelled: Callable[[Place], str]) -> int:
+    """Write small files of a table into large ones below a ``folder``; how many there were.
+
+    ``spelled``: a file as the metadata of the table names it. Raises pyiceberg's `CommitFailedException` and
+    `ValidationException` if others were faster, and then leaves nothing behind.
+    """
+    groups = list(_groups(table))
+    made: list[_Larger] = []
+    try:
+        made.extend(_written(table, folder, group) for group in groups)
+        files = [parquet_file_to_data_file(table.io, table.metadata, spelled(one.file.place)) for one in made]
+        fit = [(file, one) for file, one in zip(files, made, strict=True) if file.partition == one.old[0].partition]
+    except BaseException:
+        _remove(made)
+        raise
+    _remove([one for one in made if one not in [known for _, known in fit]])
+    if not fit:
+        return 0
+    told = {**table.metadata.properties, TableProperties.COMMIT_NUM_RETRIES: str(_TRIES)}
+    table.metadata = table.metadata.model_copy(update={"properties": told})  # what this process knows of it
+    try:
+        with table.transaction() as changes:
+            replace = Replace(changes, table.io)
+            for file, one in fit:
+                replace.put(file, one.old, one.number)
+            replace.commit()
+    except (CommitFailedException, ValidationException):
+        _remove([one for _, one in fit])
+        raise
+    return sum(len(one.old) for _, one in fit)
+
+
+def _groups(table: Table) -> Iterator[list[ManifestEntry]]:
+    """Files of one partition that together are one of the right size, in the order in which their rows came."""
+    most = int(
+        table.properties.get(
+            TableProperties.WRITE_TARGET_FILE_SIZE_BYTES, TableProperties.WRITE_TARGET_FILE_SIZE_BYTES_DEFAULT
+        )
+    )
+    partitions: dict[Any, list[ManifestEntry]] = {}
+    for entry in sorted(_entries(table), key=lambda one: one.sequence_number or 0):
+        if entry.data_file.file_size_in_bytes < _SMALL * most:
+            partitions.setdefault(entry.data_file.partition, []).append(entry)
+    for entries in partitions.values():
+        yield from (group for group in _packed(entries, most) if len(group) > 1)
+
+
+def _packed(entries: Sequence[ManifestEntry], most: int) -> Iterator[list[ManifestEntry]]:
+    """Entries that follow each other, with so many bytes at most together."""
+    group: list[ManifestEntry] = []
+    size = 0
+    for entry in entries:
+        if group and size + entry.data_file.file_size_in_bytes > most:
+            yield group
+            group, size = [], 0
+        group.append(entry)
+        size += entry.data_file.file_size_in_bytes
+    yield group
+
+
+def _entries(table: Table) -> Iterator[ManifestEntry]:
+    """The files of rows of which none has been deleted."""
+    snapshot = table.current_snapshot()
+    manifests = snapshot.manifests(table.io) if snapshot is not None else []
+    if any(one.content != ManifestContent.DATA for one in manifests):
+        whole = {task.file.file_path for task in table.scan().plan_files() if not task.delete_files}
+    else:
+        whole = None
+    for manifest in manifests:
+        if manifest.content != ManifestContent.DATA or manifest.partition_spec_id != table.metadata.default_spec_id:
+            continue
+        for entry in manifest.fetch_manifest_entry(table.io):
+            file = entry.data_file
+            if file.file_format == FileFormat.PARQUET and (whole is None or file.file_path in whole):
+                yield entry
+
+
+def _written(table: Table, folder: Place, group: Sequence[ManifestEntry]) -> _Larger:
+    """The rows of some files in one, which is in its place."""
+    schema, old = schema_to_pyarrow(table.schema()), [entry.data_file for entry in group]
+    new = NewFile(folder / f"compacted-{uuid.uuid4().hex}.parquet", schema)
+    try:
+        _fill(new, table, old)
+    except BaseException:
+        new.remove()
+        raise
+    numbers = [entry.sequence_number for entry in group if entry.sequence_number is not None]
+    return _Larger(new, old, max(numbers, default=None) or None)
+
+
+def _fill(new: NewFile, table: Table, old: Sequence[DataFile]) -> None:
+    count, known = 0, sum(file.record_count for file in old)
+    schema = schema_to_pyarrow(table.schema())
+    for rows in _batches(table, old):
+        new.write(pa.Table.from_batches([rows]).cast(schema))
+        count += rows.num_rows
+    if count != known:
+        raise ValueError(f"{len(old)} files were to have {known:,} rows, and have {count:,}")
+    new.close()
+
+
+def _batches(table: Table, files: Sequence[DataFile]) -> Iterator[pa.RecordBatch]:
+    """The rows of files one after the other, in the columns that the table has now."""
+    scan = ArrowScan(table.metadata, table.io, table.schema(), AlwaysTrue())
+    for file in files:  # the public methods hold the rows of a whole file
+        yield from scan._record_batches_from_scan_tasks_and_deletes([FileScanTask(file)], {})  # noqa: SLF001
+
+
+def _remove(made: Sequence[_Larger]) -> None:
+    for one in made:
+        one.file.remove()

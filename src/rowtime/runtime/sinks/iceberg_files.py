@@ -1,0 +1,63 @@
+"""Parquet files that the driver writes for an Iceberg table: into a folder, or into a bucket."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from rowtime.core.shared_paths import sync
+from rowtime.core.stores import ObjectPlace, Place
+from rowtime.runtime.sinks.lake import compared
+
+_GROUP: Final = 1 << 17  # rows that are written at once
+_BYTES: Final = 64 << 20  # or, of wide rows, so many
+
+
+class NewFile:
+    """A file of a table at a ``place``; it is there once it is closed, and durable. Holds one group of rows."""
+
+    def __init__(self, place: Place, schema: pa.Schema) -> None:
+        self.place, self._schema = place, schema
+        self._draft = place if isinstance(place, Path) else _temporary()  # a store takes it as a whole
+        names = compared(schema)
+        self._writer = pq.ParquetWriter(self._draft, schema, compression="zstd", write_statistics=names)
+        self._kept: list[pa.Table] = []
+
+    def write(self, rows: pa.Table) -> None:
+        """Add rows; they have the columns of the file."""
+        self._kept.append(rows)
+        if sum(one.num_rows for one in self._kept) >= _GROUP or sum(one.nbytes for one in self._kept) >= _BYTES:
+            self._flush()
+
+    def close(self) -> None:
+        """Write what is left, and put the file where it belongs."""
+        self._flush()
+        self._writer.close()
+        if isinstance(self.place, ObjectPlace):
+            self.place.upload(self._draft)
+            self._draft.unlink()
+            return
+        sync(self.place)
+        sync(self.place.parent)
+
+    def remove(self) -> None:
+        """Take it away, whole or not, after a commit that did not happen."""
+        self._writer.close()
+        self._draft.unlink(missing_ok=True)
+        self.place.unlink(missing_ok=True)
+
+    def _flush(self) -> None:
+        if self._kept:
+            self._writer.write_table(pa.concat_tables(self._kept))
+            self._kept = []
+
+
+def _temporary() -> Path:
+    handle, name = tempfile.mkstemp(prefix="rowtime-")
+    os.close(handle)
+    return Path(name)

@@ -1,1 +1,0 @@
-"""The console: local pages that show checkpoints of running, stopped and crashed pipelines, without Spark or Java."""
