@@ -21,6 +21,7 @@ from rowtime.operators.rows.table_function import Make
 from rowtime.operators.sinks.sink import Sink as SinkNode
 from rowtime.operators.streams.stream import Stream
 from rowtime.plan.bind.catalog import Definitions, Without
+from rowtime.plan.bind.ledger import LEDGER
 from rowtime.plan.bind.sink_options import partitions_of
 from rowtime.plan.difference import statements_of
 from rowtime.plan.formats.lake import LAKES, STARTS
@@ -38,6 +39,8 @@ from rowtime.runtime.sinks.staging import Stage
 from rowtime.runtime.sinks.stream_log import StreamLogSink, writer_of
 from rowtime.runtime.sources.contract import Limits, Repeatable
 from rowtime.runtime.sources.files import FilesSource
+from rowtime.runtime.sources.ledger import LedgerSource
+from rowtime.runtime.sources.rate import RateSource
 from rowtime.runtime.sources.stream_log import StreamLogSource
 from rowtime.state.checkpoint import Checkpoint, folder_of
 
@@ -298,27 +301,19 @@ class Pipeline:
     def _source(self, node: Stream, place: Checkpoint, program: Program) -> Repeatable:
         kind, options = node.source[0], dict(node.source[1])
         columns = [(column.name, as_read(column.type)) for column in node.columns]
+        notes = place.folder / "sources" / folder_of(node.name)
         if kind == "log":
             filled = (n for n in program.sinks if dict(n.options).get("stream") == node.name)
             pumps = [writer_of(pump_of(sink.name)) for sink in filled]
             return StreamLogSource(self.home.log_path(node.name), columns, exclude=pumps, from_now=node.from_now)
         if kind in ("parquet", "csv", "json"):
-            notes = place.folder / "sources" / folder_of(node.name)
             return FilesSource(kind, options, columns, notes, from_now=node.from_now)
-        if kind in LAKES:
-            if node.from_now:
-                options = {name: value for name, value in options.items() if name.lower() != STARTS.lower()}
-                options[STARTS] = "latest"
-            return _lake(node.name, kind, options, columns, place.folder / "sources" / folder_of(node.name))
-        if kind == "kafka":
-            if node.from_now:
-                options = {name: value for name, value in options.items() if name.lower() != "startingoffsets"}
-                options["startingOffsets"] = "latest"
-            return _kafka(options, columns)
+        if kind in ("kafka", *LAKES):
+            return _with_versions(node, columns, notes)
         if kind == "rate":
-            from rowtime.runtime.sources.rate import RateSource  # noqa: PLC0415
-
             return RateSource(options, wall_clock)
+        if kind == LEDGER.format:
+            return LedgerSource(node.name, place.journal, program, notes, from_now=node.from_now)
         if kind == "dataframe":
             from rowtime.runtime.sources.batches import BatchSource  # noqa: PLC0415
 
@@ -373,6 +368,14 @@ def _server(node: SinkNode) -> Sink:
     from rowtime.runtime.sinks.kafka_topic import KafkaSink  # noqa: PLC0415
 
     return KafkaSink(dict(node.options), dict(node.options)["stream"])
+
+
+def _with_versions(node: Stream, columns: list[tuple[str, str]], notes: Place) -> Repeatable:
+    """A source that is told by an option where to begin."""
+    (kind, given), starts = node.source, "startingOffsets" if node.source[0] == "kafka" else STARTS
+    options = {name: value for name, value in given if not node.from_now or name.lower() != starts.lower()}
+    options |= {starts: "latest"} if node.from_now else {}
+    return _kafka(options, columns) if kind == "kafka" else _lake(node.name, kind, options, columns, notes)
 
 
 def _lake(name: str, kind: str, options: Mapping[str, str], columns: list[tuple[str, str]], notes: Place) -> Repeatable:

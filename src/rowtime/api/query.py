@@ -21,6 +21,7 @@ from rowtime.runtime.batch_driver import BatchDriver
 from rowtime.runtime.progress import progress_of
 from rowtime.runtime.retries import LOG, Retries, permanent
 from rowtime.runtime.sinks.callables import MemorySink
+from rowtime.state.liveness import forget_failures, note_failure
 from rowtime.state.settings import put
 
 if TYPE_CHECKING:
@@ -177,11 +178,13 @@ class Query:
 
     def run(self) -> None:
         """Run in this thread, until there is nothing more to do or ``stop`` is called."""
+        forget_failures(self.checkpoint)
         try:
             self._loop()
             self.engine.settle(succeeded=True)  # it may have had nothing to do
         except BaseException as error:
             self.exception = error
+            note_failure(self.checkpoint, error, self._retries.failures + 1, ended=True)
             if self._alone:
                 LOG.error("the run ends: %s", headline(error), exc_info=error)
             raise
@@ -230,18 +233,24 @@ class Query:
                 raise
             self._pause(error)
             return None
-        self._retries.succeeded()
+        self._succeeded()
         return report
 
     def _pause(self, error: Exception) -> None:
         self._retries.failed(error)
+        note_failure(self.checkpoint, error, self._retries.failures, ended=False)
         self.recentProgress.append({"failure": headline(error), "failures": self._retries.failures})
         if self._listener is not None:
             self._listener(self.recentProgress[-1])
         self._stop.wait(self._retries.pause)
 
-    def _tell(self, report: TickReport) -> None:
+    def _succeeded(self) -> None:
+        if self._retries.failures:
+            forget_failures(self.checkpoint)
         self._retries.succeeded()
+
+    def _tell(self, report: TickReport) -> None:
+        self._succeeded()
         for stream, files in report.noted.items():
             for file in files:
                 LOG.warning("%s: %s %s: %s", stream, file["code"], file["file"], file["why"])

@@ -24,10 +24,11 @@ from rowtime.cli.status import status
 from rowtime.cli.streams import streams
 from rowtime.cli.trace import trace
 from rowtime.cli.transcripts import test
+from rowtime.cli.ui import ui
 from rowtime.cli.verify import verify
 from rowtime.core.store_settings import CONFIG, FILE, configured
 
-COMMANDS = (run, check, explain, status, insert, bound, readmit, skip, optimize, trace, verify, streams, test)
+COMMANDS = (run, check, explain, status, insert, bound, readmit, skip, optimize, trace, verify, ui, streams, test)
 
 app = typer.Typer(
     name="rowtime",

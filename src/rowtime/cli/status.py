@@ -21,6 +21,7 @@ from rowtime.core.stores import place_of
 from rowtime.core.time import BEGINNING, SECOND, to_text
 from rowtime.plan.waiting import waiting
 from rowtime.state.checkpoint import Checkpoint
+from rowtime.state.liveness import liveness
 
 OnlyWaiting = Annotated[bool, typer.Option("--waiting", help="Only what waits for what.")]
 
@@ -43,7 +44,8 @@ def status_of(folder: str | Path) -> dict[str, Any]:
     if plan is None:
         hint = "Give the folder that the pipeline has."
         raise refuse("R405", f"{folder} is no checkpoint: it has no plan.json", hint)
-    found: dict[str, Any] = {"checkpoint": str(folder), "tick": None, "at": None}
+    state = liveness(checkpoint.folder).state
+    found: dict[str, Any] = {"checkpoint": str(folder), "state": state, "tick": None, "at": None}
     if entry is None:
         return {**found, "streams": [], "ledger": {}, "held": {}, "waiting": [], "outputs": []}
     now = time.time_ns() // 1000
@@ -95,7 +97,7 @@ def as_lines(found: Mapping[str, Any]) -> Iterator[str]:
     if found["tick"] is None:
         yield "  no tick yet"
         return
-    yield f"  tick {found['tick']}, at {found['at']} UTC, {_age(found['age_seconds'])} ago"
+    yield f"  tick {found['tick']}, at {found['at']} UTC, {_age(found['age_seconds'])} ago, {found['state']}"
     yield from _section("streams", (line for stream in found["streams"] for line in _stream_lines(stream)))
     yield from _section("ledger", [*_ledger_lines(found)])
     yield from _section("held", (f"{key}: {rows:,} rows" for key, rows in found["held"].items()))

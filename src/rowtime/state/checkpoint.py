@@ -8,7 +8,6 @@ source needs one).
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 import re
@@ -38,6 +37,7 @@ from rowtime.state.files import (
     write_over,
 )
 from rowtime.state.journal import Entry, Journal, behind
+from rowtime.state.liveness import FAILING, LOCK, locked, released
 from rowtime.state.refused_files import tick_of
 from rowtime.state.sealed import sealed, unsealed
 
@@ -45,10 +45,8 @@ PLANS = "plans"
 FOREVER = 2**62  # stands for a last tick that has not come
 _LONGEST: Final = 200  # bytes of a folder name; file systems allow 255
 _BEGINNING: Final = 120  # bytes of a longer one that stay readable
-_MARKS: Final = frozenset(
-    {".lock", "plan.json", "journal", "statements.writer", "statements.done", "statements.dropped"}
-)
-_OF_NOBODY: Final = ("lost+found", "last-error.txt")  # what may stand in a folder before its first start
+_MARKS: Final = frozenset({LOCK, "plan.json", "journal", "statements.writer", "statements.done", "statements.dropped"})
+_OF_NOBODY: Final = ("lost+found", "last-error.txt", FAILING)  # what may stand in a folder before its first start
 _ANOTHER_FOLDER: Final = "Give --checkpoint a folder of its own: a new one, or an empty one."
 _PUBLISHED = re.compile(r"(-?\d+)(?: ([0-9a-f]{8}))?\s*")
 _SUM_IN_NAME = re.compile(r"\.([0-9a-f]{8})\.parquet$")
@@ -66,7 +64,10 @@ class Checkpoint:
     @property
     def plan(self) -> StoredPlan | None:
         """The plan of the newest entry; ``None`` for a fresh checkpoint."""
-        last = self.journal.last()
+        return self.plan_of(self.journal.last())
+
+    def plan_of(self, last: Entry | None) -> StoredPlan | None:
+        """The plan that an entry goes by."""
         names = (last or {}).get("plans", ())
         if names:
             return self._later_plan(names[-1])
@@ -138,18 +139,13 @@ class Checkpoint:
             write_over(self.folder / "identity", uuid.uuid4().hex.encode())
 
     def _locked(self, folder: Path) -> IO[str]:
-        lock = (folder / ".lock").open("a+")
-        try:
-            with able(folder / ".lock"):
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            lock.seek(0)
-            what = f"a pipeline (process {lock.read().strip() or 'unknown'}) is running on this checkpoint"
-            raise refuse("R404", what, "Stop it first, or give this one a --checkpoint of its own.") from None
-        lock.truncate(0)
-        lock.write(str(os.getpid()))
-        lock.flush()
-        return lock
+        lock = (folder / LOCK).open("a+")
+        with able(folder / LOCK):
+            if locked(lock, os.getpid()):
+                return lock
+        lock.seek(0)
+        what = f"a pipeline (process {lock.read().strip() or 'unknown'}) is running on this checkpoint"
+        raise refuse("R404", what, "Stop it first, or give this one a --checkpoint of its own.")
 
     def check_place(self) -> None:
         """Raise ``Refused`` (R421) for a folder that holds something else than a checkpoint."""
@@ -166,7 +162,7 @@ class Checkpoint:
         """Let another driver in."""
         self.journal.leave()
         if self._lock is not None:
-            self._lock.close()
+            released(self._lock)
             self._lock = None
 
     def bind(self, plan: StoredPlan) -> None:

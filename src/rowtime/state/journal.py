@@ -48,10 +48,13 @@ Entry = Mapping[str, Any]
 
 
 class Journal:
-    """The entries of one checkpoint, in ``<checkpoint>/journal/<number>.json``; the bases in its folder ``bases``."""
+    """The entries of one checkpoint, in ``<checkpoint>/journal/<number>.json``; the bases in its folder ``bases``.
 
-    def __init__(self, folder: Place) -> None:
-        self._folder = folder
+    ``remembers``: a base that was read is kept for the next entry that has it, for those who read many entries.
+    """
+
+    def __init__(self, folder: Place, *, remembers: bool = False) -> None:
+        self._folder, self._remembers = folder, remembers
         self._mark: dict[str, Any] = {}  # the epoch, and the driver that has raised it: the last members of each entry
         self._driver = ""  # this object, once it has raised the epoch
         self._unsure = False  # how a commit has ended
@@ -59,6 +62,7 @@ class Journal:
         self._began = False  # this object has committed
         self._base: _Base | None = None  # that of the newest entry
         self._written = 0  # bytes of the differences from it
+        self._last_read: _Base | None = None
 
     def last(self) -> Entry | None:
         """The newest entry; ``None`` before the first commit. Raises what `read` does."""
@@ -66,7 +70,7 @@ class Journal:
         return found if found["tick"] >= 0 else None
 
     def _newest(self) -> Entry:
-        numbers = self._numbers()
+        numbers = self.numbers()
         return self.read(numbers[-1]) if numbers else {"tick": -1}
 
     def check(self) -> int:
@@ -74,7 +78,7 @@ class Journal:
 
         Those that pruning may have begun to remove need not be there. Raises ``Failure`` (R420) for a gap.
         """
-        there = self._numbers()
+        there = self.numbers()
         last = there[-1] if there else -1
         gone = sorted(set(range(max(0, _first_kept(last)), last)) - set(there))
         newest = self._newest()
@@ -87,11 +91,11 @@ class Journal:
     def read(self, number: int) -> Entry:
         """The entry with a number. Raises what `unsealed` does; R406 too if the base of the entry is gone."""
         stored = unsealed(self._path(number))
-        return applied(self._read_base(stored["base"]).entry, stored["changes"]) if "base" in stored else stored
+        return applied(self._known_base(stored["base"]).entry, stored["changes"]) if "base" in stored else stored
 
     def entries(self) -> Iterator[Entry]:
         """Those that are still there, oldest first, one a tick."""
-        found = {entry["tick"]: entry for entry in map(self.read, self._numbers())}
+        found = {entry["tick"]: entry for entry in map(self.read, self.numbers())}
         return (entry for tick, entry in found.items() if tick >= 0)
 
     def commit(self, tick: int, entry: Mapping[str, Any]) -> None:
@@ -128,7 +132,7 @@ class Journal:
 
     def check_driver(self) -> None:
         """Raise ``Refused`` (R403) if another driver has raised the epoch since this one did."""
-        if self._driver and self._numbers()[-1] > self._number:
+        if self._driver and self.numbers()[-1] > self._number:
             self._check(self._newest())
 
     def _check(self, newest: Entry) -> None:
@@ -157,7 +161,7 @@ class Journal:
         except FileExistsError:
             self._unsure = False
             raise _overtaken(tick) from None
-        self._unsure, newest = False, self._numbers()[-1]
+        self._unsure, newest = False, self.numbers()[-1]
         if newest > number:
             if _first_kept(newest) > number:  # else it is the entry that the next driver goes on from
                 remove(self._path(number))
@@ -182,7 +186,7 @@ class Journal:
 
     def _go_on(self) -> None:
         """Take the epoch and the base of the newest entry, so that runs of one tick each need no base each."""
-        self._began, numbers = True, self._numbers()
+        self._began, numbers = True, self.numbers()
         stored = unsealed(self._path(numbers[-1])) if numbers else {}
         self._mark, self._base = {name: stored[name] for name in _MARK if name in stored}, None
         if "base" in stored:
@@ -205,6 +209,11 @@ class Journal:
         except FileNotFoundError:
             raise damaged(f"{path}, which the journal names, is gone") from None
 
+    def _known_base(self, name: str) -> _Base:
+        if self._last_read is None or self._last_read.name != name or not self._remembers:
+            self._last_read = self._read_base(name)
+        return self._last_read
+
     def _prune(self, number: int) -> None:
         """Remove old entries, and the bases that none of those left has.
 
@@ -212,20 +221,21 @@ class Journal:
         """
         if number % KEPT_ENTRIES:
             return
-        for old in self._numbers():
+        for old in self.numbers():
             if old <= number - KEPT_ENTRIES:
                 remove(self._path(old))
         bases = sorted(path.name for path in (self._folder / BASES).glob("*.json"))
         if not bases:
             return
-        oldest = self._numbers()[0]
+        oldest = self.numbers()[0]
         with suppress(Failure):  # of a damaged entry that is not needed to go on
             needed = unsealed(self._path(oldest)).get("base", f"{oldest:012d}")
             for name in bases:
                 if name < needed:
                     remove(self._folder / BASES / name)
 
-    def _numbers(self) -> list[int]:
+    def numbers(self) -> list[int]:
+        """The numbers of the entries that are there, in order."""
         with suppress(FileNotFoundError, NotADirectoryError):
             return sorted(int(found[1]) for path in self._folder.iterdir() if (found := _NAME.fullmatch(path.name)))
         return []

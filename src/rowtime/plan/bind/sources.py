@@ -32,6 +32,7 @@ from rowtime.plan.bind.emit import as_rows
 from rowtime.plan.bind.event_pumps import check_order
 from rowtime.plan.bind.event_time import MANUAL, event_timed, forwarded, settings_of
 from rowtime.plan.bind.imported import importing
+from rowtime.plan.bind.ledger import system_stream
 from rowtime.plan.bind.pump_edge import PumpEdge, edge_of, pump_name, with_rowtime
 from rowtime.plan.bind.rejected import refused_by_pump, refused_rows
 from rowtime.plan.bind.resync import check_resync
@@ -43,7 +44,7 @@ from rowtime.plan.formats.lake import LAKES
 from rowtime.sql.places import place_of, refuse_at
 from rowtime.sql.statements import CreatePump, CreateView
 
-SINGLE_WRITER = frozenset({"parquet", "csv", "json", "rate", "delta", "iceberg"})
+SINGLE_WRITER = frozenset({"parquet", "csv", "json", "rate", "delta", "iceberg", "ledger"})
 
 
 @dataclass
@@ -138,7 +139,7 @@ class Sources:
                 bound = self.renamed(bound, f"{name}.renamed", view.columns, view.place)
                 bound = self._event_timed(bound, view)
             else:
-                stream = self.catalog.stream(name)
+                stream = self.catalog.stream(name) or system_stream(name)
                 if stream is None:
                     raise Refused(self.catalog.unknown(name, place_of(binder.text, item)))
                 if unknown := self.catalog.unknown_secrets(stream, place_of(binder.text, item)):

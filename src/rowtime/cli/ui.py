@@ -1,0 +1,66 @@
+"""``rowtime ui``: the console over checkpoints, in a browser."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rowtime.cli.options import HomeFolder, Settings, variables
+from rowtime.client.home import Home
+from rowtime.core.errors import refuse
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rowtime.web.server import Server
+
+Checkpoints = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[CHECKPOINT]...", help="Folders or URLs. Default: all pipelines below the home directory."),
+]
+Host = Annotated[
+    str, typer.Option("--host", help="The address to listen on; another than this machine's asks a token.")
+]
+Port = Annotated[int, typer.Option("--port", min=0, max=65535, help="0 takes any that is free.")]
+Token = Annotated[
+    str | None, typer.Option("--token", envvar="ROWTIME_UI_TOKEN", help="What the console asks for; default: made up.")
+]
+Allow = Annotated[
+    bool, typer.Option("--allow-actions", help="The page Waiting may set bounds and end streams; asks for a token.")
+]
+PORT = 8642
+
+
+def ui(
+    checkpoints: Checkpoints = None,
+    home: HomeFolder = None,
+    host: Host = "127.0.0.1",
+    port: Port = PORT,
+    token: Token = None,
+    allow_actions: Allow = False,
+    settings: Settings = None,
+) -> None:
+    """Show pipelines in a browser, running or not: graph, timeline, what waits for what, rows, ticks."""
+    made = server(checkpoints or (), Home(home), host, port, token, allow_actions, variables(settings))
+    typer.echo(f"rowtime console: {made.url}\nCtrl-C ends it.")
+    made.run()
+
+
+def server(
+    checkpoints: Sequence[str],
+    home: Home,
+    host: str,
+    port: int,
+    token: str | None,
+    acts: bool,
+    values: dict[str, str],
+) -> Server:
+    """A console that has its port; raises ``Refused``: R701 without the extra ``ui``, R702 for a port in use."""
+    try:
+        from rowtime.web.server import Server, Settings  # noqa: PLC0415 - an extra
+        from rowtime.web.watched import Watched  # noqa: PLC0415 - the same
+    except ModuleNotFoundError as missing:
+        what = f"the console needs the package {missing.name}, which is not installed"
+        raise refuse("R701", what, "pip install 'rowtime[ui]'") from None
+    return Server(Watched(home, checkpoints, values), Settings(host, port, token, acts))

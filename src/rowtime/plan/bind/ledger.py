@@ -1,0 +1,35 @@
+"""LEDGER: what the gates of a pipeline have counted in each tick, as a stream that its own queries read (SPEC 4)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from rowtime.plan.bind.catalog import StreamDef
+
+NAME: Final = "ledger"
+REASONS: Final = (
+    *("LATE", "EARLY", "OUT_OF_ORDER", "NULL_ROWTIME", "MALFORMED", "BROKEN_ORDER"),
+    *("UNMATCHED_EDGE", "NO_PANE", "NO_PERMIT"),
+)
+"""Why a gate refuses a row; each has a column."""
+ADJUSTED: Final = "ADJUSTED"
+"""Counts events that were accepted with another lifetime."""
+COLUMNS: Final = (
+    ("tick", "BIGINT"),
+    ("committed_at", "TIMESTAMP"),
+    ("gate", "STRING"),
+    ("streams", "STRING"),
+    ("rows_in", "BIGINT"),
+    ("accepted", "BIGINT"),
+    ("refused", "BIGINT"),
+    *((reason.lower(), "BIGINT") for reason in REASONS),
+    (ADJUSTED.lower(), "BIGINT"),
+    ("bound", "TIMESTAMP"),
+)
+LEDGER: Final = StreamDef(NAME, COLUMNS, NAME)
+"""The stream that the name stands for where nothing else has it."""
+
+
+def system_stream(name: str) -> StreamDef | None:
+    """The stream of a name that every pipeline has."""
+    return LEDGER if name.lower() == NAME else None

@@ -1,0 +1,155 @@
+"""The ledger as a source (`plan.bind.ledger`): what the gates counted in a tick comes from the entry of that tick.
+
+How many rows a gate has accepted is known once the jobs of the tick have ended, so its rows are read by the next tick,
+when the journal has them. A crash in between changes nothing. Of the gates that its own rows reach, nothing is told:
+each such tick would make rows for another one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+from rowtime.core.clock import least
+from rowtime.core.columns import ARRIVAL, POSITION, ROWTIME, WRITER
+from rowtime.core.time import BEGINNING, END
+from rowtime.operators.contract import quoted, walk
+from rowtime.operators.streams.stream import streams_of
+from rowtime.plan.bind.ledger import ADJUSTED, COLUMNS, REASONS
+from rowtime.plan.difference import owner_of, statements_of
+from rowtime.runtime.sources.contract import Limits, Offsets, Slice
+from rowtime.runtime.sources.ledger_book import LedgerBook
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from rowtime.core.stores import Place
+    from rowtime.plan.program import Program
+    from rowtime.state.journal import Journal
+
+THE_WRITER: Final = "ledger"
+_BITS: Final = 20  # a tick has fewer than 2**20 gates
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+Line = Mapping[str, Any]
+"""A tick as the book has it: its number, when it was committed and when its rows arrived (µs UTC), and its gates."""
+
+
+class LedgerSource:
+    """The ledger of the pipeline that runs a ``program``, from its own journal, as a ``Source`` of the stream ``name``.
+
+    ``notes``: the folder of its book. ``from_now``: ticks before the first start are not read.
+    """
+
+    in_band = False
+    decodes = False
+    gives_rowtime = False
+    steady = True
+
+    def __init__(self, name: str, journal: Journal, program: Program, notes: Place, *, from_now: bool = False) -> None:
+        self._journal, self._from_now = journal, from_now
+        self._gates = _Gates(name, program)
+        self._book = LedgerBook(notes)
+        self._waiting: dict[int, Mapping[str, Any]] = {}  # entries that were looked at and are not committed as read
+        self._seen = -1  # the last tick that was looked at
+
+    def discover(self, start: Offsets, limits: Limits, state: Mapping[str, Any]) -> tuple[Slice, Mapping[str, Any]]:  # noqa: ARG002 - a tick has few gates
+        """What the ticks that were committed since have counted; the book has it then."""
+        first = start.get(THE_WRITER)
+        entries = self._entries(first or 0)
+        if first is None and self._from_now:
+            first, entries = self._seen + 1, []
+        first, arrival = first or 0, state.get("arrival", BEGINNING)
+        lines = []
+        for entry in entries:
+            arrival = max(arrival, entry["at"])
+            lines.append(self._line(entry, arrival))
+        count, known = state.get("listed", 0), state.get("sum", 0)
+        if lines:
+            count, known = self._book.add(count, known, [json.dumps(line).encode() for line in lines])
+        end = lines[-1]["tick"] + 1 if lines else first
+        return _slice(first, end, lines), {"listed": count, "sum": known, "arrival": arrival}
+
+    def between(self, start: Offsets, end: Offsets, state: Mapping[str, Any]) -> Slice:
+        """The ticks between two, from the book. Raises ``Failure`` (R406) if it is damaged."""
+        first, last = start.get(THE_WRITER, 0), end[THE_WRITER]
+        lines = [json.loads(line) for line in self._book.read(state["listed"], state["sum"])]
+        return _slice(first, last, [line for line in lines if first <= line["tick"] < last])
+
+    def read(self, spark: SparkSession, part: Slice) -> DataFrame:
+        """A row for each tick and gate."""
+        kinds = [*(f"{quoted(name)} {kind}" for name, kind in COLUMNS), f"{POSITION} BIGINT", f"{ARRIVAL} TIMESTAMP"]
+        rows = spark.createDataFrame([row for line in part.detail["lines"] for row in _rows(line)], ", ".join(kinds))
+        names = [quoted(name) for name, _ in COLUMNS]
+        none = f"CAST(NULL AS TIMESTAMP) AS {ROWTIME}"
+        return rows.selectExpr(*names, none, f"'{THE_WRITER}' AS {WRITER}", POSITION, ARRIVAL)
+
+    def finished(self, at: Offsets) -> bool:  # noqa: ARG002
+        """False: a next tick may come."""
+        return False
+
+    def _entries(self, first: int) -> list[Mapping[str, Any]]:
+        """The entries from a tick on whose gates have counted something; each is read once."""
+        last = self._journal.last()
+        if last is not None and last["tick"] > self._seen:
+            followed = last["tick"] == self._seen + 1
+            new = [last] if followed else [one for one in self._journal.entries() if one["tick"] > self._seen]
+            self._waiting |= {one["tick"]: one for one in new if self._gates.told(one)}
+            self._seen = last["tick"]
+        self._waiting = {tick: entry for tick, entry in self._waiting.items() if tick >= first}
+        return [*self._waiting.values()]
+
+    def _line(self, entry: Mapping[str, Any], arrival: int) -> Line:
+        gates = [
+            [gate, self._gates.streams(gate), counts, _bound(entry["clocks"].get(gate))]
+            for gate, counts in sorted(self._gates.told(entry).items())
+        ]
+        return {"tick": entry["tick"], "at": entry["at"], "arrived": arrival, "gates": gates}
+
+
+class _Gates:
+    """What a plan says of the gates of a program, but for those that rows of the ledger reach."""
+
+    def __init__(self, name: str, program: Program) -> None:
+        self._operators, statements = program.operators, statements_of(program.written)
+        self._owner = {node.name: owner_of(node.name, statements) for node in self._operators}
+        reached = {node.name for node in self._operators if any(below.name == name for below in walk(node))}
+        self._own = reached | {self._owner[node] for node in reached}
+
+    def told(self, entry: Mapping[str, Any]) -> Mapping[str, Mapping[str, int]]:
+        """The gates that counted rows in a tick, with their counts."""
+        return {gate: counts for gate, counts in entry["ledger"].items() if counts.get("in") and gate not in self._own}
+
+    def streams(self, gate: str) -> str:
+        """The streams whose rows come to a gate."""
+        nodes = [node for node in self._operators if node.name == gate]
+        nodes = nodes or [node for node in self._operators if self._owner[node.name] == gate]
+        below = [one for node in nodes for one in walk(node)]
+        return ", ".join(dict.fromkeys(stream.name for stream in streams_of(below)))
+
+
+def _slice(first: int, end: int, lines: Sequence[Line]) -> Slice:
+    many = sum(len(line["gates"]) for line in lines)
+    arrived = {THE_WRITER: lines[-1]["arrived"]} if lines else {}
+    return Slice({THE_WRITER: first}, {THE_WRITER: end}, arrived=arrived, rows=many, detail={"lines": [*lines]})
+
+
+def _bound(clocks: Mapping[str, int] | None) -> int | None:
+    """The bound of a gate, if there is one in the range of times."""
+    found = BEGINNING if clocks is None else least(clocks.values())
+    return found if BEGINNING < found < END else None
+
+
+def _rows(line: Line) -> Iterator[tuple[Any, ...]]:
+    for nth, (gate, streams, counts, bound) in enumerate(line["gates"]):
+        refused = [counts.get(reason, 0) for reason in REASONS]
+        yield (
+            *(line["tick"], _at(line["at"]), gate, streams, counts["in"], counts["accepted"]),
+            *(sum(refused), *refused, counts.get(ADJUSTED, 0), _at(bound)),
+            *((line["tick"] << _BITS) + nth, _at(line["arrived"])),
+        )
+
+
+def _at(micros: int | None) -> datetime | None:
+    return None if micros is None else _EPOCH + timedelta(microseconds=micros)

@@ -1,0 +1,78 @@
+"""The book of a ledger that is read: its lines in the order in which they were given, in the checkpoint.
+
+A tick of the journal is gone some ticks later, and `verify` and `trace` read again what a query has read. The book is a
+row of files of `LINES` lines each, of which only the last one grows, so that a store need not write all of it anew. A
+checksum runs through all lines; the journal has it, with their number. What stands behind is of a tick that did not
+commit, and is written over.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator, Sequence
+from itertools import count
+from typing import Final
+
+from rowtime.core.stores import Place
+from rowtime.state.files import append, damaged, make_folder, write_over
+
+LINES: Final = 1_000
+
+
+class LedgerBook:
+    """The lines of one stream, in the folder ``notes`` of its checkpoint; a line has no line feed."""
+
+    def __init__(self, notes: Place) -> None:
+        self._folder = notes
+        self._known: tuple[int, list[bytes]] | None = None  # the last file by its number, as it is
+
+    def add(self, there: int, known: int, lines: Sequence[bytes]) -> tuple[int, int]:
+        """Write lines behind the first ``there``, which have the checksum ``known``; their number and checksum then.
+
+        Raises ``Failure`` (R406) if the last file does not have the lines that are there.
+        """
+        make_folder(self._folder)
+        while lines:
+            number, before = divmod(there, LINES)
+            new, lines = lines[: LINES - before], lines[LINES - before :]
+            self._extend(number, before, [line + b"\n" for line in new])
+            there, known = there + len(new), _sum(new, known)
+        return there, known
+
+    def read(self, there: int, known: int) -> Iterator[bytes]:
+        """The first ``there`` lines. Raises ``Failure`` (R406) at the end if they do not have the checksum."""
+        left, found = there, 0
+        for number in count():
+            lines = self._lines(number)[:left]
+            left, found = left - len(lines), _sum([line[:-1] for line in lines], found)
+            yield from (line[:-1] for line in lines)
+            if len(lines) < LINES:
+                break
+        if left or found != known:
+            raise damaged(f"{self._folder}, the book of a ledger, is not as rowtime wrote it")
+
+    def _extend(self, number: int, before: int, new: Sequence[bytes]) -> None:
+        there = self._known[1] if self._known is not None and self._known[0] == number else self._lines(number)
+        if len(there) < before:
+            raise damaged(f"{self._path(number)} has {len(there)} of the {before} lines that were read")
+        self._known = None
+        if before and len(there) == before:
+            append(self._path(number), b"".join(new))
+        else:
+            write_over(self._path(number), b"".join([*there[:before], *new]))
+        self._known = number, [*there[:before], *new]
+
+    def _lines(self, number: int) -> list[bytes]:
+        """The whole lines of a file."""
+        path = self._path(number)
+        found = path.read_bytes() if path.exists() else b""
+        return [line + b"\n" for line in found.split(b"\n")[:-1]]
+
+    def _path(self, number: int) -> Place:
+        return self._folder / f"ledger-{number:06d}.jsonl"
+
+
+def _sum(lines: Sequence[bytes], at: int) -> int:
+    for line in lines:
+        at = zlib.crc32(line, at)
+    return at

@@ -1,0 +1,122 @@
+"""Whether a pipeline runs, is being retried, was stopped, or has crashed: read from its checkpoint by anybody.
+
+A driver holds the lock of its checkpoint, and empties the lock's file when it gives it back. So a file that nobody
+holds and that names a process was left by one that died. What failed stands in ``failing.json``: a driver that tries a
+tick again writes it, and removes it once a tick succeeds. A store has no locks, so there it is not known who runs.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, Final
+
+from rowtime.core.errors import RowtimeError, headline
+from rowtime.core.stores import Place
+from rowtime.state.files import write_over
+from rowtime.state.sealed import sealed, unsealed
+
+LOCK: Final = ".lock"
+FAILING: Final = "failing.json"
+RUNNING, RETRYING, STOPPED, CRASHED, UNKNOWN = "running", "retrying", "stopped", "crashed", "unknown"
+
+
+@dataclass(frozen=True)
+class Liveness:
+    """``state`` is one of the words above; ``process`` the driver that holds the lock or has died with it.
+
+    ``error``: the last failure since a tick succeeded, ``failures`` how many there were, ``failed_at`` when (µs UTC).
+    """
+
+    state: str
+    process: int | None = None
+    error: str = ""
+    failures: int = 0
+    failed_at: int | None = None
+
+
+def liveness(checkpoint: Place) -> Liveness:
+    """How the pipeline of a checkpoint is, as far as others can tell."""
+    failed = _noted(checkpoint)
+    told = (str(failed.get("error", "")), int(failed.get("failures", 0)), failed.get("at"))
+    if not isinstance(checkpoint, Path):
+        return Liveness(CRASHED if failed.get("ended") else UNKNOWN, None, *told)
+    held, process = _holder(checkpoint / LOCK)
+    if held:
+        return Liveness(RETRYING if failed and not failed["ended"] else RUNNING, process, *told)
+    crashed = process is not None or bool(failed.get("ended"))
+    return Liveness(CRASHED if crashed else STOPPED, process, *told)
+
+
+def note_failure(checkpoint: Place, error: BaseException, failures: int, *, ended: bool) -> None:
+    """Leave word of a failure; ``ended``: the run ends with it. Where that cannot be written, the failure is enough."""
+    said = {"at": time.time_ns() // 1000, "error": headline(error), "failures": failures, "ended": ended}
+    with suppress(OSError, RowtimeError):
+        write_over(checkpoint / FAILING, sealed(said))
+
+
+def forget_failures(checkpoint: Place) -> None:
+    """A tick has succeeded, or another run begins."""
+    with suppress(OSError, RowtimeError):
+        (checkpoint / FAILING).unlink(missing_ok=True)
+
+
+def locked(file: IO[str], process: int) -> bool:
+    """Take the lock of an open file for a driver; false if another one has it.
+
+    Whoever looks (`liveness`) holds the lock for an instant, so a first refusal is not the last word.
+    """
+    for _ in range(5):
+        with suppress(BlockingIOError):
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            file.truncate(0)
+            file.write(f"{process}\n")
+            file.flush()
+            return True
+        time.sleep(0.02)
+    return False
+
+
+def released(file: IO[str]) -> None:
+    """Give the lock back, and say that nobody died with it."""
+    with suppress(OSError):
+        file.truncate(0)
+    file.close()
+
+
+def _noted(checkpoint: Place) -> dict[str, Any]:
+    """What is noted of failures; a note that is damaged or half written says nothing."""
+    with suppress(OSError, RowtimeError):
+        return unsealed(checkpoint / FAILING)
+    return {}
+
+
+def _holder(path: Path) -> tuple[bool, int | None]:
+    """Whether a driver holds the lock, and the process that the file names."""
+    with _opened(path) as file:
+        if file is None:
+            return False, None
+        text = file.read()  # older versions wrote no end of the line, and left it there whatever happened
+        process = int(text) if text.strip().isdigit() and text.endswith("\n") else None
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True, process
+        except OSError:  # a file system without locks
+            return False, process
+        return False, process
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[IO[str] | None]:
+    try:
+        file = path.open()
+    except OSError:
+        yield None
+        return
+    with file:
+        yield file

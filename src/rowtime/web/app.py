@@ -1,0 +1,106 @@
+"""The application: which address shows which view."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from rowtime.core.errors import Problem, RowtimeError
+from rowtime.core.time import SECOND
+from rowtime.plan.stored import StoredPlan
+from rowtime.web import pipelines
+from rowtime.web.guard import Access, Guard
+from rowtime.web.pages import STATIC, fragment, mark_of, now, page
+from rowtime.web.records import BUDGET, problems_of
+from rowtime.web.views.explained import Explained
+from rowtime.web.views.home import cards
+from rowtime.web.watched import Pipeline, Watched
+
+View = Callable[[Request, Pipeline], Response]
+
+NOT_FOUND: Final = 404
+UNREADABLE: Final = 422
+
+
+class Console:
+    """The pages over the pipelines that are ``watched``; ``acts``: statements may be carried out."""
+
+    def __init__(self, watched: Watched, access: Access, *, acts: bool = False) -> None:
+        self.watched, self.access, self.acts = watched, access, acts
+        self._explained: dict[str, tuple[StoredPlan, Explained]] = {}
+        self.app = Starlette(
+            routes=[
+                Route("/", self.home),
+                Route("/part/home", self.home_part),
+                *self._routes(),
+                Mount("/static", StaticFiles(directory=STATIC)),
+            ],
+            middleware=[Middleware(Guard, access=access)],
+            exception_handlers={NOT_FOUND: self._not_found},
+        )
+
+    def _routes(self) -> list[Route]:
+        shown: dict[str, View] = {
+            "facts": pipelines.facts,
+            "graph": pipelines.graph_page,
+            "graph.json": pipelines.graph_data,
+            "box": lambda request, one: pipelines.box(request, one, self.explained(one)),
+            "held.json": pipelines.held_data,
+        }
+        return [Route(f"/p/{{key}}/{name}", self.of_pipeline(view)) for name, view in shown.items()]
+
+    def explained(self, pipeline: Pipeline) -> Explained | None:
+        """What EXPLAIN says of a pipeline's plan; bound once for each plan."""
+        plan = pipeline.records.plan
+        if plan is None:
+            return None
+        known = self._explained.get(pipeline.key)
+        if known is None or known[0] is not plan:
+            known = self._explained[pipeline.key] = (plan, Explained(plan, self.watched.home, self.watched.variables))
+        return known[1]
+
+    def home(self, request: Request) -> Response:
+        """All pipelines."""
+        return page("home.html", self._home(request))
+
+    def home_part(self, request: Request) -> Response:
+        """The same, for a page that is there."""
+        found = self._home(request)
+        return fragment(request, "home_part.html", found["mark"], found)
+
+    def _home(self, _request: Request) -> dict[str, Any]:
+        found = cards(self.watched.pipelines, BUDGET)
+        return {"cards": found, "home": str(self.watched.home.path), "mark": mark_of(found, _beat())}
+
+    def of_pipeline(self, view: View) -> Callable[[Request], Response]:
+        """A view over the pipeline that the address names; what is wrong with its checkpoint is a page too."""
+
+        def shown(request: Request) -> Response:
+            pipeline = self.watched.get(request.path_params["key"])
+            if pipeline is None:
+                problem = Problem("R704", "there is no such pipeline", hint="The home page lists those that there are.")
+                return page("problems.html", {"problems": [problem]}, NOT_FOUND)
+            try:
+                pipeline.records.refresh()
+                return view(request, pipeline)
+            except (RowtimeError, OSError, ValueError, KeyError, TypeError) as error:
+                told = {"problems": problems_of(error), "pipeline": pipeline}
+                return page("problems.html", told, UNREADABLE)
+
+        return shown
+
+    def _not_found(self, _request: Request, _error: Exception) -> Response:
+        problem = Problem("R704", "there is no such page", hint="Begin at the home page.")
+        return page("problems.html", {"problems": [problem]}, NOT_FOUND)
+
+
+def _beat() -> int:
+    """Ages are shown too, so that a picture is new every ten seconds."""
+    return now() // (10 * SECOND)

@@ -1,0 +1,84 @@
+"""Pages: templates filled with what the views say. Text from data stays text: every value is escaped."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
+from starlette.responses import HTMLResponse, JSONResponse, Response
+
+from rowtime import __version__
+from rowtime.web import words
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+HERE: Final = Path(__file__).parent
+STATIC: Final = HERE / "static"
+SEEN: Final = "seen"
+PAGES: Final = (("graph", "Graph"),)
+"""The pages of a pipeline: their names in addresses, and what people call them."""
+
+
+def _environment() -> Environment:
+    made = Environment(
+        loader=FileSystemLoader(HERE / "templates"),
+        autoescape=select_autoescape(default=True, default_for_string=True),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters |= {
+        "number": words.number,
+        "instant": words.instant,
+        "span": words.span,
+        "milliseconds": words.milliseconds,
+        "size": words.size,
+    }
+    made.globals |= {"pages": PAGES, "version": __version__, "stamp": _stamp()}
+    return made
+
+
+def _stamp() -> str:
+    """Changes with any static file, so that a browser takes none of another version."""
+    found = sorted(path for path in STATIC.rglob("*") if path.is_file())
+    return hashlib.sha256(b"".join(path.read_bytes() for path in found)).hexdigest()[:8]
+
+
+ENVIRONMENT: Final = _environment()
+
+
+def now() -> int:
+    """The time of day, µs UTC."""
+    return time.time_ns() // 1000
+
+
+def page(name: str, values: Mapping[str, Any], status: int = 200) -> Response:
+    """A whole page, or a fragment of one."""
+    text = ENVIRONMENT.get_template(name).render({"pipeline": None, "at": "", "now": now(), **values})
+    return HTMLResponse(text, status, headers={"cache-control": "no-store"})
+
+
+def fragment(request: Request, name: str, mark: str, values: Mapping[str, Any]) -> Response:
+    """A part of a page that asks for itself again; nothing (204) while its ``mark`` is the one that was seen."""
+    if request.query_params.get(SEEN) == mark:
+        return Response(status_code=204)
+    return page(name, {**values, "mark": mark})
+
+
+def data(request: Request, mark: str, values: Mapping[str, Any]) -> Response:
+    """Plain values for a script of ours, with an ETag; 304 where the browser has them."""
+    headers = {"etag": f'"{mark}"', "cache-control": "no-cache"}
+    if request.headers.get("if-none-match") == headers["etag"]:
+        return Response(status_code=304, headers=headers)
+    return JSONResponse(values, headers=headers)
+
+
+def mark_of(*values: object) -> str:
+    """A short name for a state of things: another one for another state."""
+    return hashlib.sha256(json.dumps(values, default=str).encode()).hexdigest()[:16]

@@ -1,0 +1,146 @@
+"""A box of the graph opened: what EXPLAIN says of an operator, where its SQL stands, and what it has held over time."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from rowtime.client.home import Home
+from rowtime.core.clock import NOBODY
+from rowtime.core.errors import RowtimeError
+from rowtime.core.time import to_text
+from rowtime.expr.proof import lines_of
+from rowtime.plan.bind.pump_edge import pump_name
+from rowtime.plan.explain import explain
+from rowtime.plan.program import compile_script
+from rowtime.plan.stored import StoredOperator, StoredPlan
+from rowtime.sql.script import parse_script
+from rowtime.sql.statements import CreatePump, CreateStream, CreateTable, CreateView, Query
+from rowtime.state.journal import Entry
+from rowtime.web.moments import Moment
+from rowtime.web.words import UNKNOWN
+
+SLOWEST: Final = 12  # writers that are listed
+POINTS: Final = 300  # of a chart
+_VARIABLE: Final = re.compile(r"\$\{(\w+)\}")
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of a script; ``on``: it belongs to the operator that is shown."""
+
+    number: int
+    text: str
+    on: bool
+
+
+@dataclass(frozen=True)
+class Writer:
+    """A writer of a stream: its clock as people read it, and what it was set aside for."""
+
+    name: str
+    clock: str
+    aside: str = ""
+
+
+class Explained:
+    """What EXPLAIN says of the operators of a plan, bound once. ``problem``: why there is less of it."""
+
+    def __init__(self, plan: StoredPlan, home: Home, variables: Mapping[str, str]) -> None:
+        self._plan = plan
+        self.problem = ""
+        self.entries: dict[str, Mapping[str, Any]] = {}
+        hidden = dict.fromkeys(_VARIABLE.findall(plan.sql), "0")
+        try:
+            program = compile_script(plan.sql, home, {**hidden, **variables})
+            self.entries = {entry["name"]: entry for entry in explain(program)}
+            self.problem = str(program.problems[0]).split("\n", 1)[0] if program.problems else ""
+        except RowtimeError as error:
+            self.problem = str(error).split("\n", 1)[0]
+
+    def terms(self, name: str) -> list[tuple[str, Sequence[str]]]:
+        """What it requires, keeps, emits and promises, and why its order holds: a term, and lines."""
+        entry = self.entries.get(name)
+        return _of_entry(entry) if entry is not None else _of_stored(self._plan.operators[name])
+
+    def script(self, name: str) -> list[Line]:
+        """The script with the statement that the operator comes from."""
+        first, last = _statement(self._plan.sql, name)
+        return [Line(n, text, first <= n <= last) for n, text in enumerate(self._plan.sql.splitlines(), 1)]
+
+
+def writers(name: str, entry: Entry) -> tuple[list[Writer], int]:
+    """The writers of a stream that are the furthest behind, and how many there are in all."""
+    clocks = {who: at for who, at in entry["clocks"].get(name, {}).items() if who not in ("", NOBODY)}
+    away = entry["sources"].get(name, {}).get("away", {})
+    slowest = sorted(clocks, key=lambda who: (clocks[who], who))[:SLOWEST]
+    found = [Writer(who, to_text(clocks[who]), str(away.get(who) or "")) for who in slowest]
+    gone = [Writer(who, UNKNOWN, str(why)) for who, why in sorted(away.items()) if who not in clocks and why]
+    return [*found, *gone[: SLOWEST - len(found)]], len({*clocks, *away})
+
+
+def held_over_time(name: str, moments: Sequence[Moment]) -> dict[str, list[int]]:
+    """The rows that an operator has held, at most ``POINTS`` times: the most of each stretch of ticks."""
+    step = max(1, -(-len(moments) // POINTS))
+    stretches = [moments[at : at + step] for at in range(0, len(moments), step)]
+    return {
+        "ticks": [stretch[-1].tick for stretch in stretches],
+        "rows": [max(moment.held.get(name, 0) for moment in stretch) for stretch in stretches],
+    }
+
+
+def _of_entry(entry: Mapping[str, Any]) -> list[tuple[str, Sequence[str]]]:
+    promise = entry["promises"]
+    columns = [" ".join(filter(None, (c["name"], c["type"], _order(c["order"])))) for c in entry["emits"]["columns"]]
+    found: list[tuple[str, Sequence[str]]] = [
+        ("With", [f"{name} {value}" for name, value in entry["with"].items()]),
+        ("Groups", [f"{g['key']}: {g['order']}{', closes groups' if g['closes'] else ''}" for g in entry["groups"]]),
+        ("Requires", [entry["requires"]]),
+        (
+            "Keeps",
+            [f"{k['what']}, until {k['until']} (bounded by {k['bounded_by']})" for k in entry["keeps"]] or ["nothing"],
+        ),
+        ("Emits", [", ".join(columns) or "no columns", *entry["emits"]["in_words"]]),
+        ("Promises", [promise["bound"], *([promise["reason"]] if promise["reason"] else [])]),
+        ("Proof", [line for proof in entry["proofs"] for line in lines_of(proof)]),
+    ]
+    return [(term, lines) for term, lines in found if lines]
+
+
+def _order(order: str) -> str:
+    return "" if order == "none" else order
+
+
+def _of_stored(one: StoredOperator) -> list[tuple[str, Sequence[str]]]:
+    """What the checkpoint alone says."""
+    answers = one.answers
+    fields = [f"{name} {value}" for name, value in one.fields.items() if value not in (None, False, [], "", 0)]
+    promise = [text for text in (answers.promise, answers.reason) if text]
+    return [(term, lines) for term, lines in (("With", fields), ("Promises", promise)) if lines]
+
+
+def _statement(sql: str, name: str) -> tuple[int, int]:
+    """The first and the last line of the statement that an operator comes from; none: (0, -1)."""
+    statements = [one for one in parse_script(sql).statements if one.place is not None]
+    starts = [one.place.line for one in statements]
+    for number, statement in enumerate(statements):
+        if _makes(statement, name, alone=len(statements) == 1):
+            after = starts[number + 1] - 1 if number + 1 < len(starts) else len(sql.splitlines())
+            return starts[number], max(starts[number], after)
+    return 0, -1
+
+
+def _makes(statement: object, name: str, *, alone: bool) -> bool:
+    """True if the operator's name begins with that of what the statement creates."""
+    base = name.lower()
+    if isinstance(statement, Query):
+        return alone or base.startswith("query")
+    if isinstance(statement, CreatePump):
+        text = pump_name(statement)
+    elif isinstance(statement, CreateStream | CreateView | CreateTable):
+        text = statement.name.text.lower()
+    else:
+        return False
+    return base == text or base.startswith((f"{text}.", f"{text}/"))

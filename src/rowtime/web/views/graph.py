@@ -1,0 +1,139 @@
+"""Graph: the operators of a plan, what passes between them, and the way to the writer that holds everything else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from rowtime.core.clock import NOBODY, least
+from rowtime.core.time import END, to_text
+from rowtime.plan.holders import holder, slowest_of
+from rowtime.plan.stored import StoredOperator, StoredPlan
+from rowtime.state.journal import Entry
+from rowtime.web.moments import Moment, held_by
+from rowtime.web.records import counts_between
+
+LATELY: Final = 10  # ticks whose rows the edges show
+
+
+@dataclass(frozen=True)
+class Blame:
+    """Who holds what is held: a sink, ``operator``, waits for a ``writer`` of a ``stream``; ``edges`` lead to it."""
+
+    operator: str
+    stream: str
+    writer: str
+    bound: int
+    edges: frozenset[tuple[str, str]]
+
+    def __str__(self) -> str:
+        who = f"writer {self.writer} of {self.stream}" if self.writer else self.stream
+        return f"{who} holds the output {self.operator.removesuffix('.sink')} at {to_text(self.bound)}"
+
+
+def graph(plan: StoredPlan, entry: Entry, moments: Sequence[Moment]) -> dict[str, Any]:
+    """Boxes and edges as plain values, sources first. Rows are those of the last ``LATELY`` ticks."""
+    held, blamed = held_by(entry), blame(plan, entry)
+    recent = [moment for moment in moments if moment.tick > entry["tick"] - LATELY - 1]
+    passed = {name: _rows(name, recent) for name in plan.operators}
+    totals = entry["totals"]
+    return {
+        "tick": entry["tick"],
+        "blame": f"{str(blamed)[0].upper()}{str(blamed)[1:]}." if blamed else "",
+        "nodes": [_node(name, one, held, totals, blamed) for name, one in plan.operators.items()],
+        "edges": [
+            _edge(below, name, entry, passed, held, blamed)
+            for name, one in plan.operators.items()
+            for below in dict.fromkeys(one.inputs)
+        ],
+    }
+
+
+def blame(plan: StoredPlan, entry: Entry) -> Blame | None:
+    """Who holds the output that is the furthest behind, if anything is held at all."""
+    clocks = entry["clocks"]
+    if not any(held_by(entry).values()):
+        return None
+    for name in sorted(plan.of_kind("sink"), key=lambda one: least(clocks.get(one, {}).values())):
+        bound = least(clocks.get(name, {}).values())
+        if name not in clocks or bound >= END:
+            continue
+        stream, writer = holder(plan, clocks, plan.operators[name].inputs[0])
+        edges = frozenset(_way(plan, clocks, name, stream))
+        return Blame(name, stream, "" if writer == NOBODY else writer, bound, edges)
+    return None
+
+
+def _way(
+    plan: StoredPlan, clocks: Mapping[str, Mapping[str, int]], name: str, stream: str
+) -> Iterator[tuple[str, str]]:
+    """The edges from an operator down to a stream, along the slowest inputs that lead there."""
+    inputs = [child for child in plan.operators[name].inputs if child == stream or stream in _below(plan, child)]
+    if inputs:
+        child, _ = slowest_of(inputs, clocks)
+        yield child, name
+        yield from _way(plan, clocks, child, stream)
+
+
+def _below(plan: StoredPlan, name: str) -> set[str]:
+    found: set[str] = set()
+    left = [*plan.operators[name].inputs]
+    while left:
+        one = left.pop()
+        if one not in found:
+            found.add(one)
+            left += plan.operators[one].inputs
+    return found
+
+
+def _rows(name: str, recent: Sequence[Moment]) -> int | None:
+    """The rows that came out of a gate or a sink lately; ``None`` where nobody counts them."""
+    if not recent:
+        return None
+    first, last = recent[0], recent[-1]
+    if name in last.written:
+        return last.written[name] - first.written.get(name, 0)
+    if name not in last.totals:
+        return None
+    return counts_between(first.totals.get(name, {}), last.totals[name]).get("accepted", 0)
+
+
+def _node(
+    name: str, one: StoredOperator, held: Mapping[str, int], totals: Mapping[str, Any], blamed: Blame | None
+) -> dict[str, Any]:
+    refused = sum(n for why, n in totals.get(name, {}).items() if why not in ("in", "accepted"))
+    return {
+        "name": name,
+        "kind": one.kind,
+        "gate": name in totals,
+        "held": held.get(name, 0),
+        "refused": refused,
+        "blame": blamed is not None and blamed.stream == name,
+    }
+
+
+def _edge(  # noqa: PLR0913 - what is known of both its ends
+    below: str,
+    above: str,
+    entry: Entry,
+    passed: Mapping[str, int | None],
+    held: Mapping[str, int],
+    blamed: Blame | None,
+) -> dict[str, Any]:
+    clocks = entry["clocks"].get(below, {})
+    holds = blamed is not None and (below, above) in blamed.edges
+    who = blamed.writer if holds and blamed is not None and below == blamed.stream else ""
+    rows = passed[below] if passed[below] is not None else None
+    if rows is None and passed[above] is not None and above not in entry["totals"]:
+        rows = passed[above]
+    return {
+        "from": below,
+        "to": above,
+        "bound": to_text(least(clocks.values())),
+        "writers": len(clocks),
+        "rows": rows,
+        "held": held.get(above, 0),
+        "holds": holds,
+        "who": who,
+    }

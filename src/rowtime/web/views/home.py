@@ -1,0 +1,74 @@
+"""Home: every pipeline with its state, its rows, how fresh its outputs are, and what failed last."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rowtime.core.errors import Problem, RowtimeError
+from rowtime.core.time import BEGINNING, END
+from rowtime.plan.stored import StoredPlan
+from rowtime.state.liveness import Liveness
+from rowtime.web.moments import Moment
+from rowtime.web.records import problems_of
+from rowtime.web.watched import Pipeline
+
+
+@dataclass(frozen=True)
+class Card:
+    """One pipeline. Rows are counted since its checkpoint began; instants are µs UTC.
+
+    ``bound``: up to where its slowest output is complete; ``None`` before the first tick. ``problems``: why nothing
+    more can be shown.
+    """
+
+    key: str
+    name: str
+    where: str
+    liveness: Liveness
+    tick: int | None = None
+    at: int | None = None
+    rows_in: int = 0
+    rows_out: int = 0
+    refused: int = 0
+    held: int = 0
+    bound: int | None = None
+    problems: Sequence[Problem] = ()
+
+    def freshness(self, now: int) -> int | None:
+        """How far the slowest output is behind the time of day (µs); ``None`` where it has no bound, or has ended."""
+        return None if self.bound is None or self.bound in (BEGINNING, END) else now - self.bound
+
+
+def cards(pipelines: Sequence[Pipeline], budget: float) -> list[Card]:
+    """All pipelines, in their order; ``budget``: seconds for reading."""
+    return [card(one, budget / max(1, len(pipelines))) for one in pipelines]
+
+
+def card(pipeline: Pipeline, budget: float) -> Card:
+    """What is to be said of one pipeline in a line."""
+    records = pipeline.records
+    said = (pipeline.key, pipeline.name, str(pipeline.place))
+    try:
+        records.refresh(budget)
+        plan, moments = records.plan, records.moments
+    except (RowtimeError, OSError, ValueError, KeyError, TypeError) as error:
+        return Card(*said, records.liveness, problems=problems_of(error))
+    if plan is None or not moments:
+        return Card(*said, records.liveness)
+    return _card(said, records.liveness, plan, moments[-1])
+
+
+def _card(said: tuple[str, str, str], alive: Liveness, plan: StoredPlan, last: Moment) -> Card:
+    sinks = plan.of_kind("sink")
+    return Card(
+        *said,
+        alive,
+        last.tick,
+        last.at,
+        sum(last.count(name, "in") for name in plan.formats),
+        sum(last.written.get(name, 0) for name in sinks),
+        sum(last.refused(gate) for gate in last.totals),
+        sum(last.held.values()),
+        min((last.bound(name) for name in sinks), default=None),
+    )

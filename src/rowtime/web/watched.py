@@ -1,0 +1,67 @@
+"""The pipelines that a console watches: those that it was given, and all below a home directory."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rowtime.client.home import Home
+from rowtime.core.stores import Place, place_of
+from rowtime.web.records import Records
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """One pipeline; ``key`` is its name in addresses, ``name`` what people call it."""
+
+    key: str
+    name: str
+    records: Records
+
+    @property
+    def place(self) -> Place:
+        """Where its checkpoint is."""
+        return self.records.place
+
+
+class Watched:
+    """The pipelines by key. Those below the home come and go, so they are looked for each time.
+
+    ``home``: where named streams are; ``given``: checkpoints, folders or URLs, which may be none: their page says so.
+    ``variables``: the values of ``${name}`` in their scripts, for EXPLAIN and traces.
+    """
+
+    def __init__(self, home: Home, given: Sequence[str], variables: Mapping[str, str] | None = None) -> None:
+        self.home, self._given, self.variables = home, tuple(given), dict(variables or {})
+        self._known: dict[str, Pipeline] = {}
+
+    @property
+    def pipelines(self) -> Sequence[Pipeline]:
+        """Those that were given first, then those of the home by name."""
+        found = {made.key: made for made in map(self._pipeline, self._places())}
+        return [*found.values()]
+
+    def get(self, key: str) -> Pipeline | None:
+        """The pipeline of a key, if it is there."""
+        return next((one for one in self.pipelines if one.key == key), None)
+
+    def _places(self) -> Iterator[Place]:
+        yield from (place_of(text) for text in self._given)
+        below = self.home.path / "checkpoints"
+        if not self._given and below.is_dir():
+            yield from sorted(path for path in below.iterdir() if path.is_dir() and not path.name.startswith("."))
+
+    def _pipeline(self, place: Place) -> Pipeline:
+        where = str(place.absolute() if isinstance(place, Path) else place)
+        key = _key(place.name, where)
+        if key not in self._known:
+            self._known[key] = Pipeline(key, place.name or where, Records(place))
+        return self._known[key]
+
+
+def _key(name: str, where: str) -> str:
+    """A name that any address can have, the same at each start."""
+    plain = "".join(c if c.isascii() and (c.isalnum() or c in "-_") else "-" for c in name)[:40].strip("-")
+    return f"{plain or 'pipeline'}-{hashlib.sha256(where.encode(errors='surrogatepass')).hexdigest()[:6]}"
