@@ -66,3 +66,14 @@ def test_somebody_who_looks_keeps_no_driver_out(folder: Path) -> None:
     assert looks.wait(60) == 0
     with pytest.raises(Refused, match="R404"):
         Checkpoint(folder).acquire()
+
+
+def test_a_driver_says_where_sparks_page_is(folder: Path) -> None:
+    driver = Checkpoint(folder)
+    driver.acquire()
+    driver.announce("http://127.0.0.1:4040")
+    assert liveness(folder) == Liveness("running", os.getpid(), page="http://127.0.0.1:4040")
+    with pytest.raises(Refused, match=rf"process {os.getpid()}\) is running"):
+        Checkpoint(folder).acquire()
+    driver.release()
+    assert liveness(folder).page == ""

@@ -244,6 +244,7 @@ class Pipeline:
     def _acquired(self, spark: SparkSession, start: _Start) -> Engine:
         place, engine = start.place, None
         place.acquire()
+        place.announce(spark.sparkContext.uiWebUrl)
         try:
             with FirstStart(start.program, self.home, place) as first:
                 engine = self._begun(spark, start)

@@ -7,7 +7,7 @@ crashed pipeline and starts neither Spark nor Java.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import timedelta
 from typing import Any, Final
 
@@ -16,9 +16,9 @@ from rowtime.core.time import BEGINNING, END, MAX_MICROS, MIN_MICROS, SECOND, to
 from rowtime.operators.contract import Operator
 from rowtime.operators.streams.quarantine import HELD
 from rowtime.plan.bind.event_time import MANUAL, settable
-from rowtime.plan.finite import is_finite
 from rowtime.plan.holders import beneath, holder, slowest_of
 from rowtime.plan.poisoned import Poisoned, poisoned
+from rowtime.plan.remedies import CHECKPOINT, TIME, Advice, Remedy, Way, or_end
 from rowtime.plan.stored import CLASSES, StoredPlan
 
 PATIENCE: Final = 30 * SECOND
@@ -41,6 +41,8 @@ class Wait:
     release: str
     since: str = ""
     stalled: bool = False
+    ways: tuple[Way, ...] = field(default=(), compare=False)
+    """What ``release`` says, one by one."""
 
     def __str__(self) -> str:
         what = ("partial result" if CLASSES[self.kind].holds_results else "row") + ("s" if self.held != 1 else "")
@@ -50,7 +52,9 @@ class Wait:
 
     def as_json(self) -> dict[str, Any]:
         """The finding as plain values."""
-        return asdict(self)
+        found = asdict(self)
+        del found["ways"]  # `release` says the same
+        return found
 
 
 def waiting(plan: StoredPlan, entry: Mapping[str, Any], now: int, patience: int = PATIENCE) -> list[Wait | Poisoned]:
@@ -67,7 +71,7 @@ def waiting(plan: StoredPlan, entry: Mapping[str, Any], now: int, patience: int 
     waits = sorted((w for w in found if w is not None), key=lambda wait: order.index(wait.operator))
     ahead = poisoned(plan, entry)
     behind = {one.stream for one in ahead if not plan.operators[one.operator].answers.promotes}
-    return [*ahead, *(replace(w, release=_AHEAD) if w.stream in behind else w for w in waits)]
+    return [*ahead, *(replace(w, release=_AHEAD, ways=()) if w.stream in behind else w for w in waits)]
 
 
 _AHEAD = "see the clock that is ahead, above: what waits for it would wait until then"
@@ -91,7 +95,7 @@ def _wait(plan: StoredPlan, entry: Mapping[str, Any], name: str, rows: int, befo
     if jumps and its.answers.is_gate:
         return _open_jump(plan, entry, name, rows, jumps, (to_text(bound), since))
     stream, writer = holder(plan, entry["clocks"], below)
-    remedy = _Remedy(
+    remedy = Remedy(
         stream,
         writer,
         plan.formats.get(stream, "log"),
@@ -101,9 +105,10 @@ def _wait(plan: StoredPlan, entry: Mapping[str, Any], name: str, rows: int, befo
         alone=len(entry["clocks"].get(stream, {})) <= 1,
     )
     known = entry["sources"].get(stream, {}).get("offsets", {})
-    release = remedy.text(started=bool(known), stalled=stalled)
+    advice = remedy.advice(started=bool(known), stalled=stalled)
     writer = "" if writer == NOBODY else writer
-    return Wait(name, plan.operators[name].kind, rows, to_text(bound), stream, writer, release, since, stalled)
+    times = (since, stalled)
+    return Wait(name, its.kind, rows, to_text(bound), stream, writer, str(advice), *times, advice.ways)
 
 
 def _panes(plan: StoredPlan, entry: Mapping[str, Any], name: str, rows: int, *, stalled: bool) -> Wait | None:
@@ -116,8 +121,9 @@ def _panes(plan: StoredPlan, entry: Mapping[str, Any], name: str, rows: int, *, 
     event = _slowest_region(plan, control, event)
     stream, _ = holder(plan, entry["clocks"], event)
     since = to_text(entry["since"][name][1]) if name in entry.get("since", {}) else ""
-    release = _release_of(plan, event, stream, stalled=stalled)
-    return Wait(name, plan.operators[name].kind, rows, to_text(bound), stream, "", release, since, stalled)
+    advice = _release_of(plan, event, stream, stalled=stalled)
+    times = (since, stalled)
+    return Wait(name, plan.operators[name].kind, rows, to_text(bound), stream, "", str(advice), *times, advice.ways)
 
 
 def _slowest_region(plan: StoredPlan, control: Mapping[str, Any], event: str) -> str:
@@ -130,21 +136,20 @@ def _slowest_region(plan: StoredPlan, control: Mapping[str, Any], event: str) ->
     return event if held is None else _slowest_region(plan, control, plan.operators[held].inputs[1])
 
 
-def _release_of(plan: StoredPlan, event: str, stream: str, *, stalled: bool) -> str:
+def _release_of(plan: StoredPlan, event: str, stream: str, *, stalled: bool) -> Advice:
     """What moves the bound of an event time."""
     settings = plan.operators[event].fields
     name = event.split(".event_time", maxsplit=1)[0]
     where = f"the bound of its event time {settings['column']}, of {name}, stands there"
     if settings["mode"] == MANUAL:
         setting = f"rowtime bound {name} '<time>'{'' if name == stream else ' --checkpoint DIR'}"
-        return f"{where}: type {setting}{_or_end(stream) if stalled else ''}"
+        command = ("bound", name, TIME, *(() if name == stream else ("--checkpoint", CHECKPOINT)))
+        first = Way("type ", setting, command=command)
+        return Advice(where, (first, *([or_end(stream)] if stalled else [])))
     lag = plan.operators[event].micros("lag")
     later = f" by more than the lag of {timedelta(microseconds=lag)}" if lag else ""
-    return f"{where}: send a row whose {settings['column']} is later{later}{_or_end(stream) if stalled else ''}"
-
-
-def _or_end(stream: str) -> str:
-    return f", or end it for good: ALTER STREAM {stream} END ({_FOR_GOOD})"
+    first = Way(f"send a row whose {settings['column']} is later{later}")
+    return Advice(where, (first, *([or_end(stream)] if stalled else [])))
 
 
 def timed_by(operators: Sequence[Operator]) -> dict[str, frozenset[str]]:
@@ -194,68 +199,3 @@ def _bound_to_set(plan: StoredPlan, entry: Mapping[str, Any], name: str, below: 
     view = gate.removesuffix(".event_time")
     view = view if view.isidentifier() else f'"{view}"'  # a sub-query, say
     return f"ALTER VIEW {view} SET ROWTIME BOUND TIMESTAMP '{to_text(until)}'{strict};"
-
-
-@dataclass(frozen=True)
-class _Remedy:
-    """What releases the rows that a writer holds, in the words of its source.
-
-    ``silent``: nothing that it sent has moved the clock yet. ``promoted``: only the writer's
-    rows and its end move the clock. ``alone``: no other writer holds the stream, so this
-    one is never set aside. ``bound``: the statement that sets the bound of its event time, if one can.
-    """
-
-    stream: str
-    writer: str
-    format: str
-    silent: bool
-    promoted: bool
-    bound: str
-    alone: bool
-
-    def text(self, *, started: bool, stalled: bool) -> str:
-        """The whole sentence; where the bound has not stood for long, without what cannot be undone."""
-        if not started and self.format == "log":
-            return f"nobody has written to {self.stream} yet: insert rows{_or_end(self.stream) if stalled else ''}"
-        if self.writer == NOBODY:
-            begin = f"every writer of {self.stream} has left, and another one may come"
-            return f"{begin}: send it {self._row}{_or_end(self.stream) if stalled else ''}"
-        begin = f"{self._who} has sent nothing that counts yet" if self.silent else f"{self._who} may send earlier rows"
-        ways = [f"send it {self._row}", *(self._others if stalled else [])]
-        return f"{begin}: {', '.join(ways[:-1])}{', or ' if ways[1:] else ''}{ways[-1]}"
-
-    @property
-    def _who(self) -> str:
-        if self.format == "kafka" and "/" in self.writer:
-            topic, number = self.writer.rsplit("/", 1)
-            return f"partition {int(number)} of topic {topic}"
-        return "it"
-
-    @property
-    def _row(self) -> str:
-        what = "record" if self.format == "kafka" else "row"
-        return f"a {'' if self.silent else 'later '}{what}{' with an event time' if self.promoted else ''}"
-
-    @property
-    def _others(self) -> list[str]:
-        ways = []
-        if not self.alone:
-            idle = f"ALTER STREAM {self.stream} SET (IDLE AFTER INTERVAL '10' SECOND);"
-            ways.append(f"set it aside while it is silent: stop, add {idle} to the script, start again")
-        if self.bound:
-            ways.append(
-                f"say that nothing earlier comes: stop, add {self.bound} to the script, start again ({_EARLIER})"
-            )
-        if self.format == "kafka":
-            value, after = ("end", f" if it has ended ({_FOR_GOOD})") if self.promoted else ("<time>", f" ({_EARLIER})")
-            ways.append(f"send it a record with the header rowtime-bound: {value}{after}")
-        elif self.format == "log":
-            time, after = ("end", _FOR_GOOD) if self.promoted else ("'<time>'", _EARLIER)
-            ways.append(f"type rowtime bound {self.stream} {time} --writer '{self.writer}' ({after})")
-        elif is_finite(self.format):
-            ways.append(f"if no file will follow, run once with --end ({_FOR_GOOD})")
-        return ways
-
-
-_FOR_GOOD: Final = "this cannot be undone: every later row is refused"
-_EARLIER: Final = "this cannot be undone: earlier rows are refused from then on"

@@ -37,7 +37,7 @@ from rowtime.state.files import (
     write_over,
 )
 from rowtime.state.journal import Entry, Journal, behind
-from rowtime.state.liveness import FAILING, LOCK, locked, released
+from rowtime.state.liveness import FAILING, LOCK, announce, locked, released
 from rowtime.state.refused_files import tick_of
 from rowtime.state.sealed import sealed, unsealed
 
@@ -144,8 +144,13 @@ class Checkpoint:
             if locked(lock, os.getpid()):
                 return lock
         lock.seek(0)
-        what = f"a pipeline (process {lock.read().strip() or 'unknown'}) is running on this checkpoint"
+        what = f"a pipeline (process {lock.readline().strip() or 'unknown'}) is running on this checkpoint"
         raise refuse("R404", what, "Stop it first, or give this one a --checkpoint of its own.")
+
+    def announce(self, page: str | None) -> None:
+        """Say where Spark's page is, while this driver has the checkpoint."""
+        if self._lock is not None and page:
+            announce(self._lock, page)
 
     def check_place(self) -> None:
         """Raise ``Refused`` (R421) for a folder that holds something else than a checkpoint."""

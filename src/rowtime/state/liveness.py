@@ -30,6 +30,7 @@ class Liveness:
     """``state`` is one of the words above; ``process`` the driver that holds the lock or has died with it.
 
     ``error``: the last failure since a tick succeeded, ``failures`` how many there were, ``failed_at`` when (µs UTC).
+    ``page``: the address of Spark's page, while a driver is at work.
     """
 
     state: str
@@ -37,6 +38,7 @@ class Liveness:
     error: str = ""
     failures: int = 0
     failed_at: int | None = None
+    page: str = ""
 
 
 def liveness(checkpoint: Place) -> Liveness:
@@ -45,9 +47,9 @@ def liveness(checkpoint: Place) -> Liveness:
     told = (str(failed.get("error", "")), int(failed.get("failures", 0)), failed.get("at"))
     if not isinstance(checkpoint, Path):
         return Liveness(CRASHED if failed.get("ended") else UNKNOWN, None, *told)
-    held, process = _holder(checkpoint / LOCK)
+    held, process, page = _holder(checkpoint / LOCK)
     if held:
-        return Liveness(RETRYING if failed and not failed["ended"] else RUNNING, process, *told)
+        return Liveness(RETRYING if failed and not failed["ended"] else RUNNING, process, *told, page)
     crashed = process is not None or bool(failed.get("ended"))
     return Liveness(CRASHED if crashed else STOPPED, process, *told)
 
@@ -81,6 +83,13 @@ def locked(file: IO[str], process: int) -> bool:
     return False
 
 
+def announce(file: IO[str], page: str) -> None:
+    """Say where Spark's page is, to whoever looks at the lock."""
+    with suppress(OSError):
+        file.write(f"{page}\n")
+        file.flush()
+
+
 def released(file: IO[str]) -> None:
     """Give the lock back, and say that nobody died with it."""
     with suppress(OSError):
@@ -95,20 +104,21 @@ def _noted(checkpoint: Place) -> dict[str, Any]:
     return {}
 
 
-def _holder(path: Path) -> tuple[bool, int | None]:
-    """Whether a driver holds the lock, and the process that the file names."""
+def _holder(path: Path) -> tuple[bool, int | None, str]:
+    """Whether a driver holds the lock, the process that the file names, and the address of Spark's page."""
     with _opened(path) as file:
         if file is None:
-            return False, None
-        text = file.read()  # older versions wrote no end of the line, and left it there whatever happened
-        process = int(text) if text.strip().isdigit() and text.endswith("\n") else None
+            return False, None, ""
+        first, line, rest = file.read().partition("\n")  # older versions wrote no line, and left it whatever happened
+        process = int(first) if line and first.isdigit() else None
+        page = rest.strip() if rest.startswith(("http://", "https://")) else ""
         try:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
-            return True, process
+            return True, process, page
         except OSError:  # a file system without locks
-            return False, process
-        return False, process
+            return False, process, page
+        return False, process, page
 
 
 @contextmanager

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
@@ -21,12 +22,15 @@ from rowtime.web.pages import STATIC, fragment, mark_of, now, page
 from rowtime.web.records import BUDGET, problems_of
 from rowtime.web.views.explained import Explained
 from rowtime.web.views.home import cards
+from rowtime.web.waiting import Waiting
 from rowtime.web.watched import Pipeline, Watched
 
 View = Callable[[Request, Pipeline], Response]
 
 NOT_FOUND: Final = 404
 UNREADABLE: Final = 422
+EXPECTED: Final = (RowtimeError, OSError, ValueError, KeyError, TypeError)
+"""What reading a damaged checkpoint may raise: a page tells it."""
 
 
 class Console:
@@ -34,6 +38,7 @@ class Console:
 
     def __init__(self, watched: Watched, access: Access, *, acts: bool = False) -> None:
         self.watched, self.access, self.acts = watched, access, acts
+        self.waiting = Waiting(watched, acts=acts)
         self._explained: dict[str, tuple[StoredPlan, Explained]] = {}
         self.app = Starlette(
             routes=[
@@ -53,8 +58,28 @@ class Console:
             "graph.json": pipelines.graph_data,
             "box": lambda request, one: pipelines.box(request, one, self.explained(one)),
             "held.json": pipelines.held_data,
+            "timeline": pipelines.timeline_page,
+            "timeline.json": pipelines.timeline_data,
+            "waiting": self.waiting.page,
+            "waiting/part": self.waiting.part,
+            "ticks": pipelines.ticks_page,
+            "ticks/part": pipelines.ticks_part,
+            "durations.json": pipelines.durations_data,
+            "rows.json": pipelines.rows_data,
         }
-        return [Route(f"/p/{{key}}/{name}", self.of_pipeline(view)) for name, view in shown.items()]
+        act = Route("/p/{key}/act", self.act, methods=["POST"])
+        return [act, *(Route(f"/p/{{key}}/{name}", self.of_pipeline(view)) for name, view in shown.items())]
+
+    async def act(self, request: Request) -> Response:
+        """Carry out what the page Waiting offers."""
+        pipeline = self.watched.get(request.path_params["key"])
+        if pipeline is None:
+            return _nothing("there is no such pipeline")
+        try:
+            await run_in_threadpool(pipeline.records.refresh)
+            return await self.waiting.act(request, pipeline)
+        except EXPECTED as error:
+            return page("problems.html", {"problems": problems_of(error), "pipeline": pipeline}, UNREADABLE)
 
     def explained(self, pipeline: Pipeline) -> Explained | None:
         """What EXPLAIN says of a pipeline's plan; bound once for each plan."""
@@ -85,20 +110,22 @@ class Console:
         def shown(request: Request) -> Response:
             pipeline = self.watched.get(request.path_params["key"])
             if pipeline is None:
-                problem = Problem("R704", "there is no such pipeline", hint="The home page lists those that there are.")
-                return page("problems.html", {"problems": [problem]}, NOT_FOUND)
+                return _nothing("there is no such pipeline")
             try:
                 pipeline.records.refresh()
                 return view(request, pipeline)
-            except (RowtimeError, OSError, ValueError, KeyError, TypeError) as error:
-                told = {"problems": problems_of(error), "pipeline": pipeline}
-                return page("problems.html", told, UNREADABLE)
+            except EXPECTED as error:
+                return page("problems.html", {"problems": problems_of(error), "pipeline": pipeline}, UNREADABLE)
 
         return shown
 
     def _not_found(self, _request: Request, _error: Exception) -> Response:
-        problem = Problem("R704", "there is no such page", hint="Begin at the home page.")
-        return page("problems.html", {"problems": [problem]}, NOT_FOUND)
+        return _nothing("there is no such page")
+
+
+def _nothing(what: str) -> Response:
+    problem = Problem("R704", what, hint="The home page lists what there is.")
+    return page("problems.html", {"problems": [problem]}, NOT_FOUND)
 
 
 def _beat() -> int:

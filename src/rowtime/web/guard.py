@@ -88,15 +88,15 @@ class Guard:
     def _refused(self, request: Request) -> Response | None:
         headers = request.headers
         if not self.access.knows(headers.get("host", "")):
-            return _no("R703 the console does not answer under this name", "Open the address that it has printed.")
+            return _no("R703", "the console does not answer under this name", "Open the address that it has printed.")
         if not self._from_here(headers, request.method):
-            return _no("R703 another site asks the console", "Open the console in a window of its own.")
+            return _no("R703", "another site asks the console", "Open the console in a window of its own.")
         given = request.query_params.get("token")
         if given is not None and self.access.fits(given):
             return self._let_in(request)
         if not self.access.fits(request.cookies.get(COOKIE) or _bearer(headers)):
             what = "Open the address with ?token=… that it has printed."
-            return _no("R703 the console asks for its token", what, status=401)
+            return _no("R703", "the console asks for its token", what, status=401)
         return None
 
     def _from_here(self, headers: Headers, method: str) -> bool:
@@ -115,8 +115,8 @@ class Guard:
         return answer
 
 
-def _no(what: str, hint: str, status: int = 403) -> Response:
-    return PlainTextResponse(f"{what}\n{hint}\n", status)
+def _no(code: str, what: str, hint: str, status: int = 403) -> Response:
+    return PlainTextResponse(f"{code} {what}\n{hint}\n", status)
 
 
 def _bearer(headers: Headers) -> str | None:

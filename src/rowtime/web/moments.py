@@ -5,21 +5,24 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from rowtime.core.clock import least
 from rowtime.core.time import BEGINNING
+from rowtime.state.costs import KEY
 from rowtime.state.journal import Entry
 
 Counts = Mapping[str, int]
+_SIZE: Final = 5  # where a stored segment has its bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Moment:
     """Where a pipeline stood after a tick. Instants are µs UTC; counts are those since the checkpoint began.
 
-    ``bounds``: the least clock of each operator. ``totals``: the ledger, by gate. ``held``: rows, by operator.
-    ``written``: rows, by sink. ``cost``: what the entry records of its tick's duration, if it does.
+    ``bounds``: the least clock of each operator. ``totals``: the ledger, by gate. ``held`` and ``sizes``: rows and
+    bytes of state, by operator; entries of older versions know no bytes. ``written``: rows, by sink. ``stored``: what
+    the entry records of its tick's cost, as `state.costs` reads it.
     """
 
     tick: int
@@ -28,7 +31,8 @@ class Moment:
     totals: Mapping[str, Counts]
     held: Mapping[str, int]
     written: Mapping[str, int]
-    cost: Mapping[str, Any] | None = field(default=None, compare=False)
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    stored: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
     def of(cls, entry: Entry) -> Moment:
@@ -41,7 +45,8 @@ class Moment:
             {_name(name): {_name(why): n for why, n in counts.items()} for name, counts in entry["totals"].items()},
             held_by(entry),
             {_name(name): control["sequence"] for name, control in controls.items() if "sequence" in control},
-            entry.get("cost"),
+            _sizes(entry),
+            {name: entry[name] for name in ("tick", KEY) if name in entry},
         )
 
     def bound(self, operator: str) -> int:
@@ -67,6 +72,16 @@ def held_by(entry: Entry) -> dict[str, int]:
     for key, rows in entry.get("held", {}).items():
         name = _name(key.rsplit("/", 1)[0])
         found[name] = found.get(name, 0) + rows
+    return found
+
+
+def _sizes(entry: Entry) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for key, segments in entry.get("segments", {}).items():
+        name = _name(key.rsplit("/", 1)[0])
+        size = sum(segment[_SIZE] for segment in segments if len(segment) > _SIZE)
+        if size:
+            found[name] = found.get(name, 0) + size
     return found
 
 

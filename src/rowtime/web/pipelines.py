@@ -8,6 +8,8 @@ from rowtime.core.errors import refuse
 from rowtime.web.pages import data, fragment, mark_of, page
 from rowtime.web.views.explained import Explained, held_over_time, writers
 from rowtime.web.views.graph import graph
+from rowtime.web.views.ticks import durations, rows, summary
+from rowtime.web.views.timeline import Asked, steps, timeline
 from rowtime.web.watched import Pipeline
 
 if TYPE_CHECKING:
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
 
-def page_of(name: str, title: str, pipeline: Pipeline, **values: Any) -> Response:
+def page_of(name: str, title: str, *, pipeline: Pipeline, **values: Any) -> Response:
     """A page of a pipeline, with its facts above."""
     told = {"pipeline": pipeline, "at": name, "title": title, "facts": facts_of(pipeline), **values}
     return page(f"{name}.html", told)
@@ -41,7 +43,7 @@ def facts(request: Request, pipeline: Pipeline) -> Response:
 
 def graph_page(_request: Request, pipeline: Pipeline) -> Response:
     """The page around the graph."""
-    return page_of("graph", "Graph", pipeline)
+    return page_of("graph", "Graph", pipeline=pipeline)
 
 
 def graph_data(request: Request, pipeline: Pipeline) -> Response:
@@ -82,6 +84,69 @@ def held_data(request: Request, pipeline: Pipeline) -> Response:
     found = held_over_time(name, records.moments)
     told = {"x": found["ticks"], "series": [{"label": "rows held", "values": found["rows"]}], "step": True}
     return data(request, mark_of(name, records.number, records.read), told)
+
+
+def timeline_page(_request: Request, pipeline: Pipeline) -> Response:
+    """The page around the timeline."""
+    return page_of("timeline", "Timeline", pipeline=pipeline)
+
+
+def timeline_data(request: Request, pipeline: Pipeline) -> Response:
+    """The timeline after a tick, the newest if none is asked for."""
+    records, asked = pipeline.records, _asked(request)
+    plan, moments = records.plan, records.moments
+    if plan is None or not moments:
+        return data(request, "none", {"tick": None, "steps": []})
+    entry = records.last if asked.tick is None else records.entry_at(asked.tick)
+    if entry is None:
+        what = f"the journal has no entry of tick {asked.tick} any more"
+        raise refuse("R704", what, f"It keeps the last ticks: {moments[0].tick} to {moments[-1].tick} are known.")
+    found = timeline(plan, entry, moments, records.refusals, asked)
+    mark = mark_of(records.number, records.read, *request.query_params.multi_items())
+    return data(request, mark, {**found, "steps": steps(moments)})
+
+
+def ticks_of(pipeline: Pipeline) -> dict[str, Any]:
+    """What the page Ticks says above its charts."""
+    records = pipeline.records
+    mark = mark_of(records.number, records.read)
+    return {"pipeline": pipeline, "found": summary(records.moments), "alive": records.liveness, "mark": mark}
+
+
+def ticks_page(_request: Request, pipeline: Pipeline) -> Response:
+    """Durations, rows, and the slowest ticks."""
+    return page_of("ticks", "Ticks", **ticks_of(pipeline))
+
+
+def ticks_part(request: Request, pipeline: Pipeline) -> Response:
+    """The table alone, for a page that is there."""
+    found = ticks_of(pipeline)
+    return fragment(request, "ticks_part.html", found["mark"], found)
+
+
+def durations_data(request: Request, pipeline: Pipeline) -> Response:
+    """Milliseconds by part, for a chart."""
+    records = pipeline.records
+    return data(request, mark_of(records.number, records.read), durations(records.moments))
+
+
+def rows_data(request: Request, pipeline: Pipeline) -> Response:
+    """Rows by tick, for a chart."""
+    records = pipeline.records
+    plan = records.plan
+    return data(request, mark_of(records.number, records.read), rows(records.moments, [*plan.formats] if plan else []))
+
+
+def _asked(request: Request) -> Asked:
+    """Raises ``Refused`` (R704) for what is no number."""
+    given = request.query_params
+    try:
+        found = {name: int(given[name]) for name in ("tick", "from", "to", "at") if name in given}
+    except ValueError:
+        raise refuse(
+            "R704", "an instant or a tick of this address is no number", "Begin at the page Timeline."
+        ) from None
+    return Asked(found.get("tick"), found.get("from"), found.get("to"), found.get("at"))
 
 
 def _box_of(request: Request, pipeline: Pipeline) -> str:

@@ -20,6 +20,7 @@ from rowtime.state.checkpoint import Checkpoint
 from rowtime.state.journal import Entry, Journal
 from rowtime.state.liveness import Liveness, liveness
 from rowtime.web.moments import Moment
+from rowtime.web.refusals import Refusals
 
 BUDGET: Final = 0.3  # seconds in which one request reads entries
 NEWEST: Final = 128  # entries of which every one is read
@@ -33,6 +34,7 @@ class Records:
         self.place = place
         self.checkpoint = Checkpoint(place)
         self.checkpoint.journal = Journal(place / "journal", remembers=True)
+        self.refusals = Refusals(self.checkpoint)
         self._turn = threading.Lock()
         self._moments: dict[int, Moment] = {}  # by tick
         self._seen: set[int] = set()  # numbers of entries

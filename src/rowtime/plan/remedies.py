@@ -1,0 +1,121 @@
+"""Remedies: the ways in which rows that are held are let out, in the words of their source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from rowtime.core.clock import NOBODY
+from rowtime.plan.finite import is_finite
+
+TIME: Final = "<time>"
+"""Stands in a command for an instant that whoever gives it knows."""
+CHECKPOINT: Final = "<checkpoint>"
+"""The same for the checkpoint that is looked at."""
+
+
+@dataclass(frozen=True)
+class Way:
+    """One way: what to do (``words``), with which ``statement``, and what follows it in the sentence (``after``).
+
+    ``lasting``: what cannot be undone; empty if all can. ``command``: the arguments of ``rowtime`` that do it.
+    """
+
+    words: str
+    statement: str = ""
+    after: str = ""
+    lasting: str = ""
+    command: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.words}{self.statement}{self.after}{f' ({self.lasting})' if self.lasting else ''}"
+
+
+@dataclass(frozen=True)
+class Advice:
+    """Why something waits, and the ways to let it out."""
+
+    why: str
+    ways: tuple[Way, ...]
+
+    def __str__(self) -> str:
+        told = [*map(str, self.ways)]
+        return f"{self.why}: {', '.join(told[:-1])}{', or ' if told[1:] else ''}{told[-1]}"
+
+
+def or_end(stream: str) -> Way:
+    """End a stream."""
+    return Way("end it for good: ", f"ALTER STREAM {stream} END", lasting=FOR_GOOD)
+
+
+@dataclass(frozen=True)
+class Remedy:
+    """What releases the rows that a writer holds.
+
+    ``silent``: nothing that it sent has moved the clock yet. ``promoted``: only the writer's
+    rows and its end move the clock. ``alone``: no other writer holds the stream, so this
+    one is never set aside. ``bound``: the statement that sets the bound of its event time, if one can.
+    """
+
+    stream: str
+    writer: str
+    format: str
+    silent: bool
+    promoted: bool
+    bound: str
+    alone: bool
+
+    def advice(self, *, started: bool, stalled: bool) -> Advice:
+        """Everything that helps; where the bound has not stood for long, without what cannot be undone."""
+        end = (or_end(self.stream),) if stalled else ()
+        if not started and self.format == "log":
+            return Advice(f"nobody has written to {self.stream} yet", (Way("insert rows"), *end))
+        if self.writer == NOBODY:
+            return Advice(
+                f"every writer of {self.stream} has left, and another one may come", (Way(f"send it {self._row}"), *end)
+            )
+        why = f"{self._who} has sent nothing that counts yet" if self.silent else f"{self._who} may send earlier rows"
+        return Advice(why, (Way(f"send it {self._row}"), *(self._others() if stalled else ())))
+
+    @property
+    def _who(self) -> str:
+        if self.format == "kafka" and "/" in self.writer:
+            topic, number = self.writer.rsplit("/", 1)
+            return f"partition {int(number)} of topic {topic}"
+        return "it"
+
+    @property
+    def _row(self) -> str:
+        what = "record" if self.format == "kafka" else "row"
+        return f"a {'' if self.silent else 'later '}{what}{' with an event time' if self.promoted else ''}"
+
+    def _others(self) -> Iterator[Way]:
+        again = " to the script, start again"
+        if not self.alone:
+            idle = f"ALTER STREAM {self.stream} SET (IDLE AFTER INTERVAL '10' SECOND);"
+            yield Way("set it aside while it is silent: stop, add ", idle, again)
+        if self.bound:
+            yield Way("say that nothing earlier comes: stop, add ", self.bound, again, EARLIER)
+        if self.format == "kafka":
+            header = "send it a record with the header rowtime-bound: "
+            yield (
+                Way(f"{header}end if it has ended", lasting=FOR_GOOD)
+                if self.promoted
+                else Way(f"{header}<time>", lasting=EARLIER)
+            )
+        elif self.format == "log":
+            yield self._typed()
+        elif is_finite(self.format):
+            yield Way("if no file will follow, run once with --end", lasting=FOR_GOOD)
+
+    def _typed(self) -> Way:
+        time, lasting = ("end", FOR_GOOD) if self.promoted else (f"'{TIME}'", EARLIER)
+        command = ("bound", self.stream, time.strip("'"), "--writer", self.writer)
+        writer = self.writer.replace("'", "'\"'\"'")  # in a shell, too, it is a name, whatever is in it
+        statement = f"rowtime bound {self.stream} {time} --writer '{writer}'"
+        return Way("type ", statement, lasting=lasting, command=command)
+
+
+FOR_GOOD: Final = "this cannot be undone: every later row is refused"
+EARLIER: Final = "this cannot be undone: earlier rows are refused from then on"

@@ -1,0 +1,46 @@
+"""Actions: a statement that the page Waiting offers is carried out, by the command that a user would type."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from typing import Final
+
+from rowtime.core.errors import refuse
+from rowtime.core.time import to_micros, to_text
+from rowtime.plan.remedies import CHECKPOINT, TIME, Way
+from rowtime.web.watched import Pipeline, Watched
+
+PATIENCE: Final = 60  # seconds
+
+
+def command(way: Way, pipeline: Pipeline, watched: Watched, time: str) -> list[str]:
+    """The arguments of ``rowtime`` for a way.
+
+    Raises ``Refused``: R705 where no command does it, R301 where ``time`` is asked for and is no instant.
+    """
+    if not way.command:
+        raise refuse("R705", "no command does this", "Do it as the page says.")
+    known = {CHECKPOINT: str(pipeline.place)}
+    if TIME in way.command:
+        known[TIME] = to_text(to_micros(time))
+    at_home = () if CHECKPOINT in way.command else ("--home", str(watched.home.path))
+    return [*(known.get(word, word) for word in way.command), *at_home]
+
+
+def carry_out(arguments: Sequence[str]) -> tuple[bool, str]:
+    """Run ``rowtime`` with these arguments: whether it went well, and what it said."""
+    name, *rest = arguments
+    try:
+        ran = subprocess.run(  # noqa: S603 - arguments of our own, and no shell
+            [sys.executable, "-m", "rowtime", name, *rest],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=PATIENCE,
+            stdin=subprocess.DEVNULL,
+        )
+    except subprocess.TimeoutExpired:
+        return False, f"It did not end within {PATIENCE} seconds."
+    return ran.returncode == 0, (ran.stdout + ran.stderr).strip()

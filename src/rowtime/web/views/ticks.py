@@ -1,0 +1,89 @@
+"""Ticks: how long they took and in which part, what they read and wrote, and which were the slowest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+from statistics import median
+from typing import Any, Final
+
+from rowtime.state.costs import PARTS, TickCost, costs_of
+from rowtime.web.moments import Moment
+
+POINTS: Final = 300  # of a chart
+SLOWEST: Final = 20
+NAMES: Final[Mapping[str, str]] = {
+    "input": "input",
+    "plan": "planning",
+    "clock": "clock pass",
+    "jobs": "Spark jobs",
+    "sinks": "sinks",
+    "journal": "journal",
+}
+
+
+def costs(moments: Sequence[Moment]) -> list[TickCost]:
+    """The costs of the ticks that are known, oldest first; older versions have recorded none."""
+    return [*costs_of(moment.stored for moment in moments)]
+
+
+def summary(moments: Sequence[Moment]) -> dict[str, Any]:
+    """What stands above: how many ticks, how long they take, and the slowest ones."""
+    found = costs(moments)
+    totals = sorted(cost.total for cost in found)
+    return {
+        "known": len(found),
+        "ticks": len(moments),
+        "median": median(totals) if totals else None,
+        "high": totals[int(len(totals) * 0.95)] if totals else None,
+        "slowest": sorted(found, key=lambda cost: -cost.total)[:SLOWEST],
+        "newest": found[-1] if found else None,
+        "parts": [(part, name, PARTS[part]) for part, name in NAMES.items()],
+    }
+
+
+def durations(moments: Sequence[Moment]) -> dict[str, Any]:
+    """Milliseconds by part, for a chart: the mean of each stretch of ticks; without costs, from entry to entry."""
+    found = costs(moments)
+    if not found:
+        gaps = [
+            (after.tick, (after.at - before.at) / 1000 / (after.tick - before.tick))
+            for before, after in pairwise(moments)
+        ]
+        return _chart([tick for tick, _ in gaps], [("ms from entry to entry", [gap for _, gap in gaps])], _mean)
+    series = [(f"{name}, ms", [cost.milliseconds.get(part, 0.0) for cost in found]) for part, name in NAMES.items()]
+    return _chart([cost.tick for cost in found], series, _mean)
+
+
+def rows(moments: Sequence[Moment], streams: Sequence[str]) -> dict[str, Any]:
+    """Rows in, out and refused by tick, for a chart; exact also where not every entry is known."""
+    pairs = [*pairwise(moments)]
+    ticks = [after.tick for _, after in pairs]
+
+    def grown(count: Callable[[Moment], int]) -> list[float]:
+        return [(count(after) - count(before)) / (after.tick - before.tick) for before, after in pairs]
+
+    series = [
+        ("rows in", grown(lambda moment: sum(moment.count(name, "in") for name in streams))),
+        ("rows out", grown(lambda moment: sum(moment.written.values()))),
+        ("refused", grown(lambda moment: sum(moment.refused(gate) for gate in moment.totals))),
+    ]
+    return _chart(ticks, series, _mean)
+
+
+def _chart(
+    ticks: Sequence[int], series: Sequence[tuple[str, Sequence[float]]], over: Callable[[Sequence[float]], float]
+) -> dict[str, Any]:
+    step = max(1, -(-len(ticks) // POINTS))
+    parts = range(0, len(ticks), step)
+    return {
+        "x": [ticks[min(at + step, len(ticks)) - 1] for at in parts],
+        "series": [
+            {"label": label, "values": [round(over(values[at : at + step]), 1) for at in parts]}
+            for label, values in series
+        ],
+    }
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)

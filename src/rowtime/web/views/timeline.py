@@ -1,0 +1,288 @@
+"""Timeline: event time across, and below one another what has a clock: where each stood after a tick.
+
+Every place on the axis is a share of the window, 0 at its left end and 1 at its right; ``None`` lies outside. An entry
+has counts and no times of single rows, so accepted rows are drawn where the clock of their gate moved in their tick.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Final
+
+import numpy as np
+
+from rowtime.core.clock import NOBODY, least
+from rowtime.core.time import BEGINNING, MAX_MICROS, MIN_MICROS, SECOND, to_text
+from rowtime.plan.holders import holder
+from rowtime.plan.stored import StoredPlan
+from rowtime.state.journal import Entry
+from rowtime.web.moments import Moment
+from rowtime.web.refusals import Refusals
+from rowtime.web.words import is_instant
+
+BINS: Final = 240
+BARS: Final = 80  # of a lane
+NAMED: Final = 3  # writers of a stream that are named, the slowest ones
+STEPS: Final = 1_000  # ticks that the scrubber stops at, beside the newest
+NEWEST: Final = 128
+LABELS: Final = 9
+FULL: Final = 95  # percentile of rows in a part of the window that counts as full
+
+
+@dataclass(frozen=True)
+class Window:
+    """The part of event time that is shown, from ``low`` to ``high`` (µs UTC)."""
+
+    low: int
+    high: int
+
+    def place(self, at: int) -> float | None:
+        """Where an instant lies; the infinite ones lie outside."""
+        share = (at - self.low) / max(1, self.high - self.low)
+        return round(share, 5) if is_instant(at) and 0 <= share <= 1 else None
+
+    def bins(self, times: Any) -> list[tuple[float, int]]:
+        """How many of these instants lie in each part of the window that has any."""
+        counts, edges = np.histogram(times, bins=BINS, range=(self.low, max(self.high, self.low + 1)))
+        width = max(1, self.high - self.low)
+        return [(round((edges[n] - self.low) / width, 5), int(counts[n])) for n in np.flatnonzero(counts)]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a request wants: after which ``tick``, from ``low`` to ``high``, and ``at``: why is that not out yet."""
+
+    tick: int | None = None
+    low: int | None = None
+    high: int | None = None
+    at: int | None = None
+
+
+def timeline(
+    plan: StoredPlan, entry: Entry, moments: Sequence[Moment], refusals: Refusals, asked: Asked
+) -> dict[str, Any]:
+    """The whole picture after the tick of ``entry``, as plain values."""
+    names = lanes_of(plan, moments)
+    past = [moment for moment in moments if moment.tick <= entry["tick"]] or [Moment.of(entry)]
+    window = _window(names, past, entry, asked)
+    return {
+        "tick": entry["tick"],
+        "at": to_text(entry["at"]),
+        "window": {"low": to_text(window.low), "high": to_text(window.high), "from": window.low, "to": window.high},
+        "axis": _axis(window),
+        "walls": _walls(plan, past, window),
+        "lanes": [_lane(plan, name, entry, past, window, refusals, asked.at) for name in names],
+        "asked": None if asked.at is None else {"text": to_text(asked.at), "place": window.place(asked.at)},
+        "why": None if asked.at is None else why(plan, entry, asked.at),
+    }
+
+
+def steps(moments: Sequence[Moment]) -> list[int]:
+    """The ticks at which the scrubber stops: the newest, and of older ones so many, evenly."""
+    old, new = moments[:-NEWEST], moments[-NEWEST:]
+    stride = max(1, -(-len(old) // STEPS))
+    return [moment.tick for moment in (*old[::stride], *new)]
+
+
+def lanes_of(plan: StoredPlan, moments: Sequence[Moment]) -> list[str]:
+    """What has a clock of its own, or has ever held rows: streams, gates, merges, groups, outputs; sources first."""
+    holding = {name for moment in moments for name, rows in moment.held.items() if rows}
+
+    def own(name: str) -> bool:
+        answers = plan.operators[name].answers
+        return answers.is_gate or answers.merges_writers or answers.holds_results or name in holding
+
+    at_ends = {*plan.formats, *plan.of_kind("sink")}
+    return [name for name in plan.operators if name in at_ends or own(name)]
+
+
+def why(plan: StoredPlan, entry: Entry, at: int) -> dict[str, Any]:
+    """Why what happened at an instant is not out yet: for each output that has not reached it, who holds it."""
+    clocks = entry["clocks"]
+    lines = []
+    for sink in plan.of_kind("sink"):
+        bound = least(clocks.get(sink, {}).values())
+        if bound >= at:
+            continue
+        stream, writer = holder(plan, clocks, plan.operators[sink].inputs[0])
+        who = f"writer {writer} of {stream}" if writer not in ("", NOBODY) else stream
+        own = to_text(clocks.get(stream, {}).get(writer, BEGINNING))
+        name = sink.removesuffix(".sink")
+        lines.append(f"{to_text(at)} is not out of {name}, which stands at {to_text(bound)}: {who} stands at {own}.")
+    return {"out": not lines, "lines": lines or [f"{to_text(at)} is out: every output has passed it."]}
+
+
+def _window(names: Sequence[str], past: Sequence[Moment], entry: Entry, asked: Asked) -> Window:
+    bounds = [moment.bound(name) for moment in (past[0], past[-1]) for name in names]
+    writers = [at for name in names for at in entry["clocks"].get(name, {}).values()]
+    ends = [at for found in entry.get("segments", {}).values() for segment in found for at in segment[2:4]]
+    known = [at for at in (*bounds, *writers) if MIN_MICROS <= at <= MAX_MICROS]
+    reach = max(known, default=0)
+    near = [at for at in ends if MIN_MICROS <= at <= reach + (reach - min(known, default=0))]
+    low = asked.low if asked.low is not None else min(known, default=0)
+    high = asked.high if asked.high is not None else max([*known, *near], default=0)
+    if asked.at is not None and asked.low is None and is_instant(asked.at):
+        low, high = min(low, asked.at), max(high, asked.at)
+    margin = 0 if asked.low is not None else max(SECOND, (high - low) // 40)
+    return Window(low - margin, max(high + margin, low + 1))
+
+
+def _axis(window: Window) -> list[dict[str, Any]]:
+    """Instants to write below the lanes: round ones, as many as fit."""
+    span = max(1, window.high - window.low)
+    step = next((size for size in _ROUND if span / size <= LABELS), _ROUND[-1])
+    step *= max(1, -(-span // (step * LABELS)))
+    first = -(-window.low // step) * step
+    marks = range(first, window.high + 1, step)
+    return [{"place": window.place(at), "text": _clock_text(at, step)} for at in marks]
+
+
+_ROUND: Final = tuple(
+    n * unit
+    for unit, counts in (
+        (1, (1, 10, 100, 1_000, 10_000, 100_000)),
+        (SECOND, (1, 2, 5, 10, 20, 30)),
+        (60 * SECOND, (1, 2, 5, 10, 20, 30)),
+        (3_600 * SECOND, (1, 2, 3, 6, 12)),
+        (86_400 * SECOND, (1, 2, 7, 30, 90, 365)),
+    )
+    for n in counts
+)
+
+
+def _clock_text(at: int, step: int) -> str:
+    """An instant without what all marks have in common: no date where they lie minutes apart, no time where days."""
+    text = to_text(at)
+    if step >= 86_400 * SECOND:
+        return text[:10]
+    if at % (86_400 * SECOND) == 0:
+        return text[:10]
+    return text[11:16] if step >= 60 * SECOND else text[11:]
+
+
+def _walls(plan: StoredPlan, past: Sequence[Moment], window: Window) -> list[dict[str, Any]]:
+    """The second axis: after which tick, and at what time of day, the outputs stood where."""
+    sinks = plan.of_kind("sink")
+    found: list[dict[str, Any]] = []
+    labelled = -1.0
+    for moment in past:
+        place = window.place(min((moment.bound(name) for name in sinks), default=BEGINNING))
+        if place is None or (found and place == found[-1]["place"]):
+            continue
+        text = ""
+        if place - labelled >= 1 / LABELS:
+            text, labelled = to_text(moment.at)[11:19], place
+        found.append({"place": place, "tick": moment.tick, "text": text})
+    stride = max(1, len(found) // BINS)
+    return [one for n, one in enumerate(found) if one["text"] or n % stride == 0]
+
+
+def _lane(  # noqa: PLR0913 - where it stands, and what is asked of it
+    plan: StoredPlan,
+    name: str,
+    entry: Entry,
+    past: Sequence[Moment],
+    window: Window,
+    refusals: Refusals,
+    at: int | None,
+) -> dict[str, Any]:
+    one, clocks, last = plan.operators[name], entry["clocks"].get(name, {}), past[-1]
+    bound = least(clocks.values())
+    reasons = last.reasons(name)
+    return {
+        "name": name,
+        "kind": one.kind,
+        "bound": {"place": window.place(bound), "text": to_text(bound), "beyond": bound > window.high},
+        "behind": at is not None and bound < at,
+        "density": _density(name, past, window),
+        "rows": last.written.get(name, last.count(name)),
+        "refused": reasons,
+        "marks": _marks(refusals, name, last.tick, window) if reasons else [],
+        "bars": _bars(entry, name, window),
+        "held": last.held.get(name, 0),
+        "holds": "partial results" if one.answers.holds_results else "rows",
+        "writers": _writers(clocks, window) if name in plan.formats else None,
+    }
+
+
+def _density(name: str, past: Sequence[Moment], window: Window) -> list[tuple[float, float]]:
+    """Accepted rows by part of the window, as shares of a full one: spread over where the clock moved.
+
+    A clock that stood still for long has all those rows at one place, which is not to make the others invisible.
+    """
+    bounds = np.array([moment.bound(name) for moment in past], dtype=float)
+    counts = np.array([moment.written.get(name, moment.count(name)) for moment in past], dtype=float)
+    finite = np.array([is_instant(moment.bound(name)) for moment in past])
+    if not finite.any() or not counts[-1]:
+        return []
+    first, last = bounds[finite][0], bounds[finite][-1]
+    bounds = np.clip(bounds, first, last)
+    edges = np.linspace(window.low, window.high, BINS + 1)
+    rows = np.diff(np.interp(edges, bounds, counts, left=0.0))
+    filled = np.flatnonzero(rows > 0)
+    if not filled.size:
+        return []
+    full = np.percentile(rows[filled], FULL)
+    return [(round(float(n) / BINS, 5), round(min(1.0, float(rows[n] / full)), 3)) for n in filled]
+
+
+def _marks(refusals: Refusals, gate: str, tick: int, window: Window) -> list[dict[str, Any]]:
+    """Refused rows at the times for which they were refused, by reason."""
+    files = refusals.of(gate, tick)
+    if not files:
+        return []
+    times = np.concatenate([one.times for one in files])
+    reasons = np.concatenate([one.reasons for one in files])
+    return [
+        {"place": place, "count": count, "reason": str(reason)}
+        for reason in dict.fromkeys(reasons.tolist())
+        for place, count in window.bins(times[reasons == reason])
+    ]
+
+
+def _bars(entry: Entry, name: str, window: Window) -> list[dict[str, Any]]:
+    """What an operator holds: from the least to the greatest time of each part of its state."""
+    parts = [
+        (segment[2], segment[3], segment[1])
+        for key, found in entry.get("segments", {}).items()
+        if key.rsplit("/", 1)[0] == name
+        for segment in found
+        if MIN_MICROS <= segment[2] <= segment[3] <= MAX_MICROS
+        and segment[2] <= window.high
+        and segment[3] >= window.low
+    ]
+    return [
+        {"from": window.place(max(low, window.low)), "to": window.place(min(high, window.high)), "rows": rows,
+         "text": f"{to_text(low)} to {to_text(high)}"}
+        for low, high, rows in _joined(sorted(parts))
+    ]  # fmt: skip
+
+
+def _joined(parts: Sequence[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
+    """No more than ``BARS``: neighbours as one, the nearest first."""
+    while len(parts) > BARS:
+        gap = sorted(b[0] - a[1] for a, b in pairwise(parts))[len(parts) // 2]
+        joined: list[tuple[int, int, int]] = []
+        for low, high, rows in parts:
+            if joined and low - joined[-1][1] <= gap:
+                before = joined.pop()
+                joined.append((before[0], max(before[1], high), before[2] + rows))
+            else:
+                joined.append((low, high, rows))
+        parts = joined
+    return [*parts]
+
+
+def _writers(clocks: Mapping[str, int], window: Window) -> dict[str, Any]:
+    """Where the writers of a stream stand: how many at each place, and the slowest by name."""
+    known = {name: at for name, at in clocks.items() if name != NOBODY}
+    slowest = sorted(known, key=lambda name: (known[name], name))[:NAMED]
+    return {
+        "count": len(known),
+        "places": window.bins([at for at in known.values() if is_instant(at)]),
+        "slowest": [
+            {"name": name, "text": to_text(known[name]), "place": window.place(known[name])} for name in slowest
+        ],
+    }

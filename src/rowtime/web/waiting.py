@@ -1,0 +1,61 @@
+"""The page Waiting, and what it does where the console may act."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl
+
+from starlette.concurrency import run_in_threadpool
+
+from rowtime.core.errors import refuse
+from rowtime.web.actions import carry_out, command
+from rowtime.web.pages import fragment, mark_of, now, page
+from rowtime.web.pipelines import facts_of, page_of
+from rowtime.web.views.waits import Held, offered, waits
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from rowtime.web.watched import Pipeline, Watched
+
+
+class Waiting:
+    """What waits in a pipeline; ``acts``: statements may be carried out."""
+
+    def __init__(self, watched: Watched, *, acts: bool) -> None:
+        self._watched, self._acts = watched, acts
+
+    def page(self, _request: Request, pipeline: Pipeline) -> Response:
+        """The whole page."""
+        return page_of("waiting", "Waiting", **self._values(pipeline))
+
+    def part(self, request: Request, pipeline: Pipeline) -> Response:
+        """What waits, for a page that is there."""
+        found = self._values(pipeline)
+        return fragment(request, "waiting_part.html", found["mark"], found)
+
+    async def act(self, request: Request, pipeline: Pipeline) -> Response:
+        """Carry a statement out; raises ``Refused`` (R705) where that is not allowed, or it is offered no more."""
+        if not self._acts:
+            raise refuse("R705", "this console carries nothing out", "Start it with --allow-actions.")
+        form = dict(parse_qsl((await request.body()).decode(errors="replace")))
+        offer = offered(_waits(pipeline), form.get("way", ""))
+        if offer is None:
+            raise refuse("R705", "this is not offered any more", "Look at what waits now.")
+        if offer.way.lasting and form.get("sure") != "yes":
+            raise refuse("R705", offer.way.lasting, "Say that you know it.")
+        arguments = command(offer.way, pipeline, self._watched, form.get("time", ""))
+        went_well, said = await run_in_threadpool(carry_out, arguments)
+        told = {"arguments": arguments, "went_well": went_well, "said": said}
+        return page("acted.html", {**told, "pipeline": pipeline, "title": "Carried out", "facts": facts_of(pipeline)})
+
+    def _values(self, pipeline: Pipeline) -> dict[str, Any]:
+        found = _waits(pipeline)
+        return {"pipeline": pipeline, "waits": found, "acts": self._acts, "mark": mark_of(found)}
+
+
+def _waits(pipeline: Pipeline) -> list[Held]:
+    records = pipeline.records
+    plan, entry = records.plan, records.last
+    return waits(plan, entry, now()) if plan is not None and entry is not None else []

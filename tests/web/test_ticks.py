@@ -1,0 +1,52 @@
+"""Ticks: durations by part, rows, and the slowest ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.web.conftest import address
+from tests.web.generated import Made
+
+if TYPE_CHECKING:
+    from starlette.testclient import TestClient
+
+
+@pytest.fixture
+def client(console: Callable[..., TestClient]) -> TestClient:
+    made = console()
+    made.base_url = str(made.base_url).rstrip("/") + address(made, "factory")
+    return made
+
+
+def test_durations_are_given_by_part(client: TestClient) -> None:
+    found = client.get("/durations.json").json()
+    parts = {one["label"]: one["values"] for one in found["series"]}
+    assert [*parts] == [f"{name}, ms" for name in ("input", "planning", "clock pass", "Spark jobs", "sinks", "journal")]
+    assert parts["Spark jobs, ms"][17] == 190
+    assert parts["journal, ms"][:2] == [9, 9]
+
+
+def test_the_slowest_ticks_come_first(client: TestClient) -> None:
+    text = client.get("/ticks").text
+    rows = text[text.index("<tbody>") :]
+    assert rows.index(">51</a>") < rows.index(">34</a>") < rows.index(">0</a>")
+    assert "330 ms" in rows
+
+
+def test_rows_are_counted_by_tick(client: TestClient) -> None:
+    found = {one["label"]: one["values"] for one in client.get("/rows.json").json()["series"]}
+    assert set(found["rows in"]) == {103}
+    assert sum(found["refused"]) == 22
+
+
+def test_a_journal_of_an_older_version_has_its_entries_apart(console: Callable[..., TestClient], home: Path) -> None:
+    Made(home / "checkpoints" / "older", costs=False).make()
+    client = console()
+    place = address(client, "older")
+    assert "does not say what a tick cost" in client.get(f"{place}/ticks").text
+    (one,) = client.get(f"{place}/durations.json").json()["series"]
+    assert (one["label"], set(one["values"])) == ("ms from entry to entry", {1_000})

@@ -1,0 +1,129 @@
+"""Timeline: where everything stood after each tick, and why something is not out yet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from rowtime.core.time import MINUTE, SECOND, to_micros
+from rowtime.web.views.timeline import BARS, Window, _axis, _joined
+from tests.web.conftest import address
+from tests.web.generated import Made
+
+if TYPE_CHECKING:
+    from starlette.testclient import TestClient
+
+Shown = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture
+def shown(console: Callable[..., TestClient]) -> Shown:
+    client = console()
+    place = address(client, "factory")
+
+    def ask(**asked: int) -> dict[str, Any]:
+        found: dict[str, Any] = client.get(f"{place}/timeline.json", params=asked).json()
+        return found
+
+    return ask
+
+
+def lane(found: dict[str, Any], name: str) -> dict[str, Any]:
+    (one,) = (one for one in found["lanes"] if one["name"] == name)
+    return dict(one)
+
+
+def test_what_has_a_clock_or_holds_rows_has_a_lane_sources_first(shown: Shown) -> None:
+    names = [one["name"] for one in shown()["lanes"]]
+    assert names == ["readings", "sorted", "doors", "per_minute.group", "per_minute", "per_minute.sink"]
+
+
+def test_a_lane_has_its_bound_what_it_holds_and_what_it_refused(shown: Shown) -> None:
+    group, sort = lane(shown(), "per_minute.group"), lane(shown(), "sorted")
+    assert group["bound"]["text"] == "2026-03-02 09:13:00"
+    assert [bar["rows"] for bar in group["bars"]] == [3] * 7
+    assert group["bars"][0]["text"] == "2026-03-02 09:13:00 to 2026-03-02 09:14:00"
+    assert sort["refused"] == {"LATE": 22}
+    window = {"from": to_micros("2026-03-02 08:50"), "to": to_micros("2026-03-02 09:20")}
+    sort = lane(shown(**window), "sorted")
+    assert sum(mark["count"] for mark in sort["marks"]) == 22
+    assert {mark["reason"] for mark in sort["marks"]} == {"LATE"}
+
+
+def test_the_scrubber_goes_back_tick_by_tick(shown: Shown) -> None:
+    steps = shown()["steps"]
+    assert steps == [*range(60)]
+    window = {"from": to_micros("2026-03-02"), "to": to_micros("2026-03-03")}
+    bounds = [lane(shown(tick=tick, **window), "sorted") for tick in (10, 11, 12)]
+    places = [one["bound"]["place"] for one in bounds]
+    assert all(a < b for a, b in pairwise(places))
+    assert lane(shown(tick=10), "sorted")["refused"] == {"LATE": 4}
+
+
+def test_a_tick_that_the_journal_has_lost_is_told(console: Callable[..., TestClient], home: Path) -> None:
+    client = console()
+    answer = client.get(f"{address(client, 'factory')}/timeline.json", params={"tick": 99})
+    assert (answer.status_code, "R704" in answer.text) == (422, True)
+    assert "R704" in client.get(f"{address(client, 'factory')}/timeline.json", params={"tick": "x"}).text
+
+
+def test_it_says_which_line_has_not_crossed_an_instant_and_who_holds_it(shown: Shown) -> None:
+    found = shown(at=to_micros("2026-03-02 09:15:00"))
+    assert not found["why"]["out"]
+    assert found["why"]["lines"] == [
+        (
+            "2026-03-02 09:15:00 is not out of per_minute, which stands at 2026-03-02 09:13:00: "
+            "writer door-00002 of doors stands at 2026-03-02 09:13:40."
+        )
+    ]
+    assert [one["name"] for one in found["lanes"] if one["behind"]] == [
+        "doors",
+        "per_minute.group",
+        "per_minute",
+        "per_minute.sink",
+    ]
+    assert shown(at=to_micros("2026-03-02 09:10:00"))["why"]["out"]
+
+
+def test_accepted_rows_lie_where_the_clock_moved(shown: Shown) -> None:
+    found = lane(shown(), "doors")["density"]
+    stuck = lane(shown(), "doors")["bound"]["place"]
+    assert found
+    assert max(place for place, _ in found) <= stuck
+    assert {0 < share <= 1 for _, share in found} == {True}
+
+
+def test_the_second_axis_says_after_which_tick_and_when(shown: Shown) -> None:
+    walls = shown()["walls"]
+    assert walls[0]["tick"] == 0
+    assert [one["place"] for one in walls] == sorted(one["place"] for one in walls)
+    assert walls[0]["text"] == "09:00:00"
+
+
+def test_ten_thousand_writers_are_counted_and_the_slowest_named(console: Callable[..., TestClient], home: Path) -> None:
+    Made(home / "checkpoints" / "many", ticks=3, writers=10_000).make()
+    client = console()
+    found = client.get(f"{address(client, 'many')}/timeline.json").json()
+    writers = lane(found, "readings")["writers"]
+    assert writers["count"] == 10_000
+    assert sum(count for _, count in writers["places"]) == 10_000
+    assert len(writers["places"]) <= 7
+    assert len(writers["slowest"]) == 3
+
+
+@pytest.mark.parametrize("span", [3, 90 * SECOND, 45 * MINUTE, 10**13, 4 * 10**16])
+def test_the_axis_has_round_instants_and_never_too_many(span: int) -> None:
+    marks = _axis(Window(to_micros("2026-03-02 09:07:13"), to_micros("2026-03-02 09:07:13") + span))
+    assert 1 <= len(marks) <= 10
+
+
+def test_many_bars_become_few_with_the_same_rows() -> None:
+    parts = [(n * 10, n * 10 + 5, 2) for n in range(1_000)]
+    joined = _joined(parts)
+    assert len(joined) <= BARS
+    assert sum(rows for _, _, rows in joined) == 2_000
+    assert (joined[0][0], joined[-1][1]) == (0, 9_995)
