@@ -131,7 +131,7 @@ def test_a_sink_function_that_raises_ends_the_run_with_its_name(
         assert query.status["message"].startswith("Terminated with exception: R509 the function of")
         with pytest.raises(rt.Failure, match="R509"):
             query.awaitTermination()
-    record = next(r for r in caplog.records if r.name == "rowtime")
+    record = next(r for r in caplog.records if getattr(r, "event", "") == "failed")
     assert record.levelno == logging.ERROR
     assert record.exc_info is not None
 
@@ -149,7 +149,9 @@ def test_a_sink_function_whose_server_is_away_is_called_again(
         wait_for(lambda: sink.rows and query.failing is None)
         assert query.status["message"] == "Processing new data"
     assert sink.rows == [1, 2]
-    levels = [(r.levelname, bool(r.exc_info)) for r in caplog.records if r.name == "rowtime"]
+    levels = [
+        (r.levelname, bool(r.exc_info)) for r in caplog.records if getattr(r, "event", "") in ("retry", "recovered")
+    ]
     assert levels == [("WARNING", True), ("WARNING", True), ("INFO", False)]
 
 

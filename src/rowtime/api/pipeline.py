@@ -17,6 +17,7 @@ from rowtime.client.home import Home
 from rowtime.core.errors import Problem, Refused, refuse
 from rowtime.core.stores import Place, place_of
 from rowtime.expr.store_assignment import as_read
+from rowtime.observe.spark_listeners import QueryListener
 from rowtime.operators.rows.table_function import Make
 from rowtime.operators.sinks.sink import Sink as SinkNode
 from rowtime.operators.streams.stream import Stream
@@ -78,6 +79,7 @@ class Pipeline:
         self._table_functions: dict[str, Make] = {}
         self._given: dict[str, GivenStream] = {}
         self._python: dict[str, tuple[Callable[[Any], Any], str]] = {}
+        self.listeners: list[QueryListener] = []
 
     def sql(self, text: str, variables: Mapping[str, str] | None = None) -> Pipeline:
         """Add statements; ``${name}`` in the text stands for a variable."""
@@ -148,6 +150,11 @@ class Pipeline:
     def function(self, name: str, make: Make) -> Pipeline:
         """Let queries call a table function: ``STREAM(name(CURSOR(query), …))`` calls ``make(…)`` once a run."""
         self._table_functions[name.lower()] = make
+        return self
+
+    def addListener(self, listener: QueryListener) -> Pipeline:  # noqa: N802 - Spark's name
+        """Tell a listener what each later run does: it has the methods of Spark's ``StreamingQueryListener``."""
+        self.listeners.append(listener)
         return self
 
     def compile(self) -> Program:

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import threading
+import time
 import uuid
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from rowtime.core.clock import least
 from rowtime.core.errors import headline, refuse
+from rowtime.core.log import LOG
 from rowtime.core.stores import Place
 from rowtime.core.time import to_micros, to_text
+from rowtime.observe.logs import Logs
+from rowtime.observe.observer import Observer, Observers, Run
+from rowtime.observe.spark_listeners import QueryListener, SparkListener
 from rowtime.plan.bind.event_time import manual
 from rowtime.plan.poisoned import Poisoned
 from rowtime.plan.waiting import PATIENCE, Wait, waiting
 from rowtime.runtime.batch_driver import BatchDriver
 from rowtime.runtime.progress import progress_of
-from rowtime.runtime.retries import LOG, Retries, permanent
+from rowtime.runtime.retries import Retries, permanent
 from rowtime.runtime.sinks.callables import MemorySink
 from rowtime.state.liveness import forget_failures, note_failure
 from rowtime.state.settings import put
@@ -35,10 +40,15 @@ if TYPE_CHECKING:
     from rowtime.runtime.report import TickReport
 
 Listener = Callable[[dict[str, Any]], None]
+IDLE = 10.0  # seconds without a tick after which listeners are told so, as Spark does
 
 
 class Query:
-    """One pipeline at work. ``listener`` is called with the progress of every tick."""
+    """One pipeline at work.
+
+    ``listener`` is called with the progress of every tick, and with each failure that is tried again; what it raises
+    ends the run. ``listeners`` have the methods of Spark's ``StreamingQueryListener``.
+    """
 
     def __init__(  # noqa: PLR0913 - what a query is made of, and how it runs
         self,
@@ -47,6 +57,8 @@ class Query:
         *,
         available_now: bool = False,
         listener: Listener | None = None,
+        listeners: Sequence[QueryListener] = (),
+        observers: Sequence[Observer] = (),
         keep: int = 100,
         pipeline: Pipeline | None = None,
     ) -> None:
@@ -59,6 +71,11 @@ class Query:
         self._stop, self._done = threading.Event(), threading.Event()
         self._alone = False  # in a thread of its own, where nobody may wait for the error
         self._retries = Retries()
+        asked = [*(() if pipeline is None else pipeline.listeners), *listeners]
+        self._logs, self._run = Logs(), Run(engine, self.id, self.runId)
+        self._observers = Observers(self._run, [self._logs, *observers, *map(SparkListener, asked)])
+        self._began: int | None = None  # the last tick, µs UTC
+        self._told = time.monotonic()  # when listeners were last told anything
 
     # -- Spark's names ----------------------------------------------------------------
 
@@ -95,6 +112,17 @@ class Query:
         if self.exception is not None:
             raise self.exception
         return ended
+
+    def addListener(self, listener: QueryListener) -> None:  # noqa: N802 - Spark's name
+        """Tell a listener what happens from now on. It has the methods of Spark's ``StreamingQueryListener``."""
+        self._observers.known.append(SparkListener(listener))
+
+    def removeListener(self, listener: QueryListener) -> None:  # noqa: N802 - Spark's name
+        """Tell it nothing more."""
+        kept = (
+            one for one in self._observers.known if not (isinstance(one, SparkListener) and one.listener is listener)
+        )
+        self._observers.known = [*kept]
 
     def stop(self) -> None:
         """End after the tick under way."""
@@ -173,34 +201,41 @@ class Query:
 
     def start(self) -> Query:
         """Run in a thread of its own."""
+        # The error is kept for whoever waits, and logged before the query is seen to have ended.
+        self._alone = self._logs.alone = True
+        self._observers.tell(lambda one: one.started(self._run))
         threading.Thread(target=self._guarded, name="rowtime", daemon=True).start()
         return self
 
     def run(self) -> None:
         """Run in this thread, until there is nothing more to do or ``stop`` is called."""
         forget_failures(self.checkpoint)
+        if not self._alone:
+            self._observers.tell(lambda one: one.started(self._run))
         try:
-            self._loop()
-            self.engine.settle(succeeded=True)  # it may have had nothing to do
+            self._ran()
         except BaseException as error:
             self.exception = error
             note_failure(self.checkpoint, error, self._retries.failures + 1, ended=True)
-            if self._alone:
-                LOG.error("the run ends: %s", headline(error), exc_info=error)
             raise
+        finally:
+            self._observers.tell(lambda one: one.ended(self._run, self.exception))
+            self._done.set()
+
+    def _ran(self) -> None:
+        try:
+            self._loop()
+            self.engine.settle(succeeded=True)  # it may have had nothing to do
         finally:
             self.engine.close()
             self.engine.stop()
-            self._done.set()
 
     def _guarded(self) -> None:
-        # The error is kept for whoever waits, and logged before the query is seen to have ended.
-        self._alone = True
         with suppress(BaseException):  # the last stop of the thread
             self.run()
 
     def _loop(self) -> None:
-        if BatchDriver(self.engine, self._tell).sources:
+        if self._driver().sources:
             self._batches()
             return
         while not self._stop.is_set():
@@ -210,13 +245,17 @@ class Query:
             elif self._available_now:
                 return
             else:
+                self._idle()
                 self._stop.wait(self._interval)
+
+    def _driver(self) -> BatchDriver:
+        return BatchDriver(self.engine, self._tell, self._idle)
 
     def _batches(self) -> None:
         """Ticks that Spark's streaming queries cause; after a failure in continuous mode, new queries."""
         while not self._stop.is_set():
             try:
-                BatchDriver(self.engine, self._tell).run(self._stop, available_now=self._available_now)
+                self._driver().run(self._stop, available_now=self._available_now)
             except Exception as error:
                 if self._available_now or permanent(error):
                     raise
@@ -239,6 +278,7 @@ class Query:
     def _pause(self, error: Exception) -> None:
         self._retries.failed(error)
         note_failure(self.checkpoint, error, self._retries.failures, ended=False)
+        self._observers.tell(lambda one: one.failed(self._run, self._retries))
         self.recentProgress.append({"failure": headline(error), "failures": self._retries.failures})
         if self._listener is not None:
             self._listener(self.recentProgress[-1])
@@ -253,10 +293,20 @@ class Query:
         self._succeeded()
         for stream, files in report.noted.items():
             for file in files:
-                LOG.warning("%s: %s %s: %s", stream, file["code"], file["file"], file["why"])
-        self.recentProgress.append(progress_of(self.engine, report, self.id, self.runId))
+                extra = {"event": "file", "stream": stream, **file}
+                LOG.warning("%s: %s %s: %s", stream, file["code"], file["file"], file["why"], extra=extra)
+        progress = progress_of(self.engine, report, self.id, self.runId, self._began)
+        self._began, self._told = report.cost.began, time.monotonic()
+        self.recentProgress.append(progress)
+        self._observers.tell(lambda one: one.ticked(self._run, report, progress))
         if self._listener is not None:
-            self._listener(self.recentProgress[-1])
+            self._listener(progress)
+
+    def _idle(self) -> None:
+        """Tell listeners that there is nothing to do, now and then."""
+        if time.monotonic() - self._told >= IDLE:
+            self._told = time.monotonic()
+            self._observers.tell(lambda one: one.idle(self._run))
 
 
 def _identity(engine: Engine) -> str:

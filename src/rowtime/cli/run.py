@@ -11,7 +11,6 @@ import traceback
 import warnings
 from collections.abc import Iterator, Mapping, Sized
 from contextlib import contextmanager, suppress
-from logging import NullHandler
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any
@@ -21,6 +20,7 @@ import typer
 from rowtime.cli.display import Display
 from rowtime.cli.explain import explained_as_json, explained_as_text
 from rowtime.cli.figures import Figures
+from rowtime.cli.logs import LogJson, LogLevel, LogTo
 from rowtime.cli.options import AsJson, HomeFolder, Script, Settings, script_text, variables
 from rowtime.cli.outcome import write_json
 from rowtime.core.errors import Refused, RowtimeError
@@ -70,12 +70,14 @@ def run(
     end: End = False,
     settings: Settings = None,
     take_over: TakeOver = None,
+    log_level: LogLevel = None,
+    log_json: LogJson = False,
     as_json: AsJson = False,
 ) -> None:
     """Run a script; Ctrl-C ends it after the tick under way, and a second one at once."""
     how = {"available_now": available_now or end, "end": end, "take_over": take_over or ()}
-    with _quiet():
-        _run(script_text(file), checkpoint, Path(file).stem, home, variables(settings), how, as_json=as_json)
+    with _quiet(), LogTo(log_level, as_json=log_json) as log:
+        _run(script_text(file), checkpoint, Path(file).stem, home, variables(settings), how, log, as_json=as_json)
 
 
 def _run(
@@ -85,6 +87,7 @@ def _run(
     home: Path | None,
     settings: dict[str, str],
     how: Mapping[str, Any],
+    log: LogTo,
     *,
     as_json: bool,
 ) -> None:
@@ -92,6 +95,7 @@ def _run(
 
     pipeline = Pipeline(home=home).sql(script, settings)
     program = pipeline.compile()
+    log.secrets = program.secrets
     _warn(program, as_json)
     _explain(program, as_json)
     if program.explains and not program.sinks:
@@ -107,25 +111,21 @@ def _run(
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep logs off standard error while the command runs.
+    """Keep what PySpark logs off standard error while the command runs.
 
-    PySpark logs errors that it raises as well, and warns of pandas, which no row passes through. What rowtime logs is
-    on the display already. Whoever calls the command from Python finds the loggers as they were.
+    It logs errors that it raises as well, and warns of pandas, which no row passes through. Whoever calls the command
+    from Python finds its logger as it was.
     """
     from pyspark.logger import PySparkLogger  # noqa: PLC0415
 
-    spark, own, handler = PySparkLogger.getLogger("SQLQueryContextLogger"), logging.getLogger("rowtime"), NullHandler()
-    level, propagate = spark.level, own.propagate
+    spark = PySparkLogger.getLogger("SQLQueryContextLogger")
+    level = spark.level
     warnings.filterwarnings("ignore", category=FutureWarning, module="pyspark")
     spark.setLevel(logging.CRITICAL)
-    own.addHandler(handler)
-    own.propagate = False
     try:
         yield
     finally:
         spark.setLevel(level)
-        own.removeHandler(handler)
-        own.propagate = propagate
 
 
 def _warn(program: Program, as_json: bool) -> None:

@@ -27,10 +27,13 @@ POLL = 0.1  # seconds
 
 
 class BatchDriver:
-    """Runs one Spark streaming query for each handed DataFrame; ticks are taken in turn."""
+    """Runs one Spark streaming query for each handed DataFrame; ticks are taken in turn.
 
-    def __init__(self, engine: Engine, tell: Callable[[TickReport], None]) -> None:
-        self._engine, self._tell = engine, tell
+    ``tell`` is called with each tick, ``idle`` when there was nothing to do for the direct sources.
+    """
+
+    def __init__(self, engine: Engine, tell: Callable[[TickReport], None], idle: Callable[[], None]) -> None:
+        self._engine, self._tell, self._idle = engine, tell, idle
         self._turn = threading.Lock()
         self._queries: list[StreamingQuery] = []
         self._over = False
@@ -47,7 +50,8 @@ class BatchDriver:
             self._start(available_now=available_now)
             while any(query.isActive for query in self._queries) and not stop.wait(POLL):
                 self._raise()
-                self._between()
+                if not self._between():
+                    self._idle()
             self._raise()
             while available_now and not stop.is_set() and self._between():
                 pass  # what the direct sources still have

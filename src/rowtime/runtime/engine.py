@@ -243,7 +243,7 @@ class Engine:
             self.hook("before journal")
             self.checkpoint.journal.commit(running.number, entry)
             self.checkpoint.show_refused(entry)
-        self.entry = {"tick": running.number, **entry}
+        before, self.entry = self.entry, {"tick": running.number, **entry}
         self.hook("after journal")
         self.settle(succeeded=True)
         with meter.part(SINKS):
@@ -254,7 +254,7 @@ class Engine:
             if not any(stage.gathered for stage in self.stages.values()):
                 self.checkpoint.published = running.number
         self.hook("after output")
-        report = report_of(running, taken)
+        report = report_of(running, taken, before)
         self._tail = {running.number: report.cost.tail(committed)}
         return report
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j has no types
 
+from rowtime.core.time import BEGINNING, END
 from rowtime.state.costs import JOBS, PLANNING, TickCost
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ class Meter:
     jobs: JobTimes | None = None
     files: int = 0
     size: int = 0
+    times: dict[str, list[int]] = field(default_factory=dict)
     _spans: list[tuple[str, Span]] = field(default_factory=list)
     _open: bool = False
 
@@ -58,6 +60,11 @@ class Meter:
             self.files += 1
             self.size += segment.size
 
+    def saw(self, gate: str, lowest: int, highest: int, mean: float | None = None) -> None:
+        """Note the event times that a gate has accepted (µs UTC); of no row, nothing."""
+        if BEGINNING < lowest <= highest < END:
+            self.times[gate] = [lowest, highest, *([] if mean is None else [round(mean)])]
+
     def stepped(self) -> None:
         """Ask Spark for the jobs so far: all operators have made their step."""
         if self.jobs is not None and self._first_job is not None:
@@ -76,7 +83,7 @@ class Meter:
         spent[PLANNING] = max(0, now - self._began - spent.total())
         milliseconds = {name: ns / MS for name, ns in spent.items()}
         ended = self.began + now - self._began
-        what = (rows_in, rows_out, refused, self.files, self.size, len(self._ran), complete)
+        what = (rows_in, rows_out, refused, self.files, self.size, len(self._ran), self.times, complete)
         return TickCost(tick, self.began // 1000, ended // 1000, milliseconds, *what)
 
 

@@ -1,44 +1,49 @@
-"""Progress in the shape of Spark's ``StreamingQueryProgress``, one per tick."""
+"""Progress in the shape of Spark's ``StreamingQueryProgress``, one per tick, from what the journal records."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from rowtime.core.clock import least
-from rowtime.core.time import BEGINNING, to_text
-from rowtime.state.costs import CLOCK, INPUT, JOBS, JOURNAL, PLANNING, SINKS
+from rowtime.core.time import BEGINNING, SECOND, to_text
+from rowtime.operators.contract import Operator
+from rowtime.state.costs import CLOCK, INPUT, JOBS, JOURNAL, PLANNING, SINKS, TickCost
 
 if TYPE_CHECKING:
     from rowtime.operators.streams.stream import Stream
     from rowtime.runtime.engine import Engine
     from rowtime.runtime.report import TickReport
+    from rowtime.state.segments import Kept
+
+_LATE = ("LATE", "OUT_OF_ORDER")  # what Spark calls dropped by the watermark
 
 
-def progress_of(engine: Engine, report: TickReport, query_id: str, run_id: str) -> dict[str, Any]:
-    """The progress of one tick as plain values, with the names that Spark uses."""
-    entry, taken = engine.entry, sum(report.taken.values())
-    cost = report.cost
-    spent, seconds = cost.milliseconds, max(cost.total / 1000, 1e-9)
+def progress_of(
+    engine: Engine, report: TickReport, query_id: str, run_id: str, since: int | None = None
+) -> dict[str, Any]:
+    """The progress of one tick as plain values, with the names that Spark uses.
+
+    ``since``: when the tick before it began (µs UTC); without one there is no rate of input.
+    """
+    cost, taken = report.cost, sum(report.taken.values())
+    seconds = max(cost.total / 1000, 1e-9)
+    waited = None if since is None else max(cost.began - since, 1) / SECOND
     return {
         "id": query_id,
         "runId": run_id,
-        "name": ", ".join(node.name for node in engine.program.sinks),
-        "timestamp": to_text(entry["at"]).replace(" ", "T") + "Z",
+        "name": name_of(engine),
+        "timestamp": timestamp(cost.began),
         "batchId": report.tick,
-        "batchDuration": int(seconds * 1000),
+        "batchDuration": int(cost.total),
         "numInputRows": taken,
+        "inputRowsPerSecond": None if waited is None else taken / waited,
         "processedRowsPerSecond": taken / seconds,
-        "durationMs": {
-            "latestOffset": int(spent.get(INPUT, 0)),
-            "queryPlanning": int(spent.get(PLANNING, 0)),
-            "addBatch": int(sum(spent.get(part, 0) for part in (CLOCK, JOBS, SINKS))),
-            "commitOffsets": int(spent.get(JOURNAL, 0)),
-            "triggerExecution": int(cost.total),
-        },
-        "eventTime": {"watermark": _bound(entry, engine)},
-        "stateOperators": [{"operatorName": key, "numRowsTotal": rows} for key, rows in sorted(entry["held"].items())],
-        "sources": [_source(engine, node, report) for node in engine.program.streams],
+        "durationMs": _durations(cost),
+        "parts": {part: round(ms, 1) for part, ms in cost.milliseconds.items()},
+        "eventTime": {**_event_times(engine, report), "watermark": timestamp(_bound(engine))},
+        "stateOperators": [_state(key, kept, report) for key, kept in sorted(report.kept.items())],
+        "sources": [_source(engine, node, report, waited) for node in engine.program.streams],
         "sink": {
             "description": ", ".join(f"{node.name} ({node.format})" for node in engine.program.sinks),
             "numOutputRows": sum(report.written.values()),
@@ -47,17 +52,79 @@ def progress_of(engine: Engine, report: TickReport, query_id: str, run_id: str) 
     }
 
 
-def _bound(entry: Mapping[str, Any], engine: Engine) -> str:
-    bounds = [least(entry["clocks"].get(node.name, {}).values()) for node in engine.program.sinks]
-    return to_text(min(bounds, default=BEGINNING))
+def name_of(engine: Engine) -> str:
+    """The name of a query: those of its sinks."""
+    return ", ".join(node.name for node in engine.program.sinks)
 
 
-def _source(engine: Engine, node: Stream, report: TickReport) -> dict[str, Any]:
-    notes = engine.entry["sources"][node.name]
+def timestamp(at: int) -> str:
+    """An instant (µs UTC) as Spark's progress has it: ``2024-01-31T23:59:59.123Z``; the infinite ones as we do."""
+    text = to_text(at)
+    if " " not in text or not text[0].isdigit():
+        return text
+    whole, _, part = text.partition(".")
+    return f"{whole.replace(' ', 'T')}.{part[:3]:0<3}Z"
+
+
+def _durations(cost: TickCost) -> dict[str, int]:
+    spent = cost.milliseconds
+    return {
+        "latestOffset": int(spent.get(INPUT, 0)),
+        "queryPlanning": int(spent.get(PLANNING, 0)),
+        "addBatch": int(sum(spent.get(part, 0) for part in (CLOCK, JOBS, SINKS))),
+        "commitOffsets": int(spent.get(JOURNAL, 0)),
+        "triggerExecution": int(cost.total),
+    }
+
+
+def _bound(engine: Engine) -> int:
+    clocks = engine.entry["clocks"]
+    return min((least(clocks.get(node.name, {}).values()) for node in engine.program.sinks), default=BEGINNING)
+
+
+def _event_times(engine: Engine, report: TickReport) -> dict[str, str]:
+    """Of the accepted rows, at the last gates that judged times before the sinks."""
+    times = report.cost.times
+    gates = set(_last_gates(engine.program.sinks, times))
+    if not gates:
+        return {}
+    found = {"min": min(times[gate][0] for gate in gates), "max": max(times[gate][1] for gate in gates)}
+    rows = {gate: report.ledger.get(gate, {}).get("accepted", 0) for gate in gates}
+    if all(len(times[gate]) > 2 for gate in gates) and any(rows.values()):  # noqa: PLR2004 - least, greatest, mean
+        found["avg"] = sum(times[gate][2] * many for gate, many in rows.items()) // sum(rows.values())
+    return {name: timestamp(at) for name, at in found.items()}
+
+
+def _last_gates(nodes: Iterable[Operator], times: Mapping[str, Any]) -> Iterable[str]:
+    for node in nodes:
+        if node.name in times:
+            yield node.name
+        else:
+            yield from _last_gates(node.inputs, times)
+
+
+def _state(key: str, kept: Kept, report: TickReport) -> dict[str, Any]:
+    counts = report.ledger.get(key.rsplit("/", 1)[0], {})
+    return {
+        "operatorName": key,
+        "numRowsTotal": kept.rows,
+        "numRowsUpdated": kept.written,
+        "numRowsRemoved": kept.dropped,
+        "numRowsDroppedByWatermark": sum(counts.get(reason, 0) for reason in _LATE),
+        "memoryUsedBytes": kept.size,
+        "customMetrics": {"files": kept.files},
+    }
+
+
+def _source(engine: Engine, node: Stream, report: TickReport, waited: float | None) -> dict[str, Any]:
+    rows = report.taken.get(node.name, 0)
     return {
         "description": f"{node.name} ({node.source[0]})",
-        "endOffset": notes["offsets"],
-        "numInputRows": report.taken.get(node.name, 0),
+        "startOffset": report.before["sources"].get(node.name, {}).get("offsets", {}),
+        "endOffset": engine.entry["sources"][node.name]["offsets"],
+        "numInputRows": rows,
+        "inputRowsPerSecond": None if waited is None else rows / waited,
+        "processedRowsPerSecond": rows / max(report.cost.total / 1000, 1e-9),
         "clock": to_text(least(engine.entry["clocks"].get(node.name, {}).values())),
         **({"files": list(report.noted[node.name])} if node.name in report.noted else {}),
     }

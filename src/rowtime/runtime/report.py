@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rowtime.runtime.intake import Taken
 from rowtime.state.costs import TickCost
+from rowtime.state.segments import Kept
 
 if TYPE_CHECKING:
     from rowtime.runtime.tick import RunningTick
@@ -25,10 +26,14 @@ class TickReport:
     jobs: tuple[str, ...] = ()
     noted: Mapping[str, Sequence[Mapping[str, str]]] = field(default_factory=dict)
     """By stream, files that were set aside, or have changed after they were read."""
+    kept: Mapping[str, Kept] = field(default_factory=dict)
+    """State after the tick, by operator and what it is."""
+    before: Mapping[str, Any] = field(default_factory=dict)
+    """The journal entry of the tick before it."""
 
 
-def report_of(running: RunningTick, taken: Mapping[str, Taken]) -> TickReport:
-    """What a tick did that has ended."""
+def report_of(running: RunningTick, taken: Mapping[str, Taken], before: Mapping[str, Any]) -> TickReport:
+    """What a tick did that has ended; ``before``: the entry of the one before it."""
     cost = cost_so_far(running, taken, complete=True)
     return TickReport(
         running.number,
@@ -38,6 +43,8 @@ def report_of(running: RunningTick, taken: Mapping[str, Taken]) -> TickReport:
         cost,
         tuple(running.jobs),
         {name: said for name, part in taken.items() if (said := part.part.detail.get("noted"))},
+        running.kept(),
+        before,
     )
 
 

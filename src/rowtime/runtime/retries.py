@@ -7,7 +7,6 @@ A permanent one would come again in every try: a sink function that raises, a ty
 from __future__ import annotations
 
 import builtins
-import logging
 import re
 import time
 from collections.abc import Iterator
@@ -18,8 +17,8 @@ from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j has 
 from pyspark.errors import AnalysisException, PySparkException, PythonException
 
 from rowtime.core.errors import RowtimeError, headline
+from rowtime.core.log import LOG
 
-LOG: Final = logging.getLogger("rowtime")
 PAUSES: Final = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)  # seconds between tries of a tick that fails
 
 # Another process, a server or a file system decides about these; the operator of the pipeline can put them right.
@@ -90,12 +89,14 @@ class Retries:
             self.pause,
             headline(error),
             exc_info=error,
+            extra={"event": "retry", "attempt": self.failures, "pause": self.pause, "error": headline(error)},
         )
 
     def succeeded(self) -> None:
         """Forget the failures: a tick went through."""
         if self.failures:
-            LOG.info("the tick succeeded after %d failed attempts", self.failures)
+            extra = {"event": "recovered", "attempts": self.failures}
+            LOG.info("the tick succeeded after %d failed attempts", self.failures, extra=extra)
         self.failures, self.error = 0, None
 
     def __str__(self) -> str:

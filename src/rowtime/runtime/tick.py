@@ -43,7 +43,7 @@ from rowtime.runtime.taken_over import above
 from rowtime.state.checkpoint import folder_of
 from rowtime.state.costs import CLOCK, SINKS
 from rowtime.state.memory import Memory
-from rowtime.state.segments import SegmentLog
+from rowtime.state.segments import Kept, SegmentLog
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -252,6 +252,8 @@ class RunningTick:
         listed = 0 if verdict.refused is None else verdict.refused.num_rows
         if verdict.counts["in"] != verdict.counts["accepted"] + refused or listed != refused:
             raise Failure(Problem("R901", f"the ledger of {node.name} does not add up: {dict(verdict.counts)}"))
+        if gate.of_time:
+            self.meter.saw(node.name, verdict.lowest, verdict.highest, verdict.mean)
         return verdict
 
     def account(  # noqa: PLR0913 - as in the contract
@@ -307,8 +309,10 @@ class RunningTick:
         self.ledger.setdefault(gate.name, Counter()).update(counts)
         self._reject(gate, refused, counts["in"])
 
-    def count(self, node: Operator, accepted: int) -> None:
-        """Put rows into the ledger that a gate accepts without a clock pass."""
+    def count(self, node: Operator, accepted: int, span: tuple[int, int] | None = None) -> None:
+        """Put rows into the ledger that a gate accepts without a clock pass; ``span`` of their times (µs), if known."""
+        if span is not None:
+            self.meter.saw(node.name, *span)
         self.ledger.setdefault(node.name, Counter()).update({"in": accepted, "accepted": accepted})
 
     def deliver(self, node: Sink, delta: Delta) -> None:
@@ -357,6 +361,11 @@ class RunningTick:
     def passing(self) -> list[str]:
         """Files of results that were on their way inside the tick."""
         return [path for path in self._written if any(f"-{kind[1:]}-" in path for kind in _PASSING)]
+
+    def kept(self) -> dict[str, Kept]:
+        """What is kept after the tick, by operator and what it is."""
+        found = {key: log for key, log in self.logs.items() if not key.endswith(_PASSING)}
+        return {key: Kept.of(log, self._written) for key, log in found.items() if log.live or log.dropped}
 
     def dropped(self) -> list[Segment]:
         """Segments that are dead once this tick is committed."""

@@ -4,6 +4,7 @@ The entry of a tick has its cost under ``cost``::
 
     {"began": 1767225600000000, "ended": 1767225600330000, "ms": {"input": 3.1, "plan": 117.0, "jobs": 182.4, …},
      "in": {"trades": 1000}, "out": {"big": 20}, "refused": 3, "files": 2, "bytes": 8123, "jobs": 1,
+     "times": {"trades": [1767225598000000, 1767225600000000, 1767225599100000]},
      "before": {"ended": 1767225599120000, "ms": {"sinks": 4.0, "journal": 9.2}}}
 
 Times are µs UTC, durations milliseconds. An entry cannot hold how long its own writing took, nor the handing over that
@@ -15,7 +16,7 @@ costs: replays, ``verify`` and the next tick do not read them. Entries of older 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Final
@@ -48,7 +49,8 @@ class TickCost:
 
     ``complete``: false while it is not known how long the journal entry and the handing over took; then ``ended`` is
     the moment before them. ``files`` and ``size`` (bytes): what the tick has written, state, refused rows and output.
-    ``jobs``: how many Spark jobs it ran, the clock pass and sinks included.
+    ``jobs``: how many Spark jobs it ran, the clock pass and sinks included. ``times``: the event times of the rows that
+    gates accepted: least, greatest and, where each row was looked at, mean (µs UTC).
     """
 
     tick: int
@@ -61,6 +63,7 @@ class TickCost:
     files: int = 0
     size: int = 0
     jobs: int = 0
+    times: Mapping[str, Sequence[int]] = field(default_factory=dict)
     complete: bool = False
 
     @property
@@ -78,6 +81,7 @@ class TickCost:
             "in": dict(self.rows_in),
             "out": dict(self.rows_out),
             **{name: number for name, number in numbers.items() if number},
+            **({"times": dict(self.times)} if self.times else {}),
             **({"before": dict(before)} if before else {}),
         }
 
@@ -106,6 +110,7 @@ def cost_of(entry: Mapping[str, Any], following: Mapping[str, Any] | None = None
         stored.get("files", 0),
         stored.get("bytes", 0),
         stored.get("jobs", 0),
+        stored.get("times", {}),
         tail is not None,
     )
 

@@ -8,8 +8,8 @@ skipped by those who read; a segment that is dead as a whole is dropped.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rowtime.core.time import END
@@ -80,6 +80,28 @@ class SegmentLog:
     def _drop(self, paths: set[str]) -> None:
         self.dropped.extend(s for s in self._live if s.path in paths)
         self._live = [s for s in self._live if s.path not in paths]
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What one log holds after a tick: rows, their files and bytes; how many rows the tick has written and dropped.
+
+    Rows that were merged count as written and as dropped. ``size`` leaves out files of older versions.
+    """
+
+    rows: int
+    files: int
+    size: int
+    written: int
+    dropped: int
+
+    @classmethod
+    def of(cls, log: SegmentLog, new: Collection[str]) -> Kept:
+        """Of a log, and the paths that are new."""
+        fresh = {*new}
+        written = sum(s.rows for s in log.live if s.path in fresh)
+        gone = sum(s.rows for s in log.dropped if s.path not in fresh)
+        return cls(log.rows, len(log.live), sum(s.size for s in log.live), written, gone)
 
 
 def _levelled(segment: Segment, least: int = 0) -> Segment:

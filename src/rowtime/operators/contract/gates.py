@@ -81,6 +81,11 @@ class Gate:
     raised: Mapping[str, Raise] = field(default_factory=dict)
     """The last row of each writer that raised its mark by more than the tolerance."""
 
+    @property
+    def of_time(self) -> bool:
+        """True if what is judged are event times, not the values of an ordered column."""
+        return self.reason != "BROKEN_ORDER"
+
 
 @dataclass(frozen=True)
 class Verdict:
@@ -100,3 +105,5 @@ class Verdict:
     started: Collection[str] = ()
     held: Mapping[str, Sequence[int]] = field(default_factory=dict)
     """The positions of each writer's last rows that are not judged yet."""
+    mean: float | None = field(default=None, compare=False)
+    """The mean time of the accepted rows (µs), for people: its last digits depend on the cut."""

@@ -48,3 +48,8 @@ class Intake:
     modes: Mapping[str, str] = field(default_factory=dict)
     lowest: int = BEGINNING
     highest: int = END
+
+    @property
+    def span(self) -> tuple[int, int] | None:
+        """The least and the greatest rowtime, where both are known (µs UTC)."""
+        return (self.lowest, self.highest) if BEGINNING < self.lowest <= self.highest < END else None

@@ -42,8 +42,8 @@ class Tick(Protocol):
         """The rows that the gate of that name refused in this tick."""
         ...
 
-    def count(self, node: Operator, accepted: int) -> None:
-        """Put rows into the ledger that a gate accepts without a clock pass."""
+    def count(self, node: Operator, accepted: int, span: tuple[int, int] | None = None) -> None:
+        """Put rows into the ledger that a gate accepts without a clock pass; ``span`` of their times (µs), if known."""
         ...
 
     def deliver(self, node: Sink, delta: Delta) -> None:

@@ -156,7 +156,7 @@ class Stream(Operator):
             lowest, highest, marks = verdict.lowest, verdict.highest, dict(verdict.marks)
             intake = replace(intake, shown={})  # what ordered rows show counts only if they are accepted
         elif intake.count is not None:
-            tick.count(self, intake.count)
+            tick.count(self, intake.count, intake.span)
         left = self._settle(tick, intake, self._bounded(marks, intake))
         peek = intake.peek if whole and not intake.in_band and not self._sized else None
         clocks = self.promises([], tick.control(self))

@@ -46,7 +46,8 @@ class Block:
 
     ``least`` of what is compared with the mark, ``lowest`` and ``highest`` of the times, ``top`` of those that
     may be early, each ``None`` where there is none; ``bound``: the strongest one that it holds, or that stands
-    beside it. ``odd``: it holds a row that is refused whatever the mark; ``first``: position and time of its first row.
+    beside it. ``odd``: it holds a row that is refused whatever the mark; ``first``: position and time of its first row;
+    ``mean``: of the times.
     """
 
     writer: str
@@ -59,6 +60,7 @@ class Block:
     rows: int = 0
     odd: bool = False
     first: tuple[int, int | None] = (0, None)
+    mean: float = 0.0
 
     @property
     def key(self) -> Key:
@@ -122,10 +124,12 @@ def _blocks(rows: DataFrame, gate: Gate) -> Iterator[Block]:
         F.expr("min(CASE WHEN t IS NOT NULL AND NOT up THEN j END) AS least"),
         F.expr("min(t) AS lowest"), F.expr("max(t) AS highest"), F.expr("max(CASE WHEN g THEN t END) AS top"),
         F.expr("max(b) AS bound"), F.expr("count_if(r) AS rows"), F.expr("count(t) AS times"),
+        F.expr("avg(t) AS mean"),
         F.expr(f"min(CASE WHEN r THEN struct({POSITION} AS p, t) END) AS first"),
     )  # fmt: skip
     for found in folded.toArrow().to_pylist():
         known = {name: found[name] for name in ("least", "lowest", "highest", "top", "rows")}
+        known["mean"] = found["mean"] or 0.0
         bound = BEGINNING if found["bound"] is None else found["bound"]
         first = (found["first"]["p"], found["first"]["t"]) if found["rows"] else (0, None)
         yield Block(found[WRITER], found["blk"], **known, bound=bound, odd=found["rows"] != found["times"], first=first)
@@ -184,6 +188,7 @@ def _judged(blocks: Sequence[Block], have: Mapping[Key, pa.Table], judging: Judg
         if settled and block.is_calm(mark, gate, started=judging.has_started(writer)):
             started = block.top is not None and gate.early is not None
             judging.skip(writer, block.rows, block.after(mark), block.span, block.raised(mark, gate), started=started)
+            judging.weigh(block.rows, block.mean)
         elif block.key in have:
             judging.run(writer, have[block.key])
         else:

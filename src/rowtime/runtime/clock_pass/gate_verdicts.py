@@ -29,6 +29,7 @@ class Judging:
         self.open: dict[str, pa.Table] = {}
         self._refused: list[pa.Table | None] = []
         self._span = (END, BEGINNING)
+        self._weighed, self._mean = 0, 0.0
 
     def mark(self, writer: str) -> int:
         """The mark of a writer after all that was judged."""
@@ -63,6 +64,11 @@ class Judging:
             self.raised[writer] = known._replace(rows=known.rows + count)
         self._span = (min(self._span[0], span[0]), max(self._span[1], span[1]))
 
+    def weigh(self, accepted: int, mean: float) -> None:
+        """Take so many accepted rows into the mean time."""
+        self._weighed += accepted
+        self._mean += (mean - self._mean) * accepted / max(self._weighed, 1)
+
     def verdict(self) -> Verdict:
         """The verdict over everything; what is open of writers that have gone is decided."""
         present = set(self.gate.present)
@@ -71,7 +77,8 @@ class Judging:
         last = {writer: list(many) for writer, many in self.tally.recent.items()}
         held = {writer: items[POSITION].to_pylist() for writer, items in self.open.items()}
         refused, counts = _together(self._refused), self.tally.counts
-        return Verdict(refused, counts, self.marks, *self._span, last, self.raised, self.tally.started, held)
+        started, mean = self.tally.started, self._mean if self._weighed else None
+        return Verdict(refused, counts, self.marks, *self._span, last, self.raised, started, held, mean)
 
     def _part(self, writer: str, part: pa.Table, mark: int, *, ended: bool) -> None:
         found = judge_run(self.tally, writer, part, mark, ended=ended)
@@ -85,6 +92,7 @@ class Judging:
             self.raised |= {} if raised is None else {writer: raised}
         self._span = (min(self._span[0], found.span[0]), max(self._span[1], found.span[1]))
         self._refused.append(found.refused)
+        self.weigh(found.accepted, found.mean)
 
 
 def _raised(found: Raise | None, part: pa.Table, gate: Gate, marks: tuple[int, int], judged: Judged) -> Raise | None:

@@ -42,7 +42,7 @@ class Tally:
 class Judged(NamedTuple):
     """Refused rows, the mark after all, the least and greatest time of the accepted ones; how many are judged.
 
-    ``places``: where the refused rows stand among these.
+    ``places``: where the refused rows stand among these; ``mean``: of the times of the accepted ones.
     """
 
     refused: pa.Table | None
@@ -50,6 +50,8 @@ class Judged(NamedTuple):
     span: tuple[int, int]
     judged: int
     places: np.ndarray = _NONE
+    accepted: int = 0
+    mean: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -82,10 +84,12 @@ def judge_run(tally: Tally, writer: str, part: pa.Table, mark: int, *, ended: bo
     """Judge some rows of one writer, in its order, from ``mark`` on; ``ended``: no others follow."""
     gate, floor = tally.gate, tally.gate.floors.get(writer, BEGINNING)
     if _is_plain(part, gate):
-        found_calm = calm(part["t"].to_numpy(), mark, gate.within, floor)
+        times = part["t"].to_numpy()
+        found_calm = calm(times, mark, gate.within, floor)
         if found_calm is not None:
             tally.counts.update({"in": part.num_rows, "accepted": part.num_rows})
-            return Judged(None, found_calm.mark, (found_calm.lowest, found_calm.highest), part.num_rows)
+            span, many = (found_calm.lowest, found_calm.highest), part.num_rows
+            return Judged(None, found_calm.mark, span, many, accepted=many, mean=_mean(times))
     items = _Columns.of(part)
     early = np.zeros(part.num_rows, bool)
     if gate.early is None:
@@ -116,7 +120,8 @@ def judge_run(tally: Tally, writer: str, part: pa.Table, mark: int, *, ended: bo
             "mark": pa.array(np.maximum(found.before[which], floor), pa.int64()),
         }
     )
-    return Judged(table, found.mark, _span(items.times[accepted]), part.num_rows, which)
+    times = items.times[accepted]
+    return Judged(table, found.mark, _span(times), part.num_rows, which, len(times), _mean(times))
 
 
 def numbers(column: pa.ChunkedArray) -> tuple[np.ndarray, np.ndarray]:
@@ -193,6 +198,10 @@ def _all_at_once(found: Scan, items: _Columns, mark: int, gate: Gate) -> Scan:
     before = np.full(len(items.judged), max(mark, BEGINNING))
     refused = (items.known & (items.judged < before - gate.within)) | found.below_floor
     return replace(found, refused=refused, before=before)
+
+
+def _mean(times: np.ndarray) -> float:
+    return float(times.mean()) if len(times) else 0.0
 
 
 def _span(times: np.ndarray) -> tuple[int, int]:

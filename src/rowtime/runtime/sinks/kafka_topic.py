@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -13,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from rowtime.core.columns import ROWTIME, SEQUENCE
 from rowtime.core.errors import Failure
+from rowtime.core.log import LOG
 from rowtime.core.stores import Place
 from rowtime.core.time import BEGINNING, MIN_MICROS
 from rowtime.operators.contract import quoted
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from rowtime.operators.sinks.sink import Sink as SinkNode
     from rowtime.runtime.sinks.contract import Batch
 
-LOG: Final = logging.getLogger("rowtime")
 KNOWN: Final = "owner.json"  # beside what is staged: the record, and up to where the first partition was looked at
 _FORBIDDEN: Final = "AuthorizationException"
 
@@ -69,7 +68,8 @@ class KafkaSink:
         except Failure as failure:
             self._blind = any(_FORBIDDEN in problem.message for problem in failure.problems)
             if self._blind:
-                LOG.warning("rowtime cannot see who writes %s: %s", self._target, failure.problems[0].message)
+                said = "rowtime cannot see who writes %s: %s"
+                LOG.warning(said, self._target, failure.problems[0].message, extra={"event": "topic"})
             elif asked.sent is None or any(problem.code != "R501" for problem in failure.problems):
                 raise
             known = self._remembered()
@@ -106,6 +106,7 @@ class KafkaSink:
                 place,
                 stream,
                 self._stream,
+                extra={"event": "topic"},
             )
         self._found = found
 
