@@ -21,7 +21,8 @@ import rowtime as rt
 from examples.nexmark import events, queries
 from reliability.crash.lakes import LAKES, others_write, rows_of_tables
 from reliability.crash.shapes import SHAPES, TIMED, Tally
-from rowtime.client.stream_log import Rows, scan
+from rowtime.client.log_items import Rows
+from rowtime.client.stream_log import scan
 from rowtime.core.time import END
 from rowtime.state.checkpoint import Checkpoint
 

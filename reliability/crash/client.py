@@ -18,7 +18,8 @@ from typing import Any
 import pyarrow.parquet as pq
 
 import rowtime as rt
-from rowtime.client.stream_log import Bound, Entry, Rows, scan
+from rowtime.client.log_items import Bound, Entry, Rows
+from rowtime.client.stream_log import scan
 from rowtime.client.writer import Writer
 from rowtime.core.time import END
 

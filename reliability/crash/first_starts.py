@@ -24,7 +24,8 @@ from reliability.crash.inside import Tally, copied, restored
 from reliability.crash.killed import SECONDS, environment
 from reliability.crash.writes import watched
 from rowtime.client.home import Home
-from rowtime.client.stream_log import Rows, scan
+from rowtime.client.log_items import Rows
+from rowtime.client.stream_log import scan
 from rowtime.state.checkpoint import Checkpoint
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from reliability.crash.inside import HALF, TORN, Sample, Tally, copied
 from reliability.crash.reader import Reader
 from reliability.crash.writes import ERRORS, failing, watched
 from rowtime.client import stream_log
-from rowtime.client.stream_log import UNDER_WAY
+from rowtime.client.log_folder import UNDER_WAY
 from rowtime.client.writer import Writer
 from rowtime.core.errors import RowtimeError
 

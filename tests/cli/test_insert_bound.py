@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from rowtime.cli import row_files
-from rowtime.client import stream_log
+from rowtime.client import log_items, stream_log
 from rowtime.client.home import Home
 from rowtime.client.writer import open_writer
 from rowtime.core.time import END, to_micros
@@ -38,12 +38,12 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
 def rows(home: Home, writer: str = "main") -> list[dict[str, Any]]:
     log = home.log_path("clicks")
     entries = stream_log.scan(log, {}).get(writer, [])
-    return [row for e in entries if isinstance(e, stream_log.Rows) for row in pq.read_table(log / e.path).to_pylist()]
+    return [row for e in entries if isinstance(e, log_items.Rows) for row in pq.read_table(log / e.path).to_pylist()]
 
 
 def bounds(home: Home, writer: str) -> list[int]:
     entries = stream_log.scan(home.log_path("clicks"), {}).get(writer, [])
-    return [entry.at for entry in entries if isinstance(entry, stream_log.Bound)]
+    return [entry.at for entry in entries if isinstance(entry, log_items.Bound)]
 
 
 def test_csv_rows_have_the_declared_types_and_empty_cells_are_null(

@@ -9,8 +9,9 @@ from typer.testing import CliRunner
 
 import rowtime as rt
 from rowtime.cli.main import app
+from rowtime.client.log_items import Bound, Rows
 from rowtime.client.starts import STATEMENTS_DONE
-from rowtime.client.stream_log import Bound, Rows, scan
+from rowtime.client.stream_log import scan
 from rowtime.core.time import END
 
 if TYPE_CHECKING:

@@ -12,19 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rowtime.client import stream_log
-from rowtime.client.stream_log import (
-    Bound,
-    ColumnBound,
-    Entry,
-    Leave,
-    Order,
-    Rows,
-    file_name,
-    parse_entry,
-    scan,
-    survey,
-)
+from rowtime.client import log_folder, log_items, stream_log
+from rowtime.client.log_items import Bound, ColumnBound, Entry, Leave, Order, Rows, file_name, parse_entry
+from rowtime.client.stream_log import scan, survey
 from rowtime.client.writer import Writer
 from rowtime.core.errors import Failure
 from rowtime.core.time import BEGINNING, END
@@ -49,20 +39,20 @@ def log(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stream_log, "SHARD_FILES", 4)
+    monkeypatch.setattr(log_folder, "SHARD_FILES", 4)
 
 
 @pytest.fixture
 def listed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The directories listed from now on."""
     seen: list[str] = []
-    original = stream_log._names
+    original = log_folder._names
 
     def names(directory: Path) -> list[str]:
         seen.append(directory.name)
         return original(directory)
 
-    monkeypatch.setattr(stream_log, "_names", names)
+    monkeypatch.setattr(log_folder, "_names", names)
     return seen
 
 
@@ -109,7 +99,7 @@ def test_a_writer_exists_from_its_first_item(log: Path) -> None:
 
 def test_bounds_of_older_logs_tell_no_arrival() -> None:
     assert parse_entry("b-00000000000000000007--5") == Bound(7, -5, "b-00000000000000000007--5")
-    assert stream_log.file_name(Bound(7, -5)) == "b-00000000000000000007--5"
+    assert log_items.file_name(Bound(7, -5)) == "b-00000000000000000007--5"
 
 
 def test_arrivals_of_bounds_and_rows_do_not_go_back(log: Path) -> None:
@@ -163,7 +153,7 @@ def test_no_shard_has_more_files_than_the_limit(log: Path) -> None:
 @pytest.mark.usefixtures("small_shards")
 def test_the_last_entry_is_found_behind_an_empty_shard(log: Path) -> None:
     fill(log, 4)
-    (log / "main" / stream_log.shard_name(4)).mkdir()
+    (log / "main" / log_folder.shard_name(4)).mkdir()
     assert firsts([*stream_log.last(log).values()]) == [3]
     fill(log, 1)
     assert firsts(scan(log, {})["main"]) == [0, 1, 2, 3, 4]
@@ -177,7 +167,7 @@ def hide(log: Path, position: int) -> tuple[Path, Path]:
 def test_a_file_that_a_listing_misses_is_found_by_the_second(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fill(log, 3)
     path, aside = hide(log, 0)
-    original = stream_log.shard_entries
+    original = log_folder.shard_entries
 
     def racing(log: Path, writer: str, shard: int) -> list[Entry]:
         found = original(log, writer, shard)
@@ -185,19 +175,19 @@ def test_a_file_that_a_listing_misses_is_found_by_the_second(log: Path, monkeypa
             aside.rename(path)
         return found
 
-    monkeypatch.setattr(stream_log, "shard_entries", racing)
+    monkeypatch.setattr(log_folder, "shard_entries", racing)
     assert firsts(scan(log, {})["main"]) == [0, 1, 2]
 
 
 def test_what_follows_a_gap_that_just_opened_waits(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fill(log, 4)
-    original, answers = stream_log.shard_entries, iter([[1], [0, 1, 3]])
+    original, answers = log_folder.shard_entries, iter([[1], [0, 1, 3]])
 
     def racing(log: Path, writer: str, shard: int) -> list[Entry]:
         shown = next(answers)
         return [entry for entry in original(log, writer, shard) if entry.first in shown]
 
-    monkeypatch.setattr(stream_log, "shard_entries", racing)
+    monkeypatch.setattr(log_folder, "shard_entries", racing)
     assert firsts(scan(log, {})["main"]) == [0, 1]
 
 
@@ -212,7 +202,7 @@ def test_a_lost_file_is_a_failure_never_a_silent_gap(log: Path) -> None:
 @pytest.mark.usefixtures("small_shards")
 def test_a_new_reader_starts_at_what_is_retained_and_an_old_one_fails(log: Path) -> None:
     fill(log, 9)
-    shutil.rmtree(log / "main" / stream_log.shard_name(0))
+    shutil.rmtree(log / "main" / log_folder.shard_name(0))
     assert firsts(scan(log, {})["main"]) == [4, 5, 6, 7, 8]
     with pytest.raises(Failure, match="missing"):
         scan(log, {"main": 2})
@@ -228,9 +218,9 @@ def test_a_log_that_was_replaced_is_a_failure(log: Path) -> None:
 
 def test_the_end_is_not_seen_while_a_living_writer_inserts(log: Path) -> None:
     fill(log, 1)
-    marker = log / "main" / stream_log.UNDER_WAY
+    marker = log / "main" / log_folder.UNDER_WAY
     marker.touch()
-    with (log / "main" / stream_log.LOCK).open("a") as lock:
+    with (log / "main" / log_folder.LOCK).open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         assert survey(log, {})["main"].to_end is False
     assert survey(log, {})["main"].to_end is True, "the leftover of a crash holds nobody up"
@@ -268,7 +258,7 @@ def test_a_changed_byte_of_a_log_is_found_by_the_name_of_its_file(tmp_path: Path
     (entry,) = stream_log.scan(log, {})["main"]
     assert isinstance(entry, Rows)
     assert entry.sum is not None
-    assert stream_log.parse_entry(stream_log.file_name(entry)) == replace(entry, path=stream_log.file_name(entry))
+    assert log_items.parse_entry(log_items.file_name(entry)) == replace(entry, path=log_items.file_name(entry))
     stream_log.check(log, [entry.path])
     path = log / entry.path
     path.write_bytes(path.read_bytes().replace(b"HELLO", b"JELLY"))
@@ -281,8 +271,8 @@ def test_a_changed_byte_of_a_log_is_found_by_the_name_of_its_file(tmp_path: Path
 
 
 def test_files_of_an_older_version_have_no_checksum(tmp_path: Path) -> None:
-    old = Rows(3, 2, 0, 0, Order.NONE, -5, f"main/{stream_log.shard_name(0)}/{file_name_of_old(3)}")
-    assert stream_log.parse_entry(old.path) == old
+    old = Rows(3, 2, 0, 0, Order.NONE, -5, f"main/{log_folder.shard_name(0)}/{file_name_of_old(3)}")
+    assert log_items.parse_entry(old.path) == old
     (tmp_path / old.path).parent.mkdir(parents=True)
     (tmp_path / old.path).touch()
     stream_log.check(tmp_path, [old.path])

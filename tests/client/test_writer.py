@@ -18,10 +18,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from rowtime.client import stream_log
+from rowtime.client import log_folder, stream_log
 from rowtime.client.arrow_types import arrow_schema
 from rowtime.client.home import Home
-from rowtime.client.stream_log import Bound, Leave, Order, Rows, scan
+from rowtime.client.log_items import Bound, Leave, Order, Rows
+from rowtime.client.stream_log import scan
 from rowtime.client.writer import Writer, open_writer
 from rowtime.core.errors import Failure, Refused
 from rowtime.core.time import END, to_micros
@@ -144,7 +145,7 @@ def test_a_second_process_is_refused_the_same_writer_and_told_what_to_do(log: Pa
 
 def test_a_lock_that_a_reader_tests_for_a_moment_does_not_refuse_a_writer(log: Path) -> None:
     Writer(log).close()
-    lock = log / "main" / stream_log.LOCK
+    lock = log / "main" / log_folder.LOCK
     with lock.open() as reader:
         fcntl.flock(reader, fcntl.LOCK_SH)
         release = threading.Timer(0.03, fcntl.flock, (reader, fcntl.LOCK_UN))
@@ -178,14 +179,14 @@ def test_processes_write_at_once_each_in_its_own_order(log: Path) -> None:
 
 def test_a_crash_in_an_insert_leaves_nothing_of_it_and_the_name_is_free(log: Path) -> None:
     program = (
-        "import os, signal, sys; from rowtime.client import writer\n"
+        "import os, signal, sys; from rowtime.client import log_folder, writer\n"
         "w = writer.Writer(sys.argv[1]); w.insert([{'x': 1}])\n"
-        "writer.os.fsync = lambda _: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "log_folder.os.fsync = lambda _: os.kill(os.getpid(), signal.SIGKILL)\n"
         "w.insert([{'x': 2}])\n"
     )
     with python(program, log) as process:
         assert process.wait() == -signal.SIGKILL
-    leftover = log / "main" / stream_log.UNDER_WAY
+    leftover = log / "main" / log_folder.UNDER_WAY
     assert leftover.exists()
     assert [entry.first for entry in scan(log, {})["main"]] == [0]
     with Writer(log) as writer:
@@ -221,7 +222,7 @@ def test_a_failing_disk_is_a_failure_and_the_writer_goes_on(log: Path, monkeypat
             writer.insert([{"x": 1}])
         monkeypatch.undo()
         assert caught.value.problems[0].code == "R501"
-        assert not (log / "main" / stream_log.UNDER_WAY).exists()
+        assert not (log / "main" / log_folder.UNDER_WAY).exists()
         assert writer.insert([{"x": 2}]) == 0
 
 

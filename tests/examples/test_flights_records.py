@@ -17,7 +17,8 @@ from examples.flights import independent, records
 from examples.flights.feed import feed
 from rowtime.client.arrow_types import arrow_type
 from rowtime.client.home import Home
-from rowtime.client.stream_log import Bound, Entry, Rows, scan
+from rowtime.client.log_items import Bound, Entry, Rows
+from rowtime.client.stream_log import scan
 from rowtime.client.writer import Writer
 from rowtime.core.time import END
 from rowtime.sql.script import parse_script

@@ -17,7 +17,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import rowtime as rt
-from rowtime.client.stream_log import Rows, scan
+from rowtime.client.log_items import Rows
+from rowtime.client.stream_log import scan
 from rowtime.runtime.sinks.directory import STAGING, DirectorySink, files_of
 from rowtime.state.checkpoint import Checkpoint
 from rowtime.state.files import remove

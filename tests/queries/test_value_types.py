@@ -125,7 +125,7 @@ FAULTS: dict[str, tuple[Callable[[str], Texts], str, dict[str, Callable[..., Any
         filtered,
         "double",
         {
-            "rowtime.client.writer.trusted": lambda *_: True,
+            "rowtime.client.log_folder.trusted": lambda *_: True,
             "rowtime.runtime.sources.stream_log.unskipped": as_it_is,
         },
     ),

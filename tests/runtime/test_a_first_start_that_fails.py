@@ -13,7 +13,8 @@ import rowtime as rt
 from reliability.crash.inside import copied
 from reliability.crash.writes import watched
 from rowtime.client.home import Home
-from rowtime.client.stream_log import Rows, scan
+from rowtime.client.log_items import Rows
+from rowtime.client.stream_log import scan
 from rowtime.state.checkpoint import Checkpoint
 
 if TYPE_CHECKING:

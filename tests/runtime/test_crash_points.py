@@ -14,7 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import rowtime as rt
-from rowtime.client.stream_log import Rows, scan
+from rowtime.client.log_items import Rows
+from rowtime.client.stream_log import scan
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

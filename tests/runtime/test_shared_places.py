@@ -14,7 +14,7 @@ import rowtime as rt
 from rowtime.client.home import Home
 from rowtime.core.errors import Refused
 from rowtime.core.shared_paths import local
-from rowtime.core.stores import on_store
+from rowtime.core.stores import ObjectPlace, on_store
 from rowtime.runtime.session import derive, settings_for
 from rowtime.state.checkpoint import Checkpoint
 from rowtime.state.journal import Journal
@@ -30,7 +30,7 @@ def code(refused: pytest.ExceptionInfo[Refused]) -> str:
 
 
 @pytest.mark.parametrize("place", STORES)
-def test_a_place_on_a_store_is_refused_but_for_a_checkpoint(
+def test_a_place_on_a_store_is_refused_but_for_a_checkpoint_and_a_home(
     place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -42,9 +42,12 @@ def test_a_place_on_a_store_is_refused_but_for_a_checkpoint(
         with pytest.raises(Refused) as refused:
             rt.Pipeline(home="home").sql(script.format(path))._engine(checkpoint, rt.Limits(), ends=True)
         assert code(refused) == ("R586" if on_store(place) else "R211")
-    with pytest.raises(Refused) as refused:
-        Home(place)
-    assert code(refused) == "R211"
+    if on_store(place):
+        assert isinstance(Home(place).path, ObjectPlace)
+    else:
+        with pytest.raises(Refused) as refused:
+            Home(place)
+        assert code(refused) == "R211"
     assert not [path for path in tmp_path.rglob("*") if ":" in path.name]
 
 

@@ -14,7 +14,8 @@ from typer.testing import CliRunner
 import rowtime as rt
 from rowtime.cli.main import app
 from rowtime.client.home import Home
-from rowtime.client.stream_log import Rows, scan
+from rowtime.client.log_items import Rows
+from rowtime.client.stream_log import scan
 from rowtime.core.errors import Failure, Problem, Refused
 from rowtime.runtime.sinks.directory import DirectorySink
 from rowtime.runtime.sinks.stream_log import StreamLogSink

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from rowtime.client import stream_log
+from rowtime.client import log_folder
 from rowtime.client.arrow_types import arrow_schema
 from rowtime.client.writer import EVERYONE, Writer
 from rowtime.core.errors import Failure
@@ -99,8 +99,8 @@ def test_nothing_new_is_an_empty_slice_that_still_moves_the_arrival_clock(log: P
 def test_the_arrival_clock_waits_for_an_insert_that_is_under_way(log: Path) -> None:
     with writer(log) as out:
         insert(out, 1)
-    (log / "main" / stream_log.UNDER_WAY).touch()
-    with (log / "main" / stream_log.LOCK).open("a") as lock:
+    (log / "main" / log_folder.UNDER_WAY).touch()
+    with (log / "main" / log_folder.LOCK).open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         assert take(log).arrived == {"main": 100}
         assert take(log, {"main": 1}).arrived == {}

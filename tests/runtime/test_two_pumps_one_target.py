@@ -10,7 +10,8 @@ import pytest
 
 import rowtime as rt
 from rowtime.api.verification import verify
-from rowtime.client.stream_log import Leave, Rows, last_entry, scan
+from rowtime.client.log_items import Leave, Rows
+from rowtime.client.stream_log import last_entry, scan
 from rowtime.core.errors import Refused
 from rowtime.runtime.sinks.ownership import read
 

@@ -15,7 +15,8 @@ from reliability.crash.cases import KINDS, Case, State, close
 from reliability.crash.inside import restored
 from reliability.crash.shapes import SHAPES, SORTED
 from reliability.crash.writes import failing, watched
-from rowtime.client.stream_log import Rows, scan
+from rowtime.client.log_items import Rows
+from rowtime.client.stream_log import scan
 from rowtime.core.errors import Refused, RowtimeError
 from rowtime.state.settings import put
 from tests.upgrades.changing import LATE, LOG, OTHER, RAW, Place, script

@@ -70,7 +70,7 @@ class Pipeline:
     where named streams live (default ``ROWTIME_HOME``, else ``.rowtime``).
     """
 
-    def __init__(self, spark: SparkSession | None = None, *, home: str | Path | None = None) -> None:
+    def __init__(self, spark: SparkSession | None = None, *, home: str | Place | None = None) -> None:
         self._spark = spark
         self.home = Home(home)
         self._text: list[str] = []
@@ -284,9 +284,11 @@ class Pipeline:
         from rowtime.runtime.session import derive, new_spark, whole_files  # noqa: PLC0415 - only a run needs Spark
         from rowtime.runtime.store_access import reach, read_in_stores, settings_for  # noqa: PLC0415
 
-        conf = settings_for([place, *read_in_stores(program)])
+        conf = settings_for([place, self.home.path, *read_in_stores(program)])
         spark = derive(self._spark or new_spark(self._jars(program), conf=conf))
         reach(spark, place)
+        if place is not None and any(stream.source[0] == "log" for stream in program.streams):
+            reach(spark, self.home.path, "the home")
         for name, (function, returns) in self._python.items():
             spark.udf.register(name, function, returns)
         if any(stream.source[0] in ("csv", "json") for stream in program.streams):

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from rowtime.audit.lakes import of_lake
-from rowtime.client.stream_log import Rows, scan
+from rowtime.client.log_items import Rows
+from rowtime.client.stream_log import entries_of
 from rowtime.core.columns import ROWTIME
 from rowtime.core.errors import Failure, Problem
 from rowtime.core.partition_folders import inside, values_of
@@ -116,9 +117,8 @@ def _up_to(files: Sequence[Place], tick: int) -> list[Place]:
     return [path for path, parts in found if len(parts) > 2 and parts[1].isdigit() and int(parts[1]) <= tick]  # noqa: PLR2004
 
 
-def _of_log(log: Path, writer: str, node: SinkNode, numbers: tuple[int, int]) -> pa.Table:
-    entries: Sequence[Any] = scan(log, {}).get(writer, ())
-    found = tables(log / entry.path for entry in entries if isinstance(entry, Rows))
+def _of_log(log: Place, writer: str, node: SinkNode, numbers: tuple[int, int]) -> pa.Table:
+    found = tables(log / entry.path for entry in entries_of(log, writer) if isinstance(entry, Rows))
     found = found.slice(numbers[0], numbers[1] - numbers[0])
     if not found.num_columns:
         return found

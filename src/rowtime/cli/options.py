@@ -14,8 +14,12 @@ Script = Annotated[
     Path, typer.Argument(metavar="FILE", exists=True, dir_okay=False, readable=True, help="A file of SQL statements.")
 ]
 HomeFolder = Annotated[
-    Path | None,
-    typer.Option("--home", metavar="DIR", help="Where named streams live; default ROWTIME_HOME, else .rowtime."),
+    str | None,
+    typer.Option(
+        "--home",
+        metavar="DIR",
+        help="Where named streams live: a folder or s3://bucket/folder; default ROWTIME_HOME, else .rowtime.",
+    ),
 ]
 Settings = Annotated[
     list[str] | None,

@@ -84,7 +84,7 @@ def _run(
     script: str,
     checkpoint: str | None,
     name: str,
-    home: Path | None,
+    home: str | None,
     settings: dict[str, str],
     how: Mapping[str, Any],
     log: LogTo,
@@ -100,7 +100,7 @@ def _run(
     _explain(program, as_json)
     if program.explains and not program.sinks:
         return
-    folder = checkpoint or pipeline.home.path / "checkpoints" / name
+    folder = checkpoint or str(pipeline.home.path / "checkpoints" / name)
     with _traceback_kept(folder):
         if not program.sinks and (program.defines or program.actions or program.drops):
             _define(program, pipeline, folder, as_json)

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import json
 import math
+from contextlib import suppress
 from decimal import Decimal
-from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
@@ -34,15 +34,14 @@ def item(column: OrderedColumn, kind: pa.DataType, at: object, *, strict: bool) 
     return json.dumps({"column": column.name, "at": found})
 
 
-def read_item(path: Path) -> str:
-    """The text of an item in a log. Raises ``Failure`` (R501) if it is none."""
-    try:
-        text = path.read_text(encoding="utf-8")
+def item_text(data: bytes, place: object) -> str:
+    """The text of an item in a log; ``place``: where it is. Raises ``Failure`` (R501) if it is none."""
+    text, found = "", None
+    with suppress(ValueError):
+        text = data.decode()
         found = json.loads(text)
-    except ValueError:
-        found = None
     if not isinstance(found, dict) or found.keys() != {"column", "at"} or not isinstance(found["column"], str):
-        raise Failure(Problem("R501", f"{path} is no bound of a column as rowtime writes it"))
+        raise Failure(Problem("R501", f"{place} is no bound of a column as rowtime writes it"))
     return text
 
 

@@ -7,24 +7,23 @@ clocks of other writers, guards and event shapes decide about further rows; a fo
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
 
 from rowtime.client import stream_log
-from rowtime.client.file_names import escape
-from rowtime.client.stream_log import Bound, Entry, Order, Rows
+from rowtime.client.log_items import Bound, Entry, Order, Rows
 from rowtime.client.writer import EVERYONE
 from rowtime.core.columns import ROWTIME
+from rowtime.core.stores import Place, content_of
 from rowtime.core.time import BEGINNING, END
 
 _UNCERTAIN = ("early", "ahead", "shape")
 """Settings of a stream under which a row of the writer need not raise its clock."""
 
 
-def clock_of(log: Path, writer: str) -> int:
+def clock_of(log: Place, writer: str) -> int:
     """The strongest bound that a writer has shown so far (µs UTC), from the names of its files.
 
     END for every writer of a stream that has ended.
@@ -33,14 +32,13 @@ def clock_of(log: Path, writer: str) -> int:
         everyone = stream_log.last_entry(log, EVERYONE, Bound)
         if isinstance(everyone, Bound) and everyone.at >= END:
             return END
-    found = (entry for shard in stream_log.shards(log / escape(writer)) for entry in _entries(log, writer, shard))
-    return max(map(_shown, found), default=BEGINNING)
+    return max(map(_shown, stream_log.entries_of(log, writer)), default=BEGINNING)
 
 
 class Forecast:
     """Counts the rows of a writer's inserts that lie below its clock. ``definition`` is that of the stream."""
 
-    def __init__(self, log: Path, writer: str, definition: Mapping[str, Any]) -> None:
+    def __init__(self, log: Place, writer: str, definition: Mapping[str, Any]) -> None:
         self._log, self._writer = log, writer
         self._certain = not any(definition.get(name) is not None for name in _UNCERTAIN)
         self.clock = clock_of(log, writer)
@@ -66,16 +64,13 @@ class Forecast:
 
     def _below(self, entry: Rows) -> int:
         """How many rows lie below the clock or a row before them; one without a rowtime has its arrival time."""
-        given = pq.read_table(self._log / entry.path, columns=[ROWTIME])[ROWTIME].combine_chunks()
+        rows = pq.read_table(content_of(self._log / entry.path), partitioning=None, columns=[ROWTIME])
+        given = rows[ROWTIME].combine_chunks()
         arrivals = np.int64(entry.arrival)
         times = given.cast("int64").fill_null(arrivals).to_numpy()
         missing = given.is_null().to_numpy(zero_copy_only=False)
         reached = np.maximum.accumulate(np.concatenate([[np.int64(max(self.clock, -(2**63)))], times]))[:-1]
         return int(np.count_nonzero((times < reached) & ~missing))
-
-
-def _entries(log: Path, writer: str, shard: int) -> list[Entry]:
-    return stream_log.shard_entries(log, writer, shard)
 
 
 def _shown(entry: Entry) -> int:

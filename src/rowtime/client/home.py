@@ -1,7 +1,7 @@
-"""The home directory: named streams, where other processes find their definitions and logs.
+"""The home: named streams, where other processes find their definitions and logs; a folder, or one of a bucket.
 
     <home>/streams/<name>.json   the definition of a stream, as text
-    <home>/logs/<name>/          its rows and bounds (``stream_log``)
+    <home>/logs/<name>/          its rows and bounds (``stream_log``, ``home_logs``)
     <home>/starts/               what first starts under way change (``starts``)
 
 A definition is plain JSON: ``{"columns": [{"name", "type", "nullable"}, ...], "format":
@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -21,42 +20,48 @@ from typing import Any, Final
 
 from rowtime.client.definitions import fault
 from rowtime.client.file_names import escape, unescape
+from rowtime.client.home_logs import logs_of
+from rowtime.client.log_folder import PRIVATE
 from rowtime.client.starts import settle_all
 from rowtime.core.errors import Failure, Problem, refuse
-from rowtime.core.shared_paths import local, sync
+from rowtime.core.shared_paths import sync
+from rowtime.core.stores import ObjectPlace, Place, place_of
 
 DEFAULT_HOME: Final = ".rowtime"
-PRIVATE: Final = 0o700
 
 
 class Home:
     """The definitions of named streams, and where their logs are.
 
     Names are case-insensitive. Nothing is created before the first definition is written
-    or ``create`` is called; what is created belongs to the owner alone (mode 0700).
+    or ``create`` is called; what is created on a disk belongs to the owner alone (mode 0700).
+    Raises what `place_of` does for a path or URL that names no place.
     """
 
-    def __init__(self, path: Path | str | None = None) -> None:
-        self.path = local(path or os.environ.get("ROWTIME_HOME") or DEFAULT_HOME, "the home directory")
+    def __init__(self, path: Place | str | None = None) -> None:
+        self.path = place_of(path or os.environ.get("ROWTIME_HOME") or DEFAULT_HOME, "the home")
+        self.logs = logs_of(self.path)
 
     def __repr__(self) -> str:
         return f"Home({str(self.path)!r})"
 
     @property
-    def _definitions(self) -> Path:
+    def _definitions(self) -> Place:
         return self.path / "streams"
 
-    def _definition_path(self, name: str) -> Path:
+    def _definition_path(self, name: str) -> Place:
         return self._definitions / f"{escape(name.lower())}.json"
 
-    def log_path(self, name: str) -> Path:
+    def log_path(self, name: str) -> Place:
         """Where the log of a stream is or would be; defined or not, existing or not."""
-        return self.path / "logs" / escape(name.lower())
+        return self.logs.path(name)
 
     def create(self) -> None:
-        """Create what is missing of the directory, private to its owner."""
+        """Create what is missing of the directory, private to its owner; a bucket has no directories."""
+        if isinstance(self.path, ObjectPlace):
+            return
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        for directory in (self.path, self._definitions, self.path / "logs"):
+        for directory in (self.path, self.path / "streams", self.path / "logs"):
             if not directory.is_dir():
                 directory.mkdir(mode=PRIVATE, exist_ok=True)
                 sync(directory.parent)
@@ -73,16 +78,13 @@ class Home:
             self.create()
             if not replace:
                 self._settle()
-            with _staged(self._definitions, json.dumps(wanted, indent=2, ensure_ascii=False)) as staged:
-                if replace:
-                    staged.replace(path)
-                elif not _create(staged, path) and self.defined(name) != wanted:
-                    raise refuse(
-                        "R203",
-                        f"the stream {name} exists in {self.path} with a different definition",
-                        "Write CREATE OR REPLACE STREAM to change it, or choose another name.",
-                    )
-            sync(self._definitions)
+            written = _written(path, json.dumps(wanted, indent=2, ensure_ascii=False), replace=replace)
+            if not written and self.defined(name) != wanted:
+                raise refuse(
+                    "R203",
+                    f"the stream {name} exists in {self.path} with a different definition",
+                    "Write CREATE OR REPLACE STREAM to change it, or choose another name.",
+                )
 
     def definition(self, name: str) -> dict[str, Any] | None:
         """The definition of a stream, or ``None``; ``Failure`` (R501) where it is unreadable.
@@ -109,8 +111,7 @@ class Home:
         """The names of all defined streams, lower-cased, sorted."""
         self._settle()
         with _reaching(self.path):
-            paths = list(self._definitions.glob("[!.]*.json"))
-        return sorted(unescape(path.stem) for path in paths)
+            return sorted(unescape(path.stem) for path in self._definitions.glob("[!.]*.json"))
 
     def drop(self, name: str) -> bool:
         """Remove a stream: its definition and its log. True if there was a definition.
@@ -134,19 +135,31 @@ class Home:
 
     def remove_log(self, name: str) -> None:
         """Remove the log of a stream, if it has one."""
-        log = self.log_path(name)
         with _reaching(self.path):
-            if log.exists():
-                # Renamed first: nobody ever reads half a log.
-                doomed = Path(tempfile.mkdtemp(prefix=".dropped-", dir=log.parent))
-                log.rename(doomed / "log")
-                shutil.rmtree(doomed)
+            self.logs.remove(name)
 
     def _settle(self) -> None:
         """Take back what starts have changed that died before they succeeded."""
-        if (self.path / "starts").is_dir():
-            with _reaching(self.path):
-                settle_all(self)
+        with _reaching(self.path):
+            settle_all(self)
+
+
+def _written(path: Place, text: str, *, replace: bool) -> bool:
+    """Write a definition, durably; False if there is one that is not to be replaced."""
+    if isinstance(path, ObjectPlace):
+        return _put(path, text.encode(), replace=replace)
+    with _staged(path.parent, text) as staged:
+        written = bool(staged.replace(path)) if replace else _create(staged, path)
+    sync(path.parent)
+    return written
+
+
+def _put(path: ObjectPlace, data: bytes, *, replace: bool) -> bool:
+    try:
+        path.replace(data) if replace else path.create(data)
+    except FileExistsError:
+        return False
+    return True
 
 
 def _create(staged: Path, path: Path) -> bool:
@@ -174,12 +187,12 @@ def _staged(directory: Path, text: str) -> Iterator[Path]:
 
 
 @contextmanager
-def _reaching(home: Path) -> Iterator[None]:
+def _reaching(home: Place) -> Iterator[None]:
     try:
         yield
     except OSError as error:
         raise _unreadable(home, error) from error
 
 
-def _unreadable(path: Path, why: object) -> Failure:
+def _unreadable(path: Place, why: object) -> Failure:
     return Failure(Problem("R501", f"{path} cannot be used: {why}"))

@@ -2,7 +2,9 @@
 
     <home>/starts/<id>.json       what a start changes, written before it does; locked by its process
     <home>/starts/.lock           held by whoever settles a start
-    <home>/logs/.aside-<id>/      logs of streams that it drops and defines anew
+
+The logs of streams that it drops and defines anew are put aside (`home_logs`). In a bucket there are no locks: a record
+is a lease there (`leases`), which a start renews, and which whoever settles it takes first.
 
 A start that succeeds settles its record itself. One that died leaves it, and whoever looks for a definition next
 settles it: the changes stay if the checkpoint has committed a tick since, else everything is as it was. Law: settling
@@ -15,7 +17,6 @@ import fcntl
 import json
 import os
 import re
-import shutil
 import uuid
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
@@ -23,9 +24,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
 
+from rowtime.client.leases import Lease
 from rowtime.client.stream_log import last
+from rowtime.core.errors import Failure, Problem
 from rowtime.core.shared_paths import sync
-from rowtime.core.stores import Place, place_of
+from rowtime.core.stores import ObjectPlace, Place, place_of
 
 if TYPE_CHECKING:
     from rowtime.client.home import Home
@@ -40,14 +43,21 @@ Record = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Start:
-    """A start under way; its record is locked as long as this is there."""
+    """A start under way; its record is locked, or its lease held, as long as this is there."""
 
     home: Home
-    path: Path
-    lock: IO[str]
+    path: Place
+    lock: IO[str] | Lease
 
     def settle(self, *, succeeded: bool) -> None:
-        """Keep what the start has changed if it ``succeeded`` or has committed a tick, else take it back."""
+        """Keep what the start has changed if it ``succeeded`` or has committed a tick, else take it back.
+
+        Raises ``Failure`` (R501) if it succeeded and another process had taken it for dead before.
+        """
+        if isinstance(self.lock, Lease) and self.lock.taken:
+            if succeeded:
+                raise _buried(self.home)
+            return
         with _settling(self.path.parent):
             _settle(self.home, self.path, succeeded=succeeded)
             self.lock.close()
@@ -62,40 +72,62 @@ def begin(home: Home, start: Mapping[str, Any], defines: Mapping[str, dict[str, 
     """
     home.create()
     folder = home.path / FOLDER
-    folder.mkdir(mode=0o700, exist_ok=True)
+    if isinstance(folder, Path):
+        folder.mkdir(mode=0o700, exist_ok=True)
     changes = {
         name: {"before": home.defined(name), "after": after, "seen": _seen(home, name)}
         for name, after in defines.items()
     }
     path = folder / f"{uuid.uuid4().hex}.json"
-    lock = _written(path, {**start, "defines": changes, "drops": sorted(drops)})
+    record = {**start, "defines": changes, "drops": sorted(drops)}
+    lock = Lease.new(path, record) if isinstance(path, ObjectPlace) else _written(path, record)
     for name in drops:
-        if name in defines and home.log_path(name).exists():
-            _aside(home, path, name).parent.mkdir(exist_ok=True)
-            home.log_path(name).rename(_aside(home, path, name))
-    sync(home.path / "logs")
+        if name in defines:
+            home.logs.put_aside(name, path.stem)
     for name, after in defines.items():
         home.define(name, after, replace=True)
     return Start(home, path, lock)
 
 
-def settle_all(home: Home) -> None:
-    """Settle the starts whose processes are gone."""
+def settle_all(home: Home, ours: Place | None = None) -> None:
+    """Settle the starts whose processes are gone; ``ours``: a checkpoint that no other process drives any more."""
     folder = home.path / FOLDER
-    if not any(folder.glob("*.json")):
+    if isinstance(folder, ObjectPlace):
+        for record in sorted(folder.glob("*.json")):
+            _settle_lease(home, record, ours)
+    elif any(folder.glob("*.json")):
+        with _settling(folder):
+            for path in sorted(folder.glob("*.json")):
+                _settle_file(home, path)
+
+
+def _settle_file(home: Home, path: Path) -> None:
+    with path.open("r+") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return  # it is under way
+        _settle(home, path, succeeded=False)
+
+
+def _settle_lease(home: Home, path: ObjectPlace, ours: Place | None) -> None:
+    try:
+        dead = ours is not None and json.loads(path.read_bytes())["checkpoint"] == str(ours)
+    except FileNotFoundError:  # somebody else has settled it
         return
-    with _settling(folder):
-        for path in sorted(folder.glob("*.json")):
-            with path.open("r+") as lock:
-                try:
-                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                except BlockingIOError:
-                    continue  # it is under way
-                _settle(home, path, succeeded=False)
+    lease = Lease.of(path, dead=dead)
+    if lease is not None:
+        try:
+            _settle(home, path, succeeded=False)
+        finally:
+            lease.close()
 
 
 @contextmanager
-def _settling(folder: Path) -> Iterator[None]:
+def _settling(folder: Place) -> Iterator[None]:
+    if isinstance(folder, ObjectPlace):  # the lease keeps others out
+        yield
+        return
     with (folder / _LOCK).open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
@@ -114,7 +146,7 @@ def _written(path: Path, record: Record) -> IO[str]:
     return file
 
 
-def _settle(home: Home, path: Path, *, succeeded: bool) -> None:
+def _settle(home: Home, path: Place, *, succeeded: bool) -> None:
     record = json.loads(path.read_text(encoding="utf-8"))
     if succeeded or _has_begun(record):
         for name in record["drops"]:
@@ -123,9 +155,10 @@ def _settle(home: Home, path: Path, *, succeeded: bool) -> None:
     else:
         for name, change in record["defines"].items():
             _take_back(home, path, record, name, change)
-    shutil.rmtree(_aside(home, path, "").parent, ignore_errors=True)
+    home.logs.forget(path.stem)
     path.unlink()
-    sync(path.parent)
+    if isinstance(path, Path):
+        sync(path.parent)
 
 
 def _has_begun(record: Record) -> bool:
@@ -145,19 +178,18 @@ def _tick_of(entry: Place) -> int:
         return int(entry.stem)
 
 
-def _take_back(home: Home, path: Path, record: Record, name: str, change: Record) -> None:
+def _take_back(home: Home, path: Place, record: Record, name: str, change: Record) -> None:
     """Restore a stream, unless somebody else has defined it since, or written to it."""
-    log, aside = home.log_path(name), _aside(home, path, name)
-    seen = {} if aside.exists() else change["seen"]
+    aside = home.logs.aside(name, path.stem)
+    seen = {} if aside else change["seen"]
     items = _seen(home, name)
     if home.defined(name) not in (change["before"], change["after"]) or any(
         end > seen.get(writer, 0) for writer, end in items.items() if writer not in record["writers"]
     ):
         return
     home.restore(name, change["before"])
-    if aside.exists():
-        home.remove_log(name)
-        aside.rename(log)
+    if aside:
+        home.logs.put_back(name, path.stem)
     elif change["before"] is None and not change["seen"]:
         home.remove_log(name)
 
@@ -167,6 +199,9 @@ def _seen(home: Home, name: str) -> dict[str, int]:
     return {writer: entry.end for writer, entry in last(home.log_path(name)).items()}
 
 
-def _aside(home: Home, path: Path, name: str) -> Path:
-    """Where the log of a stream is put aside."""
-    return home.path / "logs" / f".aside-{path.stem}" / home.log_path(name or "-").name
+def _buried(home: Home) -> Failure:
+    what = (
+        f"this start was not heard of for a minute, and another process has taken back what it defined in {home.path}"
+    )
+    hint = "Start again: that defines the streams anew. Rows that the script inserts are then to be sent once more."
+    return Failure(Problem("R501", what, hint=hint))

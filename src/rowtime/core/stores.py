@@ -136,6 +136,18 @@ class ObjectPlace:
         """Those whose names fit."""
         return (place for place in self.iterdir() if fnmatch(place.name, pattern))
 
+    def names(self, after: str = "") -> Iterator[str]:
+        """The names below this key that come behind one, in order: a request for each 1,000."""
+        with self._naming():
+            found = self.bucket.store.list(self.key or None, offset=f"{self.key}/{after}")
+            yield from (one["path"].removeprefix(f"{self.key}/") for part in found for one in part)
+
+    def tail(self, most: int) -> tuple[bytes, int]:
+        """The last bytes of the content, and how long it is; raises ``FileNotFoundError``."""
+        with self._naming():
+            found = self.bucket.store.get(self.key, options={"range": {"suffix": most}})
+            return bytes(found.bytes()), found.meta["size"]
+
     def read_bytes(self) -> bytes:
         """The content; raises ``FileNotFoundError``."""
         with self._naming():
@@ -190,15 +202,16 @@ class ObjectPlace:
             time.sleep(pause)
         raise error
 
-    def replace(self, data: bytes) -> None:
-        """Replace the object, or create it, unless the guard of the bucket objects.
+    def replace(self, data: bytes, judge: Callable[[], None] = lambda: None) -> None:
+        """Replace the object, or create it, unless the guard of the bucket objects, or ``judge`` does.
 
-        The guard is asked after the version was read that is replaced, so a process that has been succeeded replaces
-        nothing that its successor has written.
+        They are asked after the version was read that is replaced, so a process that has been succeeded replaces
+        nothing that its successor has written, and what ``judge`` has read is what is replaced.
         """
         for pause in _pauses():
             tag = self.tag()
             self.bucket.guard()
+            judge()
             found = self._conditional(data, tag or "create")
             if found is None:
                 return
@@ -330,6 +343,11 @@ def place_of(path: str | Path | ObjectPlace, what: str = "the checkpoint") -> Pl
         )
     _installed(what, str(path))
     return ObjectPlace(Bucket(f"{scheme}://{bucket}"), key)
+
+
+def content_of(place: str | Place) -> str | Path | io.BufferedReader:
+    """What a reader of files takes for a file or an object; of an object only what it asks for is read."""
+    return place.opened() if isinstance(place, ObjectPlace) else place
 
 
 def on_store(path: str | Path) -> bool:

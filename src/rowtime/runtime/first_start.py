@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from rowtime.client.starts import Start, begin
+from rowtime.client.starts import Start, begin, settle_all
 from rowtime.client.writer import EVERYONE
 from rowtime.runtime.acting_statements import DONE, DROPPED, perform, performed, writer_of
 from rowtime.sql.statements import EndStream, SetBound
@@ -37,6 +37,7 @@ class FirstStart:
     def __enter__(self) -> Self:
         """Define the streams of the script."""
         program, home, last = self.program, self.home, self.checkpoint.journal.last()
+        settle_all(home, self.checkpoint.folder if self.checkpoint.driven else None)
         defines = {stream.name: stream.as_json() for stream in program.defines}
         drops = () if last is not None or self._dropped else program.drops
         if drops or any(home.definition(name) != after for name, after in defines.items()):

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rowtime.client.home import Home
-from rowtime.client.stream_log import scan
+from rowtime.client.stream_log import entries_of
 from rowtime.core.errors import RowtimeError, refuse
 from rowtime.core.partition_folders import inside, values_of
 from rowtime.core.stores import ObjectPlace, Place, on_store, place_of
@@ -141,7 +141,7 @@ def _waiting(
     staged, number = entry["outputs"][name], entry["outputs"][name]["first"]
     stream = log_of(plan)
     if stream is not None:
-        there = count_of(scan(home.log_path(stream), {}).get(writer_of(pump_of(name)), []))
+        there = count_of(entries_of(home.log_path(stream), writer_of(pump_of(name))))
         if there > number - entry["control"][name].get("skipped", 0):
             return []  # the log took them before the driver died
     pump = pump_of(name)

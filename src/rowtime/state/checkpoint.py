@@ -118,6 +118,11 @@ class Checkpoint:
         path = self.folder / "identity"
         return path.read_text() if path.exists() else ""
 
+    @property
+    def driven(self) -> bool:
+        """True if this object is the one driver."""
+        return self._lock is not None or self.journal.drives
+
     def acquire(self) -> None:
         """Become the one driver of this checkpoint; raises ``Refused`` (R404) if there is another.
 
@@ -126,7 +131,7 @@ class Checkpoint:
         The folder holds rows and, in its plan, what OPTIONS say: a new one is private to its owner. Once more does
         nothing. A store has no locks: whoever comes last is the driver, and the one before it commits nothing more.
         """
-        if self._lock is not None or self.journal.drives:
+        if self.driven:
             return
         self.check_place()
         make_private(self.folder)

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from rowtime.core.errors import Failure, Problem, refuse
 from rowtime.core.shared_paths import sync
-from rowtime.core.stores import ObjectPlace, Place, below, on_store, place_of
+from rowtime.core.stores import ObjectPlace, Place, below, content_of, on_store, place_of
 from rowtime.core.time import to_text
 from rowtime.runtime.sinks.directory import folder_at
 from rowtime.runtime.sinks.lake import Conflict, Found, LakeSink, Mark, Ready, compared, last_of_each, published
@@ -205,7 +205,7 @@ class DeltaLog:
         partitions = table.metadata().partition_columns
         for file in files:
             size, modified = size_of(file)
-            known = pq.ParquetFile(file.opened() if isinstance(file, ObjectPlace) else file)
+            known = pq.ParquetFile(content_of(file))
             values = _partition(known, partitions)
             stats = json.dumps(_statistics(known.metadata, partitions))
             actions.append(AddAction(below(file, self._path), size, values, modified, True, stats))  # noqa: FBT003

@@ -14,7 +14,7 @@ from shlex import quote
 from typing import Any, Final
 
 from rowtime.core.errors import Refused, refuse
-from rowtime.core.stores import Place, place_of
+from rowtime.core.stores import ObjectPlace, Place, place_of
 from rowtime.core.time import to_text
 from rowtime.state.files import make_folder, write_over
 from rowtime.state.journal import Journal
@@ -93,6 +93,17 @@ class Record:
         if read(folder) != self:
             make_folder(folder)
             write_over(folder / RECORD, sealed(asdict(self)))
+
+    def instead(self, folder: ObjectPlace, before: Record | None) -> None:
+        """Write the record in the place of another one, where nothing is locked; ``Refused`` (R442) by a third one."""
+        mine, known = sealed(asdict(self)), {self.identity, "" if before is None else before.identity}
+
+        def same() -> None:
+            there = read(folder)
+            if ("" if there is None else there.identity) not in known:
+                raise running(Asked(self.pump, self.identity, self.place, self.since), str(folder))
+
+        (folder / RECORD).replace(mine, judge=same)
 
 
 def tag_of(identity: str, pump: str) -> str:

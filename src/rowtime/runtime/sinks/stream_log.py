@@ -7,7 +7,7 @@ skipped; the bound follows the rows, so pipelines chain.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from pathlib import Path
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
@@ -15,13 +15,15 @@ import pyarrow.parquet as pq
 from rowtime.client.arrow_types import arrow_schema
 from rowtime.client.file_names import escape
 from rowtime.client.home import Home
+from rowtime.client.log_contract import OPEN_ALREADY, OVERTAKEN
+from rowtime.client.log_items import Bound, Entry, Leave, Order, Rows
 from rowtime.client.rows import batch as rows_of
-from rowtime.client.stream_log import Bound, Entry, Leave, Order, Rows, last_entry, scan
+from rowtime.client.stream_log import entries_of, last_entry
 from rowtime.client.writer import Writer
 from rowtime.core.errors import Refused
-from rowtime.core.stores import Place
+from rowtime.core.stores import TRIES, ObjectPlace, Place
 from rowtime.core.time import BEGINNING, to_text
-from rowtime.runtime.sinks.ownership import Asked, Record, There, check_owner, owner, running
+from rowtime.runtime.sinks.ownership import Asked, Record, There, check_owner, owner, read, running
 from rowtime.state.checkpoint import folder_of
 from rowtime.state.files import sweep
 from rowtime.state.memory import opened
@@ -54,6 +56,7 @@ class StreamLogSink:
         self._bound = BEGINNING
         self._rows = 0
         self._staging: Place | None = None
+        self._before: Record | None = None
 
     def folder(self, checkpoint: Place) -> Place:
         """In the checkpoint, until the rows are in the log."""
@@ -61,24 +64,51 @@ class StreamLogSink:
         return self._staging
 
     @property
-    def _own(self) -> Path:
+    def _own(self) -> Place:
         return self._home.log_path(self._stream) / escape(self._name)
 
     def claim(self, asked: Asked) -> Record:
         """The record by which the pump may write, and the lock of its writer. Raises ``Refused``, see `ownership`."""
-        target = f"the stream {self._stream}"
+        target, self._before = f"the stream {self._stream}", read(self._own)
         owner(self._own, asked, target, self._there)
         try:
             self._open()
         except Refused as refused:
-            raise (running(asked, target) if refused.problems[0].code == "R204" else refused) from None
+            raise (running(asked, target) if refused.problems[0].code == OPEN_ALREADY else refused) from None
         # Once more: another one may have recorded itself before the writer was ours.
         return owner(self._own, asked, target, self._there)
 
     def record(self, record: Record) -> None:
         """Write down who writes, before the first row."""
-        record.write(self._own)
         self._record = record
+        if isinstance(self._own, ObjectPlace):
+            self._take_place(self._own, record)
+        else:
+            record.write(self._own)
+
+    def _take_place(self, own: ObjectPlace, record: Record) -> None:
+        """Write the record down where nothing is locked, and see to it that its predecessor writes no more.
+
+        Raises ``Refused`` (R442) if that has written since this pump asked: the next start goes on behind its rows.
+        """
+        before = self._before
+        if before is not None and before.identity == record.identity:
+            return
+        record.instead(own, before)
+        if before is None:
+            return
+        try:
+            self._open().fence()
+        except Refused as refused:
+            if refused.problems[0].code != OVERTAKEN:
+                raise
+            self.close()
+            self._open().fence()
+            there = self._there()
+            assert there is not None
+            replace(record, base=there.rows or 0, clock=there.clock).instead(own, record)
+            asked = Asked(record.pump, record.identity, record.place, record.since)
+            raise running(asked, f"the stream {self._stream}") from None
 
     def beyond(self, tick: int, rows: int) -> str:  # noqa: ARG002 - a log counts rows
         """More rows than the journal knows of; they would be taken for repeats."""
@@ -87,11 +117,11 @@ class StreamLogSink:
 
     def _there(self) -> There | None:
         """What the writer has written, whoever that was."""
-        entries = scan(self._home.log_path(self._stream), {}).get(self._name, [])
+        entries = entries_of(self._home.log_path(self._stream), self._name)
         if not entries:
             return None
         times = [entry.greatest for entry in entries if isinstance(entry, Rows) and entry.order is not Order.NONE]
-        bounds = [entry.at for entry in entries if isinstance(entry, Bound)]
+        bounds = [entry.at for entry in entries if isinstance(entry, Bound) and entry.at > BEGINNING]
         rows, clock = count_of(entries), max([*times, *bounds], default=None)
         return There(rows, clock, f"{rows} rows" + (f" up to {to_text(clock)}" if clock is not None else ""))
 
@@ -117,12 +147,22 @@ class StreamLogSink:
             rows_of(self._named(node, batch.table()), schema, node.rowtime or None)
 
     def publish(self, spark: SparkSession, node: SinkNode, batch: Batch) -> None:  # noqa: ARG002
-        """Append the rows that are not there yet, then the bound; after a failure what is there is counted anew."""
-        try:
-            self._append(node, batch)
-        except BaseException:
-            self.close()
-            raise
+        """Append the rows that are not there yet, then the bound; after a failure what is there is counted anew.
+
+        In a bucket an older driver of the same checkpoint may hand over the same rows: each of them is there once.
+        """
+        for left in reversed(range(TRIES)):
+            try:
+                self._append(node, batch)
+            except Refused as refused:
+                self.close()
+                if refused.problems[0].code != OVERTAKEN or not left:
+                    raise
+            except BaseException:
+                self.close()
+                raise
+            else:
+                return
 
     def _append(self, node: SinkNode, batch: Batch) -> None:
         writer = self._open()
@@ -151,7 +191,7 @@ class StreamLogSink:
             if self._record is not None:
                 check_owner(self._own, self._record, f"the stream {self._stream}")
             # Bounds take positions too, so the rows that are there are counted, not the items.
-            entries = scan(log, {}).get(self._name, [])
+            entries = entries_of(log, self._name)
             self._rows = count_of(entries)
             self._bound = max((entry.at for entry in entries if isinstance(entry, Bound)), default=BEGINNING)
         return self._writer

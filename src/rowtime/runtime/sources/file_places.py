@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import pyarrow.parquet as pq
 
-from rowtime.core.stores import ObjectPlace, named
+from rowtime.core.stores import ObjectPlace, content_of, named
 from rowtime.runtime.spark_paths import for_spark, url_for_spark
 from rowtime.runtime.store_access import reach
 
@@ -24,8 +24,7 @@ _FOOTERS: Final = 1_024  # of files in stores, whose every look is a request
 
 def parquet(path: str) -> pq.ParquetFile:
     """A Parquet file, of which only what is asked for is read. Raises ``OSError``, or what a store's place does."""
-    place = named(path)
-    return pq.ParquetFile(place.opened() if isinstance(place, ObjectPlace) else place)
+    return pq.ParquetFile(content_of(named(path)))
 
 
 def footer(path: str) -> pq.FileMetaData:

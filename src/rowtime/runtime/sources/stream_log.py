@@ -11,21 +11,23 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from rowtime.client import stream_log
-from rowtime.client.bound_items import read_item
+from rowtime.client.bound_items import item_text
 from rowtime.client.file_names import unescape
-from rowtime.client.stream_log import Bound, ColumnBound, Entry, Leave, Order, Rows, Seen
+from rowtime.client.log_contract import reading
+from rowtime.client.log_items import Bound, ColumnBound, Entry, Leave, Order, Rows
+from rowtime.client.stream_log import Seen
 from rowtime.client.writer import EVERYONE
 from rowtime.core.columns import ARRIVAL, POSITION, ROWTIME, WRITER
 from rowtime.core.errors import Failure, Problem, refuse
+from rowtime.core.stores import ObjectPlace, Place
 from rowtime.core.time import BEGINNING, END
 from rowtime.runtime.sources.contract import BoundItem, Limits, Offsets, Slice
+from rowtime.runtime.sources.file_places import as_pattern
 from rowtime.runtime.sources.peek import timestamps
 from rowtime.runtime.sources.statistics import unskipped
-from rowtime.runtime.spark_paths import for_spark
 from rowtime.sql.generate import literal
 
 if TYPE_CHECKING:
@@ -38,7 +40,7 @@ FEW_WRITERS: Final = 8
 SHARDS_A_TICK: Final = 2
 
 _LENGTHS: Final = re.compile(r"\b(?:VAR)?CHAR(?:ACTER)?\s*\(\s*\d+\s*\)", re.IGNORECASE)
-_WRITER_OF_PATH: Final = r"([^/]+)/s-[0-9]{20}/[^/]+$"
+_WRITER_OF_PATH: Final = r"([^/]+)/(?:s-[0-9]{20}/)?[^/]+$"
 
 FROM_NOW: Final = "from now"
 """In the source's notes once it has found out where now is."""
@@ -64,14 +66,14 @@ class StreamLogSource:
 
     def __init__(
         self,
-        log: Path,
+        log: Place,
         columns: Sequence[tuple[str, str]],
         clock: Callable[[], int] = stream_log.wall_clock,
         exclude: Collection[str] = (),
         *,
         from_now: bool = False,
     ) -> None:
-        self.log, self.exclude, self.from_now = Path(log), frozenset(exclude), from_now
+        self.log, self.exclude, self.from_now = log, frozenset(exclude), from_now
         self._clock = clock
         declared = [f"{_quoted(name)} {_LENGTHS.sub('STRING', kind)}" for name, kind in columns]
         self._stored = ", ".join([*declared, f"{POSITION} BIGINT", f"{ARRIVAL} TIMESTAMP", f"{ROWTIME} TIMESTAMP"])
@@ -82,11 +84,11 @@ class StreamLogSource:
         if self.from_now and FROM_NOW not in state:
             return self._end(), {**state, FROM_NOW: True}
         # The time first: what is inserted after the survey began arrives after it.
-        now = self._clock()
+        now = self._clock() - stream_log.opened(self.log).doubt
         most = None if limits == Limits() else SHARDS_A_TICK
         seen = stream_log.survey(self.log, start, {*self.exclude, EVERYONE}, most)
         orders = stream_log.scan(self.log, start).get(EVERYONE, [])
-        with stream_log.reading(self.log):
+        with reading(self.log):
             taken = _take(self.log, {writer: found.entries for writer, found in seen.items()}, limits)
         last = [part[-1] for writer, part in taken.items() if part and part[-1] is seen[writer].entries[-1]]
         stream_log.settle(self.log, [*last, *orders[-1:]])
@@ -123,7 +125,7 @@ class StreamLogSource:
         orders = stream_log.scan(self.log, {}).get(EVERYONE, [])
         stream_log.settle(self.log, [*entries.values(), *orders[-1:]])
         here = {writer: entry.end for writer, entry in entries.items()}
-        with stream_log.reading(self.log):
+        with reading(self.log):
             said = {writer: stream_log.last_entry(self.log, writer, Bound) for writer in entries}
         bounds = tuple(_bounds({writer: [entry] for writer, entry in said.items() if entry is not None}))
         left = tuple(writer for writer, entry in entries.items() if isinstance(entry, Leave))
@@ -169,16 +171,17 @@ class StreamLogSource:
         """What the bounds of columns say; from here on the journal has it."""
         said = [entry.path for part in taken.values() for entry in part if isinstance(entry, ColumnBound)]
         stream_log.check(self.log, said)
-        with stream_log.reading(self.log):
+        there = stream_log.opened(self.log)
+        with reading(self.log):
             return [
-                [writer, entry.first, read_item(self.log / entry.path)]
+                [writer, entry.first, item_text(there.text(entry.path), self.log / entry.path)]
                 for writer, part in taken.items()
                 for entry in part
                 if isinstance(entry, ColumnBound)
             ]
 
     def _read(self, spark: SparkSession, paths: Iterable[str], writer: str) -> DataFrame:
-        whole = (for_spark(f"{self.log}/{path}") for path in paths)
+        whole = (as_pattern(f"{self.log}/{path}") for path in paths)
         # Arrow writes the proleptic calendar: years before 1900 are what they are.
         rows = spark.read.schema(self._stored).option("datetimeRebaseMode", "CORRECTED").parquet(*whole)
         return unskipped(rows).selectExpr(*self._columns(writer))
@@ -187,7 +190,7 @@ class StreamLogSource:
         return [f"{writer} AS {WRITER}" if column == WRITER else column for column in self._order]
 
 
-def _take(log: Path, entries: Taken, limits: Limits) -> dict[str, list[Entry]]:
+def _take(log: Place, entries: Taken, limits: Limits) -> dict[str, list[Entry]]:
     """The entries that fit the limits, and the first file of rows even if it does not.
 
     In the order of arrival over all writers: they advance together, so that no writer's
@@ -206,12 +209,16 @@ def _take(log: Path, entries: Taken, limits: Limits) -> dict[str, list[Entry]]:
     return taken
 
 
-def _with(used: Limits, log: Path, entry: Entry, limits: Limits) -> Limits:
+def _with(used: Limits, log: Place, entry: Entry, limits: Limits) -> Limits:
     """What is used once the entry is taken; bounds and leaves cost nothing."""
     if not isinstance(entry, Rows):
         return used
-    size = (log / entry.path).stat().st_size if limits.bytes is not None else 0
+    size = _size(log / entry.path) if limits.bytes is not None else 0
     return Limits((used.rows or 0) + entry.count, (used.files or 0) + 1, (used.bytes or 0) + size)
+
+
+def _size(path: Place) -> int:
+    return path.size()[0] if isinstance(path, ObjectPlace) else path.stat().st_size
 
 
 def _fits(used: Limits, limits: Limits) -> bool:

@@ -1,0 +1,182 @@
+"""Where the logs of a home are: in its folder ``logs``, each in a place that can be removed or put aside as a whole.
+
+    <home>/logs/<name>/                  the log of a stream, and on a disk
+    <home>/logs/.aside-<start>/<name>/   one that a start has put aside
+
+Nothing can be renamed in a bucket. There an object says which folder is the log, and which ones starts have put aside:
+
+    <home>/logs/<name>.json              {"log": "<name>.3f…", "aside": {"<start>": "<name>"}}
+
+Without it the log is the folder with the name of the stream. A folder that was a log before is never one again.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+import uuid
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from rowtime.client.file_names import escape
+from rowtime.client.log_bucket import LogBucket
+from rowtime.core.shared_paths import sync
+from rowtime.core.stores import ObjectPlace, Place
+
+
+class Logs(Protocol):
+    """The logs of a home, by the names of their streams; a ``start`` is called by a name of its own."""
+
+    def path(self, name: str) -> Place:
+        """Where a log is or would be."""
+        ...
+
+    def remove(self, name: str) -> None:
+        """Remove a log, if it is there; who reads it finds that it is gone."""
+        ...
+
+    def put_aside(self, name: str, start: str) -> None:
+        """Put a log aside, if it is there: the stream begins anew."""
+        ...
+
+    def aside(self, name: str, start: str) -> bool:
+        """True if a start has put this log aside."""
+        ...
+
+    def put_back(self, name: str, start: str) -> None:
+        """Let a log that was put aside be that of its stream again; the one since is removed."""
+        ...
+
+    def forget(self, start: str) -> None:
+        """Remove what a start has put aside."""
+        ...
+
+
+def logs_of(home: Place) -> Logs:
+    """The logs of a home."""
+    return BucketLogs(home / "logs") if isinstance(home, ObjectPlace) else FolderLogs(home / "logs")
+
+
+class FolderLogs:
+    """Logs on a disk."""
+
+    def __init__(self, place: Path) -> None:
+        self._place = place
+
+    def path(self, name: str) -> Path:
+        """Where a log is or would be."""
+        return self._place / escape(name.lower())
+
+    def remove(self, name: str) -> None:
+        """Remove a log. It is renamed first: nobody ever reads half a log."""
+        log = self.path(name)
+        if log.exists():
+            doomed = Path(tempfile.mkdtemp(prefix=".dropped-", dir=self._place))
+            log.rename(doomed / "log")
+            shutil.rmtree(doomed)
+
+    def put_aside(self, name: str, start: str) -> None:
+        """Rename a log."""
+        if self.path(name).exists():
+            aside = self._aside(name, start)
+            aside.parent.mkdir(exist_ok=True)
+            self.path(name).rename(aside)
+            sync(self._place)
+
+    def aside(self, name: str, start: str) -> bool:
+        """True if a start has put this log aside."""
+        return self._aside(name, start).exists()
+
+    def put_back(self, name: str, start: str) -> None:
+        """Rename it again."""
+        self.remove(name)
+        self._aside(name, start).rename(self.path(name))
+
+    def forget(self, start: str) -> None:
+        """Remove what a start has put aside."""
+        shutil.rmtree(self._place / f".aside-{start}", ignore_errors=True)
+
+    def _aside(self, name: str, start: str) -> Path:
+        return self._place / f".aside-{start}" / self.path(name).name
+
+
+@dataclass(frozen=True)
+class _Said:
+    """What the object of a stream says; ``log`` and ``aside`` are names of folders."""
+
+    log: str
+    aside: Mapping[str, str] = field(default_factory=dict)
+
+
+class BucketLogs:
+    """Logs in a bucket."""
+
+    def __init__(self, place: ObjectPlace) -> None:
+        self._place = place
+
+    def path(self, name: str) -> ObjectPlace:
+        """Where a log is or would be."""
+        return self._place / self._said(name).log
+
+    def remove(self, name: str) -> None:
+        """Let the log be another folder, and remove the objects of the one before."""
+        said = self._said(name)
+        if (self._place / said.log).is_dir():
+            self._say(name, self._anew(name), said.aside)
+            self._clear(said.log)
+
+    def put_aside(self, name: str, start: str) -> None:
+        """Let the log be another folder."""
+        said = self._said(name)
+        if (self._place / said.log).is_dir():
+            self._say(name, self._anew(name), {**said.aside, start: said.log})
+
+    def aside(self, name: str, start: str) -> bool:
+        """True if a start has put this log aside."""
+        return start in self._said(name).aside
+
+    def put_back(self, name: str, start: str) -> None:
+        """Let the log be the folder that it was."""
+        said = self._said(name)
+        aside = {**said.aside}
+        self._say(name, aside.pop(start), aside)
+        self._clear(said.log)
+
+    def forget(self, start: str) -> None:
+        """Remove what a start has put aside."""
+        for place in self._place.glob("*.json"):
+            said = _read(place)
+            if said is not None and start in said.aside:
+                self._clear(said.aside[start])
+                left = {other: log for other, log in said.aside.items() if other != start}
+                place.replace(_text(said.log, left))
+
+    def _object(self, name: str) -> ObjectPlace:
+        return self._place / f"{escape(name.lower())}.json"
+
+    def _said(self, name: str) -> _Said:
+        return _read(self._object(name)) or _Said(escape(name.lower()))
+
+    def _say(self, name: str, log: str, aside: Mapping[str, str]) -> None:
+        self._object(name).replace(_text(log, aside))
+
+    def _anew(self, name: str) -> str:
+        return f"{escape(name.lower())}.{uuid.uuid4().hex[:12]}"
+
+    def _clear(self, folder: str) -> None:
+        LogBucket(self._place / folder).drop()
+
+
+def _read(place: ObjectPlace) -> _Said | None:
+    found: dict[str, Any] = {}
+    with suppress(FileNotFoundError):
+        found = json.loads(place.read_bytes())
+    return _Said(found["log"], found["aside"]) if found else None
+
+
+def _text(log: str, aside: Mapping[str, str]) -> bytes:
+    return json.dumps({"log": log, "aside": dict(aside)}).encode()

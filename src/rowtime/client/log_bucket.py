@@ -1,0 +1,293 @@
+"""A stream log in a bucket: objects that are created only if they are absent.
+
+    <log>/<writer>/<position>               an item (`log_objects`): rows, a bound, a leave
+    <log>/.index/<writer>/<position>        the labels of the items before this position, from the index before on
+
+The writer of an item at position p creates the object p if there is none, so of two processes with one name one loses.
+Nothing has to be locked, and what was created is never changed. An index saves readers from asking for each small
+object: the writer that has put ``SHARD_FILES`` items behind the last one adds it. It only saves work.
+
+A reader lists what stands behind the last item that it knows, in one request for up to 1,000 new items.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import replace
+from typing import Final
+
+from rowtime.client import log_objects
+from rowtime.client.file_names import escape, unescape
+from rowtime.client.log_contract import Made, damaged, lost, overtaken
+from rowtime.client.log_folder import SHARD_FILES, WRITER
+from rowtime.client.log_items import Bound, Entry, Leave, Rows, file_name, parse_entry
+from rowtime.core.errors import Failure
+from rowtime.core.stores import ObjectPlace
+from rowtime.core.time import BEGINNING, SECOND
+
+INDEX: Final = ".index"
+DROPPED: Final = ".dropped"
+DOUBT: Final = 2 * SECOND  # µs: longer than a store takes to write an object, as a rule
+_GONE: Final = b"dropped\n"  # in the place of the next item of a log that is no more
+_AT_ONCE: Final = 16  # requests
+_FEW: Final = 32  # items that are asked for one by one although an index may have them
+_MOST: Final = 200_000  # items that are remembered
+_TAIL: Final = 1 << 16  # bytes: a small object as a whole, of a larger one the footer
+_NAME: Final = re.compile(r"\d{20}")
+
+
+class LogBucket:
+    """A stream log as its readers see it (`log_contract.Log`); remembers the items that it has seen."""
+
+    doubt = DOUBT
+
+    def __init__(self, log: ObjectPlace) -> None:
+        self._log = log
+        self._entries: dict[tuple[str, int], Entry] = {}
+        self._before: dict[tuple[str, int], int] = {}  # by the position behind an item, that of the item
+        self._read: set[tuple[str, int]] = set()  # indexes
+
+    def writers(self) -> list[str]:
+        """Those that have a place, sorted."""
+        names = [place.name for place in self._log.iterdir()]
+        return sorted(unescape(name) for name in names if WRITER.fullmatch(name))
+
+    def entries(self, writer: str, after: int, most: int | None = None) -> tuple[list[Entry], bool]:
+        """The entries at positions >= ``after``: one list, and a request for each that is new."""
+        if len(self._entries) > _MOST:
+            for known in (self._entries, self._before, self._read):
+                known.clear()
+        there = self.firsts(writer, self._start(writer, after))
+        limit = None if most is None else most * SHARD_FILES
+        at = bisect_left(there, after)
+        new = there[at:][:limit]
+        found = self.described(writer, new)
+        reached = found[-1].end if found else self.described(writer, there[at - 1 : at])[0].end if at else 0
+        if reached < after:
+            raise lost(self._log, f"the writer {writer} is at position {reached}, the reader at {after}")
+        return found, len(new) == len(there) - at
+
+    def _start(self, writer: str, after: int) -> int:
+        """A position from which a list has the item before ``after`` and not many others."""
+        known = self._before.get((writer, after))
+        if known is not None or not after:
+            return known or 0
+        indexes = self.indexes(writer)
+        return [0, *indexes][bisect_left(indexes, after)]
+
+    def last(self, writer: str, kind: type[Entry] | None = None) -> Entry | None:
+        """The last entry (of a kind): two lists, and a request for each item that is looked at."""
+        indexes = self.indexes(writer)
+        for first, end in reversed([*zip([0, *indexes], [*indexes, None], strict=True)]):
+            there = self.firsts(writer, first)
+            for at in reversed(there[: None if end is None else bisect_left(there, end)]):
+                [entry] = self.described(writer, [at], near=end)
+                if kind is None or isinstance(entry, kind):
+                    return entry
+        return None
+
+    def under_way(self, writer: str) -> bool:  # noqa: ARG002 - the contract's
+        """False: nobody can tell, hence the ``doubt``."""
+        return False
+
+    def settle(self, entries: Iterable[Entry]) -> None:
+        """Nothing: an object that is seen is durable."""
+
+    def check(self, paths: Sequence[str]) -> None:
+        """Compare objects with the checksums in their labels."""
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            list(pool.map(self._check_one, paths))
+
+    def _check_one(self, path: str) -> None:
+        try:
+            sound = log_objects.whole((self._log / path).read_bytes())
+        except FileNotFoundError:
+            raise damaged(self._log, path, "is gone") from None
+        if not sound:
+            raise damaged(self._log, path, "is not as its writer wrote it: its checksum differs")
+
+    def text(self, path: str) -> bytes:
+        """What stands behind the label of an object that is no rows."""
+        return log_objects.text_of((self._log / path).read_bytes())
+
+    def pen(self, writer: str) -> BucketPen:
+        """Open a writer; another process may have it open, which its first item tells."""
+        return BucketPen(self._log, writer, self)
+
+    def drop(self) -> None:
+        """Remove the log: who has it open is told (R501), whether it reads or writes.
+
+        First of all the place of the next item of each writer is taken, so that no item comes to stand here any more.
+        A writer that comes only now sees the mark. The newest items go first: who reads sees what once was.
+        """
+        (self._log / DROPPED).upload(_GONE)
+        for writer in self.writers():
+            self._bury(writer)
+        for place in sorted(self._log.rglob(), reverse=True):
+            if place.name != DROPPED and place.tail(len(_GONE))[0] != _GONE:
+                place.unlink(missing_ok=True)
+
+    def _bury(self, writer: str) -> None:
+        folder = self._log / escape(writer)
+        while True:
+            last = self.firsts(writer)[-1:]
+            if last and (folder / f"{last[0]:020}").tail(len(_GONE))[0] == _GONE:
+                return  # who began to remove the log has died
+            end = self.described(writer, last)[0].end if last else 0
+            with suppress(FileExistsError):  # of an item that has come in the meantime
+                (folder / f"{end:020}").create(_GONE)
+                return
+
+    # -- what stands where ------------------------------------------------------------
+
+    def firsts(self, writer: str, start: int = 0) -> list[int]:
+        """The positions of items from one on, in order."""
+        return _numbers(self._log / escape(writer), start)
+
+    def indexes(self, writer: str) -> list[int]:
+        """The positions up to which there are indexes."""
+        return _numbers(self._log / INDEX / escape(writer), 0)
+
+    def described(self, writer: str, firsts: Sequence[int], near: int | None = None) -> list[Entry]:
+        """The entries at some positions; ``near``: an index that may have them."""
+        missing = [at for at in firsts if (writer, at) not in self._entries]
+        if len(missing) > _FEW or (missing and near is not None):
+            indexes = self.indexes(writer) if near is None else [near]
+            for end in indexes[bisect_right(indexes, missing[0]) :]:
+                self._read_index(writer, end)
+                if end > missing[-1]:
+                    break
+            missing = [at for at in missing if (writer, at) not in self._entries]
+        if len(missing) == 1:
+            self._learn(writer, self._asked(writer, missing[0]))
+        elif missing:
+            with ThreadPoolExecutor(_AT_ONCE) as pool:
+                for entry in pool.map(lambda at: self._asked(writer, at), missing):
+                    self._learn(writer, entry)
+        return [self._entries[writer, at] for at in firsts]
+
+    def write_index(self, writer: str, start: int, end: int) -> None:
+        """Let the labels of items before a position be found together."""
+        there = [at for at in self.firsts(writer, start) if at < end]
+        names = [file_name(entry) for entry in self.described(writer, there)]
+        (self._log / INDEX / escape(writer) / f"{end:020}").upload("\n".join(names).encode())
+
+    def _read_index(self, writer: str, end: int) -> None:
+        if (writer, end) in self._read:
+            return
+        with suppress(FileNotFoundError):
+            for name in (self._log / INDEX / escape(writer) / f"{end:020}").read_text().split("\n"):
+                entry = parse_entry(name)
+                if entry is not None:
+                    self._learn(writer, replace(entry, path=f"{escape(writer)}/{entry.first:020}"))
+            self._read.add((writer, end))
+
+    def _asked(self, writer: str, at: int) -> Entry:
+        """An entry by its object."""
+        path = f"{escape(writer)}/{at:020}"
+        place = self._log / path
+        try:
+            tail, size = place.tail(_TAIL)
+            if tail == _GONE:
+                raise _dropped(self._log)
+            label = log_objects.label_of(tail, whole=len(tail) == size)
+            if label is None and len(tail) < size:
+                label = log_objects.label_of(place.read_bytes(), whole=True)
+        except FileNotFoundError:
+            raise lost(self._log, f"the item of the writer {writer} at position {at} is gone") from None
+        entry = None if label is None else log_objects.entry_of(label, path)
+        if entry is None or entry.first != at:
+            raise damaged(self._log, path, "is not as its writer wrote it: it does not say what it is")
+        return entry
+
+    def _learn(self, writer: str, entry: Entry) -> None:
+        self._entries[writer, entry.first] = entry
+        self._before[writer, entry.end] = entry.first
+
+
+class BucketPen:
+    """The place of one writer (`log_contract.Pen`). It loses it to a process that puts the next item before it does."""
+
+    def __init__(self, log: ObjectPlace, writer: str, seen: LogBucket) -> None:
+        self._log, self._writer, self._seen = log, writer, seen
+        self._indexed = [0, *seen.indexes(writer)][-1]
+        there = seen.firsts(writer, self._indexed)
+        self._last = seen.described(writer, there[-1:])[0] if there else seen.last(writer)
+        self._next = self._last.end if self._last else 0
+        self._since = len(there)  # items behind the last index
+        self.arrival = self._arrival()
+        self._doubt: list[tuple[bytes, Entry]] = []  # what may have been written at the next position
+        self._lost = False
+
+    def _arrival(self) -> int | None:
+        """That of the last item which has one."""
+        if self._last is None or isinstance(self._last, Rows | Bound):
+            return None if self._last is None else self._last.arrival
+        timed = [self._seen.last(self._writer, kind) for kind in (Rows, Bound)]
+        arrivals = [entry.arrival for entry in timed if isinstance(entry, Rows | Bound)]
+        return max((at for at in arrivals if at is not None), default=None)
+
+    @property
+    def next(self) -> int:
+        """The position of the next item."""
+        return self._next
+
+    def put(self, make: Callable[[], Made]) -> None:
+        """Create the object of an item. After a ``Failure`` `settle` tells whether it is there."""
+        if self._lost:
+            raise overtaken(self._log, self._writer)
+        self._create(*log_objects.packed(*make()))
+        if self._since >= SHARD_FILES:
+            with suppress(Failure):  # the next item tries again
+                self._seen.write_index(self._writer, self._indexed, self._next)
+                self._indexed, self._since = self._next, 0
+
+    def settle(self) -> None:
+        """Put an item that changes nothing in the place of one whose answer is missing, unless that is there."""
+        if self._doubt:
+            self._create(*log_objects.packed(self._nothing(), b""))
+
+    def fence(self) -> None:
+        """Take the next position by an item that changes nothing."""
+        self.put(lambda: (self._nothing(), b""))
+
+    def close(self) -> None:
+        """Nothing: the place is not locked."""
+
+    def _nothing(self) -> Entry:
+        """A leave of who is away; else a bound that is weaker than any other."""
+        away = self._last is None or isinstance(self._last, Leave)
+        return Leave(self._next) if away else Bound(self._next, BEGINNING, arrival=self.arrival)
+
+    def _create(self, data: bytes, entry: Entry) -> None:
+        place = self._log / escape(self._writer) / f"{self._next:020}"
+        self._doubt.append((data, entry))
+        try:
+            place.create(data)
+        except FileExistsError:
+            there = place.read_bytes()
+            if there == _GONE:
+                raise _dropped(self._log) from None
+            mine = [one for content, one in self._doubt if content == there]
+            if not mine:
+                self._lost, self._doubt = True, []
+                raise overtaken(self._log, self._writer) from None
+            [entry] = mine
+        self._doubt, self._last, self._next = [], entry, entry.end
+        self._since += 1
+        if entry.first == 0 and (self._log / DROPPED).exists():
+            raise _dropped(self._log)
+
+
+def _dropped(log: ObjectPlace) -> Failure:
+    return lost(log, "its stream was dropped")
+
+
+def _numbers(folder: ObjectPlace, start: int) -> list[int]:
+    """The names below a folder that are positions, from one on."""
+    names = folder.names(after=f"{start - 1:020}" if start else "")
+    return [int(name) for name in names if _NAME.fullmatch(name)]

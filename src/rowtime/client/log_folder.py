@@ -1,0 +1,247 @@
+"""A stream log in a folder: files whose names say what is in them.
+
+    <log>/<writer>/.lock                    held by the process that writes
+    <log>/<writer>/.insert                  an item that is under way
+    <log>/<writer>/s-<first position>/      a shard: at most ``SHARD_FILES`` items' files (`log_items`)
+
+A file that has its name is complete, and durable soon after. A reader at position p lists one shard that holds items
+before p, and those after it: the cost is that of what is new.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import time
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import IO, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from rowtime.client.file_names import escape, unescape
+from rowtime.client.log_contract import OPEN_ALREADY, Made, damaged, lost, reading
+from rowtime.client.log_items import Bound, ColumnBound, Entry, Rows, file_name, parse_entry
+from rowtime.client.parquet_statistics import trusted
+from rowtime.core.checksums import checksum
+from rowtime.core.errors import refuse
+from rowtime.core.shared_paths import sync
+
+SHARD_FILES: Final = 512
+LOCK: Final = ".lock"
+UNDER_WAY: Final = ".insert"
+PRIVATE: Final = 0o700
+WRITER: Final = re.compile(r"(?:[a-z0-9_-]|%[0-9A-F]{2})+")
+
+_AT_ONCE: Final = 16  # folders that are synced, files that are read
+_A_TASK: Final = 64  # files: a thread for each costs more than to read it
+_SHARD: Final = re.compile(r"s-(\d{20})")
+_TRIES: Final = 5
+_PAUSE: Final = 0.02  # seconds
+
+
+class LogFolder:
+    """A stream log as its readers see it (`log_contract.Log`)."""
+
+    doubt = 0
+
+    def __init__(self, log: Path) -> None:
+        self._log = log
+
+    def writers(self) -> list[str]:
+        """Those that have a directory, sorted."""
+        try:
+            return sorted(unescape(name) for name in _names(self._log) if WRITER.fullmatch(name))
+        except FileNotFoundError:
+            return []
+
+    def entries(self, writer: str, after: int, most: int | None = None) -> tuple[list[Entry], bool]:
+        """The entries listed in the shards from ``after`` on, and if those were all shards."""
+        present = shards(self._log / escape(writer))
+        needed = present[max(0, bisect_right(present, after) - 1) :]
+        listed = [entry for shard in needed[:most] for entry in shard_entries(self._log, writer, shard)]
+        reached = max([entry.end for entry in listed[-1:]] + present[-1:], default=0)
+        if reached < after:
+            raise lost(self._log, f"the writer {writer} is at position {reached}, the reader at {after}")
+        return [entry for entry in listed if entry.first >= after], needed[:most] == needed
+
+    def last(self, writer: str, kind: type[Entry] | None = None) -> Entry | None:
+        """The last entry (of a kind), from the newest shards only."""
+        for shard in reversed(shards(self._log / escape(writer))):
+            found = shard_entries(self._log, writer, shard)
+            matching = [entry for entry in found if kind is None or isinstance(entry, kind)]
+            if matching:
+                return matching[-1]
+        return None
+
+    def under_way(self, writer: str) -> bool:
+        """True if a living writer is between taking an arrival time and showing its rows."""
+        directory = self._log / escape(writer)
+        return (directory / UNDER_WAY).exists() and _held(directory / LOCK)
+
+    def settle(self, entries: Iterable[Entry]) -> None:
+        """Sync the folders of entries. Many at once: each waits for the disk, not for the processor."""
+        folders = {(self._log / entry.path).parent for entry in entries}
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            list(pool.map(sync, folders))
+
+    def check(self, paths: Sequence[str]) -> None:
+        """Compare files with the checksums in their names. Those of older versions only have to be there."""
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            list(pool.map(self._check_some, [paths[n : n + _A_TASK] for n in range(0, len(paths), _A_TASK)]))
+
+    def _check_some(self, paths: Sequence[str]) -> None:
+        for path in paths:
+            entry = parse_entry(path)
+            known = entry.sum if isinstance(entry, Rows | ColumnBound) else None
+            try:
+                found = checksum(f"{self._log}/{path}") if known is not None else (self._log / path).stat() and None
+            except FileNotFoundError:
+                raise damaged(self._log, path, "is gone") from None
+            if found != known:
+                raise damaged(self._log, path, "is not as its writer wrote it: its checksum differs")
+
+    def text(self, path: str) -> bytes:
+        """What a file that is no rows holds."""
+        return (self._log / path).read_bytes()
+
+    def pen(self, writer: str) -> FolderPen:
+        """Open a writer. Raises ``Refused`` (R204) if a process has it open."""
+        return FolderPen(self._log, writer)
+
+
+class FolderPen:
+    """The directory of one writer, locked (`log_contract.Pen`)."""
+
+    def __init__(self, log: Path, writer: str) -> None:
+        self._log, self._writer, self._directory = log, writer, log / escape(writer)
+        with reading(log):
+            make_directory(self._directory)
+            self._lock = _locked(self._directory / LOCK, writer)
+            try:
+                self._recover()
+            except BaseException:
+                self._lock.close()
+                raise
+
+    @property
+    def next(self) -> int:
+        """The position of the next item."""
+        return self._next
+
+    def _recover(self) -> None:
+        """Where the last writer of this name stopped, read from the names of its files."""
+        (self._directory / UNDER_WAY).unlink(missing_ok=True)
+        there = LogFolder(self._log)
+        last, present = there.last(self._writer), shards(self._directory)
+        timed = [there.last(self._writer, kind) for kind in (Rows, Bound)]
+        arrivals = [entry.arrival for entry in timed if isinstance(entry, Rows | Bound)]
+        self._next = last.end if last else 0
+        self.arrival = max((at for at in arrivals if at is not None), default=None)
+        self._shard = present[-1] if present else None
+        self._in_shard = len(shard_entries(self._log, self._writer, present[-1])) if present else 0
+
+    def put(self, make: Callable[[], Made]) -> None:
+        """Write a file that gets its name when it is complete."""
+        staged = self._directory / UNDER_WAY
+        shard = self._room()
+        try:
+            with staged.open("wb") as file:
+                # Only now, with the file in sight: see the law of ``stream_log.survey``.
+                entry, content = make()
+                if isinstance(content, pa.Table):
+                    pq.write_table(content, file, store_schema=False, write_statistics=trusted(content.schema, content))
+                else:
+                    file.write(content)
+                file.flush()
+                if file.tell():
+                    os.fsync(file.fileno())
+            if isinstance(entry, Rows | ColumnBound):
+                entry = replace(entry, sum=checksum(staged))
+            staged.rename(shard / file_name(entry))
+            # From here on readers may see it, durable or not.
+            self._next = entry.end
+            self._in_shard += 1
+            sync(shard)
+        finally:
+            staged.unlink(missing_ok=True)
+
+    def settle(self) -> None:
+        """Nothing: a rename that has failed has not been carried out."""
+
+    def fence(self) -> None:
+        """Nothing: the lock keeps others out."""
+
+    def close(self) -> None:
+        """Unlock the directory."""
+        self._lock.close()
+
+    def _room(self) -> Path:
+        """The shard for the next file: a new one where the last one is full."""
+        if self._shard is None or self._in_shard >= SHARD_FILES:
+            make_directory(self._directory / shard_name(self._next))
+            self._shard, self._in_shard = self._next, 0
+        return self._directory / shard_name(self._shard)
+
+
+def shard_name(first: int) -> str:
+    """The name of the shard whose items start at a position."""
+    return f"s-{first:020}"
+
+
+def shards(directory: Path) -> list[int]:
+    """The first positions of a writer's shards, in order."""
+    return sorted(int(found[1]) for name in _names(directory) if (found := _SHARD.fullmatch(name)))
+
+
+def shard_entries(log: Path, writer: str, shard: int) -> list[Entry]:
+    """The entries of one shard, in order."""
+    relative = f"{escape(writer)}/{shard_name(shard)}"
+    found = (parse_entry(f"{relative}/{name}") for name in _names(log / relative))
+    return sorted((entry for entry in found if entry is not None), key=lambda entry: entry.first)
+
+
+def make_directory(directory: Path) -> None:
+    """Create a directory and what is missing above it, durably, private to their owner."""
+    if directory.is_dir():
+        return
+    make_directory(directory.parent)
+    directory.mkdir(mode=PRIVATE, exist_ok=True)
+    sync(directory.parent)
+
+
+def _names(directory: Path) -> list[str]:
+    return os.listdir(directory)  # noqa: PTH208 - a Path for each of 512 names costs more than the listing
+
+
+def _held(lock: Path) -> bool:
+    """True unless nobody holds the lock; a crashed writer's leftovers stop nobody's clock."""
+    try:
+        with lock.open() as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    return False
+
+
+def _locked(path: Path, name: str) -> IO[str]:
+    """The open lock file; a reader may hold it for a moment (``stream_log.survey``)."""
+    file = path.open("a")
+    for _ in range(_TRIES):
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(_PAUSE)
+        else:
+            return file
+    file.close()
+    raise refuse(
+        OPEN_ALREADY,
+        f"the writer {name} is open already, in this process or another",
+        'Give this one a name of its own, for example writer="second".',
+    )

@@ -1,0 +1,287 @@
+"""Stream logs in buckets: the same items as on a disk, one of each writer at each position, whatever a store says."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from reliability.stores.proxy import LATE, LOSE, THROTTLE, Faults
+from rowtime.client import log_bucket, log_folder, stream_log
+from rowtime.client.log_items import Bound, ColumnBound, Entry, Leave, Rows
+from rowtime.client.writer import Writer
+from rowtime.core.errors import Failure, Refused
+from rowtime.core.stores import Place, content_of, place_of
+from rowtime.core.time import BEGINNING
+
+DEFINITION = {
+    "name": "s",
+    "columns": [{"name": "x", "type": "BIGINT", "nullable": True}],
+    "orders": [("x", "BIGINT", "ASCENDING")],
+}
+
+
+@pytest.fixture(params=["memory", pytest.param("s3", marks=pytest.mark.slow)])
+def log(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    """An empty place for a log in a bucket."""
+    url = f"memory://{tmp_path.name}/log" if request.param == "memory" else request.getfixturevalue("bucket")
+    return place_of(url)
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Indexes and shards of few items."""
+    for module in (log_bucket, log_folder):
+        monkeypatch.setattr(module, "SHARD_FILES", 4)
+    monkeypatch.setattr(log_bucket, "_FEW", 2)
+
+
+def forget() -> None:
+    """Read as another process would."""
+    stream_log._buckets.clear()
+
+
+def told(entry: Entry) -> Entry:
+    """An entry, wherever it is."""
+    return replace(entry, path="", sum=None) if isinstance(entry, Rows | ColumnBound) else replace(entry, path="")
+
+
+def rows(log: Place, entries: list[Entry]) -> list[Any]:
+    files = [log / entry.path for entry in entries if isinstance(entry, Rows)]
+    return [row for file in files for row in pq.read_table(content_of(file), partitioning=None).to_pylist()]
+
+
+def numbers(log: Place, writer: str = "main") -> list[int]:
+    forget()
+    return [row["x"] for row in rows(log, stream_log.entries_of(log, writer))]
+
+
+def code(error: pytest.ExceptionInfo[Any]) -> str:
+    return str(error.value.problems[0].code)
+
+
+def drawn(seed: int, log: Place) -> None:
+    """Calls of two writers, some of which are opened anew, with a clock of their own."""
+    draw, clock = random.Random(seed), iter(range(1000, 10_000))
+    writers: dict[str, Writer] = {}
+
+    def opened(name: str) -> Writer:
+        if name not in writers:
+            writers[name] = Writer(log, name, clock=lambda: next(clock), definition=DEFINITION)
+        return writers[name]
+
+    def insert(writer: Writer) -> None:
+        given = [{"x": draw.randrange(99), "rowtime": draw.choice([None, draw.randrange(99)])} for _ in range(3)]
+        writer.insert(given[: draw.randrange(4)])
+
+    def reopen(writer: Writer) -> None:
+        writers.pop(writer.name).close(leave=draw.random() < 0.5)
+
+    steps: list[Callable[[Writer], Any]] = [
+        *[insert] * 4,
+        reopen,
+        lambda writer: writer.set_rowtime_bound(draw.randrange(99), strict=draw.random() < 0.5),
+        lambda writer: writer.set_bound("x", draw.randrange(99)),
+    ]
+    for _ in range(30):
+        draw.choice(steps)(opened(draw.choice(["a", "b c"])))
+    for writer in writers.values():
+        writer.close()
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("seed", range(3))
+def test_the_same_calls_give_the_same_items_and_rows_as_on_a_disk(log: Place, tmp_path: Path, seed: int) -> None:
+    here = tmp_path / "log"
+    drawn(seed, here)
+    drawn(seed, log)
+    forget()
+    there, wanted = stream_log.scan(log, {}), stream_log.scan(here, {})
+    assert {name: [*map(told, found)] for name, found in there.items()} == {
+        name: [*map(told, found)] for name, found in wanted.items()
+    }
+    assert {name: rows(log, found) for name, found in there.items()} == {
+        name: rows(here, found) for name, found in wanted.items()
+    }
+    for name, found in there.items():
+        stream_log.check(log, [entry.path for entry in found])
+        last = stream_log.last_entry(log, name)
+        assert last is not None
+        assert told(last) == told(wanted[name][-1])
+        for at in [0, *(entry.end for entry in found)]:
+            forget()
+            seen = stream_log.survey(log, {name: at}, most=1)[name]
+            left = [told(entry) for entry in found if entry.first >= at]
+            assert [*map(told, seen.entries)] == left[: len(seen.entries)]
+            assert (len(seen.entries) == len(left)) is seen.to_end
+            for kind in (Rows, Bound, Leave, ColumnBound):
+                mine = stream_log.last_entry(log, name, kind)
+                assert mine == next((entry for entry in reversed(found) if isinstance(entry, kind)), None)
+
+
+def test_of_two_processes_with_one_name_the_slower_one_is_refused_and_nothing_is_lost(log: Place) -> None:
+    one, other = Writer(log), Writer(log)
+    one.insert([{"x": 1}])
+    for attempt in (lambda: other.insert([{"x": 2}]), lambda: other.set_rowtime_bound(5)):
+        with pytest.raises(Refused, match='writer="second"') as refused:
+            attempt()
+        assert code(refused) == "R214"
+    one.insert([{"x": 3}])
+    assert numbers(log) == [1, 3]
+    with Writer(log) as again:
+        assert again.insert([{"x": 2}]) == 2
+    assert numbers(log) == [1, 3, 2]
+
+
+def test_a_fence_keeps_an_older_process_out_and_changes_nothing(log: Place) -> None:
+    for name, ends in (("new", []), ("here", [Rows, Bound]), ("gone", [Rows, Leave, Leave])):
+        old = Writer(log, name)
+        if ends:
+            old.insert([{"x": 1}])
+        if ends[1:] == [Leave, Leave]:
+            old.close(leave=True)
+            old = Writer(log, name)
+        new = Writer(log, name)
+        new.fence()
+        with pytest.raises(Refused, match="R214"):
+            old.insert([{"x": 2}])
+        entries = stream_log.entries_of(log, name)
+        assert [type(entry) for entry in entries] == (ends or [Leave])
+        assert all(entry.at == BEGINNING for entry in entries if isinstance(entry, Bound))
+
+
+def test_who_has_a_log_open_that_is_dropped_is_told(log: Place) -> None:
+    late, writer = Writer(log, "late"), Writer(log)
+    writer.insert([{"x": 1}])
+    assert stream_log.survey(log, {"main": 1})["main"].to_end
+    log_bucket.LogBucket(log).drop()  # type: ignore[arg-type]  # it is in a bucket
+    for act in (
+        lambda: writer.insert([{"x": 2}]),
+        lambda: late.insert([{"x": 2}]),
+        lambda: stream_log.scan(log, {"main": 1}),
+        lambda: stream_log.scan(log, {}),
+    ):
+        with pytest.raises(Failure, match="its stream was dropped") as failed:
+            act()
+        assert code(failed) == "R501"
+
+
+def test_items_that_are_gone_or_damaged_are_told(log: Place) -> None:
+    with Writer(log, definition=DEFINITION) as writer:
+        for number in range(4):
+            writer.insert([{"x": number}])
+        writer.set_bound("x", 9)
+    entries = stream_log.entries_of(log, "main")
+    path = log / entries[1].path
+    data = path.read_bytes()
+    for at in (10, len(data) // 2):
+        path.write_bytes(data) if isinstance(path, Path) else path.upload(
+            data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
+        )
+        with pytest.raises(Failure, match="its checksum differs") as failed:
+            stream_log.check(log, [entry.path for entry in entries])
+        assert code(failed) == "R524"
+    path.unlink()
+    forget()
+    with pytest.raises(Failure, match="before position 2 are missing") as failed:
+        stream_log.scan(log, {})
+    assert code(failed) == "R501"
+    last = log / entries[4].path
+    last.unlink()
+    with pytest.raises(Failure, match="the reader at 5"):
+        stream_log.scan(log, {"main": 5})
+
+
+# -- what stores do -------------------------------------------------------------------
+
+
+def test_a_throttled_store_is_asked_again_and_answers_that_are_lost_are_looked_up(stored: str, faults: Faults) -> None:
+    writer = Writer(stored)
+    for number, kinds in enumerate(([LOSE], [THROTTLE], [LOSE, LOSE], [THROTTLE, LOSE], [LOSE])):
+        faults.put("main", *kinds)
+        writer.set_rowtime_bound(number) if number == 4 else writer.insert([{"x": number}])
+        assert not faults.next
+    assert writer.position == 5
+    assert numbers(place_of(stored)) == [0, 1, 2, 3]
+
+
+def test_the_same_rows_of_another_process_are_not_taken_for_ones_own(stored: str, faults: Faults) -> None:
+    one, other = (Writer(stored, clock=lambda: 7) for _ in range(2))
+    one.insert([{"x": 1}])
+    faults.put("main", LOSE)
+    with pytest.raises(Refused, match="R214"):
+        other.insert([{"x": 1}])
+    assert numbers(place_of(stored)) == [1]
+
+
+@pytest.mark.parametrize("arrives", ["before", "after", "never"])
+def test_an_insert_without_an_answer_is_there_once_or_never(
+    stored: str, faults: Faults, monkeypatch: pytest.MonkeyPatch, arrives: str
+) -> None:
+    monkeypatch.setattr("rowtime.core.stores._RETRIED", timedelta(milliseconds=1))
+    monkeypatch.setattr("rowtime.core.stores.TRIES", 1)
+    writer = Writer(stored)
+    writer.insert([{"x": 0}])
+    faults.put("main", *[LATE] * 20)
+    with pytest.raises(Failure) as failed:
+        writer.insert([{"x": 1}, {"x": 2}])
+    assert code(failed) == "R583"
+    with pytest.raises(Failure, match="R583"):
+        writer.set_rowtime_bound(3)
+    faults.next.clear()
+    if arrives == "before":
+        assert faults.deliver()[0] == 200
+    there = writer.position == 3
+    assert there is (arrives == "before")
+    if arrives == "after":
+        assert set(faults.deliver()) == {412}
+    writer.insert([{"x": 9}] if there else [{"x": 1}, {"x": 2}, {"x": 9}])
+    assert numbers(place_of(stored)) == [0, 1, 2, 9]
+
+
+def test_what_an_insert_and_a_look_cost(stored: str, faults: Faults) -> None:
+    log = place_of(stored)
+    writer = Writer(log)
+    writer.insert([{"x": 0}])
+    faults.seen.clear()
+    writer.insert([{"x": 1}] * 1000)
+    assert [method for method, _ in faults.seen] == ["PUT"]
+    stream_log.survey(log, {"main": 1})
+    faults.seen.clear()
+    stream_log.survey(log, {"main": 1001})
+    assert ["list-type=2" in path for _, path in faults.seen] == [True, True], "who writes, and what is new"
+    writer.insert([{"x": 2}])
+    faults.seen.clear()
+    assert [entry.first for entry in stream_log.survey(log, {"main": 1001})["main"].entries] == [1001]
+    assert len(faults.seen) == 3
+    forget()
+    faults.seen.clear()
+    Writer(log)
+    assert len(faults.seen) == 3
+
+
+@pytest.mark.usefixtures("small")
+def test_an_index_that_could_not_be_written_is_no_failure(
+    stored: str, faults: Faults, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = place_of(stored)
+    with Writer(log) as writer:
+        ask = faults.ask
+
+        def refusing(method: str, path: str, *request: Any) -> tuple[int, dict[str, str], bytes]:
+            return (403, {}, b"") if method == "PUT" and ".index" in path else ask(method, path, *request)
+
+        monkeypatch.setattr(faults, "ask", refusing)
+        for number in range(6):
+            writer.insert([{"x": number}])
+    monkeypatch.setattr(faults, "ask", ask)
+    with Writer(log) as writer:
+        writer.insert([{"x": 6}])
+    assert stream_log.opened(log).indexes("main") == [7]  # type: ignore[attr-defined]  # it is in a bucket
+    assert numbers(log) == [*range(7)]
