@@ -9,6 +9,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rowtime.api.connectors import sink_of, source_of
 from rowtime.api.events import Events
 from rowtime.api.given_streams import GivenStream
 from rowtime.api.query import Query
@@ -16,34 +17,21 @@ from rowtime.api.relations import EventTime, Relation, columns_text, named
 from rowtime.client.home import Home
 from rowtime.core.errors import Problem, Refused, refuse
 from rowtime.core.stores import Place, place_of
-from rowtime.expr.store_assignment import as_read
 from rowtime.observe.spark_listeners import QueryListener
 from rowtime.operators.rows.table_function import Make
-from rowtime.operators.sinks.sink import Sink as SinkNode
-from rowtime.operators.streams.stream import Stream
 from rowtime.plan.bind.catalog import Definitions, Without
-from rowtime.plan.bind.ledger import LEDGER
-from rowtime.plan.bind.sink_options import partitions_of
 from rowtime.plan.difference import statements_of
-from rowtime.plan.formats.lake import LAKES, STARTS
 from rowtime.plan.program import Program, compile_script
 from rowtime.plan.upgrade import upgrade_of
-from rowtime.runtime.claims import let_leave, pump_of
+from rowtime.runtime.claims import let_leave
 from rowtime.runtime.edge_types import misfits
-from rowtime.runtime.engine import Engine, wall_clock
+from rowtime.runtime.engine import Engine
 from rowtime.runtime.first_start import FirstStart
 from rowtime.runtime.quiet import quietly
-from rowtime.runtime.sinks.callables import ConsoleSink, FunctionSink, MemorySink
-from rowtime.runtime.sinks.contract import Batch, Sink
-from rowtime.runtime.sinks.directory import DirectorySink, folder_at
+from rowtime.runtime.sinks.contract import Batch
 from rowtime.runtime.sinks.staging import Stage
-from rowtime.runtime.sinks.stream_log import StreamLogSink, writer_of
 from rowtime.runtime.sources.contract import Limits, Repeatable
-from rowtime.runtime.sources.files import FilesSource
-from rowtime.runtime.sources.ledger import LedgerSource
-from rowtime.runtime.sources.rate import RateSource
-from rowtime.runtime.sources.stream_log import StreamLogSource
-from rowtime.state.checkpoint import Checkpoint, folder_of
+from rowtime.state.checkpoint import Checkpoint
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -268,7 +256,7 @@ class Pipeline:
         """An engine that has taken the checkpoint over."""
         program, place = start.program, start.place
         sources = self.sources(program, place)
-        stages = {n.name: Stage(self._sink(n), place.folder) for n in program.sinks}
+        stages = {n.name: Stage(sink_of(n, self.home, self._functions), place.folder) for n in program.sinks}
         engine = Engine(spark, program, place, sources, stages, start.limits, start.ends, start.available_now)
         engine.take_over = {*(name.lower() for name in start.take_over), *program.take_over}
         engine.start()
@@ -297,7 +285,7 @@ class Pipeline:
 
     def sources(self, program: Program, place: Checkpoint) -> dict[str, Repeatable]:
         """The sources of a program, whose notes stand in a checkpoint."""
-        return {stream.name: self._source(stream, place, program) for stream in program.streams}
+        return {node.name: source_of(node, place, program, self.home, self._given) for node in program.streams}
 
     def _jars(self, program: Program) -> list[str]:
         formats = {*(stream.source[0] for stream in program.streams), *(sink.format for sink in program.sinks)}
@@ -308,52 +296,6 @@ class Pipeline:
 
         return [*(kafka_jars() if "kafka" in formats else []), *(jar for url in urls for jar in jdbc_jars(url))]
 
-    def _source(self, node: Stream, place: Checkpoint, program: Program) -> Repeatable:
-        kind, options = node.source[0], dict(node.source[1])
-        columns = [(column.name, as_read(column.type)) for column in node.columns]
-        notes = place.folder / "sources" / folder_of(node.name)
-        if kind == "log":
-            filled = (n for n in program.sinks if dict(n.options).get("stream") == node.name)
-            pumps = [writer_of(pump_of(sink.name)) for sink in filled]
-            return StreamLogSource(self.home.log_path(node.name), columns, exclude=pumps, from_now=node.from_now)
-        if kind in ("parquet", "csv", "json"):
-            return FilesSource(kind, options, columns, notes, from_now=node.from_now)
-        if kind in ("kafka", *LAKES):
-            return _with_versions(node, columns, notes)
-        if kind == "rate":
-            return RateSource(options, wall_clock)
-        if kind == LEDGER.format:
-            return LedgerSource(node.name, place.journal, program, notes, from_now=node.from_now)
-        if kind == "dataframe":
-            from rowtime.runtime.sources.batches import BatchSource  # noqa: PLC0415
-
-            given = self._given[node.name]
-            return BatchSource(given.frame, given.names, wall_clock, [name for name, _ in columns])
-        raise refuse("R210", f"{kind} cannot be read as a stream")
-
-    def _sink(self, node: SinkNode) -> Sink:
-        options = dict(node.options)
-        if node.format in ("parquet", "csv", "json"):
-            if "path" not in options:
-                raise refuse("R207", f"a {node.format} sink needs a path", "Add OPTIONS (path '/data/out').")
-            split = partitions_of(node.format, node.options)
-            return DirectorySink(folder_at(options["path"]), pump_of(node.name), split)
-        if node.format == "log":
-            return StreamLogSink(self.home, options["stream"], pump_of(node.name))
-        if node.format == "function":
-            return FunctionSink(self._functions[options["function"]], node.name)
-        if node.format == "memory":
-            return MemorySink(node.name)
-        if node.format in ("kafka", "jdbc", *LAKES):
-            return _server(node)
-        if node.format == "console":
-            return self._functions_or_console(node)
-        raise refuse("R210", f"{node.format} cannot be written to")
-
-    def _functions_or_console(self, node: SinkNode) -> Sink:
-        result = self._functions.get("result")
-        return FunctionSink(result, node.name) if result else ConsoleSink(node.name)
-
 
 def _in_floats(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """A function whose whole numbers are floats; Spark would take them for NULL."""
@@ -363,40 +305,3 @@ def _in_floats(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
         return None if found is None else float(found)
 
     return called
-
-
-def _server(node: SinkNode) -> Sink:
-    """A sink on a server or in a lake, whose client comes only where it is used."""
-    if node.format == "jdbc":
-        from rowtime.runtime.sinks.database import JdbcSink  # noqa: PLC0415
-
-        return JdbcSink(node)
-    if node.format in LAKES:
-        from rowtime.runtime.sinks.lakes import lake_sink  # noqa: PLC0415
-
-        return lake_sink(node)
-    from rowtime.runtime.sinks.kafka_topic import KafkaSink  # noqa: PLC0415
-
-    return KafkaSink(dict(node.options), dict(node.options)["stream"])
-
-
-def _with_versions(node: Stream, columns: list[tuple[str, str]], notes: Place) -> Repeatable:
-    """A source that is told by an option where to begin."""
-    (kind, given), starts = node.source, "startingOffsets" if node.source[0] == "kafka" else STARTS
-    options = {name: value for name, value in given if not node.from_now or name.lower() != starts.lower()}
-    options |= {starts: "latest"} if node.from_now else {}
-    return _kafka(options, columns) if kind == "kafka" else _lake(node.name, kind, options, columns, notes)
-
-
-def _lake(name: str, kind: str, options: Mapping[str, str], columns: list[tuple[str, str]], notes: Place) -> Repeatable:
-    from rowtime.runtime.sources.lake import LakeSource  # noqa: PLC0415
-    from rowtime.runtime.sources.lakes import history_of  # noqa: PLC0415
-
-    return LakeSource(name, history_of(kind, options), options, columns, notes)
-
-
-def _kafka(options: Mapping[str, str], columns: list[tuple[str, str]]) -> Repeatable:
-    from rowtime.runtime.sources.kafka import KafkaSource  # noqa: PLC0415
-
-    found = {name.lower(): value for name, value in options.items()}
-    return KafkaSource(options, columns, found.get("format", "json"))
