@@ -13,7 +13,8 @@ from hypothesis import given
 
 from rowtime.core.time import END
 from rowtime.kernels.timeline import Timeline
-from rowtime.operators.contract import Segment, Tick
+from rowtime.operators.contract import Tick
+from rowtime.operators.contract.state import Segment
 from rowtime.operators.panes import event_time
 from rowtime.operators.panes.pane_fires import Fires
 from rowtime.operators.panes.panes import Panes

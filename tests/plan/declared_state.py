@@ -16,7 +16,8 @@ import pyarrow as pa
 
 import rowtime
 from rowtime.core.columns import CHANGED_BY, MET, Hidden
-from rowtime.operators.contract import Control, Kept, Operator
+from rowtime.operators.contract import Control, Operator
+from rowtime.operators.contract.state import Kept
 from rowtime.operators.events.event_gate import EventGate
 from rowtime.operators.every import OPERATORS
 from rowtime.operators.over.over_calls import RunningMark

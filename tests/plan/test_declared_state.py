@@ -13,7 +13,8 @@ import pytest
 
 from rowtime.core.columns import DUE, PERIODS, STOP, WEIGHT, Hidden
 from rowtime.core.time import BEGINNING
-from rowtime.operators.contract import Control, Kept, Operator, StateNote, UpTo, walk
+from rowtime.operators.contract import Control, Operator, UpTo, walk
+from rowtime.operators.contract.state import Kept, StateNote
 from rowtime.operators.events.chop import Chop
 from rowtime.plan.program import compile_script
 from tests.plan.declared_state import controls, undeclared, unexplained, unfounded, unwritten

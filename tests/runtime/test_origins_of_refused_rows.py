@@ -11,7 +11,8 @@ import pytest
 import rowtime as rt
 from rowtime.core.columns import DUE, HELD_TIME
 from rowtime.core.time import END
-from rowtime.operators.contract import Kept, Shape
+from rowtime.operators.contract import Shape
+from rowtime.operators.contract.state import Kept
 from rowtime.operators.gates.permit_gate import PermitGate
 from rowtime.operators.order.merge import Merge
 from rowtime.runtime.engine import Engine

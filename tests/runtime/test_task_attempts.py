@@ -12,7 +12,7 @@ import pytest
 
 from reliability.crash.cases import Case, close
 from rowtime.core.errors import Failure
-from rowtime.operators.contract import Route
+from rowtime.operators.contract.state import Route
 from rowtime.plan.stored import StoredPlan
 from rowtime.runtime import segment_writer
 from rowtime.runtime.file_form import FileForm

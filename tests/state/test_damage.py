@@ -15,7 +15,7 @@ import pytest
 import rowtime as rt
 from rowtime.cli.run import _traceback_kept
 from rowtime.core.checksums import checksum
-from rowtime.operators.contract import Route, Segment
+from rowtime.operators.contract.state import Route, Segment
 from rowtime.plan.stored import StoredPlan
 from rowtime.runtime.segment_writer import write_routes, write_table
 from rowtime.state import refused_files

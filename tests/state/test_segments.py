@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rowtime.core.time import END
-from rowtime.operators.contract import Segment
+from rowtime.operators.contract.state import Segment
 from rowtime.state.segments import FANOUT, SegmentLog
 
 

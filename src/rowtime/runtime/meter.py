@@ -17,7 +17,7 @@ from rowtime.state.costs import JOBS, PLANNING, TickCost
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from rowtime.operators.contract import Segment
+    from rowtime.operators.contract.state import Segment
 
 MS: Final = 1_000_000  # nanoseconds
 LATE: Final = 0.02  # seconds in which Spark may still note down a job that has ended

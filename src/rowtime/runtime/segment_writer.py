@@ -33,7 +33,7 @@ from rowtime.core.errors import Failure, Problem
 from rowtime.core.partition_folders import folder_of
 from rowtime.core.shared_paths import sync
 from rowtime.core.stores import ObjectPlace, Place
-from rowtime.operators.contract import Route, Segment
+from rowtime.operators.contract.state import Route, Segment
 from rowtime.operators.rows.collected import collected, loosened
 from rowtime.runtime.file_form import FileForm
 from rowtime.state.files import make_folder, sync_names

@@ -21,9 +21,10 @@ from pyspark.sql.types import StructField, StructType
 
 from rowtime.core.columns import BOUND, DUE, ROUTE
 from rowtime.core.errors import Failure, Problem
-from rowtime.operators.contract import C, Control, Delta, Keeper, Named, Operator, Route, Segment
+from rowtime.operators.contract import Control, Delta, Operator
 from rowtime.operators.contract.gates import Gate, Verdict
 from rowtime.operators.contract.intake import Intake
+from rowtime.operators.contract.state import C, Keeper, Named, Route, Segment
 from rowtime.operators.rows.collected import loose
 from rowtime.operators.sinks.sink import Sink
 from rowtime.operators.streams.stream_clocks import StreamClocks

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rowtime.core.stores import ObjectPlace, Place
-from rowtime.operators.contract import Segment
+from rowtime.operators.contract.state import Segment
 from rowtime.state.files import check_sum
 
 MOST = 256 << 20  # bytes

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rowtime.core.time import END
-from rowtime.operators.contract import Segment
+from rowtime.operators.contract.state import Segment
 
 FANOUT = 8  # segments of one level that are merged
 SMALLEST = 10  # bits: fewer than 1,024 rows are level 0, and each level holds eight times more

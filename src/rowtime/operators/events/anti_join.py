@@ -18,21 +18,9 @@ from rowtime.core.clock import Clocks, least
 from rowtime.core.columns import CHANGED_BY, DUE, LEFT_EVENT, MET, RIGHT_EVENT, STOP, VERSION, WEIGHT
 from rowtime.core.time import BEGINNING, END
 from rowtime.expr.conditions import conjuncts
-from rowtime.operators.contract import (
-    Column,
-    Delta,
-    Kept,
-    Link,
-    Operator,
-    Pairs,
-    Shape,
-    StateNote,
-    Tick,
-    UpTo,
-    named,
-    quoted,
-)
+from rowtime.operators.contract import Column, Delta, Link, Operator, Pairs, Shape, Tick, UpTo, named, quoted
 from rowtime.operators.contract.requirement import VERSIONS, Requirement
+from rowtime.operators.contract.state import Kept, StateNote
 from rowtime.operators.events.lifetime_join import side_of
 from rowtime.operators.events.versions import BEFORE, as_of, differences, versions_of
 from rowtime.operators.joins.sides import beside

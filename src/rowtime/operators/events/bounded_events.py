@@ -14,9 +14,10 @@ from rowtime.core.clock import Clocks, least
 from rowtime.core.columns import BOUND, GIVEN, ORIGIN, POSITION
 from rowtime.core.shapes import EventShape
 from rowtime.core.time import END
-from rowtime.operators.contract import Column, Delta, Link, Operator, Shape, StateNote, Tick, Unary, UpTo, quoted
+from rowtime.operators.contract import Column, Delta, Link, Operator, Shape, Tick, Unary, UpTo, quoted
 from rowtime.operators.contract.intake import Intake
 from rowtime.operators.contract.requirement import GATED, Requirement
+from rowtime.operators.contract.state import StateNote
 from rowtime.operators.events.event_gate import EventGate, Judging, collected_items
 from rowtime.operators.streams.union_all import prefix
 

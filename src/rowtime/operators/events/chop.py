@@ -16,7 +16,8 @@ from rowtime.core.columns import CHANGED_BY, DUE, MET, PIECE_END, STOP, WEIGHT
 from rowtime.core.errors import Failure, Problem
 from rowtime.core.fields import Micros
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import Delta, Link, Operator, Shape, StateNote, Tick, Unary, UpTo, quoted
+from rowtime.operators.contract import Delta, Link, Operator, Shape, Tick, Unary, UpTo, quoted
+from rowtime.operators.contract.state import StateNote
 from rowtime.operators.rows.lifetimes import BEGINS, OVERLAPS, WeightedLog, derived, due, made, netted, revised
 
 if TYPE_CHECKING:

@@ -17,7 +17,8 @@ from rowtime.core.clock import Clocks, least
 from rowtime.core.columns import ASKED_AT, ASKED_UPTO, DUE, ROUTE, ROWTIME, STOP, WEIGHT
 from rowtime.core.time import BEGINNING, END
 from rowtime.expr.conditions import col
-from rowtime.operators.contract import Delta, Link, Operator, Shape, StateNote, Tick, UpTo, named, passed, quoted
+from rowtime.operators.contract import Delta, Link, Operator, Shape, Tick, UpTo, named, passed, quoted
+from rowtime.operators.contract.state import StateNote
 from rowtime.operators.events.anti_join import SpeculativeAntiJoin
 from rowtime.operators.rows.lifetimes import ALWAYS, BEGINS, WeightedLog, derived, due, made, netted, routed
 

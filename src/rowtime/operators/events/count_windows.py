@@ -31,8 +31,9 @@ from rowtime.core.columns import (
     WEIGHT,
 )
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import Delta, Link, Operator, StateNote, Tick, UpTo, passed, quoted
+from rowtime.operators.contract import Delta, Link, Operator, Tick, UpTo, passed, quoted
 from rowtime.operators.contract.requirement import VERSIONS, Requirement
+from rowtime.operators.contract.state import StateNote
 from rowtime.operators.events.event_groups import EventGroups
 from rowtime.operators.events.failing_events import changed, fitting, results, tried_groups
 from rowtime.operators.events.versions import BEFORE, as_of, versions_of

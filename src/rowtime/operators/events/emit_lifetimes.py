@@ -39,16 +39,14 @@ from rowtime.operators.contract import (
     Link,
     Operator,
     Origin,
-    Route,
-    Segment,
     Shape,
-    StateNote,
     Tick,
     Unary,
     UpTo,
     passed,
     quoted,
 )
+from rowtime.operators.contract.state import Route, Segment, StateNote
 from rowtime.operators.events.emit_tables import MOST, as_rows, peeked, together
 from rowtime.operators.rows.lifetimes import BEGINS, WeightedLog, instant, netted
 

@@ -47,9 +47,10 @@ from rowtime.kernels.events import (
     judge,
 )
 from rowtime.kernels.events import POINT as POINT_ROW
-from rowtime.operators.contract import Column, Control, Kept, Operator, Shape, StateNote, Tick, quoted
+from rowtime.operators.contract import Column, Control, Operator, Shape, Tick, quoted
 from rowtime.operators.contract.gates import READMITTED, Verdict
 from rowtime.operators.contract.intake import Intake
+from rowtime.operators.contract.state import Kept, StateNote
 from rowtime.operators.events.met_bounds import steps_of, with_met
 from rowtime.operators.rows.by_writer import by_writer
 from rowtime.operators.rows.event_micros import in_micros

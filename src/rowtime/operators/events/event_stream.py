@@ -23,9 +23,10 @@ from rowtime.core.shapes import EventShape
 from rowtime.core.time import BEGINNING, END
 from rowtime.kernels.events import ACCEPTED, INTERVAL, START_EDGE, STOP_EDGE
 from rowtime.kernels.events import POINT as POINT_ROW
-from rowtime.operators.contract import Column, Delta, Shape, StateNote, Tick
+from rowtime.operators.contract import Column, Delta, Shape, Tick
 from rowtime.operators.contract.intake import Intake
 from rowtime.operators.contract.peek import Peek
+from rowtime.operators.contract.state import StateNote
 from rowtime.operators.events.event_gate import EventGate, Judged, Judging, collected_items
 from rowtime.operators.rows.by_writer import by_writer
 from rowtime.operators.streams.stream import Stream

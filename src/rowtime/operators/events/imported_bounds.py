@@ -18,8 +18,9 @@ from rowtime.core.clock import Clocks, least
 from rowtime.core.columns import ARRIVAL, GIVEN, POSITION, ROWTIME, WRITER
 from rowtime.core.time import BEGINNING, END
 from rowtime.kernels.events import Mark, advances
-from rowtime.operators.contract import NOTHING, Column, Control, Delta, Link, Operator, Shape, StateNote, Tick
+from rowtime.operators.contract import NOTHING, Column, Control, Delta, Link, Operator, Shape, Tick
 from rowtime.operators.contract.intake import Intake
+from rowtime.operators.contract.state import StateNote
 from rowtime.operators.events.event_gate import collected_items, items_of
 from rowtime.operators.events.event_stream import EventStream
 from rowtime.operators.rows.by_writer import by_writer

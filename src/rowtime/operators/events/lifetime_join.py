@@ -14,20 +14,8 @@ from typing import TYPE_CHECKING, ClassVar
 from rowtime.core.clock import Clocks, least
 from rowtime.core.columns import BROKEN, CHANGED_BY, DUE, FRESH, LEFT_EVENT, MET, RIGHT_EVENT, ROUTE, STOP, WEIGHT
 from rowtime.core.time import END
-from rowtime.operators.contract import (
-    Column,
-    Delta,
-    Link,
-    Operator,
-    Route,
-    Shape,
-    StateNote,
-    Tick,
-    UpTo,
-    named,
-    passed,
-    quoted,
-)
+from rowtime.operators.contract import Column, Delta, Link, Operator, Shape, Tick, UpTo, named, passed, quoted
+from rowtime.operators.contract.state import Route, StateNote
 from rowtime.operators.events.alter_lifetime import AlterLifetime
 from rowtime.operators.events.emit_tables import in_utc
 from rowtime.operators.events.event_stream import EventStream

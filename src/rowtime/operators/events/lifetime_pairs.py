@@ -20,8 +20,9 @@ from rowtime.core.columns import CHANGED_BY, DUE, MET, POSITION, ROWTIME, START,
 from rowtime.core.time import END
 from rowtime.expr.conditions import conjuncts
 from rowtime.kernels.overlaps import Lives, numbered, overlapping
-from rowtime.operators.contract import Route, Segment, Tick, quoted
+from rowtime.operators.contract import Tick, quoted
 from rowtime.operators.contract.peek import Peek
+from rowtime.operators.contract.state import Route, Segment
 from rowtime.operators.events.emit_tables import UTC, in_micros, in_utc
 from rowtime.operators.events.failing_events import refuse_events
 from rowtime.operators.over.over_rows import gathered

@@ -15,7 +15,8 @@ from rowtime.core.columns import DUE, START, STOP, WEIGHT, WINDOW_END
 from rowtime.core.errors import Failure, Problem
 from rowtime.core.fields import Micros
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import Delta, Link, Operator, Shape, StateNote, Tick, UpTo, passed, quoted
+from rowtime.operators.contract import Delta, Link, Operator, Shape, Tick, UpTo, passed, quoted
+from rowtime.operators.contract.state import StateNote
 from rowtime.operators.events.event_groups import EventGroups
 from rowtime.operators.events.event_windows import clipped, first_start, in_windows, last_window
 from rowtime.operators.events.failing_events import fitting, fitting_in_windows, results

@@ -17,7 +17,8 @@ from rowtime.core.clock import Clocks, least
 from rowtime.core.columns import DUE, ROWTIME, STOP, WEIGHT
 from rowtime.core.time import END
 from rowtime.expr.conditions import col
-from rowtime.operators.contract import Delta, Link, Operator, Shape, StateNote, Tick, Unary, UpTo, passed, quoted
+from rowtime.operators.contract import Delta, Link, Operator, Shape, Tick, Unary, UpTo, passed, quoted
+from rowtime.operators.contract.state import StateNote
 from rowtime.operators.rows.lifetimes import BEGINS, WeightedLog, derived, made, netted
 from rowtime.operators.rows.select import Item, Select
 from rowtime.sql.generate import to_spark

@@ -16,19 +16,8 @@ from sqlglot import exp
 
 from rowtime.core.columns import DUE, ENDING, OLD, ROUTE, ROWTIME, SNAPSHOT_AT, STARTING, STOP, WEIGHT
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import (
-    Delta,
-    Kept,
-    Operator,
-    Route,
-    Segment,
-    Shape,
-    StateNote,
-    Tick,
-    UpTo,
-    passed,
-    quoted,
-)
+from rowtime.operators.contract import Delta, Operator, Shape, Tick, UpTo, passed, quoted
+from rowtime.operators.contract.state import Kept, Route, Segment, StateNote
 from rowtime.operators.events.event_groups import EventGroups
 from rowtime.operators.events.failing_events import fitting, refused, tried
 from rowtime.operators.events.running_sums import RunningSums

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from rowtime.core.columns import BAD, DUE, NEXT_SNAPSHOT, SNAPSHOT_AT, START, STOP, WEIGHT
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import Delta, Operator, StateNote, Tick, UpTo, passed, quoted
+from rowtime.operators.contract import Delta, Operator, Tick, UpTo, passed, quoted
+from rowtime.operators.contract.state import StateNote
 from rowtime.operators.events.elementary import in_snapshots
 from rowtime.operators.events.event_groups import EventGroups
 from rowtime.operators.events.failing_events import exact_groups, fitting, refused, tried

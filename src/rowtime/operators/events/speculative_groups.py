@@ -30,8 +30,9 @@ from rowtime.core.columns import (
 from rowtime.core.errors import Failure, Problem
 from rowtime.core.fields import LATER, Micros
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import Delta, Link, Operator, StateNote, Tick, UpTo, quoted
+from rowtime.operators.contract import Delta, Link, Operator, Tick, UpTo, quoted
 from rowtime.operators.contract.requirement import VERSIONS, Requirement
+from rowtime.operators.contract.state import StateNote
 from rowtime.operators.events.elementary import in_snapshots
 from rowtime.operators.events.event_groups import EventGroups
 from rowtime.operators.events.event_windows import clipped, first_start, in_windows, last_window

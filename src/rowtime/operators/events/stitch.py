@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, ClassVar
 from rowtime.core.clock import Clocks, least
 from rowtime.core.columns import CHANGED_BY, DUE, MET, PIECE_END, STOP, VERSION, WEIGHT
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import Delta, Link, Operator, Shape, StateNote, Tick, Unary, UpTo, quoted
+from rowtime.operators.contract import Delta, Link, Operator, Shape, Tick, Unary, UpTo, quoted
 from rowtime.operators.contract.requirement import VERSIONS, Requirement
+from rowtime.operators.contract.state import StateNote
 from rowtime.operators.events.versions import BEFORE, as_of, differences, versions_of
 from rowtime.operators.rows.lifetimes import BEGINS, TOUCHES, WeightedLog, derived, due, made, netted, revised
 

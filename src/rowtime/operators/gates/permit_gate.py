@@ -18,16 +18,17 @@ import pyarrow as pa
 from rowtime.core.clock import Clocks, least
 from rowtime.core.columns import ASKED_AT, DUE, PERMIT, PERMITS, POSITION, ROWTIME
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import Column, Delta, Kept, Link, Operator, Shape, StateNote, Tick, UpTo, quoted
+from rowtime.operators.contract import Column, Delta, Link, Operator, Shape, Tick, UpTo, quoted
 from rowtime.operators.contract.gates import Verdict
 from rowtime.operators.contract.requirement import COUNTED, Requirement
+from rowtime.operators.contract.state import Kept, StateNote
 from rowtime.operators.panes.event_time import refusals
 from rowtime.operators.rows.lifetimes import BEGINS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from rowtime.operators.contract import Segment
+    from rowtime.operators.contract.state import Segment
 
 REASON = "NO_PERMIT"
 

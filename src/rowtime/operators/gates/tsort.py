@@ -18,21 +18,10 @@ from rowtime.core.columns import ARRIVAL, JUDGED, PASSED_ROWTIME, POSITION, PROM
 from rowtime.core.errors import refuse
 from rowtime.core.fields import LATER, Micros
 from rowtime.core.time import BEGINNING, END, shift
-from rowtime.operators.contract import (
-    Column,
-    Delta,
-    Link,
-    Operator,
-    Origin,
-    Shape,
-    StateNote,
-    Tick,
-    Unary,
-    micros,
-    quoted,
-)
+from rowtime.operators.contract import Column, Delta, Link, Operator, Origin, Shape, Tick, Unary, micros, quoted
 from rowtime.operators.contract.gates import Gate, Raise
 from rowtime.operators.contract.requirement import WRITERS, Requirement
+from rowtime.operators.contract.state import StateNote
 from rowtime.operators.rows.select import Select
 from rowtime.operators.streams.quarantine import Quarantine, Waiting, undecided
 from rowtime.sql.generate import to_spark

@@ -14,7 +14,8 @@ from sqlglot import exp
 
 from rowtime.core.columns import BROKEN, DONE, LIFETIME_END, LIFETIME_START, POSITION, ROUTE, ROWTIME, WRITER
 from rowtime.expr.conditions import conjuncts
-from rowtime.operators.contract import Operator, Route, Segment, Tick, quoted
+from rowtime.operators.contract import Operator, Tick, quoted
+from rowtime.operators.contract.state import Route, Segment
 from rowtime.operators.groups.grouping import Groups
 from rowtime.operators.rows.attempt import judged
 from rowtime.sql.generate import to_rowtime, to_spark

@@ -15,23 +15,8 @@ from typing import TYPE_CHECKING, ClassVar
 from rowtime.core.clock import Clocks, least
 from rowtime.core.columns import DUE, ROWTIME, SEEN
 from rowtime.core.time import BEGINNING
-from rowtime.operators.contract import (
-    LARGE,
-    NOTHING,
-    Closed,
-    Column,
-    Delta,
-    Kept,
-    Link,
-    Operator,
-    Route,
-    Segment,
-    Shape,
-    StateNote,
-    Tick,
-    Unary,
-    passed,
-)
+from rowtime.operators.contract import NOTHING, Closed, Column, Delta, Link, Operator, Shape, Tick, Unary, passed
+from rowtime.operators.contract.state import LARGE, Kept, Route, Segment, StateNote
 from rowtime.operators.groups.finished import COMPLETE, KEPT, Finished, refuse_failing, with_failing
 from rowtime.operators.groups.grouping import PartialTypes, RowGroups
 from rowtime.operators.rows.collations import grouped

@@ -24,21 +24,9 @@ from rowtime.core.columns import ARRIVED, BROKEN, DUE, PLACES, POSITION, ROWTIME
 from rowtime.core.fields import Micros
 from rowtime.core.time import BEGINNING, END, MAX_MICROS, MIN_MICROS, shift
 from rowtime.expr.conditions import columns_in
-from rowtime.operators.contract import (
-    LARGE,
-    Column,
-    Delta,
-    Kept,
-    Link,
-    Operator,
-    Segment,
-    Shape,
-    StateNote,
-    Tick,
-    passed,
-    quoted,
-)
+from rowtime.operators.contract import Column, Delta, Link, Operator, Shape, Tick, passed, quoted
 from rowtime.operators.contract.requirement import PLACED, Requirement
+from rowtime.operators.contract.state import LARGE, Kept, Segment, StateNote
 from rowtime.operators.joins.join_edge import Edge, Joined
 from rowtime.operators.joins.join_rows import SideRows, between
 from rowtime.operators.joins.sides import beside

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import LARGE, Segments, micros, passed
+from rowtime.operators.contract import micros, passed
+from rowtime.operators.contract.state import LARGE, Segments
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

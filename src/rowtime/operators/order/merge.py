@@ -17,24 +17,20 @@ from rowtime.core.fields import UNSTORED
 from rowtime.core.time import BEGINNING, END
 from rowtime.expr.store_assignment import as_read, same_type
 from rowtime.operators.contract import (
-    LARGE,
     Control,
     Delta,
     EventTime,
-    Kept,
     Link,
     Operator,
     Origin,
-    Route,
-    Segment,
     Shape,
-    StateNote,
     Tick,
     Unary,
     micros,
     passed,
     quoted,
 )
+from rowtime.operators.contract.state import LARGE, Kept, Route, Segment, StateNote
 from rowtime.operators.rows.values import type_text
 
 if TYPE_CHECKING:

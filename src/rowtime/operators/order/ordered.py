@@ -19,9 +19,10 @@ from rowtime.core.fields import UNSTORED, Micros
 from rowtime.core.time import BEGINNING
 from rowtime.expr.facts import Fact
 from rowtime.expr.order import Order
-from rowtime.operators.contract import Column, Control, Delta, Link, Operator, Shape, StateNote, Tick, Unary, quoted
+from rowtime.operators.contract import Column, Control, Delta, Link, Operator, Shape, Tick, Unary, quoted
 from rowtime.operators.contract.gates import Gate, Verdict
 from rowtime.operators.contract.requirement import GATED, Requirement
+from rowtime.operators.contract.state import StateNote
 from rowtime.operators.rows.values import Ranks, coded, decoded, furthest, numbered
 from rowtime.operators.streams.column_bounds import about, heard
 from rowtime.sql.generate import to_spark

@@ -26,8 +26,9 @@ from rowtime.expr.facts import Fact
 from rowtime.kernels.hashes import hashes
 from rowtime.kernels.window_functions import Nth
 from rowtime.kernels.windowed import Answer, Wanted, Windows, lasting, newest, renewed, whole
-from rowtime.operators.contract import Delta, Kept, Link, Operator, Segment, Shape, StateNote, Tick, Unary, quoted
+from rowtime.operators.contract import Delta, Link, Operator, Shape, Tick, Unary, quoted
 from rowtime.operators.contract.requirement import NUMBERED, Requirement
+from rowtime.operators.contract.state import Kept, Segment, StateNote
 from rowtime.operators.over.over_calls import Call, OverControl, RunningMark
 from rowtime.operators.over.over_limits import answered
 from rowtime.operators.over.over_results import to_files, to_spark_rows, type_calls

@@ -13,7 +13,8 @@ from rowtime.core.columns import AT
 from rowtime.core.errors import refuse
 from rowtime.kernels.window_functions import Count, Distinct, Extreme, Function, Nth
 from rowtime.kernels.windowed import Answer, takes
-from rowtime.operators.contract import Route, Tick, quoted
+from rowtime.operators.contract import Tick, quoted
+from rowtime.operators.contract.state import Route
 from rowtime.operators.rows.collations import has_collation
 from rowtime.operators.rows.exact_sums import average
 from rowtime.operators.rows.values import type_text
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
-    from rowtime.operators.contract import Segment
+    from rowtime.operators.contract.state import Segment
     from rowtime.operators.over.over import Over
     from rowtime.operators.over.over_calls import OverControl
 

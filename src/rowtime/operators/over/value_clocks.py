@@ -13,7 +13,8 @@ from sqlglot import exp
 from rowtime.core.clock import Clocks
 from rowtime.core.columns import ROWTIME
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import Control, Keeper, Tick, micros
+from rowtime.operators.contract import Control, Tick, micros
+from rowtime.operators.contract.state import Keeper
 from rowtime.operators.order.ordered import Ordered
 from rowtime.operators.over.over_calls import RunningMark
 from rowtime.sql.generate import to_spark

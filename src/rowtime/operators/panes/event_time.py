@@ -24,9 +24,10 @@ from rowtime.core.fields import LATER, UNSTORED, Micros
 from rowtime.core.time import BEGINNING, END, MAX_MICROS, MIN_MICROS
 from rowtime.kernels.guard import EARLY, Items, Limits, guard
 from rowtime.kernels.timeline import FIRST, LAST, Timeline, advances
-from rowtime.operators.contract import Delta, EventTime, Link, Operator, Shape, StateNote, Tick, Unary, UpTo, quoted
+from rowtime.operators.contract import Delta, EventTime, Link, Operator, Shape, Tick, Unary, UpTo, quoted
 from rowtime.operators.contract.gates import READMITTED, Verdict
 from rowtime.operators.contract.requirement import BATCH, TIMED, Requirement
+from rowtime.operators.contract.state import StateNote
 from rowtime.operators.rows.event_micros import in_micros
 from rowtime.operators.streams.raises import marks_of
 from rowtime.operators.streams.stream import Stream

@@ -34,22 +34,10 @@ from rowtime.core.columns import (
 from rowtime.core.fields import UNSTORED, Micros
 from rowtime.core.time import BEGINNING, END, shift
 from rowtime.kernels.timeline import Timeline
-from rowtime.operators.contract import (
-    NOTHING,
-    Delta,
-    Fired,
-    Kept,
-    Link,
-    Operator,
-    Route,
-    Segment,
-    Shape,
-    StateNote,
-    Tick,
-    quoted,
-)
+from rowtime.operators.contract import NOTHING, Delta, Fired, Link, Operator, Shape, Tick, quoted
 from rowtime.operators.contract.gates import Verdict
 from rowtime.operators.contract.requirement import EVENT_TIME, UNORDERED, Requirement
+from rowtime.operators.contract.state import Kept, Route, Segment, StateNote
 from rowtime.operators.groups.finished import COMPLETE, FAILED, Finished, refuse_failing, with_failing
 from rowtime.operators.groups.grouping import RowGroups
 from rowtime.operators.panes.event_time import OUTPUT, EventTimed, came_from, refusals

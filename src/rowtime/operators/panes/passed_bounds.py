@@ -20,20 +20,9 @@ from rowtime.core.columns import GIVEN, ORIGIN, POSITION, REGION, ROWTIME, WRITE
 from rowtime.core.fields import UNSTORED
 from rowtime.core.time import BEGINNING, END, MAX_MICROS, MIN_MICROS
 from rowtime.kernels.timeline import FIRST, LAST
-from rowtime.operators.contract import (
-    NOTHING,
-    Column,
-    Control,
-    Delta,
-    EventTime,
-    Link,
-    Operator,
-    Shape,
-    StateNote,
-    Tick,
-    quoted,
-)
+from rowtime.operators.contract import NOTHING, Column, Control, Delta, EventTime, Link, Operator, Shape, Tick, quoted
 from rowtime.operators.contract.requirement import EVENT_TIME, UNORDERED, Requirement
+from rowtime.operators.contract.state import StateNote
 from rowtime.operators.panes.event_time import BETWEEN, OUTPUT, EventTimed, came_from
 from rowtime.operators.streams.raises import raised
 

@@ -27,7 +27,8 @@ from rowtime.core.columns import (
     WRITER,
 )
 from rowtime.core.time import END, MAX_MICROS
-from rowtime.operators.contract import Kept, Operator, Route, Segment, Shape, Tick, passed, quoted
+from rowtime.operators.contract import Operator, Shape, Tick, passed, quoted
+from rowtime.operators.contract.state import Kept, Route, Segment
 from rowtime.operators.rows.collations import in_bytes
 
 if TYPE_CHECKING:

@@ -19,8 +19,9 @@ import pyarrow.compute as pc
 from rowtime.core.columns import POSITION, ROWTIME, ROWTIME_NAME, WRITER
 from rowtime.core.errors import Failure, Problem
 from rowtime.core.fields import UNSTORED
-from rowtime.operators.contract import Column, Control, Delta, Operator, Shape, StateNote, Tick, Unary, quoted
+from rowtime.operators.contract import Column, Control, Delta, Operator, Shape, Tick, Unary, quoted
 from rowtime.operators.contract.requirement import WRITERS, Requirement
+from rowtime.operators.contract.state import StateNote
 from rowtime.operators.rows.collected import collected
 
 if TYPE_CHECKING:

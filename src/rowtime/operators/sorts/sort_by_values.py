@@ -14,20 +14,9 @@ from rowtime.core.clock import Clocks, least
 from rowtime.core.columns import BEFORE, FIRST, ROUTE, ROWTIME, SORT_VALUE, STAMP
 from rowtime.core.fields import UNSTORED
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import (
-    Delta,
-    Kept,
-    Link,
-    Operator,
-    Route,
-    Segment,
-    Shape,
-    StateNote,
-    Tick,
-    Unary,
-    quoted,
-)
+from rowtime.operators.contract import Delta, Link, Operator, Shape, Tick, Unary, quoted
 from rowtime.operators.contract.requirement import Requirement
+from rowtime.operators.contract.state import Kept, Route, Segment, StateNote
 from rowtime.operators.groups.finished import COMPLETE, KEPT
 from rowtime.operators.order.ordered import Ordered
 from rowtime.operators.over.over_calls import RunningMark

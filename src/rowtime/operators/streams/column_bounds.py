@@ -15,8 +15,9 @@ import pyarrow as pa
 
 from rowtime.core.columns import ARRIVAL, POSITION, ROWTIME, SAID, SINCE, WRITER
 from rowtime.core.time import BEGINNING, END, MAX_MICROS, MIN_MICROS
-from rowtime.operators.contract import Column, Delta, Keeper, Tick, quoted
+from rowtime.operators.contract import Column, Delta, Tick, quoted
 from rowtime.operators.contract.intake import Intake
+from rowtime.operators.contract.state import Keeper
 from rowtime.operators.streams.event_bounds import speaking
 from rowtime.operators.streams.stream_clocks import StreamClocks
 

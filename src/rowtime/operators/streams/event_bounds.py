@@ -15,8 +15,9 @@ import pyarrow as pa
 from rowtime.core.clock import NOBODY, Clocks
 from rowtime.core.columns import ARRIVAL, BOUND, GIVEN, POSITION, ROWTIME, SHOWN, WRITER
 from rowtime.core.time import BEGINNING, END, MAX_MICROS, MIN_MICROS
-from rowtime.operators.contract import Column, Delta, Keeper, Tick, micros, quoted
+from rowtime.operators.contract import Column, Delta, Tick, micros, quoted
 from rowtime.operators.contract.intake import Intake
+from rowtime.operators.contract.state import Keeper
 from rowtime.operators.rows.by_writer import beside
 from rowtime.operators.streams.stream_clocks import StreamClocks
 

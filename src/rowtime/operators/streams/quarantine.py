@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from rowtime.core.columns import CANDIDATE, DUE, POSITION, WRITER
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import Control, Kept, Operator, Segments, StateNote, Tick
+from rowtime.operators.contract import Control, Operator, Tick
 from rowtime.operators.contract.gates import Verdict
+from rowtime.operators.contract.state import Kept, Segments, StateNote
 from rowtime.sql.generate import literal
 
 if TYPE_CHECKING:

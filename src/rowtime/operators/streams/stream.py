@@ -32,9 +32,10 @@ from rowtime.core.columns import (
 )
 from rowtime.core.fields import OPTIONS, UNSTORED, Micros
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import Column, Delta, Operator, Shape, StateNote, Tick, micros, quoted
+from rowtime.operators.contract import Column, Delta, Operator, Shape, Tick, micros, quoted
 from rowtime.operators.contract.gates import Gate, Verdict
 from rowtime.operators.contract.intake import Intake
+from rowtime.operators.contract.state import StateNote
 from rowtime.operators.rows.attempt import attempted
 from rowtime.operators.rows.by_writer import beside
 from rowtime.operators.rows.sized_texts import holds_lengths, in_length, in_size

@@ -14,7 +14,8 @@ from rowtime.core.clock import Clocks
 from rowtime.core.columns import ROW_NUMBER
 from rowtime.core.fields import OPTIONS
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import Column, Control, Delta, Kept, Operator, Shape, StateNote, Tick
+from rowtime.operators.contract import Column, Control, Delta, Operator, Shape, Tick
+from rowtime.operators.contract.state import Kept, StateNote
 
 PINNED = "table"  # what the copy is called among the segments
 

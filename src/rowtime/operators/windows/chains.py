@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from rowtime.core.columns import DUE, FIRST, IS_DUE, LAST, SESSION
 from rowtime.core.time import END
-from rowtime.operators.contract import LARGE, Tick, passed, quoted
+from rowtime.operators.contract import Tick, passed, quoted
+from rowtime.operators.contract.state import LARGE
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -16,21 +16,8 @@ from rowtime.core.clock import Clocks, least
 from rowtime.core.columns import ASKED_AT, DUE, FIRST, IS_DUE, LAST, ROWTIME, SESSION, SESSION_END, SESSION_START
 from rowtime.core.fields import Micros
 from rowtime.core.time import BEGINNING, END, MAX_MICROS
-from rowtime.operators.contract import (
-    Closed,
-    Column,
-    Delta,
-    Kept,
-    Link,
-    Operator,
-    Route,
-    Segment,
-    Shape,
-    StateNote,
-    Tick,
-    Unary,
-    passed,
-)
+from rowtime.operators.contract import Closed, Column, Delta, Link, Operator, Shape, Tick, Unary, passed
+from rowtime.operators.contract.state import Kept, Route, Segment, StateNote
 from rowtime.operators.groups.finished import COMPLETE, KEPT, Finished, refuse_failing, with_failing
 from rowtime.operators.groups.grouping import PartialTypes, RowGroups
 from rowtime.operators.rows.collations import grouped

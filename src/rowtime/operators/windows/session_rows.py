@@ -13,26 +13,13 @@ from rowtime.core.clock import Clocks, least
 from rowtime.core.columns import BEFORE, DUE, FIRST, IS_DUE, LAST, POSITION, ROUTE, ROWTIME, SESSION, WRITER
 from rowtime.core.fields import Micros
 from rowtime.core.time import BEGINNING, END, MAX_MICROS
-from rowtime.operators.contract import (
-    Closed,
-    Column,
-    Delta,
-    Kept,
-    Link,
-    Operator,
-    Route,
-    Shape,
-    StateNote,
-    Tick,
-    Unary,
-    passed,
-    quoted,
-)
+from rowtime.operators.contract import Closed, Column, Delta, Link, Operator, Shape, Tick, Unary, passed, quoted
 from rowtime.operators.contract.requirement import PLACED, Requirement
+from rowtime.operators.contract.state import Kept, Route, StateNote
 from rowtime.operators.windows.chains import Chains
 
 if TYPE_CHECKING:
-    from rowtime.operators.contract import Segment
+    from rowtime.operators.contract.state import Segment
 
 
 @dataclass(frozen=True)

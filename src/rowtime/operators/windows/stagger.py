@@ -15,21 +15,9 @@ from rowtime.core.clock import least
 from rowtime.core.columns import DUE, OPENED, ROWTIME
 from rowtime.core.fields import Micros
 from rowtime.core.time import END
-from rowtime.operators.contract import (
-    Closed,
-    Column,
-    Delta,
-    Kept,
-    Link,
-    Operator,
-    Shape,
-    StateNote,
-    Tick,
-    Unary,
-    passed,
-    quoted,
-)
+from rowtime.operators.contract import Closed, Column, Delta, Link, Operator, Shape, Tick, Unary, passed, quoted
 from rowtime.operators.contract.requirement import SEQUENCE, Requirement
+from rowtime.operators.contract.state import Kept, StateNote
 from rowtime.operators.rows.select import Item
 
 if TYPE_CHECKING:

@@ -14,7 +14,8 @@ import pyarrow as pa
 from rowtime.core.clock import least
 from rowtime.core.columns import DUE, LINE, POSITION, ROUTE, ROWTIME, WRITER
 from rowtime.core.stores import Place, below
-from rowtime.operators.contract import Delta, Route, Segment, quoted
+from rowtime.operators.contract import Delta, quoted
+from rowtime.operators.contract.state import Route, Segment
 from rowtime.operators.rows.collected import collected
 from rowtime.operators.sinks.sink import Sink as SinkNode
 from rowtime.runtime.file_form import FUNCTIONS, FileForm, writer_options
