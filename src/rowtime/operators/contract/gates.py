@@ -6,12 +6,19 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
+from rowtime.core.columns import ARRIVAL
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
 FEW = 3
 READMITTED = "readmitted"  # the writer of early rows that are admitted after all
+
+
+def beyond_arrival(time: str, limit: int | None) -> str | None:
+    """Spark SQL: rows whose ``time`` lies so far (µs) or further above their arrival; ``None`` without a limit."""
+    return None if limit is None else f"unix_micros({time}) - unix_micros({ARRIVAL}) >= {limit}L"
 
 
 class Raise(NamedTuple):

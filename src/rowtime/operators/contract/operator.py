@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from rowtime.core.clock import Clocks
+from rowtime.core.clock import Clocks, least
 from rowtime.expr.facts import Fact
 from rowtime.operators.contract.edge import Column, Delta, EventTime, Origin, Shape
 from rowtime.operators.contract.lineage import Link, Pairs, named
@@ -35,6 +35,18 @@ class Operator(ABC):
     """Which bound goes downstream, in words; empty where it is the identity or the least."""
     reason: ClassVar[str] = ""
     """Why the promise holds, in one sentence; empty where it is the identity or the least."""
+
+    needs: ClassVar[tuple[Requirement, ...]] = ()
+    """What each input must give, if that is the same in every plan; empty where `requires` says it."""
+
+    same_below: ClassVar[tuple[str, ...] | None] = None
+    """The hidden columns that a row has in common with the one that it is made of; ``None`` where `link` says more."""
+
+    finishes_groups: ClassVar[bool | None] = None
+    """Whether its rows are groups that leave when they are final, of which nobody asks for an order.
+
+    ``None``: if those of its one input are.
+    """
 
     keeps_versions: ClassVar[bool] = False
     """True if the operator keeps events where it works on versions of them."""
@@ -105,7 +117,7 @@ class Operator(ABC):
 
     def requires(self) -> tuple[Requirement, ...]:
         """What each input must give: order, or nothing."""
-        return (UNORDERED,) * len(self.inputs)
+        return self.needs or (UNORDERED,) * len(self.inputs)
 
     def keeps(self) -> tuple[StateNote, ...]:
         """What is kept from tick to tick, and what bounds it."""
@@ -115,13 +127,13 @@ class Operator(ABC):
     def emits(self) -> Shape:
         """What the output edge carries."""
 
-    @abstractmethod
-    def promises(self, clocks: Sequence[Clocks], control: Any) -> Clocks:
-        """The output's bounds, given those of the inputs and the operator's scalars."""
+    def promises(self, clocks: Sequence[Clocks], control: Any) -> Clocks:  # noqa: ARG002 - the operator's
+        """The output's bounds, given those of the inputs and the operator's scalars: the least, as one writer's."""
+        return {"": min(least(one.values()) for one in clocks)}
 
-    def link(self, n: int) -> Link:  # noqa: ARG002 - the operator's
-        """Which rows of its n-th input can have made one of its rows; here: all of them."""
-        return Link()
+    def link(self, n: int) -> Link:
+        """Which rows of its n-th input can have made one of its rows; all of them where nothing is said."""
+        return Link() if self.same_below is None else Link(self.passed_on(n, *self.same_below))
 
     def unchanged(self, n: int) -> Link:
         """The link of a row that an operator passes on as it came."""
@@ -207,7 +219,9 @@ class Operator(ABC):
         return cls.promotes
 
     def gives_groups(self) -> bool:
-        """True if its rows are groups that leave when they are final, of which nobody asks for an order."""
+        """True if its rows are groups as `finishes_groups` has them."""
+        if self.finishes_groups is not None:
+            return self.finishes_groups
         return len(self.inputs) == 1 and self.inputs[0].gives_groups()
 
     def marks(self) -> Mapping[str, tuple[Ordered | RunningMark, Fact | None]]:

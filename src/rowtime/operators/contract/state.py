@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
@@ -76,6 +76,11 @@ class Segment:
     size: int = 0
 
 
+def rows_in(segments: Iterable[Segment]) -> int:
+    """How many rows some segments have."""
+    return sum(segment.rows for segment in segments)
+
+
 @dataclass(frozen=True)
 class Route:
     """Where some rows of a write go: those whose ``__route`` is ``key`` or one of ``more``, which go elsewhere too.
@@ -110,6 +115,20 @@ class Kept:
         route = self.route()
         rows = rows.selectExpr(*map(quoted, {**route.columns, self.time: self.time}), f"0 AS {ROUTE}")
         return tick.write(node, rows, {self.name: route}, count)[self.name]
+
+    def keep(self, tick: Tick, node: Operator, rows: DataFrame, count: int | None) -> Sequence[Segment]:
+        """The same, as state from this tick's commit on."""
+        written = self.write(tick, node, rows, count)
+        tick.segments(node, self.name).add(written)
+        return written
+
+    def compact(self, tick: Tick, node: Operator, what: str, wanted: Callable[[DataFrame], DataFrame]) -> None:
+        """Put segments together where there are many: what is still ``wanted`` of their rows; ``what``: in words."""
+        segments = tick.segments(node, self.name)
+        if crowded := segments.crowded():
+            tick.describe(node, f"compact {what}")
+            rows = wanted(segments.read(crowded))
+            segments.replace(crowded, self.write(tick, node, rows, rows_in(crowded)))
 
 
 @dataclass(frozen=True)

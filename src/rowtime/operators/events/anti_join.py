@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, ClassVar
 
 from sqlglot import exp
 
-from rowtime.core.clock import Clocks, least
 from rowtime.core.columns import CHANGED_BY, DUE, LEFT_EVENT, MET, RIGHT_EVENT, STOP, VERSION, WEIGHT
 from rowtime.core.time import BEGINNING, END
 from rowtime.expr.conditions import conjuncts
 from rowtime.operators.contract import Column, Delta, Link, Operator, Pairs, Shape, Tick, UpTo, named, quoted
-from rowtime.operators.contract.requirement import VERSIONS, Requirement
+from rowtime.operators.contract import functions as F
+from rowtime.operators.contract.requirement import VERSIONS
 from rowtime.operators.contract.state import Kept, StateNote
 from rowtime.operators.events.lifetime_join import side_of
 from rowtime.operators.events.versions import BEFORE, as_of, differences, versions_of
@@ -75,10 +75,6 @@ class AntiJoin(Operator):
         """The columns of the left side."""
         columns = self.left.emits().columns
         return derived(Shape(tuple(Column(to, c.type) for to, c in zip(self.names[0], columns, strict=True))))
-
-    def promises(self, clocks: Sequence[Clocks], control: UpTo) -> Clocks:  # noqa: ARG002
-        """The least of both."""
-        return {"": min(least(one.values()) for one in clocks)}
 
     def link(self, n: int) -> Link:
         """Of the left side the event, of the right whatever may have covered it."""
@@ -171,8 +167,6 @@ class AntiJoin(Operator):
 
     def meeting(self, tick: Tick) -> Condition:
         """When a right event covers a left one."""
-        from pyspark.sql import functions as F  # noqa: N812, PLC0415
-
         if self.on is None:
             return F.expr(self.covering)
         if tick.trying:
@@ -192,11 +186,8 @@ class SpeculativeAntiJoin(AntiJoin):
     """An `AntiJoin` of versions of events."""
 
     kind: ClassVar[str] = "speculative anti-join"
+    needs: ClassVar = (VERSIONS, VERSIONS)  # versions, all up to the last one
     _changed: ClassVar[tuple[str, ...]] = (CHANGED_BY, MET)
-
-    def requires(self) -> tuple[Requirement, ...]:
-        """Versions, all up to the last one."""
-        return (VERSIONS, VERSIONS)
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """What each new change leaves uncovered of the left events that it touches."""

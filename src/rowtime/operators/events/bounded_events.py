@@ -16,7 +16,7 @@ from rowtime.core.shapes import EventShape
 from rowtime.core.time import END
 from rowtime.operators.contract import Column, Delta, Link, Operator, Shape, Tick, Unary, UpTo, quoted
 from rowtime.operators.contract.intake import Intake
-from rowtime.operators.contract.requirement import GATED, Requirement
+from rowtime.operators.contract.requirement import GATED
 from rowtime.operators.contract.state import StateNote
 from rowtime.operators.events.event_gate import EventGate, Judging, collected_items
 from rowtime.operators.streams.union_all import prefix
@@ -41,6 +41,7 @@ class BoundedEvents(Unary):
 
     control: ClassVar = BoundedControl
     kind: ClassVar[str] = "events under imported bounds"
+    needs: ClassVar = (GATED,)  # the merged order, which decides which rows a bound comes before
     holds_itself: ClassVar[bool] = True
     has_own_time: ClassVar[bool] = True
     is_gate: ClassVar[bool] = True
@@ -51,10 +52,6 @@ class BoundedEvents(Unary):
     def gate(self) -> EventGate:
         """What judges the rows."""
         return EventGate(self, self.columns, self.shape)
-
-    def requires(self) -> tuple[Requirement, ...]:
-        """The merged order, which decides which rows a bound comes before."""
-        return (GATED,)
 
     def keeps(self) -> tuple[StateNote, ...]:
         """Open edges, and the bound."""

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from rowtime.core.clock import Clocks, least
 from rowtime.core.columns import CHANGED_BY, DUE, MET, PIECE_END, STOP, WEIGHT
 from rowtime.core.errors import Failure, Problem
 from rowtime.core.fields import Micros
@@ -35,6 +34,7 @@ class Chop(Unary):
 
     control: ClassVar = UpTo
     kind: ClassVar[str] = "chop"
+    promises = Operator.promises
 
     def keeps(self) -> tuple[StateNote, ...]:
         """What has not ended."""
@@ -49,10 +49,6 @@ class Chop(Unary):
     def emits(self) -> Shape:
         """The columns of the events."""
         return derived(Shape(self.input.emits().columns))
-
-    def promises(self, clocks: Sequence[Clocks], control: UpTo) -> Clocks:  # noqa: ARG002
-        """The least of the input's."""
-        return {"": least(clocks[0].values())}
 
     def link(self, n: int) -> Link:
         """The event of these values that was alive then."""

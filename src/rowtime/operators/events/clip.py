@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, ClassVar
 
 from sqlglot import exp
 
-from rowtime.core.clock import Clocks, least
 from rowtime.core.columns import ASKED_AT, ASKED_UPTO, DUE, ROUTE, ROWTIME, STOP, WEIGHT
 from rowtime.core.time import BEGINNING, END
 from rowtime.expr.conditions import col
 from rowtime.operators.contract import Delta, Link, Operator, Shape, Tick, UpTo, named, passed, quoted
+from rowtime.operators.contract import functions as F
 from rowtime.operators.contract.state import StateNote
 from rowtime.operators.events.anti_join import SpeculativeAntiJoin
 from rowtime.operators.rows.lifetimes import ALWAYS, BEGINS, WeightedLog, derived, due, made, netted, routed
@@ -65,10 +65,6 @@ class Clip(Operator):
     def emits(self) -> Shape:
         """The columns of the left side."""
         return derived(Shape(self.left.emits().columns))
-
-    def promises(self, clocks: Sequence[Clocks], control: UpTo) -> Clocks:  # noqa: ARG002
-        """The least of both."""
-        return {"": min(least(one.values()) for one in clocks)}
 
     def link(self, n: int) -> Link:
         """The event, and what began inside the life that it has been left."""
@@ -122,8 +118,6 @@ class Clip(Operator):
             )
 
     def _open_of(self, rows: DataFrame, was: DataFrame) -> DataFrame:
-        from pyspark.sql import functions as F  # noqa: N812, PLC0415
-
         identity = [*self._names, "__ls"]
         found = netted(was, identity).selectExpr(*(f"{quoted(name)} AS __o{n}" for n, name in enumerate(identity)))
         same = " AND ".join(f"{quoted(name)} <=> __o{n}" for n, name in enumerate(identity))
@@ -160,8 +154,6 @@ class Clip(Operator):
 
     def _cut(self, events: DataFrame, cuts: DataFrame | None, bound: int) -> DataFrame:
         """Each event once, with ``__c``: the first start that cuts it, or NULL."""
-        from pyspark.sql import functions as F  # noqa: N812, PLC0415
-
         identity = [*self._names, "__ls", "__le"]
         alive = netted(events.drop(DUE), identity)
         if cuts is None:

@@ -32,7 +32,8 @@ from rowtime.core.columns import (
 )
 from rowtime.core.time import BEGINNING, END
 from rowtime.operators.contract import Delta, Link, Operator, Tick, UpTo, passed, quoted
-from rowtime.operators.contract.requirement import VERSIONS, Requirement
+from rowtime.operators.contract import functions as F
+from rowtime.operators.contract.requirement import VERSIONS
 from rowtime.operators.contract.state import StateNote
 from rowtime.operators.events.event_groups import EventGroups
 from rowtime.operators.events.failing_events import changed, fitting, results, tried_groups
@@ -132,8 +133,6 @@ class CountWindows(EventGroups):
 
     def _met(self, rows: DataFrame, others: DataFrame) -> DataFrame:
         """The rows of groups that others are in too."""
-        from pyspark.sql import functions as F  # noqa: N812, PLC0415
-
         if not self.keys:
             return rows
         groups = others.selectExpr(*(f"{name} AS __o{name}" for name in self.key_names)).distinct()
@@ -178,12 +177,9 @@ class SpeculativeCountWindows(CountWindows):
     """`CountWindows` of versions of events; what is kept is the same."""
 
     kind: ClassVar[str] = "speculative count windows"
+    needs: ClassVar = (VERSIONS,)  # versions, all up to the last one
     _changed: ClassVar[tuple[str, ...]] = (CHANGED_BY, MET)
     numbered: ClassVar[bool] = True
-
-    def requires(self) -> tuple[Requirement, ...]:
-        """Versions, all up to the last one."""
-        return (VERSIONS,)
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """What each new change makes of the windows of its group."""

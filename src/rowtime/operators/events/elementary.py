@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rowtime.core.columns import NEXT_SNAPSHOT, SNAPSHOT_AT, STOP
+from rowtime.operators.contract import functions as F
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
 
 def in_snapshots(events: DataFrame, start: str, by: Sequence[str]) -> DataFrame:
     """Events (``start``, `STOP`), each once for every snapshot of its group ``by`` (quoted names) that it is in."""
-    from pyspark.sql import functions as F  # noqa: N812, PLC0415
-
     groups = f"PARTITION BY {', '.join(by)}" if by else ""
     times = events.selectExpr(*by, f"explode(array({start}, {STOP})) AS {SNAPSHOT_AT}").distinct()
     times = times.selectExpr(

@@ -16,6 +16,7 @@ from rowtime.core.clock import Clocks
 from rowtime.core.columns import ASKED_VERSION, CHANGED_BY, MET, POSITION, ROWTIME, STOP, WEIGHT, WRITER
 from rowtime.core.time import END, MIN_MICROS
 from rowtime.operators.contract import Column, Control, Delta, Link, Operator, Origin, Shape, Tick, Unary, named, quoted
+from rowtime.operators.contract import functions as F
 from rowtime.operators.rows.lifetimes import BEGINS, instant
 
 NAMES = ("change", "start", "stop", "new_stop")
@@ -68,8 +69,6 @@ class EmitChanges(Unary):
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """The rows of one change of one event as one row."""
-        from pyspark.sql import functions as F  # noqa: N812, PLC0415
-
         delta = deltas[0]
         clocks = self.promises([delta.clocks], tick.control(self))
         if delta.rows is None:

@@ -48,6 +48,7 @@ from rowtime.kernels.events import (
 )
 from rowtime.kernels.events import POINT as POINT_ROW
 from rowtime.operators.contract import Column, Control, Operator, Shape, Tick, quoted
+from rowtime.operators.contract import functions as F
 from rowtime.operators.contract.gates import READMITTED, Verdict
 from rowtime.operators.contract.intake import Intake
 from rowtime.operators.contract.state import Kept, StateNote
@@ -286,8 +287,6 @@ class EventGate:
 
     def _changes(self, edges: DataFrame) -> DataFrame:
         """Each start with its end: weighted rows of what began and ended, changes of the open events, ends alone."""
-        from pyspark.sql import functions as F  # noqa: N812, PLC0415
-
         start = {"__sp": POSITION, START: START, "__sc": MET, "__fresh": "__new"}
         stop = {"__ep": POSITION, "__stop": STOP, "__ec": MET}
         found = [

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from rowtime.core.clock import Clocks, least
 from rowtime.core.columns import START, STOP
 from rowtime.expr.aggregates import ordered_text
 from rowtime.operators.contract import Link, Operator, Shape, Unary, quoted
@@ -35,6 +34,7 @@ class EventGroups(Groups, Unary):
     items: tuple[Item, ...]
     having: exp.Expr | None = field(default=None, kw_only=True)
 
+    promises = Operator.promises  # below the least bound nothing comes, so no group changes
     keeps_versions: ClassVar[bool] = True
     computes: ClassVar[bool] = True
     numbered: ClassVar[bool] = False
@@ -43,10 +43,6 @@ class EventGroups(Groups, Unary):
     def emits(self) -> Shape:
         """The select list, as events."""
         return derived(Shape(tuple(item.column for item in self.items)))
-
-    def promises(self, clocks: Sequence[Clocks], control: Any) -> Clocks:  # noqa: ARG002
-        """The least of the input's: below it nothing comes, so no group changes."""
-        return {"": least(clocks[0].values())}
 
     def aggregated(self, rows: DataFrame, by: Sequence[str], more: Sequence[str] = ()) -> DataFrame:
         """The groups ``by`` of rows with their aggregates and ``more``."""

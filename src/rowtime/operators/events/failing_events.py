@@ -29,6 +29,7 @@ from rowtime.core.columns import (
 )
 from rowtime.expr.conditions import conjuncts
 from rowtime.operators.contract import Delta, Operator, Tick, quoted
+from rowtime.operators.contract import functions as F
 from rowtime.operators.events.versions import differences
 from rowtime.operators.groups.finished import in_words, said
 from rowtime.operators.rows.attempt import Told, all_computed, judged
@@ -49,8 +50,6 @@ def refuse_events(
 
     Each is told once; ``numbered``: in each of their changes; ``more``: of these columns too.
     """
-    from pyspark.sql import functions as F  # noqa: N812, PLC0415
-
     shown = [name for name in events.columns if not name.startswith("__")]
     by = [*map(quoted, shown), ROWTIME, BROKEN, *([CHANGED_BY] if numbered else []), *more]
     once = [F.expr(f"sum({WEIGHT}) AS {WEIGHT}"), F.expr(f"min(struct({POSITION}, {WRITER})) AS __place")]

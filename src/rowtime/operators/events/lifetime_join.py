@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING, ClassVar
 
-from rowtime.core.clock import Clocks, least
 from rowtime.core.columns import BROKEN, CHANGED_BY, DUE, FRESH, LEFT_EVENT, MET, RIGHT_EVENT, ROUTE, STOP, WEIGHT
 from rowtime.core.time import END
 from rowtime.operators.contract import Column, Delta, Link, Operator, Shape, Tick, UpTo, named, passed, quoted
+from rowtime.operators.contract import functions as F
 from rowtime.operators.contract.state import Route, StateNote
 from rowtime.operators.events.alter_lifetime import AlterLifetime
 from rowtime.operators.events.emit_tables import in_utc
@@ -82,10 +82,6 @@ class LifetimeJoin(Operator):
 
     def _retracts(self, side: int) -> bool:
         return self.inputs[side].emits().retracts != "none"
-
-    def promises(self, clocks: Sequence[Clocks], control: UpTo) -> Clocks:  # noqa: ARG002
-        """The least of both."""
-        return {"": min(least(one.values()) for one in clocks)}
 
     def link(self, n: int) -> Link:
         """The event of that side that was alive in the pair's time."""
@@ -245,8 +241,6 @@ class LifetimeJoin(Operator):
         self, tick: Tick, left: DataFrame | None, right: DataFrame | None, also: str = "true"
     ) -> DataFrame | None:
         """The pairs of two sides for which the condition holds, and what is ``also`` asked of them."""
-        from pyspark.sql import functions as F  # noqa: N812, PLC0415
-
         if left is None or right is None:
             return None
         own = (dict(zip((WEIGHT, CHANGED_BY, MET), side[2:], strict=True)) for side in (LEFT_EVENT, RIGHT_EVENT))

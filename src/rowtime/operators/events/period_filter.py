@@ -17,7 +17,7 @@ from rowtime.core.clock import Clocks, least
 from rowtime.core.columns import DUE, ROWTIME, STOP, WEIGHT
 from rowtime.core.time import END
 from rowtime.expr.conditions import col
-from rowtime.operators.contract import Delta, Link, Operator, Shape, Tick, Unary, UpTo, passed, quoted
+from rowtime.operators.contract import Delta, Operator, Shape, Tick, Unary, UpTo, passed, quoted
 from rowtime.operators.contract.state import StateNote
 from rowtime.operators.rows.lifetimes import BEGINS, WeightedLog, derived, made, netted
 from rowtime.operators.rows.select import Item, Select
@@ -49,6 +49,7 @@ class PeriodFilter(Unary):
 
     control: ClassVar = NotJudged
     kind: ClassVar[str] = "period filter"
+    same_below: ClassVar = (ROWTIME,)
     promise: ClassVar[str] = "the least start of the events that are not judged yet"
     reason: ClassVar[str] = "an event waits for the bound to pass what its end is compared with"
 
@@ -69,10 +70,6 @@ class PeriodFilter(Unary):
     def promises(self, clocks: Sequence[Clocks], control: NotJudged) -> Clocks:
         """The input's bound, but not beyond the start of what is held."""
         return {"": min(least(clocks[0].values()), control.oldest)}
-
-    def link(self, n: int) -> Link:
-        """The row under its own rowtime, with other columns beside its own."""
-        return Link(self.passed_on(n, ROWTIME))
 
     def on_versions(self, below: Sequence[Operator]) -> Operator:
         """The filter, as every end is known."""

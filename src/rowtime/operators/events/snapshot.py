@@ -17,6 +17,7 @@ from sqlglot import exp
 from rowtime.core.columns import DUE, ENDING, OLD, ROUTE, ROWTIME, SNAPSHOT_AT, STARTING, STOP, WEIGHT
 from rowtime.core.time import BEGINNING, END
 from rowtime.operators.contract import Delta, Operator, Shape, Tick, UpTo, passed, quoted
+from rowtime.operators.contract import functions as F
 from rowtime.operators.contract.state import Kept, Route, Segment, StateNote
 from rowtime.operators.events.event_groups import EventGroups
 from rowtime.operators.events.failing_events import fitting, refused, tried
@@ -173,8 +174,6 @@ class Snapshot(EventGroups):
 
     def _changes(self, points: DataFrame, sums: Sequence[str], bound: int) -> DataFrame:
         """Each time of a group, with what is alive from it on and the next time, and what becomes of it (route)."""
-        from pyspark.sql import functions as F  # noqa: N812, PLC0415
-
         keys = self.key_names
         totals = [*(f"sum({name}) AS {name}" for name in (STARTING, ENDING, *sums)), f"max({OLD}) AS {OLD}"]
         if keys:  # one exchange for the groups and the windows over them

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, ClassVar
 from rowtime.core.columns import BAD, DUE, NEXT_SNAPSHOT, SNAPSHOT_AT, START, STOP, WEIGHT
 from rowtime.core.time import BEGINNING, END
 from rowtime.operators.contract import Delta, Operator, Tick, UpTo, passed, quoted
+from rowtime.operators.contract import functions as F
 from rowtime.operators.contract.state import StateNote
 from rowtime.operators.events.elementary import in_snapshots
 from rowtime.operators.events.event_groups import EventGroups
@@ -101,8 +102,6 @@ class SnapshotSets(EventGroups):
 
     def _since(self, events: DataFrame, open_: DataFrame) -> DataFrame:
         """Events from the begin of the snapshot on that their group was in: what began it may be forgotten."""
-        from pyspark.sql import functions as F  # noqa: N812, PLC0415
-
         begins = open_.selectExpr(*(f"{name} AS __g{n}" for n, name in enumerate(self.key_names)), "__x")
         same = " AND ".join(f"{name} <=> __g{n}" for n, name in enumerate(self.key_names)) or "true"
         others = [quoted(name) for name in events.columns if name != START]

@@ -31,7 +31,7 @@ from rowtime.core.errors import Failure, Problem
 from rowtime.core.fields import LATER, Micros
 from rowtime.core.time import BEGINNING, END
 from rowtime.operators.contract import Delta, Link, Operator, Tick, UpTo, quoted
-from rowtime.operators.contract.requirement import VERSIONS, Requirement
+from rowtime.operators.contract.requirement import VERSIONS
 from rowtime.operators.contract.state import StateNote
 from rowtime.operators.events.elementary import in_snapshots
 from rowtime.operators.events.event_groups import EventGroups
@@ -67,6 +67,7 @@ class SpeculativeGroups(EventGroups):
 
     control: ClassVar = GroupsSoFar
     kind: ClassVar[str] = "speculative groups"
+    needs: ClassVar = (VERSIONS,)  # versions, all up to the last one
     numbered: ClassVar[bool] = True
     promise: ClassVar[str] = (
         "the input's bound; below what keeps events the beginning of the first window that ends later"
@@ -74,10 +75,6 @@ class SpeculativeGroups(EventGroups):
     reason: ClassVar[str] = (
         "changes go out under the bounds that their items met, and windows that change end behind these"
     )
-
-    def requires(self) -> tuple[Requirement, ...]:
-        """Versions, all up to the last one."""
-        return (VERSIONS,)
 
     def keeps(self) -> tuple[StateNote, ...]:
         """What groups that may yet change are made of."""

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from rowtime.core.clock import Clocks, least
 from rowtime.core.columns import CHANGED_BY, DUE, MET, PIECE_END, STOP, VERSION, WEIGHT
 from rowtime.core.time import BEGINNING, END
 from rowtime.operators.contract import Delta, Link, Operator, Shape, Tick, Unary, UpTo, quoted
-from rowtime.operators.contract.requirement import VERSIONS, Requirement
+from rowtime.operators.contract import functions as F
+from rowtime.operators.contract.requirement import VERSIONS
 from rowtime.operators.contract.state import StateNote
 from rowtime.operators.events.versions import BEFORE, as_of, differences, versions_of
 from rowtime.operators.rows.lifetimes import BEGINS, TOUCHES, WeightedLog, derived, due, made, netted, revised
@@ -33,6 +33,7 @@ class Stitch(Unary):
 
     control: ClassVar = UpTo
     kind: ClassVar[str] = "stitch"
+    promises = Operator.promises
     keeps_versions: ClassVar[bool] = True
 
     def keeps(self) -> tuple[StateNote, ...]:
@@ -50,10 +51,6 @@ class Stitch(Unary):
     def emits(self) -> Shape:
         """The columns of the events."""
         return derived(Shape(self.input.emits().columns))
-
-    def promises(self, clocks: Sequence[Clocks], control: UpTo) -> Clocks:  # noqa: ARG002
-        """The least of the input's."""
-        return {"": least(clocks[0].values())}
 
     def link(self, n: int) -> Link:
         """The events of these values that touch it."""
@@ -126,10 +123,7 @@ class SpeculativeStitch(Stitch):
 
     control: ClassVar = StitchSoFar
     kind: ClassVar[str] = "speculative stitch"
-
-    def requires(self) -> tuple[Requirement, ...]:
-        """Versions, all up to the last one."""
-        return (VERSIONS,)
+    needs: ClassVar = (VERSIONS,)  # versions, all up to the last one
 
     def keeps(self) -> tuple[StateNote, ...]:
         """Events of what may yet become longer."""
@@ -187,8 +181,6 @@ class SpeculativeStitch(Stitch):
 
 def runs(parts: DataFrame, by: Sequence[str]) -> DataFrame:
     """Runs [__x, __y) of parts [__ls, __le) of a group ``by``, of which none begins behind the end of those before."""
-    from pyspark.sql import functions as F  # noqa: N812, PLC0415
-
     names = list(map(quoted, by))
     ordered = f"{'PARTITION BY ' if names else ''}{', '.join(names)} ORDER BY __ls, __le"
     ends = f"max(__le) OVER ({ordered} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"

@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from rowtime.core.clock import Clocks, least
 from rowtime.core.columns import CHANGED, CHANGED_BY, MET, OF_INPUT, POSITION, ROWTIME, STOP, VERSION, WEIGHT, WRITER
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import Column, Control, Delta, Link, Operator, Shape, Tick, Unary, named, quoted
-from rowtime.operators.contract.requirement import COUNTED, Requirement
+from rowtime.operators.contract import Column, Delta, Link, Operator, Shape, Tick, Unary, named, quoted
+from rowtime.operators.contract import functions as F
+from rowtime.operators.contract.requirement import COUNTED
 from rowtime.operators.rows.lifetimes import BEGINS, derived, netted
 
 if TYPE_CHECKING:
@@ -39,19 +39,13 @@ class Versions(Unary):
     of: int | None = None
 
     kind: ClassVar[str] = "versions"
+    promises = Operator.promises
+    needs: ClassVar = (COUNTED,)  # stream order, with numbers
     numbers_changes: ClassVar[bool] = True
-
-    def requires(self) -> tuple[Requirement, ...]:
-        """Stream order, with numbers."""
-        return (COUNTED,)
 
     def emits(self) -> Shape:
         """The payload of the events."""
         return derived(Shape(tuple(column for _, column in self.columns)))
-
-    def promises(self, clocks: Sequence[Clocks], control: Control) -> Clocks:  # noqa: ARG002
-        """The least of the input's."""
-        return {"": least(clocks[0].values())}
 
     def link(self, n: int) -> Link:  # noqa: ARG002 - one input
         """The change of this number."""
@@ -97,8 +91,6 @@ def versions_of(changes: DataFrame, by: Sequence[str]) -> DataFrame:
 
 def as_of(rows: DataFrame, versions: DataFrame, by: Sequence[str], identity: Sequence[str]) -> DataFrame:
     """The rows that there are at each version of their group, put together by ``identity`` and version."""
-    from pyspark.sql import functions as F  # noqa: N812, PLC0415
-
     same = "".join(f" AND {quoted(name)} <=> __g{n}" for n, name in enumerate(by))
     found = rows.join(versions, F.expr(f"{CHANGED_BY} <= __v{same}")).drop(CHANGED_BY, MET)
     return netted(found, [*identity, *VERSION])

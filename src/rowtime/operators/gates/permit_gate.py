@@ -19,8 +19,9 @@ from rowtime.core.clock import Clocks, least
 from rowtime.core.columns import ASKED_AT, DUE, PERMIT, PERMITS, POSITION, ROWTIME
 from rowtime.core.time import BEGINNING, END
 from rowtime.operators.contract import Column, Delta, Link, Operator, Shape, Tick, UpTo, quoted
+from rowtime.operators.contract import functions as F
 from rowtime.operators.contract.gates import Verdict
-from rowtime.operators.contract.requirement import COUNTED, Requirement
+from rowtime.operators.contract.requirement import COUNTED
 from rowtime.operators.contract.state import Kept, StateNote
 from rowtime.operators.panes.event_time import refusals
 from rowtime.operators.rows.lifetimes import BEGINS
@@ -66,6 +67,7 @@ class PermitGate(Operator):
 
     control: ClassVar = Queues
     kind: ClassVar[str] = "permit gate"
+    needs: ClassVar = (replace(COUNTED, traced=True, name="1.merge"), replace(COUNTED, name="2.merge"))
     is_gate: ClassVar[bool] = True
     promise: ClassVar[str] = "the later of what the next row and the next permit can have"
     reason: ClassVar[str] = "a row goes out under the later of its own rowtime and its permit's, both in their orders"
@@ -74,10 +76,6 @@ class PermitGate(Operator):
     def inputs(self) -> tuple[Operator, ...]:
         """The rows, and the permits."""
         return (self.input, self.permits)
-
-    def requires(self) -> tuple[Requirement, ...]:
-        """Both in stream order."""
-        return (replace(COUNTED, traced=True, name="1.merge"), replace(COUNTED, name="2.merge"))
 
     def keeps(self) -> tuple[StateNote, ...]:
         """What waits for the other side."""
@@ -165,8 +163,6 @@ class PermitGate(Operator):
 
     def _let_out(self, tick: Tick, rows: DataFrame | None, span: tuple[int, int]) -> DataFrame:
         """The rows at the positions [first, last), each under the later of its rowtime and its permit's."""
-        from pyspark.sql import functions as F  # noqa: N812, PLC0415
-
         first, last = span
         places = np.arange(first, last)
         permits = self._table(tick, "permits", first, END)
@@ -189,10 +185,7 @@ class PermitGate(Operator):
     def _wait(self, tick: Tick, rows: DataFrame | None, upto: int) -> None:
         assert rows is not None
         tick.describe(self, "keep rows without a permit")
-        tick.segments(self).add(self._kept(tick, rows.where(f"{POSITION} >= {upto}L"), None))
-
-    def _kept(self, tick: Tick, rows: DataFrame, count: int | None) -> Sequence[Segment]:
-        return self._state.write(tick, self, rows.selectExpr("*", f"{POSITION} AS {DUE}"), count)
+        self._state.keep(tick, self, _due(rows.where(f"{POSITION} >= {upto}L")), None)
 
     @property
     def _state(self) -> Kept:
@@ -206,12 +199,8 @@ class PermitGate(Operator):
             if crowded:
                 merged = pa.concat_tables(log.tables(crowded)).sort_by(kept.time)
                 log.replace(crowded, tick.keep(self, kept.name, merged, kept.time))
-        segments = tick.segments(self)
-        crowded = segments.crowded()
-        if crowded:
-            tick.describe(self, "compact rows without a permit")
-            rows = self.emits().with_origin(segments.read(crowded))
-            segments.replace(crowded, self._kept(tick, rows, sum(segment.rows for segment in crowded)))
+        shape = self.emits()
+        self._state.compact(tick, self, "rows without a permit", lambda rows: _due(shape.with_origin(rows)))
 
     def _refuse(self, tick: Tick, control: Queues, upto: int) -> None:
         """No permit is to come: what waits is refused."""
@@ -247,3 +236,7 @@ class PermitGate(Operator):
         table = pa.concat_tables(tick.segments(self, what).tables(segments)).sort_by(by)
         at = np.searchsorted(table[by].to_numpy(), first, side="left" if what == "places" else "right")
         return table.slice(int(at))
+
+
+def _due(rows: DataFrame) -> DataFrame:
+    return rows.selectExpr("*", f"{POSITION} AS {DUE}")

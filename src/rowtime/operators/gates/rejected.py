@@ -57,6 +57,7 @@ class Rejected(Operator):
 
     control: ClassVar = GateMarks
     kind: ClassVar[str] = "rejected"
+    finishes_groups: ClassVar = False
     begins_anywhere: ClassVar[bool] = True
     promise: ClassVar[str] = "the clocks of the gate"
     reason: ClassVar[str] = "a later refusal is made by the same or a later clock of the writer"
@@ -83,10 +84,6 @@ class Rejected(Operator):
     def link(self, n: int) -> Link:  # noqa: ARG002 - one input
         """Nothing: what a gate refuses passes over no edge but this."""
         return NOTHING
-
-    def gives_groups(self) -> bool:
-        """False: these are refused rows."""
-        return False
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """The rows refused in this tick."""

@@ -14,13 +14,13 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rowtime.core.clock import NOBODY, Clocks, least, strongest
-from rowtime.core.columns import ARRIVAL, JUDGED, PASSED_ROWTIME, POSITION, PROMOTED_TIME, ROWTIME, WRITER
+from rowtime.core.columns import JUDGED, PASSED_ROWTIME, POSITION, PROMOTED_TIME, ROWTIME, WRITER
 from rowtime.core.errors import refuse
 from rowtime.core.fields import LATER, Micros
 from rowtime.core.time import BEGINNING, END, shift
-from rowtime.operators.contract import Column, Delta, Link, Operator, Origin, Shape, Tick, Unary, micros, quoted
-from rowtime.operators.contract.gates import Gate, Raise
-from rowtime.operators.contract.requirement import WRITERS, Requirement
+from rowtime.operators.contract import Column, Delta, Operator, Origin, Shape, Tick, Unary, micros, quoted
+from rowtime.operators.contract.gates import Gate, Raise, beyond_arrival
+from rowtime.operators.contract.requirement import WRITERS
 from rowtime.operators.contract.state import StateNote
 from rowtime.operators.rows.select import Select
 from rowtime.operators.streams.quarantine import Quarantine, Waiting, undecided
@@ -90,6 +90,9 @@ class TSort(Unary):
 
     control: ClassVar = SortMarks
     kind: ClassVar[str] = "t-sort"
+    finishes_groups: ClassVar = False
+    same_below: ClassVar = (WRITER, POSITION)
+    needs: ClassVar = (WRITERS,)  # the arrival order inside each writer, which decides who is late
     promotes: ClassVar[bool] = True
     has_own_time: ClassVar[bool] = True
     is_gate: ClassVar[bool] = True
@@ -98,10 +101,6 @@ class TSort(Unary):
         "a later row of a writer is accepted only at or above its mark less the tolerance; bounds of the old clock "
         "say nothing about a new one that does not ascend with it, except that the input has ended"
     )
-
-    def requires(self) -> tuple[Requirement, ...]:
-        """The arrival order inside each writer, which decides who is late."""
-        return (WRITERS,)
 
     def keeps(self) -> tuple[StateNote, ...]:
         """A mark a writer, and the rows on which those behind them have to decide."""
@@ -149,10 +148,6 @@ class TSort(Unary):
         promised = {writer: at for writer, at in clocks.items() if at < END}
         return {"floors": strongest(control.get("floors", {}), promised)}
 
-    def link(self, n: int) -> Link:
-        """The row of the same place."""
-        return Link(self.passed_on(n, WRITER, POSITION))
-
     def checks_pump(self, pump: str) -> bool:
         """True for the T-sort that the query of the pump ends with."""
         return self.name == pump
@@ -163,10 +158,6 @@ class TSort(Unary):
             return None
         time = next((item.expression for item in self.input.hidden if item.column.name == PROMOTED_TIME), None)
         return Origin(ROWTIME) if time is not None and time == self.input.value_of(column) else None
-
-    def gives_groups(self) -> bool:
-        """False: they have another order."""
-        return False
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Judge the new rows by the marks, promote the accepted ones."""
@@ -234,7 +225,7 @@ class TSort(Unary):
             "LATE",
             control.marks,
             floors=control.floors,
-            far=None if self.ahead is None else _beyond_arrival(self.ahead),
+            far=beyond_arrival(PROMOTED_TIME, self.ahead),
             judged=JUDGED if self.by_group else None,
             batched=self.input.emits().batched,
             early=self.early,
@@ -269,7 +260,3 @@ class TSort(Unary):
             if writer not in known:
                 floors[writer] = max(now, floors.get(writer, BEGINNING))
         tick.remember(self, floors=floors, clock=now if now < END else control.clock)
-
-
-def _beyond_arrival(limit: int) -> str:
-    return f"unix_micros({PROMOTED_TIME}) - unix_micros({ARRIVAL}) >= {limit}L"

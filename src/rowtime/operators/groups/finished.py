@@ -15,7 +15,7 @@ from sqlglot import exp
 from rowtime.core.columns import BROKEN, DONE, LIFETIME_END, LIFETIME_START, POSITION, ROUTE, ROWTIME, WRITER
 from rowtime.expr.conditions import conjuncts
 from rowtime.operators.contract import Operator, Tick, quoted
-from rowtime.operators.contract.state import Route, Segment
+from rowtime.operators.contract.state import Route, Segment, rows_in
 from rowtime.operators.groups.grouping import Groups
 from rowtime.operators.rows.attempt import judged
 from rowtime.sql.generate import to_rowtime, to_spark
@@ -141,4 +141,4 @@ def refuse_failing(tick: Tick, node: Operator, written: Mapping[str, Sequence[Se
     found = written.get(FAILING, ())
     if found:
         rows = tick.segments(node, FAILING).read(found)
-        tick.refuse_computed(node, rows, BROKEN, sum(segment.rows for segment in found))
+        tick.refuse_computed(node, rows, BROKEN, rows_in(found))

@@ -16,7 +16,7 @@ from rowtime.core.clock import Clocks, least
 from rowtime.core.columns import DUE, ROWTIME, SEEN
 from rowtime.core.time import BEGINNING
 from rowtime.operators.contract import NOTHING, Closed, Column, Delta, Link, Operator, Shape, Tick, Unary, passed
-from rowtime.operators.contract.state import LARGE, Kept, Route, Segment, StateNote
+from rowtime.operators.contract.state import LARGE, Kept, Route, Segment, StateNote, rows_in
 from rowtime.operators.groups.finished import COMPLETE, KEPT, Finished, refuse_failing, with_failing
 from rowtime.operators.groups.grouping import PartialTypes, RowGroups
 from rowtime.operators.rows.collations import grouped
@@ -131,12 +131,13 @@ class GroupBy(RowGroups, Unary):
             self, closed=bound, stamp=self._ends.stamp_at(tick, bound), next=self._ends.end_at(tick, bound)
         )
         segments.forget(bound)
-        self._compact(tick)
+        if not tick.trying:
+            self._state.compact(tick, self, "partial results", lambda rows: self._compacted(tick, rows))
         clocks = self.promises([delta.clocks], control)
         if tick.adopted_as(self) is not None:
             return Delta(None, clocks, files=done)
         rows = tick.segments(self, "complete").read(done) if done else None
-        return Delta(rows, clocks, sum(segment.rows for segment in done))
+        return Delta(rows, clocks, rows_in(done))
 
     # -- what is complete -------------------------------------------------------------
 
@@ -148,7 +149,7 @@ class GroupBy(RowGroups, Unary):
         """One job: what is complete at ``bound`` goes out, the rest is kept."""
         kept = tick.segments(self).overlapping(tick.control(self).closed, bound)
         known = delta.rows is None or delta.count is not None
-        count = (delta.count or 0) + sum(s.rows for s in kept) if known else None
+        count = (delta.count or 0) + rows_in(kept) if known else None
         groups = self._groups(tick, delta, kept, bound)
         complete = f"{DUE} <= {passed(bound, DUE)}"
         if not self._merges(tick):
@@ -182,7 +183,7 @@ class GroupBy(RowGroups, Unary):
             return
         rows = self._ended(self._seeded(tick, delta)).where(f"{DUE} > {bound}L")
         tick.describe(self, "keep rows of open groups")
-        self._write_state(tick, rows, delta.count)
+        self._state.keep(tick, self, rows, delta.count)
 
     def _aggregated(self, tick: Tick, rows: DataFrame) -> DataFrame:
         if tick.trying:
@@ -198,7 +199,7 @@ class GroupBy(RowGroups, Unary):
         parts = [] if delta.rows is None else [self._seeded(tick, delta)]
         if kept:
             # Of large segments only the part that is due is read, which takes numbers in the filter.
-            large = sum(segment.rows for segment in kept) > LARGE
+            large = rows_in(kept) > LARGE
             low, high = (f"{at}L" if large else passed(at, DUE) for at in (control.closed, bound))
             due = f"{DUE} > {low} AND {DUE} <= {high}"
             parts.append(segments.read(kept).where(due).drop(DUE))
@@ -212,26 +213,12 @@ class GroupBy(RowGroups, Unary):
         seeded = self._seeded(tick, delta)
         merged = self._merged(seeded, self._types(tick, delta.rows)) if self._merges(tick) else self._ended(seeded)
         tick.describe(self, "aggregate, keep partial results")
-        self._write_state(tick, merged, delta.count)
+        self._state.keep(tick, self, merged, delta.count)
 
-    def _write_state(self, tick: Tick, groups: DataFrame, count: int | None) -> Sequence[Segment]:
-        written = self._state.write(tick, self, groups, count)
-        tick.segments(self).add(written)
-        return written
-
-    def _compact(self, tick: Tick) -> None:
-        segments = tick.segments(self)
-        crowded = segments.crowded()
-        if not crowded or tick.trying:
-            return
-        closed = tick.control(self).closed
-        rows = segments.read(crowded).where(f"{DUE} > {closed}L").drop(DUE)
-        merged = self._merged(rows, self._types(tick))
-        tick.describe(self, "compact partial results")
-        # In the order of their ends, so that closing reads only the part that is due.
-        merged = merged.sortWithinPartitions(DUE)
-        written = self._write_state(tick, merged, sum(s.rows for s in crowded))
-        segments.replace(crowded, written)
+    def _compacted(self, tick: Tick, rows: DataFrame) -> DataFrame:
+        """Kept rows put together, in the order of their ends, so that closing reads only the part that is due."""
+        rows = rows.where(f"{DUE} > {tick.control(self).closed}L").drop(DUE)
+        return self._merged(rows, self._types(tick)).sortWithinPartitions(DUE)
 
     # -- partial results --------------------------------------------------------------
 

@@ -17,7 +17,7 @@ from rowtime.core.columns import FIRST, LAST, ROWTIME
 from rowtime.core.fields import UNSTORED
 from rowtime.core.time import BEGINNING, END
 from rowtime.operators.contract import NOTHING, Delta, Link, Operator, Shape, Tick, Unary
-from rowtime.operators.contract.state import Kept, Route, Segment, StateNote
+from rowtime.operators.contract.state import Kept, Route, Segment, StateNote, rows_in
 from rowtime.operators.groups.finished import COMPLETE, KEPT, Finished, refuse_failing, with_failing
 from rowtime.operators.groups.grouping import PartialTypes, RowGroups
 from rowtime.operators.order.ordered import Ordered
@@ -109,7 +109,7 @@ class GroupByValues(RowGroups, Unary):
         clocks = self.promises([delta.clocks], tick.control(self))
         tick.remember(self, stamp=clocks[""])
         rows = tick.segments(self, "complete").read(done) if done else None
-        return Delta(rows, clocks, sum(segment.rows for segment in done))
+        return Delta(rows, clocks, rows_in(done))
 
     # -- groups -----------------------------------------------------------------------
 
@@ -122,7 +122,7 @@ class GroupByValues(RowGroups, Unary):
         segments = tick.segments(self)
         kept = segments.overlapping(BEGINNING, END)
         known = delta.rows is None or delta.count is not None
-        count = (delta.count or 0) + sum(s.rows for s in kept) if known else None
+        count = (delta.count or 0) + rows_in(kept) if known else None
         rows = self._together(tick, delta, kept)
         open_rows: Sequence[Segment] = ()
         if self._merges(tick):
@@ -148,17 +148,13 @@ class GroupByValues(RowGroups, Unary):
         if self._merges(tick):
             rows = self._merged(rows, self._types(tick))
         tick.describe(self, "keep partial results" if self._accumulators.splits else "keep rows of open groups")
-        written = self._state.write(tick, self, rows, delta.count)
-        segments = tick.segments(self)
-        segments.add(written)
+        written = self._state.keep(tick, self, rows, delta.count)
         tick.remember(self, since=min([tick.control(self).since, *(segment.lowest for segment in written)]))
-        crowded = () if tick.trying else segments.crowded()
-        if crowded:
-            tick.describe(self, "compact partial results")
-            together = segments.read(crowded)
-            if self._accumulators.splits:
-                together = self._merged(together, self._types(tick))
-            segments.replace(crowded, self._state.write(tick, self, together, sum(s.rows for s in crowded)))
+        if not tick.trying:
+            splits, types = self._accumulators.splits, self._types(tick)
+            self._state.compact(
+                tick, self, "partial results", lambda kept: self._merged(kept, types) if splits else kept
+            )
 
     def _together(self, tick: Tick, delta: Delta, kept: Sequence[Segment]) -> DataFrame:
         parts = []

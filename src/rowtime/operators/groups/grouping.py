@@ -12,6 +12,7 @@ from rowtime.core.errors import RowtimeError
 from rowtime.expr.aggregates import orders_rows
 from rowtime.expr.conditions import columns_in
 from rowtime.operators.contract import Control, Operator, Pairs, Tick, quoted
+from rowtime.operators.contract import functions as F
 from rowtime.operators.contract.requirement import PLACED, UNORDERED, Requirement
 from rowtime.operators.rows.partials import Accumulators
 from rowtime.sql.generate import to_spark
@@ -58,8 +59,8 @@ class Groups(Operator):
     """Columns of the groups (BIGINT) that items may be over besides keys and aggregates."""
 
     def requires(self) -> tuple[Requirement, ...]:
-        """Places, if an aggregate depends on the order of rows."""
-        return (PLACED if needs_places(self.aggregates) else UNORDERED,)
+        """Places, if an aggregate depends on the order of rows; unless it needs another order anyway."""
+        return self.needs or (PLACED if needs_places(self.aggregates) else UNORDERED,)
 
     def computed_first(self) -> Iterable[exp.Expr]:
         """What is computed of each row: the keys, and what aggregates are computed over."""
@@ -97,8 +98,6 @@ class Groups(Operator):
         return rows(self.inputs[0]).selectExpr("*", *(key.sql for key in self.keys))
 
     def _empty(self, keyed: DataFrame, aggregates: Sequence[Item]) -> DataFrame:
-        from pyspark.sql import functions as F  # noqa: N812, PLC0415
-
         calls = [F.expr(item.sql) for item in aggregates]
         numbers = [F.count(F.lit(1)).alias(name) for name in ("__n", *self.numbers)]
         return keyed.groupBy(*(key.column.name for key in self.keys), *self.edges).agg(*numbers, *calls)
@@ -166,7 +165,6 @@ def _is_text(node: exp.Expr) -> bool:
 def _takes(rows: DataFrame, aggregate: str) -> bool:
     """False for an aggregate that Spark refuses: what stands beside it is typed without it."""
     from pyspark.errors import AnalysisException, ParseException  # noqa: PLC0415
-    from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
     try:
         rows.groupBy().agg(F.expr(aggregate))

@@ -25,8 +25,9 @@ from rowtime.core.fields import Micros
 from rowtime.core.time import BEGINNING, END, MAX_MICROS, MIN_MICROS, shift
 from rowtime.expr.conditions import columns_in
 from rowtime.operators.contract import Column, Delta, Link, Operator, Shape, Tick, passed, quoted
-from rowtime.operators.contract.requirement import PLACED, Requirement
-from rowtime.operators.contract.state import LARGE, Kept, Segment, StateNote
+from rowtime.operators.contract import functions as F
+from rowtime.operators.contract.requirement import PLACED
+from rowtime.operators.contract.state import LARGE, Kept, StateNote, rows_in
 from rowtime.operators.joins.join_edge import Edge, Joined
 from rowtime.operators.joins.join_rows import SideRows, between
 from rowtime.operators.joins.sides import beside
@@ -94,11 +95,8 @@ class Join(OfRows):
 
     control: ClassVar = Joined
     kind: ClassVar[str] = "join"
+    needs: ClassVar = (PLACED, PLACED)  # places: they order the pairs of one rowtime
     merges_writers: ClassVar[bool] = True
-
-    def requires(self) -> tuple[Requirement, ...]:
-        """Places: they order the pairs of one rowtime."""
-        return (PLACED, PLACED)
 
     def keeps(self) -> tuple[StateNote, ...]:
         """The rows of each side that a later row can match."""
@@ -180,12 +178,8 @@ class Join(OfRows):
         dead = self._dead(n, bound)
         alive = between(rows, side.time, dead + 1, END, large=True) if many else rows
         tick.describe(self, f"keep rows of the {_SIDES[n]} side")
-        written = [] if many and dead >= END else self._write(tick, n, alive, delta.count)
-        side.segments.add(written)
+        written = [] if many and dead >= END else self._side(n).keep(tick, self, _placed(n, alive), delta.count)
         return replace(side, new=rows, copied=frozenset(s.path for s in written)) if many else side
-
-    def _write(self, tick: Tick, n: int, rows: DataFrame, count: int | None) -> Sequence[Segment]:
-        return self._side(n).write(tick, self, rows.selectExpr("*", f"unix_micros({PLACES[n][0]}) AS {DUE}"), count)
 
     def _side(self, n: int) -> Kept:
         return Kept(DUE, (*(name for _, name in self.sides[n].columns), *PLACES[n], ARRIVED[n]), _SIDES[n])
@@ -193,12 +187,12 @@ class Join(OfRows):
     def _forget(self, tick: Tick, n: int, bound: int) -> None:
         segments, dead = tick.segments(self, _SIDES[n]), self._dead(n, bound)
         segments.forget(dead)
-        crowded = segments.crowded()
-        if crowded:
-            tick.describe(self, f"compact rows of the {_SIDES[n]} side")
-            count = sum(segment.rows for segment in crowded)
-            alive = between(segments.read(crowded), PLACES[n][0], dead + 1, END, large=count > LARGE)
-            segments.replace(crowded, self._write(tick, n, alive.sortWithinPartitions(PLACES[n][0]), count))
+        large, time = rows_in(segments.crowded()) > LARGE, PLACES[n][0]
+
+        def alive(rows: DataFrame) -> DataFrame:
+            return _placed(n, between(rows, time, dead + 1, END, large=large).sortWithinPartitions(time))
+
+        self._side(n).compact(tick, self, f"rows of the {_SIDES[n]} side", alive)
 
     def _dead(self, n: int, bound: int) -> int:
         """Up to which rowtime no row of a side is asked for any more."""
@@ -298,8 +292,6 @@ class Join(OfRows):
         self, tick: Tick, n: int, rows: DataFrame, others: DataFrame, how: str, since: int, bound: int
     ) -> DataFrame:
         """Rows of side ``n`` with the others that match; Spark hashes or sorts by the equalities in the condition."""
-        from pyspark.sql import functions as F  # noqa: N812, PLC0415
-
         nearest, farthest = self._range(n)
         mine, theirs = (f"unix_micros({PLACES[side][0]})" for side in (n, 1 - n))
         width = farthest - nearest
@@ -350,6 +342,11 @@ class Join(OfRows):
 
 
 _SIDES = ("left", "right")
+
+
+def _placed(n: int, rows: DataFrame) -> DataFrame:
+    """Rows of a side as they are kept."""
+    return rows.selectExpr("*", f"unix_micros({PLACES[n][0]}) AS {DUE}")
 
 
 def _bucket(text: str, width: int) -> str:

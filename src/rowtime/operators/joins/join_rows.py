@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rowtime.core.time import BEGINNING, END
 from rowtime.operators.contract import micros, passed
-from rowtime.operators.contract.state import LARGE, Segments
+from rowtime.operators.contract.state import LARGE, Segments, rows_in
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -28,7 +28,7 @@ class SideRows:
         new = None if self.new is None else between(self.new, self.time, low, high, large=True)
         if not found:
             return new
-        large = sum(segment.rows for segment in found) > LARGE
+        large = rows_in(found) > LARGE
         kept = between(self.segments.read(found), self.time, low, high, large=large)
         return kept if new is None else kept.unionByName(new)
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 from rowtime.core.clock import Clocks
 from rowtime.core.columns import BROKEN, POSITION, ROW_NUMBER, ROWTIME, WRITER
 from rowtime.operators.contract import Column, Control, Delta, Link, Operator, Shape, Tick, named, quoted
+from rowtime.operators.contract import functions as F
 from rowtime.operators.joins.join import OfRows, Side
 from rowtime.operators.rows.attempt import all_computed, judged
 from rowtime.operators.rows.conditions import holds, sorted_out
@@ -65,8 +66,6 @@ class TableJoin(OfRows):
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """The new rows with their matches; lazily, without a job."""
-        from pyspark.sql import functions as F  # noqa: N812, PLC0415
-
         delta, table = deltas
         if delta.rows is None or (table.rows is None and not self.outer):
             return Delta(None, delta.clocks)
@@ -96,8 +95,6 @@ class TableJoin(OfRows):
 
     def _tried(self, tick: Tick, rows: DataFrame, known: DataFrame) -> DataFrame:
         """The rows that go out; pairs of which the condition cannot be computed are refused."""
-        from pyspark.sql import functions as F  # noqa: N812, PLC0415
-
         types = dict(zip(self.emits().names, tick.types(self), strict=True))
         equal, others = sorted_out(self.on, types)
         met = F.expr(" AND ".join(["true", *equal]))

@@ -10,7 +10,7 @@ from rowtime.core.clock import Clocks
 from rowtime.core.columns import POSITION
 from rowtime.core.time import END
 from rowtime.operators.contract import Control, Delta, Link, Operator, Tick, Unary
-from rowtime.operators.contract.requirement import COUNTED, Requirement
+from rowtime.operators.contract.requirement import COUNTED
 from rowtime.operators.order.merge import Merged
 
 
@@ -31,12 +31,9 @@ class Limit(Unary):
 
     control: ClassVar = Passed
     kind: ClassVar[str] = "limit"
+    needs: ClassVar = (replace(COUNTED, name="numbered"),)  # the numbers of the rows in stream order
     promise: ClassVar[str] = "the bound of its input, and the end once the last row has gone out"
     reason: ClassVar[str] = "no row follows the last one"
-
-    def requires(self) -> tuple[Requirement, ...]:
-        """The numbers of the rows in stream order."""
-        return (replace(COUNTED, name="numbered"),)
 
     def promises(self, clocks: Sequence[Clocks], control: Passed) -> Clocks:
         """The input's bounds, or the end."""

@@ -30,7 +30,8 @@ from rowtime.operators.contract import (
     passed,
     quoted,
 )
-from rowtime.operators.contract.state import LARGE, Kept, Route, Segment, StateNote
+from rowtime.operators.contract import functions as F
+from rowtime.operators.contract.state import LARGE, Kept, Route, StateNote, rows_in
 from rowtime.operators.rows.values import type_text
 
 if TYPE_CHECKING:
@@ -67,6 +68,7 @@ class Merge(Unary):
 
     control: ClassVar = Merged
     kind: ClassVar[str] = "merge"
+    finishes_groups: ClassVar = False
     merges_writers: ClassVar[bool] = True
     promise: ClassVar[str] = "the least clock of its input"
     reason: ClassVar[str] = "rows below the least clock have been released; none can follow them"
@@ -115,10 +117,6 @@ class Merge(Unary):
         """That of its input, whose rows it puts in order."""
         return self.input.event_of_rows()
 
-    def gives_groups(self) -> bool:
-        """False: they are in order."""
-        return False
-
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Release what the clocks allow of the kept and the new rows; keep the rest."""
         delta, control = self._held(deltas[0]), tick.control(self)
@@ -128,7 +126,9 @@ class Merge(Unary):
         tick.remember(self, clock=after[0], writer=after[1])
         released = self._release(tick, delta, before, after)
         tick.segments(self).forget(after[0] - 1)
-        self._compact(tick, after)
+        self._state.compact(
+            tick, self, "rows above the bound", lambda rows: self._beyond(self._below.with_origin(rows), after)
+        )
         return Delta(released[0], clocks, released[1])
 
     def _held(self, delta: Delta) -> Delta:
@@ -145,7 +145,7 @@ class Merge(Unary):
         kept = segments.overlapping(before[0] - 1, after[0])
         parts = []
         if kept and after > before:
-            large = sum(segment.rows for segment in kept) > LARGE
+            large = rows_in(kept) > LARGE
             due = f"NOT ({self._within(before, large=large)}) AND {self._within(after, large=large)}"
             parts.append(self._as_now(segments.read(kept).where(due), delta))
         if delta.rows is not None:
@@ -153,7 +153,7 @@ class Merge(Unary):
         if not parts:
             return None, 0
         rows = parts[0] if len(parts) == 1 else parts[0].unionByName(parts[1])
-        counts = [delta.count if delta.rows is not None else 0, sum(s.rows for s in kept)]
+        counts = [delta.count if delta.rows is not None else 0, rows_in(kept)]
         return self._numbered(tick, rows, None if counts[0] is None else counts[0] + (counts[1] or 0))
 
     def _as_now(self, kept: DataFrame, delta: Delta) -> DataFrame:
@@ -167,8 +167,6 @@ class Merge(Unary):
             return self._retyped(kept)
         if len(before) != len(names):
             return kept
-        from pyspark.sql import functions as F  # noqa: N812, PLC0415
-
         columns = [
             (F.col(quoted(old)).cast(types[new]) if new in types else F.col(quoted(old))).alias(new)
             for old, new in zip(before, names, strict=True)
@@ -194,20 +192,11 @@ class Merge(Unary):
     def _hold(self, tick: Tick, delta: Delta, after: Frontier) -> None:
         assert delta.rows is not None
         tick.describe(self, "keep rows above the bound")
-        tick.segments(self).add(self._write(tick, delta.rows, after, delta.count))
+        self._state.keep(tick, self, self._beyond(delta.rows, after), delta.count)
 
-    def _compact(self, tick: Tick, after: Frontier) -> None:
-        segments = tick.segments(self)
-        crowded = segments.crowded()
-        if crowded:
-            tick.describe(self, "compact rows above the bound")
-            count = sum(segment.rows for segment in crowded)
-            segments.replace(crowded, self._write(tick, self._below.with_origin(segments.read(crowded)), after, count))
-
-    def _write(self, tick: Tick, rows: DataFrame, after: Frontier, count: int | None) -> Sequence[Segment]:
-        """What lies beyond the frontier, as new segments."""
-        held = rows.where(f"NOT ({self._within(after)})").selectExpr("*", f"unix_micros({ROWTIME}) AS {HELD_TIME}")
-        return self._state.write(tick, self, held, count)
+    def _beyond(self, rows: DataFrame, after: Frontier) -> DataFrame:
+        """The rows beyond the frontier, as they are kept."""
+        return rows.where(f"NOT ({self._within(after)})").selectExpr("*", f"unix_micros({ROWTIME}) AS {HELD_TIME}")
 
     @property
     def _state(self) -> Kept:
@@ -251,6 +240,6 @@ class Merge(Unary):
         tick.describe(self, "number rows in merged order")
         names = {name: name for name in (*self.emits().names, *internals, *self._origin, WRITER, POSITION)}
         written = tick.write(self, rows, {"merged": Route(0, names, HELD_TIME)}, count)["merged"]
-        total = sum(segment.rows for segment in written)
+        total = rows_in(written)
         tick.remember(self, numbered=base + total)
         return (tick.segments(self, "merged").read(written) if total else None), total

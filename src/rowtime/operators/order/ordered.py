@@ -19,9 +19,9 @@ from rowtime.core.fields import UNSTORED, Micros
 from rowtime.core.time import BEGINNING
 from rowtime.expr.facts import Fact
 from rowtime.expr.order import Order
-from rowtime.operators.contract import Column, Control, Delta, Link, Operator, Shape, Tick, Unary, quoted
+from rowtime.operators.contract import Column, Control, Delta, Operator, Shape, Tick, Unary, quoted
 from rowtime.operators.contract.gates import Gate, Verdict
-from rowtime.operators.contract.requirement import GATED, Requirement
+from rowtime.operators.contract.requirement import GATED
 from rowtime.operators.contract.state import StateNote
 from rowtime.operators.rows.values import Ranks, coded, decoded, furthest, numbered
 from rowtime.operators.streams.column_bounds import about, heard
@@ -76,12 +76,10 @@ class Ordered(Unary):
     starts_null: ClassVar[bool] = False
     control: ClassVar = OrderMarks
     kind: ClassVar[str] = "order check"
+    same_below: ClassVar = (ROWTIME,)
+    needs: ClassVar = (GATED,)  # the rows of one sequence, which is what an order is about
     keeps_places: ClassVar[bool] = True
     is_gate: ClassVar[bool] = True
-
-    def requires(self) -> tuple[Requirement, ...]:
-        """The rows of one sequence, which is what an order is about."""
-        return (GATED,)
 
     @property
     def exact(self) -> bool:
@@ -113,10 +111,6 @@ class Ordered(Unary):
     def row_expressions(self) -> Iterable[exp.Expr]:
         """The value that is checked."""
         return (self.value,)
-
-    def link(self, n: int) -> Link:
-        """The row under its own rowtime, with other columns beside its own."""
-        return Link(self.passed_on(n, ROWTIME))
 
     def checks_declared(self) -> bool:
         """True for an order in the definition of a stream."""

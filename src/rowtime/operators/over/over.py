@@ -27,7 +27,7 @@ from rowtime.kernels.hashes import hashes
 from rowtime.kernels.window_functions import Nth
 from rowtime.kernels.windowed import Answer, Wanted, Windows, lasting, newest, renewed, whole
 from rowtime.operators.contract import Delta, Link, Operator, Shape, Tick, Unary, quoted
-from rowtime.operators.contract.requirement import NUMBERED, Requirement
+from rowtime.operators.contract.requirement import NUMBERED
 from rowtime.operators.contract.state import Kept, Segment, StateNote
 from rowtime.operators.over.over_calls import Call, OverControl, RunningMark
 from rowtime.operators.over.over_limits import answered
@@ -71,10 +71,7 @@ class Over(Unary):
 
     control: ClassVar = OverControl
     kind: ClassVar[str] = "over"
-
-    def requires(self) -> tuple[Requirement, ...]:
-        """What frames speak of."""
-        return (NUMBERED,)
+    needs: ClassVar = (NUMBERED,)  # what frames speak of
 
     def keeps(self) -> tuple[StateNote, ...]:
         """Rows by time or by number, and accumulators a key."""

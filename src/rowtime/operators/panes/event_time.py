@@ -24,7 +24,7 @@ from rowtime.core.fields import LATER, UNSTORED, Micros
 from rowtime.core.time import BEGINNING, END, MAX_MICROS, MIN_MICROS
 from rowtime.kernels.guard import EARLY, Items, Limits, guard
 from rowtime.kernels.timeline import FIRST, LAST, Timeline, advances
-from rowtime.operators.contract import Delta, EventTime, Link, Operator, Shape, Tick, Unary, UpTo, quoted
+from rowtime.operators.contract import Delta, EventTime, Operator, Shape, Tick, Unary, UpTo, quoted
 from rowtime.operators.contract.gates import READMITTED, Verdict
 from rowtime.operators.contract.requirement import BATCH, TIMED, Requirement
 from rowtime.operators.contract.state import StateNote
@@ -82,6 +82,7 @@ class EventTimed(Unary):
 
     control: ClassVar = EventClock
     kind: ClassVar[str] = "event time"
+    same_below: ClassVar = (ROWTIME,)
     is_gate: ClassVar[bool] = True
 
     def requires(self) -> tuple[Requirement, ...]:
@@ -113,10 +114,6 @@ class EventTimed(Unary):
         """The event time as Spark SQL, BIGINT µs."""
         column = quoted(self.column)
         return f"unix_micros({column})" if self.unit is None else in_micros(column, self.unit)
-
-    def link(self, n: int) -> Link:
-        """The row under its own rowtime, with other columns beside its own."""
-        return Link(self.passed_on(n, ROWTIME))
 
     def checks_declared(self) -> bool:
         """True: of the time that the definition gives."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rowtime.core.columns import FIRE, FIRE_CHANGE, FIRE_INDEX, LAST_FIRE, NEXT_FIRE, PANE
+from rowtime.operators.contract import functions as F
 from rowtime.operators.contract import quoted
 from rowtime.operators.rows.collations import collated_of, grouped, least
 from rowtime.operators.rows.partials import Accumulators
@@ -39,7 +40,7 @@ class Fires:
 
     def merged(self, rows: DataFrame) -> DataFrame:
         """One row for each fire of a group, where partial results are enough."""
-        return _aggregated(rows, self._by, self._merges()) if self._splits else rows
+        return grouped(rows, self._by, self._merges()) if self._splits else rows
 
     def first(self, rows: DataFrame) -> DataFrame:
         """One fire for each group; the rows were in time."""
@@ -73,7 +74,7 @@ class Fires:
             complete = rows.where(f"{FIRE} < {PANE} AND {PANE} <= {after}L")
             nothing = [f"NULL AS {quoted(name)}" for name in self.accumulators.columns]
             rows = rows.unionByName(complete.selectExpr(*self.keys, PANE, f"{PANE} AS {FIRE}", *nothing))
-        fires = _aggregated(rows, self._by, self._merges())
+        fires = grouped(rows, self._by, self._merges())
         group = f"PARTITION BY {', '.join([*self.keys, PANE])} ORDER BY {FIRE}"
         number = f"CAST(row_number() OVER ({group}) - 1 AS BIGINT) AS {FIRE_INDEX}"
         upto = f"{FIRE} AS {LAST_FIRE}"
@@ -85,8 +86,6 @@ class Fires:
 
     def _read(self, rows: DataFrame, fires: DataFrame) -> DataFrame:
         """Each fire over all rows of its group up to it."""
-        from pyspark.sql import functions as F  # noqa: N812, PLC0415
-
         named = [f"{name} AS __f{name}" for name in (*self.keys, PANE)]
         same = [f"{name} <=> __f{name}" for name in (*self.keys, PANE)]
         pairs = rows.join(
@@ -98,7 +97,7 @@ class Fires:
     def _of_rows(self, rows: DataFrame, by: Sequence[str]) -> DataFrame:
         if self.exact:
             return self.accumulators.exact(rows, by, [], self.types)
-        return _aggregated(rows, by, self._finals)
+        return grouped(rows, by, self._finals)
 
     @property
     def _splits(self) -> bool:
@@ -123,7 +122,3 @@ class Fires:
         """The aggregates, and which of them are beyond their types."""
         beyond = [flag for flag, _ in self.accumulators.beyond(fires)] if self.exact else []
         return [*(name for name, _ in self.accumulators.aggregates), *beyond]
-
-
-def _aggregated(rows: DataFrame, by: Sequence[str], values: Sequence[str]) -> DataFrame:
-    return grouped(rows, by, values)

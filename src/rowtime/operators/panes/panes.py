@@ -35,9 +35,10 @@ from rowtime.core.fields import UNSTORED, Micros
 from rowtime.core.time import BEGINNING, END, shift
 from rowtime.kernels.timeline import Timeline
 from rowtime.operators.contract import NOTHING, Delta, Fired, Link, Operator, Shape, Tick, quoted
+from rowtime.operators.contract import functions as F
 from rowtime.operators.contract.gates import Verdict
-from rowtime.operators.contract.requirement import EVENT_TIME, UNORDERED, Requirement
-from rowtime.operators.contract.state import Kept, Route, Segment, StateNote
+from rowtime.operators.contract.requirement import EVENT_TIME, UNORDERED
+from rowtime.operators.contract.state import Kept, Route, Segment, StateNote, rows_in
 from rowtime.operators.groups.finished import COMPLETE, FAILED, Finished, refuse_failing, with_failing
 from rowtime.operators.groups.grouping import RowGroups
 from rowtime.operators.panes.event_time import OUTPUT, EventTimed, came_from, refusals
@@ -80,6 +81,8 @@ class Panes(RowGroups):
 
     control: ClassVar = PaneControl
     kind: ClassVar[str] = "panes"
+    finishes_groups: ClassVar = True
+    needs: ClassVar = (EVENT_TIME, UNORDERED)  # the places of the rows in the merged order
     awaits_event: ClassVar[bool] = True
     has_own_time: ClassVar[bool] = True
     holds_itself: ClassVar[bool] = True
@@ -95,10 +98,6 @@ class Panes(RowGroups):
     def inputs(self) -> tuple[Operator, ...]:
         """The rows, and the operator that knows their event time."""
         return (self.input, self.event)
-
-    def requires(self) -> tuple[Requirement, ...]:
-        """The places of the rows in the merged order."""
-        return (EVENT_TIME, UNORDERED)
 
     def keeps(self) -> tuple[StateNote, ...]:
         """Partial results, or rows where an aggregate has no partial form."""
@@ -129,10 +128,6 @@ class Panes(RowGroups):
         """True where order does not matter: panes are written in any order."""
         return not ordered
 
-    def gives_groups(self) -> bool:
-        """True."""
-        return True
-
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Refuse rows behind the discard age, keep the others, fire what the bound has come to."""
         delta, line, control = deltas[0], deltas[1].timeline, tick.control(self)
@@ -142,8 +137,9 @@ class Panes(RowGroups):
         late += self._take(tick, delta, deltas[1].rows, line)
         done = self._fire(tick, before, line, late)
         tick.segments(self).forget(shift(line.after, -self.age))
-        self._compact(tick, line.after)
-        clocks, count = self.promises([], control), sum(segment.rows for segment in done)
+        if not tick.trying:
+            self._state.compact(tick, self, "partial results", lambda rows: self._merged(tick, rows, line.after))
+        clocks, count = self.promises([], control), rows_in(done)
         if tick.adopted_as(self) is not None:
             return Delta(None, clocks, files=tuple(done))
         return Delta(tick.segments(self, "complete").read(done) if count else None, clocks, count)
@@ -245,13 +241,11 @@ class Panes(RowGroups):
 
     def _grouped(self, tick: Tick, rows: DataFrame, late: DataFrame | None, in_time: str) -> DataFrame:
         """Partial results of the new rows, for each group and the bound that lets them out."""
-        from pyspark.sql.functions import broadcast  # noqa: PLC0415
-
         types = self._types(tick, rows)
         panes = self.times.ends_text(self.event.micros)
         fire = in_time
         if late is not None:
-            rows = rows.join(broadcast(late), POSITION, "left")
+            rows = rows.join(F.broadcast(late), POSITION, "left")
             fire = f"CASE WHEN {PANE} <= __before THEN __after ELSE {in_time} END"
         rows = rows.selectExpr("*", f"{panes} AS {PANE}")
         keys = [key.sql for key in self.keys]
@@ -273,7 +267,7 @@ class Panes(RowGroups):
         rows = waiting.read(segments).selectExpr(*names, f"{fire} AS {FIRE}")
         waiting.forget(END)
         tick.describe(self, "rows that have their bound")
-        self._write(tick, rows, sum(segment.rows for segment in segments))
+        self._write(tick, rows, rows_in(segments))
         return [min(s.lowest for s in segments), max(s.highest for s in segments)]
 
     # -- what fires -------------------------------------------------------------------
@@ -295,7 +289,7 @@ class Panes(RowGroups):
             parts.append(shown.again(state.read(again), before, line.after))
         fires = parts[0] if len(parts) == 1 else parts[0].unionByName(parts[1])
         tick.describe(self, "fire panes")
-        count = 2 * sum(s.rows for s in (*due, *again))
+        count = 2 * rows_in((*due, *again))
         if tick.trying:
             written = tick.write(self, *self._tried(tick, fires, before, line), count)
             refuse_failing(tick, self, written)
@@ -357,12 +351,7 @@ class Panes(RowGroups):
         for name, segments in written.items():
             tick.segments(self, name).add(segments)
 
-    def _compact(self, tick: Tick, bound: int) -> None:
-        segments = tick.segments(self)
-        crowded = segments.crowded()
-        if not crowded or tick.trying:
-            return
-        rows = segments.read(crowded).where(f"{PANE} > {shift(bound, -self.age)}L")
-        tick.describe(self, "compact partial results")
-        merged = self._fires(self._types(tick)).merged(rows).sortWithinPartitions(PANE)
-        segments.replace(crowded, self._state.write(tick, self, merged, sum(s.rows for s in crowded)))
+    def _merged(self, tick: Tick, rows: DataFrame, bound: int) -> DataFrame:
+        """Kept rows put together, as far as a bound that is to come may ask for them."""
+        rows = rows.where(f"{PANE} > {shift(bound, -self.age)}L")
+        return self._fires(self._types(tick)).merged(rows).sortWithinPartitions(PANE)

@@ -21,7 +21,7 @@ from rowtime.core.fields import UNSTORED
 from rowtime.core.time import BEGINNING, END, MAX_MICROS, MIN_MICROS
 from rowtime.kernels.timeline import FIRST, LAST
 from rowtime.operators.contract import NOTHING, Column, Control, Delta, EventTime, Link, Operator, Shape, Tick, quoted
-from rowtime.operators.contract.requirement import EVENT_TIME, UNORDERED, Requirement
+from rowtime.operators.contract.requirement import EVENT_TIME, UNORDERED
 from rowtime.operators.contract.state import StateNote
 from rowtime.operators.panes.event_time import BETWEEN, OUTPUT, EventTimed, came_from
 from rowtime.operators.streams.raises import raised
@@ -57,16 +57,13 @@ class PassedBounds(Operator):
 
     control: ClassVar = PassedOn
     kind: ClassVar[str] = "passed bounds"
+    needs: ClassVar = (EVENT_TIME, UNORDERED)  # the places of the rows in the merged order
     passes_bounds: ClassVar[bool] = True
 
     @property
     def inputs(self) -> tuple[Operator, ...]:
         """The rows, and the operator that knows their event time."""
         return (self.input, self.event)
-
-    def requires(self) -> tuple[Requirement, ...]:
-        """The places of the rows in the merged order."""
-        return (EVENT_TIME, UNORDERED)
 
     def keeps(self) -> tuple[StateNote, ...]:
         """Where the last item stood."""

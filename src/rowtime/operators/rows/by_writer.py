@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from rowtime.core.columns import WRITER
+from rowtime.operators.contract import functions as F
 from rowtime.operators.contract import micros
 from rowtime.sql.generate import literal
 
@@ -20,8 +21,6 @@ FEW = 64  # writers that a literal tells apart; it is searched from its beginnin
 
 def beside(rows: DataFrame, times: Mapping[str, int], name: str) -> DataFrame:
     """The rows with a column TIMESTAMP: what ``times`` (µs UTC) says of their writer, NULL where it says nothing."""
-    from pyspark.sql import functions as F  # noqa: N812, PLC0415
-
     if len(times) <= FEW:
         cases = " ".join(f"WHEN {literal(writer)} THEN {micros(at)}" for writer, at in sorted(times.items()))
         found = f"CASE {WRITER} {cases} END" if cases else "CAST(NULL AS TIMESTAMP)"
@@ -31,8 +30,6 @@ def beside(rows: DataFrame, times: Mapping[str, int], name: str) -> DataFrame:
 
 def joined(rows: DataFrame, writers: Iterable[str], columns: Mapping[str, pa.Array]) -> DataFrame:
     """The rows with columns of their writer, in the order of ``writers``; NULL of all others."""
-    from pyspark.sql import functions as F  # noqa: N812, PLC0415
-
     table = pa.table({"__who": pa.array(writers, pa.string()), **columns})
     known = F.broadcast(rows.sparkSession.createDataFrame(table))
     return rows.join(known, F.expr(f"{WRITER} = __who"), "left").drop("__who")

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from rowtime.core.columns import COLLATED_KEY, COLLATED_VALUE
+from rowtime.operators.contract import functions as F
 from rowtime.operators.contract import quoted
 from rowtime.operators.rows.values import type_text
 
@@ -32,8 +33,6 @@ def collated_of(rows: DataFrame, names: Iterable[str]) -> list[str]:
 
 def in_bytes(rows: DataFrame, names: Iterable[str]) -> tuple[DataFrame, dict[str, Column]]:
     """The rows with text without a collation in some columns, and what makes it text with the collation again."""
-    from pyspark.sql import functions as F  # noqa: N812, PLC0415 - `check` does without Spark
-
     kinds = {name: type_text(rows.schema[name].dataType) for name in collated_of(rows, names)}
     plain = {name: F.expr(f"CAST({quoted(name)} AS {_COLLATION.sub('', kind)})") for name, kind in kinds.items()}
     back = {name: F.expr(f"CAST({quoted(name)} AS {kind})") for name, kind in kinds.items()}
@@ -51,8 +50,6 @@ def least(name: str) -> str:
 
 def grouped(rows: DataFrame, keys: Sequence[str], aggregates: Sequence[str]) -> DataFrame:
     """The groups of the rows with their aggregates; a key with a collation is the least of the texts of its group."""
-    from pyspark.sql import functions as F  # noqa: N812, PLC0415 - `check` does without Spark
-
     collated = {name: f"__c_{name}" for name in collated_of(rows, keys)}
     shown = [f"{least(name)} AS {quoted(other)}" for name, other in collated.items()]
     groups = rows.groupBy(*keys).agg(*map(F.expr, (*aggregates, *shown) or ["1 AS __one"])).drop("__one")
@@ -69,14 +66,11 @@ def keyed(rows: DataFrame, names: Iterable[str]) -> DataFrame:
 
 def paired(rows: DataFrame, names: Iterable[str]) -> DataFrame:
     """The rows with pairs of key and text (`kernels.collated`) in place of text in some columns."""
-    from pyspark.sql import functions as F  # noqa: N812, PLC0415 - `check` does without Spark
-
     pairs = {name: F.struct(_key(rows, name).alias(COLLATED_KEY), F.col(name).alias(COLLATED_VALUE)) for name in names}
     return rows.withColumns({name: F.when(F.col(name).isNotNull(), pair) for name, pair in pairs.items()})
 
 
 def _key(rows: DataFrame, name: str) -> Column:
-    from pyspark.sql import functions as F  # noqa: N812, PLC0415 - as above
     from pyspark.sql.classic.column import Column as Classic  # noqa: PLC0415 - as above
 
     java = rows.sparkSession._jvm  # noqa: SLF001 - the one way to the expression

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rowtime.core.errors import refuse
+from rowtime.operators.contract import functions as F
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -22,8 +23,6 @@ def collected(rows: DataFrame) -> pa.Table:
 
 def loosened(rows: DataFrame) -> DataFrame:
     """The rows with the same values, in types inside of which NULL may stand."""
-    from pyspark.sql import functions as F  # noqa: N812, PLC0415 - `check` does without Spark
-
     for field in rows.schema.fields:
         if _holds_months(field.dataType):
             name = "a value on the way" if field.name.startswith("__") else field.name

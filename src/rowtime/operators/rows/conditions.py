@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from rowtime.expr.conditions import conjuncts
+from rowtime.operators.contract import functions as F
 from rowtime.operators.rows.attempt import Told, attempted
 from rowtime.sql.generate import to_rowtime, to_spark
 
@@ -40,7 +41,5 @@ def _compares(part: exp.Expr, types: Mapping[str, str]) -> bool:
 
 def holds(spark: SparkSession, parts: Sequence[Told]) -> Column:
     """Whether all parts can be computed and are true."""
-    from pyspark.sql import functions as F  # noqa: N812, PLC0415
-
     tried = (F.coalesce(attempted(spark, [text])["c0"], F.lit(False)) for text, _ in parts)  # noqa: FBT003
     return reduce(lambda one, other: one & other, tried, F.lit(True))  # noqa: FBT003

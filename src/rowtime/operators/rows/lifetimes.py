@@ -28,7 +28,8 @@ from rowtime.core.columns import (
 )
 from rowtime.core.time import END, MAX_MICROS
 from rowtime.operators.contract import Operator, Shape, Tick, passed, quoted
-from rowtime.operators.contract.state import Kept, Route, Segment
+from rowtime.operators.contract import functions as F
+from rowtime.operators.contract.state import Kept, Route, Segment, rows_in
 from rowtime.operators.rows.collations import in_bytes
 
 if TYPE_CHECKING:
@@ -68,8 +69,6 @@ def instant(micros: str) -> str:
 
 def netted(rows: DataFrame, columns: Sequence[str]) -> DataFrame:
     """Rows put together by all ``columns``, without those that cancel out; texts by their bytes, whatever is equal."""
-    from pyspark.sql import functions as F  # noqa: N812, PLC0415
-
     # The first row that gave an event its present lifetime places it; later ones may cancel out.
     others = [
         F.expr(f"min({name}) AS {name}") for name in (CHANGED_BY, MET) if name in rows.columns and name not in columns
@@ -139,18 +138,15 @@ class WeightedLog:
 
     def count(self, low: int, high: int) -> int:
         """At most how many rows that are."""
-        return sum(segment.rows for segment in self.segments.overlapping(low, high))
+        return rows_in(self.segments.overlapping(low, high))
 
     def forget(self, bound: int, columns: Sequence[str]) -> None:
         """Drop what was due up to a bound, and put crowded segments together by ``columns``."""
         self.segments.forget(bound)
-        crowded = self.segments.crowded()
-        if not crowded:
-            return
-        rows = netted(self.segments.read(crowded).where(f"{DUE} > {passed(bound, DUE)}"), [*columns, DUE])
-        self.tick.describe(self.node, "compact kept events")
-        count = sum(segment.rows for segment in crowded)
-        self.segments.replace(crowded, self._write(rows, count))
+        if crowded := self.segments.crowded():
+            rows = netted(self.segments.read(crowded).where(f"{DUE} > {passed(bound, DUE)}"), [*columns, DUE])
+            self.tick.describe(self.node, "compact kept events")
+            self.segments.replace(crowded, self._write(rows, rows_in(crowded)))
 
     def add(self, rows: DataFrame, count: int | None) -> Sequence[Segment]:
         """Keep more rows."""

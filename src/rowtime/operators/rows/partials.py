@@ -15,6 +15,7 @@ from sqlglot import exp
 
 from rowtime.core.columns import POSITION, ROWTIME, WRITER
 from rowtime.expr.aggregates import Decomposed, Part, decompose, ordered_text, split
+from rowtime.operators.contract import functions as F
 from rowtime.operators.contract import quoted
 from rowtime.operators.rows.collations import grouped
 from rowtime.operators.rows.exact_sums import ExactSum, average
@@ -107,8 +108,6 @@ class Accumulators:
 
         ``more``: further aggregates; ``of_rows``: of rows in any case. `beyond` says which groups have such a sum.
         """
-        from pyspark.sql import functions as F  # noqa: N812, PLC0415
-
         splits = self.splits and not of_rows
         sums = self._sums(rows, types, splits=splits)
         made = [text for one in sums.values() for text in one.aggregates]
@@ -190,13 +189,7 @@ def _type_of(rows: DataFrame, text: str) -> str:
         total = text.removeprefix("avg+")
         mean = _type_of(rows, "avg" + total.removeprefix("sum"))
         return mean if mean == "double" else _type_of(rows, total)
-    return rows.groupBy().agg(_expression(text)).schema[0].dataType.simpleString()
-
-
-def _expression(text: str):  # type: ignore[no-untyped-def]  # noqa: ANN202
-    from pyspark.sql import functions as F  # noqa: N812, PLC0415
-
-    return F.expr(text)
+    return rows.groupBy().agg(F.expr(text)).schema[0].dataType.simpleString()
 
 
 def _cast(text: str, kind: str | None) -> str:

@@ -20,7 +20,7 @@ from rowtime.core.columns import POSITION, ROWTIME, ROWTIME_NAME, WRITER
 from rowtime.core.errors import Failure, Problem
 from rowtime.core.fields import UNSTORED
 from rowtime.operators.contract import Column, Control, Delta, Operator, Shape, Tick, Unary, quoted
-from rowtime.operators.contract.requirement import WRITERS, Requirement
+from rowtime.operators.contract.requirement import WRITERS
 from rowtime.operators.contract.state import StateNote
 from rowtime.operators.rows.collected import collected
 
@@ -78,10 +78,7 @@ class TableFunctionCall(Unary):
 
     control: ClassVar = Remembered
     kind: ClassVar[str] = "table function"
-
-    def requires(self) -> tuple[Requirement, ...]:
-        """What the function is promised."""
-        return (WRITERS,)
+    needs: ClassVar = (WRITERS,)  # what the function is promised
 
     def keeps(self) -> tuple[StateNote, ...]:
         """What the function remembers."""

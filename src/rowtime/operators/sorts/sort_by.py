@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from rowtime.core.clock import Clocks
 from rowtime.core.columns import BEFORE, ROWTIME, SEEN
-from rowtime.operators.contract import Column, Control, Delta, Link, Operator, Shape, Tick, Unary, quoted
+from rowtime.operators.contract import Column, Control, Delta, Operator, Shape, Tick, Unary, quoted
 from rowtime.operators.contract.requirement import PLACED, UNORDERED, Requirement
 from rowtime.operators.groups.grouping import Groups
 from rowtime.operators.rows.ends import Ends
@@ -61,6 +61,7 @@ class SortBy(Unary):
 
     control: ClassVar = Stamps
     kind: ClassVar[str] = "order by"
+    same_below: ClassVar = ()
     promise: ClassVar[str] = "the end of the value that holds each writer's clock"
     reason: ClassVar[str] = "a later row is of that value or a later one, and takes its end as rowtime"
 
@@ -77,10 +78,6 @@ class SortBy(Unary):
         """The stamp of the value that holds each writer's clock, evaluated by ``step``."""
         known: Mapping[str, int] = control.stamps
         return {writer: known.get(str(at), at) for writer, at in clocks[0].items()}
-
-    def link(self, n: int) -> Link:
-        """The row under another rowtime."""
-        return Link(self.passed_on(n))
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Give the new rows their stamp."""

@@ -14,9 +14,9 @@ from rowtime.core.clock import Clocks, least
 from rowtime.core.columns import BEFORE, FIRST, ROUTE, ROWTIME, SORT_VALUE, STAMP
 from rowtime.core.fields import UNSTORED
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import Delta, Link, Operator, Shape, Tick, Unary, quoted
+from rowtime.operators.contract import Delta, Operator, Shape, Tick, Unary, quoted
 from rowtime.operators.contract.requirement import Requirement
-from rowtime.operators.contract.state import Kept, Route, Segment, StateNote
+from rowtime.operators.contract.state import Kept, Route, Segment, StateNote, rows_in
 from rowtime.operators.groups.finished import COMPLETE, KEPT
 from rowtime.operators.order.ordered import Ordered
 from rowtime.operators.over.over_calls import RunningMark
@@ -47,6 +47,7 @@ class SortByValues(Unary):
 
     control: ClassVar = ValueControl
     kind: ClassVar[str] = "order by"
+    same_below: ClassVar = ()
     promise: ClassVar[str] = "the first row of the value that is open, if that is before the bound"
     reason: ClassVar[str] = "a value that is open or still to come has no last row before it"
 
@@ -68,10 +69,6 @@ class SortByValues(Unary):
         """The bound, or the first row of the value that is still open."""
         return promised(least(clocks[0].values()), control)
 
-    def link(self, n: int) -> Link:
-        """The row under another rowtime."""
-        return Link(self.passed_on(n))
-
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Let out the values that lie before their clock; keep the rows of the others."""
         delta = deltas[0]
@@ -88,7 +85,7 @@ class SortByValues(Unary):
         out = self.promises([delta.clocks], tick.control(self))
         tick.remember(self, stamp=out[""])
         rows = tick.segments(self, "complete").read(done) if done else None
-        return Delta(rows, out, sum(segment.rows for segment in done))
+        return Delta(rows, out, rows_in(done))
 
     @property
     def _clocks(self) -> ValueClocks:
@@ -102,7 +99,7 @@ class SortByValues(Unary):
             parts.append(segments.read(kept))
         rows = parts[0] if len(parts) == 1 else parts[0].unionByName(parts[1])
         known = delta.rows is None or delta.count is not None
-        count = (delta.count or 0) + sum(s.rows for s in kept) if known else None
+        count = (delta.count or 0) + rows_in(kept) if known else None
         last = f"max({ROWTIME}) OVER (PARTITION BY {SORT_VALUE})"
         if self.stamp is not None:
             last = f"CASE WHEN {past} THEN CAST({to_spark(self.stamp)} AS TIMESTAMP) END"
@@ -121,16 +118,9 @@ class SortByValues(Unary):
 
     def _keep(self, tick: Tick, delta: Delta) -> None:
         tick.describe(self, "keep rows of the last value")
-        written = self._state.write(tick, self, self._new(delta), delta.count)
-        segments = tick.segments(self)
-        segments.add(written)
+        written = self._state.keep(tick, self, self._new(delta), delta.count)
         tick.remember(self, since=min([tick.control(self).since, *(segment.lowest for segment in written)]))
-        crowded = segments.crowded()
-        if crowded:
-            tick.describe(self, "compact rows of the last value")
-            segments.replace(
-                crowded, self._state.write(tick, self, segments.read(crowded), sum(s.rows for s in crowded))
-            )
+        self._state.compact(tick, self, "rows of the last value", lambda rows: rows)
 
     def _new(self, delta: Delta) -> DataFrame:
         assert delta.rows is not None

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
 
@@ -33,7 +33,8 @@ from rowtime.core.columns import (
 from rowtime.core.fields import OPTIONS, UNSTORED, Micros
 from rowtime.core.time import BEGINNING, END
 from rowtime.operators.contract import Column, Delta, Operator, Shape, Tick, micros, quoted
-from rowtime.operators.contract.gates import Gate, Verdict
+from rowtime.operators.contract import functions as F
+from rowtime.operators.contract.gates import Gate, Verdict, beyond_arrival
 from rowtime.operators.contract.intake import Intake
 from rowtime.operators.contract.state import StateNote
 from rowtime.operators.rows.attempt import attempted
@@ -212,7 +213,7 @@ class Stream(Operator):
             control.floors,
             BOUND if intake.in_band else None,
             MALFORMED if intake.decodes or self.demands else None,
-            far=_beyond_arrival(self.ahead) if guarded and self.ahead is not None else None,
+            far=beyond_arrival(ROWTIME, self.ahead) if guarded else None,
             batched=self.batched,
             early=(UNLIMITED if self.early is None else self.early) if guarded else None,
             resync=self.resync if guarded else 0,
@@ -354,7 +355,7 @@ class Stream(Operator):
                 shown = f"CASE WHEN {BOUND} IS NULL THEN {shown} WHEN {BOUND} < {micros(END)} THEN {BOUND} END"
             frame = f"PARTITION BY {WRITER} ORDER BY {POSITION} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING"
             arrival = f"greatest({arrival}, max({shown}) OVER ({frame}))"
-        rows = rows.withColumn(CANDIDATE, _expression(f"coalesce({ROWTIME}, {arrival})")).drop(SHOWN)
+        rows = rows.withColumn(CANDIDATE, F.expr(f"coalesce({ROWTIME}, {arrival})")).drop(SHOWN)
         return rows.where(f"{BOUND} IS NULL").drop(BOUND) if bounds and not intake.in_band else rows
 
 
@@ -383,19 +384,7 @@ def _bound_items(tick: Tick, bounds: Sequence[tuple[str, int, int]]) -> DataFram
 
 def _without(tick: Tick, rows: DataFrame, refused: pa.Table) -> DataFrame:
     """The rows, with a mark at those that were refused."""
-    from pyspark.sql import functions as F  # noqa: N812, PLC0415
-
     key = tick.spark.createDataFrame(refused.select([WRITER, POSITION])).selectExpr(
         WRITER, POSITION, f"true AS {REFUSED}"
     )
     return rows.join(F.broadcast(key), [WRITER, POSITION], "left")
-
-
-def _beyond_arrival(limit: int) -> str:
-    return f"unix_micros({ROWTIME}) - unix_micros({ARRIVAL}) >= {limit}L"
-
-
-def _expression(text: str) -> Any:
-    from pyspark.sql import functions as F  # noqa: N812, PLC0415
-
-    return F.expr(text)

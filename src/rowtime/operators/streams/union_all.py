@@ -43,6 +43,7 @@ class UnionAll(Operator):
     optional: bool = False
 
     kind: ClassVar[str] = "union all"
+    finishes_groups: ClassVar = False
     side_by_side: ClassVar[bool] = True
 
     def requires(self) -> tuple[Requirement, ...]:
@@ -99,10 +100,6 @@ class UnionAll(Operator):
     def on_versions(self, below: Sequence[Operator]) -> Operator:
         """The same."""
         return replace(self, inputs=tuple(below))
-
-    def gives_groups(self) -> bool:
-        """False: they are of several streams."""
-        return False
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """The new rows of all inputs; lazily, without a job."""

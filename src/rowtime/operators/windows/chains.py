@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from rowtime.core.columns import DUE, FIRST, IS_DUE, LAST, SESSION
 from rowtime.core.time import END
 from rowtime.operators.contract import Tick, passed, quoted
-from rowtime.operators.contract.state import LARGE
+from rowtime.operators.contract.state import LARGE, rows_in
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -62,7 +62,7 @@ class Chains:
         others = segments.read(later).where(f"{DUE} > {high}").select(*self.keys, FIRST, LAST, DUE)
         if self.keys:
             wanted = pieces.selectExpr(*(f"{key} AS __w{n}" for n, key in enumerate(self.keys))).distinct()
-            if sum(segment.rows for segment in mine) <= LARGE:
+            if rows_in(mine) <= LARGE:
                 wanted = wanted.hint("broadcast")
             same = [others[key].eqNullSafe(wanted[f"__w{n}"]) for n, key in enumerate(self.keys)]
             others = others.join(wanted, same, "left_semi")

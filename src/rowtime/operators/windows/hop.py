@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from rowtime.core.columns import COPY, HOP_MICROS, HOP_TIME, POSITION, ROWTIME
 from rowtime.core.fields import UNSTORED, Micros
-from rowtime.operators.contract import Delta, Link, Operator, Shape, Tick, Unary, quoted
+from rowtime.operators.contract import Delta, Operator, Shape, Tick, Unary, quoted
 from rowtime.operators.contract.gates import Gate
 from rowtime.operators.contract.requirement import PLACED, UNORDERED, Requirement
 from rowtime.operators.rows.select import Item
@@ -46,6 +46,7 @@ class Hop(Unary):
     gate: bool = field(default=False, metadata=UNSTORED)
 
     kind: ClassVar[str] = "windows"
+    same_below: ClassVar = (ROWTIME,)
     begins_anywhere: ClassVar[bool] = True
     keeps_places: ClassVar[bool] = True
 
@@ -58,10 +59,6 @@ class Hop(Unary):
         below = self.input.emits()
         order = below.order if POSITION in below.order else (*below.order, POSITION)
         return replace(below, columns=(*below.columns, self.start.column, self.end.column), order=order, event=None)
-
-    def link(self, n: int) -> Link:
-        """The row under its own rowtime, with other columns beside its own."""
-        return Link(self.passed_on(n, ROWTIME))
 
     def refuses(self) -> bool:
         """True where it stands for the gate of a query that drops rows without a time."""

@@ -17,7 +17,7 @@ from rowtime.core.columns import ASKED_AT, DUE, FIRST, IS_DUE, LAST, ROWTIME, SE
 from rowtime.core.fields import Micros
 from rowtime.core.time import BEGINNING, END, MAX_MICROS
 from rowtime.operators.contract import Closed, Column, Delta, Link, Operator, Shape, Tick, Unary, passed
-from rowtime.operators.contract.state import Kept, Route, Segment, StateNote
+from rowtime.operators.contract.state import Kept, Route, Segment, StateNote, rows_in
 from rowtime.operators.groups.finished import COMPLETE, KEPT, Finished, refuse_failing, with_failing
 from rowtime.operators.groups.grouping import PartialTypes, RowGroups
 from rowtime.operators.rows.collations import grouped
@@ -61,6 +61,7 @@ class SessionGroup(RowGroups, Unary):
 
     control: ClassVar = ClosedSessions
     kind: ClassVar[str] = "session"
+    finishes_groups: ClassVar = True
     edges: ClassVar[tuple[str, ...]] = (SESSION_START, SESSION_END)
     computes: ClassVar[bool] = True
     promise: ClassVar[str] = "the bound of its input, or its AS ROWTIME of a session that ends there"
@@ -97,10 +98,6 @@ class SessionGroup(RowGroups, Unary):
         """Sessions go out as they end."""
         return replace(self, sort=keys, directions=ways) if lead is None else None
 
-    def gives_groups(self) -> bool:
-        """True."""
-        return True
-
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Keep the pieces of new sessions; join those that are due."""
         delta, before = deltas[0], tick.control(self).closed
@@ -109,11 +106,11 @@ class SessionGroup(RowGroups, Unary):
             self._keep(tick, delta)
         done = self._close(tick, before, bound)
         control = tick.remember(self, closed=bound, stamp=self._stamp_at(tick, bound))
-        segments = tick.segments(self)
-        segments.forget(bound)
-        self._compact(tick, bound)
+        tick.segments(self).forget(bound)
+        if not tick.trying:
+            self._state.compact(tick, self, "pieces of sessions", lambda pieces: self._compacted(tick, pieces, bound))
         rows = tick.segments(self, "complete").read(done) if done else None
-        return Delta(rows, self.promises([delta.clocks], control), sum(segment.rows for segment in done))
+        return Delta(rows, self.promises([delta.clocks], control), rows_in(done))
 
     # -- pieces -----------------------------------------------------------------------
 
@@ -124,7 +121,7 @@ class SessionGroup(RowGroups, Unary):
         keys = (key.sql for key in self.keys)
         rows = delta.rows.selectExpr(*keys, *self._accumulators.seeds(self._types(tick, delta.rows)), *times)
         tick.describe(self, "keep pieces of sessions")
-        self._write(tick, self._merged(tick, rows), delta.count)
+        self._state.keep(tick, self, self._merged(tick, rows), delta.count)
 
     def _merged(self, tick: Tick, pieces: DataFrame) -> DataFrame:
         """Pieces of one session as one piece, where partial results are enough."""
@@ -141,18 +138,8 @@ class SessionGroup(RowGroups, Unary):
     def _by_session(self, pieces: DataFrame, *aggregates: str) -> DataFrame:
         return grouped(pieces, [*self._chains.keys, SESSION], aggregates)
 
-    def _write(self, tick: Tick, pieces: DataFrame, count: int | None) -> None:
-        tick.segments(self).add(self._state.write(tick, self, pieces, count))
-
-    def _compact(self, tick: Tick, bound: int) -> None:
-        segments = tick.segments(self)
-        crowded = segments.crowded()
-        if not crowded or tick.trying:
-            return
-        tick.describe(self, "compact pieces of sessions")
-        merged = self._merged(tick, segments.read(crowded).where(f"{DUE} > {bound}L"))
-        merged = merged.sortWithinPartitions(DUE)
-        segments.replace(crowded, self._state.write(tick, self, merged, sum(s.rows for s in crowded)))
+    def _compacted(self, tick: Tick, pieces: DataFrame, bound: int) -> DataFrame:
+        return self._merged(tick, pieces.where(f"{DUE} > {bound}L")).sortWithinPartitions(DUE)
 
     # -- what is complete -------------------------------------------------------------
 
@@ -166,7 +153,7 @@ class SessionGroup(RowGroups, Unary):
         else:
             rows = self._chains.ended(numbered).where(IS_DUE)
             tick.describe(self, "keep rows of open sessions")
-            self._write(tick, rows.where(f"NOT ({complete})"), None)
+            self._state.keep(tick, self, rows.where(f"NOT ({complete})"), None)
             groups = self._aggregated(tick, rows.where(complete))
         tick.describe(self, "aggregate, close sessions")
         edges = (f"timestamp_micros({FIRST}) AS {SESSION_START}", f"timestamp_micros({DUE}) AS {SESSION_END}")

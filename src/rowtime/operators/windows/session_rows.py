@@ -13,9 +13,9 @@ from rowtime.core.clock import Clocks, least
 from rowtime.core.columns import BEFORE, DUE, FIRST, IS_DUE, LAST, POSITION, ROUTE, ROWTIME, SESSION, WRITER
 from rowtime.core.fields import Micros
 from rowtime.core.time import BEGINNING, END, MAX_MICROS
-from rowtime.operators.contract import Closed, Column, Delta, Link, Operator, Shape, Tick, Unary, passed, quoted
-from rowtime.operators.contract.requirement import PLACED, Requirement
-from rowtime.operators.contract.state import Kept, Route, StateNote
+from rowtime.operators.contract import Closed, Column, Delta, Operator, Shape, Tick, Unary, passed, quoted
+from rowtime.operators.contract.requirement import PLACED
+from rowtime.operators.contract.state import Kept, Route, StateNote, rows_in
 from rowtime.operators.windows.chains import Chains
 
 if TYPE_CHECKING:
@@ -34,12 +34,10 @@ class SessionRows(Unary):
 
     control: ClassVar = Closed
     kind: ClassVar[str] = "session rows"
+    same_below: ClassVar = ()
+    needs: ClassVar = (PLACED,)  # a place of each row in its writer, which orders the rows of a session
     promise: ClassVar[str] = "past the bound of its input"
     reason: ClassVar[str] = "every session that ends at the bound is out, and each later one ends after it"
-
-    def requires(self) -> tuple[Requirement, ...]:
-        """A place of each row in its writer, which orders the rows of a session."""
-        return (PLACED,)
 
     def keeps(self) -> tuple[StateNote, ...]:
         """The rows of open sessions."""
@@ -63,10 +61,6 @@ class SessionRows(Unary):
         bound = least(clocks[0].values())
         return {"": bound + 1 if BEGINNING < bound < END else bound}
 
-    def link(self, n: int) -> Link:
-        """The row under another rowtime."""
-        return Link(self.passed_on(n))
-
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Keep the new rows; let out those whose session has ended."""
         delta, control = deltas[0], tick.control(self)
@@ -77,18 +71,12 @@ class SessionRows(Unary):
             at = f"unix_micros({ROWTIME})"
             times = (f"{at} AS {FIRST}", f"{at} AS {LAST}", f"{at} + {self.gap}L AS {DUE}")
             tick.describe(self, "keep rows of open sessions")
-            new = delta.rows.selectExpr("*", *times)
-            tick.segments(self).add(self._state.write(tick, self, new, delta.count))
+            self._state.keep(tick, self, delta.rows.selectExpr("*", *times), delta.count)
         done = self._close(tick, before, bound)
-        segments = tick.segments(self)
-        segments.forget(bound)
-        crowded = segments.crowded()
-        if crowded:
-            tick.describe(self, "compact rows of open sessions")
-            kept = segments.read(crowded).where(f"{DUE} > {bound}L")
-            segments.replace(crowded, self._state.write(tick, self, kept, sum(s.rows for s in crowded)))
+        tick.segments(self).forget(bound)
+        self._state.compact(tick, self, "rows of open sessions", lambda kept: kept.where(f"{DUE} > {bound}L"))
         rows = tick.segments(self, "complete").read(done) if done else None
-        return Delta(rows, self.promises([{"": bound}], control), sum(segment.rows for segment in done))
+        return Delta(rows, self.promises([{"": bound}], control), rows_in(done))
 
     def _close(self, tick: Tick, before: int, bound: int) -> tuple[Segment, ...]:
         """One job: rows of ended sessions go out, and those that were due but go on are kept."""

@@ -15,8 +15,9 @@ from rowtime.core.clock import least
 from rowtime.core.columns import DUE, OPENED, ROWTIME
 from rowtime.core.fields import Micros
 from rowtime.core.time import END
-from rowtime.operators.contract import Closed, Column, Delta, Link, Operator, Shape, Tick, Unary, passed, quoted
-from rowtime.operators.contract.requirement import SEQUENCE, Requirement
+from rowtime.operators.contract import Closed, Column, Delta, Operator, Shape, Tick, Unary, passed, quoted
+from rowtime.operators.contract import functions as F
+from rowtime.operators.contract.requirement import SEQUENCE
 from rowtime.operators.contract.state import Kept, StateNote
 from rowtime.operators.rows.select import Item
 
@@ -36,11 +37,9 @@ class Stagger(Unary):
 
     control: ClassVar = Closed
     kind: ClassVar[str] = "stagger"
+    same_below: ClassVar = ()
+    needs: ClassVar = (SEQUENCE,)  # which row is the first of its key
     keeps_places: ClassVar[bool] = True
-
-    def requires(self) -> tuple[Requirement, ...]:
-        """Which row is the first of its key."""
-        return (SEQUENCE,)
 
     def keeps(self) -> tuple[StateNote, ...]:
         """When each window opened."""
@@ -51,10 +50,6 @@ class Stagger(Unary):
         below = self.input.emits()
         return replace(below, columns=(*below.columns, Column(self.column, "TIMESTAMP")), event=None)
 
-    def link(self, n: int) -> Link:
-        """The row under another rowtime."""
-        return Link(self.passed_on(n))
-
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Open windows for the new rows that no open one holds; give each row its own."""
         delta, control = deltas[0], tick.control(self)
@@ -62,23 +57,16 @@ class Stagger(Unary):
         bound = max(least(delta.clocks.values()), before)
         tick.remember(self, closed=bound)
         rows = None if delta.rows is None else self._windowed(tick, delta, before)
-        segments = tick.segments(self)
-        segments.forget(bound)
-        crowded = segments.crowded()
-        if crowded:
-            tick.describe(self, "compact open windows")
-            kept = segments.read(crowded).where(f"{DUE} > {bound}L")
-            segments.replace(crowded, self._state.write(tick, self, kept, sum(s.rows for s in crowded)))
+        tick.segments(self).forget(bound)
+        self._state.compact(tick, self, "open windows", lambda kept: kept.where(f"{DUE} > {bound}L"))
         return Delta(rows, delta.clocks, delta.count, delta.lowest, delta.highest)
 
     def _windowed(self, tick: Tick, delta: Delta, before: int) -> DataFrame:
-        from pyspark.sql import functions as F  # noqa: N812, PLC0415
-
         assert delta.rows is not None
         rows = delta.rows.selectExpr("*", *(key.sql for key in self.keys), f"unix_micros({ROWTIME}) AS __u")
         opened = self._opened(tick, rows, before)
         tick.describe(self, "open windows")
-        tick.segments(self).add(self._state.write(tick, self, opened, delta.count))
+        self._state.keep(tick, self, opened, delta.count)
         windows = self._open(tick, before)
         assert windows is not None
         windows = windows.selectExpr(*(f"{name} AS __w{n}" for n, name in enumerate(self._names)), OPENED, DUE)
@@ -121,6 +109,4 @@ class Stagger(Unary):
 
 
 def _grouped(rows: DataFrame, names: Sequence[str], aggregates: Sequence[str]) -> DataFrame:
-    from pyspark.sql import functions as F  # noqa: N812, PLC0415
-
     return rows.groupBy(*names).agg(*map(F.expr, aggregates))
