@@ -11,7 +11,6 @@ from typing import Final
 
 from rowtime.core.errors import refuse
 
-MICROSECOND: Final = 1
 SECOND: Final = 1_000_000
 MINUTE: Final = 60 * SECOND
 HOUR: Final = 60 * MINUTE

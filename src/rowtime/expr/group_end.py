@@ -17,22 +17,13 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from rowtime.core.columns import ROWTIME
-from rowtime.core.time import END
+from rowtime.core.time import DAY, END
 from rowtime.sql.generate import to_spark
-from rowtime.sql.intervals import Duration, Months, span_of
+from rowtime.sql.intervals import MICROS, MONTHS, duration_of, months_of
 from rowtime.sql.nodes import Step
 from rowtime.sql.script import parse_expression
 
-_MONTHS = {"MONTH": 1, "QUARTER": 3, "YEAR": 12, "DECADE": 120, "CENTURY": 1200}
-_FIXED = {
-    "MICROSECOND": 1,
-    "MILLISECOND": 1_000,
-    "SECOND": 1_000_000,
-    "MINUTE": 60_000_000,
-    "HOUR": 3_600_000_000,
-    "DAY": 86_400_000_000,
-    "WEEK": 604_800_000_000,
-}
+_MONTHS = {**MONTHS, "DECADE": 120, "CENTURY": 1200}
 SPAN = 2**51  # how far (µs, 71 years) bisection looks for the end of a group
 
 
@@ -72,9 +63,9 @@ def fixed_end(node: exp.Expr) -> tuple[str, int] | None:
     if isinstance(inner, exp.Column) or not isinstance(_argument(inner), exp.Expr):
         return None
     time, late = unshifted(_argument(inner))
-    width = interval_micros(inner.expression) if isinstance(inner, Step) else None
+    width = duration_of(inner.expression) if isinstance(inner, Step) else None
     if isinstance(inner, exp.Floor | exp.TimestampTrunc):
-        width = _FIXED.get(unit_of(inner) or "")
+        width = MICROS.get(unit_of(inner) or "")
     if width is None or not isinstance(time, exp.Column):
         return None
     return to_spark(inner), width - late - moved
@@ -84,7 +75,7 @@ def unshifted(node: exp.Expr) -> tuple[exp.Expr, int]:
     """A time without the intervals added to it, and their sum in µs."""
     node = node.unnest()
     if isinstance(node, exp.Add | exp.Sub):
-        micros = interval_micros(node.expression)
+        micros = duration_of(node.expression)
         if micros is not None:
             inner, moved = unshifted(node.this)
             return inner, moved + (micros if isinstance(node, exp.Add) else -micros)
@@ -105,11 +96,11 @@ def _known(node: exp.Expr, key: str) -> GroupEnd | None:
         text = f"unix_micros(make_timestamp(CAST({key} + 1 AS INT), 1, 1, 0, 0, 0))"
         return GroupEnd(text, closed=False) if wanted else None
     if isinstance(node, exp.Cast | exp.TryCast) and node.to.this == exp.DType.DATE:
-        return GroupEnd(f"unix_micros(CAST({key} AS TIMESTAMP)) + {_FIXED['DAY']}", closed=False)
+        return GroupEnd(f"unix_micros(CAST({key} AS TIMESTAMP)) + {DAY}", closed=False)
     if isinstance(node, Step):
-        return _after(key, interval_micros(node.expression), interval_months(node.expression))
+        return _after(key, duration_of(node.expression), months_of(node.expression))
     if unit is not None:
-        return _after(key, _FIXED.get(unit), _MONTHS.get(unit))
+        return _after(key, MICROS.get(unit), _MONTHS.get(unit))
     return None
 
 
@@ -155,28 +146,7 @@ def unit_of(node: exp.Expr) -> str | None:
     if not isinstance(unit, exp.Expr):
         return None
     name = unit.name.upper()
-    return name if name in _FIXED or name in _MONTHS else name.rstrip("S")
-
-
-def interval_micros(node: exp.Expr | None) -> int | None:
-    """The length of a day-time interval literal in µs; ``None`` for anything else."""
-    span = _span(node)
-    return span.micros if isinstance(span, Duration) else None
-
-
-def interval_months(node: exp.Expr | None) -> int | None:
-    """The length of a year-month interval literal in months; ``None`` for anything else."""
-    span = _span(node)
-    return span.count if isinstance(span, Months) else None
-
-
-def _span(node: exp.Expr | None) -> Duration | Months | None:
-    if node is None or node.find(exp.Interval) is None:
-        return None
-    try:
-        return span_of(node)
-    except ValueError:
-        return None
+    return name if name in MICROS or name in _MONTHS else name.rstrip("S")
 
 
 def first_after(node: exp.Expr, at: int) -> int | None:
@@ -196,16 +166,16 @@ def first_after(node: exp.Expr, at: int) -> int | None:
 
 def _first_after_known(node: exp.Expr, at: int) -> int | None:
     if isinstance(node, exp.Cast | exp.TryCast):
-        return _next(at, _FIXED["DAY"], 0) if node.to.this == exp.DType.DATE else None
+        return _next(at, DAY, 0) if node.to.this == exp.DType.DATE else None
     if isinstance(node, Step):
-        width = interval_micros(node.expression)
+        width = duration_of(node.expression)
         return None if width is None else _next(at, width, 0)
     return _first_after_unit(node, at)
 
 
 def _first_after_unit(node: exp.Expr, at: int) -> int | None:
     unit = unit_of(node) or ""
-    width = _FIXED.get(unit)
+    width = MICROS.get(unit)
     if width is None:
         return None
     origin = _MONDAY if unit == "WEEK" else 0
@@ -218,4 +188,4 @@ def _next(at: int, width: int, origin: int) -> int:
     return (at - origin) // width * width + width + origin
 
 
-_MONDAY = 4 * _FIXED["DAY"]  # 1970-01-05, the first Monday
+_MONDAY = 4 * DAY  # 1970-01-05, the first Monday

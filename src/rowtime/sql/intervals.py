@@ -72,13 +72,23 @@ def span_of(interval: exp.Expr) -> Duration | Months:
     return _literal(interval)
 
 
-def duration_of(interval: exp.Expr) -> int | None:
+def duration_of(node: exp.Expr | None) -> int | None:
     """The µs of a literal duration; ``None`` for months and for what is no literal interval."""
+    span = _span(node)
+    return span.micros if isinstance(span, Duration) else None
+
+
+def months_of(node: exp.Expr | None) -> int | None:
+    """The months of a literal year-month interval; ``None`` for anything else."""
+    span = _span(node)
+    return span.count if isinstance(span, Months) else None
+
+
+def _span(node: exp.Expr | None) -> Duration | Months | None:
     try:
-        span = span_of(interval)
+        return None if node is None else span_of(node)
     except ValueError:
         return None
-    return span.micros if isinstance(span, Duration) else None
 
 
 def _literal(interval: exp.Interval) -> Duration | Months:

@@ -28,18 +28,9 @@ from typing import ClassVar
 
 from sqlglot import TokenType, exp
 
-TIME_UNITS = (
-    "MICROSECOND",
-    "MILLISECOND",
-    "SECOND",
-    "MINUTE",
-    "HOUR",
-    "DAY",
-    "WEEK",
-    "MONTH",
-    "QUARTER",
-    "YEAR",
-)
+from rowtime.sql.intervals import MICROS, MONTHS
+
+TIME_UNITS = (*MICROS, *MONTHS)
 """Units that FLOOR and CEIL round to, and that intervals count in."""
 
 

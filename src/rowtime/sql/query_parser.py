@@ -17,7 +17,7 @@ from sqlglot.parsers.spark import SparkParser
 
 from rowtime.sql import nodes
 from rowtime.sql.chains import balanced
-from rowtime.sql.intervals import Duration, singular, span_of
+from rowtime.sql.intervals import duration_of, months_of, singular, span_of
 from rowtime.sql.join_parser import JoinParser
 from rowtime.sql.period_parser import PeriodParser
 from rowtime.sql.places import extend, locate
@@ -376,9 +376,6 @@ def _is_word(token: Token | None, word: str) -> bool:
 
 def _positive(step: exp.Expr) -> bool:
     if isinstance(step, exp.Interval):
-        try:
-            span = span_of(step)
-        except ValueError:
-            return True
-        return (span.micros if isinstance(span, Duration) else span.count) > 0
+        length = duration_of(step) if months_of(step) is None else months_of(step)
+        return length is None or length > 0
     return isinstance(step, exp.Literal) and float(step.name) > 0

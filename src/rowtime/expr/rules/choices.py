@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal
 
 from sqlglot import exp
@@ -25,17 +25,13 @@ def _extreme(node: exp.Expr, parts: Parts) -> Found:
     name = type(node).__name__.upper()
     if order is Order.NONE:
         return none(f"{name} goes in one direction only where all its arguments do", kind)
-    edges = [fact.low for fact in facts] if isinstance(node, exp.Least) else [fact.high for fact in facts]
-    others = [fact.high for fact in facts] if isinstance(node, exp.Least) else [fact.low for fact in facts]
-    far = None if None in edges else (min if isinstance(node, exp.Least) else max)(e for e in edges if e is not None)
-    near = _pick(isinstance(node, exp.Least), others)
-    low, high = (far, near) if isinstance(node, exp.Least) else (near, far)
+    pick = min if isinstance(node, exp.Least) else max
+    lows = [fact.low for fact in facts if fact.low is not None]
+    highs = [fact.high for fact in facts if fact.high is not None]
+    # Where one argument has no edge on the far side, neither has the choice.
+    low = pick(lows) if lows and (pick is max or len(lows) == len(facts)) else None
+    high = pick(highs) if highs and (pick is min or len(highs) == len(facts)) else None
     return Found(Fact(order, kind).within(low, high), f"{name} goes in the one direction of its arguments")
-
-
-def _pick(least: bool, edges: Iterable[Decimal | None]) -> Decimal | None:  # noqa: FBT001
-    known = [edge for edge in edges if edge is not None]
-    return None if not known else min(known) if least else max(known)
 
 
 def _both(left: Order, right: Order) -> Order:
@@ -104,14 +100,6 @@ def _joined(node: exp.Expr, parts: Parts) -> Found:
 # -- ladders --------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Branch:
-    """A result with the condition before it; ``fact`` has the range that the condition leaves."""
-
-    condition: exp.Expr | None
-    fact: Fact
-
-
 @rule(exp.Case, exp.If)
 def _ladder(node: exp.Expr, parts: Parts) -> Found:
     """Every condition changes once, all in one direction, so the branches follow each other in time."""
@@ -133,11 +121,12 @@ def _ladder(node: exp.Expr, parts: Parts) -> Found:
     facts = [parts.of(result) for _, result in listed] + [parts.of(default)]
     if len(directions) > 1 or 0 in directions or any(parts.of(c).kind is not Kind.BOOLEAN for c, _ in listed):
         return none("a condition may change to and fro, and the result with it", facts[0].kind)
-    branches = [_narrowed(condition, result, fact) for (condition, result), fact in zip(listed, facts, strict=False)]
+    # Each with the range that the condition before it leaves.
+    branches = [_cut(fact, *_edges(*branch)) for branch, fact in zip(listed, facts, strict=False)]
     branches.append(_otherwise(listed, default, facts[-1]))
     # Conditions that become true lead upwards, from ELSE to the first; else the other way.
     in_time = branches[::-1] if directions == {1} else branches
-    return _in_sequence([branch.fact for branch in in_time], _common(facts))
+    return _in_sequence(in_time, _common(facts))
 
 
 def _open_ended() -> Found:
@@ -152,16 +141,11 @@ def _truth(condition: exp.Expr) -> bool | None:
     return True if same and condition.this == condition.expression else None
 
 
-def _narrowed(condition: exp.Expr, result: exp.Expr, fact: Fact) -> _Branch:
-    low, high = _edges(condition, result)
-    return _Branch(condition, _cut(fact, low, high))
-
-
-def _otherwise(listed: list[tuple[exp.Expr, exp.Expr]], default: exp.Expr, fact: Fact) -> _Branch:
+def _otherwise(listed: list[tuple[exp.Expr, exp.Expr]], default: exp.Expr, fact: Fact) -> Fact:
     for condition, _ in listed:
         low, high = _edges(condition, default)  # none of them holds, so each edge is the other one
         fact = _cut(fact, high, low)
-    return _Branch(None, fact)
+    return fact
 
 
 def _edges(condition: exp.Expr, result: exp.Expr) -> tuple[Decimal | None, Decimal | None]:

@@ -73,21 +73,12 @@ def _bucket(node: exp.Expr, parts: Parts) -> Found:
     return rounded(m, Kind.TIMESTAMP, "a bucket follows its time")
 
 
-@rule(exp.Extract, "DATE_PART", "DATEPART")
+@rule(exp.Extract, exp.Year, "DATE_PART", "DATEPART")
 def _extract(node: exp.Expr, parts: Parts) -> Found:
-    field, source = node.expressions if isinstance(node, exp.Anonymous) else (node.this, node.expression)
+    field, source = (exp.var("YEAR"), node.this) if isinstance(node, exp.Year) else arguments(node)
     m = parts.of(source)
     if field.name.upper() not in _RISING_FIELDS:
         return none(f"{field.name.upper()} repeats", Kind.INTEGER)
-    return _year(m)
-
-
-@rule(exp.Year)
-def _year_of(node: exp.Expr, parts: Parts) -> Found:
-    return _year(parts.of(node.this))
-
-
-def _year(m: Fact) -> Found:
     if not m.kind.time:
         return none("only a date or timestamp has a year", Kind.INTEGER)
     low = 1 if m.low is not None and m.low >= MIN_MICROS else None
@@ -152,22 +143,15 @@ def _timestamp_add(node: exp.Expr, parts: Parts) -> Found:
     return plus(Fact(m.order, Kind.TIMESTAMP), Fact(count.order, Kind.DAYS), Kind.TIMESTAMP)
 
 
-@rule(exp.TsOrDsAdd)
+@rule(exp.TsOrDsAdd, "DATE_SUB")
 def _date_add(node: exp.Expr, parts: Parts) -> Found:
-    m, count = parts.of(node.this), parts.of(node.expression)
-    if not m.kind.time or count.kind is not Kind.INTEGER:
-        return none("DATE_ADD has a rule for a date and a whole number of days", Kind.DATE)
-    days = m.order if m.kind is Kind.DATE else m.order.loosened()
-    return plus(Fact(days, Kind.DATE), Fact(count.order, Kind.INTEGER), Kind.DATE)
-
-
-@rule("DATE_SUB")
-def _date_sub(node: exp.Expr, parts: Parts) -> Found:
     m, count = (parts.of(part) for part in arguments(node)[:2])
+    adds = isinstance(node, exp.TsOrDsAdd)
     if not m.kind.time or count.kind is not Kind.INTEGER:
-        return none("DATE_SUB has a rule for a date and a whole number of days", Kind.DATE)
-    days = m.order if m.kind is Kind.DATE else m.order.loosened()
-    return plus(Fact(days, Kind.DATE), reversed_(Fact(count.order, Kind.INTEGER)), Kind.DATE)
+        return none(f"DATE_{'ADD' if adds else 'SUB'} has a rule for a date and a whole number of days", Kind.DATE)
+    days = Fact(count.order, Kind.INTEGER)
+    date = Fact(m.order if m.kind is Kind.DATE else m.order.loosened(), Kind.DATE)
+    return plus(date, days if adds else reversed_(days), Kind.DATE)
 
 
 @rule(exp.AddMonths)
@@ -209,17 +193,9 @@ def _made(node: exp.Expr, parts: Parts) -> Found:
     return rounded(moving[0], kind, "a time made from constants and one part follows it")
 
 
-@rule("MAKE_DT_INTERVAL")
-def _days(node: exp.Expr, parts: Parts) -> Found:
-    return _parts_of_interval(node, parts, Kind.DAYS)
-
-
-@rule("MAKE_YM_INTERVAL")
-def _months(node: exp.Expr, parts: Parts) -> Found:
-    return _parts_of_interval(node, parts, Kind.MONTHS)
-
-
-def _parts_of_interval(node: exp.Expr, parts: Parts, kind: Kind) -> Found:
+@rule("MAKE_DT_INTERVAL", "MAKE_YM_INTERVAL")
+def _interval(node: exp.Expr, parts: Parts) -> Found:
+    kind = Kind.DAYS if node.name.upper() == "MAKE_DT_INTERVAL" else Kind.MONTHS
     facts = [parts.of(part) for part in node.expressions]
     if not facts or not all(fact.kind in (Kind.INTEGER, Kind.DECIMAL) for fact in facts):
         return none("an interval made from parts has a rule for exact numbers", kind)

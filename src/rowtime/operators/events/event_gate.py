@@ -33,7 +33,7 @@ from rowtime.core.columns import (
     WRITER,
 )
 from rowtime.core.shapes import EventShape
-from rowtime.core.time import BEGINNING, END, MAX_MICROS, MIN_MICROS
+from rowtime.core.time import BEGINNING, END
 from rowtime.kernels.events import (
     ACCEPTED,
     INTERVAL,
@@ -54,6 +54,7 @@ from rowtime.operators.contract.intake import Intake
 from rowtime.operators.contract.state import Kept, StateNote
 from rowtime.operators.events.met_bounds import steps_of, with_met
 from rowtime.operators.rows.by_writer import by_writer
+from rowtime.operators.rows.calendar import in_calendar
 from rowtime.operators.rows.event_micros import in_micros
 from rowtime.operators.rows.lifetimes import ALWAYS, EVENT, WeightedLog, both, instant, netted, routed
 from rowtime.operators.streams.raises import raised
@@ -150,7 +151,7 @@ class EventGate:
             whole = f"({kind}) IN ({POINT_ROW})"
             end = f"CASE WHEN {whole} THEN try_add({given}, 1L) WHEN ({kind}) = {START_EDGE} THEN {END}L ELSE {end} END"
         at = f"CASE WHEN ({kind}) = {STOP_EDGE} THEN {ended} ELSE {given} END"
-        judged = f"timestamp_micros(IF({at} BETWEEN {MIN_MICROS}L AND {MAX_MICROS}L, {at}, NULL))"
+        judged = f"timestamp_micros({in_calendar(at)})"
         return [f"{kind} AS {EDGE_KIND}", f"{given} AS {AS_GIVEN}", f"{end} AS {STOP}", f"{judged} AS {CANDIDATE}"]
 
     def _micros(self, column: str) -> str:

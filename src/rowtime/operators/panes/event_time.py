@@ -21,13 +21,14 @@ import pyarrow.compute as pc
 from rowtime.core.clock import least
 from rowtime.core.columns import GIVEN, ORIGIN, POSITION, REGION, ROWTIME, WRITER
 from rowtime.core.fields import LATER, UNSTORED, Micros
-from rowtime.core.time import BEGINNING, END, MAX_MICROS, MIN_MICROS
+from rowtime.core.time import BEGINNING, END
 from rowtime.kernels.guard import EARLY, Items, Limits, guard
 from rowtime.kernels.timeline import FIRST, LAST, Timeline, advances
 from rowtime.operators.contract import Delta, EventTime, Operator, Shape, Tick, Unary, UpTo, quoted
 from rowtime.operators.contract.gates import READMITTED, Verdict
 from rowtime.operators.contract.requirement import BATCH, TIMED, Requirement
 from rowtime.operators.contract.state import StateNote
+from rowtime.operators.rows.calendar import in_calendar, those_in_calendar
 from rowtime.operators.rows.event_micros import in_micros
 from rowtime.operators.streams.raises import marks_of
 from rowtime.operators.streams.stream import Stream
@@ -127,7 +128,9 @@ class EventTimed(Unary):
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Read the event times of the new rows, and find out which of them moved the bound."""
         delta = deltas[0]
-        items, early = self._guarded(tick, _in_years(self._items(tick, delta)))
+        items = self._items(tick, delta)
+        items = items.set_column(items.column_names.index("t"), "t", those_in_calendar(items["t"]))
+        items, early = self._guarded(tick, items)
         line = self._timeline(tick, items, ended=least(delta.clocks.values()) >= END)
         if delta.rows is not None:
             line = replace(line, stamps=partial(_stamps, tick, self, delta.rows))
@@ -246,22 +249,7 @@ class EventTimed(Unary):
         marks = [early.get(at, bound) for at, bound in zip(lost.tolist(), line.at(lost).tolist(), strict=True)]
         refused = refusals(rows, lost, reasons, np.array(marks, np.int64))
         verdict = Verdict(refused, counts, {}, BEGINNING, END)
-        return tick.account(self, rows, verdict, in_calendar_or_null(self.micros))
-
-
-def in_calendar_or_null(micros: str) -> str:
-    """Spark SQL: an instant as TIMESTAMP; NULL outside the years 0001 to 9999."""
-    return f"timestamp_micros(IF({micros} BETWEEN {MIN_MICROS}L AND {MAX_MICROS}L, {micros}, NULL))"
-
-
-def _in_years(items: pa.Table) -> pa.Table:
-    """The items; a time outside the years 0001 to 9999 is none."""
-    extent = pc.min_max(items["t"]).as_py()
-    if extent["min"] is None or (extent["min"] >= MIN_MICROS and extent["max"] <= MAX_MICROS):
-        return items
-    inside = pc.and_(pc.greater_equal(items["t"], MIN_MICROS), pc.less_equal(items["t"], MAX_MICROS))
-    times = pc.if_else(inside, items["t"], pa.scalar(None, pa.int64()))
-    return items.set_column(items.column_names.index("t"), "t", times)
+        return tick.account(self, rows, verdict, f"timestamp_micros({in_calendar(self.micros)})")
 
 
 def _running(wanted: np.ndarray, mine: np.ndarray, known: int) -> np.ndarray:

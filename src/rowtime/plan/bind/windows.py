@@ -16,7 +16,7 @@ from sqlglot import exp
 from rowtime.core.columns import HOP_END, ROWTIME, SESSION_END, SESSION_START, STAGGERED
 from rowtime.expr.conditions import col
 from rowtime.expr.facts import ROWTIME_FACT, UNKNOWN, Fact
-from rowtime.expr.group_end import interval_micros, interval_months, unshifted
+from rowtime.expr.group_end import unshifted
 from rowtime.expr.monotonicity import order_of, prove
 from rowtime.expr.readable import readable
 from rowtime.operators.contract import Column, Operator
@@ -25,6 +25,7 @@ from rowtime.operators.rows.select import Item
 from rowtime.operators.windows.hop import Hop
 from rowtime.operators.windows.stagger import Stagger
 from rowtime.sql.generate import to_spark
+from rowtime.sql.intervals import duration_of, months_of
 from rowtime.sql.nodes import Earliest, Step
 
 EDGES = ("", "_START", "_END", "_ROWTIME")
@@ -258,8 +259,8 @@ def spans_of(scope: Names, call: exp.Expr, arguments: Sequence[exp.Expr], name: 
     intervals = 1 if name == "TUMBLE" else 2
     problem = SHAPES[name]
     if intervals <= len(arguments) <= intervals + 1:
-        months = interval_months(arguments[0]) if name == "TUMBLE" else None
-        lengths = [interval_micros(node) for node in arguments[:intervals]]
+        months = months_of(arguments[0]) if name == "TUMBLE" else None
+        lengths = [duration_of(node) for node in arguments[:intervals]]
         offset = _offset(arguments[intervals]) if len(arguments) > intervals else 0
         if months and offset is not None:
             return Spans(0, 0, offset, months=arguments[0].copy())
@@ -274,7 +275,7 @@ def spans_of(scope: Names, call: exp.Expr, arguments: Sequence[exp.Expr], name: 
 
 def gap_of(scope: Names, call: exp.Anonymous, arguments: Sequence[exp.Expr]) -> int | None:
     """The gap of a SESSION whose bound arguments are a time and the gap, in µs; ``None`` with a problem."""
-    gap = interval_micros(arguments[1]) if len(arguments) == 2 else None  # noqa: PLR2004
+    gap = duration_of(arguments[1]) if len(arguments) == 2 else None  # noqa: PLR2004
     if not gap or gap < 0:
         scope.refuse("R113", f"{call.name} takes {SHAPES['SESSION']}", call)
         return None
@@ -292,9 +293,9 @@ def _offset(node: exp.Expr) -> int | None:
         hours, minutes, seconds = ([*node.this.name.split(":"), "0", "0"])[:3]
         return round(((int(hours) * 60 + int(minutes)) * 60 + float(seconds)) * 1_000_000)
     if isinstance(node, exp.Neg):
-        inner = interval_micros(node.this)
+        inner = duration_of(node.this)
         return None if inner is None else -inner
-    return interval_micros(node)
+    return duration_of(node)
 
 
 def refuse_outside(scope: Names, node: exp.Expr) -> None:
