@@ -16,94 +16,38 @@ from sqlglot import exp
 if TYPE_CHECKING:
     from sqlglot.generator import Generator
 
-KNOWN: Mapping[str, type[Any]] = {
+_SAME = (
     # Aggregates
-    "ANY_VALUE": exp.AnyValue,
-    "ARRAY_AGG": exp.ArrayAgg,
-    "AVG": exp.Avg,
+    "ANY_VALUE", "ARRAY_AGG", "AVG", "BOOL_AND", "BOOL_OR", "COUNT", "COUNT_IF", "FIRST", "FIRST_VALUE", "LAST",
+    "LAST_VALUE", "MAX", "MAX_BY", "MIN", "MIN_BY", "MODE", "STDDEV", "STDDEV_POP", "STDDEV_SAMP", "SUM",
+    "VARIANCE", "VAR_POP", "VAR_SAMP",
+    # Window functions
+    "DENSE_RANK", "LAG", "LEAD", "NTH_VALUE", "RANK", "ROW_NUMBER",
+    # Choices
+    "COALESCE", "GREATEST", "IFNULL", "LEAST", "NVL", "NVL2",
+    # Numbers
+    "ABS", "ATAN", "CBRT", "DEGREES", "EXP", "LN", "PI", "POW", "POWER", "RADIANS", "RINT", "ROUND", "SIGN",
+    "SIGNUM", "SINH", "SQRT", "TANH", "WIDTH_BUCKET",
+    # Texts
+    "LEFT", "SUBSTR", "SUBSTRING",
+    # Times
+    "ADD_MONTHS", "CURRENT_DATE", "CURRENT_TIMESTAMP", "DATEDIFF", "DATE_DIFF", "DATE_FROM_UNIX_DATE", "LAST_DAY",
+    "LOCALTIMESTAMP", "NEXT_DAY", "UNIX_DATE", "UNIX_MICROS", "UNIX_MILLIS", "UNIX_SECONDS", "YEAR",
+)  # fmt: skip
+"""Functions that sqlglot has a node for under the same name."""
+
+KNOWN: Mapping[str, type[Any]] = {name: exp.FUNCTION_BY_NAME[name] for name in _SAME} | {
     "BIT_AND": exp.BitwiseAndAgg,
     "BIT_OR": exp.BitwiseOrAgg,
     "BIT_XOR": exp.BitwiseXorAgg,
-    "BOOL_AND": exp.LogicalAnd,
-    "BOOL_OR": exp.LogicalOr,
     "COLLECT_LIST": exp.ArrayAgg,
     "COLLECT_SET": exp.ArrayUniqueAgg,
-    "COUNT": exp.Count,
-    "COUNT_IF": exp.CountIf,
-    "FIRST": exp.First,
-    "FIRST_VALUE": exp.FirstValue,
-    "LAST": exp.Last,
-    "LAST_VALUE": exp.LastValue,
     "LISTAGG": exp.GroupConcat,
-    "MAX": exp.Max,
-    "MAX_BY": exp.ArgMax,
-    "MIN": exp.Min,
-    "MIN_BY": exp.ArgMin,
-    "MODE": exp.Mode,
-    "STDDEV": exp.Stddev,
-    "STDDEV_POP": exp.StddevPop,
-    "STDDEV_SAMP": exp.StddevSamp,
     "STRING_AGG": exp.GroupConcat,
-    "SUM": exp.Sum,
-    "VARIANCE": exp.Variance,
-    "VAR_POP": exp.VariancePop,
-    "VAR_SAMP": exp.Variance,
-    # Window functions
-    "DENSE_RANK": exp.DenseRank,
-    "LAG": exp.Lag,
-    "LEAD": exp.Lead,
-    "NTH_VALUE": exp.NthValue,
-    "RANK": exp.Rank,
-    "ROW_NUMBER": exp.RowNumber,
-    # Choices
-    "COALESCE": exp.Coalesce,
-    "GREATEST": exp.Greatest,
-    "IFNULL": exp.Coalesce,
-    "LEAST": exp.Least,
-    "NVL": exp.Coalesce,
-    "NVL2": exp.Nvl2,
-    # Numbers
-    "ABS": exp.Abs,
-    "ATAN": exp.Atan,
-    "CBRT": exp.Cbrt,
-    "DEGREES": exp.Degrees,
-    "EXP": exp.Exp,
-    "LN": exp.Ln,
-    "PI": exp.Pi,
-    "POW": exp.Pow,
-    "POWER": exp.Pow,
-    "RADIANS": exp.Radians,
-    "RINT": exp.Rint,
-    "ROUND": exp.Round,
-    "SIGN": exp.Sign,
-    "SIGNUM": exp.Sign,
-    "SINH": exp.Sinh,
-    "SQRT": exp.Sqrt,
-    "TANH": exp.Tanh,
-    "WIDTH_BUCKET": exp.WidthBucket,
-    # Texts
-    "LEFT": exp.Left,
-    "SUBSTR": exp.Substring,
-    "SUBSTRING": exp.Substring,
-    # Times
-    "ADD_MONTHS": exp.AddMonths,
     "CURDATE": exp.CurrentDate,
-    "CURRENT_DATE": exp.CurrentDate,
-    "CURRENT_TIMESTAMP": exp.CurrentTimestamp,
-    "DATEDIFF": exp.DateDiff,
     "DATE_ADD": exp.TsOrDsAdd,
-    "DATE_DIFF": exp.DateDiff,
-    "DATE_FROM_UNIX_DATE": exp.DateFromUnixDate,
-    "LAST_DAY": exp.LastDay,
-    "LOCALTIMESTAMP": exp.Localtimestamp,
-    "NEXT_DAY": exp.NextDay,
     "NOW": exp.CurrentTimestamp,
     "TO_DATE": exp.TsOrDsToDate,
-    "UNIX_DATE": exp.UnixDate,
-    "UNIX_MICROS": exp.UnixMicros,
-    "UNIX_MILLIS": exp.UnixMillis,
-    "UNIX_SECONDS": exp.UnixSeconds,
-    "YEAR": exp.Year,
 }
 """Functions that the planner knows something about, by every name that they have."""
 

@@ -25,7 +25,17 @@ from rowtime.operators.events.lifetime_join import side_of
 from rowtime.operators.events.versions import BEFORE, as_of, differences, versions_of
 from rowtime.operators.joins.sides import beside
 from rowtime.operators.rows.conditions import holds
-from rowtime.operators.rows.lifetimes import OVERLAPS, TOUCHES, WeightedLog, both, derived, made, netted, revised
+from rowtime.operators.rows.lifetimes import (
+    OVERLAPS,
+    TOUCHES,
+    WeightedLog,
+    advanced,
+    both,
+    derived,
+    made,
+    netted,
+    revised,
+)
 from rowtime.sql.generate import to_spark
 
 if TYPE_CHECKING:
@@ -110,10 +120,7 @@ class AntiJoin(Operator):
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """What of the left events is uncovered as far as the bound, less what went out before."""
-        control = tick.control(self)
-        clocks = self.promises([delta.clocks for delta in deltas], control)
-        before = control.bound
-        bound = max(before, clocks[""])
+        clocks, before, bound = advanced(tick, self, deltas)
         kept = [WeightedLog(tick, self, "left"), WeightedLog(tick, self, "right")]
         for n, delta in enumerate(deltas):
             if delta.rows is not None:
@@ -191,9 +198,7 @@ class SpeculativeAntiJoin(AntiJoin):
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """What each new change leaves uncovered of the left events that it touches."""
-        control = tick.control(self)
-        clocks = self.promises([delta.clocks for delta in deltas], control)
-        before = control.bound
+        clocks, before, bound = advanced(tick, self, deltas)
         kept = [WeightedLog(tick, self, "left"), WeightedLog(tick, self, "right")]
         old = [self._old(n, one.between(before if n == 0 else BEGINNING, END)) for n, one in enumerate(kept)]
         new: list[DataFrame | None] = [None, None]
@@ -201,7 +206,6 @@ class SpeculativeAntiJoin(AntiJoin):
             written = [] if delta.rows is None else kept[n].add(self._side(n, delta.rows, self._changed), delta.count)
             new[n] = kept[n].segments.read(written).drop(DUE) if written else None
         rows = self._revised(tick, old, new)
-        bound = max(before, clocks[""])
         tick.remember(self, bound=bound)
         self._forget(kept, bound)
         return Delta(rows, clocks)

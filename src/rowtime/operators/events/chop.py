@@ -12,12 +12,22 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from rowtime.core.columns import CHANGED_BY, DUE, MET, PIECE_END, STOP, WEIGHT
-from rowtime.core.errors import Failure, Problem
 from rowtime.core.fields import Micros
 from rowtime.core.time import BEGINNING, END
 from rowtime.operators.contract import Delta, Link, Operator, Shape, Tick, Unary, UpTo, quoted
 from rowtime.operators.contract.state import StateNote
-from rowtime.operators.rows.lifetimes import BEGINS, OVERLAPS, WeightedLog, derived, due, made, netted, revised
+from rowtime.operators.rows.lifetimes import (
+    BEGINS,
+    OVERLAPS,
+    WeightedLog,
+    advanced,
+    derived,
+    due,
+    made,
+    netted,
+    refuse_endless,
+    revised,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -60,10 +70,7 @@ class Chop(Unary):
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """The pieces as far as the bound, less what went out before."""
-        control = tick.control(self)
-        clocks = self.promises([deltas[0].clocks], control)
-        before = control.bound
-        bound = max(before, clocks[""])
+        clocks, before, bound = advanced(tick, self, deltas)
         kept = WeightedLog(tick, self)
         was = kept.between(before, END)
         if deltas[0].rows is not None:
@@ -74,10 +81,8 @@ class Chop(Unary):
         now = kept.between(before, END)
         result = None
         if bound > before and now is not None:
-            if bound >= END and netted(now, [*self._names, "__ls", "__le"]).where(f"__le >= {END}L").limit(1).count():
-                what = f"{self.name}: an event without an end has endless pieces, and its stream has ended"
-                hint = "Send its end edge, or limit it: ALTER_DURATION(s, interval)."
-                raise Failure(Problem("R195", what, hint=hint))
+            if bound >= END:
+                refuse_endless(self, netted(now, [*self._names, "__ls", "__le"]), "__le", "has endless pieces")
             gone = None if was is None else self._pieces(was, BEGINNING, before).where(f"{STOP} >= {END}L")
             tick.describe(self, "cut events into pieces")
             pieces = revised(tick, self, self._names, self._pieces(now, before, bound), gone)
@@ -129,10 +134,7 @@ class SpeculativeChop(Chop):
         if delta.rows is None:
             return Delta(None, clocks)
         tick.describe(self, "look for endless events")
-        if delta.rows.where(f"{STOP} >= {END}L").limit(1).count():
-            what = f"{self.name}: an event without an end has endless pieces, and each is to be shown at once"
-            hint = "Limit it: ALTER_DURATION(s, interval). Or leave EMIT CHANGES out."
-            raise Failure(Problem("R195", what, hint=hint))
+        refuse_endless(self, delta.rows, STOP, "has endless pieces", at_once=True)
         names = list(map(quoted, self.emits().names))
         first, last = (f"{at} - pmod({at} - {self.offset}L, {self.by}L)" for at in (BEGINS, f"({STOP} - 1)"))
         cuts = f"explode(sequence({first}, {last}, {self.by}L)) AS __k"

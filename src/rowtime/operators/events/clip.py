@@ -20,7 +20,7 @@ from rowtime.operators.contract import Delta, Link, Operator, Shape, Tick, UpTo,
 from rowtime.operators.contract import functions as F
 from rowtime.operators.contract.state import StateNote
 from rowtime.operators.events.anti_join import SpeculativeAntiJoin
-from rowtime.operators.rows.lifetimes import ALWAYS, BEGINS, WeightedLog, derived, due, made, netted, routed
+from rowtime.operators.rows.lifetimes import ALWAYS, BEGINS, WeightedLog, advanced, derived, due, made, netted, routed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -82,10 +82,7 @@ class Clip(Operator):
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Cut what starts below the bound, at what starts below it."""
-        control = tick.control(self)
-        clocks = self.promises([delta.clocks for delta in deltas], control)
-        before = control.bound
-        bound = max(before, clocks[""])
+        clocks, before, bound = advanced(tick, self, deltas)
         left, right = WeightedLog(tick, self, "left"), WeightedLog(tick, self, "right")
         was = left.between(before, END)
         self._take(before, (left, right), was, deltas)

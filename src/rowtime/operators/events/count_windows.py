@@ -38,7 +38,7 @@ from rowtime.operators.contract.state import StateNote
 from rowtime.operators.events.event_groups import EventGroups
 from rowtime.operators.events.failing_events import changed, fitting, results, tried_groups
 from rowtime.operators.events.versions import BEFORE, as_of, versions_of
-from rowtime.operators.rows.lifetimes import ALWAYS, BEGINS, WeightedLog, made, netted
+from rowtime.operators.rows.lifetimes import ALWAYS, BEGINS, WeightedLog, advanced, made, netted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -84,10 +84,8 @@ class CountWindows(EventGroups):
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """The windows whose last start the bound has passed."""
-        delta, control = fitting(tick, self, deltas[0]), tick.control(self)
-        clocks = self.promises([delta.clocks], control)
-        before = control.bound
-        bound = max(before, clocks[""])
+        delta = fitting(tick, self, deltas[0])
+        clocks, before, bound = advanced(tick, self, deltas)
         ahead, last = WeightedLog(tick, self, "ahead"), WeightedLog(tick, self, "last")
         if delta.rows is not None:
             ahead.add(self._starts(delta.rows, before), delta.count)
@@ -183,10 +181,8 @@ class SpeculativeCountWindows(CountWindows):
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """What each new change makes of the windows of its group."""
-        delta, control = fitting(tick, self, deltas[0]), tick.control(self)
-        clocks = self.promises([delta.clocks], control)
-        before = control.bound
-        bound = max(before, clocks[""])
+        delta = fitting(tick, self, deltas[0])
+        clocks, before, bound = advanced(tick, self, deltas)
         ahead, last = WeightedLog(tick, self, "ahead"), WeightedLog(tick, self, "last")
         rows = None
         if delta.rows is not None:

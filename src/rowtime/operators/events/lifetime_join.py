@@ -25,7 +25,7 @@ from rowtime.operators.joins.sides import beside
 from rowtime.operators.rows.attempt import judged
 from rowtime.operators.rows.collected import collected
 from rowtime.operators.rows.conditions import sorted_out
-from rowtime.operators.rows.lifetimes import BEGINS, OVERLAPS, WeightedLog, both, derived, due, made, netted
+from rowtime.operators.rows.lifetimes import BEGINS, OVERLAPS, WeightedLog, advanced, both, derived, due, made, netted
 from rowtime.operators.rows.select import Select
 from rowtime.sql.generate import to_spark
 
@@ -108,9 +108,8 @@ class LifetimeJoin(Operator):
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Join what is new, keep it."""
-        control = tick.control(self)
-        clocks, before = self.promises([delta.clocks for delta in deltas], control), control.bound
-        kept, bound = [WeightedLog(tick, self, side) for side in SIDES], max(before, clocks[""])
+        clocks, before, bound = advanced(tick, self, deltas)
+        kept = [WeightedLog(tick, self, side) for side in SIDES]
         here = LifetimePairs(self, (tick.types(self.left), tick.types(self.right)))
         if self._fit(here, kept, deltas, before):
             found = self._on_the_driver(tick, here, deltas, before, bound)

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 from rowtime.core.clock import Clocks, least
 from rowtime.core.columns import DUE, START, STOP, WEIGHT, WINDOW_END
-from rowtime.core.errors import Failure, Problem
 from rowtime.core.fields import Micros
 from rowtime.core.time import BEGINNING, END
 from rowtime.operators.contract import Delta, Link, Operator, Shape, Tick, UpTo, passed, quoted
@@ -21,7 +20,7 @@ from rowtime.operators.events.event_groups import EventGroups
 from rowtime.operators.events.event_windows import clipped, first_start, in_windows, last_window
 from rowtime.operators.events.failing_events import fitting, fitting_in_windows, results
 from rowtime.operators.events.speculative_groups import SpeculativeGroups
-from rowtime.operators.rows.lifetimes import BEGINS, OVERLAPS, WeightedLog, made, netted
+from rowtime.operators.rows.lifetimes import BEGINS, OVERLAPS, WeightedLog, made, netted, refuse_endless
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -100,10 +99,8 @@ class LifetimeWindows(EventGroups):
     def _windows(self, tick: Tick, events: DataFrame, before: int, bound: int) -> DataFrame:
         """The windows with an end in (before, bound]."""
         events = netted(events, [*self.identity, DUE])
-        if bound >= END and events.where(f"{DUE} >= {END}L").limit(1).count():
-            what = f"{self.name}: an event without an end lies in endless windows, and its stream has ended"
-            hint = "Send its end edge, or limit it: ALTER_DURATION(s, interval)."
-            raise Failure(Problem("R195", what, hint=hint))
+        if bound >= END:
+            refuse_endless(self, events, DUE, "lies in endless windows")
         tick.describe(self, "aggregate windows")
         each = in_windows(events, (before, bound), self.size, self.hop, self.offset)
         each = fitting_in_windows(tick, self, each.selectExpr("*", *clipped(self.size, self.clips)))

@@ -22,7 +22,7 @@ from rowtime.operators.events.failing_events import exact_groups, fitting, refus
 from rowtime.operators.events.speculative_groups import SpeculativeGroups
 from rowtime.operators.groups.finished import in_words
 from rowtime.operators.rows.attempt import Told
-from rowtime.operators.rows.lifetimes import BEGINS, WeightedLog, due, made, netted, revised
+from rowtime.operators.rows.lifetimes import BEGINS, WeightedLog, advanced, due, made, netted, revised
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -54,10 +54,8 @@ class SnapshotSets(EventGroups):
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """The snapshots as far as the bound, less those that went out before."""
-        delta, control = fitting(tick, self, deltas[0]), tick.control(self)
-        clocks = self.promises([delta.clocks], control)
-        before = control.bound
-        bound = max(before, clocks[""])
+        delta = fitting(tick, self, deltas[0])
+        clocks, before, bound = advanced(tick, self, deltas)
         kept, going = WeightedLog(tick, self), WeightedLog(tick, self, "open")
         if delta.rows is not None:
             columns = map(quoted, self.input.emits().names)

@@ -27,7 +27,6 @@ from rowtime.core.columns import (
     WEIGHT,
     WINDOW_END,
 )
-from rowtime.core.errors import Failure, Problem
 from rowtime.core.fields import LATER, Micros
 from rowtime.core.time import BEGINNING, END
 from rowtime.operators.contract import Delta, Link, Operator, Tick, UpTo, quoted
@@ -38,7 +37,7 @@ from rowtime.operators.events.event_groups import EventGroups
 from rowtime.operators.events.event_windows import clipped, first_start, in_windows, last_window
 from rowtime.operators.events.failing_events import changed, fitting, fitting_in_windows, tried_groups
 from rowtime.operators.events.versions import BEFORE, as_of, versions_of
-from rowtime.operators.rows.lifetimes import BEGINS, OVERLAPS, WeightedLog, due, netted
+from rowtime.operators.rows.lifetimes import BEGINS, OVERLAPS, WeightedLog, due, netted, refuse_endless
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -78,21 +77,9 @@ class SpeculativeGroups(EventGroups):
 
     def keeps(self) -> tuple[StateNote, ...]:
         """What groups that may yet change are made of."""
-        if self.size:
-            return (
-                StateNote(
-                    "events",
-                    "the bound reaches the end of their last window",
-                    rows=(WeightedLog.kept(*self.identity, CHANGED_BY, MET),),
-                ),
-            )
-        return (
-            StateNote(
-                "events",
-                "the bound has passed their end and that of all that began before it",
-                rows=(WeightedLog.kept(*self.identity, CHANGED_BY, MET),),
-            ),
-        )
+        passed = "the bound has passed their end and that of all that began before it"
+        until = "the bound reaches the end of their last window" if self.size else passed
+        return (StateNote("events", until, rows=(WeightedLog.kept(*self.identity, CHANGED_BY, MET),)),)
 
     def promises(self, clocks: Sequence[Clocks], control: GroupsSoFar) -> Clocks:
         """The least of the input's, or the least time that a change may touch."""
@@ -143,7 +130,7 @@ class SpeculativeGroups(EventGroups):
     def _revised(self, tick: Tick, new: DataFrame, old: DataFrame | None, before: int) -> DataFrame:
         """The results of each version of the groups with new changes, less those of the one before it."""
         if self.size:
-            self._refuse_endless(new)
+            refuse_endless(self, new, STOP, "lies in endless windows", at_once=True)
         events = self._grouped(tick, new, before)
         versions = versions_of(events, self._groups)
         if old is not None:
@@ -151,12 +138,6 @@ class SpeculativeGroups(EventGroups):
             events = events.unionByName(self._grouped(tick, old, before, new=False))
         results = self._results(tick, as_of(events, versions, self._groups, [*self.identity, *self._groups]))
         return changed(tick, self, results)
-
-    def _refuse_endless(self, events: DataFrame) -> None:
-        if events.where(f"{STOP} >= {END}L").limit(1).count():
-            what = f"{self.name}: an event without an end lies in endless windows, and each is to be shown at once"
-            hint = "Limit it: ALTER_DURATION(s, interval). Or leave EMIT CHANGES out."
-            raise Failure(Problem("R195", what, hint=hint))
 
     def _grouped(self, tick: Tick, events: DataFrame, before: int, *, new: bool = True) -> DataFrame:
         """Events under the keys of their groups, and in the windows that are not final."""

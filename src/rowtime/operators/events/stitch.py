@@ -18,7 +18,7 @@ from rowtime.operators.contract import functions as F
 from rowtime.operators.contract.requirement import VERSIONS
 from rowtime.operators.contract.state import StateNote
 from rowtime.operators.events.versions import BEFORE, as_of, differences, versions_of
-from rowtime.operators.rows.lifetimes import BEGINS, TOUCHES, WeightedLog, derived, due, made, netted, revised
+from rowtime.operators.rows.lifetimes import BEGINS, TOUCHES, WeightedLog, advanced, derived, due, made, netted, revised
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -62,10 +62,7 @@ class Stitch(Unary):
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """The stitched events as far as the bound, less what went out before."""
-        control = tick.control(self)
-        clocks = self.promises([deltas[0].clocks], control)
-        before = control.bound
-        bound = max(before, clocks[""])
+        clocks, before, bound = advanced(tick, self, deltas)
         kept, going = WeightedLog(tick, self), WeightedLog(tick, self, "open")
         if deltas[0].rows is not None:
             rows = deltas[0].rows.selectExpr(*self._quoted, f"{BEGINS} AS __ls", f"{STOP} AS __le", WEIGHT, due(STOP))

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from rowtime.core.clock import Clocks
 from rowtime.core.columns import (
     ASKED_FROM,
     ASKED_UPTO,
@@ -26,8 +27,9 @@ from rowtime.core.columns import (
     WEIGHT,
     WRITER,
 )
+from rowtime.core.errors import Failure, Problem
 from rowtime.core.time import END, MAX_MICROS
-from rowtime.operators.contract import Operator, Shape, Tick, passed, quoted
+from rowtime.operators.contract import Delta, Operator, Shape, Tick, UpTo, passed, quoted
 from rowtime.operators.contract import functions as F
 from rowtime.operators.contract.state import Kept, Route, Segment, rows_in
 from rowtime.operators.rows.collations import in_bytes
@@ -104,6 +106,23 @@ def both(one: DataFrame | None, other: DataFrame | None) -> DataFrame | None:
     if one is None or other is None:
         return other if one is None else one
     return one.unionByName(other)
+
+
+def advanced(tick: Tick, node: Operator, deltas: Sequence[Delta]) -> tuple[Clocks, int, int]:
+    """What an operator with an `UpTo` promises after a tick, and the bounds up to which it had come and now comes."""
+    control = tick.control(node)
+    assert isinstance(control, UpTo)
+    clocks = node.promises([delta.clocks for delta in deltas], control)
+    return clocks, control.bound, max(control.bound, clocks[""])
+
+
+def refuse_endless(node: Operator, events: DataFrame, end: str, what: str, *, at_once: bool = False) -> None:
+    """Fail (R195) if an event has no end, of which endless results would come; ``at_once``: with EMIT CHANGES."""
+    if events.where(f"{end} >= {END}L").limit(1).count():
+        why = "each is to be shown at once" if at_once else "its stream has ended"
+        hint = "Limit it: ALTER_DURATION(s, interval). Or leave EMIT CHANGES out."
+        hint = hint if at_once else "Send its end edge, or limit it: ALTER_DURATION(s, interval)."
+        raise Failure(Problem("R195", f"{node.name}: an event without an end {what}, and {why}", hint=hint))
 
 
 class WeightedLog:
