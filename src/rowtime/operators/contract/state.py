@@ -122,6 +122,10 @@ class Kept:
         tick.segments(node, self.name).add(written)
         return written
 
+    def noted(self, what: str, until: str, by: str = "time") -> StateNote:
+        """The note of a state that is made of such rows alone."""
+        return StateNote(what, until, by, rows=(self,))
+
     def compact(self, tick: Tick, node: Operator, what: str, wanted: Callable[[DataFrame], DataFrame]) -> None:
         """Put segments together where there are many: what is still ``wanted`` of their rows; ``what``: in words."""
         segments = tick.segments(node, self.name)

@@ -67,18 +67,11 @@ class AntiJoin(Operator):
 
     def keeps(self) -> tuple[StateNote, ...]:
         """Events of both sides, and what has gone out and may still end."""
-        right = StateNote(
-            "right events",
-            "the left events that began before their end have ended, and the bound has passed it",
-            rows=(self._of_side(1),),
-        )
+        left = (self._of_side(0), WeightedLog.kept(*self.names[0], "__x", name="open"))
+        until = "the left events that began before their end have ended, and the bound has passed it"
         return (
-            StateNote(
-                "left events",
-                "the bounds of both have passed their end",
-                rows=(self._of_side(0), WeightedLog.kept(*self.names[0], "__x", name="open")),
-            ),
-            right,
+            StateNote("left events", "the bounds of both have passed their end", rows=left),
+            self._of_side(1).noted("right events", until),
         )
 
     def emits(self) -> Shape:

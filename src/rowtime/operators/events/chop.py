@@ -48,13 +48,8 @@ class Chop(Unary):
 
     def keeps(self) -> tuple[StateNote, ...]:
         """What has not ended."""
-        return (
-            StateNote(
-                "events that are open",
-                "the bound has passed their end",
-                rows=(WeightedLog.kept(*self._names, "__ls", "__le"),),
-            ),
-        )
+        kept = WeightedLog.kept(*self._names, "__ls", "__le")
+        return (kept.noted("events that are open", "the bound has passed their end"),)
 
     def emits(self) -> Shape:
         """The columns of the events."""

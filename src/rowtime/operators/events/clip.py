@@ -49,17 +49,11 @@ class Clip(Operator):
 
     def keeps(self) -> tuple[StateNote, ...]:
         """What may still be cut, and what may still cut."""
+        left = WeightedLog.kept(*self._names, "__ls", "__le", name="left")
+        right = WeightedLog.kept(*self._cutting, "__rs", name="right")
         return (
-            StateNote(
-                "events that are open",
-                "they are cut, or the bound has passed their end",
-                rows=(WeightedLog.kept(*self._names, "__ls", "__le", name="left"),),
-            ),
-            StateNote(
-                "starts ahead of the bound",
-                "the bound passes them",
-                rows=(WeightedLog.kept(*self._cutting, "__rs", name="right"),),
-            ),
+            left.noted("events that are open", "they are cut, or the bound has passed their end"),
+            right.noted("starts ahead of the bound", "the bound passes them"),
         )
 
     def emits(self) -> Shape:
@@ -183,10 +177,9 @@ class SpeculativeClip(SpeculativeAntiJoin):
 
     def keeps(self) -> tuple[StateNote, ...]:
         """What may yet be cut, and the starts that cut it."""
-        left = StateNote("left events", "the bound has passed their end", rows=(self._of_side(0),))
         return (
-            left,
-            StateNote("starts of right events", "no left event that began before is kept", rows=(self._of_side(1),)),
+            self._of_side(0).noted("left events", "the bound has passed their end"),
+            self._of_side(1).noted("starts of right events", "no left event that began before is kept"),
         )
 
     def _side(self, n: int, rows: DataFrame, more: Sequence[str] = ()) -> DataFrame:

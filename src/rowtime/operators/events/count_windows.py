@@ -58,19 +58,11 @@ class CountWindows(EventGroups):
 
     def keeps(self) -> tuple[StateNote, ...]:
         """What the next windows hold of the past."""
-        ahead = StateNote(
-            "events ahead of the bound",
-            "the bound passes their start",
-            rows=(WeightedLog.kept(*self.identity, *self._changed, name="ahead"),),
-        )
+        ahead = WeightedLog.kept(*self.identity, *self._changed, name="ahead")
+        last = WeightedLog.kept(*self.identity, name="last")
         return (
-            ahead,
-            StateNote(
-                f"those of the last {self.size - 1} starts of each key",
-                "others start",
-                "keys",
-                rows=(WeightedLog.kept(*self.identity, name="last"),),
-            ),
+            ahead.noted("events ahead of the bound", "the bound passes their start"),
+            last.noted(f"those of the last {self.size - 1} starts of each key", "others start", "keys"),
         )
 
     def link(self, n: int) -> Link:  # noqa: ARG002 - one input

@@ -86,13 +86,8 @@ class EmitLifetimes(Unary):
 
     def keeps(self) -> tuple[StateNote, ...]:
         """Events that are not final."""
-        return (
-            StateNote(
-                "events that are not final",
-                "the bound reaches their end",
-                rows=(WeightedLog.kept(*self._identity, CHANGED_BY),),
-            ),
-        )
+        kept = WeightedLog.kept(*self._identity, CHANGED_BY)
+        return (kept.noted("events that are not final", "the bound reaches their end"),)
 
     def emits(self) -> Shape:
         """The payload and the columns of the form, as ordinary rows."""

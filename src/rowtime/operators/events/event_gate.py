@@ -98,10 +98,8 @@ class EventGate:
 
     def keeps(self) -> tuple[StateNote, ...]:
         """Open edges."""
-        what = StateNote(
-            "events without an end", "their end edges come, or the stream ends", "edges", rows=(self._open,)
-        )
-        return (what,) if self.shape.edges else ()
+        until = "their end edges come, or the stream ends"
+        return (self._open.noted("events without an end", until, "edges"),) if self.shape.edges else ()
 
     def emits(self, *, single: bool) -> Shape:
         """The payload, and the lifetime in hidden columns."""

@@ -59,12 +59,8 @@ class EventStream(Stream):
 
     def keeps(self) -> tuple[StateNote, ...]:
         """Open edges, and a mark a writer."""
-        return (
-            StateNote(
-                "a bound and a greatest start a writer", "the writer leaves", "writers", fields=("clocks", "marks")
-            ),
-            *self.gate.keeps(),
-        )
+        what = "a bound and a greatest start a writer"
+        return (StateNote(what, "the writer leaves", "writers", fields=("clocks", "marks")), *self.gate.keeps())
 
     def emits(self) -> Shape:
         """The payload, and the lifetime in hidden columns."""

@@ -63,15 +63,8 @@ class LifetimeJoin(Operator):
 
     def keeps(self) -> tuple[StateNote, ...]:
         """Events of both sides."""
-        return (
-            StateNote(
-                "events of both sides",
-                "the bounds of both have passed their end",
-                rows=tuple(
-                    WeightedLog.kept(*self._identity(n), *self._changes, name=side) for n, side in enumerate(SIDES)
-                ),
-            ),
-        )
+        kept = (WeightedLog.kept(*self._identity(n), *self._changes, name=side) for n, side in enumerate(SIDES))
+        return (StateNote("events of both sides", "the bounds of both have passed their end", rows=tuple(kept)),)
 
     def emits(self) -> Shape:
         """The columns of both."""

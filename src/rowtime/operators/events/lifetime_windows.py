@@ -46,11 +46,7 @@ class LifetimeWindows(EventGroups):
 
     def keeps(self) -> tuple[StateNote, ...]:
         """Events of windows that are not final."""
-        return (
-            StateNote(
-                "events", "the bound reaches the end of their last window", rows=(WeightedLog.kept(*self.identity),)
-            ),
-        )
+        return (WeightedLog.kept(*self.identity).noted("events", "the bound reaches the end of their last window"),)
 
     def emits(self) -> Shape:
         """The select list; a window is final when it goes out, and lasts as long as all others."""

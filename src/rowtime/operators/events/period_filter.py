@@ -55,13 +55,8 @@ class PeriodFilter(Unary):
 
     def keeps(self) -> tuple[StateNote, ...]:
         """What may be judged either way."""
-        return (
-            StateNote(
-                "events that are not judged",
-                "the bound passes what their ends are compared with",
-                rows=(WeightedLog.kept(*self._identity),),
-            ),
-        )
+        until = "the bound passes what their ends are compared with"
+        return (WeightedLog.kept(*self._identity).noted("events that are not judged", until),)
 
     def emits(self) -> Shape:
         """The columns of the events."""

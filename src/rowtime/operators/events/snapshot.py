@@ -58,8 +58,8 @@ class Snapshot(EventGroups):
         """What lies ahead of the bound, and the sums at it."""
         ahead, alive = self._kept("state", ENDING), self._kept("open", WEIGHT)
         return (
-            StateNote("starts and ends ahead of the bound", "the bound passes them", rows=(ahead,)),
-            StateNote("the sums of each group in which events are alive", "they have ended", rows=(alive,)),
+            ahead.noted("starts and ends ahead of the bound", "the bound passes them"),
+            alive.noted("the sums of each group in which events are alive", "they have ended"),
         )
 
     def _kept(self, name: str, *more: str) -> Kept:

@@ -39,13 +39,10 @@ class SnapshotSets(EventGroups):
     def keeps(self) -> tuple[StateNote, ...]:
         """What has not ended, and the snapshot that it is in."""
         until = "the bound has passed their end"
+        last = WeightedLog.kept(*self._values, "__x", name="open")
         return (
-            StateNote("events that are open", until, rows=(WeightedLog.kept(*self.identity),)),
-            StateNote(
-                "the last snapshot of each group with such events",
-                until,
-                rows=(WeightedLog.kept(*self._values, "__x", name="open"),),
-            ),
+            WeightedLog.kept(*self.identity).noted("events that are open", until),
+            last.noted("the last snapshot of each group with such events", until),
         )
 
     def on_versions(self, below: Sequence[Operator]) -> Operator:

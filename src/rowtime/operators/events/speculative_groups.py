@@ -79,7 +79,7 @@ class SpeculativeGroups(EventGroups):
         """What groups that may yet change are made of."""
         passed = "the bound has passed their end and that of all that began before it"
         until = "the bound reaches the end of their last window" if self.size else passed
-        return (StateNote("events", until, rows=(WeightedLog.kept(*self.identity, CHANGED_BY, MET),)),)
+        return (WeightedLog.kept(*self.identity, CHANGED_BY, MET).noted("events", until),)
 
     def promises(self, clocks: Sequence[Clocks], control: GroupsSoFar) -> Clocks:
         """The least of the input's, or the least time that a change may touch."""

@@ -39,13 +39,10 @@ class Stitch(Unary):
     def keeps(self) -> tuple[StateNote, ...]:
         """What has not ended, and since when it lasts."""
         until = "the bound has passed their end"
+        begun = WeightedLog.kept(*self._names, "__x", name="open")
         return (
-            StateNote("events that are open", until, rows=(WeightedLog.kept(*self._names, "__ls", "__le"),)),
-            StateNote(
-                "the start of each that is put together",
-                until,
-                rows=(WeightedLog.kept(*self._names, "__x", name="open"),),
-            ),
+            WeightedLog.kept(*self._names, "__ls", "__le").noted("events that are open", until),
+            begun.noted("the start of each that is put together", until),
         )
 
     def emits(self) -> Shape:
@@ -124,13 +121,8 @@ class SpeculativeStitch(Stitch):
 
     def keeps(self) -> tuple[StateNote, ...]:
         """Events of what may yet become longer."""
-        return (
-            StateNote(
-                "events",
-                "the bound has passed the end of what they are part of, and of what began before",
-                rows=(WeightedLog.kept(*self._identity, CHANGED_BY, MET),),
-            ),
-        )
+        until = "the bound has passed the end of what they are part of, and of what began before"
+        return (WeightedLog.kept(*self._identity, CHANGED_BY, MET).noted("events", until),)
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """What each new change makes of its payload."""

@@ -79,15 +79,8 @@ class PermitGate(Operator):
 
     def keeps(self) -> tuple[StateNote, ...]:
         """What waits for the other side."""
-        return (
-            StateNote(
-                "rows without a permit",
-                "permits come, or end",
-                "nothing",
-                rows=(self._state, _PLACES),
-            ),
-            StateNote("permits without a row", "rows come", "nothing", rows=(_PERMITS,)),
-        )
+        rows = StateNote("rows without a permit", "permits come, or end", "nothing", rows=(self._state, _PLACES))
+        return (rows, _PERMITS.noted("permits without a row", "rows come", "nothing"))
 
     def emits(self) -> Shape:
         """The rows' columns, released in their order."""

@@ -14,9 +14,9 @@ from sqlglot import exp
 
 from rowtime.core.columns import BROKEN, DONE, LIFETIME_END, LIFETIME_START, POSITION, ROUTE, ROWTIME, WRITER
 from rowtime.expr.conditions import conjuncts
-from rowtime.operators.contract import Operator, Tick, quoted
+from rowtime.operators.contract import Tick, quoted
 from rowtime.operators.contract.state import Route, Segment, rows_in
-from rowtime.operators.groups.grouping import Groups
+from rowtime.operators.groups.grouping import Groups, RowGroups
 from rowtime.operators.rows.attempt import judged
 from rowtime.sql.generate import to_rowtime, to_spark
 
@@ -43,19 +43,29 @@ class Finished:
     """How groups of an operator go out: the condition that one is ``complete``, and the select list of it.
 
     What `Accumulators.places` calls ``__f0``, … is computed where it is complete alone, for of an open group it might
-    fail. ``stamp``: the rowtime of a complete group. ``routes``: which columns go where. ``beyond``: which aggregates
-    are beyond their types. ``kept``: columns that go along where groups are looked at one by one.
+    fail. ``stamp``: the rowtime of a complete group. ``routes``: which columns go where. ``kept``: columns that go
+    along where groups are looked at one by one.
     """
 
-    node: Groups
+    node: RowGroups
     complete: str
     items: Sequence[Item]
     stamp: str
     routes: Mapping[str, Route]
-    beyond: Sequence[tuple[str, exp.Expr]] = ()
     kept: Sequence[str] = ()
 
-    def routed(self, tick: Tick, groups: DataFrame) -> DataFrame:
+    def write(
+        self, tick: Tick, groups: DataFrame, count: int | None, wanted: str = ""
+    ) -> Mapping[str, Sequence[Segment]]:
+        """Write the groups that are ``wanted`` to their routes, in one job; those that fail go to the ledger."""
+        rows = self._routed(tick, groups)
+        written = tick.write(self.node, rows.where(wanted) if wanted else rows, self.routes, count)
+        if found := written.get(FAILING, ()):
+            failing = tick.segments(self.node, FAILING).read(found)
+            tick.refuse_computed(self.node, failing, BROKEN, rows_in(found))
+        return written
+
+    def _routed(self, tick: Tick, groups: DataFrame) -> DataFrame:
         """The columns of groups that some route takes, and for each group its route."""
         if tick.trying:
             return self._tried(groups)
@@ -90,7 +100,8 @@ class Finished:
         values = {name: text for name, text in texts.items() if name in taken}
         demands = [(text, names[name]) for name, text in values.items()] + [(when, "ROWTIME")]
         kept = [DONE, *(name for name in taken if name not in {*texts, ROWTIME, WRITER, POSITION, BROKEN})]
-        broken = [(f"{DONE} AND {condition}", in_words(call)) for condition, call in self.beyond]
+        beyond = self.node.accumulators.beyond(groups)
+        broken = [(f"{DONE} AND {condition}", in_words(call)) for condition, call in beyond]
         time = next(iter(self.routes.values())).time
         found = judged(groups, tests, {**values, ROWTIME: when}, demands, kept, broken)
         others = [name for name in taken if name not in (ROWTIME, WRITER, POSITION)]
@@ -134,11 +145,3 @@ def with_failing(tick: Tick, node: Groups, routes: Mapping[str, Route], places: 
     time = next(iter(routes.values())).time
     columns = {**shown, ROWTIME: ROWTIME, WRITER: WRITER, POSITION: POSITION, BROKEN: BROKEN}
     return {**routes, FAILING: Route(FAILED, columns, time)}
-
-
-def refuse_failing(tick: Tick, node: Operator, written: Mapping[str, Sequence[Segment]]) -> None:
-    """Put the groups that fail into the ledger, at the gate of the query."""
-    found = written.get(FAILING, ())
-    if found:
-        rows = tick.segments(node, FAILING).read(found)
-        tick.refuse_computed(node, rows, BROKEN, rows_in(found))

@@ -17,7 +17,7 @@ from rowtime.core.columns import DUE, ROWTIME, SEEN
 from rowtime.core.time import BEGINNING
 from rowtime.operators.contract import NOTHING, Closed, Column, Delta, Link, Operator, Shape, Tick, Unary, passed
 from rowtime.operators.contract.state import LARGE, Kept, Route, Segment, StateNote, rows_in
-from rowtime.operators.groups.finished import COMPLETE, KEPT, Finished, refuse_failing, with_failing
+from rowtime.operators.groups.finished import COMPLETE, KEPT, Finished, with_failing
 from rowtime.operators.groups.grouping import PartialTypes, RowGroups
 from rowtime.operators.rows.collations import grouped
 from rowtime.operators.rows.ends import Ends, Lead
@@ -77,8 +77,8 @@ class GroupBy(RowGroups, Unary):
 
     def keeps(self) -> tuple[StateNote, ...]:
         """Partial results, or rows where an aggregate has no partial form."""
-        what = "partial results a group" if self._accumulators.splits else "the aggregated columns of each row"
-        return (StateNote(what, "the bound reaches the end of the group", rows=(self._state,)),)
+        what = "partial results a group" if self.accumulators.splits else "the aggregated columns of each row"
+        return (self._state.noted(what, "the bound reaches the end of the group"),)
 
     def emits(self) -> Shape:
         """The select list; rows are released, ordered by the end of the group and the keys."""
@@ -156,25 +156,22 @@ class GroupBy(RowGroups, Unary):
             self._hold_rows(tick, delta, bound)
             groups = self._aggregated(tick, groups.where(complete))
         tick.describe(self, "aggregate, close groups")
-        routes = self._routes(tick)
-        items, beyond = (*self.items, *self.sort), self._accumulators.beyond(groups) if tick.trying else []
-        rows = Finished(self, complete, items, self._ends.stamp_text, routes, beyond).routed(tick, groups)
-        written = tick.write(self, rows, routes, count)
-        refuse_failing(tick, self, written)
+        items, stamp = (*self.items, *self.sort), self._ends.stamp_text
+        written = Finished(self, complete, items, stamp, self._routes(tick)).write(tick, groups, count)
         tick.segments(self).add(written.get("state", ()))
         return tuple(written["complete"])
 
     def _routes(self, tick: Tick) -> dict[str, Route]:
         shape, adopted = self.emits(), tick.adopted_as(self)
         names = [*shape.names, *(item.column.name for item in self.sort)]
-        complete = dict(zip(names, self._accumulators.places((*self.items, *self.sort)), strict=True))
+        complete = dict(zip(names, self.accumulators.places((*self.items, *self.sort)), strict=True))
         shown = {name: complete[name] for name in shape.names}
         if adopted is None:
             complete = {name: name for name in shape.internals} | complete
         else:
             complete = {name: complete.get(own, own) for name, own in adopted.items()}
         routes = {"complete": Route(COMPLETE, complete, DUE)}
-        if self._accumulators.splits:
+        if self.accumulators.splits:
             routes["state"] = self._state.route(KEPT)
         return with_failing(tick, self, routes, shown)
 
@@ -188,8 +185,8 @@ class GroupBy(RowGroups, Unary):
     def _aggregated(self, tick: Tick, rows: DataFrame) -> DataFrame:
         if tick.trying:
             types = self._types(tick)
-            return self._ended(self._accumulators.exact(rows, self._key_names(), self._seen(), types))
-        return self._ended(grouped(rows, self._key_names(), [*self._accumulators.finals({}), *self._seen()]))
+            return self._ended(self.accumulators.exact(rows, self._key_names(), self._seen(), types))
+        return self._ended(grouped(rows, self._key_names(), [*self.accumulators.finals({}), *self._seen()]))
 
     def _ended(self, rows: DataFrame) -> DataFrame:
         return rows.selectExpr("*", f"{self._ends.end_text} AS {DUE}")
@@ -207,7 +204,7 @@ class GroupBy(RowGroups, Unary):
         types = self._types(tick, delta.rows)
         if not self._merges(tick):
             return self._ended(rows)
-        return self._merged(rows, types, self._accumulators.finals(types))
+        return self._merged(rows, types, self.accumulators.finals(types))
 
     def _keep(self, tick: Tick, delta: Delta) -> None:
         seeded = self._seeded(tick, delta)
@@ -228,16 +225,16 @@ class GroupBy(RowGroups, Unary):
     @property
     def _state(self) -> Kept:
         seen = [SEEN] if self._ends.seen else []
-        return Kept(DUE, (*self._key_names(), *self._accumulators.columns, *seen, DUE))
+        return Kept(DUE, (*self._key_names(), *self.accumulators.columns, *seen, DUE))
 
     def _seeded(self, tick: Tick, delta: Delta) -> DataFrame:
         assert delta.rows is not None
         keys = [key.sql for key in self.keys]
         seen = [f"{ROWTIME} AS {SEEN}"] if self._ends.seen else []
-        return delta.rows.selectExpr(*keys, *self._accumulators.seeds(self._types(tick, delta.rows)), *seen)
+        return delta.rows.selectExpr(*keys, *self.accumulators.seeds(self._types(tick, delta.rows)), *seen)
 
     def _merged(self, rows: DataFrame, types: Mapping[str, str], finals: Sequence[str] = ()) -> DataFrame:
-        if not self._accumulators.splits:
+        if not self.accumulators.splits:
             return self._ended(rows)
-        merged = grouped(rows, self._key_names(), [*self._accumulators.merges(types), *self._seen()])
+        merged = grouped(rows, self._key_names(), [*self.accumulators.merges(types), *self._seen()])
         return self._ended(merged).selectExpr("*", *finals)

@@ -18,7 +18,7 @@ from rowtime.core.fields import UNSTORED
 from rowtime.core.time import BEGINNING, END
 from rowtime.operators.contract import NOTHING, Delta, Link, Operator, Shape, Tick, Unary
 from rowtime.operators.contract.state import Kept, Route, Segment, StateNote, rows_in
-from rowtime.operators.groups.finished import COMPLETE, KEPT, Finished, refuse_failing, with_failing
+from rowtime.operators.groups.finished import COMPLETE, KEPT, Finished, with_failing
 from rowtime.operators.groups.grouping import PartialTypes, RowGroups
 from rowtime.operators.order.ordered import Ordered
 from rowtime.operators.over.over_calls import RunningMark
@@ -65,10 +65,10 @@ class GroupByValues(RowGroups, Unary):
 
     def keeps(self) -> tuple[StateNote, ...]:
         """The groups of the values at the mark."""
-        what = "partial results a group" if self._accumulators.splits else "the aggregated columns of each row"
+        what = "partial results a group" if self.accumulators.splits else "the aggregated columns of each row"
         if not self.closers:
-            return (StateNote(what, "the stream ends", "nothing", rows=(self._state,)),)
-        return (StateNote(what, "the closing value moves on", "values", rows=(self._state,)),)
+            return (self._state.noted(what, "the stream ends", "nothing"),)
+        return (self._state.noted(what, "the closing value moves on", "values"),)
 
     def emits(self) -> Shape:
         """The select list, in the order in which groups are complete."""
@@ -127,16 +127,13 @@ class GroupByValues(RowGroups, Unary):
         open_rows: Sequence[Segment] = ()
         if self._merges(tick):
             types = self._types(tick)
-            groups = self._merged(rows, types).selectExpr("*", *self._accumulators.finals(types))
+            groups = self._merged(rows, types).selectExpr("*", *self.accumulators.finals(types))
         else:
             open_rows = self._state.write(tick, self, rows.where(f"NOT ({past})"), count)
             groups = self._aggregated(tick, rows.where(past))
-        routes, beyond = self._routes(tick), self._accumulators.beyond(groups) if tick.trying else []
         tick.describe(self, "aggregate, close groups")
         stamp = f"timestamp_micros({LAST})" if self.stamp is None else f"CAST({to_spark(self.stamp)} AS TIMESTAMP)"
-        rows = Finished(self, past, self.items, stamp, routes, beyond).routed(tick, groups)
-        written = tick.write(self, rows, routes, count)
-        refuse_failing(tick, self, written)
+        written = Finished(self, past, self.items, stamp, self._routes(tick)).write(tick, groups, count)
         segments.forget(END)
         left = [*open_rows, *written.get("state", ())]
         segments.add(left)
@@ -147,11 +144,11 @@ class GroupByValues(RowGroups, Unary):
         rows = self._together(tick, delta, ())
         if self._merges(tick):
             rows = self._merged(rows, self._types(tick))
-        tick.describe(self, "keep partial results" if self._accumulators.splits else "keep rows of open groups")
+        tick.describe(self, "keep partial results" if self.accumulators.splits else "keep rows of open groups")
         written = self._state.keep(tick, self, rows, delta.count)
         tick.remember(self, since=min([tick.control(self).since, *(segment.lowest for segment in written)]))
         if not tick.trying:
-            splits, types = self._accumulators.splits, self._types(tick)
+            splits, types = self.accumulators.splits, self._types(tick)
             self._state.compact(
                 tick, self, "partial results", lambda kept: self._merged(kept, types) if splits else kept
             )
@@ -160,7 +157,7 @@ class GroupByValues(RowGroups, Unary):
         parts = []
         if delta.rows is not None:
             keys = [key.sql for key in self.keys]
-            seeds = self._accumulators.seeds(self._types(tick, delta.rows))
+            seeds = self.accumulators.seeds(self._types(tick, delta.rows))
             times = (f"unix_micros({ROWTIME}) AS {name}" for name in (LAST, FIRST))
             parts.append(delta.rows.selectExpr(*keys, *seeds, *times))
         if kept:
@@ -168,28 +165,28 @@ class GroupByValues(RowGroups, Unary):
         return parts[0] if len(parts) == 1 else parts[0].unionByName(parts[1])
 
     def _merged(self, rows: DataFrame, types: Mapping[str, str]) -> DataFrame:
-        return self._grouped(rows, self._accumulators.merges(types))
+        return self._grouped(rows, self.accumulators.merges(types))
 
     def _aggregated(self, tick: Tick, rows: DataFrame) -> DataFrame:
         if tick.trying:
-            return self._accumulators.exact(rows, self._key_names(), _TIMES, self._types(tick))
-        return self._grouped(rows, self._accumulators.finals({}))
+            return self.accumulators.exact(rows, self._key_names(), _TIMES, self._types(tick))
+        return self._grouped(rows, self.accumulators.finals({}))
 
     def _grouped(self, rows: DataFrame, aggregates: Sequence[str]) -> DataFrame:
         return grouped(rows, self._key_names(), [*aggregates, *_TIMES])
 
     def _routes(self, tick: Tick) -> dict[str, Route]:
         shape = self.emits()
-        places = self._accumulators.places(self.items)
+        places = self.accumulators.places(self.items)
         complete = dict(zip(shape.names, places, strict=True)) | {name: name for name in shape.internals}
         routes = {"complete": Route(COMPLETE, complete, LAST)}
-        if self._accumulators.splits:
+        if self.accumulators.splits:
             routes["state"] = self._state.route(KEPT)
         return with_failing(tick, self, routes, dict(zip(shape.names, places, strict=True)))
 
     @property
     def _state(self) -> Kept:
-        return Kept(FIRST, (*self._key_names(), *self._accumulators.columns, LAST, FIRST))
+        return Kept(FIRST, (*self._key_names(), *self.accumulators.columns, LAST, FIRST))
 
 
 _TIMES = (f"max({LAST}) AS {LAST}", f"min({FIRST}) AS {FIRST}")

@@ -121,7 +121,8 @@ class RowGroups(Groups):
         return self.computed_first()
 
     @property
-    def _accumulators(self) -> Accumulators:
+    def accumulators(self) -> Accumulators:
+        """The kept form of the aggregates."""
         return Accumulators(tuple((a.column.name, a.expression) for a in self.aggregates))
 
     def _key_names(self) -> list[str]:
@@ -129,13 +130,13 @@ class RowGroups(Groups):
 
     def _merges(self, tick: Tick) -> bool:
         """True if rows are put together before their group is complete: in a tick that fails a sum may be too large."""
-        return self._accumulators.splits and not tick.trying
+        return self.accumulators.splits and not tick.trying
 
     def _types(self, tick: Tick, rows: DataFrame | None = None) -> Mapping[str, str]:
         """The types of partial columns, which only Spark knows: asked once in a checkpoint, of the first rows."""
         types = tick.control(self).types
         if types is None and rows is not None:
-            types = self._accumulators.types(rows)
+            types = self.accumulators.types(rows)
             tick.remember(self, types=types)
         return types or {}
 

@@ -75,7 +75,7 @@ class Merge(Unary):
 
     def keeps(self) -> tuple[StateNote, ...]:
         """The rows that run ahead of the bound."""
-        return (StateNote("rows above the bound", "the least clock of its writers passes them", rows=(self._state,)),)
+        return (self._state.noted("rows above the bound", "the least clock of its writers passes them"),)
 
     def emits(self) -> Shape:
         """The same columns, released in order, as one writer's."""

@@ -84,16 +84,16 @@ class Over(Unary):
         by = "keys" if self.keys and until == "the stream ends" else "time" if self.keys else ""
         back, kept = timedelta(microseconds=windows.span or 0), []
         if windows.timed:
-            kept.append(StateNote("rows", f"the bound is {back} past them", rows=(self._rows,)))
+            kept.append(self._rows.noted("rows", f"the bound is {back} past them"))
         elif windows.span is not None:
-            kept.append(StateNote(f"the last rows{each}, back to {back}", until, by or "time", rows=(self._rows,)))
+            kept.append(self._rows.noted(f"the last rows{each}, back to {back}", until, by or "time"))
         if windows.rows_kept:
             kept.append(StateNote(f"{_rows(windows.rows_kept)}{each}", until, by or "rows", rows=(self._rows,)))
         if running := [call.function for call in windows.calls if call.running]:
             last = all(isinstance(function, Nth) for function in running)
             calls = f"one accumulator a call{' and key' if self.keys else ''}"
             what = f"{_rows(len(running))}{each}" if last else calls
-            kept.append(StateNote(what, until, by or "one", rows=(self._heads,)))
+            kept.append(self._heads.noted(what, until, by or "one"))
         return tuple(kept)
 
     def emits(self) -> Shape:

@@ -94,15 +94,10 @@ class EventTimed(Unary):
         """The bound of the event time."""
         says = {"MANUAL": "the bound that was set", FORWARDED: "the bound of each input"}
         what = says.get(self.mode, f"the greatest {self.column} less the lag")
-        kept = (
-            StateNote(
-                f"{what}, and the bound last sent", "the stream ends", "one", fields=("reached", "regions", "bound")
-            ),
-        )
-        guard = StateNote(
-            f"the greatest {self.column} of each writer", "the stream ends", "writers", fields=("highest",)
-        )
-        return kept if self.beyond is None else (*kept, guard)
+        until, fields = "the stream ends", ("reached", "regions", "bound")
+        bound = StateNote(f"{what}, and the bound last sent", until, "one", fields=fields)
+        guard = StateNote(f"the greatest {self.column} of each writer", until, "writers", fields=("highest",))
+        return (bound,) if self.beyond is None else (bound, guard)
 
     def emits(self) -> Shape:
         """The input's columns; further down it is known which of them is the event time."""

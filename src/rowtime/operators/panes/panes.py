@@ -39,7 +39,7 @@ from rowtime.operators.contract import functions as F
 from rowtime.operators.contract.gates import Verdict
 from rowtime.operators.contract.requirement import EVENT_TIME, UNORDERED
 from rowtime.operators.contract.state import Kept, Route, Segment, StateNote, rows_in
-from rowtime.operators.groups.finished import COMPLETE, FAILED, Finished, refuse_failing, with_failing
+from rowtime.operators.groups.finished import COMPLETE, FAILED, Finished, with_failing
 from rowtime.operators.groups.grouping import RowGroups
 from rowtime.operators.panes.event_time import OUTPUT, EventTimed, came_from, refusals
 from rowtime.operators.panes.pane_fires import Fires
@@ -103,7 +103,7 @@ class Panes(RowGroups):
         """Partial results, or rows where an aggregate has no partial form."""
         partials, rows = "partial results a fire of a group", "the aggregated columns of each row"
         until = "the bound reaches the end of the pane + the discard age"
-        return (StateNote(partials if self._accumulators.splits else rows, until, rows=(self._state, self._waiting)),)
+        return (StateNote(partials if self.accumulators.splits else rows, until, rows=(self._state, self._waiting)),)
 
     def emits(self) -> Shape:
         """The select list; rows are released, ordered by their fire's rowtime, the pane and the keys."""
@@ -249,7 +249,7 @@ class Panes(RowGroups):
             fire = f"CASE WHEN {PANE} <= __before THEN __after ELSE {in_time} END"
         rows = rows.selectExpr("*", f"{panes} AS {PANE}")
         keys = [key.sql for key in self.keys]
-        seeded = rows.selectExpr(*keys, *self._accumulators.seeds(types), PANE, f"{fire} AS {FIRE}")
+        seeded = rows.selectExpr(*keys, *self.accumulators.seeds(types), PANE, f"{fire} AS {FIRE}")
         return self._fires(types, exact=tick.trying).merged(seeded)
 
     def _resolve(self, tick: Tick, line: Timeline) -> list[int]:
@@ -291,22 +291,19 @@ class Panes(RowGroups):
         tick.describe(self, "fire panes")
         count = 2 * rows_in((*due, *again))
         if tick.trying:
-            written = tick.write(self, *self._tried(tick, fires, before, line), count)
-            refuse_failing(tick, self, written)
-            return written["complete"]
+            return self._tried(tick, fires, self._time(before, line), count)
         selected, routes = self._shown(fires, before, line), self._routes(tick.adopted_as(self))
         return tick.write(self, selected, routes, count)["complete"]
 
-    def _tried(self, tick: Tick, fires: DataFrame, before: int, line: Timeline) -> tuple[DataFrame, dict[str, Route]]:
+    def _tried(self, tick: Tick, fires: DataFrame, time: str, count: int) -> Sequence[Segment]:
         """The select list of each fire, where those that cannot be computed have a route of their own."""
         places = {item.column.name: f"__f{n}" for n, item in enumerate(self.items)}
         complete = self._routes(tick.adopted_as(self))["complete"]
         columns = {name: places.get(own, own) for name, own in complete.columns.items()}
-        routes = {"complete": replace(complete, key=COMPLETE, columns=columns)}
-        routes = with_failing(tick, self, routes, places)
-        beyond, time = self._accumulators.beyond(fires), self._time(before, line)
-        rows = Finished(self, "true", self.items, time, routes, beyond, (FIRE_CHANGE,)).routed(tick, fires)
-        return rows.where(f"NOT ({ROUTE} = {FAILED} AND {FIRE_CHANGE} = 0)"), routes  # what it takes back was refused
+        routes = with_failing(tick, self, {"complete": replace(complete, key=COMPLETE, columns=columns)}, places)
+        finished = Finished(self, "true", self.items, time, routes, (FIRE_CHANGE,))
+        # What a refused one takes back was refused as well.
+        return finished.write(tick, fires, count, f"NOT ({ROUTE} = {FAILED} AND {FIRE_CHANGE} = 0)")["complete"]
 
     def _shown(self, fires: DataFrame, before: int, line: Timeline) -> DataFrame:
         """The select list of each fire, under its rowtime: the pane's end, or the bound that caused it."""
@@ -329,14 +326,14 @@ class Panes(RowGroups):
 
     @property
     def _state(self) -> Kept:
-        return Kept(PANE, (*self._key_names(), *self._accumulators.columns, PANE, FIRE))
+        return Kept(PANE, (*self._key_names(), *self.accumulators.columns, PANE, FIRE))
 
     @property
     def _waiting(self) -> Kept:
         return replace(self._state, name="waiting")
 
     def _fires(self, types: Mapping[str, str], *, exact: bool = False) -> Fires:
-        return Fires(self._key_names(), self._accumulators, types, self.every is not None, self.changes, exact)
+        return Fires(self._key_names(), self.accumulators, types, self.every is not None, self.changes, exact)
 
     def _write(self, tick: Tick, rows: DataFrame, count: int | None) -> None:
         routes = {"state": self._state.route(0), "waiting": self._waiting.route(1)}

@@ -82,11 +82,8 @@ class TableFunctionCall(Unary):
 
     def keeps(self) -> tuple[StateNote, ...]:
         """What the function remembers."""
-        return (
-            StateNote(
-                "what the function remembers of each writer", "the function forgets it", "writers", fields=("states",)
-            ),
-        )
+        what, until = "what the function remembers of each writer", "the function forgets it"
+        return (StateNote(what, until, "writers", fields=("states",)),)
 
     def emits(self) -> Shape:
         """The function's columns; rows keep their rowtime and writer, and are numbered anew."""

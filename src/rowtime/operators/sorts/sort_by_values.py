@@ -57,7 +57,7 @@ class SortByValues(Unary):
 
     def keeps(self) -> tuple[StateNote, ...]:
         """The rows of the value at the mark."""
-        return (StateNote("the rows of the last value", "the value moves on", "values", rows=(self._state,)),)
+        return (self._state.noted("the rows of the last value", "the value moves on", "values"),)
 
     def emits(self) -> Shape:
         """The input's columns under the new rowtime, value by value."""

@@ -49,14 +49,7 @@ class Table(Operator):
 
     def keeps(self) -> tuple[StateNote, ...]:
         """The rows, once."""
-        return (
-            StateNote(
-                "its rows as they were at the first start",
-                "the checkpoint is given up",
-                "one",
-                rows=(self._state,),
-            ),
-        )
+        return (self._state.noted("its rows as they were at the first start", "the checkpoint is given up", "one"),)
 
     def emits(self) -> Shape:
         """The declared columns; rows have a number and no rowtime."""

@@ -18,7 +18,7 @@ from rowtime.core.fields import Micros
 from rowtime.core.time import BEGINNING, END, MAX_MICROS
 from rowtime.operators.contract import Closed, Column, Delta, Link, Operator, Shape, Tick, Unary, passed
 from rowtime.operators.contract.state import Kept, Route, Segment, StateNote, rows_in
-from rowtime.operators.groups.finished import COMPLETE, KEPT, Finished, refuse_failing, with_failing
+from rowtime.operators.groups.finished import COMPLETE, KEPT, Finished, with_failing
 from rowtime.operators.groups.grouping import PartialTypes, RowGroups
 from rowtime.operators.rows.collations import grouped
 from rowtime.operators.rows.lifetimes import BEGINS
@@ -69,8 +69,8 @@ class SessionGroup(RowGroups, Unary):
 
     def keeps(self) -> tuple[StateNote, ...]:
         """Pieces of open sessions, or their rows where an aggregate has no partial form."""
-        what = "partial results a session" if self._accumulators.splits else "the aggregated columns of each row"
-        return (StateNote(what, "the bound reaches the end of the session", rows=(self._state,)),)
+        what = "partial results a session" if self.accumulators.splits else "the aggregated columns of each row"
+        return (self._state.noted(what, "the bound reaches the end of the session"),)
 
     def emits(self) -> Shape:
         """The select list; rows are released, ordered by the end of the session and the keys."""
@@ -119,7 +119,7 @@ class SessionGroup(RowGroups, Unary):
         at = f"unix_micros({ROWTIME})"
         times = (f"{at} AS {FIRST}", f"{at} AS {LAST}", f"{at} + {self.gap}L AS {DUE}")
         keys = (key.sql for key in self.keys)
-        rows = delta.rows.selectExpr(*keys, *self._accumulators.seeds(self._types(tick, delta.rows)), *times)
+        rows = delta.rows.selectExpr(*keys, *self.accumulators.seeds(self._types(tick, delta.rows)), *times)
         tick.describe(self, "keep pieces of sessions")
         self._state.keep(tick, self, self._merged(tick, rows), delta.count)
 
@@ -129,7 +129,7 @@ class SessionGroup(RowGroups, Unary):
             return pieces
         return self._by_session(
             self._chains.numbered(pieces),
-            *self._accumulators.merges(self._types(tick)),
+            *self.accumulators.merges(self._types(tick)),
             f"min({FIRST}) AS {FIRST}",
             f"max({LAST}) AS {LAST}",
             f"max({DUE}) AS {DUE}",
@@ -159,10 +159,8 @@ class SessionGroup(RowGroups, Unary):
         edges = (f"timestamp_micros({FIRST}) AS {SESSION_START}", f"timestamp_micros({DUE}) AS {SESSION_END}")
         groups = groups.selectExpr("*", *edges)
         stamp = f"timestamp_micros(least({DUE}, {MAX_MICROS}L))" if self.stamp is None else to_spark(self.stamp)
-        routes, beyond = self._routes(tick), self._accumulators.beyond(groups) if tick.trying else []
-        finished = Finished(self, complete, (*self.items, *self.sort), stamp, routes, beyond)
-        written = tick.write(self, finished.routed(tick, groups), routes, None)
-        refuse_failing(tick, self, written)
+        finished = Finished(self, complete, (*self.items, *self.sort), stamp, self._routes(tick))
+        written = finished.write(tick, groups, None)
         tick.segments(self).add(written.get("state", ()))
         return tuple(written["complete"])
 
@@ -171,25 +169,25 @@ class SessionGroup(RowGroups, Unary):
         types = self._types(tick)
         groups = self._by_session(
             pieces,
-            *self._accumulators.merges(types),
+            *self.accumulators.merges(types),
             f"min(CASE WHEN {IS_DUE} THEN {FIRST} END) AS {FIRST}",
             f"max(CASE WHEN {IS_DUE} THEN {LAST} END) AS {LAST}",
             f"max({LAST}) + {self.gap}L AS {DUE}",
         )
-        return groups.where(f"{FIRST} IS NOT NULL").selectExpr("*", *self._accumulators.finals(types))
+        return groups.where(f"{FIRST} IS NOT NULL").selectExpr("*", *self.accumulators.finals(types))
 
     def _aggregated(self, tick: Tick, rows: DataFrame) -> DataFrame:
         edges = (f"min({FIRST}) AS {FIRST}", f"max({DUE}) AS {DUE}")
         if tick.trying:
             by, types = [*self._chains.keys, SESSION], self._types(tick)
-            return self._accumulators.exact(rows, by, (*edges, f"max({LAST}) AS {LAST}"), types)
-        return self._by_session(rows, *self._accumulators.finals({}), *edges)
+            return self.accumulators.exact(rows, by, (*edges, f"max({LAST}) AS {LAST}"), types)
+        return self._by_session(rows, *self.accumulators.finals({}), *edges)
 
     def _routes(self, tick: Tick) -> dict[str, Route]:
         shape, items = self.emits(), (*self.items, *self.sort)
-        own = dict(zip([item.column.name for item in items], self._accumulators.places(items), strict=True))
+        own = dict(zip([item.column.name for item in items], self.accumulators.places(items), strict=True))
         routes = {"complete": Route(COMPLETE, {name: name for name in shape.internals} | own, DUE)}
-        if self._accumulators.splits:
+        if self.accumulators.splits:
             routes["state"] = self._state.route(KEPT)
         return with_failing(tick, self, routes, {name: own[name] for name in shape.names})
 
@@ -206,4 +204,4 @@ class SessionGroup(RowGroups, Unary):
 
     @property
     def _state(self) -> Kept:
-        return Kept(DUE, (*self._chains.keys, *self._accumulators.columns, FIRST, LAST, DUE))
+        return Kept(DUE, (*self._chains.keys, *self.accumulators.columns, FIRST, LAST, DUE))

@@ -41,9 +41,7 @@ class SessionRows(Unary):
 
     def keeps(self) -> tuple[StateNote, ...]:
         """The rows of open sessions."""
-        return (
-            StateNote("the rows of open sessions", "the bound reaches the end of the session", rows=(self._state,)),
-        )
+        return (self._state.noted("the rows of open sessions", "the bound reaches the end of the session"),)
 
     def emits(self) -> Shape:
         """The input's columns and the session's edges; rows of one end in the order that they had."""

@@ -43,7 +43,7 @@ class Stagger(Unary):
 
     def keeps(self) -> tuple[StateNote, ...]:
         """When each window opened."""
-        return (StateNote("the first rowtime of each open window", "the bound reaches its end", rows=(self._state,)),)
+        return (self._state.noted("the first rowtime of each open window", "the bound reaches its end"),)
 
     def emits(self) -> Shape:
         """The input's columns and the window's end."""
